@@ -46,9 +46,9 @@ endif
 # ---------------------------------------------------------------- what is built here
 # The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here,
 # with the bundled recipes and the subcommands of lua/command that need it.
-SLICES := tensors machine checkpoints ras step survive
+SLICES := tensors machine checkpoints step survive
 # Of these the Lua module's and the command's: no host in C needs them.
-OF_LUA := checkpoints ras
+OF_LUA := checkpoints
 RECIPES_tensors      := llama
 COMMANDS_tensors     := move
 COMMANDS_checkpoints := reshard

@@ -12,6 +12,7 @@ local menu = {
   { "Start", "README.md" },
   { "Installing", "scripts/installing.md" },
   { "Recipes", { { "Writing recipes", "lua/README.md" }, { "Cookbook", "examples/cookbook/README.md" },
+    { "My job hangs", "examples/cookbook/hangs.md" },
     { "Bringing your own layout", "examples/porting/README.md" }, { "Pictures", "examples/pictures/README.md" },
     { "Three recipes to click in", "draw.md" } } },
   { "The command", "src/command/README.md" },

@@ -4,12 +4,8 @@
 
 local host = require "host"
 local json = require "command.base.json"
-local line = require "command.base.line"
 local mg = require "moongrid"
-local recipe = require "command.base.recipe"
 local text = require "command.base.text"
-
-local has_ras = rawget(mg, "ras") ~= nil
 
 local function examine()
   local parts = mg.probe()
@@ -21,32 +17,7 @@ local function examine()
   return parts
 end
 
--- Of a job with NCCL. Every process of a launcher would ask the same one: only the first does.
-local function ask_ras(of)
-  if (of.recipe == nil) ~= (of.world == nil) then
-    text.usage "doctor --ras needs a recipe together with --world N, the ranks of the job, or neither"
-  end
-  local address, plan = os.getenv "NCCL_RAS_ADDR", of.recipe and recipe.plan(of)
-  if text.rank ~= 0 then return end
-  address = (address or "") ~= "" and address or "localhost:28028"
-  local list, told = mg.ras(address, plan or nil)
-  if not list then
-    return text.put("NCCL before 2.28.7 tells text alone, in which no communicator can be told from another:\n", told)
-  end
-  if of.json then return json.put(list) end
-  local waiting = 0
-  for _, one in ipairs(list) do waiting = waiting + (one.finding ~= "" and 1 or 0) end
-  text.printf("NCCL %s at %s: %d communicators, of which %d wait\n", told, host.shown(address), #list, waiting)
-  for _, one in ipairs(list) do
-    local groups = one.groups ~= "" and one.groups or of.recipe and "of no family" or "-"
-    text.printf("%-18s %-16s %4d ranks  %s\n", one.hash, groups, one.size,
-                one.finding ~= "" and one.finding or "nobody waits")
-  end
-end
-
 local function run(of)
-  if of.ras then return ask_ras(of) end
-  if of.recipe or of.world or #of.args > 0 then text.usage "doctor takes a recipe and --world only with --ras" end
   local parts, all = examine(), {}
   if text.rank ~= 0 then return end
   for _, part in ipairs(parts) do
@@ -57,25 +28,15 @@ local function run(of)
   if of.json then json.put(all) end
 end
 
-local options = { { "json", help = "as JSON" } }
-if has_ras then
-  options[2] = { "ras", help = "of a job with NCCL that runs on this machine: its communicators, and who waits for "
-                 .. "whom, as NCCL's RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the job's "
-                 .. "recipe and number of ranks they have the names of families; start it as the user of the job" }
-  options[3] = line.world "the number of ranks of the job"
-end
-
 return {
   name = "doctor",
   place = 190,
-  takes = has_ras and "[--ras [RECIPE --world N]]" or "",
+  takes = "",
   summary = "what works on this machine",
-  usage = "moongrid doctor [--json]"
-    .. (has_ras and "\n       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]" or ""),
+  usage = "moongrid doctor [--json]",
   about = "Report what works here: planning, the backends, the launcher, and whether the limits on memory, threads\n"
     .. "and open files (ulimit, cgroup) are enough for this job's ranks.",
   example = "moongrid doctor --json",
-  recipe = has_ras,
-  options = options,
+  options = { { "json", help = "as JSON" } },
   run = run,
 }

@@ -414,14 +414,6 @@ function moongrid.options() end
 ---@return moongrid.PartInfo[]
 function moongrid.probe() end
 
----Ask the RAS of NCCL what it knows of a job that runs on this machine: its communicators, and who waits for whom, with the names
----of families if the job's plan is given. Raises if nobody answers there.
----@param address string "localhost:28028", where NCCL_RAS_ADDR says
----@param plan? moongrid.Plan
----@return { hash: string, groups: string, size: integer, finding: string }[]? communicators finding: "" if nobody waits; nil: NCCL is before 2.28.7,
----@return string version of NCCL; of an old one all that it says
-function moongrid.ras(address, plan) end
-
 ---@class moongrid.FieldInfo
 ---@field name string
 ---@field kind "flag"|"integer"|"text"

@@ -159,7 +159,7 @@ char *mgrid_strdup(const char *s); /* NULL: out of memory */
 
 /* Make text safe for a terminal: escape control characters, newlines too, and bytes that are not UTF-8, as \x1b. _is_shown:
 ** return whether it is safe already. _shown: write to (out, room), whole characters as long as they fit, and return the
-** number of bytes. _text_shown: append; _text_shown_lines: append but keep newlines (text.c). chars.c */
+** number of bytes. _text_shown: append (text.c). chars.c */
 bool mgrid_is_shown(const char *s, size_t len);
 /* Check a name, or another text of one line, where it enters: only what is safe already gets in, so nothing that prints it
 ** escapes it. `what` names it in the error: "the name of a mark". */
@@ -171,7 +171,6 @@ void         mgrid_text_shown(mgrid_text *t, const char *s);
 const char *mgrid_shortest(const char *number, char *buf, size_t len);
 /* mgrid_shown in place, in a buffer of `room` bytes, at most those of a message. The text may lack its final 0. */
 void mgrid_show(char *text, size_t room);
-void mgrid_text_shown_lines(mgrid_text *t, const char *s);
 
 /* Append the contents of a regular file. After an error part of it may have been appended. files.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
@@ -212,8 +211,6 @@ typedef struct mgrid_launched {
   bool        pmix;  /* it offers PMIx only, not PMI */
 } mgrid_launched;
 mgrid_launched mgrid_launcher(void);
-/* Return the variable with a process's rank of the i-th known launcher; NULL after the last. */
-const char *mgrid_launcher_rank(size_t i);
 
 /* A limit of this process, by ulimit or by its cgroup. Nothing here allocates. system.c */
 typedef enum mgrid_scarce { MGRID_SCARCE_MEMORY, MGRID_SCARCE_THREADS, MGRID_SCARCE_FILES } mgrid_scarce;

@@ -89,10 +89,6 @@ static bool number(const char *name, int64_t least, int64_t most, int64_t *n) {
   return true;
 }
 
-const char *mgrid_launcher_rank(size_t i) {
-  return i < sizeof launcher_rows / sizeof *launcher_rows ? launcher_rows[i].rank : NULL;
-}
-
 mgrid_launched mgrid_launcher(void) {
   mgrid_launched l = { .pmix = getenv("PMIX_RANK") && !getenv("PMI_RANK"), .size = 1 };
   for (size_t i = 0; i < sizeof launcher_rows / sizeof *launcher_rows; i++) {

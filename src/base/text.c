@@ -76,22 +76,14 @@ void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
   t->len += (size_t)n;
 }
 
-static void add_shown(mgrid_text *t, const char *s, size_t len) {
-  char piece[256];
+void mgrid_text_shown(mgrid_text *t, const char *s) {
+  char   piece[256];
+  size_t len = strlen(s);
   for (size_t at = 0; at < len;) { /* in blocks that end between two characters */
     size_t n = len - at < 60 ? len - at : 60;
     while (n < len - at && n > 56 && ((unsigned char)s[at + n] & 0xc0) == 0x80) n--;
     mgrid_text_put(t, piece, mgrid_shown(piece, sizeof piece, s + at, n));
     at += n;
-  }
-}
-
-void mgrid_text_shown(mgrid_text *t, const char *s) { add_shown(t, s, strlen(s)); }
-
-void mgrid_text_shown_lines(mgrid_text *t, const char *s) {
-  for (size_t n; *s; s += n) {
-    add_shown(t, s, n = strcspn(s, "\n"));
-    if (s[n] == '\n') mgrid_text_put(t, "\n", 1), n++;
   }
 }
 

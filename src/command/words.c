@@ -230,15 +230,20 @@ static int folder(lua_State *L) {
   return 1;
 }
 
-/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing */
+/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing; the bytes of what is there, behind a link, too;
+** when it was last written, in seconds since 1970 */
 static int kind(lua_State *L) {
-  struct stat about;
-  if (lstat(luaL_checkstring(L, 1), &about)) return 0;
+  struct stat about, behind;
+  const char *path = luaL_checkstring(L, 1);
+  if (lstat(path, &about)) return 0;
   lua_pushstring(L, S_ISLNK(about.st_mode)   ? "link"
                     : S_ISDIR(about.st_mode) ? "folder"
                     : S_ISREG(about.st_mode) ? "file"
                                              : "other");
-  return 1;
+  if (stat(path, &behind)) return 1;
+  lua_pushinteger(L, behind.st_size);
+  lua_pushnumber(L, (lua_Number)behind.st_mtim.tv_sec + (lua_Number)behind.st_mtim.tv_nsec * 1e-9);
+  return 3;
 }
 
 /* make_folder(path [, private]): one, which may be there already; those above it are */

@@ -52,9 +52,9 @@ describe("moongrid", function()
         .. "tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --wrld 8", 2,
-      "moongrid: unknown option '--wrld' of doctor; nearest is 'world' (json, ras, world, machine, params, option, color, help)")
+      "moongrid: unknown option '--wrld' of doctor; known: json, color, help")
     refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' needs a value")
-    refuses("doctor moe", 2, "moongrid: doctor takes a recipe and --world only with --ras")
+    refuses("doctor moe", 2, "moongrid: doctor takes no argument 'moe'")
   end)
 end)
 

@@ -81,7 +81,6 @@ describe("moongrid complete", function()
     assert.falsy(has(list, "README.md"))
     offers("plan examples/comp", { "examples/compose.lua" })
     offers("plan 'no*such[file'", {})
-    offers("doctor pic", { "picotron" })
   end)
 
   it("offers the parameters of the recipe on the line under each name, but not again", function()

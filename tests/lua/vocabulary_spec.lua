@@ -393,7 +393,7 @@ describe("module", function()
   }
   local words = { "_VERSION", "aligned", "auto", "checkpoint", "concurrent", "covers", "disjoint", "fill", "flat", "grid",
     "is_saved", "load", "machine", "move", "moves", "now", "open_machine", "options", "pictures", "plan", "presets", "probe",
-    "ras", "recipes", "relabel", "same", "saved", "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
+    "recipes", "relabel", "same", "saved", "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
   table.move(support.backends, 1, #support.backends, #words + 1, words) -- a function for each backend
   table.sort(words)
   for i = 33, #words do words[i] = i == 33 and "..." or nil end -- a message has no more

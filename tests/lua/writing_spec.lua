@@ -40,6 +40,7 @@ local rows = {
   { name = "reshard", file = "src/checkpoints/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },
   { name = "infer", file = "src/command/words.c", line = "infer " .. groups .. " -o T.lua" },
+  { name = "blame", file = "src/command/words.c", line = "blame " .. here .. "/tests/blame/skip.tgz -o T.html" },
   { name = "init", file = "src/command/words.c", folder = true, line = "init T" },
 }
 -- These write for others, or where there is no command line; what tests them.

@@ -3,7 +3,7 @@
 ** elastic.c - the nccl backend when a state changes while the job runs, and what families ask for besides communicators.
 ** Under mpirun with 8 processes and the stand-in libraries of standin/ in LD_LIBRARY_PATH. TAP from rank 0.
 **
-**     elastic windows|device|refused|suspend|old|grow|reordered|failing|ras
+**     elastic windows|device|refused|suspend|old|grow|reordered|failing
 */
 #include "trainer.h"
 
@@ -256,26 +256,6 @@ static void failing(mgrid_backend *mpi) {
   if (some != MPI_COMM_NULL) MPI_Comm_free(&some);
 }
 
-/* Rank 3 does not come to a call of dp before the file RAS_GO is there. */
-static void ras(mgrid_backend *mpi) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_backend *b = open_backend(mpi, &e);
-  mgrid_plan    *p = plan_of(size, NULL, false, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
-  void          *buffer = NULL;
-  test(proved(s, &e), "all are there, and proved");
-  const mgrid_group *dp = mgrid_state_group(s, "dp", NULL);
-  p_Malloc(&buffer, 8);
-  MPI_Barrier(MPI_COMM_WORLD);
-  for (int i = 0; rank == 3 && i < 2000 && access(getenv("RAS_GO"), F_OK) != 0; i++) usleep(10000);
-  p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mgrid_nccl_comm(dp), mgrid_nccl_stream(dp));
-  test(p_StreamSynchronize(mgrid_nccl_stream(dp)) == cudaSuccess, "and go on when it comes");
-  p_Free(buffer);
-  mgrid_state_free(s);
-  mgrid_backend_free(b);
-  mgrid_plan_free(p);
-}
-
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
@@ -290,7 +270,6 @@ int main(int argc, char **argv) {
   if (strcmp(what, "grow") == 0) grow(mpi, false);
   if (strcmp(what, "reordered") == 0) grow(mpi, true);
   if (strcmp(what, "failing") == 0) failing(mpi);
-  if (strcmp(what, "ras") == 0) ras(mpi);
   mgrid_backend_free(mpi);
   return tap_end();
 }

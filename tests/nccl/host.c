@@ -4,7 +4,6 @@
 ** is made is compared with the plan, and no value of a collective is looked at. Under mpirun; host.sh runs it. TAP from rank 0.
 **
 **     host made RECIPE [NAME=VALUE ...]    each communicator of the recipe: size and rank; then all are gone
-**     host hold RECIPE [NAME=VALUE ...]    its communicators, until the file $HOLD_UNTIL is there
 **     host memory|cycles|fields|scalable|denied|shrink|revoked|split|gathered|stopped
 */
 #include "rigged.h"
@@ -295,17 +294,6 @@ static void stopped(mgrid_backend *mpi) {
   mgrid_plan_free(p);
 }
 
-static void hold(mgrid_backend *mpi, const char *recipe, size_t nargs, const char *const *args) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  const char    *until = getenv("HOLD_UNTIL");
-  mgrid_backend *b = open_nccl(mpi, &e);
-  mgrid_state   *s = mgrid_open(b, recipe, nargs, args, NULL, &e);
-  test(s != NULL, s ? "a state is held" : e.message);
-  for (int i = 0; until && i < 6000 && access(until, F_OK) != 0; i++) usleep(10000);
-  mgrid_state_free(s);
-  mgrid_backend_free(b);
-}
-
 typedef struct test_row {
   const char *name;
   void (*run)(mgrid_backend *mpi);
@@ -324,9 +312,8 @@ int main(int argc, char **argv) {
   tap_begin(&argc, &argv);
   as_hosts();
   mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
-  for (int i = 0; i < 2 && argc > 2; i++) {
-    if (strcmp(what, i ? "hold" : "made") != 0) continue;
-    (i ? hold : made)(mpi, argv[2], (size_t)(argc - 3), (const char *const *)argv + 3);
+  if (argc > 2 && strcmp(what, "made") == 0) {
+    made(mpi, argv[2], (size_t)(argc - 3), (const char *const *)argv + 3);
     known = true;
   }
   for (size_t i = 0; i < sizeof tests / sizeof *tests && !known; i++)

@@ -122,23 +122,13 @@ else
 fi
 on 2 LAUNCH_SECONDS=600 -- host cycles
 
-# the names of families, in what NCCL says and in RAS
+# the names of families, in what NCCL says
 said=$(NCCL_DEBUG=INFO scripts/launch 4 build/tests/nccl/host made picotron tp=2 2>&1)
 if [[ $said == *"Comm name set to tp[1]"* && $said == *"Comm name set to dp[0]"* ]]; then
   ok "NCCL says the names of families"
 else
   not_ok "NCCL says the names of families"
 fi
-export NCCL_RAS_ADDR=localhost:$((20000 + $$ % 10000))
-hold() { HOLD_UNTIL=$dir/enough scripts/launch 4 build/tests/nccl/host hold picotron tp=2 > "$dir/held" 2>&1; }
-hold &
-for _ in {1..100}; do
-  if grep -q '^ok 1' "$dir/held" 2> /dev/null; then break; fi
-  sleep 0.2
-done
-ras=$(timeout 30 build/moongrid doctor --ras picotron --world 4 tp=2 2>&1)
-touch "$dir/enough" && wait
-if [[ $ras == *"tp[0]"* && $ras == *"tp[1]"* && $ras == *"dp[0]"* ]]; then ok "doctor --ras names the families"; else not_ok "doctor --ras" && echo "$ras"; fi
 
 # what goes wrong
 mkdir "$dir/without" && ln -s "$PWD"/build/cuda/libcud* "$dir/libnccl.so.2" "$dir/without"

@@ -26,7 +26,7 @@ link=(-shared -pthread "-Wl,-z,nodelete" "-Wl,-z,defs")
 cd "$here"
 rig=../../cuda
 runtime=(common.c "$rig"/account.c "$rig"/machine.c "$rig"/device.c "$rig"/memory.c "$rig"/stream.c "$rig"/copy.c "$rig"/runtime.c)
-nccl=(comm.c config.c group.c create.c extra.c ras.c end.c collectives.c launch.c run.c reduce.c shm.c)
+nccl=(comm.c config.c group.c create.c extra.c end.c collectives.c launch.c run.c reduce.c shm.c)
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libcudart.so.13 -Wl,--version-script=cudart.map \
   -o "$out/libcudart.so.13" "${runtime[@]}"
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libcudart.so.12 -Wl,-rpath,"\$ORIGIN" -o "$out/libcudart.so.12" \

@@ -111,8 +111,6 @@ static ncclResult_t queue(ncclComm_t c, si_call call) {
   }
   *copy = call;
   op->kind = OP_CALL;
-  c->calls[call.kind]++;
-  si_ras_update();
   op->comm = c;
   op->data = copy;
   standin_trace("%s id=%016llx name=%s count=%zu type=%d op=%d root=%d", si_kind_name[call.kind],

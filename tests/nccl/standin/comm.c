@@ -322,5 +322,4 @@ __attribute__((destructor)) static void the_end(void) {
   ids = NULL;
   si_unlock();
   shm_sweep();
-  si_ras_end();
 }

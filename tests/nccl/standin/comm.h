@@ -25,34 +25,33 @@ typedef enum si_first { FIRST_NONE, FIRST_SAID, FIRST_HELD } si_first;
 
 /* Never freed: a communicator that is used after its destruction can be reported as that. */
 struct ncclComm {
-  ncclComm_t    next;
-  shm           seg;
-  si_life       life;
-  int           nranks, rank, device;
-  ncclConfig_t  config;
-  char         *net_name;
-  char          config_text[SHM_CONFIG];
-  char          name[64];  /* the caller's commName as it was at creation */
-  const char   *name_kept; /* the caller's pointer: NCCL keeps it, so the string must stay valid */
-  uint64_t      id;
-  atomic_int    busy;        /* an operation that was begun without blocking has not ended */
-  atomic_int    broken;      /* the error of a call */
-  atomic_int    proxy;       /* an error of the network: no call makes it good again */
-  atomic_int    stop, pause; /* flags for waiting threads: abort; end what runs (revoke, shrink) */
-  bool          used, finalized, revoked;
-  si_first      first;
-  uint64_t      first_meeting;
-  uint64_t      issued, executed; /* number of calls made; number of calls executed */
-  int           splits;
-  unsigned long calls[8];  /* of each si_kind, as RAS counts them */
-  uint64_t      grows;     /* ncclCommGrow of this rank */
-  int           extras;    /* windows and device communicators that are not freed yet */
-  long long     suspended; /* bytes that ncclCommSuspend has given back; 0: not suspended */
-  long long     memory;
-  ncclComm_t    unmade; /* what could not be made from it, which NCCL writes to as long as this one lives */
-  ncclComm_t    family; /* the oldest of those that share resources with it */
-  atomic_int    family_broken;
-  si_group     *job; /* the last group that works on it */
+  ncclComm_t   next;
+  shm          seg;
+  si_life      life;
+  int          nranks, rank, device;
+  ncclConfig_t config;
+  char        *net_name;
+  char         config_text[SHM_CONFIG];
+  char         name[64];  /* the caller's commName as it was at creation */
+  const char  *name_kept; /* the caller's pointer: NCCL keeps it, so the string must stay valid */
+  uint64_t     id;
+  atomic_int   busy;        /* an operation that was begun without blocking has not ended */
+  atomic_int   broken;      /* the error of a call */
+  atomic_int   proxy;       /* an error of the network: no call makes it good again */
+  atomic_int   stop, pause; /* flags for waiting threads: abort; end what runs (revoke, shrink) */
+  bool         used, finalized, revoked;
+  si_first     first;
+  uint64_t     first_meeting;
+  uint64_t     issued, executed; /* number of calls made; number of calls executed */
+  int          splits;
+  uint64_t     grows;     /* ncclCommGrow of this rank */
+  int          extras;    /* windows and device communicators that are not freed yet */
+  long long    suspended; /* bytes that ncclCommSuspend has given back; 0: not suspended */
+  long long    memory;
+  ncclComm_t   unmade; /* what could not be made from it, which NCCL writes to as long as this one lives */
+  ncclComm_t   family; /* the oldest of those that share resources with it */
+  atomic_int   family_broken;
+  si_group    *job; /* the last group that works on it */
 };
 
 /* --------------------------------------------------------------------------- comm.c */
@@ -122,11 +121,6 @@ ncclResult_t si_group_leave(ncclResult_t so_far);
 bool         si_group_holds(ncclComm_t c); /* the open group of this thread */
 void         si_group_unref(si_group *g);  /* under si_lock */
 shm_stop     si_op_stop(const si_op *op);
-
-/* ---------------------------------------------------------------------------- ras.c */
-
-void si_ras_update(void); /* communicators or calls have changed */
-void si_ras_end(void);
 
 /* -------------------------------------------------------------------------- extra.c */
 

@@ -107,7 +107,6 @@ static ncclResult_t run(si_group *g) {
   si_changed();
   si_group_unref(g);
   si_unlock();
-  si_ras_update();
   return r;
 }
 

@@ -1,0 +1,121 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid blame: a job hangs; which rank of which family, and what was it doing.
+
+local files = require "command.blame.files"
+local host = require "host"
+local job_of = require "command.blame.job"
+local line = require "command.base.line"
+local logs = require "command.blame.logs"
+local recipe = require "command.base.recipe"
+local say = require "command.blame.say"
+local sorted = require "command.base.sorted"
+local text = require "command.base.text"
+local verdict_of = require "command.blame.verdict"
+
+local CERTAIN = 95 -- weight of what a launcher says
+
+-- {name of torch: [ranks]} of --names.
+local function names_of(path)
+  if not path then return end
+  local all, why = host.read(path)
+  if not all then text.refuse(1, "%s", why) end
+  local is, names = host.json(all)
+  is = is and type(names) == "table"
+  for _, ranks in sorted(is and names or {}) do
+    for _, rank in ipairs(type(ranks) == "table" and ranks or { false }) do is = is and math.tointeger(rank) end
+  end
+  if not is then text.refuse(1, '%s: JSON as {"3": [0, 1]} expected, names of torch and the ranks of each', path) end
+  return names
+end
+
+-- What logs say makes sure of what the dumps say, or stands alone.
+local function weigh(verdict, found, plan)
+  local best = found[1]
+  if not verdict or best and best.weight >= CERTAIN and not verdict.sure then
+    if not best then return verdict end
+    local candidates = best.others or {}
+    for i = 2, #found do
+      if #candidates < 3 and found[i].kind ~= "healthy" and #found[i].ranks > 0 then
+        candidates[#candidates + 1] = { kind = found[i].kind, ranks = found[i].ranks }
+      end
+    end
+    return { kind = best.kind, ranks = best.ranks, sure = best.sure, candidates = candidates, words = best.words,
+             settle = best.settle, group = best.members and plan and job_of.named(plan, best)
+                                           or best.label and { label = best.label } or verdict and verdict.group }
+  end
+  for _, one in ipairs(found) do -- a stack tells what a rank in no call does
+    if verdict.kind == one.kind and #one.ranks == 1 and one.ranks[1] == verdict.ranks[1] then
+      verdict.words, verdict.sure = one.words, verdict.sure or one.sure
+    end
+  end
+  return verdict
+end
+
+local function run(of)
+  if #of.words == 0 then text.usage "blame needs what the job left: dumps, logs, stacks, or a folder of them" end
+  if of.recipe then line.needs(of, of.world) end
+  if not of.recipe and #of.args > 0 then text.usage("'%s' is a parameter: it needs --recipe", of.args[1]) end
+  if not of.recipe and of.world then text.usage "--world goes with --recipe; without one the dumps tell the ranks" end
+  local plan = of.recipe and recipe.plan(of)
+  local about = { plan = plan, world = plan and plan.world, machine = of.recipe and recipe.machine(of, plan) }
+  local job, rest, verdict = { ranks = {}, notes = {}, bad = {} }, {}, nil
+  for _, file in ipairs(files(of.words)) do
+    if not job_of.add(job, file) then rest[#rest + 1] = file end
+  end
+  local found, notes = logs(rest)
+  table.move(job.bad, 1, #job.bad, #notes + 1, notes)
+  if job.any then
+    job_of.whole(job, plan, names_of(of.names))
+    if #job.list == 1 and job.world > 1 and #found == 0 then
+      text.refuse(1, "%s is the dump of rank %d alone, of %d: it tells who waits, not for whom; give those of all",
+                  job.ranks[job.list[1]].path, job.list[1], job.world)
+    end
+    verdict = verdict_of(job)
+    for note in sorted(job.notes) do notes[#notes + 1] = note end
+  elseif #found == 0 then
+    if job.bad[1] then text.refuse(1, "%s", job.bad[1]) end
+    if not rest[1] then text.refuse(1, "the dumps have no calls: their ring had no room (TORCH_FR_BUFFER_SIZE)") end
+    text.refuse(1, "%s: nothing is known there: no dump of torch's flight recorder, no output of ncclras, no log of "
+                .. "NCCL, of torch's watchdog or of a launcher, no stack", rest[1].path)
+  end
+  verdict = weigh(verdict, found, plan)
+  job = job.any and job or nil
+  if of.output then
+    if not job then text.refuse(1, "a page draws the groups of dumps, and there are none") end
+    local head, rows = say.rows(about, job, verdict)
+    host.write(of.output, function(put) require "command.blame.page" (job, verdict, head, rows, put) end)
+  elseif of.json then
+    say.json(verdict)
+  else
+    say.text(about, job, verdict, notes)
+  end
+end
+
+return {
+  name = "blame",
+  place = 185,
+  takes = "FILE|FOLDER ...",
+  summary = "a job hangs: which rank, and what it was doing",
+  usage = "moongrid blame FILE|FOLDER ... [--recipe RECIPE --world N [NAME=VALUE ...]] [--names FILE] [--json]\n"
+    .. "       [-o FILE.html]",
+  about = "Say which rank of which group makes a job hang, and who waits for whom, from what the job left: dumps of\n"
+    .. "torch's flight recorder (torch 2.3 and newer; pickle or JSON; names end in the rank), the output of ncclras\n"
+    .. "-v, logs of NCCL_DEBUG=INFO, messages of torch's watchdog, gloo and launchers, stacks of py-spy.\n"
+    .. "A FILE may be a folder, a tar or tar.gz of one, - for standard input, or ncclras, which is run.",
+  notes = "With the recipe of the job, groups and ranks have the names of its families. The files are data: nothing\n"
+    .. "in them is executed. It says \"unsure\", with the candidates, rather than a wrong name.",
+  example = "moongrid blame /tmp/dumps --recipe megatron --world 16 tp=2 pp=2",
+  recipe = true,
+  recipe_from = "recipe",
+  words = 1 << 16,
+  options = {
+    { "recipe", "RECIPE", help = "the job's recipe; its parameters as NAME=VALUE" },
+    line.world "with --recipe: the number of ranks of the job",
+    { "names", "FILE", help = 'for dumps that do not tell members, as those of gloo: {"3": [0, 1], ...}, torch\'s '
+                              .. "names of groups and their ranks" },
+    { "output", "FILE", letter = true, help = "a page that draws the groups, ranks coloured by where they are" },
+    { "json", help = "as JSON: kind, ranks, group, sure, candidates" },
+  },
+  run = run,
+}

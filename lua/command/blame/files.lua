@@ -1,0 +1,113 @@
+-- SPDX-License-Identifier: MIT
+--
+-- files: what the words of the command line name: files, folders, archives (tar, tar.gz, which are read and not
+-- unpacked), "-" for standard input, and "ncclras", which is run if it is no file. A list of { path, text, at }: at:
+-- when it was written.
+
+local host = require "host"
+local text = require "command.base.text"
+
+local MOST = 1 << 30    -- bytes of a file, and of what an archive holds
+local FILES = 1 << 17   -- files of a folder or an archive
+local BLOCK = 512       -- of tar
+
+local function too_large(path, bytes)
+  text.refuse(1, "%s has %s; %s at most are read", path, text.bytes(bytes), text.bytes(MOST))
+end
+
+local function read(path, size)
+  if size and size > MOST then too_large(path, size) end
+  local file, why = io.open(path, "rb")
+  local all = file and file:read(MOST + 1)
+  if file then file:close() end
+  if not file then text.refuse(1, "cannot read %s", why) end
+  if all and #all > MOST then too_large(path, #all) end
+  return all or ""
+end
+
+-- What a command prints; nil: it fails.
+local function output(command)
+  local pipe = io.popen(command, "r")
+  local all = pipe and pipe:read(MOST + 1) or ""
+  local done = pipe and pipe:close()
+  if #all > MOST then too_large("the output of " .. command, #all) end
+  return done and all or nil
+end
+
+local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
+
+-- The files of a tar. A name is only shown, but one that leaves the folder of the archive is that of no dump.
+local function untar(path, all, list)
+  local at, long, found = 1, nil, false
+  while at + BLOCK - 1 <= #all do
+    local head = all:sub(at, at + BLOCK - 1)
+    if not head:find "[^\0]" then break end
+    local name, kind, prefix = head:sub(1, 100):match "^[^\0]*", head:sub(157, 157), head:sub(346, 500):match "^[^\0]*"
+    local size = tonumber(head:sub(125, 136):match "[0-7]+" or "", 8)
+    local written = tonumber(head:sub(137, 148):match "[0-7]+" or "0", 8)
+    if not size or head:sub(258, 262) ~= "ustar" then
+      text.refuse(1, "%s is no tar from byte %d on", path, at - 1)
+    end
+    local body = all:sub(at + BLOCK, at + BLOCK + size - 1)
+    at = at + BLOCK + (size + BLOCK - 1) // BLOCK * BLOCK
+    if kind == "L" then
+      long = body:match "^[^\0]*"
+    elseif kind == "x" then
+      long = body:match "%d+ path=([^\n]*)\n" or long
+    else
+      name, long = long or (prefix ~= "" and prefix .. "/" .. name or name), nil
+      if ("/" .. name .. "/"):find "/%.%./" or name:find "^/" or name:find "%c" then
+        text.refuse(1, "%s holds '%s', a name outside of the archive", path, name)
+      end
+      if kind == "0" or kind == "\0" then
+        found = true
+        if #list == FILES then text.refuse(1, "%s holds more than %d files", path, FILES) end
+        list[#list + 1] = { path = path .. ":" .. name, text = body, at = written }
+      end
+    end
+  end
+  if not found then text.refuse(1, "%s holds no file", path) end
+end
+
+-- A reader of what is open: compressed, an archive, or the text itself.
+local function add(list, path, all, at)
+  if all:find "^\x1f\x8b" then
+    all = output("gzip -dc -- " .. quoted(path) .. " 2>/dev/null") or text.refuse(1, "gzip cannot read %s", path)
+  end
+  if all:sub(258, 262) == "ustar" then return untar(path, all, list) end
+  list[#list + 1] = { path = path, text = all, at = at }
+end
+
+local function add_folder(list, path)
+  local names = host.folder(path) or text.refuse(1, "cannot read the folder %s", path)
+  local before = #list
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local one = path:gsub("/*$", "/") .. name
+    local kind, size, at = host.kind(one)
+    if kind ~= "folder" and size and not host.folder(one) and not name:find "^%." then
+      if #list == FILES then text.refuse(1, "%s holds more than %d files", path, FILES) end
+      add(list, one, read(one, size), at)
+    end
+  end
+  if #list == before then text.refuse(1, "the folder %s holds no file; give the one with the dumps", path) end
+end
+
+return function(words)
+  local list = {}
+  for _, word in ipairs(words) do
+    local kind, size, at = host.kind(word)
+    if word == "-" then
+      list[#list + 1] = { path = "standard input", text = io.read "a" or "" }
+    elseif not kind and word == "ncclras" then
+      local all = output "ncclras -v -f json 2>/dev/null" or output "ncclras -v 2>/dev/null"
+      if not all then text.refuse(1, "ncclras cannot be run, or reaches no job; it comes with NCCL 2.24 and newer") end
+      list[#list + 1] = { path = "ncclras", text = all }
+    elseif host.folder(word) then
+      add_folder(list, word)
+    else
+      add(list, word, read(word, size), at)
+    end
+  end
+  return list
+end

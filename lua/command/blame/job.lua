@@ -1,0 +1,224 @@
+-- SPDX-License-Identifier: MIT
+--
+-- job: what all dumps say together: the ranks with their calls, the groups with their members, both with the names of
+-- the recipe's families.
+--
+--   job.ranks[rank]    { rank, path, at, calls, whole, states }, by rank; job.list: those ranks, in order
+--   job.groups[key]    { key, name, desc, ranks, family, index, label, position = { [rank] = position } }; job.order
+
+local host = require "host"
+local recorder = require "command.blame.recorder"
+local sorted = require "command.base.sorted"
+local text = require "command.base.text"
+
+local HOUR = 3600
+
+local M = {}
+
+-- The rank that the name of a dump ends in: torch writes it nowhere else.
+local function rank_of(path)
+  local n = path:gsub("%.%a+$", ""):match "(%d+)$"
+  return n and #n < 10 and math.tointeger(tonumber(n))
+end
+
+-- Add the dump of a file; false: it is none.
+function M.add(job, file)
+  local done, dump = pcall(recorder.read, file.text)
+  if done and not dump then return false end
+  local rank = rank_of(file.path)
+  if not done then
+    if type(dump) ~= "table" then dump = { "it is damaged" } end
+    if dump.code or not rank then text.refuse(1, "%s: %s", file.path, dump[1]) end
+    job.bad[#job.bad + 1] = ("%s is left out: %s"):format(file.path, dump[1])
+    dump = { version = "", whole = false, calls = {}, groups = {}, states = true }
+  end
+  if not rank then text.refuse(1, "%s: the name of a dump ends in its rank, as nccl_trace_rank_3", file.path) end
+  local was, json = job.ranks[rank], file.text:byte() ~= 0x80
+  if was and was.json == json then
+    text.refuse(1, "rank %d has two dumps, %s and %s: give those of one job, taken at one time", rank, was.path,
+                file.path)
+  end
+  if was then -- one dump in two forms: the pickle has the stacks
+    job.notes[("rank %d has its dump as JSON, too"):format(rank)] = true
+    if json then return true end
+  end
+  dump.rank, dump.path, dump.at, dump.json = rank, file.path, file.at, json
+  job.ranks[rank], job.any = dump, job.any or #dump.calls > 0
+  return true
+end
+
+-- The differences between the ranks: what groups of one family have in common where no recipe names them.
+local function pattern(ranks)
+  local all = {}
+  for i = 2, #ranks do all[i - 1] = ranks[i] - ranks[i - 1] end
+  return #ranks .. ":" .. table.concat(all, ",", 1, math.min(#all, 8))
+end
+
+-- The members of groups from the dumps, from --names, or from those that call in them; a name that has other members in
+-- another dump is another group.
+local function gather(job, names)
+  local seen = {}
+  for _, rank in ipairs(job.list) do
+    local one, of = job.ranks[rank], {}
+    for _, call in ipairs(one.calls) do
+      local group = of[call.group]
+      if not group then
+        local said = one.groups[call.group] or {}
+        local ranks = names and names[call.group] or said.ranks
+        local key = call.group .. (ranks and " " .. table.concat(ranks, ",") or "")
+        group = job.groups[key] or { key = key, name = call.group, desc = said.desc or call.desc, ranks = ranks }
+        job.groups[key], of[call.group] = group, group
+        seen[key] = seen[key] or {}
+        table.insert(seen[key], rank)
+      end
+      call.group = group
+    end
+    one.groups = nil
+  end
+  for key, group in sorted(job.groups) do
+    group.seen = seen[key]
+    if not group.ranks then group.open = true end
+  end
+end
+
+-- What systems call a family when they make its groups, and what recipes do.
+local synonyms = { { "_?group$", "" }, { "^mesh_", "" }, { "_with_", "_" }, { "tensor_model_parallel", "tp" },
+                   { "pipeline_model_parallel", "pp" }, { "expert_model_parallel", "ep" }, { "model_parallel", "mp" },
+                   { "context_parallel", "cp" }, { "expert_data_parallel", "expt_dp" }, { "data_parallel", "dp" } }
+
+local function alike(desc, family)
+  desc = desc:lower()
+  for _, one in ipairs(synonyms) do desc = desc:gsub(one[1], one[2]) end
+  return desc == family
+end
+
+-- The dims of the grids of a plan: a family with the name of one is the plainest of those with the same groups.
+local function dims_of(plan)
+  local dims = {}
+  for _, name in ipairs(plan.grids) do
+    for _, dim in ipairs(plan:grid(name):dims()) do dims[dim[1]] = true end
+  end
+  return dims
+end
+
+-- Give a group the name of a family that has it. Of an open group only those that call in it are known: the other
+-- members of the family's group have no dump.
+local function name_group(job, plan, group, dims)
+  local known, own, best, index, score = group.ranks or group.seen, {}, nil, nil, nil
+  for _, rank in ipairs(known) do own[rank] = true end
+  for _, name in ipairs(plan.families) do
+    local family = plan:family(name)
+    local at = known[1] < plan.world and family:locate(known[1])
+    if at then
+      local ranks, fits, dumped = family:ranks(at), 0, 0
+      for _, rank in ipairs(ranks) do
+        if own[rank] then fits = fits + 1 elseif job.ranks[rank] then dumped = dumped + 1 end
+      end
+      local points = (alike(group.desc or "", name) and 4 or 0) + (dims[name] and 2 or 0) + 1
+      if group.open then points = points - (4 * dumped + #ranks - fits) / #ranks end
+      if fits == #known and (group.open or fits == #ranks) and (not score or points > score) then
+        best, index, score = name, at, points
+      end
+    end
+  end
+  group.family, group.index = best, index
+  if best and group.open then group.ranks = plan:family(best):ranks(index) end
+end
+
+-- Refuse the dumps of two jobs: what each says of the group of all ranks differs. Clocks may differ by hours.
+local function check_job(job)
+  local first, early, late
+  for _, group in ipairs(job.order) do
+    if group.ranks and (group.name == "0" or group.desc == "default_pg") then
+      if first and #first.ranks ~= #group.ranks then
+        text.refuse(1, "the dumps are of two jobs: that of rank %d is of %d ranks, that of rank %d of %d",
+                    first.seen[1], #first.ranks, group.seen[1], #group.ranks)
+      end
+      first = first or group
+    end
+  end
+  for _, rank in ipairs(job.list) do
+    local last = job.ranks[rank].calls[#job.ranks[rank].calls]
+    if last then early, late = math.min(early or last.at, last.at), math.max(late or last.at, last.at) end
+  end
+  if early and late - early > HOUR then
+    job.apart = "the last calls of ranks are %.1f hours apart: clocks that differ, or dumps of two runs"
+    job.notes[job.apart:format((late - early) / HOUR)] = true
+  end
+end
+
+-- The family's group of these members, which logs name otherwise; nil: there is none.
+function M.named(plan, one)
+  local group = { ranks = one.members }
+  local last = 0
+  for _, rank in ipairs(one.members) do last = math.max(last, rank) end
+  if last < plan.world then name_group({ ranks = {} }, plan, group, dims_of(plan)) end
+  if group.family then
+    group.label = ("%s %d, %s"):format(group.family, group.index, one.label)
+    return group
+  end
+end
+
+local function is_world(group) return group.name == "0" or group.desc == "default_pg" end
+
+-- Put the dumps together. plan and names may be nil.
+function M.whole(job, plan, names)
+  job.list, job.groups, job.order = {}, {}, {}
+  local last = -1
+  for rank in sorted(job.ranks) do job.list[#job.list + 1], last = rank, rank end
+  gather(job, names)
+  job.plan, job.world = plan, plan and plan.world
+  for _, group in sorted(job.groups) do
+    local ranks = group.ranks or group.seen
+    for _, rank in ipairs(ranks) do last = math.max(last, rank) end
+  end
+  job.world = job.world or last + 1
+  if last >= job.world then
+    text.refuse(1, "the dumps are of %d ranks or more, the recipe of %d: give --world and the parameters of the job",
+                last + 1, job.world)
+  end
+  for _, group in sorted(job.groups) do job.order[#job.order + 1] = group end
+  check_job(job)
+  local stray, strays, kept, dims = nil, 0, 0, plan and dims_of(plan) or {}
+  for _, group in sorted(job.groups) do
+    if is_world(group) then
+      group.family, group.index = "world", 0
+      group.ranks = group.ranks or {}
+      if group.open then
+        for rank = 0, job.world - 1 do group.ranks[rank + 1] = rank end
+      end
+    elseif plan then
+      name_group(job, plan, group, dims)
+      if group.family then kept = kept + 1 else stray, strays = stray or group, strays + 1 end
+    end
+    group.ranks = group.ranks or group.seen
+    if not group.family then group.kind = (group.desc ~= "undefined" and group.desc or "") .. pattern(group.ranks) end
+    group.kind = group.kind or group.family
+    local desc = (group.desc or "undefined") ~= "undefined" and " (" .. group.desc .. ")" or ""
+    group.label = group.family == "world" and "world" or group.family and ("%s %d"):format(group.family, group.index)
+                  or ("group %s%s"):format(group.name, desc)
+    group.position = {}
+    for i, rank in ipairs(group.ranks) do group.position[rank] = i - 1 end
+  end
+  if strays > kept then
+    text.refuse(1, "the recipe does not fit the dumps: %s of ranks %s is in no family; give the parameters of the job",
+                host.shown(stray.label), table.concat(stray.ranks, ", ", 1, math.min(#stray.ranks, 8)))
+  end
+  job.stages = plan and dims.pp and plan:grid(plan.grids[1]).pp
+  job.stages = job.stages and job.stages > 1 or false
+  if stray then job.notes[("%s is in no family of the recipe"):format(host.shown(stray.label))] = true end
+  for _, rank in ipairs(job.list) do
+    for _, group in sorted(job.groups) do
+      if not group.position[rank] then
+        for _, one in ipairs(group.seen) do
+          if one == rank then
+            text.refuse(1, "rank %d calls in %s, whose members are %s: the dumps are of two jobs", rank,
+                        host.shown(group.label), table.concat(group.ranks, ", ", 1, math.min(#group.ranks, 8)))
+          end
+        end
+      end
+    end
+  end
+end
+
+return M

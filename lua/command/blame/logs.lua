@@ -1,0 +1,283 @@
+-- SPDX-License-Identifier: MIT
+--
+-- logs: what people paste: torch's watchdog and its desync report, ProcessGroupWrapper, monitoredBarrier, Gloo's
+-- timeouts, torchrun, mpirun and srun, NCCL_DEBUG=INFO, ncclras, stacks of py-spy, faulthandler and gdb. Each says
+-- something of some ranks: { weight, kind, ranks, sure, words, label, settle }, the strongest first; and notes.
+
+local ras = require "command.blame.ras"
+local sorted = require "command.base.sorted"
+
+local ABSURD = 1 << 40 -- torch 2.2 and 2.3 print numbers that were never set
+
+local function number(text)
+  local n = math.tointeger(tonumber(text))
+  return n and n < ABSURD and n or nil
+end
+
+local function numbers(text)
+  local all = {}
+  for n in text:gmatch "%d+" do all[#all + 1] = number(n) end
+  return all
+end
+
+-- Lines that name ranks: a word of the line, the ranks and what else is told, weight, kind, and what it means.
+local said = {
+  { "exited on signal", "process rank (%d+) with PID %d+ on node (%S+) exited on signal (%d+)", 100, "gone",
+    "on %s, ended by signal %s (9: killed, mostly for memory)" },
+  { "MPI_ABORT", "invoked on rank (%d+)", 98, "gone", "called MPI_Abort" },
+  { "Process name: ", "%[%d+,%d+%],(%d+)%]", 97, "gone", "ended with a failure first (mpirun)" },
+  { "srun: error:", "srun: error: %S+: tasks? ([%d,]+): ([KES]%a+)", 96, "gone", "%s (srun)" },
+  { "monitoredBarrier", "Ranks? ([%d, ]+) failed to pass", 95, "stall", "not at the monitoredBarrier in time" },
+  { "monitoredBarrier", "Rank%(s%) ([%d, ]+) failed to pass", 95, "stall", "not at the monitoredBarrier in time" },
+  { "Duplicate GPU", "(rank %d+ and rank %d+) both on", 94, "mismatch", "both use one GPU" },
+  { "Mismatched NCCL", "(rank %d+) version (%d+) rank %d+ version (%d+)", 94, "mismatch",
+    "has NCCL %s, another rank %s" },
+  { "didn't join collective", "%[([%d, ]+)%] finished collective #(%d+), but didn't join collective #(%d+)", 92,
+    "stall", "ended collective %s and never joined %s (torch's desync report)" },
+  { "lagging ranks", "%[([%d, ]+)%] are the lagging ranks", 92, "stall",
+    "joined no collective (torch's desync report)" },
+}
+
+-- Lines that tell of a wait, and name no culprit.
+local vague = {
+  { "Timed out waiting", 20, "rank that says so is the victim: gloo names no peer",
+    "give the logs or stacks of the other ranks" },
+  { "Collective sequence number: ", 5, "dumps were read by torch's fr_trace", "give the dumps themselves" },
+}
+
+local function one_line(line, add)
+  for _, one in ipairs(said) do
+    local ranks, a, b = nil, nil, nil
+    if line:find(one[1], 1, true) then ranks, a, b = line:match(one[2]) end
+    if ranks then
+      add { weight = one[3], kind = one[4], ranks = numbers(ranks), sure = true, words = one[5]:format(a, b) }
+    end
+  end
+  for _, one in ipairs(vague) do
+    if line:find(one[1], 1, true) then
+      add { weight = one[2], kind = "stall", ranks = {}, sure = false, words = "the " .. one[3], settle = one[4] }
+    end
+  end
+end
+
+-- ProcessGroupWrapper names two calls. Where the number of dims differs, it reads the length of the second one's record
+-- as its operation.
+local function fingerprints(line, add)
+  local print = "Rank (%d+) is running collective: CollectiveFingerPrint%("
+  local a, one, b, other = line:match(print .. "(.-)%), but " .. print .. "(.*)")
+  if not a then return end
+  local function words(text)
+    return (text:match "OpType=([%w_]+)" or "?") .. (text:match "TensorShape=(%[.-%])" or "")
+  end
+  other = other:find "^SequenceNumber=0OpType" and "one with tensors of other dims" or words(other)
+  add { weight = 93, kind = "mismatch", ranks = { number(a) }, sure = false,
+        others = { { kind = "mismatch", ranks = { number(b) } } },
+        words = ("rank %s makes %s, rank %s %s"):format(a, words(one), b, other),
+        settle = "the fingerprints name two ranks; a third tells which is the odd one" }
+end
+
+-- torchrun's summary. -6 is mostly a victim of the watchdog, -15 of the launcher.
+local function torchrun(text, add)
+  local block = text:match "Root Cause %(first observed failure%):(.*)" or ""
+  local rank, code = block:match "rank%s*: (%d+) %(local_rank: %d+%).-exitcode%s*: (%-?%d+)"
+  if rank and code ~= "-15" then
+    add { weight = code == "-6" and 30 or 96, kind = "gone", ranks = { number(rank) }, sure = code ~= "-6",
+          words = ("failed first, with exit code %s (-9: killed, mostly for memory)"):format(code) }
+  end
+end
+
+-- The watchdog: of each rank the smallest call that ran out, and the last that it enqueued.
+local function watch(ranks, line)
+  local global = number(line:match "%[rank(%d+)%]:")
+  local seq, op, more = line:match "WorkNCCL%(SeqNum=(%d+), OpType=([%w_]+),?(.-)Timeout"
+  local work, last = line:match "work sequence id: (%d+).-last enqueued work: (%-?%d+)"
+  if not work then work, last = line:match "work: (%d+), last enqueued NCCL work: (%-?%d+)" end
+  local rank = global or number(line:match "%[Rank (%d+)%] Watchdog" or line:match "Rank (%d+)%]")
+  if not rank or not (seq or work) then return end
+  local one = ranks[rank] or {}
+  ranks[rank] = one
+  if seq and (not one.op or number(seq) < one.seq) then
+    local size = more:match "NumelIn=(%d+)" or more:match "TensorShape=(%[.-%])" or "?"
+    one.seq, one.op = number(seq), ("%s of %s elements"):format(op, size)
+  end
+  one.seq = one.seq or number(work)
+  one.last = number(last) or one.last
+  one.group = line:match "PG GUID ([^%]]-) Rank" or line:match "%[PG ([^%]]-) Rank" or one.group
+end
+
+local function watched(ranks, add)
+  local groups = {}
+  for rank, one in sorted(ranks) do
+    local name = "group " .. (one.group or "of all ranks")
+    local comm = groups[name] or ras.new(name, 0)
+    groups[name], comm.n = comm, (comm.n or 0) + 1
+    ras.count(comm, "the watchdog", one.seq or 0, rank)
+    comm.what[rank] = one.op
+    comm.low, comm.high = math.min(comm.low or one.seq, one.seq), math.max(comm.high or one.seq, one.seq)
+    comm.size = 0 -- ranks that say nothing are not counted
+  end
+  for name, comm in sorted(groups) do
+    if comm.low < comm.high then
+      add { weight = 88, kind = "stall", ranks = comm.counts["the watchdog"][comm.low], sure = false, label = name,
+            words = ("call %d ran out there; others are at call %d"):format(comm.low, comm.high) }
+    else
+      ras.judge(comm, add, 89)
+      add { weight = 40, kind = "inside", ranks = {}, sure = false, label = name,
+            words = ("call %d ran out on the %d ranks that speak"):format(comm.low, comm.n),
+            settle = "a rank that says nothing is the first suspect: give the logs of all ranks, or their dumps" }
+    end
+  end
+end
+
+-- NCCL_DEBUG=INFO. Several processes write one file: a line may begin in another.
+local function nccl(all, line, add)
+  local who, rest = line:match "(%S+:%d+):%d+ %[%-?%d+%] (.*)"
+  if not who then return end
+  local pointer, rank, size = rest:match "comm (0x%x+) rank (%d+) nranks (%d+)"
+  if pointer then
+    local id = rest:match "commId (0x%x+)" or rest:match "parent 0x%x+.-color %-?%d+" or "?"
+    local comm = all.comms[id .. size] or ras.new("communicator " .. id, number(size))
+    all.comms[id .. size], rank = comm, number(rank)
+    comm.start, comm.done = comm.start or {}, comm.done or {}
+    all.who[who .. pointer], all.last[who] = { rank = rank, comm = comm }, rank
+    if rest:find "Init START" then comm.started, comm.start[rank] = true, true end
+    if rest:find "Init COMPLETE" then comm.done[rank] = true end
+  end
+  local op, count, many, kind = rest:match "(%a+): opCount (%x+) .-count (%d+) datatype (%d+)"
+  local of = op and all.who[who .. (rest:match "comm (0x%x+)" or "")]
+  if of then
+    of.comm.calls = of.comm.calls or {}
+    of.comm.calls[of.rank] = { n = tonumber(count, 16), what = ("%s of %s, type %s"):format(op, many, kind) }
+  end
+  local peer = rest:match "NET/IB ?: Got completion from peer (%S+)"
+               or rest:match "Connection closed by remote peer (%S+)"
+  if peer then
+    add { weight = 85, kind = "inside", ranks = { all.last[who] }, sure = false,
+          words = ("NCCL on %s lost its peer %s: the network between them, or the peer died"):format(who, peer) }
+  end
+end
+
+local function communicators(all, add)
+  for _, comm in sorted(all.comms) do
+    local ends = true
+    for rank = 0, comm.started and math.min(comm.size, 1 << 16) - 1 or -1 do
+      if not comm.start[rank] then comm.gone[#comm.gone + 1] = rank end
+      if comm.start[rank] and not comm.done[rank] then ends, comm.failed[#comm.failed + 1] = false, rank end
+    end
+    if ends then comm.gone = {} end -- lines are missing, not ranks
+    comm.absent = "they never began to make the communicator"
+    comm.why = "they began to make the communicator, and never ended"
+    local alike, first = true, nil
+    for rank, call in sorted(comm.calls or {}) do
+      ras.count(comm, "calls", call.n, rank)
+      first, alike = first or call.n, alike and (not first or call.n == first)
+    end
+    for rank, call in sorted(alike and comm.calls or {}) do comm.what[rank] = call.what end
+    if comm.calls then comm.size = 0 end
+    for rank in sorted(comm.calls or {}) do comm.size = math.max(comm.size, rank + 1) end
+    ras.judge(comm, add, 76)
+  end
+end
+
+-- Stacks: what waits in a collective, and files of Python in which a program waits and does not tell for what.
+local inside = { "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "broadcast", "Work::wait",
+                 "c10d::", "synchronize", "Synchronize", "ncclGroupEnd", "MPI_", "batch_isend_irecv", "recv (",
+                 "send (" }
+local of_python = {}
+for name in ("threading queue selectors socket subprocess connection popen_fork asyncio runners"):gmatch "%S+" do
+  of_python[name .. ".py"] = true
+end
+
+-- The frames of the main thread, innermost first: "func (file:line)".
+local function main_thread(text)
+  local frames, take = {}, false
+  for line in text:gmatch "[^\n]+" do
+    if line:find "^Thread" or line:find "^Current thread" then
+      local main = line:find "MainThread" or line:find "^Thread 1 %(" or line:find "^Current"
+                   or line:find "most recent call first"
+      take = main and (#frames == 0 or not line:find "^Thread 0x.*most recent")
+      if take then frames = {} end
+    elseif take then
+      local name, where = line:match "^%s+([%w_<>.:~]+) %(([^)]+:%d+)%)"
+      if not name then
+        local file, at, func = line:match '^  File "([^"]+)", line (%d+) in (%S+)'
+        name, where = func or line:match "^#%d+ .- in ([%w_:~<>]+)", file and file .. ":" .. at or "native"
+      end
+      if name then frames[#frames + 1] = ("%s (%s)"):format(name, where) end
+    end
+  end
+  return frames
+end
+
+local function stack(stacks, file, add)
+  local text = file.text
+  local is = text:find "Python v[%d.]+ %(" or text:find "most recent call first" or text:find "%f[^\n\0]Thread %d+ %("
+  if not is then return end
+  local rank, frames = number(file.path:gsub("%.%a+$", ""):match "(%d+)$"), main_thread(text)
+  if not rank or #frames == 0 then
+    return add { note = file.path .. " has a stack, but its name does not end in the rank, as stack-3.txt" }
+  end
+  local words, calls, own = table.concat(frames, "\n"), false, nil
+  for _, name in ipairs(inside) do calls = calls or words:find(name, 1, true) ~= nil end
+  for _, frame in ipairs(frames) do
+    local path, name = frame:match "%((.-([^/]*)):%d+%)$"
+    if path and not own and not of_python[name] and not path:find "torch/" and not frame:find "^<" then own = frame end
+  end
+  stacks[rank] = { calls = calls, top = own or frames[1] }
+  add { known = true }
+end
+
+local function stacked(stacks, add)
+  local out, n, top = {}, 0, nil
+  for rank, one in sorted(stacks) do
+    n = n + 1
+    if not one.calls then out[#out + 1], top = rank, one.top end
+  end
+  if #out > 0 and #out < n then
+    add { weight = 65, kind = "stall", ranks = out, sure = #out == 1,
+          words = ("in %s, in no collective; %d in one"):format(top, n - #out) }
+  elseif n > 0 then
+    add { weight = 15, kind = "stall", ranks = {}, sure = false, settle = "give the stacks of all ranks",
+          words = #out == 0 and "all stacks are in a collective" or "no stack is in a collective" }
+  end
+end
+
+return function(files)
+  local found, notes, ranks, stacks = {}, {}, {}, {}
+  local all = { comms = {}, who = {}, last = {} }
+  for _, file in ipairs(files) do
+    local known = false
+    local function add(one)
+      known = true
+      if one.note then notes[#notes + 1] = one.note elseif one.weight then found[#found + 1] = one end
+    end
+    if file.text:find "^%s*{" then
+      ras.json(file.text, add)
+    else
+      ras.text(file.text, add)
+      for line in file.text:gmatch "[^\n]+" do
+        line = line:gsub("\27%[%d*;?%d*;?%d*m", "")
+        one_line(line, add)
+        fingerprints(line, add)
+        local watches = line:find "WorkNCCL%(" or line:find "last enqueued"
+        local writes = line:find " NCCL " or line:find "opCount"
+        if watches then watch(ranks, line) end
+        if writes then nccl(all, line, add) end
+        known = known or watches or writes
+      end
+      torchrun(file.text, add)
+      stack(stacks, file, add)
+    end
+    if not known then notes[#notes + 1] = file.path .. " has nothing that is known here" end
+  end
+  local function add(one) found[#found + 1] = one end
+  watched(ranks, add)
+  communicators(all, add)
+  stacked(stacks, add)
+  table.sort(found, function(a, b)
+    if a.weight ~= b.weight then return a.weight > b.weight end
+    if #a.ranks ~= #b.ranks then return #a.ranks < #b.ranks end
+    return (a.ranks[1] or -1) < (b.ranks[1] or -1)
+  end)
+  return found, notes
+end

@@ -1,0 +1,340 @@
+-- SPDX-License-Identifier: MIT
+--
+-- program: what each rank should have called. Ranks of one pipeline stage make the same calls in the same order, and
+-- again in each step. So the n-th call of a rank is compared with the n-th of the others, and with those a step before:
+-- the rank that leaves what they agree on has the fault, and those that only stop are its victims.
+
+local sorted = require "command.base.sorted"
+
+local M = {}
+
+local MANY = 24 -- calls after it has left the others: such a rank has a program of its own, and no fault there
+
+-- Operations whose sizes may differ between ranks and steps.
+local uneven = { all_to_all = true, gather = true, scatter = true, all_gather = false }
+
+-- The distance to the peer of a send or recv; around the end where the groups of the family are rings.
+local function distance(call, rank, rings)
+  local group, own = call.group, call.group.position[rank]
+  if not call.peer or not own then return "" end
+  local n, d = #group.ranks, call.peer - own
+  return (" %+d"):format(rings[group.kind] and d % n or d)
+end
+
+-- The families in which many calls go from one end of a group to the other: rings.
+local function find_rings(job)
+  local ends, all, rings = {}, {}, {}
+  for _, rank in ipairs(job.list) do
+    for _, call in ipairs(job.ranks[rank].calls) do
+      local group = call.group
+      local own = group.position[rank]
+      if call.peer and own and #group.ranks > 2 then
+        local kind, around = group.kind, math.abs(call.peer - own) == #group.ranks - 1
+        all[kind], ends[kind] = (all[kind] or 0) + 1, (ends[kind] or 0) + (around and 1 or 0)
+        rings[kind] = ends[kind] * #group.ranks * 2 > all[kind]
+      end
+    end
+  end
+  return rings
+end
+
+-- The words that ranks compare: family, operation, the distance to a peer, sizes, type.
+local function name_calls(job)
+  local seen, rings = {}, find_rings(job)
+  for _, rank in ipairs(job.list) do
+    for _, call in ipairs(job.ranks[rank].calls) do
+      call.what = call.group.kind .. " " .. call.op .. distance(call, rank, rings)
+      local of = seen[call.what] or { n = 0, sizes = 0 }
+      seen[call.what] = of
+      of.n = of.n + 1
+      if not of[call.sizes] then of[call.sizes], of.sizes = true, of.sizes + 1 end
+    end
+  end
+  for _, rank in ipairs(job.list) do
+    for _, call in ipairs(job.ranks[rank].calls) do
+      local of = seen[call.what]
+      local varies = of.sizes > 8 and of.sizes * 2 > of.n
+      call.token = varies and call.what or call.what .. " " .. call.sizes .. " " .. call.dtype
+    end
+  end
+end
+
+local function at(rank, id)
+  local calls = rank.calls
+  local i = id - (calls[1] and calls[1].id or 0) + 1
+  local call = calls[i]
+  if call and call.id == id then return call end
+  if rank.gaps then return rank.by[id] end
+end
+
+local function index(rank)
+  local calls = rank.calls
+  rank.first, rank.last = calls[1] and calls[1].id or 0, calls[#calls] and calls[#calls].id or -1
+  rank.gaps = #calls > 0 and rank.last - rank.first + 1 ~= #calls
+  if rank.gaps then
+    rank.by = {}
+    for _, call in ipairs(calls) do rank.by[call.id] = call end
+  end
+end
+
+local function agreement(a, b)
+  local same, n = 0, 0
+  for id = math.max(a.first, b.first), math.min(a.last, b.last) do
+    local x, y = at(a, id), at(b, id)
+    if x and y then
+      n = n + 1
+      if x.token == y.token then same = same + 1 end
+    end
+  end
+  return n > 0 and same / n or 0, n
+end
+
+-- The sends and receives that a rank makes again and again: of one pipeline stage they are the same.
+local function ends_of(one)
+  local times, all = {}, {}
+  for _, call in ipairs(one.calls) do
+    if call.p2p then times[call.what] = (times[call.what] or 0) + 1 end
+  end
+  for what, n in sorted(times) do
+    if n > 1 then all[#all + 1] = what end
+  end
+  return { all = all, times = times }
+end
+
+local function same_ends(a, b)
+  for _, what in ipairs(a.all) do
+    if not b.times[what] then return false end
+  end
+  for _, what in ipairs(b.all) do
+    if not a.times[what] then return false end
+  end
+  return true
+end
+
+-- Put ranks with the same program together.
+local function classes(job)
+  local all = {}
+  for _, rank in ipairs(job.list) do
+    local one, best, most = job.ranks[rank], nil, 0.7
+    one.ends = ends_of(one)
+    for _, class in ipairs(all) do
+      local share = same_ends(one.ends, class[1].ends) and agreement(one, class[1]) or 0
+      if share > most or share == most and not best then best, most = class, share end
+    end
+    if #one.calls > 0 then
+      if not best then
+        best = {}
+        all[#all + 1] = best
+      end
+      best[#best + 1] = one
+      one.class = best
+    end
+  end
+  return all
+end
+
+-- The number of calls in a step, or nil: calls that repeat after so many, of which some are made once in a step. The
+-- last calls of a rank do not count: they may be the fault.
+local function period(class)
+  local longest = 0
+  for _, one in ipairs(class) do
+    longest, one.times = math.max(longest, #one.calls), {}
+    for _, call in ipairs(one.calls) do one.times[call.token] = (one.times[call.token] or 0) + 1 end
+  end
+  for p = 1, longest - 3 do
+    local n, wrong, once = 0, 0, false
+    for _, one in ipairs(class) do
+      for i = #one.calls - 2, p + 1, -1 do
+        local token = one.calls[i].token
+        n = n + 1
+        if token ~= one.calls[i - p].token then
+          wrong = wrong + 1
+          if wrong > 2 and wrong * 8 > #class * longest then break end
+        elseif one.times[token] <= #one.calls // p + 1 then
+          once = true
+        end
+      end
+    end
+    if n >= 2 and once and wrong * 12 <= n then return p end
+  end
+end
+
+-- The tokens of a class at a call and, with `before`, at the same call of other steps: by token { votes, a call }.
+local function votes(class, id, without, before, now)
+  local all, best = {}, nil
+  local function count(one, k)
+    local call = at(one, k)
+    if not call then return end
+    local of = all[call.token] or { n = 0, call = call, rank = one.rank }
+    all[call.token] = of
+    of.n = of.n + 1
+    if not best or of.n > best.n then best = of end
+  end
+  for _, one in ipairs(class) do
+    if now and one ~= without and not (one.left and one.left < id) then count(one, id) end
+    if before and class.period then
+      for k = id - class.period, one.first, -class.period do
+        if not one.left or k < one.left then count(one, k) end
+      end
+    end
+  end
+  local second = 0
+  for _, one in ipairs(class) do -- a tie: no one knows
+    local call = at(one, id)
+    local of = now and call and all[call.token]
+    if of and of ~= best then second = math.max(second, of.n) end
+  end
+  return best, all, best and second == best.n
+end
+
+-- What the rank was to call there, as others see it.
+function M.expected(one, id)
+  if not one.class then return end
+  local best = votes(one.class, id, one, true, true)
+  return best and best.call
+end
+
+-- Whether a rank has ended a call of its own and made the next ones with the others: no fault, its program differs
+-- there.
+local function goes_on(class, one, id)
+  local same = 0
+  for k = id + 1, at(one, id).done and id + 3 or id do
+    local best, call = votes(class, k, one, true, true), at(one, k)
+    if best and call and best.call.token == call.token then same = same + 1 end
+  end
+  return same >= 2
+end
+
+-- Find the first call of each rank that leaves the others.
+local function leave(class, found)
+  local low, high = math.maxinteger, -1
+  for _, one in ipairs(class) do low, high = math.min(low, one.first), math.max(high, one.last) end
+  for id = low, high do
+    local token, unlike, n
+    n = 0
+    for _, one in ipairs(class) do
+      local call = not one.left and at(one, id)
+      if call then
+        n, token = n + 1, token or call.token
+        unlike = unlike or call.token ~= token
+      end
+    end
+    if unlike or n == 1 then
+      local best, _, tie = votes(class, id, nil, true, unlike)
+      local alone = not unlike
+      for _, one in ipairs(class) do
+        local call = not one.left and at(one, id)
+        if call and best and call.token ~= best.call.token and (not alone or best.n > 1 or #class == 1)
+          and not goes_on(class, one, id) then
+          one.left, one.tie, one.alone = id, tie, alone
+          if one.last - id <= math.max(MANY, class.period or 0) then found[#found + 1] = one end
+        end
+      end
+    end
+  end
+end
+
+-- Every rank that leaves the others, at `left`. A rank without a class has no calls.
+function M.find(job)
+  name_calls(job)
+  for _, rank in ipairs(job.list) do index(job.ranks[rank]) end
+  local found = {}
+  job.classes = classes(job)
+  for _, class in ipairs(job.classes) do
+    class.period = period(class)
+    leave(class, found)
+  end
+  return found
+end
+
+-- The number of the first call of a step, after what a rank calls before its first step, if a dump has that.
+function M.start(class)
+  local first
+  for _, one in ipairs(class) do
+    if one.first == 0 and not one.left then first = one end
+  end
+  local id = first and first.last - class.period or -1
+  while id >= 0 and at(first, id).token == at(first, id + class.period).token do id = id - 1 end
+  return id + 1
+end
+
+-- The group of a rank which is of the family of a call.
+function M.group_of(job, rank, call)
+  if call.group.position[rank] then return call.group end
+  local one = job.ranks[rank]
+  if one then
+    for i = #one.calls, 1, -1 do
+      if one.calls[i].group.kind == call.group.kind then return one.calls[i].group end
+    end
+  end
+  for _, group in ipairs(job.order) do
+    if group.kind == call.group.kind and group.position[rank] then return group end
+  end
+end
+
+local function fewer(call) return call.sizes:gsub("[^x,]", "") end
+
+-- Whether two calls differ in size alone, or in type alone.
+local function altered(call, other)
+  if call.op ~= other.op then return call.sizes == other.sizes and call.dtype == other.dtype end
+  if uneven[call.op] and call.sizes ~= other.sizes then return true end
+  return (call.sizes == other.sizes) ~= (call.dtype == other.dtype) and fewer(call) == fewer(other)
+end
+
+-- The fault of a rank that has left the others: { kind, rank, group, call, expected, sure, others }.
+function M.fault(job, one)
+  local id = one.left
+  local is, after = at(one, id), at(one, id + 1)
+  local e0, e1, e2 = M.expected(one, id), M.expected(one, id + 1), M.expected(one, id + 2)
+  local function fault(kind, group, sure, ...)
+    return { kind = kind, rank = one.rank, group = M.group_of(job, one.rank, group), call = is, expected = e0,
+             sure = sure and not one.tie, others = { ... } }
+  end
+  local same_group = e0.group.kind == is.group.kind
+  local function token(call) return call and call.token end
+  if e1 and is.token == e1.token then
+    if after and token(after) == e0.token and token(after) == token(e2) then -- "a b a": the third call tells which
+      local third, e3 = token(at(one, id + 2)), token(M.expected(one, id + 3))
+      if third and third == e2.token and third ~= e3 then return fault("order", e0, true) end
+      return fault("skip", e0, third ~= nil and third == e3, "order")
+    end
+    if token(after) == e0.token then -- "b a" for "a b", or a send more: the third call tells
+      local third = token(at(one, id + 2))
+      if is.p2p and third == e1.token and third ~= token(e2) then return fault("peer", is, true) end
+      return fault("order", e0, not is.p2p or third ~= nil and third == token(e2), is.p2p and "peer" or nil)
+    end
+    if after and token(after) == token(e2) then return fault("skip", e0, true) end
+    if after and same_group and token(after) == e1.token then return fault("mismatch", is, true) end
+    if after and not same_group and e2 and after.group.kind ~= e0.group.kind then
+      return fault("skip", e0, false, "order")
+    end
+    if same_group and e1.token ~= e0.token then
+      return fault("skip", e0, not is.p2p and not altered(is, e0), is.p2p and "peer" or "mismatch")
+    end
+    local p = one.class.period
+    if is.p2p or e0.p2p then return fault("skip", e0, false, "peer", "order") end
+    if p and (id + 1 - M.start(one.class)) % p == 0 then return fault("skip", e0, false, "order") end
+    return fault("order", e0, false, "skip")
+  end
+  if is.p2p then return fault("peer", is, e0.p2p or token(after) == e0.token or not after) end
+  if is.op == "barrier" then return fault("elsewhere", e0, true) end
+  if same_group and not e0.p2p then
+    local from = is.fn and e0.fn
+    if from and is.fn == e0.fn then return fault("mismatch", is, true) end
+    if not from and altered(is, e0) then return fault("mismatch", is, is.sizes == e0.sizes, "extra") end
+    if token(after) == token(e1) and after then return fault("mismatch", is, true) end
+    local unlike = is.op ~= e0.op or from ~= nil or fewer(is) ~= fewer(e0) or is.dtype ~= e0.dtype
+    return fault("extra", is, unlike, "mismatch")
+  end
+  local alike = is.op == e0.op and is.sizes == e0.sizes and is.dtype == e0.dtype
+  if not is.p2p and (alike or is.fn and is.fn == e0.fn) then return fault("other_group", e0, true) end
+  for k = 2, one.class.period or 0 do -- a later call of the step
+    local later = M.expected(one, id + k)
+    if later and later.token == is.token then return fault("skip", e0, false, "elsewhere") end
+  end
+  return fault("elsewhere", e0, false, "extra")
+end
+
+M.at, M.altered = at, altered
+
+return M

@@ -1,0 +1,193 @@
+-- SPDX-License-Identifier: MIT
+--
+-- recorder: torch's flight recorder, one dump of one rank, as pickle or JSON, of torch 2.3 (version 1.4) and newer
+-- (2.x).
+--
+-- A dump becomes { version, whole, calls, groups }. `groups` has what it says of them, by the name that torch gives a
+-- group: { name, desc, ranks }. A call is
+--   { id, group, seq, p2p, op, peer, sizes, dtype, done, at, place, fn }
+-- id: its number among all calls of the rank; seq: among the collectives of its group; peer: of send and recv, a
+-- position in the group; sizes: "4x40" of what goes in; at: seconds since 1970; place and fn: where, and in which
+-- functions, outside of torch.
+
+local host = require "host"
+local pickle = require "command.blame.pickle"
+local sorted = require "command.base.sorted"
+
+local DEEP = 4 -- frames of a stack that are kept
+local RANKS = 1 << 20
+local FEW = 8  -- tensors and dims that sizes tell
+
+-- Two names of one operation: which of them is recorded differs by backend and version.
+local same = { all_to_all_single = "all_to_all", alltoall_base = "all_to_all", alltoall = "all_to_all",
+               allreduce = "all_reduce", allgather = "all_gather", reduce_scatter_tensor = "reduce_scatter",
+               all_reduce_barrier = "barrier" }
+
+local function operation(name)
+  local op = name:match "([^:]*)$"
+  op = op:gsub("^_", ""):gsub("_base$", ""):gsub("_oop$", ""):gsub("_into_tensor", ""):gsub("_coalesced$", "")
+  local way, own, arrow, peer = op:match "^(%a+) ?(%d*)([<>%-]*)(%d*)"
+  if (way == "send" or way == "recv") and arrow ~= "" then return way, tonumber(peer), tonumber(own) end
+  if op:find "^recvAny" then return "recv" end
+  return same[op] or op
+end
+
+local function list(value) return type(value) == "table" and value or {} end
+
+local function shape(sizes)
+  local one = type(sizes) == "table" and sizes[1]
+  if type(one) == "table" and #sizes == 1 and #one <= FEW then return table.concat(one, "x") end
+  local all = {}
+  for i, dims in ipairs(list(sizes)) do
+    if i > FEW then break end
+    all[i] = table.concat(table.move(list(dims), 1, math.min(#list(dims), FEW), 1, {}), "x")
+  end
+  return table.concat(all, ",")
+end
+
+-- The frames of a call outside of torch: the place of the innermost, and the functions, "call < reduce_grads < step".
+local function where(frames, known)
+  if known[frames] then return known[frames] end
+  local place, names = nil, {}
+  for _, frame in ipairs(list(frames)) do
+    local file = type(frame) == "table" and frame.filename
+    if type(file) == "string" and not file:find "/torch/" and not file:find "^<" and #names < DEEP then
+      place = place or ("%s:%s"):format(file:match "[^/]*$", math.tointeger(frame.line) or "?")
+      names[#names + 1] = tostring(frame.name)
+    end
+  end
+  known[frames] = { place, place and table.concat(names, " < ") }
+  return known[frames]
+end
+
+-- A call of an entry, or nil: it is none.
+local function call_of(e, known)
+  local group, name, id = e.process_group, e.profiling_name, math.tointeger(e.record_id)
+  if not id or type(name) ~= "string" then return end
+  local said = known.names[name] or { operation(name) }
+  known.names[name] = said
+  local op, peer = said[1], said[2]
+  local p2p = e.is_p2p == true or op == "send" or op == "recv"
+  local sizes = op == "recv" and e.output_sizes or e.input_sizes
+  local dtypes = op == "recv" and e.output_dtypes or e.input_dtypes
+  local place = e.frames and where(e.frames, known.frames)
+  return {
+    id = id, group = tostring(list(group)[1] or e.pg_id), desc = list(group)[2],
+    seq = math.tointeger(not p2p and e.collective_seq_id or e.seq_id) or 0, p2p = p2p, op = op, peer = peer,
+    sizes = shape(sizes), dtype = tostring(list(dtypes)[1] or ""), state = e.state, done = e.retired == true,
+    at = (tonumber(e.time_created_ns) or 0) / 1e9, place = place and place[1], fn = place and place[2],
+    pair = e.p2p_seq_id,
+    ended = tonumber(e.time_discovered_completed_ns) and e.time_discovered_completed_ns / 1e9,
+  }
+end
+
+-- "[0, 1, 4]", or a list.
+local function members(ranks)
+  local all = {}
+  if type(ranks) == "string" then
+    for n in ranks:gmatch "%d+" do all[#all + 1] = math.tointeger(tonumber(n)) end
+  else
+    for i, n in ipairs(list(ranks)) do all[i] = math.tointeger(n) end
+  end
+  for _, rank in ipairs(all) do
+    if rank < 0 or rank >= RANKS then return end
+  end
+  return #all > 0 and all or nil
+end
+
+-- What the dump says of the groups. Of gloo it says nothing: one group, without a name.
+local function groups(config)
+  local all = {}
+  for key, one in sorted(list(config)) do
+    if type(one) == "table" then
+      local name = tostring(one.name or key)
+      if name ~= "" then
+        all[name] = { name = name, desc = one.desc, ranks = members(one.ranks or one) }
+      end
+    end
+  end
+  return all
+end
+
+-- Say of each call whether it has ended. NCCL and the hook tell it by the state, gloo only by `retired`; an entry that
+-- closes a batch tells it for the entries of the batch; and the calls of a group end in their order.
+local function settle(calls)
+  local states, later = false, {}
+  for _, one in ipairs(calls) do states = states or one.state ~= "scheduled" end
+  for i = #calls, 1, -1 do
+    local one = calls[i]
+    if states then one.done = one.state == "completed" end
+    if one.op == "coalesced" then
+      for k = i - 1, 1, -1 do
+        if calls[k].group ~= one.group or calls[k].pair ~= one.pair or calls[k].seq ~= one.seq then break end
+        calls[k].closed = one.done
+      end
+    elseif one.closed ~= nil then
+      one.done, one.closed = one.closed, nil
+    end
+    if not one.p2p then
+      if later[one.group] then one.done = true end
+      later[one.group] = one.done
+    end
+    one.state = nil
+  end
+  return states
+end
+
+-- Drop calls whose number is far from the others': the dump lies there.
+local function near(calls)
+  local middle, kept = calls[(#calls + 1) // 2], {}
+  for _, call in ipairs(calls) do
+    if math.abs(call.id - middle.id) <= 4 * #calls + 1000 then kept[#kept + 1] = call end
+  end
+  return kept
+end
+
+local M = {}
+
+-- Close what a JSON text that is cut short has open: keys are sorted, so the entries come first.
+local function mend(text)
+  local last
+  for at in text:gmatch '()},%s*{"coll' do last = at end
+  return last and text:sub(1, last) .. "]}"
+end
+
+-- Read a dump; nil: this is none. Raises { message } where it is bad.
+function M.read(text)
+  local calls, whole = {}, true
+  local known = { names = {}, frames = setmetatable({}, { __mode = "k" }) }
+  local function made(e)
+    local one = e.record_id and call_of(e, known)
+    if one then calls[#calls + 1] = one end
+    return one
+  end
+  local top
+  if text:byte() == 0x80 then
+    top, whole = pickle(text, made)
+  else
+    local is, value = host.json(text)
+    if not is and text:find '"entries"' then
+      text = mend(text)
+      is, whole = text and true, false
+      if text then is, value = host.json(text) end
+    end
+    if not is or type(value) ~= "table" or not value.entries then return end
+    top = value
+    for _, e in ipairs(list(top.entries)) do
+      if type(e) == "table" then made(e) end
+    end
+  end
+  if type(top) ~= "table" or whole and not (top.entries or top.pg_config) then
+    error({ "a pickle, but no dump of torch's flight recorder: it has no entries" }, 0)
+  end
+  local version = tostring(top.version or (whole and "none" or "2"))
+  if not (version:find "^1%.4$" or version:find "^2") then
+    local words = "a dump of version %s; versions 1.4 (torch 2.3) and 2.x (torch 2.4 and newer) are read"
+    error({ words:format(version) }, 0)
+  end
+  table.sort(calls, function(a, b) return a.id < b.id end)
+  calls = near(calls)
+  return { version = version, whole = whole, calls = calls, groups = groups(top.pg_config), states = settle(calls) }
+end
+
+return M

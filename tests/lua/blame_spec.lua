@@ -1,0 +1,378 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid blame: recorded hangs of known causes (tests/blame), jobs that hang in a simulation (tests/blame/simulate.py),
+-- each form that it reads or refuses, and bent files, which never fail in a reader.
+
+local support = dofile "tests/lua/support.lua"
+local json = require "dkjson"
+local run, write = support.run, support.write
+
+local function blame(words) return run("build/moongrid blame " .. words) end
+
+local function verdict(words)
+  local out, err, code = blame(words .. " --json")
+  assert.equal("", err)
+  assert.equal(0, code)
+  return json.decode(out)
+end
+
+-- A folder with files by name.
+local function folder_of(files)
+  local folder = support.folder()
+  for name, text in pairs(files) do write(folder .. "/" .. name, text) end
+  return folder
+end
+
+-- Recorded hangs ---------------------------------------------------------------------
+
+-- The archive, kind, ranks, group, sure, and the words of the recipe.
+local recorded = {
+  { "skip", "skip", { 5 }, { "dp_cp", 1 }, false, "megatron --world 8 tp=2 cp=2" },
+  { "stopped", "gone", { 5 }, { "tp", 2 }, false, "picotron --world 16 tp=2 cp=2 pp=2" },
+  { "killed", "gone", { 1 }, { "pp", 1 }, false, "megatron --world 8 tp=2 pp=2" },
+  { "slow", "stall", { 7 }, { "world", 0 }, false, "megatron --world 8 tp=2 cp=2" },
+  { "wrong_size", "mismatch", { 3 }, { "world", 0 }, false, "megatron --world 8 tp=2 ep=4 etp=1" },
+  { "wrong_dtype", "mismatch", { 6 }, { "tp", 3 }, true, "megatron --world 8 tp=2 cp=2" },
+  { "other_op", "mismatch", { 1 }, { "world", 0 }, true, "deepspeed_moe --world 8 ep=4" },
+  { "swap_one", "order", { 1 }, { "world", 0 }, false, "deepspeed_moe --world 8 ep=4" },
+  { "swap_half", "order", { 0, 7 }, { "dp", 0 }, false, "megatron --world 8 pp=4" },
+  { "send_no_recv", "peer", { 1 }, { "pp", 1 }, true, "megatron --world 8 pp=4" },
+  { "recv_wrong_peer", "peer", { 10 }, { "pp", 2 }, true, "megatron --world 12 tp=2 pp=3" },
+  { "exception_barrier", "elsewhere", { 1 }, { "expt_dp", 1 }, true, "megatron --world 8 tp=2 ep=4 etp=1" },
+  { "group_ahead", "ahead", { 2, 3, 6, 7 }, { "mp", 1 }, false, "megatron --world 8 tp=2 pp=2" },
+  { "loader_stall", "stall", { 0 }, { "tp", 0 }, true, "megatron --world 8 tp=2 pp=2" },
+  { "healthy", "healthy", {}, nil, true, "torchtitan --world 8 tp=2" },
+  { "harmless", "healthy", {}, nil, true, "megatron --world 8 tp=2 pp=2" },
+  { "older_dump", "gone", { 1 }, { "pp", 1 }, false, "megatron --world 8 pp=4" },
+  { "cut_short", "stall", { 4 }, { "world", 0 }, true, "megatron --world 8 pp=4" },
+  { "json", "mismatch", { 0 }, { "world", 0 }, true, "deepspeed --world 4 tp=2" },
+  { "gloo_extra", "extra", { 5 }, { "world", 0 }, true, "megatron --world 8 tp=2 ep=4 etp=1",
+    '{"1": [0, 2, 4, 6], "3": [0, 4], "7": [0, 1], "11": [0, 1, 2, 3], "2": [1, 3, 5, 7], "4": [1, 5], "5": [2, 6], "8": [2, 3], '
+    .. '"6": [3, 7], "9": [4, 5], "12": [4, 5, 6, 7], "10": [6, 7]}' },
+  { "gloo_running", "healthy", {}, nil, false, "torchtitan --world 8 tp=2",
+    '{"1": [0, 1], "5": [0, 2, 4, 6], "6": [1, 3, 5, 7], "2": [2, 3], "3": [4, 5], "4": [6, 7]}' },
+}
+
+describe("moongrid blame names the rank of a recorded hang:", function()
+  for _, case in ipairs(recorded) do
+    it(case[1], function()
+      local names = case[7] and "--names " .. write(os.tmpname(), case[7]) or ""
+      local said = verdict(("tests/blame/%s.tgz --recipe %s %s"):format(case[1], case[6], names))
+      assert.equal(case[2], said.kind)
+      assert.same(case[3], said.ranks)
+      assert.equal(case[5], said.sure)
+      local group = said.group ~= json.null and said.group or nil
+      assert.same(case[4], group and { group.family, group.index })
+    end)
+  end
+
+  it("without the recipe, by the names that torch gives groups", function()
+    local out = blame "tests/blame/wrong_dtype.tgz"
+    assert.truthy(out:find("^rank 6: made a call of another size, type or operation than the others\n  confidence   sure\n"
+      .. "  group        group 10 %(TENSOR_MODEL_PARALLEL_GROUP%): ranks 6, 7\n"))
+  end)
+
+  it("in words on one screen, with where ranks are", function()
+    local out = blame "tests/blame/group_ahead.tgz --recipe megatron --world 8 tp=2 pp=2 --machine 'node:2 gpu:4'"
+    assert.truthy(out:find "^ranks 2, 3, 6, 7: not in the step that the others are in")
+    assert.truthy(out:find "\n  pattern      all at dp 1\n")
+    assert.truthy(support.flat(out):find " waits rank %d %(tp %d, dp %d, pp %d; node %d gpu %d%) waits for %d in ")
+    assert.truthy(select(2, out:gsub("\n", "\n")) <= 24)
+  end)
+
+  it("on a page", function()
+    local page = os.tmpname()
+    assert.equal("", (blame("tests/blame/skip.tgz --recipe megatron --world 8 tp=2 cp=2 -o " .. page)))
+    local text = support.read(page)
+    assert.truthy(text:find('<span class="r waiting culprit" title="[^"]*">5</span>'))
+    assert.truthy(text:find('<span class="r absent" title="no dump">3</span>'))
+    assert.truthy(text:find "</html>\n$")
+  end)
+end)
+
+it("moongrid blame is right of jobs that hang in a simulation, and never sure of what is wrong", function() -- 5 s
+  if select(3, run "command -v python3") ~= 0 then pending "no python3" return end
+  local out, err = run "python3 tests/blame/simulate.py 1 60"
+  local right, wrong = out:match "(%d+) right of 60, (%d+) wrong and sure\n$"
+  assert.truthy(right, err)
+  assert.truthy(tonumber(right) >= 55, out)
+  assert.equal("0", wrong, out)
+end)
+
+-- What is read and what is refused ---------------------------------------------------------
+
+-- The pickle of a dump, as torch 2.10 writes it, of calls { group, op, seq, done }.
+local function dump(calls, top)
+  local out, strings = { "\x80\x02}(" }, 0
+  local function text(s)
+    out[#out + 1] = "X" .. string.pack("<s4", s) .. "q" .. string.char(strings % 256)
+    strings = strings + 1
+  end
+  local function item(value)
+    if type(value) == "string" then
+      text(value)
+    elseif value == true or value == false then
+      out[#out + 1] = value and "\x88" or "\x89"
+    elseif type(value) == "number" then
+      out[#out + 1] = "\x8a\x08" .. string.pack("<i8", value)
+    elseif value.pair then
+      text(value[1])
+      text(value[2])
+      out[#out + 1] = "\x86"
+    elseif value[1] or value.list then
+      out[#out + 1] = "]("
+      for _, one in ipairs(value) do item(one) end
+      out[#out + 1] = "e"
+    else
+      out[#out + 1] = "}("
+      for _, pair in ipairs(value.items) do
+        text(pair[1])
+        item(pair[2])
+      end
+      out[#out + 1] = "u"
+    end
+  end
+  local entries = { list = true }
+  for i, call in ipairs(calls) do
+    entries[i] = { items = {
+      { "record_id", i - 1 }, { "process_group", { pair = true, call[1], "default_pg" } }, { "collective_seq_id", call[3] },
+      { "profiling_name", "nccl:" .. call[2] }, { "time_created_ns", 1700000000000000000 + i }, { "input_sizes", { { 4, 8 } } },
+      { "input_dtypes", { "Float" } }, { "state", call[4] and "completed" or "started" }, { "retired", call[4] } } }
+  end
+  text "version"
+  text(top or "2.10")
+  text "entries"
+  item(entries)
+  out[#out + 1] = "u."
+  return table.concat(out)
+end
+
+local ended, pending = { "0", "all_reduce", 1, true }, { "0", "all_reduce", 2, false }
+
+describe("moongrid blame reads", function()
+  it("dumps that lack members: the ranks that call", function()
+    local said = verdict(folder_of { rank_0 = dump { ended, pending }, rank_1 = dump { ended, pending }, rank_2 = dump { ended } })
+    assert.same({ "stall", { 2 } }, { said.kind, said.ranks })
+  end)
+
+  it("a dump that is cut short, as far as it goes", function()
+    local whole = dump { ended, pending }
+    local said = verdict(folder_of { rank_0 = whole, rank_1 = whole:sub(1, -40), rank_2 = dump { ended } })
+    assert.same({ "stall", { 2 } }, { said.kind, said.ranks })
+  end)
+
+  it("a damaged dump beside others, with a note", function()
+    local folder = folder_of { rank_0 = dump { ended, pending }, rank_1 = "\x80\x02}\xff.", rank_2 = dump { ended } }
+    local out, err = blame(folder)
+    assert.truthy(out:find "^rank 2: in no call")
+    assert.equal(("moongrid: note: %s/rank_1 is left out: byte 3: opcode 0xFF is in no dump\n"):format(folder), err)
+  end)
+
+  it("a tar, a tar.gz and a folder alike", function()
+    local folder = folder_of { rank_0 = dump { ended, pending }, rank_1 = dump { ended } }
+    run(("cd %s && tar cf ../%s.tar . && tar czf ../%s.tgz ."):format(folder, folder:match "[^/]*$", folder:match "[^/]*$"))
+    local all = { (blame(folder)), (blame(folder .. ".tar")), (blame(folder .. ".tgz")) }
+    assert.equal(all[1], all[2])
+    assert.equal(all[1], all[3])
+    assert.truthy(all[1]:find "^rank 1: in no call")
+  end)
+
+  local ras = [[
+NCCL version 2.26.2 compiled with CUDA 12.6
+Job summary
+===========
+
+Communicators... (0.00s)
+=============
+
+Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    0         1         4         8        8        8   RUNNING  MISMATCH
+
+Errors
+======
+
+Warnings
+========
+
+#0-0 (fa93daea854b060b) MISMATCH
+  Communicator ranks have different AllGather operation counts
+  7 ranks have launched up to operation 640
+  1 rank has launched up to operation 641
+  Rank 3 has launched up to operation 637 -- GPU 4 managed by process 23032 on node 10.0.0.24
+]]
+  local json_ras = [[{"nccl_version": "2.28.7", "communicators_count": 2, "communicators": [
+    {"hash": "0x93d7000200000001", "size": 0, "ranks_count": 1, "ranks": [{"rank": 1057455228}], "missing_ranks": []},
+    {"hash": "0xab12", "size": 3, "ranks_count": 2, "missing_ranks_count": 1,
+     "ranks": [{"rank": 0, "host": "a", "pid": 7, "cuda_dev": 0, "status": {"init_state": 0, "async_error": 0},
+                "collective_counts": {"AllReduce": 9}},
+               {"rank": 1, "host": "a", "pid": 8, "cuda_dev": 1, "status": {"init_state": 0, "async_error": 0},
+                "collective_counts": {"AllReduce": 9}}],
+     "missing_ranks": [{"rank": 2, "host": "b", "pid": 9, "cuda_dev": 0, "nvml_dev": 0
+       "status": {"unresponsive": true, "considered_dead": true}}]}]}]]
+
+  local cases = {
+    { "the ranks that RAS lists, where they are behind", ras, "stall", { 3 }, false },
+    { "the ranks that RAS does not list, where those are ahead", (ras:gsub("operation 637", "operation 641")), "stall",
+      { 0, 1, 2, 4, 5, 6, 7 }, false },
+    { "RAS as JSON without its comma, and with a communicator that cannot be", json_ras, "gone", { 2 }, true },
+    { "RAS in which nobody is late", ras:gsub("#0%-0.*", ""), "healthy", {}, false },
+    { "the watchdog of several ranks, one in another call",
+      "[rank0]:[E1 x] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, "
+      .. "Timeout(ms)=1) ran\n[rank1]:[E1 x] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, "
+      .. "NumelIn=8, NumelOut=8, Timeout(ms)=1) ran\n[rank2]:[E1 x] [Rank 2] Watchdog caught collective operation timeout: "
+      .. "WorkNCCL(SeqNum=5, OpType=BROADCAST, NumelIn=4, NumelOut=4, Timeout(ms)=1) ran\n", "mismatch", { 2 }, true },
+    { "the watchdog of ranks before torch 2.1, one behind",
+      "[E P.cpp:1] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=961, OpType=ALLREDUCE, Timeout(ms)=1) ran\n"
+      .. "[E P.cpp:1] [Rank 7] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=640, OpType=ALLREDUCE, Timeout(ms)=1) ran\n",
+      "stall", { 7 }, false },
+    { "torch's desync report", "\t     [7] finished collective #182, but didn't join collective #183 (count from 1)\n", "stall", { 7 }, true },
+    { "monitoredBarrier", "[rank0]:[E1 x] [Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier in 3000 ms\n", "stall", { 2, 3 }, true },
+    { "two fingerprints, of which one is no operation", "Detected mismatch between collectives on ranks. Rank 0 is running collective: "
+      .. "CollectiveFingerPrint(SequenceNumber=3, OpType=ALLREDUCE, TensorShape=[20, 10]), but Rank 1 is running collective: "
+      .. "CollectiveFingerPrint(SequenceNumber=0OpType=GATHER)", "mismatch", { 0 }, false },
+    { "Gloo's timeout, whose speaker is the victim", "[/x/unbound_buffer.cc:78] Timed out waiting 25000ms for recv operation to complete\n",
+      "stall", {}, false },
+    { "mpirun", "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).\n", "gone", { 3 }, true },
+    { "srun", "srun: error: n1: task 4: Killed\n", "gone", { 4 }, true },
+    { "torchrun", "Root Cause (first observed failure):\n[0]:\n  time      : x\n  rank      : 3 (local_rank: 3)\n  exitcode  : -9 (pid: 5)\n",
+      "gone", { 3 }, true },
+    { "NCCL's log: a rank that never came",
+      "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 3 cudaDev 0 nvmlDev 0 busId 1 commId 0xf - Init START\n"
+      .. "b:1:2 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 2 nranks 3 cudaDev 0 nvmlDev 0 busId 1 commId 0xf - Init START\n",
+      "gone", { 1 }, false },
+    { "NCCL's log: calls",
+      "a:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1 - Init COMPLETE\na:9:2 [0] NCCL INFO comm 0x1 rank 1 nranks 2 cudaDev 0 "
+      .. "busId 1 - Init COMPLETE\na:1:2 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x1 recvbuff 0x1 count 8 datatype 7 op 0 root 0 comm 0x1 "
+      .. "[nranks=2] stream 0x1\na:9:2 [0] NCCL INFO AllReduce: opCount 1e sendbuff 0x1 recvbuff 0x1 count 8 datatype 7 op 0 root 0 comm 0x1 "
+      .. "[nranks=2] stream 0x1\n", "stall", { 1 }, false },
+    { "NCCL's log: one GPU twice", "a:1:2 [0] init.cc:9 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 42000\n",
+      "mismatch", { 0, 1 }, true },
+  }
+  for _, case in ipairs(cases) do
+    it(case[1], function()
+      local out = blame(write(os.tmpname(), case[2]) .. " --json")
+      local said = json.decode(out)
+      assert.same({ case[3], case[4], case[5] }, { said.kind, said.ranks, said.sure })
+    end)
+  end
+
+  it("RAS with the names of families, where it lists the communicator of all ranks", function()
+    local function member(rank, global, calls)
+      return ('{"rank": %d, "host": "n%d", "pid": %d, "cuda_dev": 0, "status": {}, "collective_counts": {"AllReduce": %d}}')
+             :format(rank, global // 2, 100 + global, calls)
+    end
+    local path = write(os.tmpname(), '{"communicators": [{"hash": "0xa1", "size": 4, "ranks": [' .. member(0, 0, 5) .. "," .. member(1, 1, 5)
+      .. "," .. member(2, 2, 5) .. "," .. member(3, 3, 5) .. ']}, {"hash": "0xa2", "size": 2, "ranks": [' .. member(0, 1, 9) .. ","
+      .. member(1, 3, 7) .. "]}]}")
+    local said = verdict(path .. " --recipe picotron --world 4 tp=2")
+    assert.same({ "stall", { 3 }, { family = "dp", index = 1 } }, { said.kind, said.ranks, said.group })
+    assert.truthy(blame(path):find "\n  group        communicator 0xa2\n")
+  end)
+
+  it("stacks of py-spy and of faulthandler, which tell what the late rank does", function()
+    local folder = folder_of {
+      ["s-0.txt"] = 'Process 1: x\nPython v3.11.7 (/x)\n\nThread 1 (idle): "MainThread"\n    all_reduce (torch/distributed/c.py:9)\n    step (t.py:9)\n',
+      ["s-1.txt"] = 'Thread 0x1 (most recent call first):\n  File "/x/threading.py", line 9 in wait\n  File "/x/t.py", line 6 in load_batch\n',
+    }
+    local out = blame(folder)
+    assert.truthy(out:find "^rank 1: in no call: slow")
+    assert.truthy(out:find "\n  why          in load_batch %(/x/t.py:6%), in no collective; 1 in one\n")
+    for i = 0, 1 do write(("%s/rank_%d"):format(folder, i), dump(i == 0 and { ended, pending } or { ended })) end
+    assert.truthy(blame(folder):find "\n  why          in load_batch")
+  end)
+
+  it("what ncclras prints, if it is there", function()
+    local folder = folder_of { ncclras = "#!/bin/sh\n[ \"$3\" = json ] && exit 1\ncat <<'E'\n" .. ras .. "E\n" }
+    local out = run(("chmod +x %s/ncclras; PATH=%s:$PATH build/moongrid blame ncclras"):format(folder, folder))
+    assert.truthy(out:find "^rank 3: in no call")
+    assert.truthy(run(("%s/ncclras -v | build/moongrid blame -"):format(folder)):find "^rank 3: in no call")
+    local _, err, code = run "PATH=/bin build/moongrid blame ncclras"
+    assert.equal("moongrid: ncclras cannot be run, or reaches no job; it comes with NCCL 2.24 and newer\n", err)
+    assert.equal(1, code)
+  end)
+end)
+
+describe("moongrid blame refuses", function()
+  local function refused(files, message, words)
+    local folder = folder_of(files)
+    local out, err, code = blame(folder .. " " .. (words or ""))
+    assert.equal("", out)
+    assert.equal("moongrid: " .. message:gsub("@", folder) .. "\n", err)
+    assert.equal(1, code)
+  end
+
+  it("an empty folder", function() refused({}, "the folder @ holds no file; give the one with the dumps") end)
+  it("a pickle with code", function()
+    refused({ rank_0 = "\x80\x02cposix\nsystem\nq\0X\1\0\0\0xR.", rank_1 = dump { ended } },
+            "@/rank_0: byte 2: the opcode GLOBAL runs code, and a dump has data alone: nothing of it was executed")
+  end)
+  it("a rank twice", function()
+    refused({ rank_1 = dump { ended }, other_1 = dump { ended } },
+            "rank 1 has two dumps, @/other_1 and @/rank_1: give those of one job, taken at one time")
+  end)
+  it("one dump alone", function()
+    local d = dump({ ended, pending }):gsub("u%.$", "X" .. string.pack("<s4", "pg_config") .. "}(X" .. string.pack("<s4", "0") .. "}(X"
+      .. string.pack("<s4", "name") .. "X" .. string.pack("<s4", "0") .. "X" .. string.pack("<s4", "ranks") .. "X"
+      .. string.pack("<s4", "[0, 1, 2]") .. "uuu.")
+    refused({ rank_1 = d }, "@/rank_1 is the dump of rank 1 alone, of 3: it tells who waits, not for whom; give those of all")
+  end)
+  it("a version that it does not know", function()
+    refused({ rank_0 = dump({ ended }, "3.0"), rank_x = "" },
+            "@/rank_0 is left out: a dump of version 3.0; versions 1.4 (torch 2.3) and 2.x (torch 2.4 and newer) are read")
+  end)
+  it("what says nothing", function()
+    refused({ x = "hello\n" }, "@/x: nothing is known there: no dump of torch's flight recorder, no output of ncclras, no log of NCCL, "
+      .. "of torch's watchdog or of a launcher, no stack")
+  end)
+  it("an archive that names what is outside of it", function()
+    local folder = folder_of { rank_0 = dump { ended } }
+    run(("cd %s && tar -cPf a.tar --transform 's,^,../,' rank_0"):format(folder))
+    support.refuses(("blame %s/a.tar"):format(folder), 1, ("moongrid: %s/a.tar holds '../rank_0', a name outside of the archive"):format(folder))
+  end)
+  it("4 GiB", function()
+    local folder = support.folder()
+    run(("truncate -s 4G %s/rank_0"):format(folder))
+    support.refuses("blame " .. folder, 1, ("moongrid: %s/rank_0 has 4.00 GiB; 1.00 GiB at most are read"):format(folder))
+    os.remove(folder .. "/rank_0")
+  end)
+  it("a recipe that does not fit", function()
+    support.refuses("blame tests/blame/skip.tgz --recipe megatron --world 8 tp=8", 1, "moongrid: the recipe does not fit the dumps: group "
+      .. "1 (DATA_PARALLEL_GROUP_WITH_CP) of ranks 0, 2, 4, 6 is in no family; give the parameters of the job")
+    support.refuses("blame tests/blame/skip.tgz --recipe megatron --world 4 tp=2", 1, "moongrid: the dumps are of 8 ranks or more, the "
+      .. "recipe of 4: give --world and the parameters of the job")
+  end)
+  it("a command line without its parts", function()
+    support.refuses("blame", 2, "moongrid: blame needs what the job left: dumps, logs, stacks, or a folder of them")
+    support.refuses("blame x --world 4", 2, "moongrid: --world goes with --recipe; without one the dumps tell the ranks")
+    support.refuses("blame x tp=4", 2, "moongrid: 'tp=4' is a parameter: it needs --recipe")
+  end)
+end)
+
+-- Bent files ------------------------------------------------------------------------------
+
+it("bent dumps and logs never fail in a reader", function() -- 3 s
+  math.randomseed(11)
+  local folder = support.folder()
+  run(("tar xzf tests/blame/skip.tgz -C %s; tar xzf tests/blame/json.tgz -C %s"):format(folder, folder))
+  local texts = { support.read(folder .. "/rank0"), support.read(folder .. "/rank1"), support.read(folder .. "/rank0.json") }
+  for _ = 1, 60 do
+    for i, text in ipairs(texts) do
+      for _ = 1, math.random(4) do
+        local at, how = math.random(#text), math.random(3)
+        if how == 1 then
+          text = text:sub(1, at - 1) .. string.char(math.random(0, 255)) .. text:sub(at + 1)
+        elseif how == 2 then
+          text = text:sub(1, at - 1) .. text:sub(at + math.random(40))
+        else
+          text = math.random(4) == 1 and text:sub(1, at) or text:sub(1, at) .. text:sub(math.random(#text)):sub(1, 50) .. text:sub(at + 1)
+        end
+        if text == "" then text = "x" end
+      end
+      write(("%s/rank%d"):format(folder, 10 + i), text)
+    end
+    local _, err, code = blame(("%s/rank11 %s/rank12 %s/rank2 %s/rank4"):format(folder, folder, folder, folder))
+    assert.truthy(code == 0 or code == 1, err)
+    assert.falsy(err:find "attempt to" or err:find "bad argument" or err:find "blame%.", err)
+  end
+end)
