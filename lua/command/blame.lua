@@ -105,7 +105,7 @@ return {
     .. "A FILE may be a folder, a tar or tar.gz of one, - for standard input, or ncclras, which is run.",
   notes = "With the recipe of the job, groups and ranks have the names of its families. The files are data: nothing\n"
     .. "in them is executed. It says \"unsure\", with the candidates, rather than a wrong name.",
-  example = "moongrid blame /tmp/dumps --recipe megatron --world 16 tp=2 pp=2",
+  example = "moongrid blame DUMPS --recipe megatron --world 16 tp=2 pp=2",
   recipe = true,
   recipe_from = "recipe",
   words = 1 << 16,

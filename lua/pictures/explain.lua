@@ -152,8 +152,8 @@ local function again(plan, recipe)
   return moongrid.load(recipe.name, { text = recipe.text, lines = true }):plan(plan.world, recipe.args, recipe.file)
 end
 
--- Explain these families, or all after a line about the plan. options: { families, columns, read, recipe }; of the command
--- also `writer` and `ranks` of a machine.
+-- Explain these families, or all after a line about the plan. options: { families, columns, read, recipe }; the command
+-- also gives `writer` and `ranks` of a machine.
 return function(plan, options, put)
   local recipe = options.recipe
   if recipe then plan = again(plan, recipe) end
