@@ -3,7 +3,7 @@
 # make            build/: the command, the libraries, the Lua module
 # make check      every test (scripts/test installs what is missing first); make lint, make format: the style
 # make docs       the tables of options in lua/ and src/command/, after a change of options
-# make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same; packages, manual: scripts/install.mk
+# make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same; packages, manual: scripts/make/install.mk
 # make site       build/site/site: the documents as a site (scripts/setup --site installs what makes it)
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
 # LUAV=5.5        build into build/lua5.5 for Lua 5.5, of pkg-config lua5.5: the module for its interpreter, and all the rest
@@ -62,7 +62,7 @@ SLICES :=
 endif
 
 # The backends and carriers, each a library of its own, of SRC_NAME. HAVE_NAME: can it be
-# built here? FLAGS_ and LIBS_: to compile and to link it. PC_: the last argument of scripts/pkgconfig.
+# built here? FLAGS_ and LIBS_: to compile and to link it. PC_: the last argument of scripts/make/pkgconfig.
 ALL_BACKENDS := mpi nccl rccl pmix
 of_pkg = $(shell $(PKG_CONFIG) $(1) 2> /dev/null)
 system = $(patsubst -I%,-isystem %,$(call of_pkg,--cflags $(1)))
@@ -165,12 +165,12 @@ $(call note,$(B)/gen/slices,$(SLICES))
 
 # ---------------------------------------------------------------- what is generated
 # The Lua inside the library and inside the command: folders, so that a file that goes is noticed, and their files.
-EMBED = COV=$(COV) $(LUA) scripts/embed.lua
+EMBED = COV=$(COV) $(LUA) scripts/make/embed.lua
 within = $(1) $(wildcard $(addsuffix /*.lua,$(1))) $(wildcard lua/pictures/*.html lua/pictures/*.js)
 folders = $(patsubst %/,%,$(wildcard $(addsuffix /,$(1)) $(addsuffix /*/,$(1))))
-$(B)/gen/bundle.c: scripts/embed.lua $(call within,$(call folders,lua/prelude lua/machine lua/pictures lua/moongrid/recipes)) Makefile
+$(B)/gen/bundle.c: scripts/make/embed.lua $(call within,$(call folders,lua/prelude lua/machine lua/pictures lua/moongrid/recipes)) Makefile
 	$(EMBED) $@ $(foreach s,$(ABSENT),$(RECIPES_$(s)))
-$(B)/gen/command.c: scripts/embed.lua $(call within,$(call folders,lua/command lua/pictures)) $(META) examples/layout.lua Makefile
+$(B)/gen/command.c: scripts/make/embed.lua $(call within,$(call folders,lua/command lua/pictures)) $(META) examples/layout.lua Makefile
 	$(EMBED) --command $@ $(foreach s,$(ABSENT),$(COMMANDS_$(s)))
 
 # The tables of the slices, which the way goes through and calls nothing of a slice otherwise: the rows mgrid_lua_slice_NAME
@@ -192,12 +192,12 @@ LIB_MAP   := $(B)/gen/libmoongrid.map
 $(OBJ): OWN_FLAGS := -fvisibility=default -fno-semantic-interposition
 $(MAP): Makefile
 	echo 'mgrid_$(SOVER) { global: mgrid_*; local: *; };' > $@
-$(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ) src/python/moongrid/_library.py
-	scripts/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) src/python/moongrid/_library.py > $@
+$(LIB_MAP): scripts/make/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ) src/python/moongrid/_library.py
+	scripts/make/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) src/python/moongrid/_library.py > $@
 
 # The Python package: its files, and the headers for ctypes.
-$(B)/python/moongrid/_abi.py: scripts/python.lua $(CORE_HEADERS)
-	$(LUA) scripts/python.lua $(VERSION) $(CORE_HEADERS) > $@
+$(B)/python/moongrid/_abi.py: scripts/make/python.lua $(CORE_HEADERS)
+	$(LUA) scripts/make/python.lua $(VERSION) $(CORE_HEADERS) > $@
 $(B)/python/moongrid/%: src/python/moongrid/%
 	cp $< $@
 
@@ -287,13 +287,13 @@ lint:
 format:
 	scripts/files '*.c' '*.h' | xargs clang-format -i
 docs: $(B)/moongrid.so $(B)/moongrid
-	LUA_CPATH_5_4='$(B)/?.so' $(LUA) scripts/docs.lua
+	LUA_CPATH_5_4='$(B)/?.so' $(LUA) scripts/make/docs.lua
 site: all
-	scripts/site
+	scripts/release/site
 clean:
 	rm -rf build
 
-include scripts/install.mk tests/tests.mk
+include scripts/make/install.mk tests/tests.mk
 
 -include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/recipe/luaopen.d
 .PHONY: all check lint format docs site clean

@@ -55,7 +55,7 @@ $(B)/gen/zeroed.h: tests/c/zeroed.lua $(CORE_HEADERS)
 $(B)/tests/c/test_structs.o: OWN_FLAGS = -I$(B)
 $(B)/tests/c/test_structs.o: $(B)/gen/zeroed.h
 
-# What scripts/systems compares between systems, and what tests/lua/worst_spec.lua runs.
+# What scripts/lab/systems compares between systems, and what tests/lua/worst_spec.lua runs.
 tests: $(B)/tests/digests $(B)/tests/worst
 
 $(B)/tests/digests $(B)/tests/worst: $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $(B)/libmoongrid.a

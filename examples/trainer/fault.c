@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** fault.c - kill or stop a rank at a point of a step: --die and --hang, for ../../scripts/survive.
+** fault.c - kill or stop a rank at a point of a step: --die and --hang, for ../../scripts/lab/survive.
 */
 #include "model.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** simulated.h - what SimGrid's SMPI (3.32) lacks, for scripts/simulate, which includes it before code that waits or calls
+** simulated.h - what SimGrid's SMPI (3.32) lacks, for scripts/lab/simulate, which includes it before code that waits or calls
 ** MPI. All ranks are threads of one process, of which one runs at a time: so clocks and sleeps are the simulation's, and
 ** a watchdog cannot run beside them.
 */

@@ -26,7 +26,7 @@ static bool own_file(char path[PATH_MAX]) {
 }
 
 /* If the loader's message says that the library needs the private symbols of another version of libmoongrid
-** (scripts/exports), point *version at that version, "1.2.3", and return its length; else return 0. */
+** (scripts/make/exports), point *version at that version, "1.2.3", and return its length; else return 0. */
 static size_t version_wanted(const char *why, const char **version) {
   static const char node[] = "mgrid_private_";
   *version = why ? strstr(why, node) : NULL;

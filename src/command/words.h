@@ -12,7 +12,7 @@
 #include "moongrid.h"
 
 /* The files of lua/command, the charts of a step, and as text alone what `init` writes; a NULL name at the end. Made by
-** scripts/embed.lua. */
+** scripts/make/embed.lua. */
 extern const mgrid_chunk cli_files[];
 
 /* A lua_CFunction: push the table of words. */

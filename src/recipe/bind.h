@@ -91,7 +91,7 @@ void mgrid_lua_members(lua_State *L, int object);
 /* A State, Group, Job or Buffer can be closed at any moment in which Lua runs: by a finalizer while a method allocates, by
 ** a metamethod of a table that it reads. So a method reads its arguments and makes its results first, then asks for the
 ** object (mgrid_lua_check_...), and asks again after each call that may run Lua; or it holds a reference, as
-** mgrid_state_ref. scripts/bindings.lua checks it. */
+** mgrid_state_ref. scripts/lint.d/bindings.lua checks it. */
 
 /* Push a userdata that owns an empty box of that many bytes, zeroed, and return the box. The caller stores a C object
 ** there; __gc, or the end of the runtime, calls release. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** bundle.h - Lua inside the library; bundle.c is made by scripts/embed.lua.
+** bundle.h - Lua inside the library; bundle.c is made by scripts/make/embed.lua.
 **
 ** A chunk is embedded as text, and what a start waits for also compiled when the library was built. The compiled form
 ** loads ten times faster, but is safe only for the release of Lua that made it; with another release

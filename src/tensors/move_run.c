@@ -28,7 +28,7 @@
 ** both sides. So each step waits only for the same step of other ranks, and for earlier ones. */
 
 /* Limits for a half. Packed data is to be read while it is in the fastest caches: chunks of 128 KiB took 0.6 of the
-** time of 4 MiB (scripts/README.md). But NCCL's groups cost too much for small chunks. */
+** time of 4 MiB (scripts/lab/costs.md). But NCCL's groups cost too much for small chunks. */
 enum { HALF_LEAST = 64 }; /* bytes of a half */
 enum { HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
 

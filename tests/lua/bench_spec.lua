@@ -14,14 +14,14 @@ end
 
 local function bench(parts)
   local file = os.tmpname()
-  local out, err, code = run(("scripts/bench %s --quick -o %s"):format(parts, file))
+  local out, err, code = run(("scripts/lab/bench %s --quick -o %s"):format(parts, file))
   local text = io.open(file):read "a"
   os.remove(file)
   assert.are.equal(0, code, err)
   return out, assert(json.decode(text))
 end
 
-describe("scripts/bench", function()
+describe("scripts/lab/bench", function()
   for part, rows in pairs {
     plan = { "recipe, world 64", "C, world 1048576" },
     moves = { "tp 8 pp 16 to tp 16 pp 8, world 1024" },
@@ -86,7 +86,7 @@ describe("scripts/bench", function()
 
   it("takes no more than 1.3 times the recorded instructions to plan", function()
     if not has "valgrind" then return pending "valgrind is not installed: instructions are not counted" end
-    local file = assert(io.open "scripts/bench.d/instructions.json")
+    local file = assert(io.open "scripts/lab/bench.d/instructions.json")
     local recorded = assert(json.decode(file:read "a"))
     file:close()
     if recorded.lua ~= io.popen("lua5.4 -v"):read "l" then
@@ -102,16 +102,16 @@ describe("scripts/bench", function()
   end)
 
   it("refuses a part that is not there", function()
-    local _, err, code = run "scripts/bench plann"
+    local _, err, code = run "scripts/lab/bench plann"
     assert.are.equal(2, code)
     assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, moves, enumerate, create, torch, questions, policies, proofs, start, "
       .. "libraries, simulated, nccl, place, congestion, step, losses, and --quick, --record, -o FILE\n", err)
   end)
 end)
 
-describe("scripts/model", function()
+describe("scripts/lab/model", function()
   it("prints its assumptions and estimates, without measurements", function()
-    local out, err, code = run "scripts/model /nowhere.json"
+    local out, err, code = run "scripts/lab/model /nowhere.json"
     assert.are.equal(0, code, err)
     assert.is_truthy(out:find("not checked: /nowhere.json is not there", 1, true))
     assert.is_truthy(out:find("ring_step 5e-05", 1, true))
@@ -130,7 +130,7 @@ describe("scripts/model", function()
     end
     support.write(file, json.encode {
       date = "today", machine = { cores = 2 }, parts = { create = { values = { points = points } } } })
-    local text, err, code = run("scripts/model " .. file)
+    local text, err, code = run("scripts/lab/model " .. file)
     os.remove(file)
     assert.are.equal(0, code, err)
     assert.is_truthy(text:find("three numbers fitted", 1, true))

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- Several hosts: scripts/cluster plays them on this machine. That ranks of different hosts create, prove and are
+-- Several hosts: scripts/lab/cluster plays them on this machine. That ranks of different hosts create, prove and are
 -- placed, with the MPI library of the build; and that a cluster ends with all that it has started.
 
 local support = dofile("tests/lua/support.lua")
 local run = support.run
 
-local skipped = run("scripts/cluster 1 0 true"):match("# SKIP (.*)")
+local skipped = run("scripts/lab/cluster 1 0 true"):match("# SKIP (.*)")
 
 -- The same text as often as it is in the list.
 local function counted(text)
@@ -22,20 +22,20 @@ describe("a cluster", function()
   end
 
   it("has hosts with names, boot ids and memory of their own", function()
-    local names = run("scripts/cluster 3 6 hostname")
+    local names = run("scripts/lab/cluster 3 6 hostname")
     assert.same({ node0 = 2, node1 = 2, node2 = 2 }, counted(names))
-    local boots, n = counted(run("scripts/cluster 3 6 cat /proc/sys/kernel/random/boot_id")), 0
+    local boots, n = counted(run("scripts/lab/cluster 3 6 cat /proc/sys/kernel/random/boot_id")), 0
     for _, ranks in pairs(boots) do
       n = n + 1
       assert.equal(2, ranks)
     end
     assert.equal(3, n)
-    assert.equal("0\n", (run("touch /dev/shm/moongrid-cluster; scripts/cluster 1 0 ls /dev/shm | wc -l")))
+    assert.equal("0\n", (run("touch /dev/shm/moongrid-cluster; scripts/lab/cluster 1 0 ls /dev/shm | wc -l")))
     os.remove("/dev/shm/moongrid-cluster")
   end)
 
   it("proves every communicator between hosts", function()
-    local out, err, code = run("scripts/cluster 4 16 build/moongrid run examples/moe.lua tp=2 pp=2 ep=4")
+    local out, err, code = run("scripts/lab/cluster 4 16 build/moongrid run examples/moe.lua tp=2 pp=2 ep=4")
     assert.equal(0, code, err)
     assert.truthy(out:find("\nproved +every communicator on all 16 ranks"), out)
   end)
@@ -48,7 +48,7 @@ describe("a cluster", function()
       return t
     end }]]
     for line, crossing in pairs { ["tp=2 vs tp=1"] = "0 B", ["tp=4 vs tp=8"] = "0 B", ["tp=8 vs tp=4"] = "16.4 KiB" } do
-      local out, err, code = run(("scripts/cluster 2 8 build/moongrid run %s %s --move"):format(recipe, line))
+      local out, err, code = run(("scripts/lab/cluster 2 8 build/moongrid run %s %s --move"):format(recipe, line))
       err = err:gsub("[^\n]*plm:rsh: Warning: setpgid[^\n]*\n", "") -- of mpirun, where a child was faster than its parent
       assert.same({ "", 0 }, { err, code })
       assert.equal(crossing, out:match "sent, (.-) between machines, .* every element proved on all 8 ranks\n$", line .. ": " .. out)
@@ -67,7 +67,7 @@ describe("a cluster", function()
       .. "writes the machine that a job has"
 
     it("and refuses a plan that has read another", function()
-      local out, err, code = run(("scripts/cluster 2 8 build/moongrid run %s"):format(reads))
+      local out, err, code = run(("scripts/lab/cluster 2 8 build/moongrid run %s"):format(reads))
       assert.equal(0, code, err)
       assert.truthy(out:find("\nproved +every communicator on all 8 ranks"), out)
       for machine, what in pairs {
@@ -76,14 +76,14 @@ describe("a cluster", function()
         ["node:2 gpu:4 ranks = 4..7,0..3"] = false,
       } do
         local _
-        _, err, code = run(("scripts/cluster 2 8 build/moongrid run %s --machine '%s'"):format(reads, machine))
+        _, err, code = run(("scripts/lab/cluster 2 8 build/moongrid run %s --machine '%s'"):format(reads, machine))
         assert.equal(what and 1 or 0, code, err)
         if what then assert.truthy(err:find("moongrid: [rank 0/8] " .. where:format(0, what), 1, true), err) end
       end
     end)
 
     it("and notes what differs from one that the plan has not read", function()
-      local out, err, code = run(("scripts/cluster 2 8 build/moongrid run %s --machine 'node:* gpu:8'"):format(blind))
+      local out, err, code = run(("scripts/lab/cluster 2 8 build/moongrid run %s --machine 'node:* gpu:8'"):format(blind))
       assert.equal(0, code, err)
       assert.truthy(out:find("\nproved +every communicator on all 8 ranks"), out)
       assert.truthy(err:find("moongrid: note: " .. where:format(0,
@@ -113,7 +113,7 @@ describe("a cluster", function()
       local dir = source .. ".d"
       support.run(("mkdir %s && sed '1i#include <stdlib.h>' %s > %s/nvml.c && cc -shared -fPIC -o %s/libnvidia-ml.so.1 %s/nvml.c"):format(
         dir, source, dir, dir, dir))
-      local line = "LAUNCH_OPTIONS='-x LD_LIBRARY_PATH -x NO_CLUSTER' LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH %s scripts/cluster 4 8 "
+      local line = "LAUNCH_OPTIONS='-x LD_LIBRARY_PATH -x NO_CLUSTER' LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH %s scripts/lab/cluster 4 8 "
         .. "build/moongrid machine %s"
       local out, err, code = run(line:format(dir, "", ""))
       assert.same({ 0, "clique:2 node:2 gpu:2 ranks = 0..1,4..5,2..3,6..7" }, { code, out:match "^machine +(.-)\n" }, err)
@@ -127,7 +127,7 @@ describe("a cluster", function()
     end)
 
     it("which `moongrid machine` collects, names of hosts included", function()
-      local out, err, code = run "LAUNCH_OPTIONS='--map-by node' scripts/cluster 3 6 build/moongrid machine --json"
+      local out, err, code = run "LAUNCH_OPTIONS='--map-by node' scripts/lab/cluster 3 6 build/moongrid machine --json"
       assert.equal(0, code, err)
       local boots = {}
       for boot in out:match('"boot_ids": %[(.-)%]'):gmatch '"([%x-]+)"' do boots[#boots + 1] = boot end
@@ -138,7 +138,7 @@ describe("a cluster", function()
       local text, _, status = run(("build/moongrid machine --machine %s.json"):format(path))
       assert.same({ 0, "node:3 gpu:2 ranks = 0,2,4,1,3,5" }, { status, text:match "^machine +(.-)\n" })
       -- the same ranks again, and others: now hosts change places
-      local line = "LAUNCH_OPTIONS='--map-by %s' scripts/cluster 3 6 build/moongrid run %s --machine '%s.json'"
+      local line = "LAUNCH_OPTIONS='--map-by %s' scripts/lab/cluster 3 6 build/moongrid run %s --machine '%s.json'"
       _, err, code = run(line:format("node", blind, path))
       assert.same({ "", 0 }, { err:match "note: [^\n]*" or "", code })
       _, err = run(line:format("slot", blind, path))
@@ -168,10 +168,10 @@ describe("a cluster", function()
     assert.truthy(err:find("within(a, machine.switch): 4 of 4 groups of the family cross: the first is group 0: its rank 0 is "
       .. "in switch 0 (s0) and rank 2 in switch 1 (s1)", 1, true), err)
     local out
-    out, err, code = run(("LAUNCH_OPTIONS='--rankfile %s.rankfile' scripts/cluster 4 8 build/moongrid machine --json"):format(conf))
+    out, err, code = run(("LAUNCH_OPTIONS='--rankfile %s.rankfile' scripts/lab/cluster 4 8 build/moongrid machine --json"):format(conf))
     assert.equal(0, code, err)
     assert.truthy(out:find('"node0", "node2", "node1", "node3"', 1, true) and not out:find('"ranks"', 1, true), out)
-    local line = ("scripts/cluster 4 8 build/moongrid run %s --machine %s.json"):format(bound, conf)
+    local line = ("scripts/lab/cluster 4 8 build/moongrid run %s --machine %s.json"):format(bound, conf)
     out, err, code = run(("LAUNCH_OPTIONS='--rankfile %s.rankfile' "):format(conf) .. line)
     assert.equal(0, code, err)
     assert.truthy(out:find("\nproved +every communicator on all 8 ranks"), out)
@@ -195,7 +195,7 @@ describe("a cluster", function()
       make -s build/moongrid build/libmoongrid_mpi.so.]] .. support.interface)
     assert.equal(0, made, failed)
     local program = support.file("#!/bin/sh\n[ $(hostname) = node0 ] || cd build/other\nexec build/moongrid run examples/moe.lua\n")
-    local _, err, code = run("chmod +x " .. program .. "; scripts/cluster 2 4 " .. program)
+    local _, err, code = run("chmod +x " .. program .. "; scripts/lab/cluster 2 4 " .. program)
     run "rm -r build/other"
     assert.equal(5, code, err)
     assert.truthy(err:find("moongrid: [rank 0/4] ranks have unlike versions of moongrid: rank 0 has " .. support.version
@@ -203,14 +203,14 @@ describe("a cluster", function()
   end)
 
   it("gives the exit code of its command", function()
-    local _, _, code = run("scripts/cluster 2 0 bash -c 'exit 7'")
+    local _, _, code = run("scripts/lab/cluster 2 0 bash -c 'exit 7'")
     assert.equal(7, code)
   end)
 
   for _, signal in ipairs { "TERM", "KILL" } do
     it("leaves nothing behind when it is sent SIG" .. signal, function()
       local out = run(([[
-        scripts/cluster 2 4 sleep 4711 & p=$!
+        scripts/lab/cluster 2 4 sleep 4711 & p=$!
         for i in $(seq 100); do [ "$(pgrep -fc '^sleep 4711$')" -eq 4 ] && break; sleep 0.1; done
         pgrep -fc '^sleep 4711$'
         kill -%s $p
@@ -225,15 +225,15 @@ describe("a cluster", function()
     ["0 4 true"] = "'0' is no number of hosts, 1 to 64",
     ["65 4 true"] = "'65' is no number of hosts, 1 to 64",
     ["2 four true"] = "'four' is no number of ranks, 0 to 1024",
-    ["--gone node1"] = "no cluster here; it is called by what scripts/cluster runs",
+    ["--gone node1"] = "no cluster here; it is called by what scripts/lab/cluster runs",
     ["--link sideways node1"] = "--link up|down HOST",
-    ["1 0 scripts/cluster --link down node1"] = "no host 'node1'; there are node0",
-    ["2 0 bash -c 'scripts/cluster --gone node1 && scripts/cluster --gone node1'"] = "host 'node1' is gone",
-    ["2 0 bash -c 'scripts/cluster --gone node1 && scripts/cluster --link up node1'"] = "host 'node1' is gone",
-    ["2 0 scripts/cluster --gone node0"] = "node0 has the command itself; another host can be gone",
+    ["1 0 scripts/lab/cluster --link down node1"] = "no host 'node1'; there are node0",
+    ["2 0 bash -c 'scripts/lab/cluster --gone node1 && scripts/lab/cluster --gone node1'"] = "host 'node1' is gone",
+    ["2 0 bash -c 'scripts/lab/cluster --gone node1 && scripts/lab/cluster --link up node1'"] = "host 'node1' is gone",
+    ["2 0 scripts/lab/cluster --gone node0"] = "node0 has the command itself; another host can be gone",
   } do
     it("refuses " .. line, function()
-      local _, err, code = run("scripts/cluster " .. line)
+      local _, err, code = run("scripts/lab/cluster " .. line)
       assert.equal("cluster: " .. words .. "\n", err)
       assert.equal(2, code)
     end)
@@ -241,7 +241,7 @@ describe("a cluster", function()
 
   it("refuses a folder with a blank in its name, which launchers would cut", function()
     local out, _, code = run [[folder=$(mktemp -d) && mkdir "$folder/a b" && cp -r scripts "$folder/a b"
-      "$folder/a b/scripts/cluster" 1 0 true 2>&1 | sed "s,$folder,FOLDER,"
+      "$folder/a b/scripts/lab/cluster" 1 0 true 2>&1 | sed "s,$folder,FOLDER,"
       rm -r "$folder"]]
     assert.equal("cluster: launchers cut the path of their agent at blanks, and 'FOLDER/a b/build/cluster' has some\n", out)
     assert.equal(0, code)

@@ -183,18 +183,18 @@ describe("the Tab key", function()
 
   it("completes in bash", function()
     if missing "bash" then return pending "no script(1) here" end
-    completes("bash --norc --noprofile -i", ". " .. root .. "/scripts/complete/moongrid.bash")
+    completes("bash --norc --noprofile -i", ". " .. root .. "/scripts/make/complete/moongrid.bash")
   end)
 
   it("completes in zsh", function()
     if missing "zsh" then return pending "no zsh here" end
-    completes("zsh -f -i", ("fpath=(%s/scripts/complete $fpath); autoload -U compinit; compinit -u -D"):format(root))
+    completes("zsh -f -i", ("fpath=(%s/scripts/make/complete $fpath); autoload -U compinit; compinit -u -D"):format(root))
   end)
 
   it("completes in fish", function()
     if missing "fish" then return pending "no fish here" end
     local function fish(line)
-      return (run(("cd %s && PATH=%s/build:$PATH HOME=%s fish --no-config -c 'source %s/scripts/complete/moongrid.fish; complete -C \"%s\"'")
+      return (run(("cd %s && PATH=%s/build:$PATH HOME=%s fish --no-config -c 'source %s/scripts/make/complete/moongrid.fish; complete -C \"%s\"'")
         :format(folder, root, folder, root, line)))
     end
     assert.equal("plan\twhat groups a recipe makes\nplace\twhat its groups cross on a machine\npolicy\ta decision of a recipe\n", fish "moongrid p")

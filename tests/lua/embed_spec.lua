@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What is embedded in the library is what lies in lua/prelude/, lua/moongrid/recipes/ and its folders; scripts/embed.lua
+-- What is embedded in the library is what lies in lua/prelude/, lua/moongrid/recipes/ and its folders; scripts/make/embed.lua
 -- says which file is missing.
 
 local support = dofile("tests/lua/support.lua")
@@ -18,7 +18,7 @@ local function embed(text)
     file:close()
   end
   local root = io.popen("pwd"):read "l"
-  local _, err, code = support.run(("cd %s && lua5.4 %s/scripts/embed.lua out.c"):format(folder, root))
+  local _, err, code = support.run(("cd %s && lua5.4 %s/scripts/make/embed.lua out.c"):format(folder, root))
   local out = io.open(folder .. "/out.c")
   local made = out and out:read "a" or ""
   if out then out:close() end
@@ -26,7 +26,7 @@ local function embed(text)
   return made, err, code
 end
 
-describe("scripts/embed.lua", function()
+describe("scripts/make/embed.lua", function()
   it("takes every file of the folders, and names those of the prelude", function()
     local made, err, code = embed "local core = ... return core.library 'more'"
     assert.equal("", err)

@@ -284,7 +284,7 @@ describe("make install", function()
     local _, _, have = run "command -v luarocks"
     if have ~= 0 then return pending "no luarocks here" end
     local tree = stage .. "/rocks"
-    local _, err, code = run(("luarocks --lua-version=5.4 --tree %s make scripts/moongrid-dev-1.rockspec"):format(tree))
+    local _, err, code = run(("luarocks --lua-version=5.4 --tree %s make scripts/release/moongrid-dev-1.rockspec"):format(tree))
     assert.equal(0, code, err)
     local env = ("cd / && LUA_PATH_5_4='%s/share/lua/5.4/?.lua;;' LUA_CPATH_5_4='%s/lib/lua/5.4/?.so;;' "):format(tree, tree)
     local out
@@ -376,7 +376,7 @@ or, where there is Lmod: module use PREFIX/share/modulefiles && module load moon
 
   it("says nothing where all is found anyway", function()
     local out, err, code = run(([[export PATH=%s/bin:$PATH PKG_CONFIG_PATH=%s/lib/pkgconfig LUA_PATH_5_4='%s/share/lua/5.4/?.lua;;'
-      LUA_CPATH_5_4='%s/lib/lua/5.4/?.so;;' scripts/installed 1 %s %s/lib %s/lib/lua/5.4 %s/share/lua/5.4]])
+      LUA_CPATH_5_4='%s/lib/lua/5.4/?.so;;' scripts/make/installed 1 %s %s/lib %s/lib/lua/5.4 %s/share/lua/5.4]])
       :gsub("%%s", own))
     assert.equal("", out .. err)
     assert.equal(0, code)
@@ -395,15 +395,15 @@ or, where there is Lmod: module use PREFIX/share/modulefiles && module load moon
     local out, err = bare(source)
     run(("rm -f %s %s.c"):format(source, source))
     assert.equal(support.version .. " 7 families\n", out, err)
-    assert.truthy(run("scripts/pkgconfig moongrid 1 /opt/x /opt/x/lib"):find('\nLibs: -L"${libdir}" -Wl,-rpath,"${libdir}" -lmoongrid\n', 1, true))
-    assert.truthy(run("scripts/pkgconfig moongrid 1 /usr /usr/lib"):find('\nLibs: -L"${libdir}" -lmoongrid\n', 1, true))
+    assert.truthy(run("scripts/make/pkgconfig moongrid 1 /opt/x /opt/x/lib"):find('\nLibs: -L"${libdir}" -Wl,-rpath,"${libdir}" -lmoongrid\n', 1, true))
+    assert.truthy(run("scripts/make/pkgconfig moongrid 1 /usr /usr/lib"):find('\nLibs: -L"${libdir}" -lmoongrid\n', 1, true))
   end)
 
   it("a program of MPI needs no file of pkg-config's that only this shell finds", function()
     local out = run [[folder=$(mktemp -d)
       printf 'Name: M\nDescription: D\nVersion: 1\nCflags: -I/its/include\nLibs: -L/its -lits\n' > $folder/moongrid-its.pc
-      PKG_CONFIG_PATH=$folder scripts/pkgconfig moongrid_mpi 1 /usr /usr/lib moongrid-its
-      scripts/pkgconfig moongrid_mpi 1 /usr /usr/lib lua5.4
+      PKG_CONFIG_PATH=$folder scripts/make/pkgconfig moongrid_mpi 1 /usr /usr/lib moongrid-its
+      scripts/make/pkgconfig moongrid_mpi 1 /usr /usr/lib lua5.4
       rm -r $folder]]
     local here = out:match "Requires: moongrid\n(.-)\nprefix=" or out
     assert.truthy(here:find('Libs: -L"${libdir}" -lmoongrid_mpi -L/its -lits', 1, true), out)

@@ -148,7 +148,7 @@ end)
 
 describe("make docs", function()
   local here = run("pwd"):gsub("\n", "")
-  local check = ("LUA_CPATH_5_4='%s/build/?.so' lua5.4 %s/scripts/docs.lua --check"):format(here, here)
+  local check = ("LUA_CPATH_5_4='%s/build/?.so' lua5.4 %s/scripts/make/docs.lua --check"):format(here, here)
 
   it("would change nothing", function()
     local _, err, code = run(check)

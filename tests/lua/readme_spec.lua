@@ -206,10 +206,10 @@ describe("the pages", function()
   end)
 
   it("are in the menu of the site, so none is shown as its source", function()
-    local file = assert(io.open "scripts/site.lua")
+    local file = assert(io.open "scripts/release/site.lua")
     local menu = file:read "a"
     file:close()
-    for path in pairs(pages) do assert.truthy(menu:find('"' .. path .. '"', 1, true), path .. " is not in scripts/site.lua") end
+    for path in pairs(pages) do assert.truthy(menu:find('"' .. path .. '"', 1, true), path .. " is not in scripts/release/site.lua") end
   end)
 
   it("have at most 45,000 words", function()

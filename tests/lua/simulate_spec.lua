@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- The command on simulated ranks, by SimGrid's SMPI: scripts/simulate. Skipped where it is not installed.
+-- The command on simulated ranks, by SimGrid's SMPI: scripts/lab/simulate. Skipped where it is not installed.
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run
 
-describe("scripts/simulate", function()
+describe("scripts/lab/simulate", function()
   local lacks = select(3, run "command -v smpicc") ~= 0 and "no smpicc (Debian: libsimgrid-dev)"
 
   it("proves every communicator on simulated ranks of a fat tree, and tells the time of their messages", function()
     if lacks then return pending(lacks) end
-    local out, err, code = run "scripts/simulate 32 run megatron tp=4 pp=2"
+    local out, err, code = run "scripts/lab/simulate 32 run megatron tp=4 pp=2"
     assert.equal(0, code, err)
     assert.truthy(out:find("\nproved         every communicator on all 32 ranks (", 1, true), out)
     local seconds = tonumber(err:match "simulated: ([%d.e-]+) s\n$")
@@ -21,7 +21,7 @@ describe("scripts/simulate", function()
 
   it("executes a step, in simulated time", function()
     if lacks then return pending(lacks) end
-    local out, err, code = run "scripts/simulate 16 run picotron tp=2 pp=2 layers=4 hidden=256 seq=512 vocab=2048 --step 2 --json"
+    local out, err, code = run "scripts/lab/simulate 16 run picotron tp=2 pp=2 layers=4 hidden=256 seq=512 vocab=2048 --step 2 --json"
     assert.equal(0, code, err)
     local all = require("dkjson").decode(out)
     assert.same({ 8 * 8 * (15 + 16), 8 * 8 * (15 + 16), 256 }, { -- 8 ranks a stage, 8 microbatches
@@ -32,7 +32,7 @@ describe("scripts/simulate", function()
 
   it("tells once what is refused on every rank", function()
     if lacks then return pending(lacks) end
-    local _, err, code = run "scripts/simulate 6 run megatron tp=4"
+    local _, err, code = run "scripts/lab/simulate 6 run megatron tp=4"
     local refused = "moongrid: megatron.grids:44: tp 4 does not divide the 6 ranks; nearest: tp 3 or 6, or a world of 4 or 8 ranks\n"
     assert.equal(refused, (err:gsub("simulated: [^\n]+\n", "")))
     assert.is_true(code ~= 0)
@@ -40,10 +40,10 @@ describe("scripts/simulate", function()
 
   it("runs a C program as well, where a message takes what its links do", function()
     if lacks then return pending(lacks) end
-    local out, err, code = run "scripts/simulate 32 tests/mpi/simulated.c"
+    local out, err, code = run "scripts/lab/simulate 32 tests/mpi/simulated.c"
     assert.equal(0, code, err)
     assert.equal("rank 1: 1.01 us\nrank 16: 2.02 us\n", out)
-    out, err, code = run "scripts/simulate 32 tests/mpi/none.c"
+    out, err, code = run "scripts/lab/simulate 32 tests/mpi/none.c"
     assert.equal("", out)
     assert.equal("simulate: no file 'tests/mpi/none.c'\n", err)
     assert.equal(2, code)
@@ -55,7 +55,7 @@ describe("scripts/simulate", function()
       ["4 plan megatron"] = "simulate RANKS run RECIPE..., or RANKS FILE.c ARGUMENT...",
       ["4 run -"] = "a recipe is a file here: standard input reaches rank 0 alone",
     } do
-      local _, err, code = run("scripts/simulate " .. line)
+      local _, err, code = run("scripts/lab/simulate " .. line)
       assert.same({ "simulate: " .. said .. "\n", 2 }, { err, code })
     end
   end)

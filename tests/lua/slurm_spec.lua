@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- Under Slurm, on four hosts played by this machine (scripts/slurm): srun starts the command, the trainer and jobs without
+-- Under Slurm, on four hosts played by this machine (scripts/lab/slurm): srun starts the command, the trainer and jobs without
 -- MPI; an allocation's mpirun does, too. Skipped where Slurm is not installed.
 
 local run = dofile("tests/lua/support.lua").run
 
-local skipped = run("scripts/slurm 1 true"):match("# SKIP (.*)")
+local skipped = run("scripts/lab/slurm 1 true"):match("# SKIP (.*)")
 
 describe("under Slurm", function()
   if skipped then
@@ -14,20 +14,20 @@ describe("under Slurm", function()
   end
 
   it("srun --mpi=pmix runs and proves a recipe over the hosts", function()
-    local out, err, code = run("scripts/slurm 4 srun --mpi=pmix -N 4 -n 16 build/moongrid run examples/moe.lua tp=2 pp=2 ep=4")
+    local out, err, code = run("scripts/lab/slurm 4 srun --mpi=pmix -N 4 -n 16 build/moongrid run examples/moe.lua tp=2 pp=2 ep=4")
     assert.equal(0, code, err)
     assert.truthy(out:find("\nproved +every communicator on all 16 ranks"), out)
   end)
 
   it("srun executes a step over the hosts", function()
-    local out, err, code = run("scripts/slurm 4 srun --mpi=pmix -N 4 -n 8 build/moongrid run examples/trainer/layout.lua tp=2 pp=2 --step 3")
+    local out, err, code = run("scripts/lab/slurm 4 srun --mpi=pmix -N 4 -n 8 build/moongrid run examples/trainer/layout.lua tp=2 pp=2 --step 3")
     assert.equal(0, code, err)
     assert.truthy(out:find("step           3 times on 8 ranks: ", 1, true), out)
     assert.truthy(out:find("\n  tp +320 +320 "), out)
   end)
 
   it("an allocation's mpirun does the same", function()
-    local out, err, code = run("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 scripts/slurm 2 salloc -N 2 -n 4 "
+    local out, err, code = run("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 scripts/lab/slurm 2 salloc -N 2 -n 4 "
       .. "scripts/launch 4 build/moongrid run examples/moe.lua tp=2")
     assert.equal(0, code, err)
     assert.truthy(out:find("\nproved +every communicator on all 4 ranks"), out)
@@ -42,12 +42,12 @@ describe("under Slurm", function()
       return assert(last, out)
     end
     local one = losses("scripts/launch 1")
-    local two = losses("scripts/slurm 2 srun --mpi=pmix -N 2 -n 4", "tp=2")
+    local two = losses("scripts/lab/slurm 2 srun --mpi=pmix -N 2 -n 4", "tp=2")
     assert.is_true(math.abs(one - two) < 1e-9)
   end)
 
   it("a job without MPI finds its ranks by Slurm's PMIx", function()
-    local _, err, code = run("scripts/slurm 2 srun --mpi=pmix -N 2 -n 4 build/moongrid run examples/moe.lua --backend nccl --carrier pmix")
+    local _, err, code = run("scripts/lab/slurm 2 srun --mpi=pmix -N 2 -n 4 build/moongrid run examples/moe.lua --backend nccl --carrier pmix")
     assert.equal(4, code)
     assert.truthy(err:find("^moongrid: %[rank 0/4%] rank 0: nccl: "), err) -- it has met the others, and finds no GPU
   end)
@@ -64,7 +64,7 @@ describe("under Slurm", function()
       .. "-o %s.hosts"):format(recipe, conf, conf))
     assert.equal(0, code, err)
     local out
-    out, err, code = run(("SLURM_HOSTFILE=%s.hosts scripts/slurm 4 srun --distribution=arbitrary -N 4 -n 8 -l "
+    out, err, code = run(("SLURM_HOSTFILE=%s.hosts scripts/lab/slurm 4 srun --distribution=arbitrary -N 4 -n 8 -l "
       .. "hostname"):format(conf))
     assert.equal(0, code, err)
     local where = {}
@@ -74,7 +74,7 @@ describe("under Slurm", function()
   end)
 
   it("a rank with other parameters is told", function()
-    local _, err, code = run("scripts/slurm 2 srun --mpi=pmix -N 2 -n 4 bash -c "
+    local _, err, code = run("scripts/lab/slurm 2 srun --mpi=pmix -N 2 -n 4 bash -c "
       .. "'[ $SLURM_PROCID = 3 ] && tp=tp=2; exec build/moongrid run examples/moe.lua $tp'")
     assert.equal(5, code)
     assert.truthy(err:find("moongrid: [rank 0/4]", 1, true), err)

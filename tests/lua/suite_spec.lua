@@ -211,17 +211,17 @@ END
   end)
 end)
 
-describe("scripts/systems", function()
+describe("scripts/lab/systems", function()
   it("lists its names, and refuses another", function()
-    assert.equal("debian12\ndebian13\nubuntu24.04\narm64\nmusl\nhere\n", (run "scripts/systems --list"))
-    local _, err, code = run "scripts/systems debian14"
+    assert.equal("debian12\ndebian13\nubuntu24.04\narm64\nmusl\nhere\n", (run "scripts/lab/systems --list"))
+    local _, err, code = run "scripts/lab/systems debian14"
     assert.equal("systems: no system 'debian14'; there are debian12 debian13 ubuntu24.04 arm64 musl here\n", err)
     assert.equal(2, code)
   end)
 
   it("says what is not here in a word", function()
     local out, _, code = run [[dir=$(mktemp -d); for tool in bash dirname sort cat; do ln -s $(command -v $tool) $dir/; done
-      PATH=$dir bash scripts/systems arm64; code=$?; rm -r "$dir"; exit $code]]
+      PATH=$dir bash scripts/lab/systems arm64; code=$?; rm -r "$dir"; exit $code]]
     assert.equal("1..0 # SKIP no 'aarch64-linux-gnu-gcc' (Debian: gcc-aarch64-linux-gnu, qemu-user-static)\n", out)
     assert.equal(77, code)
   end)

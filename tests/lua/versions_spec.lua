@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Libraries of two versions: scripts/abi says what a release would break, and a backend's library of
+-- Libraries of two versions: scripts/release/abi says what a release would break, and a backend's library of
 -- another version is refused before anything in it is used.
 
 local support = dofile "tests/lua/support.lua"
@@ -20,7 +20,7 @@ local function folder(files)
   return path
 end
 
--- A library of one function, whose struct has these fields, and scripts/abi beside it.
+-- A library of one function, whose struct has these fields, and scripts/release/abi beside it.
 local function project(fields)
   local path = folder {
     ["src/moongrid.h"] = '#define MGRID_VERSION       "7.8.9"\ntypedef struct mgrid_thing { ' .. fields
@@ -29,7 +29,7 @@ local function project(fields)
     ["Makefile"] = "build/libmoongrid.so: src/use.c src/moongrid.h\n"
       .. "\t@mkdir -p build\n\t@cc -g -fPIC -shared -Isrc src/use.c -o $@\n",
   }
-  run(("mkdir %s/scripts && cp scripts/abi scripts/help %s/scripts/"):format(path, path))
+  run(("mkdir -p %s/scripts/release && cp scripts/release/abi %s/scripts/release/ && cp scripts/help %s/scripts/"):format(path, path, path))
   return path
 end
 
@@ -37,10 +37,10 @@ local function change(path, fields)
   run(("sed -i 's/{ .* }/{ %s }/' %s/src/moongrid.h && rm %s/build/*"):format(fields, path, path))
 end
 
-describe("scripts/abi", function()
+describe("scripts/release/abi", function()
   if not (here "abidw" and here "abidiff") then
     return it("says what it needs where that is not here", function()
-      local _, err, code = run "scripts/abi"
+      local _, err, code = run "scripts/release/abi"
       assert.equal("abi: abidw and abidiff are not here (Debian package abigail-tools)\n", err)
       assert.equal(2, code)
     end)
@@ -48,14 +48,14 @@ describe("scripts/abi", function()
 
   it("compares with what was recorded at a release", function()
     local path = project "int a, b;"
-    local _, err, code = run(path .. "/scripts/abi")
-    assert.equal("abi: no release is recorded yet (scripts/abi --record)\n", err)
+    local _, err, code = run(path .. "/scripts/release/abi")
+    assert.equal("abi: no release is recorded yet (scripts/release/abi --record)\n", err)
     assert.equal(2, code)
     local out
-    out, err, code = run(path .. "/scripts/abi --record")
+    out, err, code = run(path .. "/scripts/release/abi --record")
     assert.equal(0, code, err)
     assert.equal("recorded libmoongrid.so\n", out)
-    out, err, code = run(path .. "/scripts/abi")
+    out, err, code = run(path .. "/scripts/release/abi")
     assert.equal(0, code, err)
     assert.equal("libmoongrid.so: as in 7.8.9\n", out)
     run("rm -r " .. path)
@@ -63,9 +63,9 @@ describe("scripts/abi", function()
 
   it("tells of a header that breaks programs what has changed", function()
     local path = project "int a, b;"
-    run(path .. "/scripts/abi --record")
+    run(path .. "/scripts/release/abi --record")
     change(path, "long first; int a, b;")
-    local out, err, code = run(path .. "/scripts/abi")
+    local out, err, code = run(path .. "/scripts/release/abi")
     assert.equal(1, code, err)
     assert.truthy(out:find "^libmoongrid.so: since 7.8.9\n", out)
     assert.truthy(out:find "struct mgrid_thing", out)
@@ -75,10 +75,10 @@ describe("scripts/abi", function()
 
   it("lets a release have a function more", function()
     local path = project "int a, b;"
-    run(path .. "/scripts/abi --record")
+    run(path .. "/scripts/release/abi --record")
     run(([[cd %s && echo 'int mgrid_more(void);' >> src/moongrid.h && echo 'int mgrid_more(void) { return 1; }' >> src/use.c
       rm build/*]]):format(path))
-    local out, err, code = run(path .. "/scripts/abi")
+    local out, err, code = run(path .. "/scripts/release/abi")
     assert.equal(0, code, err)
     assert.truthy(out:find("^libmoongrid.so: since 7.8.9\n") and out:find "mgrid_more", out)
     run("rm -r " .. path)
@@ -87,7 +87,7 @@ describe("scripts/abi", function()
   it("says so where its tools are not here, and of another argument", function()
     local path = folder {}
     run(("for tool in bash dirname; do ln -s $(command -v $tool) %s/; done"):format(path))
-    local _, err, code = run(("PATH=%s bash scripts/abi"):format(path))
+    local _, err, code = run(("PATH=%s bash scripts/release/abi"):format(path))
     assert.equal("abi: abidw and abidiff are not here (Debian package abigail-tools)\n", err)
     assert.equal(2, code)
     run("rm -r " .. path)

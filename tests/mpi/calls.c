@@ -2,7 +2,7 @@
 **
 ** calls.c - one public call that waits for other ranks, again and again: calls NAME KIND DEADLINE FOLDER, under struck.c,
 ** while a rank is struck. Each rank that gets an error prints it, "told RANK STATUS MESSAGE", frees everything, and ends. If
-** KIND is pause all ranks go on, and end in order. scripts/waits.lua compares the names in the table with the headers.
+** KIND is pause all ranks go on, and end in order. scripts/lint.d/waits.lua compares the names in the table with the headers.
 */
 #include "../anew.h"
 #include "base/base.h"

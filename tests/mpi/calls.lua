@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- calls.lua NAME KIND DEADLINE FOLDER: as calls.c, for the calls of Lua that wait for other ranks. scripts/waits.lua
--- compares the names in the table with the annotations.
+-- calls.lua NAME KIND DEADLINE FOLDER: as calls.c, for the calls of Lua that wait for other ranks.
+-- scripts/lint.d/waits.lua compares the names in the table with the annotations.
 
 local moongrid = require "moongrid"
 local name, kind, deadline, folder = arg[1], arg[2], tonumber(arg[3]), arg[4]

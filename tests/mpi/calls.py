@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""calls.py NAME KIND DEADLINE FOLDER: as calls.c, for the calls of Python that wait for other ranks. scripts/waits.lua
+"""calls.py NAME KIND DEADLINE FOLDER: as calls.c, for the calls of Python that wait for other ranks. scripts/lint.d/waits.lua
 compares the names in the table with the docstrings."""
 
 import os

@@ -2,7 +2,7 @@
 **
 ** faults.c - one fault of some ranks in one place of a job, for tests/faults, which starts it for each row of its table:
 ** faults KIND STAGE ODD. Ranks ODD, ODD+2, ... or ODD alone (one, half) come to the stage and fall asleep, stop, die,
-** leave, or do something else than the others; or, in a cluster (scripts/cluster), the host of rank ODD is cut off from the
+** leave, or do something else than the others; or, in a cluster (scripts/lab/cluster), the host of rank ODD is cut off from the
 ** others or gone. STAGE anywhere-SEED: all calls one after the other, again and again, and the fault comes at an instant
 ** that SEED chooses; there KIND may be pause, too, which nobody is to be told. Every other rank prints what it was told,
 ** and after how long, "told RANK SECONDS STATUS MISSING MESSAGE", where MISSING is the ranks that are missing, "3,5", or
@@ -43,7 +43,7 @@ static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 
 static void on_cluster(const char *what, const char *which) {
   char line[160];
-  snprintf(line, sizeof line, "scripts/cluster %s %s", what, which);
+  snprintf(line, sizeof line, "scripts/lab/cluster %s %s", what, which);
   if (system(line)) _exit(1);
 }
 

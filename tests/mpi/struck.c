@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** struck.c - run a command as a rank, for scripts/faults: struck KIND ODD DEADLINE SEED FOLDER COMMAND... Rank ODD is struck
+** struck.c - run a command as a rank, for scripts/lab/faults: struck KIND ODD DEADLINE SEED FOLDER COMMAND... Rank ODD is struck
 ** at an instant that SEED chooses, after it has made the file FOLDER/begun.RANK, or, if SEED ends in +, some time after its
 ** start: stop, kill, pause (for less than the deadline) or delay (for longer). Each other one prints how long after that
 ** its command ended, or after it began, if that was later; by the clock of this process, which no launcher delays, and without

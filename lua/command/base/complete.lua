@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- complete(rows, words): moongrid complete WORD ..., which prints candidates for the last of these words, for the
--- shells (scripts/complete).
+-- shells (scripts/make/complete).
 --
 -- The words are those of a command line, without "moongrid". The last is what was typed of a word, and may be empty.
 -- Each candidate is a line with the whole word, and a tab and a short description if there is one. A candidate that

@@ -16,7 +16,7 @@
 /* ---------------------------------------------- the minimum over all ranks
 ** Of a few words, by messages along a tree: up to rank 0 and down again. Ranks that share cores wait for each other's time slices;
 ** here each rank waits twice, in an MPI_Iallreduce log2(ranks) times, which takes two to three times as long
-** (scripts/README.md). */
+** (scripts/lab/costs.md). */
 
 static int64_t first_child(const mpi_backend *m) { return m->base.rank * MGRID_TREE_CHILDREN + 1; }
 

@@ -164,7 +164,7 @@ static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_
 }
 
 /* Create in sequence: each is three rounds of messages among its members. MPI_Comm_idup for equal members, threads and
-** another order were not faster (scripts/README.md). After an error create the rest all the same, because other members
+** another order were not faster (scripts/lab/costs.md). After an error create the rest all the same, because other members
 ** wait in them. The verdict then undoes all. */
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                mgrid_error *err) {

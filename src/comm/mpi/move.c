@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** move.c - messages of moves: one non-blocking call for each, on the library's communicator. Boxes of long rows become a
-** datatype, which saves the copies of packing; persistent messages are no faster (scripts/README.md). Parts may be in GPU memory:
+** datatype, which saves the copies of packing; persistent messages are no faster (scripts/lab/costs.md). Parts may be in GPU memory:
 ** a CUDA-aware MPI reaches it directly, and packing uses the CUDA runtime that the process has loaded. This library is built
 ** without CUDA's headers, so the few functions are declared here. tensors/ calls these through mgrid_transport_ops.
 */

@@ -1,0 +1,183 @@
+-- SPDX-License-Identifier: MIT
+--
+-- embed.lua OUT [WITHOUT...]: write as C what is inside the library, so that it needs no files beside it: lua/prelude,
+-- lua/machine, the bundled recipes except those named WITHOUT, and the pictures.
+-- embed.lua --command OUT [WITHOUT...]: what is inside the command alone: lua/command, except the subcommands named
+-- WITHOUT, the charts of a step, and what `init` writes.
+-- Each file is a row of bundle.h: its text, and of what a start waits for also the form compiled by this Lua, which
+-- loads ten times faster. The library uses that form only with the release of Lua that made it.
+-- Run in the project's root by make.
+
+-- What is compiled: what a plan waits for, the subcommands that answer at once, and the recipes whose text takes half a
+-- millisecond to read. All else is loaded by need, and then works for longer than that, or follows an error.
+local COMPILED = {}
+for name in ([[
+  prelude/asking prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe prelude/shared
+  moongrid/recipes/megatron moongrid/recipes/megatron/ moongrid/recipes/deepspeed moongrid/recipes/jax_mesh
+  pictures/groups pictures/reports command/base/ command/ask command/check command/diff command/draw command/explain
+  command/init command/machine command/plan command/policy command/recipes command/step command/why
+]]):gmatch "%S+" do COMPILED["lua/" .. name] = true end
+
+local function is_compiled(path) return COMPILED[path:match "^(.*)%.lua$"] or COMPILED[path:match "^.*/"] end
+
+local keep_lines = (os.getenv "COV" or "") ~= "" -- which lines are reached is asked
+
+local function numbers(bytes)
+  local list = {}
+  for i = 1, #bytes, 24 do
+    list[#list + 1] = table.concat({ bytes:byte(i, math.min(i + 23, #bytes)) }, ",")
+  end
+  return table.concat(list, ",\n  ")
+end
+
+local function whole(path) return assert(io.open(path, "rb")):read "a" end
+
+-- Remove from a file's text what no message shows: indentation, comments, blanks. Keep the lines, so
+-- that line numbers in messages stay right. From a line with a string remove only the indentation. (Refuse a long
+-- string that spans lines.)
+local function shortened(path)
+  local lines = {}
+  for written in io.lines(path) do
+    assert(not written:find("%[=*%["), path .. ": a long string would lose its indentation")
+    local line = written:gsub("^%s+", ""):gsub("^%-%-.*", ""):gsub("^([^\"']-)%s+%-%-%s.*$", "%1")
+    if not line:find("[\"']") then
+      line = line:gsub("%s+", " "):gsub("([,{]) ", "%1"):gsub(" }", "}"):gsub("([^>]) = ", "%1=") -- local x <close> = y
+    end
+    lines[#lines + 1] = line
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- The release of the interpreter that runs this: "Lua 5.4.4 ", as lua_ident has it.
+local function release()
+  local said = io.popen(("'%s' -v 2>&1"):format(arg[-1])):read("a")
+  return assert(said:match("^Lua %d+%.%d+%.%d+ "), "no release in: " .. said)
+end
+
+local of_command = arg[1] == "--command" and table.remove(arg, 1)
+local without = {}
+for i = 2, #arg do without[arg[i]] = true end
+
+local function paths(pattern) return io.popen(("ls -d %s | LC_ALL=C sort"):format(pattern)):lines() end
+
+-- A row is { name, text, compiled, stripped }; stripped: without lines and names of variables, which no message shows.
+
+-- Append the Lua files of a folder, and of its folders, whose names in messages are PREFIX .. FOLDER.FILE .. SUFFIX.
+-- `make` returns the row of a file.
+local function add_files(rows, folder, prefix, suffix, make)
+  for path in paths(folder .. "/*") do
+    local base = path:match "[^/]+$"
+    local file = base:match "^(.+)%.lua$"
+    if file and not without[file] then
+      rows[#rows + 1] = make(prefix .. file .. suffix, path)
+    elseif not base:find(".", 1, true) and not without[base] then
+      add_files(rows, path, prefix .. base .. ".", suffix, make)
+    end
+  end
+  return rows
+end
+
+local function text_row(name, path) return { name, shortened(path) } end
+
+local function start_row(name, path)
+  return { name, shortened(path), compiled = is_compiled(path), stripped = not keep_lines }
+end
+
+-- A recipe's text is also shown, and its lines are in messages.
+local function recipe_row(name, path) return { name, whole(path), compiled = is_compiled(path) } end
+
+-- A page, with the scripts that its lines "@NAME.js@" name, as a chunk that returns it; no indentation, no comments.
+local function page_row(name)
+  local lines = {}
+  local function add(file)
+    for line in io.lines("lua/pictures/" .. file) do
+      local script = line:match "^@(.+%.js)@$"
+      line = line:gsub("^%s+", "")
+      if script then
+        add(script)
+      elseif not (line == "" or line == "*/" or line:find "^/[/*]" or line:find "^%*%*") then
+        lines[#lines + 1] = line
+      end
+    end
+  end
+  add(name .. ".html")
+  return { ("moongrid.pictures.%s_html"):format(name), ("return %q\n"):format(table.concat(lines, "\n")) }
+end
+
+-- The files that pictures/init.lua requires, and those that these require: what the library draws. The command alone
+-- draws charts.
+local function of_library()
+  local found = {}
+  local function add(name)
+    local path = ("lua/pictures/%s.lua"):format(name)
+    if found[name] or not io.open(path) then return end
+    found[name] = true
+    for other in whole(path):gmatch "[\"']pictures%.([%w_]+)[\"']" do add(other) end
+  end
+  for _, name in ipairs { "init", "text", "svg" } do add(name) end
+  return found
+end
+
+local function add_pictures(rows, in_library)
+  local drawn = of_library()
+  for _, row in ipairs(add_files({}, "lua/pictures", "moongrid.pictures.", "", start_row)) do
+    if (drawn[row[1]:match "[^.]+$"] or false) == in_library then rows[#rows + 1] = row end
+  end
+  rows[#rows + 1] = page_row(in_library and "page" or "chart")
+  return rows
+end
+
+local HEAD = '/* Made by scripts/make/embed.lua; do not edit. */\n#include "%s"\n\n'
+local out = assert(io.open(arg[1], "wb"))
+
+-- Write a list of rows as a C array of this name.
+local function write(list, rows)
+  local chunks = {}
+  for i, row in ipairs(rows) do
+    local name, text = row[1], row[2]
+    out:write(("static const unsigned char %s_text%d[] = {\n  %s };\n"):format(list, i, numbers(text)))
+    chunks[i] = ('{ "%s", %s_text%d, %d, NULL, 0 }'):format(name, list, i, #text)
+    if row.compiled then
+      local binary = string.dump(assert(load(text, "=" .. name, "t")), row.stripped)
+      out:write(("static const unsigned char %s_binary%d[] = {\n  %s };\n"):format(list, i, numbers(binary)))
+      chunks[i] = ('{ "%s", %s_text%d, %d, %s_binary%d, %d }'):format(name, list, i, #text, list, i, #binary)
+    end
+  end
+  chunks[#chunks + 1] = "{ NULL, NULL, 0, NULL, 0 }"
+  out:write(("\nconst mgrid_chunk %s[] = {\n  %s\n};\n\n"):format(list, table.concat(chunks, ",\n  ")))
+end
+
+if of_command then -- moongrid.command.why, which `require "command.why"` finds
+  out:write(HEAD:format "command/words.h")
+  local rows = add_pictures(add_files({}, "lua/command", "moongrid.command.", "", start_row), false)
+  for path in paths "lua/moongrid/meta*.lua examples/layout.lua" do
+    rows[#rows + 1] = { path:match "[^/]+$", whole(path) }
+  end
+  write("cli_files", rows)
+  out:close()
+  os.exit(0)
+end
+
+-- Check that every file that the prelude loads by name, core.library("x"), exists.
+for path in paths "lua/prelude/*.lua" do
+  for name in whole(path):gmatch "core%.library[ (]+[\"']([^\"']*)[\"']" do
+    if not io.open(("lua/prelude/%s.lua"):format(name)) then
+      io.stderr:write(("%s asks for '%s', and there is no lua/prelude/%s.lua\n"):format(path, name, name))
+      os.exit(1)
+    end
+  end
+end
+
+out:write(HEAD:format "recipe/bundle.h")
+out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release()))
+write("mgrid_prelude", add_files({}, "lua/prelude", "moongrid/", ".lua", start_row))
+write("mgrid_machine_lua", add_files({}, "lua/machine", "moongrid/machine/", ".lua", text_row))
+local recipes = add_files({}, "lua/moongrid/recipes", "", "", recipe_row)
+write("mgrid_bundled", recipes)
+write("mgrid_pictures", add_pictures({}, true))
+out:write "const char *const mgrid_bundled_names[] = {\n"
+for _, row in ipairs(recipes) do
+  if not row[1]:find(".", 1, true) then out:write(('  "%s",\n'):format(row[1])) end
+end
+out:write "  NULL\n};\n"
+out:close()
