@@ -62,7 +62,7 @@ void mgrid_error_clear(mgrid_error *err) {
 }
 
 /* The first error stays: a later failure of a chain of calls only follows from it. */
-static void fill(mgrid_error *err, mgrid_status status, const char *fmt, va_list args) {
+static void error_fill(mgrid_error *err, mgrid_status status, const char *fmt, va_list args) {
   if (!err || err->status) return;
   mgrid_error_clear(err);
   err->status = status;
@@ -73,7 +73,7 @@ static void fill(mgrid_error *err, mgrid_status status, const char *fmt, va_list
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  fill(err, status, fmt, args);
+  error_fill(err, status, fmt, args);
   va_end(args);
   return status;
 }
@@ -91,7 +91,7 @@ mgrid_status mgrid_fail_at(mgrid_error *err, mgrid_status status, const char *fi
 void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  fill(err, status, fmt, args);
+  error_fill(err, status, fmt, args);
   va_end(args);
   return NULL;
 }

@@ -79,7 +79,7 @@ static bool is_one_of(const char *name, const char *names) {
   return false;
 }
 
-static void refuse_name(const mgrid_field *f, const char *name, const char *names) {
+static void field_refuse_name(const mgrid_field *f, const char *name, const char *names) {
   enum { KNOWN = 64 };
   const char *known[KNOWN];
   char        tail[256], *copy = mgrid_strdup(names), *rest = copy;
@@ -99,7 +99,7 @@ void mgrid_field_only(const mgrid_field *f, const char *names) {
   if (!json_is_object(f->v)) mgrid_field_fault(f, "an object");
   const char *name;
   json_t     *v, *all = (json_t *)(uintptr_t)f->v; /* the macro takes no const */
-  json_object_foreach(all, name, v) if (!f->all->failed && !is_one_of(name, names)) refuse_name(f, name, names);
+  json_object_foreach(all, name, v) if (!f->all->failed && !is_one_of(name, names)) field_refuse_name(f, name, names);
 }
 
 size_t mgrid_field_list(const mgrid_field *f, size_t low, size_t high) {

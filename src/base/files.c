@@ -35,14 +35,14 @@ static mgrid_status cannot_write(const mgrid_output *o, int why, mgrid_error *er
   return mgrid_fail(err, MGRID_OUTPUT, "cannot %s %s: %s", o->folder ? "make" : "write", o->path.data, strerror(why));
 }
 
-static bool same(const struct stat *a, const struct stat *b) {
+static bool files_same(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* ------------------------------------------------------------------- names */
 
 /* Set *name to what a path names behind links of its last part, which may be missing. False: errno says why. */
-static bool resolve(const char *path, bool folder, mgrid_text *name) {
+static bool files_resolve(const char *path, bool folder, mgrid_text *name) {
   enum { LINKS = 40 }; /* as the kernel */
   mgrid_text_str(name, path);
   while (folder && name->len > 1 && name->data[name->len - 1] == '/') name->data[--name->len] = '\0';
@@ -68,7 +68,7 @@ static bool is_mine(const mgrid_output *o, const char *name) {
 }
 
 /* Check that every file in the folder fits a pattern; with `take` remove these. */
-static mgrid_status walk(const mgrid_output *o, bool take, mgrid_error *err) {
+static mgrid_status files_walk(const mgrid_output *o, bool take, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   int          fd = dup(o->lock);
   DIR         *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -92,7 +92,7 @@ static mgrid_status walk(const mgrid_output *o, bool take, mgrid_error *err) {
 
 /* Remove the folder, which is this process's, with its files. */
 static void remove_part(const mgrid_output *o) {
-  if (!walk(o, true, NULL)) rmdir(o->part.data);
+  if (!files_walk(o, true, NULL)) rmdir(o->part.data);
 }
 
 static mgrid_status not_mine(const mgrid_output *o, mgrid_error *err) {
@@ -105,8 +105,8 @@ static mgrid_status not_mine(const mgrid_output *o, mgrid_error *err) {
 static mgrid_status take_over(const mgrid_output *o, mgrid_error *err) {
   struct stat  about;
   bool         mine = fstat(o->lock, &about) == 0 && about.st_mode & MARK && about.st_uid == geteuid();
-  mgrid_status s = mine ? walk(o, false, err) : not_mine(o, err);
-  return s ? s : walk(o, true, err);
+  mgrid_status s = mine ? files_walk(o, false, err) : not_mine(o, err);
+  return s ? s : files_walk(o, true, err);
 }
 
 /* Lock the open folder. One that this process has made is locked by others only as long as they look at it. */
@@ -131,7 +131,7 @@ static mgrid_status make_part(mgrid_output *o, bool *again, mgrid_error *err) {
   if (o->lock < 0 && made) return s = cannot_write(o, errno, err), rmdir(o->part.data), s;
   if (o->lock < 0) return not_mine(o, err); /* a file, a link, or one of another user */
   s = lock(o, made, err);
-  if (!s && (fstat(o->lock, &open_one) || lstat(o->part.data, &named) || !same(&open_one, &named))) *again = true;
+  if (!s && (fstat(o->lock, &open_one) || lstat(o->part.data, &named) || !files_same(&open_one, &named))) *again = true;
   if (!s && !*again && !made) s = take_over(o, err);
   if (!s && !*again) return MGRID_OK;
   close(o->lock); /* another process holds it, or it belongs to somebody */
@@ -169,7 +169,7 @@ static mgrid_output *new_output(const char *path, bool folder, mgrid_error *err)
   if (!o) return mgrid_null_oom(err);
   *o = (mgrid_output){ .fd = -1, .lock = -1, .folder = folder };
   mgrid_text_str(&o->path, path);
-  bool found = resolve(path, folder, &o->name);
+  bool found = files_resolve(path, folder, &o->name);
   int  why = errno;
   mgrid_text_add(&o->part, "%s.part", mgrid_text_chars(&o->name));
   mgrid_text_add(&o->place, folder ? "%s" : "%s/" FILE_IN, mgrid_text_chars(&o->part));
@@ -184,7 +184,7 @@ static mgrid_output *new_output(const char *path, bool folder, mgrid_error *err)
 }
 
 /* Make or take over NAME.part. */
-static mgrid_status begin(mgrid_output *o, const char *const *files, mgrid_error *err) {
+static mgrid_status files_begin(mgrid_output *o, const char *const *files, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   o->files = files;
   for (bool again = true; again && !s;) s = make_part(o, &again, err);
@@ -197,7 +197,7 @@ mgrid_output *mgrid_output_folder(const char *path, const char *const *files, mg
   if (!o) return NULL;
   if (lstat(o->name.data, &about) == 0)
     mgrid_fail(err, MGRID_REFUSED, "%s is there already; nothing is written over", o->name.data);
-  else if (!begin(o, files, err))
+  else if (!files_begin(o, files, err))
     return o;
   free_output(o);
   return NULL;
@@ -209,14 +209,14 @@ const char *mgrid_output_place(const mgrid_output *o) { return o->lock >= 0 ? o-
 static bool open_as_it_is(mgrid_output *o, const struct stat *about) {
   struct stat own;
   for (int fd = 1; fd <= 2 && o->fd < 0; fd++)
-    if (fstat(fd, &own) == 0 && same(&own, about)) o->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (fstat(fd, &own) == 0 && files_same(&own, about)) o->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
   if (o->fd < 0 && !S_ISREG(about->st_mode)) o->fd = open(o->path.data, O_WRONLY | O_NOCTTY | O_CLOEXEC);
   return o->fd >= 0 || !S_ISREG(about->st_mode);
 }
 
 static mgrid_status open_beside(mgrid_output *o, mgrid_error *err) {
   static const char *const files[] = { FILE_IN, NULL };
-  mgrid_status             s = begin(o, files, err);
+  mgrid_status             s = files_begin(o, files, err);
   if (s) return s;
   o->fd = openat(o->lock, FILE_IN, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (o->fd >= 0) return MGRID_OK;
@@ -267,7 +267,7 @@ FILE *mgrid_output_stream(mgrid_output *o) {
 }
 
 /* Bring every byte to the disk. */
-static mgrid_status flush(mgrid_output *o, mgrid_error *err) {
+static mgrid_status files_flush(mgrid_output *o, mgrid_error *err) {
   bool beside = o->lock >= 0 || o->made;
   errno = 0;
   if (o->stream && (fflush(o->stream) || ferror(o->stream))) return cannot_write(o, errno ? errno : EIO, err);
@@ -279,7 +279,7 @@ static mgrid_status flush(mgrid_output *o, mgrid_error *err) {
 }
 
 /* Give it its name, and a folder the mode of others. */
-static mgrid_status name_it(const mgrid_output *o, mgrid_error *err) {
+static mgrid_status files_name_it(const mgrid_output *o, mgrid_error *err) {
   struct stat about;
   if (o->lock < 0) return MGRID_OK;
   if (o->folder && (fstat(o->lock, &about) || (fsync(o->lock) && errno != EINVAL))) return cannot_write(o, errno, err);
@@ -292,8 +292,8 @@ static mgrid_status name_it(const mgrid_output *o, mgrid_error *err) {
 mgrid_status mgrid_output_end(mgrid_output *o, mgrid_status before, mgrid_error *err) {
   if (!o) return before;
   mgrid_status s = before ? before : o->why ? cannot_write(o, o->why, err) : MGRID_OK;
-  if (!s && o->fd >= 0) s = flush(o, err);
-  if (!s) s = name_it(o, err);
+  if (!s && o->fd >= 0) s = files_flush(o, err);
+  if (!s) s = files_name_it(o, err);
   if (s && o->made) unlink(o->path.data);
   if (o->lock >= 0 && (s || !o->folder)) remove_part(o);
   if (!s && (o->lock >= 0 || o->made)) s = sync_above(o, err);

@@ -63,7 +63,7 @@ bool mgrid_grow(void *array, size_t n, size_t more, size_t each) {
 
 /* ============================================================ the hash table */
 
-static void put(const mgrid_index *x, mgrid_slot s) {
+static void memory_put(const mgrid_index *x, mgrid_slot s) {
   size_t at = s.hash;
   while (x->slot[at & (x->room - 1)].number) at++;
   x->slot[at & (x->room - 1)] = s;
@@ -74,11 +74,11 @@ bool mgrid_index_put(mgrid_index *x, uint64_t hash, int32_t number) {
     mgrid_index more = { .n = x->n, .room = x->room ? 2 * x->room : 32 };
     if (!(more.slot = calloc(more.room, sizeof *more.slot))) return false;
     for (size_t i = 0; i < x->room; i++)
-      if (x->slot[i].number) put(&more, x->slot[i]);
+      if (x->slot[i].number) memory_put(&more, x->slot[i]);
     free(x->slot);
     *x = more;
   }
-  put(x, (mgrid_slot){ (uint32_t)hash, number + 1 });
+  memory_put(x, (mgrid_slot){ (uint32_t)hash, number + 1 });
   x->n++;
   return true;
 }

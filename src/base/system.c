@@ -247,7 +247,7 @@ void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room) {
 }
 
 /* Of the limits of one kind, choose the one with the least left: at most `within`, or unknown. */
-static const mgrid_allowance *nearest(const mgrid_allowance *all, size_t n, mgrid_scarce of, int64_t within) {
+static const mgrid_allowance *system_nearest(const mgrid_allowance *all, size_t n, mgrid_scarce of, int64_t within) {
   const mgrid_allowance *found = NULL;
   int64_t                least = within;
   for (size_t i = 0; i < n; i++) {
@@ -267,9 +267,9 @@ const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]) {
   size_t                 n = 0;
   for (size_t i = 0; i < NROWS; i++) n += by_ulimit(&limit_rows[i], &all[n]);
   for (size_t i = 0; i < NGROUPS && threads; i++) n += groups[i].of == of && by_cgroup(&groups[i], &all[n]);
-  if (threads) a = nearest(all, n, MGRID_SCARCE_MEMORY, stack);
+  if (threads) a = system_nearest(all, n, MGRID_SCARCE_MEMORY, stack);
   if (a && a->has < 0) a = NULL;
-  if (!a) a = nearest(all, n, of, threads ? 1 : INT64_MAX);
+  if (!a) a = system_nearest(all, n, of, threads ? 1 : INT64_MAX);
   *buf = '\0';
   if (a) {
     snprintf(buf, MGRID_ALLOWED, ": ");

@@ -37,8 +37,8 @@ typedef struct proof {
   mgrid_error         *err;
 } proof;
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t index_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t index_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ------------------------------------------------------------------ refusals */
 
@@ -48,7 +48,7 @@ static const char *file_name(const box *b) {
 }
 
 /* Refuse because of element p->at, which is in no part, or in both a and b. */
-static mgrid_status refuse(const proof *p, const box *a, const box *b) {
+static mgrid_status index_refuse(const proof *p, const box *a, const box *b) {
   char   element[MGRID_AXES_MAX * 24] = "";
   size_t n = 0;
   for (size_t k = 0; k < p->t->naxes; k++)
@@ -77,7 +77,7 @@ size_t shards_boxes(size_t naxes, const int64_t *shape, int64_t first, int64_t n
       b->low[k] = k > axis ? 0 : index;
       b->high[k] = k > axis ? shape[k] : index + 1;
     }
-    int64_t more = least(shape[axis] - b->low[axis], (end - at) / stride[axis]);
+    int64_t more = index_least(shape[axis] - b->low[axis], (end - at) / stride[axis]);
     b->high[axis] = b->low[axis] + more;
     at += more * stride[axis];
   }
@@ -108,7 +108,7 @@ static span *spans_of(size_t axis, size_t n, const box *const *boxes, size_t *ns
     int64_t            before = 0; /* elements of the part before this run */
     for (size_t k = 0; k < part->nruns[axis]; before += part->runs[axis][k++].length) {
       const mgrid_run *run = &part->runs[axis][k];
-      int64_t low = most(boxes[i]->in.low[axis], before), high = least(boxes[i]->in.high[axis], before + run->length);
+      int64_t low = index_most(boxes[i]->in.low[axis], before), high = index_least(boxes[i]->in.high[axis], before + run->length);
       if (low < high) list[(*nspans)++] = (span){ run->start + low - before, run->start + high - before, boxes[i] };
     }
   }
@@ -122,12 +122,12 @@ static mgrid_status prove_last(proof *p, size_t n, const span *spans) {
   size_t  axis = p->t->naxes - 1;
   int64_t end = 0;
   for (size_t i = 0; i < n; end = spans[i++].end) {
-    p->at[axis] = least(end, spans[i].start);
+    p->at[axis] = index_least(end, spans[i].start);
     if (spans[i].start != end)
-      return spans[i].start > end ? refuse(p, NULL, NULL) : refuse(p, spans[i - 1].of, spans[i].of);
+      return spans[i].start > end ? index_refuse(p, NULL, NULL) : index_refuse(p, spans[i - 1].of, spans[i].of);
   }
   p->at[axis] = end;
-  return end == p->t->shape[axis] ? MGRID_OK : refuse(p, NULL, NULL);
+  return end == p->t->shape[axis] ? MGRID_OK : index_refuse(p, NULL, NULL);
 }
 
 static mgrid_status prove_axis(proof *p, size_t axis, size_t n, const box *const *boxes);
@@ -145,7 +145,7 @@ static mgrid_status prove_intervals(proof *p, size_t axis, size_t n, const span 
     while (next < n && spans[next].start == x) now[nnow++] = &spans[next++];
     end = next < n ? spans[next].start : length;
     for (size_t i = 0; i < nnow; i++) {
-      end = least(end, now[i]->end);
+      end = index_least(end, now[i]->end);
       in[i] = now[i]->of;
     }
     p->at[axis] = x;
@@ -163,7 +163,7 @@ static mgrid_status prove_axis(proof *p, size_t axis, size_t n, const box *const
   if (!spans || !now || !in)
     mgrid_oom(p->err);
   else if (n == 0)
-    refuse(p, NULL, NULL);
+    index_refuse(p, NULL, NULL);
   else if (axis + 1 == p->t->naxes)
     prove_last(p, nspans, spans);
   else
@@ -174,7 +174,7 @@ static mgrid_status prove_axis(proof *p, size_t axis, size_t n, const box *const
 
 /* Prove that the parts hold each element once; else MGRID_REFUSED with an element that is in no part, or in two. At most
 ** O(rows of the tensor), as reading all of it; O(runs log runs) if the parts are cut on one axis only. */
-static mgrid_status prove(const shards_tensor *t, mgrid_error *err) {
+static mgrid_status index_prove(const shards_tensor *t, mgrid_error *err) {
   proof  p = { t, { 0 }, err };
   size_t n = 0, room = 1;
   for (size_t i = 0; i < t->nparts; i++) {
@@ -318,7 +318,7 @@ static mgrid_status wrong(const char *tensor, const char *what, mgrid_error *err
 }
 
 /* Return the file of this name, in the folder of the index. */
-static st_file *file_of(shards *s, json_t *files, const char *folder, const char *name, mgrid_error *err) {
+static st_file *index_file_of(shards *s, json_t *files, const char *folder, const char *name, mgrid_error *err) {
   const json_t *known = json_object_get(files, name);
   if (known) return s->file[json_integer_value(known)];
   if (strchr(name, '/') || *name == '\0' || *name == '.') {
@@ -351,18 +351,18 @@ static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_
 }
 
 /* Read a number that the index must have. */
-static bool is_number(const json_t *value, int64_t *out) {
+static bool index_is_number(const json_t *value, int64_t *out) {
   *out = json_integer_value(value);
   return json_is_integer(value);
 }
 
 /* Read the runs of one axis from its list. The part has memory for them. */
-static mgrid_status read_axis(const shards_tensor *t, size_t axis, const json_t *list, mgrid_run *runs,
+static mgrid_status index_read_axis(const shards_tensor *t, size_t axis, const json_t *list, mgrid_run *runs,
                               mgrid_error *err) {
   int64_t end = 0;
   for (size_t i = 0; i < json_array_size(list) / 2; i++) {
     mgrid_run run;
-    if (!is_number(json_array_get(list, 2 * i), &run.start) || !is_number(json_array_get(list, 2 * i + 1), &run.length))
+    if (!index_is_number(json_array_get(list, 2 * i), &run.start) || !index_is_number(json_array_get(list, 2 * i + 1), &run.length))
       return wrong(t->name, "the runs of a part are not all integers", err);
     if (run.start < end || run.length < 1 || run.start > t->shape[axis] - run.length)
       return wrong(t->name, "runs of a part are not ascending, or beyond the shape", err);
@@ -383,7 +383,7 @@ static mgrid_status read_runs(const shards_tensor *t, const json_t *axes, shards
   }
   if (shards_part_room(part, err)) return err->status;
   for (size_t k = 0; k < t->naxes; k++)
-    if (read_axis(t, k, json_array_get(axes, k), part->runs[k], err)) return err->status;
+    if (index_read_axis(t, k, json_array_get(axes, k), part->runs[k], err)) return err->status;
   shards_part_shape(part);
   return MGRID_OK;
 }
@@ -393,7 +393,7 @@ static mgrid_status read_slice(const shards_tensor *t, const json_t *about, shar
   const json_t *first = json_object_get(about, "first"), *elements = json_object_get(about, "elements");
   int64_t       all = st_elements(part->naxes, part->shape);
   part->first = 0, part->elements = all;
-  if ((first && !is_number(first, &part->first)) || (elements && !is_number(elements, &part->elements)))
+  if ((first && !index_is_number(first, &part->first)) || (elements && !index_is_number(elements, &part->elements)))
     return wrong(t->name, "first and elements of a part are integers", err);
   if (part->first < 0 || part->elements < 0 || part->first > all - part->elements)
     return wrong(t->name, "a slice that is beyond its part", err);
@@ -405,7 +405,7 @@ static mgrid_status read_part(shards *s, json_t *files, const char *folder, cons
   const char *name = json_string_value(json_object_get(about, "file"));
   if (!name) return wrong(t->name, "a part without its file", err);
   if (read_runs(t, json_object_get(about, "runs"), part, err) || read_slice(t, about, part, err)) return err->status;
-  part->file = file_of(s, files, folder, name, err);
+  part->file = index_file_of(s, files, folder, name, err);
   st_tensor *in = part->file ? st_find(part->file, t->name) : NULL;
   if (part->file && !in)
     return mgrid_fail(err, MGRID_REFUSED, "%s has no tensor '%.200s', which the index says", part->file->path, t->name);
@@ -422,7 +422,7 @@ static mgrid_status read_part(shards *s, json_t *files, const char *folder, cons
 }
 
 /* Read a tensor that the index lists by parts. */
-static mgrid_status read_parts(shards *s, json_t *files, const char *folder, shards_tensor *t, const json_t *about,
+static mgrid_status index_read_parts(shards *s, json_t *files, const char *folder, shards_tensor *t, const json_t *about,
                                mgrid_error *err) {
   const json_t *shape = json_object_get(about, "shape"), *parts = json_object_get(about, "parts");
   const char   *type = json_string_value(json_object_get(about, "type"));
@@ -432,7 +432,7 @@ static mgrid_status read_parts(shards *s, json_t *files, const char *folder, sha
     return wrong(t->name, "type, shape and parts are wanted", err);
   t->type = type;
   for (size_t k = 0; k < t->naxes; k++)
-    if (!is_number(json_array_get(shape, k), &t->shape[k])) return wrong(t->name, "the shape is wrong", err);
+    if (!index_is_number(json_array_get(shape, k), &t->shape[k])) return wrong(t->name, "the shape is wrong", err);
   if (st_elements(t->naxes, t->shape) < 1) return wrong(t->name, "the shape is wrong", err);
   t->part = calloc(json_array_size(parts) + 1, sizeof *t->part);
   if (!t->part) return mgrid_oom(err);
@@ -440,7 +440,7 @@ static mgrid_status read_parts(shards *s, json_t *files, const char *folder, sha
     t->nparts++;
     if (read_part(s, files, folder, t, json_array_get(parts, i), &t->part[i], err)) return err->status;
   }
-  return prove(t, err);
+  return index_prove(t, err);
 }
 
 /* Read a tensor that is whole in one file. */
@@ -470,9 +470,9 @@ static mgrid_status read_map(shards *s, const char *path, json_t *files, mgrid_e
     if (!file) {
       wrong(name, "the name of a file is wanted", err);
     } else if (cut) {
-      read_parts(s, files, folder, t, cut, err);
+      index_read_parts(s, files, folder, t, cut, err);
     } else {
-      st_file         *f = file_of(s, files, folder, file, err);
+      st_file         *f = index_file_of(s, files, folder, file, err);
       const st_tensor *in = f ? st_find(f, name) : NULL;
       if (in)
         take_whole(t, f, in, err);

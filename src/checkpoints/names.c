@@ -64,7 +64,7 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
 }
 
 /* Read NAME or NAME[%1]. */
-static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen) {
+static mgrid_status names_read_name(reading *r, int which, char *word, unsigned *seen) {
   names_side *side = &r->rule->side[which];
   size_t      n = strlen(word);
   int         slice = -1;
@@ -87,11 +87,11 @@ static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen)
 }
 
 /* Read "A + B". seen: for each name, which captures it has. */
-static mgrid_status read_side(reading *r, int which, size_t n, char **word, unsigned *seen) {
+static mgrid_status names_read_side(reading *r, int which, size_t n, char **word, unsigned *seen) {
   if (n % 2 == 0) return WRONG(r, "names on a side are separated by ' + '");
   for (size_t i = 0; i < n; i++) {
     if ((strcmp(word[i], "+") == 0) != (i % 2 == 1)) return WRONG(r, "names on a side are separated by ' + '");
-    if (i % 2 == 0 && read_name(r, which, word[i], &seen[i / 2])) return r->err->status;
+    if (i % 2 == 0 && names_read_name(r, which, word[i], &seen[i / 2])) return r->err->status;
   }
   return MGRID_OK;
 }
@@ -117,7 +117,7 @@ static mgrid_status read_how(reading *r, size_t n, char **word) {
 }
 
 /* Read the words of one line. */
-static mgrid_status read_rule(reading *r, size_t n, char **word) {
+static mgrid_status names_read_rule(reading *r, size_t n, char **word) {
   names_rule *rule = r->rule;
   unsigned    seen[2][NAMES_ON_A_SIDE] = { { 0 } };
   size_t      arrow = 0, end, first = 1; /* the side that defines the captures */
@@ -137,14 +137,14 @@ static mgrid_status read_rule(reading *r, size_t n, char **word) {
   if (end == arrow + 2 && strcmp(word[arrow + 1], "-") == 0) {
     r->any = true;
     if (arrow > 1 || end < n) return WRONG(r, "one name and nothing else is before and after '-> -'");
-    return read_side(r, 0, 1, word, seen[0]);
+    return names_read_side(r, 0, 1, word, seen[0]);
   }
   for (size_t i = 0; i < arrow; i++)
     if (strchr(word[i], '(')) first = 0;
   for (int k = 0; k < 2; k++) {
     size_t which = k ? 1 - first : first;
-    if (which == 0 ? read_side(r, 0, arrow, word, seen[0])
-                   : read_side(r, 1, end - arrow - 1, word + arrow + 1, seen[1]))
+    if (which == 0 ? names_read_side(r, 0, arrow, word, seen[0])
+                   : names_read_side(r, 1, end - arrow - 1, word + arrow + 1, seen[1]))
       return r->err->status;
   }
   if (rule->side[0].n > 1 && rule->side[1].n > 1) return WRONG(r, "both sides have several names; one side has one");
@@ -173,7 +173,7 @@ mgrid_status names_read(names *out, const char *from, const char *text, size_t l
     for (char *at = strtok_r(line, " \t", &save); at && n < WORDS; at = strtok_r(NULL, " \t", &save)) word[n++] = at;
     if (n == 0) continue;
     if (n == WORDS) return WRONG(&r, "a side has at most %d names", NAMES_ON_A_SIDE);
-    if (read_rule(&r, n, word)) return err->status;
+    if (names_read_rule(&r, n, word)) return err->status;
     if (!MGRID_GROW(out->rule, out->n, 1)) return mgrid_oom(err);
     out->rule[out->n++] = rule;
   }
@@ -213,10 +213,10 @@ typedef struct matching {
 
 enum { STEPS = 1 << 14, STEPS_FOR_PLACE = 64, TABLE_MOST = 1 << 24 };
 
-static bool *row_of(const matching *m, size_t at) { return m->table + (m->walks ? at : at & 1) * (m->npattern + 1); }
+static bool *names_row_of(const matching *m, size_t at) { return m->table + (m->walks ? at : at & 1) * (m->npattern + 1); }
 
 /* Return whether an item of the pattern stands for the letter, or for texts of such letters. */
-static bool is_of(const names_rule *r, unsigned char item, unsigned char c) {
+static bool names_is_of(const names_rule *r, unsigned char item, unsigned char c) {
   bool digit = mgrid_is_digit((char)c), letter = mgrid_is_letter((char)c);
   if (item >= ANY) return item == ANY || c == item;
   char kind = r->kind[item - 1];
@@ -224,27 +224,27 @@ static bool is_of(const names_rule *r, unsigned char item, unsigned char c) {
 }
 
 static bool fill_table(const matching *m) {
-  memset(row_of(m, m->nname + 1), 0, (m->npattern + 1) * sizeof *m->table);
+  memset(names_row_of(m, m->nname + 1), 0, (m->npattern + 1) * sizeof *m->table);
   for (size_t at = m->nname + 1; at-- > 0;) {
-    bool *row = row_of(m, at), *next = row_of(m, at + 1);
+    bool *row = names_row_of(m, at), *next = names_row_of(m, at + 1);
     row[m->npattern] = at == m->nname;
     for (size_t i = m->npattern; i-- > 0;) {
       unsigned char item = m->pattern[i];
-      bool          one = at < m->nname && is_of(m->rule, item, m->name[at]);
+      bool          one = at < m->nname && names_is_of(m->rule, item, m->name[at]);
       row[i] = (one && (next[i + 1] || (item <= ANY && next[i]))) || (item == ANY && row[i + 1]);
     }
   }
-  return *row_of(m, 0);
+  return *names_row_of(m, 0);
 }
 
 static bool take_steps(matching *m, size_t n) { return mgrid_spend(&m->steps, (int64_t)n); }
 
 /* Choose the next text after which the rest can follow: a capture has the most first, * the least. */
-static bool choose(matching *m, choice *c) {
+static bool names_choose(matching *m, choice *c) {
   unsigned char item = m->pattern[c->item];
   while ((item == ANY ? c->next <= m->nname : c->next > c->from) && take_steps(m, 1)) {
     c->to = item == ANY ? c->next++ : c->next--;
-    if (!row_of(m, c->to)[c->item + 1]) continue;
+    if (!names_row_of(m, c->to)[c->item + 1]) continue;
     if (item < ANY) m->bound.at[item - 1] = (const char *)m->name + c->from;
     if (item < ANY) m->bound.length[item - 1] = c->to - c->from;
     return true;
@@ -254,19 +254,19 @@ static bool choose(matching *m, choice *c) {
 }
 
 /* Return the end of the letters from a place on that a capture may have. */
-static size_t run_of(matching *m, unsigned char item, size_t at) {
+static size_t names_run_of(matching *m, unsigned char item, size_t at) {
   size_t end = at;
-  while (end < m->nname && is_of(m->rule, item, m->name[end])) end++;
+  while (end < m->nname && names_is_of(m->rule, item, m->name[end])) end++;
   take_steps(m, end - at);
   return end;
 }
 
 /* Bind the captures. False: no way was found. */
-static bool walk(matching *m) {
+static bool names_walk(matching *m) {
   size_t n = 0, item = 0, at = 0;
   while (take_steps(m, 1)) {
     unsigned char is = m->pattern[item];
-    bool          can = row_of(m, at)[item];
+    bool          can = names_row_of(m, at)[item];
     if (can && item == m->npattern) return true;
     if (can && is > ANY) {
       item++, at++;
@@ -282,9 +282,9 @@ static bool walk(matching *m) {
     } else if (can) {
       choice *c = &m->made[n++];
       *c = (choice){ .item = item, .from = at, .next = at };
-      if (is < ANY) c->next = m->rule->kind[is - 1] == '.' ? m->nname : run_of(m, is, at);
+      if (is < ANY) c->next = m->rule->kind[is - 1] == '.' ? m->nname : names_run_of(m, is, at);
     }
-    while (n > 0 && !choose(m, &m->made[n - 1])) n--;
+    while (n > 0 && !names_choose(m, &m->made[n - 1])) n--;
     if (n == 0) return false;
     item = m->made[n - 1].item + 1, at = m->made[n - 1].to;
   }
@@ -293,7 +293,7 @@ static bool walk(matching *m) {
 
 /* Start with what is between the letters that the pattern and the name start and end with. False: they do not fit, or
 ** *fits: they are equal. */
-static bool begin(matching *m, const char *pattern, const char *name, bool *fits) {
+static bool names_begin(matching *m, const char *pattern, const char *name, bool *fits) {
   size_t least = 0;
   m->pattern = (const unsigned char *)pattern, m->name = (const unsigned char *)name;
   for (; *m->pattern > ANY; m->pattern++, m->name++)
@@ -323,7 +323,7 @@ static mgrid_status pay(const names *all, size_t steps, mgrid_error *err) {
   return mgrid_fail_at(err, MGRID_LIMIT, all->from, 0, "matching names by its rules takes more work than allowed");
 }
 
-static mgrid_status too_many(const names *all, const names_rule *r, const char *name, mgrid_error *err) {
+static mgrid_status names_too_many(const names *all, const names_rule *r, const char *name, mgrid_error *err) {
   return mgrid_fail_at(err, MGRID_LIMIT, all->from, r->line,
                        "a capture occurs twice in a name, and there are too many ways to find it in '%.100s'", name);
 }
@@ -333,19 +333,19 @@ mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i
   matching m = { .rule = r };
   *fits = false;
   if (bound) *bound = m.bound;
-  if (pay(all, 1, err) || !begin(&m, r->side[side].name[i], name, fits)) return err->status;
+  if (pay(all, 1, err) || !names_begin(&m, r->side[side].name[i], name, fits)) return err->status;
   size_t places = (m.nname + 1) * (m.npattern + 1), rows = 2;
   m.walks = bound || recurs(&m);
   if (m.walks) rows = m.nname + 2;
-  if (m.walks && places > TABLE_MOST) return too_many(all, r, name, err);
+  if (m.walks && places > TABLE_MOST) return names_too_many(all, r, name, err);
   if (pay(all, places, err)) return err->status;
   m.made = malloc(m.walks * m.npattern * sizeof *m.made + rows * (m.npattern + 1) * sizeof *m.table);
   if (!m.made) return mgrid_oom(err);
   m.table = (bool *)(m.made + m.walks * m.npattern);
   m.steps = mgrid_budget_new(STEPS + STEPS_FOR_PLACE * places, 0);
-  *fits = fill_table(&m) && (!m.walks || walk(&m));
+  *fits = fill_table(&m) && (!m.walks || names_walk(&m));
   free(m.made);
-  if (m.steps.exhausted) return too_many(all, r, name, err);
+  if (m.steps.exhausted) return names_too_many(all, r, name, err);
   if (*fits && bound) *bound = m.bound;
   return pay(all, m.steps.used, err);
 }

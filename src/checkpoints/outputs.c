@@ -44,7 +44,7 @@ static void put_form(mgrid_text *t, const form *f) {
 }
 
 /* Refuse elements that cannot become those of the other type, or only with --convert. */
-static mgrid_status check_type(const outputs *o, const form *stored, const form *wanted, mgrid_error *err) {
+static mgrid_status outputs_check_type(const outputs *o, const form *stored, const form *wanted, mgrid_error *err) {
   bool can = elements_convert(stored->type, wanted->type);
   if (strcmp(stored->type, wanted->type) == 0 || (o->convert && can)) return MGRID_OK;
   return mgrid_fail(err, MGRID_REFUSED, "tensor '%.200s' is %s in the checkpoint, and '%.200s' of the recipe is %s%s",
@@ -52,7 +52,7 @@ static mgrid_status check_type(const outputs *o, const form *stored, const form 
 }
 
 /* Leave out the first axis, of which a rule means one index. */
-static form slice_of(form f) {
+static form outputs_slice_of(form f) {
   f.naxes--;
   memmove(f.shape, f.shape + 1, f.naxes * sizeof *f.shape);
   return f;
@@ -87,7 +87,7 @@ static bool gathers(const applied *a) { return a->rule->side[a->side].n == 1; }
 static size_t to_whole(const applied *a, size_t axis) { return a->rule->transposed ? a->whole.naxes - 1 - axis : axis; }
 
 /* Return the number of 1 or more that a text is, or the parameter of the plan that it names; else 0. */
-static int64_t number_of(const mgrid_content *c, const char *text) {
+static int64_t outputs_number_of(const mgrid_content *c, const char *text) {
   char *end;
   for (size_t i = 0; i < c->nparams; i++)
     if (strcmp(c->param[i].name, text) == 0) text = c->param[i].value;
@@ -98,8 +98,8 @@ static int64_t number_of(const mgrid_content *c, const char *text) {
 
 static mgrid_status set_blocks(applied *a) {
   const names_rule *r = a->rule;
-  a->blocks = r->by ? number_of(&a->o->plan->content, r->by) : 1;
-  if (!a->blocks && r->or_by) a->blocks = number_of(&a->o->plan->content, r->or_by);
+  a->blocks = r->by ? outputs_number_of(&a->o->plan->content, r->by) : 1;
+  if (!a->blocks && r->or_by) a->blocks = outputs_number_of(&a->o->plan->content, r->or_by);
   if (a->blocks) return MGRID_OK;
   return REFUSE(a, "'by %.40s' is neither a number of 1 or more nor a parameter that is one", a->rule->by);
 }
@@ -141,10 +141,10 @@ static mgrid_status set_stored(applied *a) {
   int64_t slice = stored_slice(a);
   for (size_t i = 0; i < stored_side(a)->n && !a->err->status; i++) {
     form f = stored_form(a->of[i]);
-    if (check_type(a->o, &f, &a->wanted, a->err)) break;
+    if (outputs_check_type(a->o, &f, &a->wanted, a->err)) break;
     if (slice >= 0 && (f.naxes == 0 || slice >= f.shape[0]))
       return REFUSE(a, "'%.200s' has no index %" PRId64 " on its first axis", f.name, slice);
-    if (slice >= 0) f = slice_of(f);
+    if (slice >= 0) f = outputs_slice_of(f);
     *(gathers(a) ? &a->part[i] : &a->whole) = f;
     a->o->used[a->of[i] - a->o->from->tensor] = true;
   }
@@ -153,7 +153,7 @@ static mgrid_status set_stored(applied *a) {
 
 /* Set the forms of the plan's tensors. A part's place depends on those before it, which the plan has, too. */
 static mgrid_status set_wanted(applied *a) {
-  form mine = a->slice >= 0 ? slice_of(a->wanted) : a->wanted;
+  form mine = a->slice >= 0 ? outputs_slice_of(a->wanted) : a->wanted;
   a->nparts = gathers(a) ? stored_side(a)->n : a->rule->side[a->side].n;
   if (gathers(a)) a->whole = mine;
   for (size_t i = 0; i < a->nparts && !gathers(a) && !a->err->status; i++) {
@@ -168,7 +168,7 @@ static mgrid_status set_wanted(applied *a) {
       REFUSE(a, "the recipe has no tensor '%.200s', which is a part of '%.200s'", name.data, a->of[0]->name);
     else
       a->part[i] = i == a->slot ? mine : tensor_form(known, mgrid_plan_tensor(a->o->plan, known));
-    if (known && i != a->slot && a->slice >= 0 && a->part[i].naxes) a->part[i] = slice_of(a->part[i]);
+    if (known && i != a->slot && a->slice >= 0 && a->part[i].naxes) a->part[i] = outputs_slice_of(a->part[i]);
     mgrid_text_free(&name);
   }
   return a->err->status;
@@ -284,7 +284,7 @@ static mgrid_status make_by_rules(outputs *o, const names *all, const char *want
 
 /* =================================================================== outputs */
 
-static mgrid_status unknown(const outputs *o, const char *name, const char *where, mgrid_error *err) {
+static mgrid_status outputs_unknown(const outputs *o, const char *name, const char *where, mgrid_error *err) {
   enum { MOST = 128 };
   const char *known[MOST];
   char        tail[512];
@@ -316,7 +316,7 @@ static mgrid_status not_needed(const outputs *o, const char *name, const char *w
   size_t      n = 0, several = 0, used = 0;
   for (size_t i = 0; i < o->from->n; i++) used += o->used[i];
   size_t length = unused_beginning(o, name, &several);
-  if (!used || !mgrid_is_item_name(name)) return unknown(o, name, where, err);
+  if (!used || !mgrid_is_item_name(name)) return outputs_unknown(o, name, where, err);
   if (length)
     return mgrid_fail(err, MGRID_UNKNOWN_NAME,
                       "%s: no tensor '%.200s'; --names with the rule '%.*s(.+) -> -' leaves it out, and the %zu others "
@@ -329,7 +329,7 @@ static mgrid_status not_needed(const outputs *o, const char *name, const char *w
                     near ? "; nearest is '" : "", near ? near : "", near ? "'" : "", name);
 }
 
-static output *add(outputs *o, const char *name, size_t wanted, mgrid_error *err) {
+static output *outputs_add(outputs *o, const char *name, size_t wanted, mgrid_error *err) {
   if (!MGRID_GROW(o->at, o->n, 1)) return mgrid_null_oom(err);
   output *x = &o->at[o->n++];
   *x = (output){ .of = mgrid_plan_tensor_name(o->plan, wanted) };
@@ -340,14 +340,14 @@ static output *add(outputs *o, const char *name, size_t wanted, mgrid_error *err
 }
 
 /* Make the output of a stored tensor that is the wanted one as it is. */
-static mgrid_status same(outputs *o, size_t stored, size_t wanted, mgrid_error *err) {
+static mgrid_status outputs_same(outputs *o, size_t stored, size_t wanted, mgrid_error *err) {
   const shards_tensor *s = &o->from->tensor[stored];
-  output              *x = add(o, s->name, wanted, err);
+  output              *x = outputs_add(o, s->name, wanted, err);
   if (!x) return err->status;
   form is = stored_form(s), want = tensor_form(x->of, x->tensor);
   bool alike = is.naxes == want.naxes && memcmp(is.shape, want.shape, is.naxes * sizeof *is.shape) == 0;
   o->used[stored] = true;
-  if (alike && check_type(o, &is, &want, err) == MGRID_OK)
+  if (alike && outputs_check_type(o, &is, &want, err) == MGRID_OK)
     return view_begin(&x->view, want.type, want.naxes, want.shape, s, err);
   if (err->status) return err->status;
   mgrid_text a = { 0 }, b = { 0 };
@@ -372,11 +372,11 @@ static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
     const json_t     *at = r->layout ? json_object_get(o->wanted, r->layout) : NULL;
     snprintf(where, sizeof where, "%.250s:%d", all->from, r->line);
     if (!r->layout) continue;
-    if (!at) return unknown(o, r->layout, where, err);
+    if (!at) return outputs_unknown(o, r->layout, where, err);
     for (size_t i = 0; i < o->from->n && !err->status; i++) {
       bool fits = false;
       if (!o->used[i] && !names_laid_out(all, r, o->from->tensor[i].name, &fits, err) && fits)
-        same(o, i, (size_t)json_integer_value(at), err);
+        outputs_same(o, i, (size_t)json_integer_value(at), err);
     }
     if (err->status) break;
   }
@@ -394,7 +394,7 @@ static mgrid_status by_names(outputs *o, const bool *ruled, mgrid_error *err) {
       if (*c == '.' || *c == '-') *c = '_';
     if (plain) at = json_object_get(o->wanted, plain);
     free(plain);
-    if (at && !ruled[json_integer_value(at)]) same(o, i, (size_t)json_integer_value(at), err);
+    if (at && !ruled[json_integer_value(at)]) outputs_same(o, i, (size_t)json_integer_value(at), err);
   }
   return err->status;
 }
@@ -408,7 +408,7 @@ static mgrid_status by_rules(outputs *o, const names *all, mgrid_error *err) {
     view v = { 0 };
     if (o->made[k]) continue;
     if (make_by_rules(o, all, mgrid_plan_tensor_name(o->plan, k), &v, err) == MGRID_OK && v.n) {
-      output *x = add(o, NULL, k, err);
+      output *x = outputs_add(o, NULL, k, err);
       if (x) x->view = v, v = (view){ 0 };
     }
     view_free(&v);
@@ -417,7 +417,7 @@ static mgrid_status by_rules(outputs *o, const names *all, mgrid_error *err) {
 }
 
 /* Mark stored tensors that rules do not want. */
-static mgrid_status drop(outputs *o, const names *all, mgrid_error *err) {
+static mgrid_status outputs_drop(outputs *o, const names *all, mgrid_error *err) {
   for (size_t k = 0; all && k < all->n && !err->status; k++)
     for (size_t i = 0; i < o->from->n && !all->rule[k].layout && all->rule[k].side[1].n == 0 && !err->status; i++)
       if (!o->used[i]) names_fit(all, &all->rule[k], 0, 0, o->from->tensor[i].name, NULL, &o->used[i], err);
@@ -439,7 +439,7 @@ mgrid_status outputs_find(outputs *o, mgrid_error *err) {
   if (ok && !by_layouts(o, o->given, err) && !by_rules(o, o->given, err)) {
     for (size_t k = 0; k < n; k++) ruled[k] = o->made[k];
     if (!by_names(o, ruled, err) && !by_layouts(o, o->own, err)) by_rules(o, o->own, err);
-    if (!err->status && !drop(o, o->given, err)) drop(o, o->own, err);
+    if (!err->status && !outputs_drop(o, o->given, err)) outputs_drop(o, o->own, err);
   }
   for (size_t i = 0; i < o->from->n && !err->status; i++)
     if (!o->used[i]) not_needed(o, o->from->tensor[i].name, o->given ? o->given->from : o->recipe, err);

@@ -47,7 +47,7 @@ static mgrid_status check_cuts(const resharding *r, mgrid_error *err) {
 
 /* Return how many elements of an output are read at once: those that are not read straight into the buffer take as
 ** much memory again, of at most 8 bytes each. */
-static int64_t at_once(const resharding *r, const view *v) {
+static int64_t reshard_at_once(const resharding *r, const view *v) {
   int64_t width = st_width(v->type);
   return r->how.window / (v->plain ? width : width + 8);
 }
@@ -97,7 +97,7 @@ static void end_file(resharding *r, mgrid_error *err) {
 static mgrid_status write_some(resharding *r, mgrid_error *err) {
   const view        *v = &r->to.at[r->output].view;
   const shards_part *part = &r->part[r->output];
-  int64_t            width = st_width(v->type), most = at_once(r, v), n = part->elements - r->element;
+  int64_t            width = st_width(v->type), most = reshard_at_once(r, v), n = part->elements - r->element;
   if (n > most) n = most;
   if (view_read(r->from, v, part, r->element, n, r->buffer, err)) return err->status;
   st_write(r->file, r->buffer, n * width, err);
@@ -146,7 +146,7 @@ mgrid_status reshard_step(resharding *r, bool *more, mgrid_error *err) {
 
 reshard_done reshard_so_far(const resharding *r) { return r->told; }
 
-static mgrid_status begin(resharding *r, mgrid_error *err) {
+static mgrid_status checkpoints_reshard_begin(resharding *r, mgrid_error *err) {
   static const char *const files[] = { "model-*-of-*.safetensors", SHARDS_INDEX, NULL };
   const reshard_options   *o = &r->how;
   if (o->given && names_read(&r->given, o->given_from, o->given, o->given_length, err)) return err->status;
@@ -177,7 +177,7 @@ resharding *reshard_begin(shards *from, const mgrid_plan *plan, const reshard_op
   resharding *r = calloc(1, sizeof *r);
   if (!r) return mgrid_null_oom(err);
   r->how = *o, r->from = from, r->plan = mgrid_plan_ref(plan);
-  if (!begin(r, err)) return r;
+  if (!checkpoints_reshard_begin(r, err)) return r;
   reshard_end(r);
   return NULL;
 }

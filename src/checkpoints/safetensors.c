@@ -77,7 +77,7 @@ static mgrid_status read_at(st_file *f, int64_t at, void *to, int64_t n, mgrid_e
 
 static bool is_count(const json_t *x) { return json_is_integer(x) && json_integer_value(x) >= 0; }
 
-static mgrid_status read_tensor(st_file *f, const char *name, const json_t *about, int64_t data, mgrid_error *err) {
+static mgrid_status safetensors_read_tensor(st_file *f, const char *name, const json_t *about, int64_t data, mgrid_error *err) {
   st_tensor    *t = &f->tensor[f->n++];
   const char   *type = json_string_value(json_object_get(about, "dtype"));
   const json_t *shape = json_object_get(about, "shape"), *places = json_object_get(about, "data_offsets");
@@ -109,13 +109,13 @@ static mgrid_status read_tensor(st_file *f, const char *name, const json_t *abou
   return MGRID_OK;
 }
 
-static int by_place(const void *a, const void *b) {
+static int safetensors_by_place(const void *a, const void *b) {
   const st_tensor *x = a, *y = b;
   if (x->at != y->at) return x->at < y->at ? -1 : 1;
   return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-static mgrid_status read_tensors(st_file *f, int64_t data, mgrid_error *err) {
+static mgrid_status safetensors_read_tensors(st_file *f, int64_t data, mgrid_error *err) {
   const char  *name;
   json_t      *about;
   int64_t      end = 0;
@@ -123,9 +123,9 @@ static mgrid_status read_tensors(st_file *f, int64_t data, mgrid_error *err) {
   f->tensor = calloc(json_object_size(f->header) + 1, sizeof *f->tensor);
   if (!f->tensor) return mgrid_oom(err);
   json_object_foreach(f->header, name, about) if (!s && strcmp(name, "__metadata__") != 0)
-      s = read_tensor(f, name, about, data, err);
+      s = safetensors_read_tensor(f, name, about, data, err);
   if (s) return s;
-  if (f->n) qsort(f->tensor, f->n, sizeof *f->tensor, by_place);
+  if (f->n) qsort(f->tensor, f->n, sizeof *f->tensor, safetensors_by_place);
   for (size_t i = 0; i < f->n; end = f->tensor[i].at + f->tensor[i].bytes, i++) {
     const st_tensor *t = &f->tensor[i];
     if (t->at < end) return BAD(f, err, "tensors '%.200s' and '%.200s' overlap", f->tensor[i - 1].name, t->name);
@@ -160,7 +160,7 @@ static mgrid_status read_header(st_file *f, mgrid_error *err) {
   if (!json_is_object(f->header))
     return BAD(f, err, "its header is not a JSON object%s%.160s", f->header ? "" : ": ", f->header ? "" : why.text);
   f->data = 8 + (int64_t)length;
-  return read_tensors(f, (int64_t)about.st_size - f->data, err);
+  return safetensors_read_tensors(f, (int64_t)about.st_size - f->data, err);
 }
 
 st_file *st_open(const char *path, mgrid_error *err) {

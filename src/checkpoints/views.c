@@ -35,7 +35,7 @@ bool elements_convert(const char *from, const char *to) {
 }
 
 /* Return the bits of a float of another type as those of an f64. */
-static uint64_t widen(uint64_t bits, int exponent, int fraction) {
+static uint64_t views_widen(uint64_t bits, int exponent, int fraction) {
   uint64_t sign = bits >> (exponent + fraction) << 63, part = bits & ((UINT64_C(1) << fraction) - 1);
   int64_t  power = (int64_t)(bits >> fraction & ((UINT64_C(1) << exponent) - 1)), top = (INT64_C(1) << exponent) - 1;
   int64_t  bias = top / 2;
@@ -67,13 +67,13 @@ static uint64_t element_narrow(uint64_t bits, int exponent, int fraction) {
   return all >= (uint64_t)top << fraction ? sign | (uint64_t)top << fraction : sign | all;
 }
 
-static uint64_t load(const char *at, size_t width) {
+static uint64_t views_load(const char *at, size_t width) {
   uint64_t bits = 0;
   for (size_t i = 0; i < width; i++) bits |= (uint64_t)(unsigned char)at[i] << 8 * i;
   return bits;
 }
 
-static void store(char *at, size_t width, uint64_t bits) {
+static void views_store(char *at, size_t width, uint64_t bits) {
   for (size_t i = 0; i < width; i++) at[i] = (char)(unsigned char)(bits >> 8 * i & 0xff);
 }
 
@@ -93,8 +93,8 @@ static void copy_elements(const char *from_type, const void *from, int64_t strid
     return;
   }
   for (int64_t i = 0; i < n; i++) {
-    uint64_t bits = widen(load(in + (size_t)(i * stride) * width, width), floats[a].exponent, floats[a].fraction);
-    store(out + (size_t)i * wide, wide, element_narrow(bits, floats[b].exponent, floats[b].fraction));
+    uint64_t bits = views_widen(views_load(in + (size_t)(i * stride) * width, width), floats[a].exponent, floats[a].fraction);
+    views_store(out + (size_t)i * wide, wide, element_narrow(bits, floats[b].exponent, floats[b].fraction));
   }
 }
 
@@ -171,7 +171,7 @@ static void read_row(reading *r, int64_t from, int64_t to, int64_t n) {
   r->s->read += n * width;
 }
 
-static void read_axis(reading *r, size_t axis, int64_t from, int64_t to) {
+static void views_read_axis(reading *r, size_t axis, int64_t from, int64_t to) {
   int64_t from_stride = r->from_stride[axis], to_stride = r->to_stride[axis];
   for (size_t i = 0; i < r->n[axis] && !r->err->status; i++) {
     const common_run *c = &r->run[axis][i];
@@ -181,7 +181,7 @@ static void read_axis(reading *r, size_t axis, int64_t from, int64_t to) {
     if (axis == r->inner && low < high)
       read_row(r, a, b, c->length * from_stride);
     else
-      for (; low < high && !r->err->status; low++) read_axis(r, axis + 1, a + low * from_stride, b + low * to_stride);
+      for (; low < high && !r->err->status; low++) views_read_axis(r, axis + 1, a + low * from_stride, b + low * to_stride);
   }
 }
 
@@ -210,7 +210,7 @@ static void read_from(reading *r, const shards_part *from) {
     int64_t all = r->t->shape[r->inner];
     if (from->shape[r->inner] != all || want->shape[r->inner] != all) break;
   }
-  if (any) read_axis(r, 0, 0, 0);
+  if (any) views_read_axis(r, 0, 0, 0);
   free(runs);
 }
 
@@ -322,7 +322,7 @@ static void add_shared(shared *s, int64_t in_part, int64_t stored, int64_t lengt
 
 /* Find what the elements low to high - 1 of the part have in common with a box on an axis, from the cursor on as far as
 ** there is room. */
-static void common(const shards_part *want, size_t axis, int64_t low, int64_t high, const view_box *b, cursor *next,
+static void views_common(const shards_part *want, size_t axis, int64_t low, int64_t high, const view_box *b, cursor *next,
                    shared *s) {
   const bool    many = axis == b->along && b->blocks > 1;
   const int64_t start = b->start[axis], length = b->length[axis], step = many ? b->step : 1;
@@ -397,7 +397,7 @@ static mgrid_status read_box(shards *s, const view *v, const shards_part *want, 
     for (size_t k = 0; k < v->naxes && any; k++) {
       cursor all = { 0 };
       has[k].nplaces = has[k].nruns = 0;
-      common(want, k, in->low[k], in->high[k], b, k == b->along ? &next : &all, &has[k]);
+      views_common(want, k, in->low[k], in->high[k], b, k == b->along ? &next : &all, &has[k]);
       any = has[k].nplaces > 0;
     }
     if (any) read_shared(s, want, b, has, v, first, out, err);

@@ -100,7 +100,7 @@ static mgrid_status same_of_group(const mgrid_peers *p, const mgrid_brought *min
   return s;
 }
 
-static void hear(statement *told) {
+static void agree_hear(statement *told) {
   mgrid_show(told->text, sizeof told->text);
   mgrid_show(told->name, sizeof told->name);
 }
@@ -121,7 +121,7 @@ mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgri
   if (!s) s = mgrid_peers_min(p, &who, 1, err);
   if (!s) s = mgrid_peers_tell(p, who, &other, sizeof other, err);
   if (s) return s;
-  hear(&first), hear(&other);
+  agree_hear(&first), agree_hear(&other);
   if (first.of != other.of)
     return mgrid_fail(err, MGRID_DISAGREE, "ranks differ: rank %" PRId64 " asked for %s, rank %" PRId64 " for %s",
                       first.rank, first.name, other.rank, other.name);
@@ -144,7 +144,7 @@ typedef struct sheet {
 } sheet;
 
 /* Add line i of the plan, which may have none. */
-static bool add_line(sheet *s, const mgrid_plan *p, size_t i, mgrid_text *t) {
+static bool agree_add_line(sheet *s, const mgrid_plan *p, size_t i, mgrid_text *t) {
   line *l = &s->at[s->n];
   t->len = 0;
   if (!mgrid_plan_rule(p, i, t)) return !t->failed;
@@ -165,9 +165,9 @@ static mgrid_status make_sheet(sheet *s, const mgrid_plan *p, mgrid_error *err) 
   mgrid_text   t = { 0 };
   bool         made = (s->at = calloc(n, sizeof *s->at)) != NULL;
   for (size_t i = 0; i < n && made; i++)
-    if (i < families || i >= lists) made = add_line(s, p, i, &t);
+    if (i < families || i >= lists) made = agree_add_line(s, p, i, &t);
   s->nhead = s->n;
-  for (size_t i = families; i < lists && made; i++) made = add_line(s, p, i, &t);
+  for (size_t i = families; i < lists && made; i++) made = agree_add_line(s, p, i, &t);
   mgrid_text_free(&t);
   return made ? MGRID_OK : mgrid_oom(err);
 }
@@ -246,7 +246,7 @@ static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, 
 }
 
 /* Every rank has a plan: describe how the first rank that differs from the reference differs. */
-static mgrid_status explain(const mgrid_peers *all, const mgrid_plan *plan, const uint64_t *digest, int64_t reference,
+static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan, const uint64_t *digest, int64_t reference,
                             mgrid_error *err) {
   sheet        mine = { 0 }, theirs = { 0 };
   mgrid_text   story = { 0 };
@@ -313,7 +313,7 @@ mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *p
   bool              have = plan != NULL;
   for (int64_t r = 0; r < b->world && !s; r++) have &= met.each[MGRID_MET * r] == MGRID_OK;
   if (!s)
-    s = have ? explain(&all, plan, met.each, majority(met.each, b->world), &told)
+    s = have ? agree_explain(&all, plan, met.each, majority(met.each, b->world), &told)
              : tell_failure(b, met.each, &mine, &told);
   free(met.each);
   if (!s) return MGRID_OK;

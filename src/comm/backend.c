@@ -147,7 +147,7 @@ static const mgrid_backend_entry *const linked[] = {
 };
 
 /* The entry points of a backend of this table, or NULL. */
-static const mgrid_backend_entry *entry_of(const mgrid_descriptor *d, mgrid_error *err) {
+static const mgrid_backend_entry *backend_entry_of(const mgrid_descriptor *d, mgrid_error *err) {
   char                       what[64];
   const mgrid_backend_entry *here = linked[d - mgrid_backends];
   snprintf(what, sizeof what, "the %s backend", d->name);
@@ -156,8 +156,8 @@ static const mgrid_backend_entry *entry_of(const mgrid_descriptor *d, mgrid_erro
 }
 
 /* With options that are whole. */
-static mgrid_backend *open_alone(const mgrid_descriptor *d, const mgrid_backend_options *o, mgrid_error *err) {
-  const mgrid_backend_entry *entry = entry_of(d, err);
+static mgrid_backend *backend_open_alone(const mgrid_descriptor *d, const mgrid_backend_options *o, mgrid_error *err) {
+  const mgrid_backend_entry *entry = backend_entry_of(d, err);
   return entry ? entry->open(o, err) : NULL;
 }
 
@@ -172,7 +172,7 @@ static mgrid_backend *unknown_name(const char *name, const char *const names[], 
   return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown backend '%s'%s", name, tail);
 }
 
-static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_descriptor *d, const mgrid_nccl_options *options,
+static mgrid_backend *backend_open_over(mgrid_backend *carrier, const mgrid_descriptor *d, const mgrid_nccl_options *options,
                                 mgrid_error *err) {
   const mgrid_mpi_options     mpi = MGRID_MPI_OPTIONS_INIT;
   const mgrid_backend_options usual = { sizeof usual, 0, &mpi };
@@ -180,7 +180,7 @@ static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_descriptor *
   mgrid_nccl_options          o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_backend              *b = NULL;
   if (carrier && mgrid_layout_check(carrier->layout, "the carrier's library", err)) return NULL;
-  carrier = carrier ? mgrid_backend_ref(carrier) : open_alone(mgrid_backend_usual(), &usual, err);
+  carrier = carrier ? mgrid_backend_ref(carrier) : backend_open_alone(mgrid_backend_usual(), &usual, err);
   if (!carrier) return NULL;
   if (!carrier->ops->carrier) {
     char text[MGRID_BACKENDS_TEXT];
@@ -190,7 +190,7 @@ static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_descriptor *
     const mgrid_backend_entry *entry = mgrid_struct_read(&o, sizeof o, options, "mgrid_nccl_options", &why)
                                                || mgrid_timeout_check(o.timeout, d->name, &why)
                                            ? NULL
-                                           : entry_of(d, &why);
+                                           : backend_entry_of(d, &why);
     mgrid_status s = mgrid_verdict(carrier, why.status, &why, &why); /* go on only if it opened on all ranks */
     if (!s) b = entry->over(carrier, &o, &why);
     if (!b) mgrid_error_pass(err, &why);
@@ -204,7 +204,7 @@ mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, cons
   const char *known[MGRID_BACKENDS_MAX];
   if (mgrid_lacks(name, "the name of the backend", err)) return NULL;
   const mgrid_descriptor *d = mgrid_backend_named(name);
-  if (d && d->carried) return open_over(carrier, d, options, err);
+  if (d && d->carried) return backend_open_over(carrier, d, options, err);
   return unknown_name(name, known, mgrid_backend_names(known, MGRID_BACKENDS_CARRIED), err);
 }
 
@@ -219,7 +219,7 @@ mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_optio
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     if (!d->gpu) continue;
     mgrid_error_clear(&why);
-    entry[n] = entry_of(d, &why);
+    entry[n] = backend_entry_of(d, &why);
     all[n] = entry[n] && entry[n]->probe(text, sizeof text, &why) == MGRID_OK;
     n++;
   }
@@ -244,11 +244,11 @@ mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options 
     return NULL;
   o.mpi = &mpi;
   const mgrid_descriptor *d = mgrid_backend_named(name);
-  if (d && d->library && !d->carried) return open_alone(d, &o, err);
+  if (d && d->library && !d->carried) return backend_open_alone(d, &o, err);
   if ((d && d->carried) || strcmp(name, known[0]) == 0) {
-    mgrid_backend *carrier = open_alone(mgrid_backend_usual(), &o, err), *opened = NULL;
+    mgrid_backend *carrier = backend_open_alone(mgrid_backend_usual(), &o, err), *opened = NULL;
     over.timeout = o.timeout;
-    if (carrier) opened = d ? open_over(carrier, d, &over, err) : mgrid_backend_best(carrier, &over, err);
+    if (carrier) opened = d ? backend_open_over(carrier, d, &over, err) : mgrid_backend_best(carrier, &over, err);
     mgrid_backend_free(carrier); /* a backend over it holds its own reference */
     return opened;
   }
@@ -256,6 +256,6 @@ mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options 
 }
 
 mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t len, mgrid_error *err) {
-  const mgrid_backend_entry *entry = entry_of(d, err);
+  const mgrid_backend_entry *entry = backend_entry_of(d, err);
   return entry ? entry->probe(buf, len, err) : MGRID_MISSING;
 }

@@ -81,7 +81,7 @@ mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *ou
 /* ======================================================== without lost ranks */
 
 /* The family of the remaining ranks as a plan. Its groups have lost members, so they have no Cartesian shape. */
-static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
+static mgrid_plan *grow_plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
   mgrid_topology *t = mgrid_topology_new(left->world, err);
   mgrid_choice   *choice = NULL;
   mgrid_status    s = t ? mgrid_choice_shapeless(e->choice, &choice, err) : MGRID_NO_MEMORY;
@@ -120,7 +120,7 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
 }
 
 /* Mark communicators with a lost member: they are aborted, because destroy would wait for that member. */
-static void lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
+static void grow_lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
   for (size_t i = 0; i < s->view.ncomms; i++) {
     const mgrid_creation *c = &s->view.comm[i];
     const mgrid_family   *f = s->plan->content.entry[c->entry].family;
@@ -149,7 +149,7 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
       return mgrid_null(err, MGRID_LOST_RANK, "rank %" PRId64 " lists itself as lost", lost[i]);
   }
   mgrid_family *left = mgrid_family_without(e->family, n, lost, err);
-  mgrid_plan   *p = left ? plan_of(e, left, err) : NULL;
+  mgrid_plan   *p = left ? grow_plan_of(e, left, err) : NULL;
   mgrid_state  *now = p ? mgrid_state_new(s->backend, err) : NULL;
   mgrid_error   why = MGRID_ERROR_INIT;
   if (now) now->partial = true;
@@ -158,7 +158,7 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
   mgrid_status status = now ? mgrid_state_prepare(now, p, "shrunk", &why) : MGRID_NO_MEMORY;
   s->backend->whole = whole;
   if (!status) status = shrink_own(now, s, mgrid_state_group(s, family, NULL), n, lost, &why);
-  if (!status) lose_all(s, n, lost);
+  if (!status) grow_lose_all(s, n, lost);
   if (now) now->batch.n = 0;
   mgrid_plan_free(p);
   mgrid_family_free(left);

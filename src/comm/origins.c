@@ -20,7 +20,7 @@ struct mgrid_growing {
 /* ---------------------------------------------------------------------- the old ones */
 
 /* Return whether the new group starts with the members of the old one, in the same order. */
-static bool begins(const mgrid_group *old, const mgrid_shared *c) {
+static bool origins_begins(const mgrid_group *old, const mgrid_shared *c) {
   bool same = old->size <= c->size;
   for (int64_t p = 0; p < old->size && same; p++) same = mgrid_group_at(old, p) == c->ranks[p];
   return same;
@@ -30,7 +30,7 @@ static bool begins(const mgrid_group *old, const mgrid_shared *c) {
 static void find_origin(mgrid_growing *g, size_t i, const char *family, const mgrid_shared *c) {
   const mgrid_group *old;
   for (size_t nth = 0; (old = mgrid_state_group_nth(g->what.from, family, nth, NULL)); nth++) {
-    if (!mgrid_group_native(old) || !old->comm->backend->grows || !begins(old, c)) continue;
+    if (!mgrid_group_native(old) || !old->comm->backend->grows || !origins_begins(old, c)) continue;
     bool same = strcmp(old->comm->options->identity, c->options->identity) == 0;
     if (old->size == c->size && (!same || old->comm->users > 1)) continue;
     g->origin[i].native = old->comm->native;
@@ -145,7 +145,7 @@ static mgrid_outcome all_of(mgrid_backend *b, mgrid_outcome mine) {
 }
 
 /* Take over the communicators of the first n entries. */
-static mgrid_outcome take(mgrid_batch *batch, size_t n, mgrid_outcome s) {
+static mgrid_outcome origins_take(mgrid_batch *batch, size_t n, mgrid_outcome s) {
   for (size_t i = 0; i < n; i++) {
     if (!batch->entry[i]) continue;
     batch->entry[i]->native = batch->native[i];
@@ -161,9 +161,9 @@ static mgrid_outcome remake(mgrid_backend *b, mgrid_batch *batch, mgrid_growing 
     b->ops->remake(b, batch->n, batch->spec, g->origin, batch->native);
     s = all_of(b, MGRID_OK);
   }
-  if (s) return take(batch, batch->n, s);
+  if (s) return origins_take(batch, batch->n, s);
   size_t anew = sort_batch(batch, g, MGRID_ANEW, 0);
-  return take(batch, batch->n, b->ops->create(b, anew, batch->spec, batch->native, err));
+  return origins_take(batch, batch->n, b->ops->create(b, anew, batch->spec, batch->native, err));
 }
 
 /* Every rank makes the same calls over all ranks, whether it failed or not. */
@@ -179,7 +179,7 @@ mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growin
   if (votes) s = all_of(b, s);
   for (size_t i = anew; i < grown && !s; i++)
     s = b->ops->grow(b, &batch->spec[i], &g->origin[i], &batch->native[i], err);
-  return take(batch, grown, s);
+  return origins_take(batch, grown, s);
 }
 
 void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {

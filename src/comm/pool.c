@@ -13,7 +13,7 @@
 
 static size_t ranks_bytes(const mgrid_shared *c) { return (size_t)c->size * sizeof *c->ranks; }
 
-static void drop(mgrid_backend *b, mgrid_shared *c) {
+static void pool_drop(mgrid_backend *b, mgrid_shared *c) {
   mgrid_family_free(c->family);
   mgrid_choice_free(c->options);
   free(c->name);
@@ -21,18 +21,18 @@ static void drop(mgrid_backend *b, mgrid_shared *c) {
   mgrid_realloc(&b->hooks, c, sizeof *c, 0);
 }
 
-static bool same_members(const mgrid_shared *a, const mgrid_shared *b) {
+static bool pool_same_members(const mgrid_shared *a, const mgrid_shared *b) {
   return a->hash == b->hash && a->size == b->size && mgrid_same_group(a->family, a->group, b->family, b->group);
 }
 
-static mgrid_shared *find(mgrid_backend *b, const mgrid_shared *wanted) {
+static mgrid_shared *pool_find(mgrid_backend *b, const mgrid_shared *wanted) {
   if (!mgrid_choice_shares(wanted->options, wanted->options)) return NULL; /* it shares with none */
   for (mgrid_shared *c = b->pool; c; c = c->next)
-    if (mgrid_choice_shares(c->options, wanted->options) && same_members(c, wanted)) return c;
+    if (mgrid_choice_shares(c->options, wanted->options) && pool_same_members(c, wanted)) return c;
   return NULL;
 }
 
-static uint64_t hash_of(const mgrid_shared *c) {
+static uint64_t pool_hash_of(const mgrid_shared *c) {
   const int64_t some[3] = { c->size, mgrid_family_rank(c->family, c->group, 0),
                             mgrid_family_rank(c->family, c->group, c->size - 1) };
   return XXH3_64bits(some, sizeof some);
@@ -53,16 +53,16 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
   c->size = made->size, c->position = made->position;
   c->tag = (int)((made->entry * 64 + made->round) % 32768); /* MPI promises tags up to 32767 */
   c->backend = e->choice->backend ? e->choice->backend : b->kind;
-  c->hash = hash_of(c);
-  mgrid_shared *there = b->whole ? NULL : find(b, c);
+  c->hash = pool_hash_of(c);
+  mgrid_shared *there = b->whole ? NULL : pool_find(b, c);
   if (!there && b->kind->lists) c->ranks = mgrid_realloc(&b->hooks, NULL, 0, ranks_bytes(c));
   if (name.failed || (!there && b->kind->lists && !c->ranks)) {
-    drop(b, c);
+    pool_drop(b, c);
     return mgrid_null_oom(err);
   }
   if (there) {
     there->users++;
-    drop(b, c);
+    pool_drop(b, c);
     return there;
   }
   if (c->ranks) mgrid_family_group(c->family, c->group, c->ranks);
@@ -95,7 +95,7 @@ void mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h) {
   memset(batch, 0, sizeof *batch);
 }
 
-static mgrid_comm_spec spec_of(const mgrid_shared *c) {
+static mgrid_comm_spec pool_spec_of(const mgrid_shared *c) {
   return (mgrid_comm_spec){ c->name,     c->backend, c->options, c->ranks,  c->size,
                             c->position, c->group,   c->tag,     .turn = -1 };
 }
@@ -104,7 +104,7 @@ void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c, int64_t turn) {
   if (c->real) return;
   size_t n = batch->n++;
   batch->entry[n] = c;
-  batch->spec[n] = spec_of(c);
+  batch->spec[n] = pool_spec_of(c);
   batch->spec[n].turn = turn;
   batch->native[n] = NULL;
 }
@@ -136,7 +136,7 @@ mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_erro
 }
 
 mgrid_status mgrid_pool_single(mgrid_backend *b, mgrid_shared *c, mgrid_error *err) {
-  mgrid_comm_spec spec = spec_of(c);
+  mgrid_comm_spec spec = pool_spec_of(c);
   if (c->real) return MGRID_OK;
   mgrid_status s = b->single(b, &spec, &c->native, err);
   c->real = s == MGRID_OK;
@@ -164,7 +164,7 @@ void mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch) {
 
 mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n, const int *positions,
                                mgrid_error *err) {
-  mgrid_comm_spec spec = spec_of(c);
+  mgrid_comm_spec spec = pool_spec_of(c);
   if (!b->ops->shrink || !c->backend->shrinks)
     return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a communicator of %s cannot shrink, only NCCL's can", c->name,
                       c->backend->name);
@@ -186,12 +186,12 @@ mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgr
 }
 
 mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err) {
-  mgrid_comm_spec spec = spec_of(c);
+  mgrid_comm_spec spec = pool_spec_of(c);
   return b->ops->prove(b, &spec, c->native, err);
 }
 
 mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err) {
-  mgrid_comm_spec spec = spec_of(c);
+  mgrid_comm_spec spec = pool_spec_of(c);
   return mgrid_status_of(b->ops->collective(b, &spec, c->native, w, err));
 }
 
@@ -203,7 +203,7 @@ mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *cons
   if (n > MGRID_TOGETHER_MAX)
     return mgrid_fail(err, MGRID_LIMIT, "%zu calls together; at most %d", n, MGRID_TOGETHER_MAX);
   for (size_t i = 0; i < n; i++) {
-    spec[i] = spec_of(c[i]);
+    spec[i] = pool_spec_of(c[i]);
     call[i] = (mgrid_together){ &spec[i], c[i]->native, w[i] };
   }
   return b->ops->together(b, n, call, seconds, err);
@@ -214,7 +214,7 @@ mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_sha
   mgrid_comm_spec spec[MGRID_TOGETHER_MAX];
   mgrid_together  call[MGRID_TOGETHER_MAX];
   for (size_t i = 0; i < n; i++) {
-    spec[i] = spec_of(c[i]);
+    spec[i] = pool_spec_of(c[i]);
     call[i] = (mgrid_together){ &spec[i], c[i]->native, w[i] };
   }
   return b->ops->streams->begin(b, stream, n, call, tag, seconds, err);
@@ -237,7 +237,7 @@ void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batc
     unlink_entry(b, one);
     if (one->real && one->native) batch->native[made++] = one->native;
     mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "%s: freed by its last user", one->name);
-    drop(b, one);
+    pool_drop(b, one);
   }
   if (made > 0) b->ops->destroy(b, made, batch->native);
 }

@@ -35,7 +35,7 @@ static const mgrid_recipe_entry *entry_of_library(mgrid_error *err) {
   return mgrid_library_entry("libmoongrid_lua.so." MGRID_SOVER, deeply(), "mgrid_lua_entry", "what recipes need", err);
 }
 
-static const mgrid_recipe_entry *entry_of(const void *made) { return ((const mgrid_made_by *)made)->entry; }
+static const mgrid_recipe_entry *recipe_entry_of(const void *made) { return ((const mgrid_made_by *)made)->entry; }
 
 /* ------------------------------------------------------------------- runtimes */
 
@@ -44,24 +44,24 @@ mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *
   return entry ? entry->runtime_new(limits, hooks, err) : NULL;
 }
 
-mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt) { return rt ? entry_of(rt)->runtime_ref(rt) : NULL; }
+mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt) { return rt ? recipe_entry_of(rt)->runtime_ref(rt) : NULL; }
 
 void mgrid_runtime_free(mgrid_runtime *rt) { mgrid_runtime_end(rt); }
 
 mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err) {
   if (!rt || mgrid_lacks(f, "the function", err)) return MGRID_USAGE;
-  return entry_of(rt)->function(rt, f, err);
+  return recipe_entry_of(rt)->function(rt, f, err);
 }
 
 mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
                                 mgrid_error *err) {
   if (!rt || mgrid_lacks(recipe, "the recipe", err) || mgrid_lacks_list(length, text, "bytes of text", err))
     return MGRID_USAGE;
-  return entry_of(rt)->load(rt, recipe, text, length, err);
+  return recipe_entry_of(rt)->load(rt, recipe, text, length, err);
 }
 
 mgrid_status mgrid_runtime_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x, mgrid_error *err) {
-  return rt ? entry_of(rt)->lend(rt, kind, x, err) : MGRID_USAGE;
+  return rt ? recipe_entry_of(rt)->lend(rt, kind, x, err) : MGRID_USAGE;
 }
 
 mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request, mgrid_error *err) {
@@ -70,19 +70,19 @@ mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, 
 }
 
 mgrid_status mgrid_runtime_serve(mgrid_runtime *rt, const char *slice, void *request, mgrid_error *err) {
-  return rt ? entry_of(rt)->serve(rt, slice, request, err) : MGRID_USAGE;
+  return rt ? recipe_entry_of(rt)->serve(rt, slice, request, err) : MGRID_USAGE;
 }
 
 mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file, size_t n, const char *const *args,
                                mgrid_error *err) {
   if (!rt || mgrid_lacks_list(n, args, "arguments", err)) return NULL;
-  return entry_of(rt)->plan(rt, world, file, n, args, err);
+  return recipe_entry_of(rt)->plan(rt, world, file, n, args, err);
 }
 
 mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                       mgrid_error *err) {
   if (!rt || mgrid_lacks_list(n, args, "parameters", err)) return NULL;
-  return entry_of(rt)->plan_values(rt, world, n, args, err);
+  return recipe_entry_of(rt)->plan_values(rt, world, n, args, err);
 }
 
 /* Add the stage to the error, if there is one. The error of another rank names it already; one that quotes a line of the
@@ -106,7 +106,7 @@ static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe
   return rt;
 }
 
-static mgrid_plan *plan_of(mgrid_runtime *rt, int64_t world, const mgrid_open_options *o, size_t n,
+static mgrid_plan *recipe_plan_of(mgrid_runtime *rt, int64_t world, const mgrid_open_options *o, size_t n,
                            const char *const *args, mgrid_error *err) {
   if (o->nvalues == 0) return mgrid_runtime_plan(rt, world, o->params, n, args, err);
   if (n > 0 || o->params)
@@ -124,7 +124,7 @@ mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const ch
   int64_t            world = mgrid_backend_world(b);
   if (!mgrid_struct_read(&o, sizeof o, options, "mgrid_open_options", &mine)) rt = runtime_of(&o, recipe, &mine);
   if (!failed_while(&mine, "loading the recipe", world)) {
-    plan = plan_of(rt, world, &o, n, args, &mine);
+    plan = recipe_plan_of(rt, world, &o, n, args, &mine);
     failed_while(&mine, "planning for %" PRId64 " rank%s", world);
   }
   mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine); /* without a plan all ranks get the error */
@@ -163,24 +163,24 @@ mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *qu
   if (!rt || mgrid_lacks(query, "the name of the query", err) || mgrid_lacks_list(n, args, "arguments", err))
     return MGRID_USAGE;
   if (bad) return bad;
-  return entry_of(rt)->ask(rt, s, query, n, args, kind, answer, err);
+  return recipe_entry_of(rt)->ask(rt, s, query, n, args, kind, answer, err);
 }
 
 const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
                                        const mgrid_arg *args, mgrid_error *err) {
   if (!rt || mgrid_lacks(getter, "the name of the getter", err) || mgrid_lacks_list(n, args, "arguments", err))
     return NULL;
-  return entry_of(rt)->group(rt, s, getter, n, args, err);
+  return recipe_entry_of(rt)->group(rt, s, getter, n, args, err);
 }
 
 mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
   if (!rt || mgrid_lacks(setting, "the setting", err)) return MGRID_USAGE;
-  return entry_of(rt)->set(rt, s, setting, err);
+  return recipe_entry_of(rt)->set(rt, s, setting, err);
 }
 
 mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
   if (!rt || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
-  return entry_of(rt)->describe(rt, json, sink, ud, err);
+  return recipe_entry_of(rt)->describe(rt, json, sink, ud, err);
 }
 
 mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options, mgrid_sink sink, void *ud,
@@ -194,17 +194,17 @@ mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *o
 
 mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
   if (!rt || mgrid_lacks(name, "the name of the policy", err)) return NULL;
-  return entry_of(rt)->policy_new(rt, s, name, err);
+  return recipe_entry_of(rt)->policy_new(rt, s, name, err);
 }
 
 void mgrid_policy_free(mgrid_policy *p) {
-  if (p) entry_of(p)->policy_free(p);
+  if (p) recipe_entry_of(p)->policy_free(p);
 }
 
-const char *mgrid_policy_agreed(const mgrid_policy *p) { return p ? entry_of(p)->policy_agreed(p) : ""; }
+const char *mgrid_policy_agreed(const mgrid_policy *p) { return p ? recipe_entry_of(p)->policy_agreed(p) : ""; }
 
 mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
-  return p ? entry_of(p)->policy_call(p, n, args, err)
+  return p ? recipe_entry_of(p)->policy_call(p, n, args, err)
            : MGRID_USAGE; /* it checks args itself, because it may be collective */
 }
 
@@ -212,7 +212,7 @@ mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind k
                                  mgrid_error *err) {
   mgrid_status bad = no_value(result, p ? err : NULL);
   if (!p) return MGRID_USAGE;
-  return bad ? bad : entry_of(p)->policy_result(p, path, kind, result, err);
+  return bad ? bad : recipe_entry_of(p)->policy_result(p, path, kind, result, err);
 }
 
 /* --------------------------------------------------------------------- reload */
@@ -225,7 +225,7 @@ mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *r
   if (!rt) mgrid_fail(&mine, MGRID_USAGE, "there is no runtime to reload");
   mgrid_lacks(new_s, "the place for the new state", &mine);
   mgrid_lacks_list(n, args, "arguments", &mine);
-  if (!mine.status) return entry_of(rt)->reload(rt, s, recipe, n, args, new_s, change, err);
+  if (!mine.status) return recipe_entry_of(rt)->reload(rt, s, recipe, n, args, new_s, change, err);
   mgrid_state_make(NULL, s->backend, s->name, s, NULL, &mine); /* collective: the other ranks get this error */
   return mgrid_error_pass(err, &mine);
 }

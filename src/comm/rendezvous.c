@@ -30,13 +30,13 @@ typedef struct side {
   char     doing[96], states[240], version[24];
 } side;
 
-static bool counts(const mgrid_state *s) { return s->made && !s->partial; }
+static bool rendezvous_counts(const mgrid_state *s) { return s->made && !s->partial; }
 
 /* Return a digest of this rank's states, never 0. */
 static uint64_t states_of(const mgrid_backend *b) {
   uint64_t h = 0;
   for (const mgrid_state *s = b->states; s; s = s->next)
-    if (counts(s)) h = XXH3_64bits_withSeed(s->name, strlen(s->name) + 1, h);
+    if (rendezvous_counts(s)) h = XXH3_64bits_withSeed(s->name, strlen(s->name) + 1, h);
   return h | 1;
 }
 
@@ -57,11 +57,11 @@ static side side_of(const mgrid_backend *b) {
   size_t at = 0;
   snprintf(mine.doing, sizeof mine.doing, "%s", b->doing);
   for (const mgrid_state *s = b->states; s && at < sizeof mine.states; s = s->next)
-    if (counts(s)) at += (size_t)snprintf(mine.states + at, sizeof mine.states - at, "%s'%s'", at ? ", " : "", s->name);
+    if (rendezvous_counts(s)) at += (size_t)snprintf(mine.states + at, sizeof mine.states - at, "%s'%s'", at ? ", " : "", s->name);
   return mine;
 }
 
-static void hear(side *told) {
+static void rendezvous_hear(side *told) {
   mgrid_show(told->doing, sizeof told->doing);
   mgrid_show(told->states, sizeof told->states);
   mgrid_show(told->version, sizeof told->version);
@@ -71,14 +71,14 @@ static void hear(side *told) {
 static mgrid_status speak(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other, mgrid_error *err) {
   mgrid_status s = mgrid_hear(b, (uint64_t)one, first, sizeof *first, err);
   if (!s) s = mgrid_hear(b, (uint64_t)who, other, sizeof *other, err);
-  hear(first), hear(other);
+  rendezvous_hear(first), rendezvous_hear(other);
   return s;
 }
 
 /* Reduce a side to its nth state. */
 static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
   const mgrid_state *s = b->states;
-  while (s && (!counts(s) || nth-- > 0)) s = s->next;
+  while (s && (!rendezvous_counts(s) || nth-- > 0)) s = s->next;
   mine->hash = s ? XXH3_64bits(s->name, strlen(s->name)) | 1 : 0;
   snprintf(mine->states, sizeof mine->states, s ? "'%s'" : "%s", s ? s->name : "");
 }
@@ -96,7 +96,7 @@ static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int6
 }
 
 /* Fail with what differs between two sides: their calls, else their versions, else their states. */
-static mgrid_status tell(const side *a, const side *o, mgrid_error *err) {
+static mgrid_status rendezvous_tell(const side *a, const side *o, mgrid_error *err) {
   const char *what = "have unlike states", *verb = "has", *x = a->states, *y = o->states;
   const char *remedy =
       "free a state on all ranks, or leave it where a rank is in none of its groups (mgrid_state_leave)";
@@ -130,7 +130,7 @@ static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgri
   side         first = side_of(b), other = first;
   mgrid_status s = speak(b, one, &first, who, &other, err);
   if (!s && states && strcmp(first.states, other.states) == 0) s = find_unlike(b, one, &first, who, &other, err);
-  return s ? s : tell(&first, &other, err);
+  return s ? s : rendezvous_tell(&first, &other, err);
 }
 
 /* Return whether all ranks that report their states hold the same ones. A rank that has left a state reports again once

@@ -56,7 +56,7 @@ void mgrid_state_abandon(mgrid_state *s) {
   if (is_last_owner(s)) mgrid_backend_free(s->backend);
 }
 
-static bool is_lazy(const mgrid_state *s, size_t comm) {
+static bool state_is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
@@ -71,14 +71,14 @@ static size_t batch_room(const mgrid_state *s) {
 }
 
 /* Return when a creation of this rank's view has its turn: mgrid_comm_spec.turn. */
-static int64_t turn_of(const mgrid_state *s, size_t comm) {
+static int64_t state_turn_of(const mgrid_state *s, size_t comm) {
   const mgrid_creation *c = &s->view.comm[comm];
   int64_t               at = 0;
   while (s->plan->order[at] != c->entry) at++;
   return at * MGRID_ROUNDS_MAX + c->round;
 }
 
-static void name_all(mgrid_state *s) {
+static void state_name_all(mgrid_state *s) {
   const mgrid_plan *p = s->plan;
   for (size_t k = 0; k < p->content.nentries; k++) {
     int     entry = p->order[k];
@@ -91,7 +91,7 @@ static void name_all(mgrid_state *s) {
       const mgrid_entry      *e = &p->content.entry[entry];
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms)
-        mgrid_batch_add(&s->batch, s->comm[i], turn_of(s, i));
+        mgrid_batch_add(&s->batch, s->comm[i], state_turn_of(s, i));
       else if (!wanted || mgrid_same_backend(wanted, own)) /* other backends call members only */
         mgrid_batch_add_absent(&s->batch, e, own);
     }
@@ -99,14 +99,14 @@ static void name_all(mgrid_state *s) {
 }
 
 /* Return this rank's communicator of a family whose groups do not overlap, or NULL. */
-static mgrid_shared *comm_of(const mgrid_state *s, int entry) {
+static mgrid_shared *state_comm_of(const mgrid_state *s, int entry) {
   for (size_t i = 0; i < s->view.nmembers; i++)
     if (s->view.member[i].entry == entry && s->view.member[i].comm >= 0) return s->comm[s->view.member[i].comm];
   return NULL;
 }
 
 /* Return where its handle is, or will be after the batch is created. */
-static void *const *place_of(const mgrid_state *s, const mgrid_shared *c) {
+static void *const *state_place_of(const mgrid_state *s, const mgrid_shared *c) {
   for (size_t i = 0; i < s->batch.n; i++)
     if (s->batch.entry[i] == c) return &s->batch.native[i];
   return (void *const *)&c->native;
@@ -124,13 +124,13 @@ static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
     const mgrid_descriptor *made_by = choice->backend ? choice->backend : s->backend->kind;
     size_t                  first = s->batch.n;
     for (; next < s->view.ncomms && s->view.comm[next].entry == entry; next++) {
-      if (!is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next], turn_of(s, next));
+      if (!state_is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next], state_turn_of(s, next));
       if (*choice->asked.parent) status = mgrid_plan_check_parent(p, entry, s->view.comm[next].group, err);
     }
     if (!*choice->asked.parent || !made_by->splits || status) continue;
-    const mgrid_shared *parent = comm_of(s, mgrid_content_find(&p->content, choice->asked.parent));
+    const mgrid_shared *parent = state_comm_of(s, mgrid_content_find(&p->content, choice->asked.parent));
     if (parent && s->batch.n == first) mgrid_batch_add_absent(&s->batch, &p->content.entry[entry], made_by);
-    if (parent && s->batch.n > first) s->batch.spec[first].parent = place_of(s, parent);
+    if (parent && s->batch.n > first) s->batch.spec[first].parent = state_place_of(s, parent);
   }
   return status;
 }
@@ -192,7 +192,7 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
   }
   for (size_t i = 0; i < plan->content.nentries; i++) s->first[i + 1] += s->first[i];
   if (b->whole)
-    name_all(s);
+    state_name_all(s);
   else
     status = add_all(s, err);
   if (!status) status = add_singles(s, err);
@@ -237,7 +237,7 @@ mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {
   return MGRID_OK;
 }
 
-static mgrid_outcome first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
+static mgrid_outcome state_first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
 
 /* Create the batch on all ranks or on none. */
 static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_growing *g, mgrid_error *err) {
@@ -255,7 +255,7 @@ static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_grow
 }
 
 /* Refuse the name of a state with another plan, except `old`. Identical on all ranks, as their states are. */
-static mgrid_status check_name(const mgrid_backend *b, const mgrid_plan *plan, const char *name, const mgrid_state *old,
+static mgrid_status state_check_name(const mgrid_backend *b, const mgrid_plan *plan, const char *name, const mgrid_state *old,
                                mgrid_error *err) {
   for (const mgrid_state *s = *name ? b->states : NULL; s; s = s->next)
     if (s != old && s->name && strcmp(s->name, name) == 0
@@ -292,7 +292,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
     if (longest > b->longest) b->longest = longest;
   }
   const uint64_t  call = mgrid_meet_call(b, true, "%s '%s'", old ? "reload" : "materialize", name ? name : "");
-  mgrid_status    status = plan ? check_name(b, plan, name ? name : "", old, &mine) : mine.status;
+  mgrid_status    status = plan ? state_check_name(b, plan, name ? name : "", old, &mine) : mine.status;
   mgrid_state    *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
   mgrid_growing  *growing = NULL;
@@ -336,7 +336,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
     bool wanted = false;
     for (size_t i = 0; i < s->view.nmembers; i++)
       wanted |= s->view.member[i].entry == entry && s->view.member[i].comm == (int)c;
-    if (wanted) mgrid_batch_add(&s->batch, s->comm[c], turn_of(s, c));
+    if (wanted) mgrid_batch_add(&s->batch, s->comm[c], state_turn_of(s, c));
   }
   for (size_t i = 0; i < s->view.nmembers && !status; i++)
     if (s->view.member[i].entry == entry && s->group[i].comm && s->group[i].size == 1)
@@ -365,7 +365,7 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
     return mgrid_error_pass(err, &mine);
   for (size_t i = 0; i < s->ncomms; i++) {
     if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */
-    own = first_of(own, mgrid_pool_prove(s->backend, s->comm[i], own ? NULL : &mine));
+    own = state_first_of(own, mgrid_pool_prove(s->backend, s->comm[i], own ? NULL : &mine));
     n += i < s->view.ncomms;
   }
   mgrid_status status = mgrid_verdict(s->backend, own, &mine, &mine);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool same(const struct stat *a, const struct stat *b) {
+static bool apart_same(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
@@ -30,7 +30,7 @@ static bool lies_in(const char *path, const struct stat *folder) {
   bool        found = false;
   while (at && *at && !found) {
     char *slash = strrchr(at, '/');
-    found = stat(at, &about) == 0 && same(&about, folder);
+    found = stat(at, &about) == 0 && apart_same(&about, folder);
     slash[slash == at && slash[1]] = '\0'; /* "/a" becomes "/", and "/" becomes "" */
   }
   free(at);
@@ -38,9 +38,9 @@ static bool lies_in(const char *path, const struct stat *folder) {
 }
 
 /* Return whether a path is an input, or a folder with it inside. */
-static bool takes(const char *path, const char *input, const struct stat *about) {
+static bool apart_takes(const char *path, const char *input, const struct stat *about) {
   struct stat there;
-  return stat(path, &there) == 0 && (same(&there, about) || (S_ISDIR(there.st_mode) && lies_in(input, &there)));
+  return stat(path, &there) == 0 && (apart_same(&there, about) || (S_ISDIR(there.st_mode) && lies_in(input, &there)));
 }
 
 mgrid_status cli_apart(const char *output, const char *input, bool tree, mgrid_error *err) {
@@ -57,7 +57,7 @@ mgrid_status cli_apart(const char *output, const char *input, bool tree, mgrid_e
     mgrid_oom(err);
   else if (tree && S_ISDIR(about.st_mode) && lies_in(output, &about))
     mgrid_fail(err, MGRID_REFUSED, "%s would be in %s, which is read; take another name", output, input);
-  else if (takes(output, input, &about) || takes(part.data, input, &about))
+  else if (apart_takes(output, input, &about) || apart_takes(part.data, input, &about))
     mgrid_fail(err, MGRID_REFUSED, "%s would be written over %s, which is read; take another name", output, input);
   mgrid_text_free(&part);
   return err->status;

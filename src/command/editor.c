@@ -33,7 +33,7 @@ static struct {
 
 /* ------------------------------------------------------------------- completion */
 
-static int ask(lua_State *L) {
+static int editor_ask(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &complete_key);
   lua_pushlstring(L, *editor.line, (size_t)editor.end);
   lua_call(L, 1, 1);
@@ -52,10 +52,10 @@ static char *next_word(const char *word, int state) {
   return copy;
 }
 
-static char **complete(const char *word, int start, int end) {
+static char **editor_complete(const char *word, int start, int end) {
   (void)start;
   editor.end = end;
-  lua_pushcfunction(editor.L, ask);
+  lua_pushcfunction(editor.L, editor_ask);
   char **found = lua_pcall(editor.L, 0, 1, 0) ? NULL : editor.matches(word, next_word);
   lua_pop(editor.L, 1);
   return found;
@@ -64,28 +64,28 @@ static char **complete(const char *word, int start, int end) {
 /* ---------------------------------------------------------------------- library */
 
 /* Find a symbol; false: a library without it is not used. */
-static bool find(void *library, const char *name, void *to) {
+static bool editor_find(void *library, const char *name, void *to) {
   void *symbol = dlsym(library, name);
   memcpy(to, &symbol, sizeof symbol); /* ISO C has no conversion to a function */
   return symbol;
 }
 
-static bool open_library(const char *name) {
+static bool editor_open_library(const char *name) {
   void *over = NULL, *append = NULL, *breaks = NULL, *completion = NULL,
        *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-  char **(*own)(const char *word, int start, int end) = complete;
+  char **(*own)(const char *word, int start, int end) = editor_complete;
   static char marks[] = " \t\n\"'(){}[]+-*/%,;=<>~#|&^";
   char       *at = marks;
   if (!library) return false;
-  bool all = find(library, "readline", &editor.readline) && find(library, "add_history", &editor.add_history)
-             && find(library, "stifle_history", &editor.stifle_history)
-             && find(library, "read_history", &editor.read_history)
-             && find(library, "write_history", &editor.write_history)
-             && find(library, "rl_completion_matches", &editor.matches) && find(library, "rl_line_buffer", &editor.line)
-             && find(library, "rl_attempted_completion_function", &completion)
-             && find(library, "rl_attempted_completion_over", &over)
-             && find(library, "rl_completion_append_character", &append)
-             && find(library, "rl_completer_word_break_characters", &breaks);
+  bool all = editor_find(library, "readline", &editor.readline) && editor_find(library, "add_history", &editor.add_history)
+             && editor_find(library, "stifle_history", &editor.stifle_history)
+             && editor_find(library, "read_history", &editor.read_history)
+             && editor_find(library, "write_history", &editor.write_history)
+             && editor_find(library, "rl_completion_matches", &editor.matches) && editor_find(library, "rl_line_buffer", &editor.line)
+             && editor_find(library, "rl_attempted_completion_function", &completion)
+             && editor_find(library, "rl_attempted_completion_over", &over)
+             && editor_find(library, "rl_completion_append_character", &append)
+             && editor_find(library, "rl_completer_word_break_characters", &breaks);
   if (!all) return dlclose(library), false;
   memcpy(completion, &own, sizeof own);
   memcpy(append, &(int){ 0 }, sizeof(int));
@@ -96,7 +96,7 @@ static bool open_library(const char *name) {
 /* ------------------------------------------------------------------------ words */
 
 /* Write the history, for the user alone. That it cannot be kept is no error. */
-static void keep(const char *path) {
+static void editor_keep(const char *path) {
   mgrid_output *file = mgrid_output_file(path, MGRID_WRITE_OVER, NULL);
   const char   *place = file ? mgrid_output_place(file) : NULL;
   bool          good = file && editor.write_history(place) == 0;
@@ -111,7 +111,7 @@ static int read_line(lua_State *L) {
   char *line = editor.readline(luaL_checkstring(L, 1));
   if (line && *line) {
     editor.add_history(line);
-    if (path) keep(path);
+    if (path) editor_keep(path);
   }
   lua_pushstring(L, line);
   free(line);
@@ -123,7 +123,7 @@ int cli_editor(lua_State *L) {
   size_t                   i = 0, n = sizeof libraries / sizeof *libraries;
   const char              *path = luaL_optstring(L, 2, NULL);
   luaL_checktype(L, 1, LUA_TFUNCTION);
-  while (i < n && !open_library(libraries[i])) i++;
+  while (i < n && !editor_open_library(libraries[i])) i++;
   if (i == n) return 0;
   editor.stifle_history(HISTORY);
   if (path) editor.read_history(path);

@@ -26,7 +26,7 @@ static bool                  heard;     /* on_exit_of_mpi is registered with ate
 enum { FAILED = MGRID_BACKEND / 100 };
 
 /* Only functions that signal handlers may call. */
-static void say(const char *text) {
+static void guard_say(const char *text) {
   ssize_t n = write(STDERR_FILENO, text, strlen(text));
   (void)n;
 }
@@ -45,7 +45,7 @@ static void say_of_memory(void) {
       mgrid_allowance_words(&all[i], words, sizeof words);
   snprintf(line, sizeof line, "%sout of memory: %s; the kernel has ended %" PRId64 " of its processes\n", head, words,
            now - before);
-  say(line);
+  guard_say(line);
 }
 
 static void on_alarm(int nr) {
@@ -54,7 +54,7 @@ static void on_alarm(int nr) {
   const struct timespec forwarded = { 0, 200000000 }; /* launchers may drop what a rank prints as it ends */
   (void)nr;
   if (!speaks) nanosleep(&first, NULL);
-  say(head), say(slow);
+  guard_say(head), guard_say(slow);
   nanosleep(&forwarded, NULL);
   _exit(FAILED);
 }
@@ -62,10 +62,10 @@ static void on_alarm(int nr) {
 static void on_term(int nr) {
   const char *in = doing;
   if (speaks && in) {
-    say(head);
-    say("the launcher ends the job, while this rank was in: ");
-    say(in);
-    say("; another rank has died or failed, which the launcher names\n");
+    guard_say(head);
+    guard_say("the launcher ends the job, while this rank was in: ");
+    guard_say(in);
+    guard_say("; another rank has died or failed, which the launcher names\n");
     say_of_memory();
     _exit(FAILED);
   }
@@ -77,12 +77,12 @@ static void on_term(int nr) {
 static void on_exit_of_mpi(void) {
   const char *by = starter, *in = doing;
   if (!by || !speaks || !in) return;
-  say(head);
-  say("MPI has ended this process in ");
-  say(in);
-  say("; its own message says why; it was started by ");
-  say(by);
-  say(", which must belong to the MPI that moongrid was built with\n");
+  guard_say(head);
+  guard_say("MPI has ended this process in ");
+  guard_say(in);
+  guard_say("; its own message says why; it was started by ");
+  guard_say(by);
+  guard_say(", which must belong to the MPI that moongrid was built with\n");
 }
 
 static void handle(int nr, void (*what)(int)) {

@@ -9,7 +9,7 @@
 
 /* Return what ranks need at least, if all are on this machine: bytes or a number. 8 and 16 ranks of Open MPI 4.1 start
 ** with 16 open files each and 64 and 100 of mpirun's, and with 100 and 250 MiB of addresses. */
-static int64_t least(const mgrid_allowance *a, int64_t ranks) {
+static int64_t limits_least(const mgrid_allowance *a, int64_t ranks) {
   bool own = strcmp(a->whose, "process")
              == 0; /* of each rank; those of the cgroup and of the user are of all together */
   switch (a->of) {
@@ -26,7 +26,7 @@ bool cli_limits(int64_t ranks, bool all, mgrid_text *words) {
   size_t          n = mgrid_allowances(set);
   for (size_t i = 0; i < n; i++) {
     char    text[MGRID_ALLOWED];
-    int64_t want = least(&set[i], ranks);
+    int64_t want = limits_least(&set[i], ranks);
     bool    low = set[i].most < want;
     enough &= !low;
     if (!low && !all) continue;

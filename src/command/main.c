@@ -14,7 +14,7 @@ typedef struct line {
 } line;
 
 /* Run `require "command.base.main"` with the words of the command line; return the exit code, and whether a job was joined. */
-static int run(lua_State *L) {
+static int main_run(lua_State *L) {
   const line *l = lua_touserdata(L, 1);
   mgrid_lua_open_whole(L);
   cli_open_files(L);
@@ -32,7 +32,7 @@ static int run(lua_State *L) {
 }
 
 /* Print an error that all ranks have, on rank 0; return its exit code. */
-static int say(const mgrid_error *e) {
+static int main_say(const mgrid_error *e) {
   const mgrid_launched l = mgrid_launcher();
   if (l.by && l.rank == 0)
     fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", l.rank, l.size, e->message);
@@ -54,7 +54,7 @@ static int fail(lua_State *L, int raised, bool *said) {
   else
     mgrid_oom(&e);
   *said = e.status == MGRID_OUTPUT; /* what stdout lacks */
-  return say(&e);
+  return main_say(&e);
 }
 
 /* The end of the process frees memory faster than lua_close, which takes a tenth of the time of a plan. A job must be left. */
@@ -65,11 +65,11 @@ enum { FREES = false };
 #endif
 
 /* Flush stdout. A full disk or a closed pipe is an error. */
-static int finish(void) {
+static int main_finish(void) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
   mgrid_unwritten(&e);
-  return say(&e);
+  return main_say(&e);
 }
 
 int main(int argc, char **argv) {
@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
   lua_State *L = luaL_newstate();
   int        code = MGRID_NO_MEMORY / 100;
   if (L) {
-    lua_pushcfunction(L, run);
+    lua_pushcfunction(L, main_run);
     lua_pushlightuserdata(L, &l);
     int raised = lua_pcall(L, 1, 2, 0);
     cli_progress_end();
@@ -88,6 +88,6 @@ int main(int argc, char **argv) {
   } else {
     fputs("moongrid: out of memory\n", stderr);
   }
-  int unwritten = said ? 0 : finish();
+  int unwritten = said ? 0 : main_finish();
   return code ? code : unwritten;
 }

@@ -23,7 +23,7 @@ static struct {
 
 static const char CLEAR[] = "\r\033[K";
 
-static void say(const char *text, size_t len) {
+static void progress_say(const char *text, size_t len) {
   ssize_t put = write(STDERR_FILENO, text, len);
   (void)put;
 }
@@ -46,17 +46,17 @@ static void show(void) {
   int n =
       mgrid_format(line, sizeof line, "%smoongrid: %s%s, %.0f s", CLEAR, now.what, written, mgrid_now() - now.begun);
   int most = columns - 1 + (int)sizeof CLEAR - 1;
-  say(line, (size_t)(n < most ? n : most));
+  progress_say(line, (size_t)(n < most ? n : most));
   now.shown = true;
 }
 
 /* Remove the line. The caller holds the lock. */
 static void hide(void) {
-  if (now.shown) say(CLEAR, sizeof CLEAR - 1);
+  if (now.shown) progress_say(CLEAR, sizeof CLEAR - 1);
   now.shown = false;
 }
 
-static void *watch(void *unused) {
+static void *progress_watch(void *unused) {
   struct timespec next;
   (void)unused;
   clock_gettime(CLOCK_MONOTONIC, &next);
@@ -82,7 +82,7 @@ void cli_progress(const char *what) {
   pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
   pthread_cond_init(&now.ended, &a);
   pthread_condattr_destroy(&a);
-  now.started = pthread_create(&now.thread, NULL, watch, NULL) == 0; /* otherwise nothing is shown */
+  now.started = pthread_create(&now.thread, NULL, progress_watch, NULL) == 0; /* otherwise nothing is shown */
 }
 
 void cli_progress_wrote(size_t bytes) {

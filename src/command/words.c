@@ -61,7 +61,7 @@ static int pause_for(lua_State *L) {
   return 0;
 }
 
-/* put(text): write it to stdout; what is in progress tells how much */
+/* command_put(text): write it to stdout; what is in progress tells how much */
 static int put_out(lua_State *L) {
   size_t      len;
   const char *given = luaL_checklstring(L, 1, &len);
@@ -70,9 +70,9 @@ static int put_out(lua_State *L) {
   return fwrite(given, 1, len, stdout) == len ? 0 : (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e));
 }
 
-/* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
+/* command_progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
 ** before anything is printed */
-static int progress(lua_State *L) {
+static int command_progress(lua_State *L) {
   if (lua_isnoneornil(L, 1))
     cli_progress_end();
   else
@@ -98,8 +98,8 @@ static int alarm_at(lua_State *L) {
   return 0;
 }
 
-/* refuse(status, message): raise it as the module does */
-static int refuse(lua_State *L) {
+/* command_refuse(status, message): raise it as the module does */
+static int command_refuse(lua_State *L) {
   return mgrid_lua_raise_as(L, (mgrid_status)luaL_checkinteger(L, 1), "%s", luaL_checkstring(L, 2));
 }
 
@@ -112,8 +112,8 @@ static int limits(lua_State *L) {
   return 2;
 }
 
-/* start(words) -> exit code of moongrid with these words, in a process of its own */
-static int start(lua_State *L) {
+/* command_start(words) -> exit code of moongrid with these words, in a process of its own */
+static int command_start(lua_State *L) {
   enum { WORDS = 512 };
   char  *argv[WORDS + 2] = { (char[]){ "moongrid" } };
   size_t n = (luaL_checktype(L, 1, LUA_TTABLE), lua_rawlen(L, 1));
@@ -144,8 +144,8 @@ static int shown(lua_State *L) {
   return 1;
 }
 
-/* nearest(word, names) -> the end of a message, "; nearest is 'why' (why, plan)", and the nearest name or nil */
-static int nearest(lua_State *L) {
+/* command_nearest(word, names) -> the end of a message, "; nearest is 'why' (why, plan)", and the nearest name or nil */
+static int command_nearest(lua_State *L) {
   char         tail[512];
   const char  *word = luaL_checkstring(L, 1);
   size_t       n = (luaL_checktype(L, 2, LUA_TTABLE), lua_rawlen(L, 2));
@@ -201,7 +201,7 @@ static int read_stdin(lua_State *L) {
 }
 
 /* read(path) -> what is in a regular file, up to 1 MiB; nil, message if it cannot be read */
-static int read_file(lua_State *L) {
+static int command_read_file(lua_State *L) {
   mgrid_text  t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_read_file(luaL_checkstring(L, 1), &t, &e)) {
@@ -253,8 +253,8 @@ static int make_folder(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
 }
 
-/* put(text), which a writer gets. Upvalues: a userdata with its stream; NULL: the file has ended; its path */
-static int put(lua_State *L) {
+/* command_put(text), which a writer gets. Upvalues: a userdata with its stream; NULL: the file has ended; its path */
+static int command_put(lua_State *L) {
   FILE       *file = *(FILE **)lua_touserdata(L, lua_upvalueindex(1));
   size_t      len;
   const char *text = luaL_checklstring(L, 1, &len);
@@ -273,7 +273,7 @@ static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, 
   lua_pushvalue(L, 2);
   lua_pushvalue(L, -2);
   lua_pushvalue(L, 1);
-  lua_pushcclosure(L, put, 2);
+  lua_pushcclosure(L, command_put, 2);
   mgrid_output *o = mgrid_output_file(path, how, err);
   if (o && !(*file = mgrid_output_stream(o))) mgrid_oom(err);
   bool raised = *file && lua_pcall(L, 1, 0, 0);
@@ -323,19 +323,19 @@ int cli_open_words(lua_State *L) {
                                     { "launcher", launcher },
                                     { "pause", pause_for },
                                     { "put", put_out },
-                                    { "progress", progress },
-                                    { "start", start },
+                                    { "progress", command_progress },
+                                    { "start", command_start },
                                     { "limits", limits },
                                     { "editor", cli_editor },
                                     { "guard", guard },
                                     { "alarm", alarm_at },
-                                    { "refuse", refuse },
+                                    { "refuse", command_refuse },
                                     { "shown", shown },
-                                    { "nearest", nearest },
+                                    { "nearest", command_nearest },
                                     { "json", json_value },
                                     { "text", text },
                                     { "stdin", read_stdin },
-                                    { "read", read_file },
+                                    { "read", command_read_file },
                                     { "folder", folder },
                                     { "kind", kind },
                                     { "make_folder", make_folder },

@@ -155,7 +155,7 @@ bool mgrid_class_partners(const mgrid_family *f, const mgrid_class *c, int64_t d
 
 /* ------------------------------------------------------------------ members */
 
-static bool by_class(mgrid_sets *list, const mgrid_family *f) {
+static bool classes_by_class(mgrid_sets *list, const mgrid_family *f) {
   mgrid_classes classes = { 0 };
   bool          told = mgrid_classes_of(f, &classes);
   for (size_t i = 0; i < classes.n && told; i++)
@@ -166,7 +166,7 @@ static bool by_class(mgrid_sets *list, const mgrid_family *f) {
 
 bool mgrid_members_of(const mgrid_family *f, mgrid_sets *list) {
   if (f->count == 0) return true;
-  return f->form->members ? f->form->members(f, list) : f->max_size <= MGRID_LISTED_MAX && by_class(list, f);
+  return f->form->members ? f->form->members(f, list) : f->max_size <= MGRID_LISTED_MAX && classes_by_class(list, f);
 }
 
 /* ============================================================ equal families */

@@ -230,7 +230,7 @@ bool mgrid_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work) {
 
 enum { PIECE = 2048 }; /* ranks that are made wide together */
 
-static void widen(const int32_t *from, int64_t n, int64_t *to) {
+static void family_widen(const int32_t *from, int64_t n, int64_t *to) {
   for (int64_t i = 0; i < n; i++) to[i] = from[i];
 }
 
@@ -240,7 +240,7 @@ static void put_members(const mgrid_family *f, int64_t group, int64_t n, int64_t
   for (int64_t at = 0; at < n; at += PIECE) {
     int64_t some = n - at < PIECE ? n - at : PIECE;
     mgrid_family_slice(f, group, at, some, piece);
-    widen(piece, some, out + at);
+    family_widen(piece, some, out + at);
   }
 }
 
@@ -254,7 +254,7 @@ int64_t mgrid_family_members(const mgrid_family *f, int64_t group, int64_t n, si
     some = together < 1 ? 1 : left < together ? left : together;
     if (together > 0 && some * f->max_size <= room - written) {
       size = mgrid_family_groups(f, g, some, piece);
-      widen(piece, size, out + written);
+      family_widen(piece, size, out + written);
     } else {
       some = 1;
       int64_t fits = room - written < size ? room - written : size;

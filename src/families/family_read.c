@@ -123,7 +123,7 @@ typedef struct reading {
   bool         failed;
 } reading;
 
-static void fault(reading *r, const char *expected) {
+static void family_read_fault(reading *r, const char *expected) {
   if (r->failed) return;
   r->failed = true;
   if (*r->at)
@@ -133,27 +133,27 @@ static void fault(reading *r, const char *expected) {
     mgrid_fail(r->err, MGRID_BAD_VALUE, "layout '%.200s' ends where %s is expected", r->text, expected);
 }
 
-static void skip_blanks(reading *r) {
+static void family_read_skip_blanks(reading *r) {
   while (mgrid_is_space(*r->at)) r->at++;
 }
 
 static bool next_is(reading *r, char c) {
-  skip_blanks(r);
+  family_read_skip_blanks(r);
   return !r->failed && *r->at == c;
 }
 
-static bool take(reading *r, char c) {
+static bool family_read_take(reading *r, char c) {
   bool found = next_is(r, c);
   r->at += found;
   return found;
 }
 
-static int64_t read_number(reading *r) {
+static int64_t family_read_read_number(reading *r) {
   int64_t n = 0;
-  skip_blanks(r);
-  if (!mgrid_is_digit(*r->at)) fault(r, "a number");
+  family_read_skip_blanks(r);
+  if (!mgrid_is_digit(*r->at)) family_read_fault(r, "a number");
   for (; !r->failed && mgrid_is_digit(*r->at); r->at++)
-    if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *r->at - '0', &n)) fault(r, "a smaller number");
+    if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *r->at - '0', &n)) family_read_fault(r, "a smaller number");
   return n;
 }
 
@@ -161,18 +161,18 @@ enum { NUMBERS = 128 };
 
 /* Read a number, or numbers in parentheses, nested or not: "(2,(4,2),)". Append their values in order, at most
 ** NUMBERS. */
-static void read_numbers(reading *r, int64_t *values, size_t *n, int depth) {
-  if (!take(r, '(')) {
-    if (*n == NUMBERS) fault(r, "at most 128 numbers");
-    if (!r->failed) values[(*n)++] = read_number(r);
+static void family_read_read_numbers(reading *r, int64_t *values, size_t *n, int depth) {
+  if (!family_read_take(r, '(')) {
+    if (*n == NUMBERS) family_read_fault(r, "at most 128 numbers");
+    if (!r->failed) values[(*n)++] = family_read_read_number(r);
     return;
   }
-  if (depth == 16) fault(r, "at most 16 levels of parentheses");
+  if (depth == 16) family_read_fault(r, "at most 16 levels of parentheses");
   while (!r->failed && !next_is(r, ')')) {
-    read_numbers(r, values, n, depth + 1);
-    if (!take(r, ',') && !next_is(r, ')')) fault(r, "',' or ')'");
+    family_read_read_numbers(r, values, n, depth + 1);
+    if (!family_read_take(r, ',') && !next_is(r, ')')) family_read_fault(r, "',' or ')'");
   }
-  take(r, ')');
+  family_read_take(r, ')');
 }
 
 /* Return whether the text continues with a mode "(2:1)", or the "(1)" of no modes, and not with a list of sizes. */
@@ -183,16 +183,16 @@ static bool at_mode(reading *r) {
 }
 
 /* Read one side of the text: "(2:1)(4:8)", "(1)", "(2,4):(1,8)" or "8:1". */
-static void read_side(reading *r, layout *l, int side) {
+static void family_read_read_side(reading *r, layout *l, int side) {
   if (at_mode(r)) {
-    while (take(r, '(')) {
+    while (family_read_take(r, '(')) {
       const char *begin = r->at;
-      int64_t     size = read_number(r), stride = 0;
-      if (take(r, ':'))
-        stride = read_number(r);
+      int64_t     size = family_read_read_number(r), stride = 0;
+      if (family_read_take(r, ':'))
+        stride = family_read_read_number(r);
       else if (size != 1)
-        fault(r, "':'");
-      if (!take(r, ')')) fault(r, "')'");
+        family_read_fault(r, "':'");
+      if (!family_read_take(r, ')')) family_read_fault(r, "')'");
       char name[64];
       snprintf(name, sizeof name, "mode (%.*s", (int)(r->at - begin < 48 ? r->at - begin : 48), begin);
       if (!r->failed) r->failed = add_mode(l, side, size, stride, name, r->err) != MGRID_OK;
@@ -202,9 +202,9 @@ static void read_side(reading *r, layout *l, int side) {
   int64_t     sizes[NUMBERS], strides[NUMBERS];
   size_t      n = 0, nstrides = 0;
   const char *begin = r->at;
-  read_numbers(r, sizes, &n, 0);
-  if (!take(r, ':')) fault(r, "':' and the strides");
-  read_numbers(r, strides, &nstrides, 0);
+  family_read_read_numbers(r, sizes, &n, 0);
+  if (!family_read_take(r, ':')) family_read_fault(r, "':' and the strides");
+  family_read_read_numbers(r, strides, &nstrides, 0);
   if (!r->failed && n != nstrides) {
     r->failed = true;
     mgrid_fail(r->err, MGRID_REFUSED, "layout '%.200s': %zu sizes and %zu strides in '%.*s'", r->text, n, nstrides,
@@ -224,15 +224,15 @@ mgrid_family *mgrid_layout_parse(mgrid_window w, const char *text, bool lists, m
   reading r = { text, text, err, false };
   int64_t offset = 0;
   if (mgrid_window_check(w, err)) return NULL;
-  skip_blanks(&r);
-  read_side(&r, &l, 0);
-  if (take(&r, 'x')) {
-    skip_blanks(&r);
-    read_side(&r, &l, 1);
+  family_read_skip_blanks(&r);
+  family_read_read_side(&r, &l, 0);
+  if (family_read_take(&r, 'x')) {
+    family_read_skip_blanks(&r);
+    family_read_read_side(&r, &l, 1);
   }
-  if (take(&r, '+')) offset = read_number(&r);
-  skip_blanks(&r);
-  if (*r.at) fault(&r, "'x', '+' or the end");
+  if (family_read_take(&r, '+')) offset = family_read_read_number(&r);
+  family_read_skip_blanks(&r);
+  if (*r.at) family_read_fault(&r, "'x', '+' or the end");
   return r.failed ? NULL : family_of(w, offset, &l, lists, err);
 }
 
@@ -249,10 +249,10 @@ enum { MEMBER = 4 }; /* work for a member of a list, which is sorted */
 
 typedef mgrid_family family;
 
-static family *read_rule(const mgrid_field *s, int64_t world);
+static family *family_read_read_rule(const mgrid_field *s, int64_t world);
 
 /* Return f; or free it and return NULL after a failure, or once the budget is exhausted. */
-static family *made(const mgrid_field *s, family *f) {
+static family *family_read_made(const mgrid_field *s, family *f) {
   if (f && mgrid_field_spend(s, 1)) return f;
   mgrid_family_free(f);
   mgrid_field_fail(s);
@@ -262,7 +262,7 @@ static family *made(const mgrid_field *s, family *f) {
 /* Read what is beside the first field of a rule. */
 static family *read_base(const mgrid_field *s, int64_t world) {
   const mgrid_field of = mgrid_field_of(s, "of");
-  return read_rule(&of, world);
+  return family_read_read_rule(&of, world);
 }
 
 /* ------------------------------------------------------------------- modes */
@@ -299,7 +299,7 @@ static family *read_pick(const mgrid_field *s, int64_t world) {
   int64_t          *positions = mgrid_field_numbers(&pick, 0, MGRID_WORLD_MAX, &n);
   family           *f = NULL, *base = NULL;
   if (!in.v) mgrid_field_fault(&of, "a rule with 'inside'");
-  if (!s->all->failed) base = read_rule(&of, world);
+  if (!s->all->failed) base = family_read_read_rule(&of, world);
   if (base && mgrid_field_spend(s, (int64_t)n * MEMBER)) f = mgrid_family_pick(base, n, positions, s->all->err);
   free(positions);
   mgrid_family_free(base);
@@ -398,13 +398,13 @@ static family *read_pairs(const mgrid_field *s, int64_t world) {
   return f;
 }
 
-static family *read_parts(const mgrid_field *s, int64_t world, bool zip) {
+static family *family_read_read_parts(const mgrid_field *s, int64_t world, bool zip) {
   const mgrid_field list = mgrid_field_of(s, zip ? "zip" : "union");
   const size_t      n = mgrid_field_list(&list, 1, MGRID_PARTS_MAX);
   family          **child = calloc(n + 1, sizeof *child), *f = NULL;
   for (size_t i = 0; i < n && child; i++) {
     const mgrid_field one = mgrid_field_at(&list, i);
-    child[i] = read_rule(&one, world);
+    child[i] = family_read_read_rule(&one, world);
   }
   if (!child) mgrid_oom(s->all->err);
   if (child && !s->all->failed)
@@ -413,8 +413,8 @@ static family *read_parts(const mgrid_field *s, int64_t world, bool zip) {
   return f;
 }
 
-static family *read_union(const mgrid_field *s, int64_t world) { return read_parts(s, world, false); }
-static family *read_zip(const mgrid_field *s, int64_t world) { return read_parts(s, world, true); }
+static family *read_union(const mgrid_field *s, int64_t world) { return family_read_read_parts(s, world, false); }
+static family *read_zip(const mgrid_field *s, int64_t world) { return family_read_read_parts(s, world, true); }
 
 /* A rule has the first of its fields, by which it is found. */
 static const struct {
@@ -433,7 +433,7 @@ static const struct {
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
-static family *read_rule(const mgrid_field *s, int64_t world) {
+static family *family_read_read_rule(const mgrid_field *s, int64_t world) {
   size_t i = 0;
   while (i < RULES && !json_object_get(s->v, rules[i].name)) i++;
   if (i == RULES)
@@ -441,10 +441,10 @@ static family *read_rule(const mgrid_field *s, int64_t world) {
                          "or 'zip'");
   else
     mgrid_field_only(s, rules[i].fields);
-  return s->all->failed ? NULL : made(s, rules[i].read(s, world));
+  return s->all->failed ? NULL : family_read_made(s, rules[i].read(s, world));
 }
 
-family *mgrid_family_read(const mgrid_field *s, int64_t world) { return read_rule(s, world); }
+family *mgrid_family_read(const mgrid_field *s, int64_t world) { return family_read_read_rule(s, world); }
 
 /* ------------------------------------------------------------------- grids */
 
@@ -460,7 +460,7 @@ mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world) {
     dims[i] = (mgrid_dim){ mgrid_field_text(&name), mgrid_field_number(&size, 1, MGRID_WORLD_MAX) };
   }
   if (order.v) {
-    family *ranks = read_rule(&order, world);
+    family *ranks = family_read_read_rule(&order, world);
     if (ranks && mgrid_field_spend(s, ranks->rule ? 1 : ranks->total * MEMBER))
       g = mgrid_grid_over(ranks, n, dims, s->all->err);
     mgrid_family_free(ranks);

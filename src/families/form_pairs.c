@@ -146,7 +146,7 @@ static int64_t pairs_distance(const mgrid_family *f, bool *around) {
 
 /* -------------------------------------------------------------------- rounds */
 
-static int64_t gcd(int64_t a, int64_t b) {
+static int64_t pairs_gcd(int64_t a, int64_t b) {
   while (b) {
     int64_t r = a % b;
     a = b, b = r;
@@ -167,7 +167,7 @@ static int64_t inverse(int64_t a, int64_t m) {
 static int64_t pairs_rounds(const mgrid_family *f) {
   const pairs *own = f->own;
   if (!own->wrap) return own->per > own->step ? 2 : 1;
-  return own->per / gcd(own->per, own->step) % 2 == 1 ? 3 : 2;
+  return own->per / pairs_gcd(own->per, own->step) % 2 == 1 ? 3 : 2;
 }
 
 /* The pairs (i, i + step) around n form rings of n / gcd pairs. Pair k of a ring shares ranks only with the pairs k - 1
@@ -176,7 +176,7 @@ static int64_t pairs_round(const mgrid_family *f, int64_t group) {
   const pairs *own = f->own;
   int64_t      i = group % own->per;
   if (!own->wrap) return i / own->step % 2;
-  int64_t g = gcd(own->per, own->step), ring = own->per / g;
+  int64_t g = pairs_gcd(own->per, own->step), ring = own->per / g;
   int64_t k = ring == 1 ? 0 : i / g * inverse(own->step / g, ring) % ring;
   return ring % 2 == 1 && k == ring - 1 ? 2 : k % 2;
 }
@@ -186,7 +186,7 @@ static int64_t pairs_in_round(const mgrid_family *f, int64_t round) {
   const pairs *own = f->own;
   int64_t      groups = own->base->count;
   if (own->wrap) { /* gcd rings, each with equal numbers of even and odd pairs, and one more if the ring is odd */
-    int64_t rings = gcd(own->per, own->step), ring = own->per / rings;
+    int64_t rings = pairs_gcd(own->per, own->step), ring = own->per / rings;
     return groups * (round < 2 ? rings * (ring / 2) : round == 2 && ring % 2 == 1 ? rings : 0);
   }
   int64_t runs = own->per / own->step; /* runs of `step` pairs, rounds 0 1 0 1 ... */
@@ -219,7 +219,7 @@ static bool add_run(mgrid_classes *list, const mgrid_family *f, const mgrid_clas
 
 /* Add the pairs of groups along one mode: those of the even runs of `step`, those of the odd runs, and those around the
 ** end. */
-static bool add_line(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base) {
+static bool pairs_add_line(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base) {
   const pairs *own = f->own;
   int64_t      n = base->size, step = own->step, line = n - step, runs = line / step;
   bool         wrap = own->wrap, rounds = !wrap || n % step == 0;
@@ -280,7 +280,7 @@ static bool pairs_classes(const mgrid_family *f, mgrid_classes *list) {
   for (size_t i = 0; i < base.n && told; i++) {
     const mgrid_class *b = &base.at[i];
     if (b->ruled) {
-      told = b->nshape == 1 ? add_line(list, f, b) : add_carries(list, f, b, 0, false, b, 1);
+      told = b->nshape == 1 ? pairs_add_line(list, f, b) : add_carries(list, f, b, 0, false, b, 1);
       continue;
     }
     for (int64_t k = 0; k < per && told; k++) {

@@ -96,7 +96,7 @@ static void repeat(int32_t *out, int64_t n, int64_t times, int64_t stride) {
 /* Write n ranks of the list of all groups in sequence, from index `at` on; the inside modes and then the index modes
 ** count through that list. Build a pattern that stays in the L1 cache from the first modes and as many steps of the
 ** next mode as fit. All else is the pattern shifted, so memory is written once and not read. */
-static void write_out(const mgrid_strided *s, int64_t at, int64_t n, int32_t *out) {
+static void strided_write_out(const mgrid_strided *s, int64_t at, int64_t n, int32_t *out) {
   enum { PATTERN = 2048 };
   int32_t           pattern[PATTERN];
   const mgrid_mode *mode = s->inside.at, *end = mode + s->inside.n + s->index.n;
@@ -126,11 +126,11 @@ static void write_out(const mgrid_strided *s, int64_t at, int64_t n, int32_t *ou
 }
 
 static void strided_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
-  write_out(f->rule, group * f->size + position, n, out);
+  strided_write_out(f->rule, group * f->size + position, n, out);
 }
 
 static int64_t strided_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
-  write_out(f->rule, group * f->size, n * f->size, out);
+  strided_write_out(f->rule, group * f->size, n * f->size, out);
   return n * f->size;
 }
 

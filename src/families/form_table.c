@@ -22,7 +22,7 @@ typedef struct table {
 } table;
 
 /* Return the group whose list holds ranks[slot]. */
-static int64_t group_at(const mgrid_family *f, int64_t slot) {
+static int64_t table_group_at(const mgrid_family *f, int64_t slot) {
   return mgrid_run_at(((const table *)f->own)->starts, f->count, slot);
 }
 
@@ -35,7 +35,7 @@ static mgrid_status outside(mgrid_window w, int64_t rank, int64_t group, mgrid_e
 }
 
 /* Check that every member is in the window, and that no group is empty. */
-static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *starts, const int32_t *ranks,
+static mgrid_status table_check_members(mgrid_window w, int64_t count, const int64_t *starts, const int32_t *ranks,
                                   mgrid_error *err) {
   for (int64_t g = 0; g < count; g++) {
     if (starts[g + 1] <= starts[g]) return mgrid_fail(err, MGRID_REFUSED, "group %" PRId64 " of the table is empty", g);
@@ -54,8 +54,8 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
   for (int64_t i = 0; i < f->total; i++) {
     int64_t rank = (int64_t)(key[i] >> 32), slot = (int64_t)(key[i] & UINT32_MAX);
     if (i > 0 && rank == (int64_t)(key[i - 1] >> 32)) {
-      int64_t before = group_at(f, (int64_t)(key[i - 1] & UINT32_MAX));
-      int64_t group = group_at(f, slot);
+      int64_t before = table_group_at(f, (int64_t)(key[i - 1] & UINT32_MAX));
+      int64_t group = table_group_at(f, slot);
       if (before == group)
         return mgrid_fail(err, MGRID_DUPLICATE, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank,
                           group);
@@ -100,7 +100,7 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
 /* Colour a cover greedily, in group order: each group gets the lowest round that none of its members has yet. A bit
 ** mask for each rank holds its first 64 rounds. Beyond them a counter does, so that a rank in very many groups still
 ** gets an answer. */
-static mgrid_status set_rounds(mgrid_family *f, mgrid_error *err) {
+static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
   table    *own = f->own;
   size_t    ranks = (size_t)(f->high - f->low + 1);
   uint64_t *taken = calloc(ranks, sizeof *taken);
@@ -154,7 +154,7 @@ static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverag
   f->low = f->total > 0 ? (int64_t)(key[0] >> 32) : 0;
   f->high = f->total > 0 ? (int64_t)(key[f->total - 1] >> 32) : -1;
   mgrid_status s = check_coverage(w, f, declared, hint, &f->overlapping, err);
-  return s || !f->overlapping ? s : set_rounds(f, err);
+  return s || !f->overlapping ? s : table_set_rounds(f, err);
 }
 
 static void set_sizes(mgrid_family *f, int64_t count, const int64_t *starts) {
@@ -180,7 +180,7 @@ static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32
   *(table *)f->own = (table){ .starts = starts, .ranks = ranks };
   set_sizes(f, count, starts);
   f->bytes += (size_t)(count + 1) * sizeof *starts + (size_t)f->total * (sizeof *ranks + sizeof(uint64_t));
-  if (check_members(w, count, starts, ranks, err) || index_by_rank(w, f, declared, hint, err)) {
+  if (table_check_members(w, count, starts, ranks, err) || index_by_rank(w, f, declared, hint, err)) {
     mgrid_family_free(f);
     return NULL;
   }
@@ -274,7 +274,7 @@ static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
   int64_t      first = mgrid_key_at(own->by_rank, f->total, rank);
   if (nth >= f->total - first || own->by_rank[first + nth] >> 32 != (uint64_t)rank) return false;
   int64_t slot = (int64_t)(own->by_rank[first + nth] & UINT32_MAX);
-  *group = group_at(f, slot);
+  *group = table_group_at(f, slot);
   *position = slot - own->starts[*group];
   return true;
 }
@@ -475,7 +475,7 @@ const mgrid_form mgrid_table_form = {
 /* ========================================================== what makes lists */
 
 /* Write f's groups as the lists of a table; the caller frees *starts and *ranks, also on failure. */
-static bool write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) {
+static bool table_write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) {
   *starts = malloc((size_t)(f->count + 1) * sizeof **starts);
   *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof **ranks);
   if (!*starts || !*ranks) return false;
@@ -491,7 +491,7 @@ mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err) {
   int64_t *starts = NULL;
   int32_t *ranks = NULL;
   if (!f) return NULL;
-  if (!write_out(f, &starts, &ranks)) {
+  if (!table_write_out(f, &starts, &ranks)) {
     free(starts);
     free(ranks);
     return mgrid_null_oom(err);
@@ -543,7 +543,7 @@ mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_
     if (ranks[i] < 0 || ranks[i] >= f->world)
       return mgrid_null(err, MGRID_OUT_OF_RANGE, "without: rank %" PRId64 " is out of range; ranks are 0 to %" PRId64,
                         ranks[i], f->world - 1);
-  if (!write_out(f, &starts, &members)) {
+  if (!table_write_out(f, &starts, &members)) {
     free(starts);
     free(members);
     return mgrid_null_oom(err);

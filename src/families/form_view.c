@@ -160,7 +160,7 @@ static int64_t cut_rank(const mgrid_family *f, int64_t group, int64_t position) 
 }
 
 /* Return the piece that holds a position of the base; *position becomes the position in the piece. */
-static int64_t piece_at(const mgrid_family *f, int64_t *position) {
+static int64_t view_piece_at(const mgrid_family *f, int64_t *position) {
   const cut *own = f->own;
   int64_t    offset = *position;
   if (own->links) {
@@ -179,7 +179,7 @@ static int64_t piece_at(const mgrid_family *f, int64_t *position) {
 static bool cut_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   const cut *own = f->own;
   if (nth > 0 || !mgrid_family_locate(own->base, rank, 0, group, position)) return false;
-  int64_t piece = piece_at(f, position);
+  int64_t piece = view_piece_at(f, position);
   *group = own->by_row ? *group + piece * own->base->count : piece + *group * own->n;
   return true;
 }
@@ -255,7 +255,7 @@ static void cut_free(mgrid_family *f) {
 /* ------------------------------------------------------------ all groups at once */
 
 /* Add piece i of the groups of a class of the base. */
-static bool add_piece(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base, int64_t i,
+static bool view_add_piece(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base, int64_t i,
                       mgrid_class **out) {
   const cut   *own = f->own;
   int64_t      n = own->n, groups = own->base->count;
@@ -286,7 +286,7 @@ static bool add_periods(mgrid_classes *list, const mgrid_family *f, const mgrid_
     if (own->n % pieces || !mgrid_modes_cut(&shape, pieces * size, &inner, &outer, NULL)) continue;
     for (int64_t i = 0; i < pieces && told; i++, weight = unit * pieces) {
       mgrid_class *c;
-      told = add_piece(list, f, base, i, &c);
+      told = view_add_piece(list, f, base, i, &c);
       for (int k = 0; k < outer.n && told; weight *= outer.at[k++].size)
         told = mgrid_class_step(c, outer.at[k].size, outer.at[k].stride, weight);
     }
@@ -304,12 +304,12 @@ static bool cut_classes(const mgrid_family *f, mgrid_classes *list) {
     const mgrid_class *b = &base.at[i];
     if (b->ruled && b->nshape == 1 && !own->starts) { /* the pieces are shifted copies, too */
       mgrid_class *c;
-      told = add_piece(list, f, b, 0, &c)
+      told = view_add_piece(list, f, b, 0, &c)
              && mgrid_class_step(c, n, b->shape[0].stride * (own->links ? 1 : f->size), unit);
     } else if (n > MGRID_LISTED_MAX) {
       told = b->ruled && !own->starts && !own->links && add_periods(list, f, b);
     } else {
-      for (int64_t k = 0; k < n && told; k++) told = add_piece(list, f, b, k, NULL);
+      for (int64_t k = 0; k < n && told; k++) told = view_add_piece(list, f, b, k, NULL);
     }
   }
   free(base.at);

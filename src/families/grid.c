@@ -52,7 +52,7 @@ static void product_text(mgrid_text *t, size_t n, const mgrid_dim *dims, int64_t
 
 /* Append the sizes that would fit (0: none): "; nearest: tp 2 or 4" for a dim, ", or a world of 6 or 9 ranks" for a
 ** place. `said`: the message has such a text already. Return whether a size was added. */
-static bool nearest_text(mgrid_text *t, int said, const char *dim, const char *place, int64_t below, int64_t above) {
+static bool grid_nearest_text(mgrid_text *t, int said, const char *dim, const char *place, int64_t below, int64_t above) {
   if (!below && !above) return false;
   mgrid_text_add(t, said ? ", or " : "; nearest: ");
   if (dim)
@@ -86,11 +86,11 @@ static mgrid_status refuse_product(const mgrid_whole *whole, size_t n, const mgr
       mgrid_nearest_divisors(whole->size / others, dims[i].size, &below, &above);
     else
       below = whole->size / others;
-    near += nearest_text(&t, near, dims[i].name, NULL, below, above);
+    near += grid_nearest_text(&t, near, dims[i].name, NULL, below, above);
   }
   int64_t down = fill ? whole->size / product * product : product;
   int64_t up = fill && product <= MGRID_WORLD_MAX - down ? down + product : 0;
-  nearest_text(&t, near, whole->dim, whole->place, down <= MGRID_WORLD_MAX ? down : 0, up);
+  grid_nearest_text(&t, near, whole->dim, whole->place, down <= MGRID_WORLD_MAX ? down : 0, up);
   mgrid_status s = t.failed ? mgrid_oom(err) : mgrid_fail(err, MGRID_REFUSED, "%s", t.data);
   mgrid_text_free(&t);
   return s;
@@ -117,7 +117,7 @@ int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dim
 /* An order: position -> rank and back, and modes of positions as modes of ranks. */
 
 /* Check that each rank is in the window and occurs once. */
-static mgrid_status check_list(mgrid_window w, int64_t n, const int32_t *ranks, mgrid_error *err) {
+static mgrid_status grid_check_list(mgrid_window w, int64_t n, const int32_t *ranks, mgrid_error *err) {
   if (n < 1) return mgrid_fail(err, MGRID_REFUSED, "an order without ranks; it needs 1 to %" PRId64, w.size);
   for (int64_t i = 0; i < n; i++)
     if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
@@ -141,7 +141,7 @@ static mgrid_status check_list(mgrid_window w, int64_t n, const int32_t *ranks, 
 
 mgrid_family *mgrid_order_list(mgrid_window w, int64_t n, int32_t *ranks, mgrid_error *err) {
   int64_t *starts = ranks ? malloc(2 * sizeof *starts) : NULL;
-  if (starts && check_list(w, n, ranks, err)) {
+  if (starts && grid_check_list(w, n, ranks, err)) {
     free(starts);
     free(ranks);
     return NULL;
@@ -200,7 +200,7 @@ void mgrid_order_text(const mgrid_family *order, mgrid_text *t) {
 /* ===================================================================== grids */
 
 /* Make a grid of dims that are checked; it becomes another owner of `order`. */
-static mgrid_grid *make(mgrid_window w, const mgrid_family *order, int64_t size, size_t n, const mgrid_dim *dims,
+static mgrid_grid *grid_make(mgrid_window w, const mgrid_family *order, int64_t size, size_t n, const mgrid_dim *dims,
                         int64_t fill, mgrid_error *err) {
   mgrid_grid *g = malloc(sizeof *g + n * sizeof g->axis[0]);
   if (!g) return mgrid_null_oom(err);
@@ -225,7 +225,7 @@ mgrid_grid *mgrid_grid_new(mgrid_window w, size_t n, const mgrid_dim *dims, mgri
   if (mgrid_window_check(w, err) || mgrid_dims_check(n, dims, err)) return NULL;
   mgrid_whole whole = { w.size, NULL, w.size == w.world ? "world" : "window" };
   int64_t     fill = mgrid_dims_fill(&whole, n, dims, err);
-  return fill ? make(w, NULL, w.size, n, dims, fill, err) : NULL;
+  return fill ? grid_make(w, NULL, w.size, n, dims, fill, err) : NULL;
 }
 
 mgrid_grid *mgrid_grid_over(const mgrid_family *ranks, size_t n, const mgrid_dim *dims, mgrid_error *err) {
@@ -236,13 +236,13 @@ mgrid_grid *mgrid_grid_over(const mgrid_family *ranks, size_t n, const mgrid_dim
   mgrid_window w = mgrid_order_window(order, &plain);
   mgrid_whole  whole = { order->size, NULL, "order" };
   int64_t      fill = mgrid_dims_fill(&whole, n, dims, err);
-  mgrid_grid  *g = fill ? make(w, plain ? NULL : order, order->size, n, dims, fill, err) : NULL;
+  mgrid_grid  *g = fill ? grid_make(w, plain ? NULL : order, order->size, n, dims, fill, err) : NULL;
   mgrid_family_free(order);
   return g;
 }
 
 mgrid_grid *mgrid_grid_like(const mgrid_grid *g, size_t n, const mgrid_dim *dims, mgrid_error *err) {
-  return mgrid_dims_check(n, dims, err) ? NULL : make(g->window, g->order, g->size, n, dims, 1, err);
+  return mgrid_dims_check(n, dims, err) ? NULL : grid_make(g->window, g->order, g->size, n, dims, 1, err);
 }
 
 mgrid_grid *mgrid_grid_ref(const mgrid_grid *g) {

@@ -153,7 +153,7 @@ static int64_t span_from(const mgrid_points *p, int level) {
   return span;
 }
 
-static int64_t count_of(const mgrid_points *p) {
+static int64_t modes_count_of(const mgrid_points *p) {
   int64_t n = 1;
   for (int i = 0; i < p->n; i++) n *= p->at[i].size;
   return n;
@@ -187,7 +187,7 @@ typedef struct walk {
   size_t                     room;
 } walk;
 
-static int64_t gcd(int64_t a, int64_t b) {
+static int64_t modes_gcd(int64_t a, int64_t b) {
   while (b) {
     int64_t r = a % b;
     a = b, b = r;
@@ -196,7 +196,7 @@ static int64_t gcd(int64_t a, int64_t b) {
 }
 
 /* Keep only the part of a set around the points x to x + span; false: nothing of it is there. */
-static bool narrow(const mgrid_points *b, int64_t x, int64_t span, rest *r) {
+static bool modes_narrow(const mgrid_points *b, int64_t x, int64_t span, rest *r) {
   if (x + span < r->offset || x - r->offset > span_from(b, r->level)) return false;
   for (; r->level < b->n && x >= r->offset; r->level++) {
     mgrid_mode m = b->at[r->level];
@@ -223,7 +223,7 @@ static bool has_all(const mgrid_points *b, const rest *r, const mgrid_points *a)
   return true;
 }
 
-static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n);
+static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n);
 
 /* Return the first step d at which x + d * stride reaches `mark`; at most `size`. */
 static int64_t step_to(int64_t x, mgrid_mode m, int64_t mark) {
@@ -232,7 +232,7 @@ static int64_t step_to(int64_t x, mgrid_mode m, int64_t mark) {
   return d < m.size ? d : m.size;
 }
 
-static int ascending(const void *a, const void *b) {
+static int modes_ascending(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
@@ -244,7 +244,7 @@ static bool visit_steps(walk *w, const mgrid_points *a, int64_t first, int64_t e
   piece.offset += first * a->at[0].stride;
   piece.at[0].size = end - first;
   if (end - first == 1) memmove(piece.at, piece.at + 1, (size_t)--piece.n * sizeof *piece.at);
-  return visit(w, &piece, weight, from, n);
+  return modes_visit(w, &piece, weight, from, n);
 }
 
 /* Cut the largest mode before the steps in cut[n], which this sorts and frees. `alike`: all steps of a piece look the
@@ -253,7 +253,7 @@ static bool visit_pieces(walk *w, const mgrid_points *a, size_t ncuts, int64_t *
                          size_t from, size_t n) {
   bool    going = true;
   int64_t size = a->at[0].size, first = 0;
-  qsort(cut, ncuts, sizeof *cut, ascending);
+  qsort(cut, ncuts, sizeof *cut, modes_ascending);
   for (size_t i = 0; i <= ncuts && going; i++) {
     int64_t end = i < ncuts ? cut[i] : size;
     if (end <= first || end > size) continue;
@@ -270,7 +270,7 @@ static bool visit_periods(walk *w, const mgrid_points *a, int64_t k, int64_t wei
   mgrid_points piece = *a;
   int64_t      whole = top.size / k;
   piece.at[0].size = k;
-  if (!mgrid_points_push(&piece, whole, k * top.stride) || !visit(w, &piece, weight, from, n)) return false;
+  if (!mgrid_points_push(&piece, whole, k * top.stride) || !modes_visit(w, &piece, weight, from, n)) return false;
   return top.size % k == 0 || visit_steps(w, a, whole * k, top.size, weight, from, n);
 }
 
@@ -278,7 +278,7 @@ static bool visit_periods(walk *w, const mgrid_points *a, int64_t k, int64_t wei
 static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64_t inner, int64_t weight, size_t from,
                             size_t n) {
   mgrid_mode top = a->at[0], m = w->others[r->which]->at[r->level];
-  int64_t    k = m.stride / gcd(m.stride, top.stride), both;
+  int64_t    k = m.stride / modes_gcd(m.stride, top.stride), both;
   if (k < top.size && !__builtin_mul_overflow(k, top.stride, &both)) return visit_periods(w, a, k, weight, from, n);
   int64_t span = inner + (top.size - 1) * top.stride, x = a->offset;
   int64_t first = x < r->offset ? 0 : (x - r->offset) / m.stride + 1, last = (x + span - r->offset) / m.stride;
@@ -313,7 +313,7 @@ static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t w
 }
 
 /* Report for a piece in which of the n sets at rests[from] its points are. Each point stands for `weight` points. */
-static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n) {
+static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n) {
   int64_t span = span_from(a, 0);
   size_t  to = from + n, kept = 0;
   if (!mgrid_spend(&w->checks, (int64_t)n + 1) || !mgrid_spend(w->budget, (int64_t)n + 1)
@@ -321,13 +321,13 @@ static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, s
     return false;
   for (size_t i = from; i < to; i++) {
     rest r = w->rests[i];
-    if (narrow(w->others[r.which], a->offset, span, &r)) w->rests[to + kept++] = r;
+    if (modes_narrow(w->others[r.which], a->offset, span, &r)) w->rests[to + kept++] = r;
   }
-  if (kept == 0) return w->fn(w->ud, a->offset, weight * count_of(a), -1);
+  if (kept == 0) return w->fn(w->ud, a->offset, weight * modes_count_of(a), -1);
   const rest *first = &w->rests[to];
   size_t      whole = 0, looks = w->every ? kept : 1;
   while (whole < looks && has_all(w->others[first[whole].which], &first[whole], a)) whole++;
-  if (whole == looks) return w->fn(w->ud, a->offset, weight * count_of(a), (int64_t)first->which);
+  if (whole == looks) return w->fn(w->ud, a->offset, weight * modes_count_of(a), (int64_t)first->which);
   mgrid_mode  top = a->at[0];
   const rest *largest = NULL,
              *beside = NULL; /* the set of the largest stride; a set whose stride does not divide the piece's */
@@ -342,7 +342,7 @@ static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, s
   if (largest && w->others[largest->which]->at[largest->level].stride > top.stride)
     return visit_by_stride(w, a, largest, inner, weight, to, kept);
   if (!beside) return visit_alike(w, a, inner, weight, to, kept);
-  int64_t stride = w->others[beside->which]->at[beside->level].stride, k = stride / gcd(stride, top.stride);
+  int64_t stride = w->others[beside->which]->at[beside->level].stride, k = stride / modes_gcd(stride, top.stride);
   if (k < top.size) return visit_periods(w, a, k, weight, to, kept);
   if (top.size > CUTS_MAX) return false;
   for (int64_t d = 0; d < top.size; d++)
@@ -357,7 +357,7 @@ bool mgrid_points_each(const mgrid_points *a, size_t n, const mgrid_points *cons
   };
   bool done = MGRID_ROOM(w.rests, w.room, n);
   for (size_t i = 0; i < n && done; i++) w.rests[i] = (rest){ i, 0, others[i]->offset };
-  done = done && visit(&w, a, 1, 0, n);
+  done = done && modes_visit(&w, a, 1, 0, n);
   free(w.rests);
   return done;
 }

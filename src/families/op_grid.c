@@ -12,7 +12,7 @@
 /* ======================================================= families along dims */
 
 /* Mark the named dims in marks[dim] with `mark`, and list their indices in the order of the names. */
-static mgrid_status resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark, char *marks,
+static mgrid_status grid_resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark, char *marks,
                             size_t *list, mgrid_error *err) {
   if (mgrid_lacks_list(n, names, "dims", err)) return MGRID_USAGE;
   for (size_t i = 0; i < n; i++) {
@@ -32,7 +32,7 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
   if (order != MGRID_GRID_ORDER && order != MGRID_AS_WRITTEN)
     return mgrid_fail(err, MGRID_BAD_VALUE, "an order of members is MGRID_GRID_ORDER or MGRID_AS_WRITTEN, not %d",
                       (int)order);
-  mgrid_status s = resolve(g, n, dims, 'i', marks, c->in, err);
+  mgrid_status s = grid_resolve(g, n, dims, 'i', marks, c->in, err);
   c->nin = c->nix = 0;
   for (size_t d = 0; d < g->n && !s; d++) {
     if (!marks[d])
@@ -50,8 +50,8 @@ mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *con
   char marks[MGRID_DIMS_MAX] = { 0 };
   if (n > g->n || nindex > g->n - n) /* the sum of two arbitrary sizes might wrap around */
     return mgrid_fail(err, MGRID_REFUSED, "%zu and %zu dims asked of a grid that has %zu", n, nindex, g->n);
-  mgrid_status s = resolve(g, n, dims, 'i', marks, c->in, err);
-  if (!s) s = resolve(g, nindex, index, 'x', marks, c->ix, err);
+  mgrid_status s = grid_resolve(g, n, dims, 'i', marks, c->in, err);
+  if (!s) s = grid_resolve(g, nindex, index, 'x', marks, c->ix, err);
   for (size_t d = 0; d < g->n && !s; d++)
     if (!marks[d] && g->axis[d].size > 1)
       s = mgrid_fail(err, MGRID_REFUSED, "dim '%s' of size %" PRId64 " is neither inside nor in the index",
@@ -70,7 +70,7 @@ static bool grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_
 }
 
 /* Make the groups as lists: positions in the grid, then the ranks there. */
-static mgrid_family *listed(const mgrid_grid *g, const mgrid_modes *inside, const mgrid_modes *index,
+static mgrid_family *grid_listed(const mgrid_grid *g, const mgrid_modes *inside, const mgrid_modes *index,
                             mgrid_error *err) {
   mgrid_family *positions = mgrid_strided_new(g->size, 0, inside, index, err);
   if (!positions) return NULL;
@@ -109,7 +109,7 @@ mgrid_family *mgrid_grid_family(const mgrid_grid *g, const mgrid_chosen *c, mgri
   MGRID_MODES(index);
   bool rule = grid_modes(g, c->nin, c->in, &in, &inside);
   rule &= grid_modes(g, c->nix, c->ix, &ix, &index);
-  if (!rule) return listed(g, &in, &ix, err);
+  if (!rule) return grid_listed(g, &in, &ix, err);
   return mgrid_strided_new(g->window.world, g->window.offset, &inside, &index, err);
 }
 
@@ -131,7 +131,7 @@ mgrid_family *mgrid_grid_along_by(const mgrid_grid *g, size_t n, const char *con
 /* Where modes determine a coordinate, the modes that change it are removed from the index; else each group is
 ** checked. */
 
-static mgrid_status check(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
+static mgrid_status grid_check(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
   if (mgrid_lacks_list(g->n, coords, "coordinates", err)) return MGRID_USAGE;
   if (f->world != g->window.world)
     return mgrid_fail(err, MGRID_REFUSED, "where: the family is of a world of %" PRId64 " ranks, the grid of %" PRId64,
@@ -145,7 +145,7 @@ static mgrid_status check(const mgrid_family *f, const mgrid_grid *g, const int6
 }
 
 /* Refuse: say which coordinates have no group, and why. Always return NULL. */
-static mgrid_family *refuse(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
+static mgrid_family *grid_refuse(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
   mgrid_text  t = { 0 };
   const char *varies = NULL;
   size_t      named = 0;
@@ -205,7 +205,7 @@ static bool reach(int n, const mgrid_mode *m, int64_t low, int64_t high, int64_t
 
 /* Keep the groups at coordinate `want` of a dim. Every rank is w->at plus steps of the modes. Steps smaller than the
 ** dim's stride, or beyond its end, do not change the coordinate unless they carry. */
-static outcome narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
+static outcome grid_narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
   int64_t low = dim->stride, high = low * dim->size, below = w->at % low, within = w->at % high / low * low, fixed = 0;
   if (!cut_at(w, low) || !cut_at(w, high)) return UNCLEAR;
   const mgrid_modes *in = w->inside;
@@ -235,7 +235,7 @@ static outcome narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
 }
 
 mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
-  if (check(f, g, coords, err)) return NULL;
+  if (grid_check(f, g, coords, err)) return NULL;
   int64_t first = g->window.offset;
   if (!f->rule || g->order || f->low < first || f->high >= first + g->window.size) return NULL;
   const mgrid_strided *rule = f->rule;
@@ -243,9 +243,9 @@ mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, co
   for (int i = 0; i < w.n; i++) w.index[i] = rule->index.at[i];
   for (size_t d = 0; d < g->n; d++) {
     if (coords[d] < 0 || g->axis[d].size == 1) continue;
-    outcome o = narrow(&w, &g->axis[d], coords[d]);
+    outcome o = grid_narrow(&w, &g->axis[d], coords[d]);
     if (o == UNCLEAR) return NULL;
-    if (o == NONE) return refuse(f, g, coords, err);
+    if (o == NONE) return grid_refuse(f, g, coords, err);
   }
   MGRID_MODES(index);
   for (int i = 0; i < w.n; i++) mgrid_modes_push(&index, w.index[i].size, w.index[i].stride);
@@ -285,7 +285,7 @@ mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_grid *g, con
     return mgrid_table_adopt(mgrid_world(f->world), groups, starts, ranks, mgrid_table_coverage(f), true, err);
   free(starts);
   free(ranks);
-  return refuse(f, g, coords, err);
+  return grid_refuse(f, g, coords, err);
 }
 
 /* =============================================================== other grids */

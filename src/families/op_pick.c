@@ -30,7 +30,7 @@ static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
 
 /* Turn positions as the user wrote them into positions in [0, size), in place: check the range, count
 ** negative ones from the end, drop repeats. Return how many are left, or -1 after filling *err. */
-static int64_t resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error *err) {
+static int64_t pick_resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error *err) {
   if (n <= 0) {
     mgrid_fail(err, MGRID_REFUSED, "an empty pick: name at least one position of groups of %" PRId64, size);
     return -1;
@@ -57,7 +57,7 @@ int64_t mgrid_pick_ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positi
   if (n > cap)
     mgrid_fail(err, MGRID_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64 "; at most %" PRId64, n,
                size, cap);
-  return n < 0 || n > cap ? -1 : resolve(size, positions, n, err);
+  return n < 0 || n > cap ? -1 : pick_resolve(size, positions, n, err);
 }
 
 /* Pick from groups of one size: the function is called once. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Check that the list holds each group of f once. */
-static mgrid_status check_order(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err) {
+static mgrid_status renumber_check_order(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err) {
   if ((uint64_t)n != (uint64_t)f->count)
     return mgrid_fail(err, MGRID_REFUSED, "renumber: a list of %zu for %" PRId64 " groups", n, f->count);
   bool *seen = calloc(n + 1, sizeof *seen);
@@ -40,7 +40,7 @@ static mgrid_family *by_lists(const mgrid_family *f, int64_t n, const int64_t *o
 }
 
 mgrid_family *mgrid_renumber_by_rule(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err) {
-  if (check_order(f, n, order, err)) return NULL;
+  if (renumber_check_order(f, n, order, err)) return NULL;
   if (n == 0) return mgrid_family_origin(f);
   return f->form->groups ? f->form->groups(f, f->count, order, err) : NULL;
 }
@@ -57,7 +57,7 @@ mgrid_family *mgrid_family_renumber(const mgrid_family *f, size_t n, const int64
 /* ---------------------------------------------------------------- some groups */
 
 /* Return the list with the groups counted from the start, for free; NULL after filling *err. */
-static int64_t *resolve(const mgrid_family *f, size_t n, const int64_t *groups, mgrid_error *err) {
+static int64_t *renumber_resolve(const mgrid_family *f, size_t n, const int64_t *groups, mgrid_error *err) {
   if (mgrid_lacks_list(n, groups, "groups", err)) return NULL;
   if (n == 0) return mgrid_null(err, MGRID_REFUSED, "groups: none; name at least one of %" PRId64, f->count);
   if (n > (uint64_t)f->count)
@@ -87,7 +87,7 @@ static int64_t *resolve(const mgrid_family *f, size_t n, const int64_t *groups, 
 
 static mgrid_family *some(const mgrid_family *f, size_t n, const int64_t *groups, bool lists, mgrid_error *err) {
   mgrid_error   why = MGRID_ERROR_INIT;
-  int64_t      *own = resolve(f, n, groups, &why);
+  int64_t      *own = renumber_resolve(f, n, groups, &why);
   mgrid_family *g = own && f->form->groups ? f->form->groups(f, (int64_t)n, own, &why) : NULL;
   if (!g && !why.status && lists) g = by_lists(f, (int64_t)n, own, &why);
   free(own);

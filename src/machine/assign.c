@@ -40,15 +40,15 @@ static void free_graph(graph *g) {
   free(g->bytes);
 }
 
-static int by_key(const void *a, const void *b) {
+static int assign_by_key(const void *a, const void *b) {
   const edge *x = a, *y = b;
   return (x->key > y->key) - (x->key < y->key);
 }
 
 /* Add up the edges of equal blocks. */
-static void merge(graph *g) {
+static void assign_merge(graph *g) {
   size_t n = 0;
-  if (g->nedges > 1) qsort(g->edge, g->nedges, sizeof *g->edge, by_key);
+  if (g->nedges > 1) qsort(g->edge, g->nedges, sizeof *g->edge, assign_by_key);
   for (size_t i = 0; i < g->nedges; i++)
     if (n && g->edge[n - 1].key == g->edge[i].key)
       g->edge[n - 1].bytes += g->edge[i].bytes;
@@ -60,14 +60,14 @@ static void merge(graph *g) {
 static bool add_edge(graph *g, int64_t a, int64_t b, double bytes) {
   if (a == b || bytes <= 0) return true;
   if (g->nedges == g->room) {
-    merge(g); /* many are equal: the members of a group on two hosts */
+    assign_merge(g); /* many are equal: the members of a group on two hosts */
     if (g->nedges * 2 >= g->room && !MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096)) return false;
   }
   g->edge[g->nedges++] = (edge){ (uint64_t)(a < b ? a : b) << 32 | (uint64_t)(a < b ? b : a), bytes };
   return true;
 }
 
-static bool add_flow(graph *g, const mgrid_flow *flow, const mgrid_family *f) {
+static bool assign_add_flow(graph *g, const mgrid_flow *flow, const mgrid_family *f) {
   int32_t *rank = malloc((size_t)(f->max_size + 1) * sizeof *rank);
   bool     whole = rank != NULL;
   for (int64_t group = 0; group < f->count && whole; group++) {
@@ -93,16 +93,16 @@ static bool add_plan(graph *g, const mgrid_plan *p, const mgrid_traffic *traffic
   for (size_t i = 0; i < p->content.nentries && whole; i++) {
     const mgrid_entry *e = &p->content.entry[i];
     bool               own = p->shares[i] < 0 && !e->choice->none && e->family->max_size > 1;
-    if (!traffic && own) whole = add_flow(g, &usual, e->family);
+    if (!traffic && own) whole = assign_add_flow(g, &usual, e->family);
     for (size_t k = 0; traffic && k < traffic->n && whole; k++)
-      if (strcmp(traffic->flow[k].family, e->name) == 0) whole = add_flow(g, &traffic->flow[k], e->family);
+      if (strcmp(traffic->flow[k].family, e->name) == 0) whole = assign_add_flow(g, &traffic->flow[k], e->family);
   }
   return whole;
 }
 
 /* List the neighbours of each block. */
 static bool link_blocks(graph *g) {
-  merge(g);
+  assign_merge(g);
   g->start = calloc((size_t)g->n + 2, sizeof *g->start);
   g->to = malloc((2 * g->nedges + 1) * sizeof *g->to);
   g->bytes = malloc((2 * g->nedges + 1) * sizeof *g->bytes);
@@ -134,12 +134,12 @@ typedef struct parting {
   uint64_t       random;
 } parting;
 
-static uint64_t draw(parting *x) {
+static uint64_t assign_draw(parting *x) {
   x->random ^= x->random << 13, x->random ^= x->random >> 7, x->random ^= x->random << 17;
   return x->random;
 }
 
-static double cut(const parting *x) {
+static double assign_cut(const parting *x) {
   double sum = 0;
   for (int32_t i = 0; i < x->n; i++)
     for (int64_t e = x->g->start[x->block[i]]; e < x->g->start[x->block[i] + 1]; e++) {
@@ -203,7 +203,7 @@ static void improve(parting *x) {
 }
 
 /* Fill the parts in an order: with consecutive blocks, or each with those that send most to it. */
-static void fill(parting *x, const int32_t *order, bool grow) {
+static void assign_fill(parting *x, const int32_t *order, bool grow) {
   int32_t at = 0;
   if (grow) memset(x->part, 0xff, (size_t)x->n * sizeof *x->part);
   for (int32_t k = 0; k < x->parts; k++) {
@@ -234,13 +234,13 @@ static int by_size(const void *a, const void *b, void *ud) {
 static bool part_blocks(parting *x) {
   int32_t *order = malloc((size_t)x->parts * sizeof *order);
   if (!order) return false;
-  double best = cut(x);
+  double best = assign_cut(x);
   memcpy(x->best, x->part, (size_t)x->n * sizeof *x->best);
   for (int start = 0; start < STARTS && best > 0; start++) {
     for (int32_t k = 0; k < x->parts; k++) order[k] = k;
     if (start == 2 || start == 3) qsort_r(order, (size_t)x->parts, sizeof *order, by_size, (void *)(uintptr_t)x->size);
     for (int32_t k = x->parts - 1; start > 5 && k > 0; k--) {
-      int32_t j = (int32_t)(draw(x) % (uint64_t)(k + 1)), kept = order[k];
+      int32_t j = (int32_t)(assign_draw(x) % (uint64_t)(k + 1)), kept = order[k];
       order[k] = order[j], order[j] = kept;
     }
     if (start == 4 || start == 5)
@@ -248,9 +248,9 @@ static bool part_blocks(parting *x) {
         int32_t kept = order[k];
         order[k] = order[x->parts - 1 - k], order[x->parts - 1 - k] = kept;
       }
-    if (start > 0) fill(x, order, start % 2 == 0 && x->n <= 4096); /* the first start is what there is */
+    if (start > 0) assign_fill(x, order, start % 2 == 0 && x->n <= 4096); /* the first start is what there is */
     improve(x);
-    double now = cut(x);
+    double now = assign_cut(x);
     if (now < best) {
       best = now;
       memcpy(x->best, x->part, (size_t)x->n * sizeof *x->best);
@@ -270,7 +270,7 @@ typedef struct assigning {
 } assigning;
 
 /* The domains of level `level` that hosts first to last - 1 are in. */
-static bool descend(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block);
+static bool assign_descend(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block);
 
 static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block) {
   const mgrid_tier *t = &a->m->tier[level], *node = &a->m->tier[a->node];
@@ -302,14 +302,14 @@ static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last,
   if (whole) memcpy(block, sorted, (size_t)n * sizeof *block);
   for (int32_t k = 0, from = 0; whole && k < parts; from += size[k++]) {
     for (int32_t i = 0; i < size[k]; i++) a->host[block[from + i]] = (int32_t)(first + from + i);
-    whole = descend(a, level + 1, first + from, first + from + size[k], block + from);
+    whole = assign_descend(a, level + 1, first + from, first + from + size[k], block + from);
   }
   free(size), free(at), free(sorted);
   free(x.local), free(x.part), free(x.best), free(x.conn), free(x.mark);
   return whole;
 }
 
-static bool descend(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block) {
+static bool assign_descend(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block) {
   if (level >= a->node || last - first < 2) return true;
   return part_domain(a, level, first, last, block);
 }
@@ -360,7 +360,7 @@ mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p, con
   bool plain = a.host && hosts_now(m, out, world, hosts, a.host);
   for (int64_t b = 0; a.host && b < hosts && !plain; b++) a.host[b] = (int32_t)b;
   for (int64_t b = 0; block && b < hosts; b++) block[b] = (int32_t)b;
-  bool whole = a.host && block && add_plan(&g, p, traffic) && link_blocks(&g) && descend(&a, 0, 0, hosts, block);
+  bool whole = a.host && block && add_plan(&g, p, traffic) && link_blocks(&g) && assign_descend(&a, 0, 0, hosts, block);
   free(block);
   free_graph(&g);
   out->host = a.host;

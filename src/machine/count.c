@@ -48,7 +48,7 @@ static int64_t remainder_of(int64_t a, int64_t b) {
 /* ------------------------------------------------------------ by remainders */
 
 /* Replace h[r] by the sum of h[r - k * step], k = 0 to n - 1, modulo E. */
-static void widen(int64_t *h, int64_t *out, int64_t E, int64_t step, int64_t n) {
+static void count_widen(int64_t *h, int64_t *out, int64_t E, int64_t step, int64_t n) {
   int64_t s = remainder_of(step, E);
   if (s == 0) {
     for (int64_t r = 0; r < E; r++) h[r] *= n;
@@ -79,10 +79,10 @@ static void widen(int64_t *h, int64_t *out, int64_t E, int64_t step, int64_t n) 
 }
 
 /* Fill the table with the number of points of each remainder. */
-static void fill(const bounds *b, int64_t E, const mgrid_points *p) {
+static void count_fill(const bounds *b, int64_t E, const mgrid_points *p) {
   memset(b->table, 0, (size_t)E * sizeof *b->table);
   b->table[remainder_of(p->offset, E)] = 1;
-  for (int i = 0; i < p->n; i++) widen(b->table, b->scratch, E, p->at[i].stride, p->at[i].size);
+  for (int i = 0; i < p->n; i++) count_widen(b->table, b->scratch, E, p->at[i].stride, p->at[i].size);
 }
 
 /* --------------------------------------------------------------- by bounds */
@@ -102,7 +102,7 @@ static int64_t below(const mgrid_points *p, int64_t bound) {
   return n + (left > 0);
 }
 
-static int64_t between(const mgrid_points *p, int64_t low, int64_t high) {
+static int64_t count_between(const mgrid_points *p, int64_t low, int64_t high) {
   return low < high ? below(p, high) - below(p, low) : 0;
 }
 
@@ -110,7 +110,7 @@ static int64_t between(const mgrid_points *p, int64_t low, int64_t high) {
 static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, int64_t high, int64_t *n) {
   *n = 0;
   if (b->table) {
-    fill(b, b->each, p);
+    count_fill(b, b->each, p);
     for (int64_t r = -low > 0 ? -low : 0; r < b->each && r + high < b->each; r++) *n += b->table[r];
     return true;
   }
@@ -118,18 +118,18 @@ static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, in
   for (int64_t d = 0; d < b->used; d++) {
     int64_t start = b->tier ? b->tier->starts[d] : d * b->each,
             end = b->tier ? b->tier->starts[d + 1] : start + b->each;
-    *n += between(p, start - low, end - high);
+    *n += count_between(p, start - low, end - high);
   }
   return true;
 }
 
 /* How many points x have x + distance in another domain. */
-static bool count_leaving(const bounds *b, const mgrid_points *p, int64_t distance, int64_t *n) {
+static bool machine_count_count_leaving(const bounds *b, const mgrid_points *p, int64_t distance, int64_t *n) {
   int64_t all = 1;
   *n = 0;
   for (int i = 0; i < p->n; i++) all *= p->at[i].size;
   if (b->period) {
-    fill(b, b->period, p);
+    count_fill(b, b->period, p);
     for (int64_t r = 0; r < b->period; r++)
       if (b->table[r] && r / b->run != remainder_of(r + distance, b->period) / b->run) *n += b->table[r];
     return true;
@@ -149,7 +149,7 @@ typedef struct shape {
   int64_t   *offset;          /* [size], of a class without modes; else NULL */
 } shape;
 
-static bool shape_of(const mgrid_family *f, const mgrid_class *c, shape *s) {
+static bool count_shape_of(const mgrid_family *f, const mgrid_class *c, shape *s) {
   *s = (shape){ .n = c->nshape, .size = c->size };
   if (c->ruled) {
     for (int i = 0; i < c->nshape; i++) {
@@ -170,7 +170,7 @@ static bool shape_of(const mgrid_family *f, const mgrid_class *c, shape *s) {
 }
 
 /* Add a mode of any sign to points. */
-static bool push(mgrid_points *p, int64_t size, int64_t stride) {
+static bool count_push(mgrid_points *p, int64_t size, int64_t stride) {
   if (stride < 0) p->offset += (size - 1) * stride;
   return size == 1 || mgrid_points_push(p, size, stride < 0 ? -stride : stride);
 }
@@ -182,16 +182,16 @@ static bool count_edges(const bounds *b, const mgrid_points *starts, const shape
   for (int64_t p = 0; s->offset && p + 1 < s->size; p++) {
     mgrid_points at = *starts;
     at.offset += s->offset[p];
-    if (!count_leaving(b, &at, s->offset[p + 1] - s->offset[p], &n)) return false;
+    if (!machine_count_count_leaving(b, &at, s->offset[p + 1] - s->offset[p], &n)) return false;
     *edges += n;
   }
   for (int j = 0; j < (s->offset ? 0 : s->n); j++) {
     mgrid_points at = *starts;
     at.offset += wrapped;
-    if (!push(&at, s->mode[j].size - 1, s->mode[j].stride)) return false;
+    if (!count_push(&at, s->mode[j].size - 1, s->mode[j].stride)) return false;
     for (int i = j + 1; i < s->n; i++)
-      if (!push(&at, s->mode[i].size, s->mode[i].stride)) return false;
-    if (!count_leaving(b, &at, s->mode[j].stride - wrapped, &n)) return false;
+      if (!count_push(&at, s->mode[i].size, s->mode[i].stride)) return false;
+    if (!machine_count_count_leaving(b, &at, s->mode[j].stride - wrapped, &n)) return false;
     *edges += n;
     wrapped += (s->mode[j].size - 1) * s->mode[j].stride;
   }
@@ -205,7 +205,7 @@ static int64_t last_of(const shape *s) {
   return at;
 }
 
-static int ascending(const void *a, const void *b) {
+static int count_ascending(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
@@ -216,7 +216,7 @@ static bool sort_shape(shape *s, int64_t *shift) {
   int64_t reach = 0;
   *shift = s->low;
   if (s->offset) {
-    qsort(s->offset, (size_t)s->size, sizeof *s->offset, ascending);
+    qsort(s->offset, (size_t)s->size, sizeof *s->offset, count_ascending);
     *shift = 0;
     return true;
   }
@@ -246,12 +246,12 @@ static bool count_rails(const bounds *b, const mgrid_points *starts, const shape
   for (int64_t p = 0; s->offset && p < s->size; p++) has[remainder_of(s->offset[p], P)] = 1;
   for (int i = 0; i < (s->offset ? 0 : s->n); i++) {
     int64_t steps = s->mode[i].size < P ? s->mode[i].size : P; /* more find nothing new */
-    widen(has, b->scratch, P, s->mode[i].stride, steps);
+    count_widen(has, b->scratch, P, s->mode[i].stride, steps);
     for (int64_t r = 0; r < P; r++) has[r] = has[r] != 0;
   }
   for (int64_t r = 0; r < P; r++)
     if (has[r]) list[n++] = r;
-  fill(b, P, starts);
+  count_fill(b, P, starts);
   for (int64_t r = 0; r < P; r++) {
     if (!b->table[r]) continue;
     int64_t different = 0;
@@ -269,20 +269,20 @@ static bool count_rails(const bounds *b, const mgrid_points *starts, const shape
   return true;
 }
 
-static bool count_class(const bounds *b, const mgrid_family *f, const mgrid_class *c, mgrid_machine_counts *out) {
+static bool machine_count_count_class(const bounds *b, const mgrid_family *f, const mgrid_class *c, mgrid_machine_counts *out) {
   mgrid_points starts = { .offset = c->start };
   shape        s;
   int64_t      all = 1, inside = 0, touched = 0, edges = 0, around = 0, shift = 0, entered = 0;
-  bool         told = shape_of(f, c, &s);
+  bool         told = count_shape_of(f, c, &s);
   for (int i = 0; i < c->nsteps && told; i++) {
     all *= c->step[i].size;
-    told = push(&starts, c->step[i].size, c->step[i].stride);
+    told = count_push(&starts, c->step[i].size, c->step[i].stride);
   }
   told = told && count_edges(b, &starts, &s, &edges);
   if (told && s.size > 2) {
     mgrid_points ends = starts;
     ends.offset += last_of(&s);
-    told = count_leaving(b, &ends, -last_of(&s), &around);
+    told = machine_count_count_leaving(b, &ends, -last_of(&s), &around);
   }
   if (told && b->period) {
     told = count_rails(b, &starts, &s, &inside, &touched);
@@ -340,7 +340,7 @@ bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, siz
     b.scratch = malloc(room * sizeof *b.scratch);
     told = b.table && b.scratch;
   }
-  for (size_t i = 0; i < classes.n && told; i++) told = count_class(&b, f, &classes.at[i], c);
+  for (size_t i = 0; i < classes.n && told; i++) told = machine_count_count_class(&b, f, &classes.at[i], c);
   free(b.table);
   free(b.scratch);
   free(classes.at);

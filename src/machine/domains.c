@@ -70,10 +70,10 @@ static mgrid_family *crossing(const mgrid_machine_model *m, const mgrid_crossing
   return modes(world, 0, world, in, 2, by, 2, err);
 }
 
-static int by_key(const void *a, const void *b) { return mgrid_key_order(a, b); }
+static int domains_by_key(const void *a, const void *b) { return mgrid_key_order(a, b); }
 
 /* Groups of any ranks, listed: O(world) and its sorting. */
-static mgrid_family *listed(const mgrid_machine_model *m, size_t level, int64_t world, mgrid_error *err) {
+static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, int64_t world, mgrid_error *err) {
   if (world > MGRID_COUNTED_MAX)
     return mgrid_null(err, MGRID_LIMIT, "no rule makes the domains of '%s'; up to %d ranks are listed, not %" PRId64,
                       mgrid_level_name(m, level), MGRID_COUNTED_MAX, world);
@@ -88,7 +88,7 @@ static mgrid_family *listed(const mgrid_machine_model *m, size_t level, int64_t 
   }
   for (int64_t r = 0; r < world; r++)
     key[r] = (uint64_t)mgrid_place_domain(m, level, mgrid_machine_at(m, r)) << 32 | (uint64_t)r;
-  qsort(key, (size_t)world, sizeof *key, by_key);
+  qsort(key, (size_t)world, sizeof *key, domains_by_key);
   for (int64_t i = 0; i < world; i++) {
     if (i == 0 || key[i] >> 32 != key[i - 1] >> 32) starts[n++] = i;
     ranks[i] = (int32_t)(key[i] & UINT32_MAX);
@@ -106,7 +106,7 @@ mgrid_family *mgrid_machine_family(const mgrid_machine_model *m, const char *lev
   const mgrid_tier *t = (size_t)i < m->ntiers ? &m->tier[i] : NULL;
   if (t && !m->at) return t->each ? blocks(t->each, world, err) : segments(t, world, err);
   mgrid_family *f = t ? NULL : crossing(m, &m->crossing[(size_t)i - m->ntiers], world, &ruled, err);
-  return f || (!t && ruled) ? f : listed(m, (size_t)i, world, err);
+  return f || (!t && ruled) ? f : domains_listed(m, (size_t)i, world, err);
 }
 
 /* ====================================================================== laws */

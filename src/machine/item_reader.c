@@ -52,7 +52,7 @@ static void put_crossing(mgrid_json *w, const mgrid_machine_model *m, const mgri
   mgrid_json_close(w, "}");
 }
 
-static void put_ranks(mgrid_json *w, const mgrid_machine_model *m) {
+static void item_reader_put_ranks(mgrid_json *w, const mgrid_machine_model *m) {
   mgrid_json_in(w, "\n  ", "ranks", "[");
   for (int64_t r = 0; r < m->nranks; r++) {
     mgrid_json_item(w, r % 32 ? "" : "\n    ");
@@ -87,7 +87,7 @@ mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink s
     }
     mgrid_json_close(&w, "]");
   }
-  if (m->at) put_ranks(&w, m);
+  if (m->at) item_reader_put_ranks(&w, m);
   if (m->notes) put_notes(&w, m->notes);
   return mgrid_json_end(&w, err);
 }
@@ -101,7 +101,7 @@ typedef struct seat { /* of a rank */
   int64_t  node, rank;
 } seat;
 
-static int by_host(const void *a, const void *b) {
+static int item_reader_by_host(const void *a, const void *b) {
   const seat *x = a, *y = b;
   if (x->host != y->host) return x->host < y->host ? -1 : 1;
   return (x->rank > y->rank) - (x->rank < y->rank);
@@ -134,7 +134,7 @@ static mgrid_status compare_groups(const mgrid_machine_model *m, size_t level, s
   mgrid_text   t = { 0 };
   mgrid_status status = MGRID_OK;
   for (int hosts = 0; hosts < 2 && !status; hosts++) {
-    qsort(s, (size_t)n, sizeof *s, hosts ? by_host : by_node);
+    qsort(s, (size_t)n, sizeof *s, hosts ? item_reader_by_host : by_node);
     int64_t found = strays(s, n, hosts, &first, &second);
     if (!found) continue;
     mgrid_text_add(&t, "the ranks do not run where the machine says: ranks %" PRId64 " and %" PRId64, first->rank,
@@ -205,15 +205,15 @@ mgrid_machine_item *mgrid_machine_item_new(const mgrid_machine_model *m, int64_t
   return x;
 }
 
-static int64_t world_of(const void *x) { return ((const mgrid_machine_item *)x)->world; }
+static int64_t item_reader_world_of(const void *x) { return ((const mgrid_machine_item *)x)->world; }
 
-static void *ref(const void *x) {
+static void *item_reader_ref(const void *x) {
   mgrid_machine_item *own = (mgrid_machine_item *)(uintptr_t)x;
   atomic_fetch_add_explicit(&own->refs, 1, memory_order_relaxed);
   return own;
 }
 
-static void free_item(void *x) {
+static void item_reader_free_item(void *x) {
   mgrid_machine_item *own = x;
   if (atomic_fetch_sub_explicit(&own->refs, 1, memory_order_acq_rel) > 1) return;
   mgrid_machine_free(own->model);
@@ -221,7 +221,7 @@ static void free_item(void *x) {
   free(own);
 }
 
-static size_t held(const void *x) {
+static size_t item_reader_held(const void *x) {
   const mgrid_machine_model *m = ((const mgrid_machine_item *)x)->model;
   size_t                     n = sizeof *m + (size_t)m->nranks * sizeof *m->at;
   for (size_t i = 0; i < m->ntiers; i++)
@@ -234,7 +234,7 @@ static bool unread(const void *x) { return ((const mgrid_machine_item *)x)->unre
 static void text(const void *x, mgrid_text *t) { mgrid_machine_text(((const mgrid_machine_item *)x)->model, t); }
 
 /* Write the domains of a rank, or the machine and the laws that held. */
-static void json(const void *x, int64_t rank, mgrid_json *w) {
+static void item_reader_json(const void *x, int64_t rank, mgrid_json *w) {
   const mgrid_machine_item  *item = x;
   const mgrid_machine_model *m = item->model;
   mgrid_text                 t = { 0 };
@@ -262,13 +262,13 @@ static mgrid_status meets(const void *x, const uint64_t *host, int64_t world, in
 const mgrid_item_kind mgrid_machine_kind = {
   .name = "machine",
   .names = "machines",
-  .world = world_of,
-  .ref = ref,
-  .free = free_item,
-  .held = held,
+  .world = item_reader_world_of,
+  .ref = item_reader_ref,
+  .free = item_reader_free_item,
+  .held = item_reader_held,
   .unread = unread,
   .text = text,
-  .json = json,
+  .json = item_reader_json,
   .meets = meets,
 };
 
@@ -287,7 +287,7 @@ mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model 
   mgrid_machine_item *item = m ? mgrid_machine_item_new(m, 0, err) : NULL;
   if (m && !item) return MGRID_NO_MEMORY;
   mgrid_status s = mgrid_runtime_lend(rt, &mgrid_machine_kind, item, err);
-  if (item) free_item(item);
+  if (item) item_reader_free_item(item);
   return s;
 }
 
@@ -295,7 +295,7 @@ mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model 
 
 /* The machine and the traffic of a saved plan. Their texts are those that a user writes. */
 
-static void read_machine(const char *text, mgrid_topology *t, mgrid_fields *all) {
+static void item_reader_read_machine(const char *text, mgrid_topology *t, mgrid_fields *all) {
   const int64_t        world = t->content.world;
   mgrid_machine_model *m = mgrid_machine_words(text, "machine", all->budget, all->err);
   mgrid_machine_item  *x = NULL;
@@ -305,7 +305,7 @@ static void read_machine(const char *text, mgrid_topology *t, mgrid_fields *all)
   mgrid_machine_free(m);
 }
 
-static void read_traffic(const char *text, mgrid_topology *t, mgrid_error *err) {
+static void item_reader_read_traffic(const char *text, mgrid_topology *t, mgrid_error *err) {
   mgrid_traffic *x = mgrid_traffic_new(t->content.world, err);
   if (x && !mgrid_traffic_parse(x, text, err))
     mgrid_topology_put_item(t, MGRID_TRAFFIC_NAME, &mgrid_traffic_kind, x, err);
@@ -317,9 +317,9 @@ static void read_item(const mgrid_field *s, const char *name, mgrid_topology *t)
   const char       *text = mgrid_field_text(&field);
   if (s->all->failed) return;
   if (strcmp(name, MGRID_MACHINE_NAME) == 0)
-    read_machine(text, t, s->all);
+    item_reader_read_machine(text, t, s->all);
   else if (strcmp(name, MGRID_TRAFFIC_NAME) == 0)
-    read_traffic(text, t, s->all->err);
+    item_reader_read_traffic(text, t, s->all->err);
   else
     mgrid_field_fault(&word, "'machine' or 'traffic'");
   if (s->all->err->status || s->all->budget->exhausted) mgrid_field_fail(&field);

@@ -80,18 +80,18 @@ static bool put_in(double value, const unit *of, mgrid_text *t) {
 
 /* Write the value in units that fit it. Where the multiplication by a unit skips over it, 17 digits of the unit 1 are
 ** exact: different machines have different texts. */
-static void put(double value, const unit *units, int which, int one, mgrid_text *t) {
+static void machine_text_put(double value, const unit *units, int which, int one, mgrid_text *t) {
   if (!put_in(value, &units[which], t)) mgrid_text_add(t, "%.17g%s", value, units[one].name);
 }
 
 static void bandwidth_text(double bandwidth, mgrid_text *t) {
   enum { GB, TB, MB, ONE = 4 };
-  put(bandwidth, of_bandwidth, bandwidth >= 1e14 ? TB : bandwidth >= 1e8 ? GB : bandwidth >= 1e5 ? MB : ONE, ONE, t);
+  machine_text_put(bandwidth, of_bandwidth, bandwidth >= 1e14 ? TB : bandwidth >= 1e8 ? GB : bandwidth >= 1e5 ? MB : ONE, ONE, t);
 }
 
 static void latency_text(double latency, mgrid_text *t) {
   enum { US, NS, ONE = 3 };
-  put(latency, of_latency, latency < 5e-7 ? NS : latency < 0.1 ? US : ONE, ONE, t);
+  machine_text_put(latency, of_latency, latency < 5e-7 ? NS : latency < 0.1 ? US : ONE, ONE, t);
 }
 
 void mgrid_link_text(mgrid_link link, mgrid_text *t) {
@@ -176,7 +176,7 @@ typedef struct scan {
 } scan;
 
 /* MGRID_BAD_VALUE: "character 12: `expected` expected, not 'x y'". */
-static void fault(scan *s, const char *expected) {
+static void machine_text_fault(scan *s, const char *expected) {
   if (s->failed) return;
   s->failed = true;
   if (!*s->at)
@@ -186,19 +186,19 @@ static void fault(scan *s, const char *expected) {
                expected, s->at);
 }
 
-static void skip_blanks(scan *s) {
+static void machine_text_skip_blanks(scan *s) {
   if (!s->failed) s->at += strspn(s->at, " \t\r\n");
 }
 
 static bool at_end(scan *s) {
-  skip_blanks(s);
+  machine_text_skip_blanks(s);
   return s->failed || !*s->at;
 }
 
 static bool is_next(const scan *s, const char *text) { return !s->failed && strncmp(s->at, text, strlen(text)) == 0; }
 
 /* Does this come next? Then skip it. _word: after blanks, which are skipped, too. */
-static bool take(scan *s, const char *text) {
+static bool machine_text_take(scan *s, const char *text) {
   if (!is_next(s, text)) return false;
   s->at += strlen(text);
   return true;
@@ -206,38 +206,38 @@ static bool take(scan *s, const char *text) {
 
 static bool take_word(scan *s, const char *text) {
   const char *from = s->at;
-  skip_blanks(s);
-  if (take(s, text)) return true;
+  machine_text_skip_blanks(s);
+  if (machine_text_take(s, text)) return true;
   s->at = from;
   return false;
 }
 
 /* Return a number, 0 or more; 0 after a fault. */
-static int64_t read_number(scan *s) {
+static int64_t machine_text_read_number(scan *s) {
   int64_t     n = 0;
   const char *from = s->at;
   if (s->failed) return 0;
   while (mgrid_is_digit(*s->at)) {
     if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *s->at - '0', &n)) {
       s->at = from;
-      fault(s, "a number below 2^63");
+      machine_text_fault(s, "a number below 2^63");
       return 0;
     }
     s->at++;
   }
-  if (s->at == from) fault(s, "a number");
+  if (s->at == from) machine_text_fault(s, "a number");
   return n;
 }
 
 /* Read the name of a level; "" after a fault. */
-static void read_name(scan *s, char name[MGRID_NAME_MAX + 1]) {
+static void machine_text_read_name(scan *s, char name[MGRID_NAME_MAX + 1]) {
   size_t n = 0;
   name[0] = '\0';
   if (s->failed) return;
   while (n <= MGRID_NAME_MAX && (mgrid_is_letter(s->at[n]) || s->at[n] == '_' || (n > 0 && mgrid_is_digit(s->at[n]))))
     n++;
   if (n == 0 || n > MGRID_NAME_MAX) {
-    fault(s, "a name of at most 31 letters, digits and _");
+    machine_text_fault(s, "a name of at most 31 letters, digits and _");
     return;
   }
   memcpy(name, s->at, n);
@@ -251,33 +251,33 @@ static void read_link(scan *s, mgrid_link *link) {
   if (!take_word(s, "[")) return;
   *link = (mgrid_link){ 0, 0 };
   do {
-    skip_blanks(s);
-    if (!s->failed && !take_link(&s->at, link, &why)) fault(s, why);
+    machine_text_skip_blanks(s);
+    if (!s->failed && !take_link(&s->at, link, &why)) machine_text_fault(s, why);
   } while (take_word(s, ","));
-  if (!take_word(s, "]")) fault(s, "',' or ']'");
+  if (!take_word(s, "]")) machine_text_fault(s, "',' or ']'");
 }
 
 /* Pay for numbers that the text makes, by their memory. */
-static void pay_for(scan *s, int64_t numbers) {
+static void machine_text_pay_for(scan *s, int64_t numbers) {
   if (!s->failed && !mgrid_spend(s->budget, 64 * numbers)) s->failed = true;
 }
 
 /* "4", "*", "3x18,17". A number of 0 is "*" inside. */
 static void read_counts(scan *s, word_list *all, word *w) {
-  skip_blanks(s);
+  machine_text_skip_blanks(s);
   do {
     const char *from = s->at;
-    int64_t     times = 1, n = take(s, "*") ? 0 : read_number(s);
-    if (n && take(s, "x")) times = n, n = read_number(s);
+    int64_t     times = 1, n = machine_text_take(s, "*") ? 0 : machine_text_read_number(s);
+    if (n && machine_text_take(s, "x")) times = n, n = machine_text_read_number(s);
     if (!s->failed && ((n == 0 && *from != '*') || times < 1 || n > MGRID_WORLD_MAX)) {
       s->at = from;
-      fault(s, "a number from 1 to 2147483647");
+      machine_text_fault(s, "a number from 1 to 2147483647");
     }
     if (!s->failed && times > MGRID_COUNTS_MAX - all->ncounts) {
       s->at = from;
-      fault(s, "at most 4194304 numbers in all levels");
+      machine_text_fault(s, "at most 4194304 numbers in all levels");
     }
-    pay_for(s, times);
+    machine_text_pay_for(s, times);
     all->ncounts += s->failed ? 0 : times;
     for (int64_t i = 0; i < times && !s->failed; i++) {
       if (!MGRID_GROW(w->counts, w->ncounts, 1)) mgrid_oom(s->err), s->failed = true;
@@ -287,19 +287,19 @@ static void read_counts(scan *s, word_list *all, word *w) {
 }
 
 /* "8..15,0..7" */
-static void read_ranks(scan *s, word_list *w) {
+static void machine_text_read_ranks(scan *s, word_list *w) {
   free(w->ranks);
   w->ranks = NULL;
   w->nranks = 0;
   do {
-    skip_blanks(s);
+    machine_text_skip_blanks(s);
     const char *from = s->at;
-    int64_t     first = read_number(s), last = take(s, "..") ? read_number(s) : first;
+    int64_t     first = machine_text_read_number(s), last = machine_text_take(s, "..") ? machine_text_read_number(s) : first;
     if (!s->failed && (last < first || last >= MGRID_WORLD_MAX || last - first >= MGRID_PLACED_MAX - w->nranks)) {
       s->at = from;
-      fault(s, "places from low to high, at most 16777216,");
+      machine_text_fault(s, "places from low to high, at most 16777216,");
     }
-    pay_for(s, last - first + 1);
+    machine_text_pay_for(s, last - first + 1);
     for (int64_t place = first; place <= last && !s->failed; place++) {
       if (!MGRID_GROW(w->ranks, (size_t)w->nranks, 1)) mgrid_oom(s->err), s->failed = true;
       if (!s->failed) w->ranks[w->nranks++] = (int32_t)place;
@@ -313,7 +313,7 @@ static word *word_of(word_list *w, const char *name, scan *s, const char *from) 
     if (strcmp(w->at[i].name, name) == 0) return &w->at[i];
   if (w->n == WORDS_MAX) {
     s->at = from;
-    fault(s, "at most 32 levels");
+    machine_text_fault(s, "at most 32 levels");
     return NULL;
   }
   word *one = &w->at[w->n++];
@@ -324,18 +324,18 @@ static word *word_of(word_list *w, const char *name, scan *s, const char *from) 
 /* What follows "rail =". */
 static void read_crossing(scan *s, word *one) {
   char in[MGRID_NAME_MAX + 1] = "";
-  skip_blanks(s);
-  read_name(s, one->of);
+  machine_text_skip_blanks(s);
+  machine_text_read_name(s, one->of);
   one->share = 1;
   *one->in = '\0';
   if (take_word(s, "/")) {
-    skip_blanks(s);
-    one->share = read_number(s);
+    machine_text_skip_blanks(s);
+    one->share = machine_text_read_number(s);
   }
   const char *from = s->at;
   if (take_word(s, "in ")) {
-    skip_blanks(s);
-    read_name(s, in);
+    machine_text_skip_blanks(s);
+    machine_text_read_name(s, in);
     memcpy(one->in, in, sizeof in);
   } else {
     s->at = from;
@@ -343,23 +343,23 @@ static void read_crossing(scan *s, word *one) {
 }
 
 /* Read one word. `fresh`: no word of this text has named the level yet, so that it may replace one of a preset. */
-static void read_word(scan *s, word_list *w, bool fresh[WORDS_MAX]) {
+static void machine_text_read_word(scan *s, word_list *w, bool fresh[WORDS_MAX]) {
   char        name[MGRID_NAME_MAX + 1];
   const char *from = s->at;
-  read_name(s, name);
+  machine_text_read_name(s, name);
   if (s->failed) return;
   bool level = take_word(s, ":"), crosses = !level && take_word(s, "=");
   if (crosses && strcmp(name, "ranks") == 0) {
-    read_ranks(s, w);
+    machine_text_read_ranks(s, w);
     return;
   }
-  skip_blanks(s);
-  if (!level && !crosses && !is_next(s, "[")) fault(s, "':' and a number, as in node:4,");
+  machine_text_skip_blanks(s);
+  if (!level && !crosses && !is_next(s, "[")) machine_text_fault(s, "':' and a number, as in node:4,");
   word *one = s->failed ? NULL : word_of(w, name, s, from);
   if (!one) return;
   if (!fresh[one - w->at] && (level || crosses)) {
     s->at = from;
-    fault(s, "a level that is not there yet");
+    machine_text_fault(s, "a level that is not there yet");
     return;
   }
   fresh[one - w->at] = false;
@@ -377,13 +377,13 @@ static void read_word(scan *s, word_list *w, bool fresh[WORDS_MAX]) {
 static void read_words(scan *s, word_list *w) {
   bool fresh[WORDS_MAX];
   memset(fresh, true, sizeof fresh);
-  while (!at_end(s)) read_word(s, w, fresh);
+  while (!at_end(s)) machine_text_read_word(s, w, fresh);
 }
 
 /* ---------------------------------------------------------------- the machine */
 
 /* Put the words into a machine, which may have levels already. */
-static mgrid_status build(mgrid_machine_model *m, word_list *w, mgrid_error *err) {
+static mgrid_status machine_text_build(mgrid_machine_model *m, word_list *w, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < w->n && !s; i++) {
     const word *one = &w->at[i];
@@ -407,9 +407,9 @@ static mgrid_status build(mgrid_machine_model *m, word_list *w, mgrid_error *err
   return mgrid_machine_set_ranks(m, w->nranks, ranks, err);
 }
 
-static mgrid_machine_model *made(word_list *w, mgrid_error *err) {
+static mgrid_machine_model *machine_text_made(word_list *w, mgrid_error *err) {
   mgrid_machine_model *m = mgrid_machine_alloc(err);
-  if (m && !build(m, w, err)) return m;
+  if (m && !machine_text_build(m, w, err)) return m;
   mgrid_machine_free(m);
   return NULL;
 }
@@ -420,7 +420,7 @@ mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *text, mgrid_
   mgrid_status status = MGRID_BAD_VALUE;
   if (!w) return mgrid_oom(err);
   read_words(&s, w);
-  if (!s.failed) status = build(m, w, err);
+  if (!s.failed) status = machine_text_build(m, w, err);
   free_words(w);
   free(w);
   return s.failed && err && err->status ? err->status : status;
@@ -436,7 +436,7 @@ static const struct preset *preset_at(const char *text, const char **rest) {
   return NULL;
 }
 
-static mgrid_status refuse_name(const char *text, mgrid_error *err) {
+static mgrid_status machine_text_refuse_name(const char *text, mgrid_error *err) {
   enum { SHOWN = 40, KNOWN = 64 };
   const char *known[KNOWN];
   char        first[SHOWN + 1], tail[512];
@@ -449,7 +449,7 @@ static mgrid_status refuse_name(const char *text, mgrid_error *err) {
                     tail);
 }
 
-static bool is_number(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
+static bool machine_text_is_number(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
 
 mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_budget *budget, mgrid_error *err) {
   const char          *rest;
@@ -458,12 +458,12 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
   mgrid_machine_model *m = NULL;
   text += strspn(text, " \t\r\n");
   const struct preset *preset = preset_at(text, &rest);
-  if (is_number(text) && strlen(text) < 12) {
+  if (machine_text_is_number(text) && strlen(text) < 12) {
     snprintf(plain, sizeof plain, "node:* gpu:%s", text);
     rest = text = plain;
   }
   if (!preset && !strpbrk(text, ":=") && *text) {
-    refuse_name(text, err);
+    machine_text_refuse_name(text, err);
     return NULL;
   }
   word_list *w = calloc(1, sizeof *w);
@@ -473,7 +473,7 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
   read_words(&s, w);
   s = (scan){ .text = rest, .at = rest, .err = &why, .budget = budget, .failed = s.failed };
   read_words(&s, w);
-  if (!s.failed) m = made(w, &why);
+  if (!s.failed) m = machine_text_made(w, &why);
   if (m && preset && !(m->source = mgrid_strdup(preset->name))) {
     mgrid_machine_free(m);
     m = mgrid_null_oom(&why);
@@ -569,7 +569,7 @@ mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const c
 enum { FILE_MAX = 1 << 30 }; /* bytes; a line for each of a million hosts is far less */
 
 /* The length of the file name at the start of a source: what is a file as a whole, or else up to the first blank. */
-static size_t name_of(const char *source, char *name, size_t room) {
+static size_t machine_text_name_of(const char *source, char *name, size_t room) {
   struct stat at;
   size_t      whole = strlen(source), first = strcspn(source, " \t\r\n");
   for (size_t n = whole;; n = first) {
@@ -624,7 +624,7 @@ static bool looks_like_file(const char *source, char *name, size_t room) {
 mgrid_machine_model *mgrid_machine_open_by(const mgrid_recipe_entry *entry, const char *source, mgrid_error *err) {
   char name[4096];
   if (mgrid_lacks(source, "the source of the machine", err)) return NULL;
-  size_t n = name_of(source, name, sizeof name);
+  size_t n = machine_text_name_of(source, name, sizeof name);
   if (n) return from_file(entry, name, source + n, err);
   if (strncmp(source, "slurm", 5) == 0 && (source[5] == '\0' || source[5] == ' '))
     return from_environment(entry, source + 5, err);

@@ -41,7 +41,7 @@ void mgrid_machine_free(mgrid_machine_model *m) {
 /* ------------------------------------------------------------------ levels */
 
 /* Check a name that a level or domains that cross levels will have. */
-static mgrid_status check_name(const mgrid_machine_model *m, const char *name, mgrid_error *err) {
+static mgrid_status model_check_name(const mgrid_machine_model *m, const char *name, mgrid_error *err) {
   if (!mgrid_is_name(name))
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "'%.40s' is no name of a level: letters, digits and _, at most %d, not a digit first", name,
@@ -52,15 +52,15 @@ static mgrid_status check_name(const mgrid_machine_model *m, const char *name, m
   return MGRID_OK;
 }
 
-static mgrid_status too_many(mgrid_error *err) {
+static mgrid_status model_too_many(mgrid_error *err) {
   return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a machine has at most %d levels, and as many that cross them",
                     MGRID_LEVELS_MAX);
 }
 
 mgrid_status mgrid_machine_add(mgrid_machine_model *m, const char *name, size_t n, const int64_t *counts,
                                mgrid_link link, mgrid_error *err) {
-  mgrid_status s = check_name(m, name, err);
-  if (!s && m->ntiers == MGRID_LEVELS_MAX) s = too_many(err);
+  mgrid_status s = model_check_name(m, name, err);
+  if (!s && m->ntiers == MGRID_LEVELS_MAX) s = model_too_many(err);
   const mgrid_tier *before = m->ntiers ? &m->tier[m->ntiers - 1] : NULL;
   mgrid_tier        t = { .ncounts = (int64_t)n, .link = link };
   bool              same = true, open = !before && counts[0] == 0;
@@ -101,7 +101,7 @@ mgrid_status mgrid_machine_add(mgrid_machine_model *m, const char *name, size_t 
 static int64_t children(const mgrid_tier *next, int64_t domain) { return next->counts[next->ncounts > 1 ? domain : 0]; }
 
 /* Find the bounds of a level from those of the next one; equal domains need none. */
-static mgrid_status bound(mgrid_tier *t, const mgrid_tier *next, mgrid_error *err) {
+static mgrid_status model_bound(mgrid_tier *t, const mgrid_tier *next, mgrid_error *err) {
   if (next->ncounts == 1 && next->each) {
     if (__builtin_mul_overflow(next->each, next->counts[0], &t->each) || t->each > MGRID_WORLD_MAX)
       return mgrid_fail(err, MGRID_OVERFLOW, "a domain of '%s' has more than %" PRId64 " places", t->name,
@@ -134,7 +134,7 @@ mgrid_status mgrid_machine_finish(mgrid_machine_model *m, mgrid_error *err) {
   if (m->places || last->each) return MGRID_OK; /* complete already */
   last->each = last->most = 1;
   for (size_t i = m->ntiers - 1; i-- > 0;) {
-    mgrid_status s = bound(&m->tier[i], &m->tier[i + 1], err);
+    mgrid_status s = model_bound(&m->tier[i], &m->tier[i + 1], err);
     if (s) return s;
   }
   m->places = m->tier[0].domains ? last->domains : 0;
@@ -162,9 +162,9 @@ static int64_t require_tier(const mgrid_machine_model *m, const char *name, mgri
 
 mgrid_status mgrid_machine_add_crossing(mgrid_machine_model *m, const char *name, const char *of, int64_t share,
                                         const char *in, mgrid_link link, mgrid_error *err) {
-  mgrid_status   s = check_name(m, name, err);
+  mgrid_status   s = model_check_name(m, name, err);
   mgrid_crossing x = { .share = share, .in = -1, .link = link };
-  if (!s && m->ncrossings == MGRID_LEVELS_MAX) s = too_many(err);
+  if (!s && m->ncrossings == MGRID_LEVELS_MAX) s = model_too_many(err);
   if (s) return s;
   int64_t tier = require_tier(m, of, err), around = in ? require_tier(m, in, err) : -1;
   if (tier < 0 || (in && around < 0)) return MGRID_UNKNOWN_NAME;
@@ -187,7 +187,7 @@ mgrid_status mgrid_machine_add_crossing(mgrid_machine_model *m, const char *name
   return MGRID_OK;
 }
 
-static int by_place(const void *a, const void *b) {
+static int model_by_place(const void *a, const void *b) {
   return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
 }
 
@@ -198,7 +198,7 @@ static mgrid_status check_apart(int64_t n, const int32_t *at, int64_t high, mgri
     int32_t *sorted = malloc((size_t)(n + 1) * sizeof *sorted);
     if (!sorted) return mgrid_oom(err);
     if (n) memcpy(sorted, at, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_place);
+    qsort(sorted, (size_t)n, sizeof *sorted, model_by_place);
     for (int64_t r = 1; r < n && !s; r++)
       if (sorted[r] == sorted[r - 1]) s = mgrid_fail(err, MGRID_DUPLICATE, "two ranks run at place %d", sorted[r]);
     free(sorted);

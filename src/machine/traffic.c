@@ -55,9 +55,9 @@ static const struct {
               { "B", 1 },
               { NULL, 0 } };
 
-static void skip(const char **at) { *at += strspn(*at, " \t\r\n"); }
+static void traffic_skip(const char **at) { *at += strspn(*at, " \t\r\n"); }
 
-static mgrid_status refuse(const char *family, const char *text, const char *expected, const char *at,
+static mgrid_status traffic_refuse(const char *family, const char *text, const char *expected, const char *at,
                            mgrid_error *err) {
   return mgrid_fail(err, MGRID_BAD_VALUE, "traffic of %s, '%.60s': %s expected, not '%.20s'", family, text, expected,
                     at);
@@ -66,18 +66,18 @@ static mgrid_status refuse(const char *family, const char *text, const char *exp
 /* Read "2 GiB all_reduce x 96" at *at. */
 static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, mgrid_error *err) {
   char *end;
-  skip(at);
+  traffic_skip(at);
   f->bytes = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
-  if (!(f->bytes >= 0)) return refuse(f->family, text, "a number of bytes, as in '2 GiB all_reduce x 96',", *at, err);
+  if (!(f->bytes >= 0)) return traffic_refuse(f->family, text, "a number of bytes, as in '2 GiB all_reduce x 96',", *at, err);
   *at = end;
-  skip(at);
+  traffic_skip(at);
   size_t len = strspn(*at, "abcdefghijklmnopqrstuvwxyzBGKMT"), i = 0;
   while (units[i].name && (strlen(units[i].name) != len || memcmp(units[i].name, *at, len) != 0)) i++;
-  if (!units[i].name) return refuse(f->family, text, "a unit behind the number, as GiB or GB,", *at, err);
+  if (!units[i].name) return traffic_refuse(f->family, text, "a unit behind the number, as GiB or GB,", *at, err);
   f->bytes *= units[i].of;
-  if (!(f->bytes < 1e18)) return refuse(f->family, text, "fewer than 1e18 bytes", *at, err);
+  if (!(f->bytes < 1e18)) return traffic_refuse(f->family, text, "fewer than 1e18 bytes", *at, err);
   *at += len;
-  skip(at);
+  traffic_skip(at);
   len = strspn(*at, "abcdefghijklmnopqrstuvwxyz_");
   for (f->by = mgrid_collectives; f->by->name; f->by++)
     if (strlen(f->by->name) == len && memcmp(f->by->name, *at, len) == 0) break;
@@ -92,21 +92,21 @@ static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, 
                       word, tail);
   }
   *at += len;
-  skip(at);
+  traffic_skip(at);
   f->calls = 1;
   if (**at != 'x') return MGRID_OK;
   ++*at;
-  skip(at);
+  traffic_skip(at);
   f->calls = **at >= '0' && **at <= '9' ? strtoll(*at, &end, 10) : 0;
   if (f->calls < 1 || f->calls > MGRID_WORLD_MAX)
-    return refuse(f->family, text, "how many times, 1 or more,", *at, err);
+    return traffic_refuse(f->family, text, "how many times, 1 or more,", *at, err);
   *at = end;
-  skip(at);
+  traffic_skip(at);
   return MGRID_OK;
 }
 
 /* Read flows up to the end of the text, or a semicolon. */
-static mgrid_status add(mgrid_traffic *t, const char *family, const char *text, const char **at, mgrid_error *err) {
+static mgrid_status traffic_add(mgrid_traffic *t, const char *family, const char *text, const char **at, mgrid_error *err) {
   do {
     mgrid_flow one = { .calls = 1 };
     snprintf(one.family, sizeof one.family, "%s", family);
@@ -115,26 +115,26 @@ static mgrid_status add(mgrid_traffic *t, const char *family, const char *text, 
     if (s) return s;
     t->flow[t->n++] = one;
   } while (**at == '+' && ++*at);
-  return **at && **at != ';' ? refuse(family, text, "'x', '+' or the end", *at, err) : MGRID_OK;
+  return **at && **at != ';' ? traffic_refuse(family, text, "'x', '+' or the end", *at, err) : MGRID_OK;
 }
 
 mgrid_status mgrid_traffic_add(mgrid_traffic *t, const char *family, const char *text, mgrid_error *err) {
   const char  *at = text;
-  mgrid_status s = add(t, family, text, &at, err);
-  return !s && *at ? refuse(family, text, "the end", at, err) : s;
+  mgrid_status s = traffic_add(t, family, text, &at, err);
+  return !s && *at ? traffic_refuse(family, text, "the end", at, err) : s;
 }
 
 mgrid_status mgrid_traffic_parse(mgrid_traffic *t, const char *text, mgrid_error *err) {
   for (const char *at = text;;) {
     char family[MGRID_NAME_MAX + 1];
     int  n = 0;
-    skip(&at);
+    traffic_skip(&at);
     if (!*at) return MGRID_OK;
     if (sscanf(at, "%31[A-Za-z0-9_] = %n", family, &n) != 1 || n == 0)
       return mgrid_fail(err, MGRID_BAD_VALUE,
                         "traffic is written as 'tp = 2 GiB all_reduce x 96; dp = ...', not '%.40s'", at);
     at += n;
-    mgrid_status s = add(t, family, at, &at, err);
+    mgrid_status s = traffic_add(t, family, at, &at, err);
     if (s) return s;
     if (*at == ';') at++;
   }
@@ -142,16 +142,16 @@ mgrid_status mgrid_traffic_parse(mgrid_traffic *t, const char *text, mgrid_error
 
 /* ---------------------------------------------------------------------- item */
 
-static int64_t world_of(const void *x) { return ((const mgrid_traffic *)x)->world; }
+static int64_t traffic_world_of(const void *x) { return ((const mgrid_traffic *)x)->world; }
 
-static void *ref(const void *x) {
+static void *traffic_ref(const void *x) {
   mgrid_traffic *own = (mgrid_traffic *)(uintptr_t)x;
   atomic_fetch_add_explicit(&own->refs, 1, memory_order_relaxed);
   return own;
 }
 
-static void   free_item(void *x) { mgrid_traffic_free(x); }
-static size_t held(const void *x) { return sizeof(mgrid_traffic) + ((const mgrid_traffic *)x)->n * sizeof(mgrid_flow); }
+static void   traffic_free_item(void *x) { mgrid_traffic_free(x); }
+static size_t traffic_held(const void *x) { return sizeof(mgrid_traffic) + ((const mgrid_traffic *)x)->n * sizeof(mgrid_flow); }
 
 static void text(const void *x, mgrid_text *out) {
   const mgrid_traffic *t = x;
@@ -160,7 +160,7 @@ static void text(const void *x, mgrid_text *out) {
                    t->flow[i].by->name, t->flow[i].calls);
 }
 
-static void json(const void *x, int64_t rank, mgrid_json *w) {
+static void traffic_json(const void *x, int64_t rank, mgrid_json *w) {
   mgrid_text t = { 0 };
   (void)rank;
   text(x, &t);
@@ -171,12 +171,12 @@ static void json(const void *x, int64_t rank, mgrid_json *w) {
 const mgrid_item_kind mgrid_traffic_kind = {
   .name = "machine", /* of its lines in the text of a plan: item_reader.c */
   .names = "traffic",
-  .world = world_of,
-  .ref = ref,
-  .free = free_item,
-  .held = held,
+  .world = traffic_world_of,
+  .ref = traffic_ref,
+  .free = traffic_free_item,
+  .held = traffic_held,
   .text = text,
-  .json = json,
+  .json = traffic_json,
 };
 
 const mgrid_traffic *mgrid_plan_traffic(const mgrid_plan *p) {
@@ -261,7 +261,7 @@ static mgrid_status need_domains(costing *c, mgrid_error *err) {
   return MGRID_OK;
 }
 
-static double least(const mgrid_flow *flow, const mgrid_family *f, int64_t most) {
+static double traffic_least(const mgrid_flow *flow, const mgrid_family *f, int64_t most) {
   double sum = 0;
   for (int64_t g = 0; g < (f->size > 0 ? 1 : f->count); g++) {
     int64_t n = mgrid_family_size(f, g), domains = most ? (n - 1) / most + 1 : 1, whole = most ? n / most : 0;
@@ -277,10 +277,10 @@ static double least(const mgrid_flow *flow, const mgrid_family *f, int64_t most)
   return f->size > 0 ? sum * (double)f->count : sum;
 }
 
-static mgrid_status add_flow(costing *c, const mgrid_flow *flow, const mgrid_family *f, mgrid_cost *out,
+static mgrid_status traffic_add_flow(costing *c, const mgrid_flow *flow, const mgrid_family *f, mgrid_cost *out,
                              mgrid_error *err) {
   const mgrid_tier *t = &c->m->tier[c->level];
-  out->bound[c->level] += least(flow, f, t->most);
+  out->bound[c->level] += traffic_least(flow, f, t->most);
   if (flow->by->pattern == MGRID_RING && f->size > 0 && !c->leaving) {
     mgrid_machine_counts n = MGRID_MACHINE_COUNTS_INIT;
     mgrid_status         s = mgrid_machine_count(c->m, f, t->name, &n, err);
@@ -294,27 +294,27 @@ static mgrid_status add_flow(costing *c, const mgrid_flow *flow, const mgrid_fam
 }
 
 /* The flows of a family: those of the traffic, or one all_reduce. */
-static mgrid_status add_family(costing *c, size_t i, mgrid_cost *out, mgrid_error *err) {
+static mgrid_status traffic_add_family(costing *c, size_t i, mgrid_cost *out, mgrid_error *err) {
   const mgrid_entry *e = &c->p->content.entry[i];
   const mgrid_flow   usual = { .by = mgrid_collectives, .bytes = 1 << 30, .calls = 1 };
   mgrid_status       s = MGRID_OK;
   if (!c->traffic)
     return c->p->shares[i] >= 0 || e->choice->none || e->family->max_size < 2
                ? MGRID_OK
-               : add_flow(c, &usual, e->family, out, err);
+               : traffic_add_flow(c, &usual, e->family, out, err);
   for (size_t k = 0; k < c->traffic->n && !s; k++)
-    if (strcmp(c->traffic->flow[k].family, e->name) == 0) s = add_flow(c, &c->traffic->flow[k], e->family, out, err);
+    if (strcmp(c->traffic->flow[k].family, e->name) == 0) s = traffic_add_flow(c, &c->traffic->flow[k], e->family, out, err);
   return s;
 }
 
 /* Add the cost at a level. */
-static mgrid_status add_level(costing *c, bool timed, mgrid_cost *out, mgrid_error *err) {
+static mgrid_status traffic_add_level(costing *c, bool timed, mgrid_cost *out, mgrid_error *err) {
   double       bandwidth = c->m->tier[c->level].link.bandwidth, most = 0;
   mgrid_status s = MGRID_OK;
   timed &= bandwidth > 0;
   if (timed) s = need_domains(c, err);
   if (timed && !s && !(c->leaving = calloc((size_t)c->domains + 1, sizeof *c->leaving))) s = mgrid_oom(err);
-  for (size_t i = 0; i < c->p->content.nentries && !s; i++) s = add_family(c, i, out, err);
+  for (size_t i = 0; i < c->p->content.nentries && !s; i++) s = traffic_add_family(c, i, out, err);
   for (int64_t d = 0; c->leaving && d < c->domains; d++)
     if (c->leaving[d] > most) most = c->leaving[d];
   if (timed) out->seconds += most / bandwidth;
@@ -328,6 +328,6 @@ mgrid_status mgrid_cost_of(const mgrid_machine_model *m, const mgrid_plan *p, co
   mgrid_status s = MGRID_OK;
   *out = (mgrid_cost){ .n = m->ntiers > 1 ? m->ntiers - 1 : 1 };
   for (size_t l = 0; l < out->n && !s; l++)
-    s = add_level(&(costing){ .m = m, .p = p, .traffic = traffic, .level = l }, timed, out, err);
+    s = traffic_add_level(&(costing){ .m = m, .p = p, .traffic = traffic, .level = l }, timed, out, err);
   return s;
 }

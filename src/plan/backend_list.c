@@ -32,7 +32,7 @@ const mgrid_descriptor *mgrid_backend_usual(void) {
   return d;
 }
 
-static bool is_of(const mgrid_descriptor *d, mgrid_backends_of which) {
+static bool backend_list_is_of(const mgrid_descriptor *d, mgrid_backends_of which) {
   if (!d->library) return false;
   return which == MGRID_BACKENDS_MAKERS    ? d->native != MGRID_NATIVE_NONE
          : which == MGRID_BACKENDS_CARRIED ? d->carried
@@ -42,7 +42,7 @@ static bool is_of(const mgrid_descriptor *d, mgrid_backends_of which) {
 size_t mgrid_backend_names(const char *names[], mgrid_backends_of which) {
   size_t n = 0;
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++)
-    if (is_of(d, which)) names[n++] = d->name;
+    if (backend_list_is_of(d, which)) names[n++] = d->name;
   return n;
 }
 

@@ -21,7 +21,7 @@ void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mg
   }
 }
 
-static mgrid_status check_names(const mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
+static mgrid_status concurrent_check_names(const mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
   if (n < 2) return mgrid_fail(err, MGRID_REFUSED, "concurrent: a list has two families or more, not %zu", n);
   for (size_t k = 0; k < n; k++) {
     const char *name = names[k] ? names[k] : "";
@@ -59,7 +59,7 @@ static void mark_later(const mgrid_content *c, const char *family, bool *later, 
 }
 
 /* Refuse a list with two families in the opposite order of the lists before it. */
-static mgrid_status check_order(const mgrid_content *c, size_t n, const char *const *names, mgrid_budget *budget,
+static mgrid_status concurrent_check_order(const mgrid_content *c, size_t n, const char *const *names, mgrid_budget *budget,
                                 mgrid_error *err) {
   int  *next = malloc(c->nentries * (sizeof *next + sizeof(bool)));
   bool *later = (bool *)(next + c->nentries);
@@ -90,8 +90,8 @@ mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const
   if (n > MGRID_CONCURRENT_MAX - had)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "concurrent: more than %d names in all lists", MGRID_CONCURRENT_MAX);
   mgrid_spend(budget, (int64_t)(n * n));
-  mgrid_status s = check_names(&t->content, n, names, err);
-  if (!s) s = check_order(&t->content, n, names, budget, err);
+  mgrid_status s = concurrent_check_names(&t->content, n, names, err);
+  if (!s) s = concurrent_check_order(&t->content, n, names, budget, err);
   return s ? s : mgrid_concurrent_append(&t->content, n, names, err);
 }
 
@@ -164,7 +164,7 @@ static void give_priority(const mgrid_content *c, place *p) {
 }
 
 /* Put a family that is in no list into the lane of a listed one with the same groups, so that the two still share. */
-static void follow(const mgrid_content *c, place *p, mgrid_budget *budget) {
+static void concurrent_follow(const mgrid_content *c, place *p, mgrid_budget *budget) {
   for (size_t i = 0; i < c->nentries && mgrid_spend(budget, (int64_t)c->nentries); i++) {
     const mgrid_entry *e = &c->entry[i];
     bool               found = !can_share(e) || p[i].listed;
@@ -184,7 +184,7 @@ mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgri
   for (size_t i = 0; i < c->nentries; i++) p[i] = (place){ -1, false, false };
   give_lanes(c, p, budget);
   if (mgrid_spend(budget, (int64_t)names_in_lists(c))) give_priority(c, p);
-  follow(c, p, budget);
+  concurrent_follow(c, p, budget);
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < c->nentries && !s; i++) {
     mgrid_choice *own = NULL;

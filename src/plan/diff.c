@@ -196,13 +196,13 @@ static void diff_items(report *r, const mgrid_content *a, const mgrid_content *b
   }
 }
 
-static bool is_lazy(const mgrid_plan *p, const mgrid_creation *c) {
+static bool diff_is_lazy(const mgrid_plan *p, const mgrid_creation *c) {
   return p->content.entry[c->entry].choice->asked.lazy;
 }
 
 static int64_t count_now(const mgrid_plan *p, const mgrid_view *v) {
   int64_t n = 0;
-  for (size_t i = 0; i < v->ncomms; i++) n += !is_lazy(p, &v->comm[i]);
+  for (size_t i = 0; i < v->ncomms; i++) n += !diff_is_lazy(p, &v->comm[i]);
   return n;
 }
 
@@ -218,9 +218,9 @@ static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t
     const mgrid_creation *c = &vb.comm[i];
     const mgrid_entry    *e = &b->content.entry[c->entry];
     bool                  found = false;
-    for (size_t k = 0; k < va.ncomms && !found && !is_lazy(b, c); k++) {
+    for (size_t k = 0; k < va.ncomms && !found && !diff_is_lazy(b, c); k++) {
       const mgrid_entry *was = &a->content.entry[va.comm[k].entry];
-      found = !is_lazy(a, &va.comm[k]) && mgrid_choice_shares(was->choice, e->choice)
+      found = !diff_is_lazy(a, &va.comm[k]) && mgrid_choice_shares(was->choice, e->choice)
               && mgrid_same_group(was->family, va.comm[k].group, e->family, c->group);
     }
     out->kept += found;

@@ -32,13 +32,13 @@ void mgrid_json_flush(mgrid_json *w) {
   w->text.len = 0;
 }
 
-static int append(const char *text, size_t len, void *out) {
+static int json_writer_append(const char *text, size_t len, void *out) {
   mgrid_text_put(out, text, len);
   return ((mgrid_text *)out)->failed ? -1 : 0;
 }
 
 void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t) {
-  if (json_dump_callback(v, append, t, flags | JSON_ENCODE_ANY) != 0) t->failed = true;
+  if (json_dump_callback(v, json_writer_append, t, flags | JSON_ENCODE_ANY) != 0) t->failed = true;
 }
 
 static int put_piece(const char *text, size_t len, void *ud) {

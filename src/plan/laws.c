@@ -42,7 +42,7 @@ mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_
 
 /* ------------------------------------------------------------------- within */
 
-static bool has(const mgrid_family *f, int64_t group, int64_t rank) {
+static bool laws_has(const mgrid_family *f, int64_t group, int64_t rank) {
   int64_t index, position;
   for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &index, &position); nth++)
     if (index == group) return true;
@@ -53,7 +53,7 @@ static bool has(const mgrid_family *f, int64_t group, int64_t rank) {
 static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t group,
                           mgrid_budget *budget) {
   int64_t n = 0;
-  while (n < mgrid_family_size(a, g) && has(b, group, mgrid_family_rank(a, g, n))
+  while (n < mgrid_family_size(a, g) && laws_has(b, group, mgrid_family_rank(a, g, n))
          && mgrid_spend(budget, a->nodes + b->nodes))
     n++;
   return n;
@@ -92,7 +92,7 @@ static bool note_group(void *ud, int64_t rank, int64_t weight, int64_t in) {
 }
 
 /* Check that all ranks x of a set are with x + distance in groups of b; distance 0: that they are in a group at all. */
-static bool look(pairing *w, const mgrid_points *ranks, int64_t distance) {
+static bool laws_look(pairing *w, const mgrid_points *ranks, int64_t distance) {
   bool told = true;
   w->sets.n = 0;
   if (distance == 0) told = mgrid_members_of(w->b, &w->sets);
@@ -106,13 +106,13 @@ static bool look(pairing *w, const mgrid_points *ranks, int64_t distance) {
 static bool look_at_class(pairing *w, const mgrid_class *c) {
   enum { LISTED = 256 };
   mgrid_points ranks;
-  if (c->size == 1) return mgrid_class_starts(c, &ranks) && look(w, &ranks, 0);
+  if (c->size == 1) return mgrid_class_starts(c, &ranks) && laws_look(w, &ranks, 0);
   if (!c->ruled) {
     for (int64_t p = 0; p + 1 < c->size; p++) {
       int64_t rank = mgrid_family_rank(w->a, c->group, p), next = mgrid_family_rank(w->a, c->group, p + 1);
       if (c->size > LISTED || !mgrid_class_starts(c, &ranks)) return false;
       ranks.offset = rank;
-      if (!look(w, &ranks, next - rank)) return false;
+      if (!laws_look(w, &ranks, next - rank)) return false;
     }
     return true;
   }
@@ -120,7 +120,7 @@ static bool look_at_class(pairing *w, const mgrid_class *c) {
     if (!mgrid_class_starts(c, &ranks)) return false;
     for (int k = 0; k < c->nshape; k++)
       if (!mgrid_points_push(&ranks, c->shape[k].size - (k == i), c->shape[k].stride)) return false;
-    if (!mgrid_points_apart(&ranks) || !look(w, &ranks, c->shape[i].stride)) return false;
+    if (!mgrid_points_apart(&ranks) || !laws_look(w, &ranks, c->shape[i].stride)) return false;
   }
   return true;
 }

@@ -107,7 +107,7 @@ static mgrid_status unknown_field(const char *name, mgrid_error *err) {
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown nccl field '%s'%s", name, tail);
 }
 
-static mgrid_status read_field(const char *name, const char *value, mgrid_nccl_values *v, mgrid_error *err) {
+static mgrid_status nccl_read_field(const char *name, const char *value, mgrid_nccl_values *v, mgrid_error *err) {
   int field = 0;
   while (field < MGRID_NCCL_FIELDS && strcmp(mgrid_nccl_fields[field].name, name) != 0) field++;
   if (field == MGRID_NCCL_FIELDS) return unknown_field(name, err);
@@ -123,7 +123,7 @@ mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error
   for (char *word = copy ? strtok_r(copy, " ,\t\n", &save) : NULL; word && !s; word = strtok_r(NULL, " ,\t\n", &save)) {
     char *eq = strchr(word, '=');
     if (eq) *eq = '\0';
-    s = eq ? read_field(word, eq + 1, v, err)
+    s = eq ? nccl_read_field(word, eq + 1, v, err)
            : mgrid_fail(err, MGRID_BAD_VALUE, "nccl option '%s' is not of the form field=value", word);
   }
   free(copy);

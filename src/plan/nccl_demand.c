@@ -35,7 +35,7 @@ enum {
 
 /* Return the bytes of n channels to a neighbour and from one. The buffers of a direction, 0.5 MiB LL, 4.7 LL128 and 4
 ** Simple, take 10 MiB: whole granules. On one machine the receiver has them, and the sender one granule. */
-static int64_t pairs(int64_t n, bool spans) { return n * (spans ? NET_PAIR : P2P_PAIR); }
+static int64_t nccl_demand_pairs(int64_t n, bool spans) { return n * (spans ? NET_PAIR : P2P_PAIR); }
 
 static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 
@@ -59,8 +59,8 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   int64_t c = channels(v), p2p_channels = power_of_2_from(c), per_peer = p2p_channels;
   int64_t machines = (n + local - 1) / local;
   out->created = mgrid_nccl_memory(v, n);
-  out->ring = pairs(c, spans);
-  out->tree = pairs(c * (at_most(spans ? 4 : 2, n - 1) - 1), spans); /* 1 up, at most 3 down; the ring has a pair */
+  out->ring = nccl_demand_pairs(c, spans);
+  out->tree = nccl_demand_pairs(c * (at_most(spans ? 4 : 2, n - 1) - 1), spans); /* 1 up, at most 3 down; the ring has a pair */
   if (spans) {
     int64_t asked = v->given[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] ? v->number[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] : 2;
     per_peer = at_most(power_of_2_from(asked), p2p_channels);
@@ -73,6 +73,6 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   int64_t k = nvls_channels(v);
   out->nvls_created = (k + 1) * GRANULE;
   out->nvls = k * 2 * STEP_BUFFERS * at_most(local, 32); /* a head for each rank of the machine, 32 at most */
-  if (spans) out->nvls += pairs(k * at_most(3, machines - 1), true); /* a tree over machines */
+  if (spans) out->nvls += nccl_demand_pairs(k * at_most(3, machines - 1), true); /* a tree over machines */
   out->multicast = 2;                                                /* credits at creation, buffers at first use */
 }

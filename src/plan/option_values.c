@@ -22,7 +22,7 @@ static mgrid_status unlike(const char *word, mgrid_error *err) {
 }
 
 /* Read a word "x:4:periodic", cutting it at its colons, as the next dim of s. */
-static mgrid_status read_side(mgrid_shape *s, char *word, mgrid_error *err) {
+static mgrid_status option_values_read_side(mgrid_shape *s, char *word, mgrid_error *err) {
   mgrid_side *side = &s->side[s->n];
   char       *size = strchr(word, ':'), *end = NULL, *rest;
   if (!size) return unlike(word, err);
@@ -52,7 +52,7 @@ static mgrid_status read_side(mgrid_shape *s, char *word, mgrid_error *err) {
   return MGRID_OK;
 }
 
-static int64_t count_of(const mgrid_shape *s) {
+static int64_t option_values_count_of(const mgrid_shape *s) {
   int64_t count = 1;
   for (int i = 0; i < s->n; i++)
     if (__builtin_mul_overflow(count, s->side[i].size, &count)) return -1;
@@ -68,9 +68,9 @@ mgrid_status mgrid_shape_read(const char *text, mgrid_shape **out, mgrid_error *
   mgrid_status status = s && copy ? MGRID_OK : mgrid_oom(err);
   for (char *word = status ? NULL : strtok_r(copy, blanks, &save); word && !status;
        word = strtok_r(NULL, blanks, &save))
-    status = s->n < MGRID_DIMS_MAX ? read_side(s, word, err)
+    status = s->n < MGRID_DIMS_MAX ? option_values_read_side(s, word, err)
                                    : mgrid_fail(err, MGRID_OUT_OF_RANGE, "cartesian: at most %d dims", MGRID_DIMS_MAX);
-  if (!status && count_of(s) < 0)
+  if (!status && option_values_count_of(s) < 0)
     status = mgrid_fail(err, MGRID_OVERFLOW, "cartesian: the product of the sizes overflows 64 bits");
   free(copy);
   if (status)
@@ -90,7 +90,7 @@ void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t) {
 /* -------------------------------------------------------- a family of this shape */
 
 /* Write the first dim that could be resized to make the shape fit: "; nearest: x 4". */
-static void nearest_text(const mgrid_shape *s, int64_t count, int64_t size, char *buf, size_t len) {
+static void option_values_nearest_text(const mgrid_shape *s, int64_t count, int64_t size, char *buf, size_t len) {
   *buf = '\0';
   for (int i = 0; i < s->n && size > 0 && !*buf; i++) {
     int64_t others = count / s->side[i].size;
@@ -99,13 +99,13 @@ static void nearest_text(const mgrid_shape *s, int64_t count, int64_t size, char
 }
 
 mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f, mgrid_error *err) {
-  int64_t    count = count_of(s);
+  int64_t    count = option_values_count_of(s);
   char       nearest[96];
   mgrid_text t = { 0 };
   if (f->size == count) return MGRID_OK;
   mgrid_shape_text(s, &t);
   mgrid_status status = MGRID_REFUSED;
-  nearest_text(s, count, f->size, nearest, sizeof nearest);
+  option_values_nearest_text(s, count, f->size, nearest, sizeof nearest);
   if (t.failed)
     status = mgrid_oom(err);
   else if (f->size < 0)
@@ -172,7 +172,7 @@ static const mgrid_number_rule *rule_of(const mgrid_number_rule *rules, const ch
   return rules->name || rules->low <= rules->high ? rules : NULL;
 }
 
-static mgrid_status unknown(const char *option, const mgrid_number_rule *rules, const char *name, mgrid_error *err) {
+static mgrid_status option_values_unknown(const char *option, const mgrid_number_rule *rules, const char *name, mgrid_error *err) {
   const char *known[MGRID_NUMBERS_MAX];
   size_t      n = 0;
   char        tail[256];
@@ -206,7 +206,7 @@ static mgrid_status read_one(const char *word, size_t len, const char *option, c
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "'%s' in option '%s' is not a name: a letter or _, then letters, digits or _", one->name, option);
   const mgrid_number_rule *rule = rule_of(rules, one->name);
-  if (!rule) return unknown(option, rules, one->name, err);
+  if (!rule) return option_values_unknown(option, rules, one->name, err);
   for (size_t i = 0; i < out->n; i++)
     if (strcmp(out->at[i].name, one->name) == 0)
       return mgrid_fail(err, MGRID_DUPLICATE, "'%s' is given twice in option '%s'", one->name, option);

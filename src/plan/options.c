@@ -74,7 +74,7 @@ static mgrid_status canonical_word(const mgrid_option *row, const char **word, m
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", row->name, given, tail);
 }
 
-static mgrid_status canonical(mgrid_options *o, mgrid_error *err) {
+static mgrid_status options_canonical(mgrid_options *o, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (const mgrid_option *row = mgrid_option_table; row->name && !s; row++) {
     void *field = mgrid_option_at(o, row);
@@ -120,7 +120,7 @@ static const char *taken(mgrid_text *t) {
   return failed ? NULL : "";
 }
 
-static const char *options_text(const mgrid_choice *c, bool identity) {
+static const char *plan_options_options_text(const mgrid_choice *c, bool identity) {
   mgrid_text t = { 0 };
   for (const mgrid_option *row = mgrid_option_table; row->name; row++)
     if (mgrid_choice_has(c, row) && (row->apart || !identity)) put_option(c, row, &t);
@@ -128,14 +128,14 @@ static const char *options_text(const mgrid_choice *c, bool identity) {
   return taken(&t);
 }
 
-static void drop(const char *text) {
+static void options_drop(const char *text) {
   if (text && *text) free((char *)(uintptr_t)text);
 }
 
 /* ------------------------------------------------------------------ record */
 
 /* Parse the options that are texts. */
-static mgrid_status parse(mgrid_choice *c, const mgrid_options *o, mgrid_error *err) {
+static mgrid_status options_parse(mgrid_choice *c, const mgrid_options *o, mgrid_error *err) {
   mgrid_status s = mgrid_shape_read(o->cartesian, &c->shape, err);
   if (!s) s = mgrid_numbers_read(o->windows, "windows", mgrid_window_rules, &c->windows, err);
   if (!s) s = mgrid_numbers_read(o->device, "device", mgrid_device_rules, &c->device, err);
@@ -160,12 +160,12 @@ static mgrid_status write_texts(mgrid_choice *c, const char *parent, mgrid_error
   c->asked.device = taken(&device);
   c->asked.parent = taken(&name);
   bool all = c->asked.nccl && c->asked.cartesian && c->asked.windows && c->asked.device && c->asked.parent;
-  c->text = all ? options_text(c, false) : NULL;
-  c->identity = c->text ? options_text(c, true) : NULL;
+  c->text = all ? plan_options_options_text(c, false) : NULL;
+  c->identity = c->text ? plan_options_options_text(c, true) : NULL;
   return c->identity ? MGRID_OK : mgrid_oom(err);
 }
 
-static mgrid_status make(const mgrid_options *o, const mgrid_nccl_values *nccl, int lane, mgrid_choice **out,
+static mgrid_status options_make(const mgrid_options *o, const mgrid_nccl_values *nccl, int lane, mgrid_choice **out,
                          mgrid_error *err) {
   mgrid_choice *c = *out = calloc(1, sizeof *c);
   if (!c) return mgrid_oom(err);
@@ -175,9 +175,9 @@ static mgrid_status make(const mgrid_options *o, const mgrid_nccl_values *nccl, 
   c->nccl = *nccl;
   c->nccl.windows = 0;
   c->lane = lane;
-  mgrid_status s = canonical(&c->asked, err);
+  mgrid_status s = options_canonical(&c->asked, err);
   if (!s) s = mgrid_nccl_agree(&c->nccl, err);
-  if (!s) s = parse(c, o, err);
+  if (!s) s = options_parse(c, o, err);
   if (!s && *c->asked.backend) c->backend = mgrid_backend_named(c->asked.backend);
   if (!s) c->none = c->asked.backend == no_backend; /* canonical_word points to it */
   if (!s) s = write_texts(c, o->parent, err);
@@ -189,13 +189,13 @@ static mgrid_status make(const mgrid_options *o, const mgrid_nccl_values *nccl, 
 
 mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
                                mgrid_error *err) {
-  return make(o, nccl, 0, out, err);
+  return options_make(o, nccl, 0, out, err);
 }
 
 mgrid_status mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out, mgrid_error *err) {
   mgrid_options o = c->asked;
   o.high_priority |= urgent;
-  return make(&o, &c->nccl, lane, out, err);
+  return options_make(&o, &c->nccl, lane, out, err);
 }
 
 mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mgrid_error *err) {
@@ -218,7 +218,7 @@ mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgri
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err) {
   mgrid_options o = c->asked;
   o.cartesian = o.parent = "";
-  if (c->shape || *c->asked.parent) return make(&o, &c->nccl, c->lane, out, err);
+  if (c->shape || *c->asked.parent) return options_make(&o, &c->nccl, c->lane, out, err);
   *out = mgrid_choice_ref(c);
   return MGRID_OK;
 }
@@ -231,16 +231,16 @@ mgrid_choice *mgrid_choice_ref(const mgrid_choice *c) {
 
 void mgrid_choice_free(mgrid_choice *c) {
   if (!c || atomic_fetch_sub(&c->refs, 1) != 1) return;
-  drop(c->asked.nccl);
-  drop(c->asked.cartesian);
-  drop(c->asked.windows);
-  drop(c->asked.device);
-  drop(c->asked.parent);
+  options_drop(c->asked.nccl);
+  options_drop(c->asked.cartesian);
+  options_drop(c->asked.windows);
+  options_drop(c->asked.device);
+  options_drop(c->asked.parent);
   free(c->shape);
   free(c->windows);
   free(c->device);
-  drop(c->text);
-  drop(c->identity);
+  options_drop(c->text);
+  options_drop(c->identity);
   free(c);
 }
 

@@ -16,13 +16,13 @@
 ** rank checks for its own groups that they are inside groups of the parent (comm/state.c), because that is O(members). */
 
 /* Return the index of a family in the schedule. */
-static size_t turn_of(const mgrid_plan *p, int entry) {
+static size_t plan_turn_of(const mgrid_plan *p, int entry) {
   size_t k = 0;
   while (p->order[k] != entry) k++;
   return k;
 }
 
-static mgrid_status unknown(const mgrid_content *c, const mgrid_entry *e, mgrid_error *err) {
+static mgrid_status plan_unknown(const mgrid_content *c, const mgrid_entry *e, mgrid_error *err) {
   enum { SHOWN = 64 };
   const char *known[SHOWN];
   size_t      n = 0;
@@ -41,7 +41,7 @@ mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
     const char        *name = e->choice->asked.parent, *why = NULL;
     if (!*name) continue;
     int other = mgrid_content_find(c, name);
-    if (other < 0) return unknown(c, e, err);
+    if (other < 0) return plan_unknown(c, e, err);
     const mgrid_choice *parent = c->entry[other].choice;
     if (other == (int)i)
       why = "is itself";
@@ -53,7 +53,7 @@ mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
       why = "has another backend";
     else if (c->entry[other].family->overlapping || e->family->overlapping)
       why = "or itself has groups that share ranks";
-    else if (turn_of(p, other) > turn_of(p, (int)i))
+    else if (plan_turn_of(p, other) > plan_turn_of(p, (int)i))
       why = "is made later; put it before";
     if (why) return mgrid_fail(err, MGRID_REFUSED, "family '%s': its parent '%s' %s", e->name, name, why);
   }
@@ -186,7 +186,7 @@ static const mgrid_family *unused_of(const mgrid_item *item) {
   return item->kind->unused ? item->kind->unused(item->x) : NULL;
 }
 
-static bool is_idle(const mgrid_plan *p, int64_t rank) {
+static bool plan_is_idle(const mgrid_plan *p, int64_t rank) {
   int64_t group, position;
   for (size_t i = 0; i < p->content.nitems; i++) {
     const mgrid_family *f = unused_of(&p->content.item[i]);
@@ -211,7 +211,7 @@ static int64_t next_rank(seeker *s, int64_t rank, bool idle) {
   mgrid_points_push(&rest, world - rank, 1);
   if (s->told && (idle ? mgrid_sets_lack : mgrid_sets_meet)(&rest, &s->sets, &found, NULL))
     return found < 0 ? world : found;
-  while (rank < world && is_idle(s->p, rank) != idle) rank++;
+  while (rank < world && plan_is_idle(s->p, rank) != idle) rank++;
   return rank;
 }
 
@@ -255,7 +255,7 @@ int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
   s.told = take_sets(&s) && mgrid_sets_each(&all, &s.sets, false, count_idle, &idle, NULL);
   if (!s.told) {
     idle = world > LOOKED_AT ? -1 : 0;
-    for (int64_t r = 0; r < world && idle >= 0; r++) idle += is_idle(p, r);
+    for (int64_t r = 0; r < world && idle >= 0; r++) idle += plan_is_idle(p, r);
   }
   for (int64_t r = 0, end; idle > 0 && (r = next_rank(&s, r, true)) < world; r = end) {
     end = next_rank(&s, r, false);

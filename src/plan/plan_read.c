@@ -13,7 +13,7 @@ enum { WORK = 1 << 25 }; /* a second or two */
 /* ------------------------------------------------------------------- one rule */
 
 /* Read the options of a family, without the lane, which follows from the concurrent families. */
-static mgrid_choice *read_options(const mgrid_field *s) {
+static mgrid_choice *plan_read_read_options(const mgrid_field *s) {
   mgrid_options o = MGRID_OPTIONS_INIT;
   mgrid_choice *c = NULL;
   mgrid_text    names = { 0 };
@@ -44,13 +44,13 @@ static mgrid_choice *read_options(const mgrid_field *s) {
 static void read_family(const mgrid_field *s, const char *name, mgrid_topology *t) {
   const mgrid_field rule = mgrid_field_of(s, "rule"), options = mgrid_field_of(s, "options");
   mgrid_family     *f = mgrid_family_read(&rule, t->content.world);
-  mgrid_choice     *c = f ? read_options(&options) : NULL;
+  mgrid_choice     *c = f ? plan_read_read_options(&options) : NULL;
   if (c && mgrid_topology_put(t, name, f, c, s->all->err)) mgrid_field_fail(s);
   mgrid_choice_free(c);
   mgrid_family_free(f);
 }
 
-static void read_grid(const mgrid_field *s, const char *name, mgrid_topology *t) {
+static void plan_read_read_grid(const mgrid_field *s, const char *name, mgrid_topology *t) {
   mgrid_grid *g = mgrid_grid_read(s, t->content.world);
   if (g && mgrid_topology_put_grid(t, name, g, s->all->err)) mgrid_field_fail(s);
   mgrid_grid_free(g);
@@ -86,7 +86,7 @@ static void read_concurrent(const mgrid_field *s, mgrid_topology *t) {
 static const mgrid_item_reader readers[] = {
   { "family", "family rule options", read_family },
   { "param", "param value", read_param },
-  { "grid", "grid " MGRID_GRID_FIELDS, read_grid },
+  { "grid", "grid " MGRID_GRID_FIELDS, plan_read_read_grid },
   { "function", "function version", read_called },
 };
 enum { READERS = sizeof readers / sizeof readers[0] };
@@ -99,7 +99,7 @@ static const mgrid_item_reader *reader_of(const mgrid_field *s) {
   return NULL;
 }
 
-static void read_rule(const mgrid_field *s, mgrid_topology *t) {
+static void plan_read_read_rule(const mgrid_field *s, mgrid_topology *t) {
   const mgrid_item_reader *r = reader_of(s);
   if (!mgrid_field_spend(s, 1)) return;
   if (!r && json_object_get(s->v, "concurrent")) {
@@ -145,7 +145,7 @@ static void check_format(const mgrid_field *all) {
 }
 
 /* Make the plan of the rules, without its saved digest. */
-static mgrid_plan *plan_of(const mgrid_field *all) {
+static mgrid_plan *plan_read_plan_of(const mgrid_field *all) {
   check_format(all);
   const mgrid_field rules = mgrid_field_of(all, "rules");
   const char       *recipe = json_string_value(json_object_get(all->v, "recipe"));
@@ -153,7 +153,7 @@ static mgrid_plan *plan_of(const mgrid_field *all) {
   mgrid_plan       *p = NULL;
   for (size_t i = 1, n = json_array_size(rules.v); i < n && t && !all->all->failed; i++) {
     const mgrid_field rule = mgrid_field_at(&rules, i);
-    read_rule(&rule, t);
+    plan_read_read_rule(&rule, t);
   }
   if (!all->all->failed && recipe && mgrid_topology_recipe(t, recipe, all->all->err)) mgrid_field_fail(all);
   if (!all->all->failed && !(p = mgrid_plan_make(t, all->all->budget, all->all->err))) mgrid_field_fail(all);
@@ -164,7 +164,7 @@ static mgrid_plan *plan_of(const mgrid_field *all) {
 static mgrid_plan *read_object(const mgrid_field *all) {
   const mgrid_field digest = mgrid_field_of(all, "digest");
   char              own[33], expected[96];
-  mgrid_plan       *p = plan_of(all);
+  mgrid_plan       *p = plan_read_plan_of(all);
   if (!p) return NULL;
   mgrid_plan_digest(p, own);
   snprintf(expected, sizeof expected, "'%s', which is that of the rules,", own);
@@ -174,7 +174,7 @@ static mgrid_plan *read_object(const mgrid_field *all) {
   return NULL;
 }
 
-static mgrid_plan *read_json(const char *text, size_t length, const char *name, mgrid_fields *all) {
+static mgrid_plan *plan_read_read_json(const char *text, size_t length, const char *name, mgrid_fields *all) {
   json_error_t      fault;
   json_t           *v = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
   const mgrid_field whole = { .all = all, .v = v };
@@ -191,7 +191,7 @@ static mgrid_plan *read_json(const char *text, size_t length, const char *name, 
   return p;
 }
 
-static const char *begins(const char *text, size_t length) {
+static const char *plan_read_begins(const char *text, size_t length) {
   size_t blank = 0;
   while (blank < length && memchr(" \t\r\n", text[blank], 4)) blank++;
   return blank < length ? text + blank : "";
@@ -204,7 +204,7 @@ static bool is_text(const char *text, size_t length) {
 }
 
 bool mgrid_plan_is_saved(const char *text, size_t length) {
-  return *begins(text, length) == '{' || is_text(text, length);
+  return *plan_read_begins(text, length) == '{' || is_text(text, length);
 }
 
 mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err) {
@@ -224,7 +224,7 @@ mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, m
   else if (mgrid_json_deep(text, length, MGRID_JSON_DEEP))
     mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", MGRID_JSON_DEEP);
   else
-    p = read_json(text, length, name, &all);
+    p = plan_read_read_json(text, length, name, &all);
   if (budget.exhausted && !why.status) mgrid_fail(&why, MGRID_LIMIT, "reading the plan takes more work than allowed");
   if (!why.status) return p;
   if (!why.line) mgrid_error_reword(&why, "%.200s: %s", name, why.message);

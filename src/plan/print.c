@@ -36,7 +36,7 @@ static void put_pair(const char *word, const char *name, const char *value, mgri
   mgrid_text_str(t, value);
 }
 
-static void put_name(const char *word, const char *name, mgrid_text *t) {
+static void print_put_name(const char *word, const char *name, mgrid_text *t) {
   mgrid_text_str(t, word);
   mgrid_text_str(t, " ");
   mgrid_text_str(t, name);
@@ -53,17 +53,17 @@ void mgrid_plan_line(const mgrid_plan *p, size_t i, mgrid_text *t) {
   } else if ((i -= c->nparams) < c->ncalled) {
     put_pair("function ", c->called[i].name, c->called[i].version, t);
   } else if ((i -= c->ncalled) < c->ngrids) {
-    put_name("grid", c->grid[i].name, t);
+    print_put_name("grid", c->grid[i].name, t);
     mgrid_grid_text(c->grid[i].grid, t);
   } else if ((i -= c->ngrids) < c->nentries) {
-    put_name("family", c->entry[i].name, t);
+    print_put_name("family", c->entry[i].name, t);
     mgrid_family_text(c->entry[i].family, t);
     mgrid_text_str(t, c->entry[i].choice->text);
   } else if ((i -= c->nentries) < c->nconcurrent) {
     mgrid_text_str(t, "concurrent ");
     mgrid_concurrent_text(&c->concurrent[i], " ", t);
   } else if (!mgrid_item_unread(&c->item[i -= c->nconcurrent])) {
-    put_name(c->item[i].kind->name, c->item[i].name, t);
+    print_put_name(c->item[i].kind->name, c->item[i].name, t);
     c->item[i].kind->text(c->item[i].x, t);
   } else {
     return;
@@ -110,7 +110,7 @@ static void put_value(const char *name, const char *value, mgrid_text *t) {
 }
 
 /* Append the options that are given, if any, without the lane; seconds are whole microseconds. */
-static void options_text(const mgrid_choice *c, mgrid_text *t) {
+static void print_options_text(const mgrid_choice *c, mgrid_text *t) {
   bool any = false;
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
     const void *field = mgrid_option_at(&c->asked, row);
@@ -130,7 +130,7 @@ static void options_text(const mgrid_choice *c, mgrid_text *t) {
   if (any) mgrid_text_str(t, "}");
 }
 
-static void put_list(const mgrid_concurrent *list, mgrid_text *t) {
+static void print_put_list(const mgrid_concurrent *list, mgrid_text *t) {
   for (size_t i = 0; i < list->n; i++) {
     mgrid_text_str(t, i ? "," : "{\"concurrent\":[");
     mgrid_text_quoted(t, list->name[i]);
@@ -138,7 +138,7 @@ static void put_list(const mgrid_concurrent *list, mgrid_text *t) {
   mgrid_text_str(t, "]");
 }
 
-static void put_item(const mgrid_content *c, size_t i, mgrid_text *t) {
+static void print_put_item(const mgrid_content *c, size_t i, mgrid_text *t) {
   const mgrid_item_kind *kind = c->item[i].kind;
   mgrid_text             text = { 0 };
   if (kind->rule) {
@@ -170,12 +170,12 @@ bool mgrid_plan_rule(const mgrid_plan *p, size_t i, mgrid_text *t) {
     put_word("family", c->entry[i].name, t);
     mgrid_text_str(t, ",\"rule\":");
     mgrid_family_json(c->entry[i].family, t);
-    options_text(c->entry[i].choice, t);
+    print_options_text(c->entry[i].choice, t);
   } else if ((i -= c->nentries) < c->nconcurrent) {
-    put_list(&c->concurrent[i], t);
+    print_put_list(&c->concurrent[i], t);
   } else if (!mgrid_item_unread(&c->item[i -= c->nconcurrent])) {
     put_word(c->item[i].kind->name, c->item[i].name, t);
-    put_item(c, i, t);
+    print_put_item(c, i, t);
   } else {
     return false;
   }
@@ -288,7 +288,7 @@ static json_t *param_value(const char *text) {
   return value || !*why.text ? value : json_string(text); /* no value and no fault: out of memory */
 }
 
-static void put_ranks(mgrid_json *w, const mgrid_family *f, int64_t group) {
+static void print_put_ranks(mgrid_json *w, const mgrid_family *f, int64_t group) {
   int32_t piece[PIECE];
   int64_t size = mgrid_family_size(f, group);
   mgrid_json_put(w, "[");
@@ -327,7 +327,7 @@ static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
     mgrid_json_integer(w, "size", g->size);
     if (g->order && rank < 0) {
       mgrid_json_key(w, " ", "ranks");
-      put_ranks(w, g->order, 0);
+      print_put_ranks(w, g->order, 0);
     }
     mgrid_json_in(w, " ", rank < 0 ? "dims" : "coords", rank < 0 ? "[" : "{");
     for (size_t d = 0; d < g->n; d++) {
@@ -461,7 +461,7 @@ static void put_all(mgrid_json *w, const mgrid_plan *p, const mgrid_resources *r
     mgrid_json_in(w, " ", "groups", "[");
     for (int64_t g = 0; g < f->count && !w->failed; g++) {
       mgrid_json_item(w, "");
-      put_ranks(w, f, g);
+      print_put_ranks(w, f, g);
     }
     mgrid_json_close(w, "]}");
   }
@@ -493,7 +493,7 @@ static void put_membership(mgrid_json *w, const mgrid_plan *p, const mgrid_membe
   mgrid_json_field(w, "communicator", m->comm < 0 ? json_null() : json_integer(m->comm));
   mgrid_json_integer(w, "launch_order", mgrid_plan_launch(p, m->entry, m->group));
   mgrid_json_key(w, " ", "ranks");
-  put_ranks(w, p->content.entry[m->entry].family, m->group);
+  print_put_ranks(w, p->content.entry[m->entry].family, m->group);
   mgrid_json_close(w, "}");
 }
 

@@ -93,7 +93,7 @@ static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
 
 /* Add the sets of a class: all its members, which are in one group of it each; or with `positions` those at each
 ** position, which also show whether two classes have the same group there. */
-static bool add_class(const mgrid_family *f, const mgrid_class *c, bool positions, mgrid_sets *sets) {
+static bool resources_add_class(const mgrid_family *f, const mgrid_class *c, bool positions, mgrid_sets *sets) {
   enum { LISTED = 256 };
   mgrid_points *set = NULL;
   if (c->size == 1) return true;
@@ -109,7 +109,7 @@ static bool add_class(const mgrid_family *f, const mgrid_class *c, bool position
   return true;
 }
 
-static bool add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
+static bool resources_add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
   bool          compared = false; /* whether some of its groups are groups of another entry */
   mgrid_classes classes = { 0 };
   for (size_t e = 0, later = 0; e < p->content.nentries && !compared; e++) {
@@ -121,7 +121,7 @@ static bool add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
   }
   const mgrid_family *f = p->content.entry[i].family;
   bool                told = mgrid_classes_of(f, &classes);
-  for (size_t k = 0; k < classes.n && told; k++) told = add_class(f, &classes.at[k], compared, sets);
+  for (size_t k = 0; k < classes.n && told; k++) told = resources_add_class(f, &classes.at[k], compared, sets);
   free(classes.at);
   return told;
 }
@@ -133,7 +133,7 @@ static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memo
   mgrid_points world = { .offset = 0 };
   bool         told = p->content.nentries <= ENTRIES && mgrid_points_push(&world, p->content.world, 1);
   for (size_t i = 0; i < p->content.nentries && told; i++)
-    if (p->shares[i] < 0 && !p->content.entry[i].choice->none) told = add_entry(p, (int)i, &sets);
+    if (p->shares[i] < 0 && !p->content.entry[i].choice->none) told = resources_add_entry(p, (int)i, &sets);
   told = told && mgrid_sets_each(&world, &sets, true, look_at_kind, &k, NULL) && !k.failed;
   free(sets.at);
   *most = k.most;
@@ -221,7 +221,7 @@ static int by_group(const void *a, const void *b) {
   return (x->group > y->group) - (x->group < y->group);
 }
 
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t resources_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Return the thread blocks of the largest communicator that a family uses on this rank. */
 static int64_t blocks_of(const mgrid_plan *p, const mgrid_view *v, const char *family, const mgrid_site *site) {
@@ -231,14 +231,14 @@ static int64_t blocks_of(const mgrid_plan *p, const mgrid_view *v, const char *f
     mgrid_demand d;
     if (v->member[i].entry != entry || v->member[i].comm < 0) continue;
     mgrid_entry_demand(&p->content.entry[entry], v->member[i].size, 1, site, &d);
-    most = larger(most, d.blocks);
+    most = resources_larger(most, d.blocks);
   }
   return most;
 }
 
 /* Inspect one rank: its communicators, and the thread blocks that may be on its GPU at once: those of a list of
 ** concurrent families, or of one communicator. */
-static mgrid_status look(machine *m, const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_error *err) {
+static mgrid_status resources_look(machine *m, const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_error *err) {
   mgrid_view       v;
   mgrid_demand     d;
   mgrid_resources *taken = &m->taken[rank - m->first];
@@ -252,13 +252,13 @@ static mgrid_status look(machine *m, const mgrid_plan *p, int64_t rank, const mg
     const mgrid_creation *c = &v.comm[i];
     m->uses[m->n++] = (use){ c->entry, c->group, c->size, rank };
     mgrid_entry_demand(&p->content.entry[c->entry], c->size, 1, site, &d);
-    taken->blocks = larger(taken->blocks, d.blocks);
+    taken->blocks = resources_larger(taken->blocks, d.blocks);
   }
   for (size_t i = 0; i < p->content.nconcurrent; i++) {
     int64_t at_once = 0;
     for (size_t k = 0; k < p->content.concurrent[i].n; k++)
       at_once += blocks_of(p, &v, p->content.concurrent[i].name[k], site);
-    taken->blocks = larger(taken->blocks, at_once);
+    taken->blocks = resources_larger(taken->blocks, at_once);
   }
   mgrid_view_free(&v);
   return MGRID_OK;
@@ -282,7 +282,7 @@ static mgrid_status scan(machine *m, const mgrid_plan *p, const mgrid_site *site
   m->n = 0;
   for (int64_t i = 0; i < m->ranks && !s; i++) {
     m->taken[i] = (mgrid_resources)MGRID_RESOURCES_INIT;
-    s = look(m, p, m->first + i, site, err);
+    s = resources_look(m, p, m->first + i, site, err);
   }
   if (s) return s;
   if (m->n > 1) qsort(m->uses, m->n, sizeof *m->uses, by_group);
@@ -314,7 +314,7 @@ const mgrid_resources_row mgrid_resources_rows[] = {
 static void take_larger(mgrid_resources *r, const mgrid_resources *other) {
   for (const mgrid_resources_row *row = mgrid_resources_rows; row->name; row++) {
     int64_t *most = mgrid_resources_number(r, row);
-    *most = larger(*most, *mgrid_resources_number(other, row));
+    *most = resources_larger(*most, *mgrid_resources_number(other, row));
   }
 }
 

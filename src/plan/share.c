@@ -60,7 +60,7 @@ static mgrid_shapes shapes_of(const mgrid_family *f) {
 }
 
 /* Find the size of a group, and the distance of its first two ranks. */
-static void shape_of(const mgrid_family *f, int64_t group, int64_t *size, int64_t *step) {
+static void share_shape_of(const mgrid_family *f, int64_t group, int64_t *size, int64_t *step) {
   *size = mgrid_family_size(f, group);
   *step = *size < 2 ? 0 : mgrid_family_rank(f, group, 1) - mgrid_family_rank(f, group, 0);
 }
@@ -76,9 +76,9 @@ static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
   for (int64_t i = 0; i < x.n; i++) {
     bool    equal = false;
     int64_t size[2], step[2];
-    shape_of(a, i * x.every, &size[0], &step[0]);
+    share_shape_of(a, i * x.every, &size[0], &step[0]);
     for (int64_t k = 0; k < y.n && size[0] > 1 && !equal; k++) {
-      shape_of(b, k * y.every, &size[1], &step[1]);
+      share_shape_of(b, k * y.every, &size[1], &step[1]);
       equal = size[0] == size[1] && step[0] == step[1];
       if (equal && size[0] > LOOKS) return MGRID_SOME;
       equal = equal && (!one_root || mgrid_same_group(a, i * x.every, b, k * y.every));
@@ -246,7 +246,7 @@ typedef struct tally {
   int64_t    alone;
 } tally;
 
-static bool count(void *ud, int64_t start, int64_t weight, int64_t in) {
+static bool share_count(void *ud, int64_t start, int64_t weight, int64_t in) {
   tally *t = ud;
   (void)start;
   if (in < 0)
@@ -268,7 +268,7 @@ static bool find_rivals(const mgrid_plan *p, int i, rivals *r) {
 }
 
 /* Count the groups of a class by the entry that leads them. */
-static bool count_class(const mgrid_plan *p, int i, const mgrid_class *c, const rivals *r, tally *t,
+static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, const rivals *r, tally *t,
                         mgrid_budget *budget) {
   size_t               room = r->classes.n + 1, n = 0;
   mgrid_points         own;
@@ -285,7 +285,7 @@ static bool count_class(const mgrid_plan *p, int i, const mgrid_class *c, const 
     owner[n++] = r->owner[k];
   }
   t->owner = owner;
-  told = told && mgrid_points_each(&own, n, others, false, count, t, budget);
+  told = told && mgrid_points_each(&own, n, others, false, share_count, t, budget);
   free(sets);
   free(others);
   free(owner);
@@ -294,7 +294,7 @@ static bool count_class(const mgrid_plan *p, int i, const mgrid_class *c, const 
 
 /* Return how many groups of entry i (with round >= 0 of that round) no group leads; -1: no modes tell. groups[] as in
 ** mgrid_plan_leaders; it may be NULL. */
-static int64_t by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups, mgrid_budget *budget) {
+static int64_t share_by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups, mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
   mgrid_classes       own = { 0 };
   rivals             *r = calloc(1, sizeof *r);
@@ -303,7 +303,7 @@ static int64_t by_class(const mgrid_plan *p, int i, int64_t round, int64_t *grou
   for (size_t k = 0; k < own.n && told; k++) {
     const mgrid_class *c = &own.at[k];
     if (c->size < 2 || (round >= 0 && c->round >= 0 && c->round != round)) continue;
-    told = (round < 0 || c->round >= 0) && count_class(p, i, c, r, &t, budget);
+    told = (round < 0 || c->round >= 0) && share_count_class(p, i, c, r, &t, budget);
   }
   free(own.at);
   if (r) free(r->classes.at);
@@ -314,7 +314,7 @@ static int64_t by_class(const mgrid_plan *p, int i, int64_t round, int64_t *grou
 /* ------------------------------------------------------------ group by group */
 
 /* Return the entry, which may be i, whose earlier group leads this one; -1: none does. */
-static int leader_of(const mgrid_plan *p, int i, int64_t group) {
+static int share_leader_of(const mgrid_plan *p, int i, int64_t group) {
   const mgrid_family *f = p->content.entry[i].family;
   for (size_t e = 0; p->order[e] != i; e++) {
     int j = p->order[e];
@@ -339,11 +339,11 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round, mgrid_budget *
     if (round < 0 || !f->overlapping) return round > 0 ? 0 : f->count - mgrid_family_singles(f);
     if (f->size >= 0) return mgrid_family_in_round(f, round);
   }
-  int64_t led = by_class(p, i, round, NULL, budget);
+  int64_t led = share_by_class(p, i, round, NULL, budget);
   if (led >= 0) return led;
   led = 0;
   for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++)
-    led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round) && leader_of(p, i, g) < 0;
+    led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round) && share_leader_of(p, i, g) < 0;
   return led;
 }
 
@@ -355,10 +355,10 @@ void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups, mgrid_budge
     groups[p->shares[i]] = f->count - mgrid_family_singles(f);
     return;
   }
-  if (!is_open(p, i) || by_class(p, i, -1, groups, budget) >= 0) return;
+  if (!is_open(p, i) || share_by_class(p, i, -1, groups, budget) >= 0) return;
   memset(groups, 0, p->content.nentries * sizeof *groups); /* some were counted before it failed */
   for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++) {
-    int leader = mgrid_family_size(f, g) > 1 ? leader_of(p, i, g) : -1;
+    int leader = mgrid_family_size(f, g) > 1 ? share_leader_of(p, i, g) : -1;
     if (leader >= 0) groups[leader]++;
   }
 }
@@ -373,7 +373,7 @@ void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUND
   memset(led, 0, (size_t)rounds * sizeof *led);
   if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return;
   for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++)
-    led[mgrid_family_round(f, g)] += mgrid_family_size(f, g) > 1 && leader_of(p, i, g) < 0;
+    led[mgrid_family_round(f, g)] += mgrid_family_size(f, g) > 1 && share_leader_of(p, i, g) < 0;
 }
 
 /* ========================================== counts, and the view of one rank */
@@ -423,7 +423,7 @@ mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_coun
 
 /* -------------------------------------------------------------- one rank's view */
 
-static int by_round(const void *a, const void *b) {
+static int share_by_round(const void *a, const void *b) {
   const mgrid_creation *x = a, *y = b;
   if (x->round != y->round) return x->round < y->round ? -1 : 1;
   return (x->group > y->group) - (x->group < y->group);
@@ -470,7 +470,7 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
     size_t              n = 0;
     for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &group, &position); nth++)
       groups[n++] = (mgrid_creation){ i, group, mgrid_family_round(f, group), position, mgrid_family_size(f, group) };
-    if (n > 1) qsort(groups, n, sizeof *groups, by_round);
+    if (n > 1) qsort(groups, n, sizeof *groups, share_by_round);
     for (size_t g = 0; g < n; g++) {
       bool made = groups[g].size > 1 && !p->content.entry[i].choice->none;
       int  comm = made ? made_already(v, p, &groups[g]) : -1;

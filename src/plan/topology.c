@@ -95,20 +95,20 @@ static const char *name_at(const mgrid_content *c, int32_t number) {
   return number >= GRIDS ? c->grid[number - GRIDS].name : c->entry[number].name;
 }
 
-static uint64_t hash_of(const char *name) { return XXH3_64bits(name, strlen(name)); }
+static uint64_t topology_hash_of(const char *name) { return XXH3_64bits(name, strlen(name)); }
 
 /* Return the number of a name; -1: nothing has it. Families, grids and items share one name space. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
   if (!name) return -1;
-  uint64_t hash = hash_of(name);
+  uint64_t hash = topology_hash_of(name);
   size_t   at = 0;
   int32_t  i = mgrid_index_next(&c->names, hash, &at);
   while (i >= 0 && strcmp(name, name_at(c, i)) != 0) i = mgrid_index_next(&c->names, hash, &at);
   return i;
 }
 
-static mgrid_status put_name(mgrid_content *c, int32_t number, mgrid_error *err) {
-  return mgrid_index_put(&c->names, hash_of(name_at(c, number)), number) ? MGRID_OK : mgrid_oom(err);
+static mgrid_status topology_put_name(mgrid_content *c, int32_t number, mgrid_error *err) {
+  return mgrid_index_put(&c->names, topology_hash_of(name_at(c, number)), number) ? MGRID_OK : mgrid_oom(err);
 }
 
 int mgrid_content_find(const mgrid_content *c, const char *family) {
@@ -168,14 +168,14 @@ static mgrid_status choice_for(const mgrid_family *f, const mgrid_choice *choice
   return MGRID_OK;
 }
 
-static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_family *f, const mgrid_choice *choice,
+static mgrid_status topology_add_entry(mgrid_content *c, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                               mgrid_error *err) {
   if (!MGRID_GROW(c->entry, c->nentries, 1)) return mgrid_oom(err);
   mgrid_entry *e = &c->entry[c->nentries];
   memset(e, 0, sizeof *e);
   memcpy(e->name, name, strlen(name));
   if (choice_for(f, choice, &e->choice, err)) return MGRID_NO_MEMORY;
-  if (put_name(c, (int32_t)c->nentries, err)) {
+  if (topology_put_name(c, (int32_t)c->nentries, err)) {
     mgrid_choice_free(e->choice);
     return MGRID_NO_MEMORY;
   }
@@ -189,19 +189,19 @@ static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_gri
   mgrid_named_grid *one = &c->grid[c->ngrids];
   memset(one, 0, sizeof *one);
   memcpy(one->name, name, strlen(name));
-  if (put_name(c, GRIDS + (int32_t)c->ngrids, err)) return MGRID_NO_MEMORY;
+  if (topology_put_name(c, GRIDS + (int32_t)c->ngrids, err)) return MGRID_NO_MEMORY;
   one->grid = mgrid_grid_ref(g);
   c->ngrids++;
   return MGRID_OK;
 }
 
-static mgrid_status add_item(mgrid_content *c, const char *name, const mgrid_item_kind *kind, const void *x,
+static mgrid_status topology_add_item(mgrid_content *c, const char *name, const mgrid_item_kind *kind, const void *x,
                              mgrid_error *err) {
   if (!MGRID_GROW(c->item, c->nitems, 1)) return mgrid_oom(err);
   mgrid_item *one = &c->item[c->nitems];
   *one = (mgrid_item){ .kind = kind, .nth = mgrid_content_items(c, kind) };
   memcpy(one->name, name, strlen(name));
-  if (put_name(c, ITEMS + (int32_t)c->nitems, err)) return MGRID_NO_MEMORY;
+  if (topology_put_name(c, ITEMS + (int32_t)c->nitems, err)) return MGRID_NO_MEMORY;
   one->x = kind->ref(x);
   c->held += kind->held(x);
   c->nitems++;
@@ -240,10 +240,10 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   to->idle = from->idle;
   mgrid_status s = to->recipe ? MGRID_OK : mgrid_oom(err);
   for (size_t i = 0; i < from->nentries && !s; i++)
-    s = add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice, err);
+    s = topology_add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice, err);
   for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
   for (size_t i = 0; i < from->nitems && !s; i++)
-    s = add_item(to, from->item[i].name, from->item[i].kind, from->item[i].x, err);
+    s = topology_add_item(to, from->item[i].name, from->item[i].kind, from->item[i].x, err);
   for (size_t i = 0; i < from->nparams && !s; i++) {
     s = add_param(to, from->param[i].name, from->param[i].value, err);
     if (!s) to->param[i].usual = from->param[i].usual, to->param[i].unread = from->param[i].unread;
@@ -323,7 +323,7 @@ mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid
                                 mgrid_error *err) {
   mgrid_status s = check_new_family(t, name, f, err);
   if (!s) s = check_shape(name, f, choice, err);
-  return s ? s : add_entry(&t->content, name, f, choice ? choice : t->plain, err);
+  return s ? s : topology_add_entry(&t->content, name, f, choice ? choice : t->plain, err);
 }
 
 mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err) {
@@ -367,9 +367,9 @@ bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
     memmove(e, e + 1, (--c->nentries - (size_t)i) * sizeof *e);
   }
   mgrid_index_clear(&c->names); /* those that are left find room again */
-  for (i = 0; i < (int32_t)c->nentries; i++) put_name(c, i, &unused);
-  for (i = 0; i < (int32_t)c->ngrids; i++) put_name(c, GRIDS + i, &unused);
-  for (i = 0; i < (int32_t)c->nitems; i++) put_name(c, ITEMS + i, &unused);
+  for (i = 0; i < (int32_t)c->nentries; i++) topology_put_name(c, i, &unused);
+  for (i = 0; i < (int32_t)c->ngrids; i++) topology_put_name(c, GRIDS + i, &unused);
+  for (i = 0; i < (int32_t)c->nitems; i++) topology_put_name(c, ITEMS + i, &unused);
   return true;
 }
 
@@ -383,14 +383,14 @@ mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const 
 ** that it added. So the first failure breaks the topology. */
 
 /* Return the initial error of a call: that of an earlier call, if the caller has not seen it yet. */
-static mgrid_error begin(const mgrid_error *err) {
+static mgrid_error topology_begin(const mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (err && err->status) mgrid_error_replace(&mine, err);
   return mine;
 }
 
 /* End a call; s is its own status. */
-static mgrid_status end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine, mgrid_error *err) {
+static mgrid_status topology_end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine, mgrid_error *err) {
   if (!s) return MGRID_OK;
   if (t && !t->broken.status) mgrid_error_replace(&t->broken, mine);
   mgrid_error_pass(err, mine);
@@ -399,32 +399,32 @@ static mgrid_status end(mgrid_topology *t, mgrid_status s, const mgrid_error *mi
 
 mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
                                 const mgrid_options *options, mgrid_error *err) {
-  mgrid_error   mine = begin(err);
+  mgrid_error   mine = topology_begin(err);
   mgrid_choice *choice = NULL;
   mgrid_status  s = check_new_family(t, name, f, &mine);
   if (!s && options) s = mgrid_choice_new(options, &choice, &mine);
   if (!s && options) s = check_shape(name, f, choice, &mine);
-  if (!s) s = add_entry(&t->content, name, f, options ? choice : t->plain, &mine);
+  if (!s) s = topology_add_entry(&t->content, name, f, options ? choice : t->plain, &mine);
   mgrid_choice_free(choice);
-  return end(t, s, &mine, err);
+  return topology_end(t, s, &mine, err);
 }
 
 mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err) {
-  mgrid_error mine = begin(err);
-  return end(t, mgrid_topology_put_grid(t, name, g, &mine), &mine, err);
+  mgrid_error mine = topology_begin(err);
+  return topology_end(t, mgrid_topology_put_grid(t, name, g, &mine), &mine, err);
 }
 
 mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
                                      mgrid_error *err) {
   if (!t || !x) return made_of_nothing(kind->name, name, err);
   mgrid_status s = check_new_name(&t->content, kind->name, true, name, kind->world(x), err);
-  return s ? s : add_item(&t->content, name, kind, x, err);
+  return s ? s : topology_add_item(&t->content, name, kind, x, err);
 }
 
 mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
                                      mgrid_error *err) {
-  mgrid_error mine = begin(err);
-  return end(t, mgrid_topology_put_item(t, name, kind, x, &mine), &mine, err);
+  mgrid_error mine = topology_begin(err);
+  return topology_end(t, mgrid_topology_put_item(t, name, kind, x, &mine), &mine, err);
 }
 
 mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value, size_t value_len,
@@ -454,8 +454,8 @@ static mgrid_status put_param(mgrid_topology *t, const char *name, const char *v
 
 mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
   if (!t) return MGRID_USAGE;
-  mgrid_error mine = begin(err);
-  return end(t, put_param(t, name, value, &mine), &mine, err);
+  mgrid_error mine = topology_begin(err);
+  return topology_end(t, put_param(t, name, value, &mine), &mine, err);
 }
 
 mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version, mgrid_error *err) {
@@ -480,6 +480,6 @@ static mgrid_status put_recipe(mgrid_topology *t, const char *name, mgrid_error 
 
 mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err) {
   if (!t) return MGRID_USAGE;
-  mgrid_error mine = begin(err);
-  return end(t, put_recipe(t, name, &mine), &mine, err);
+  mgrid_error mine = topology_begin(err);
+  return topology_end(t, put_recipe(t, name, &mine), &mine, err);
 }

@@ -18,7 +18,7 @@
 /* ---------------------------------------------------------------- schedule */
 
 /* Return a hash of one member of one creation. */
-static uint64_t mark(const mgrid_creation *c, int64_t position) {
+static uint64_t verify_mark(const mgrid_creation *c, int64_t position) {
   const int64_t what[3] = { c->entry, c->group, position };
   return XXH3_64bits(what, sizeof what);
 }
@@ -91,10 +91,10 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
     if ((int64_t)v.ncomms > out->most_per_rank) out->most_per_rank = (int64_t)v.ncomms;
     for (size_t i = 0; i < v.ncomms && !s; i++) {
       const mgrid_creation *c = &v.comm[i];
-      sum += mark(c, c->position);
+      sum += verify_mark(c, c->position);
       if (c->position != 0) continue;
       out->communicators++;
-      for (int64_t k = 0; k < c->size && step == 1; k++) sum -= mark(c, k); /* meaningless for a sample */
+      for (int64_t k = 0; k < c->size && step == 1; k++) sum -= verify_mark(c, k); /* meaningless for a sample */
     }
     mgrid_view_free(&v);
   }
@@ -131,7 +131,7 @@ static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position
 /* Check every member of every group, in pieces. Except in covers, mgrid_family_locate finds a rank in only one group.
 ** So if all members are found where they are listed, no rank is listed twice; a partition then has as many members as
 ** ranks. */
-static mgrid_status check_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
+static mgrid_status verify_check_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
   int32_t             ranks[PIECE];
   int64_t             members = 0;
@@ -173,7 +173,7 @@ mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgri
   mgrid_status       s = out ? mgrid_struct_check(out, sizeof c, "mgrid_plan_checked", err) : MGRID_OK;
   c.sampled = p->content.world > MGRID_CHECK_WHOLE;
   for (size_t i = 0; i < p->content.nentries && !s; i++)
-    s = (c.sampled ? check_some_members : check_members)(&p->content.entry[i], &c.members, err);
+    s = (c.sampled ? check_some_members : verify_check_members)(&p->content.entry[i], &c.members, err);
   if (!s) s = mgrid_plan_verify(p, c.sampled ? MGRID_CHECK_SOME / 4 : 0, &schedule, err);
   if (s) return s;
   c.communicators = schedule.communicators, c.memberships = schedule.memberships;
@@ -229,7 +229,7 @@ typedef struct progress {
   int64_t  nready;
 } progress;
 
-static mgrid_status stuck(const progress *now, const mgrid_itinerary *it, const mgrid_plan *p, int64_t rank,
+static mgrid_status verify_stuck(const progress *now, const mgrid_itinerary *it, const mgrid_plan *p, int64_t rank,
                           mgrid_error *err) {
   const mgrid_creation *c = &it->step[now->at[rank]];
   const mgrid_entry    *e = &p->content.entry[c->entry];
@@ -247,7 +247,7 @@ static mgrid_status stuck(const progress *now, const mgrid_itinerary *it, const 
 }
 
 /* Move each rank that does not wait to its next group. The last member to arrive lets all members continue. */
-static mgrid_status walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p, mgrid_created *out,
+static mgrid_status verify_walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p, mgrid_created *out,
                          mgrid_error *err) {
   while (now->nready > 0) {
     int64_t rank = now->ready[--now->nready];
@@ -292,9 +292,9 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
     now.at[r] = it->start[r];
     now.ready[now.nready++] = r;
   }
-  if (!status) status = walk(&now, it, p, out, err);
+  if (!status) status = verify_walk(&now, it, p, out, err);
   for (int64_t r = 0; r < it->world && !status; r++)
-    if (now.at[r] < it->start[r + 1]) status = stuck(&now, it, p, r, err);
+    if (now.at[r] < it->start[r + 1]) status = verify_stuck(&now, it, p, r, err);
   free(now.base);
   free(now.arrived);
   free(now.at);

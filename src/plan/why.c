@@ -29,7 +29,7 @@ static json_t *communicator(const mgrid_plan *p, const mgrid_view *a, const mgri
 }
 
 /* Return the ranks at the positions between two of a group. */
-static json_t *between(const mgrid_family *f, int64_t group, int64_t from, int64_t to) {
+static json_t *why_between(const mgrid_family *f, int64_t group, int64_t from, int64_t to) {
   json_t *list = json_array();
   for (int64_t i = (from < to ? from : to) + 1; i < (from < to ? to : from) && list; i++)
     if (json_array_append_new(list, json_integer(mgrid_family_rank(f, group, i)))) {
@@ -48,7 +48,7 @@ static int put_by_size(json_t *list, json_t *one) {
 }
 
 /* Return all groups that contain both ranks, the smallest first, equal sizes in the order of the topology. */
-static json_t *common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
+static json_t *why_common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
   json_t *list = json_array();
   for (size_t i = 0; i < a->nmembers && list; i++)
     for (size_t k = 0; k < b->nmembers && list; k++) {
@@ -58,7 +58,7 @@ static json_t *common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view
       json_t *one = mgrid_json_pack("{sssIsIs[II]sbsoso}", "family", e->name, "group", (json_int_t)x->group, "size",
                                     (json_int_t)x->size, "positions", (json_int_t)x->position, (json_int_t)y->position,
                                     "pair", x->size == 2, "between",
-                                    between(e->family, x->group, x->position, y->position), "communicator",
+                                    why_between(e->family, x->group, x->position, y->position), "communicator",
                                     x->comm < 0 ? json_null() : communicator(p, a, b, x->comm));
       if (put_by_size(list, one)) {
         json_decref(list);
@@ -212,7 +212,7 @@ static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid
 }
 
 /* Return the steps from a to b, each in one group; null: no chain connects them. */
-static json_t *chain(const mgrid_plan *p, int64_t a, int64_t b) {
+static json_t *why_chain(const mgrid_plan *p, int64_t a, int64_t b) {
   search  s;
   bool    made = search_make(&s, p);
   json_t *list = !made ? NULL : found(&s, a, b) ? json_array() : json_null();
@@ -238,7 +238,7 @@ mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json
   if (!s && a == b)
     s = mgrid_fail(err, MGRID_BAD_VALUE, "both ranks are %" PRId64 "; two different ranks are needed", a);
   if (!s) {
-    json_t *groups = common(p, &va, &vb);
+    json_t *groups = why_common(p, &va, &vb);
     bool    none = groups && json_array_size(groups) == 0;
     json_t *steps = none ? short_chain(p, &va, &vb) : json_null();
     if (!steps && p->content.world > SEARCHED_MAX) {
@@ -251,7 +251,7 @@ mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json
       json_decref(groups);
     } else {
       *out = mgrid_json_pack("{s[II]sososo}", "ranks", (json_int_t)a, (json_int_t)b, "groups", groups, "first",
-                             first_meeting(p, &va, &vb), "chain", steps ? steps : chain(p, a, b));
+                             first_meeting(p, &va, &vb), "chain", steps ? steps : why_chain(p, a, b));
       if (!*out) s = mgrid_oom(err);
     }
   }
@@ -260,13 +260,13 @@ mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json
   return s;
 }
 
-static int64_t integer(const json_t *object, const char *key) {
+static int64_t why_integer(const json_t *object, const char *key) {
   return json_integer_value(json_object_get(object, key));
 }
 static int64_t nth(const json_t *object, const char *key, size_t i) {
   return json_integer_value(json_array_get(json_object_get(object, key), i));
 }
-static const char *text(const json_t *object, const char *key) {
+static const char *why_text(const json_t *object, const char *key) {
   return json_string_value(json_object_get(object, key));
 }
 
@@ -275,8 +275,8 @@ static void put_group(mgrid_text *t, const json_t *g) {
   enum { SHOWN = 6 };
   const json_t *comm = json_object_get(g, "communicator"), *middle = json_object_get(g, "between");
   size_t        n = json_array_size(middle);
-  mgrid_text_add(t, "  %s[%" PRId64 "]: positions %" PRId64 " and %" PRId64 " of %" PRId64, text(g, "family"),
-                 integer(g, "group"), nth(g, "positions", 0), nth(g, "positions", 1), integer(g, "size"));
+  mgrid_text_add(t, "  %s[%" PRId64 "]: positions %" PRId64 " and %" PRId64 " of %" PRId64, why_text(g, "family"),
+                 why_integer(g, "group"), nth(g, "positions", 0), nth(g, "positions", 1), why_integer(g, "size"));
   if (json_is_true(json_object_get(g, "pair")))
     mgrid_text_str(t, ", a pair");
   else if (n == 0)
@@ -287,8 +287,8 @@ static void put_group(mgrid_text *t, const json_t *g) {
   if (n > SHOWN) mgrid_text_add(t, " and %zu more", n - SHOWN);
   if (json_is_null(comm))
     mgrid_text_str(t, "; no communicator");
-  else if (strcmp(text(comm, "family"), text(g, "family")) != 0)
-    mgrid_text_add(t, "; communicator of %s[%" PRId64 "]", text(comm, "family"), integer(comm, "group"));
+  else if (strcmp(why_text(comm, "family"), why_text(g, "family")) != 0)
+    mgrid_text_add(t, "; communicator of %s[%" PRId64 "]", why_text(comm, "family"), why_integer(comm, "group"));
   mgrid_text_str(t, "\n");
 }
 
@@ -304,14 +304,14 @@ static void put_answer(mgrid_text *t, const json_t *why) {
   for (size_t i = 0; i < n; i++) put_group(t, json_array_get(groups, i));
   for (size_t i = 0; i < json_array_size(steps); i++) {
     const json_t *step = json_array_get(steps, i);
-    mgrid_text_add(t, "  %" PRId64 " to %" PRId64 " in %s[%" PRId64 "]\n", integer(step, "from"), integer(step, "to"),
-                   text(step, "family"), integer(step, "group"));
+    mgrid_text_add(t, "  %" PRId64 " to %" PRId64 " in %s[%" PRId64 "]\n", why_integer(step, "from"), why_integer(step, "to"),
+                   why_text(step, "family"), why_integer(step, "group"));
   }
   if (n == 0 || json_is_null(first)) return;
   mgrid_text_add(t,
                  "they first meet in %s[%" PRId64 "]: step %" PRId64 " of rank %" PRId64 ", step %" PRId64
                  " of rank %" PRId64 "\n",
-                 text(first, "family"), integer(first, "group"), nth(first, "steps", 0), a, nth(first, "steps", 1), b);
+                 why_text(first, "family"), why_integer(first, "group"), nth(first, "steps", 0), a, nth(first, "steps", 1), b);
 }
 
 mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink, void *ud,

@@ -23,7 +23,7 @@ struct mgrid_lua_held {
   size_t bytes; /* that count, including this header */
 };
 
-static void           *box_of(mgrid_lua_held *h) { return h + 1; }
+static void           *bind_box_of(mgrid_lua_held *h) { return h + 1; }
 static mgrid_lua_held *held_of(void *box) { return (mgrid_lua_held *)box - 1; }
 
 static void box_drop(mgrid_lua_held *h) {
@@ -33,7 +33,7 @@ static void box_drop(mgrid_lua_held *h) {
     if (h->next) h->next->prev = h->prev;
     b->used -= h->bytes;
   }
-  h->release(box_of(h));
+  h->release(bind_box_of(h));
   mgrid_release(h);
 }
 
@@ -58,12 +58,12 @@ void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class
     b->used += bytes;
   }
   *owner = h;
-  return box_of(h);
+  return bind_box_of(h);
 }
 
 void *mgrid_lua_in_box(void *userdata) {
   mgrid_lua_held *h = userdata ? *(mgrid_lua_held **)userdata : NULL;
-  return h ? box_of(h) : NULL;
+  return h ? bind_box_of(h) : NULL;
 }
 
 void *mgrid_lua_test_box(lua_State *L, int i, const char *class) {

@@ -466,7 +466,7 @@ static mgrid_status reload_load(mgrid_runtime *fresh, const mgrid_runtime *rt, c
 }
 
 /* Do all that is local: load the recipe, make its plan, and find what changes on this rank. NULL after filling *err. */
-static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt, const mgrid_state *s, const char *recipe,
+static mgrid_plan *calls_evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt, const mgrid_state *s, const char *recipe,
                             size_t n, const char *const *args, mgrid_change *what, mgrid_error *err) {
   mgrid_plan *plan = NULL;
   if (err->status || mgrid_functions_copy(fresh, rt, err)) return NULL;
@@ -487,7 +487,7 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
   if (change) mgrid_struct_check(change, sizeof what, "mgrid_change", &mine);
   if (recipe || mgrid_runtime_check_loaded(rt, &mine) == MGRID_OK)
     fresh = mgrid_script_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
-  mgrid_plan *plan = evaluate(fresh, rt, s, recipe, n, args, &what, &mine);
+  mgrid_plan *plan = calls_evaluate(fresh, rt, s, recipe, n, args, &what, &mine);
   /* Collective from here on: a rank without a plan takes part, too, so that all ranks get its error. */
   mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, NULL, &mine);
   mgrid_plan_free(plan);

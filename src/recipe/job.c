@@ -52,21 +52,21 @@ static mgrid_mpi_options opening(lua_State *L, const mgrid_descriptor *d, int *c
 }
 
 /* Return the row of the backend that the function is for: each row with a library has a function of its name. NULL: of auto. */
-static const mgrid_descriptor *row_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
+static const mgrid_descriptor *job_row_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
 
 /* moongrid.mpi([options or comm]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD or the communicator with that Fortran
 ** handle, or of the ranks that a launcher with PMIx started | nil, message, status. Collective. */
-static int open_alone(lua_State *L) {
+static int job_open_alone(lua_State *L) {
   int                   comm = 0;
-  mgrid_mpi_options     mpi = opening(L, row_of(L), &comm);
+  mgrid_mpi_options     mpi = opening(L, job_row_of(L), &comm);
   mgrid_backend_options o = { sizeof o, mpi.timeout, &mpi };
   mgrid_backend       **box = mgrid_lua_new_job(L);
   mgrid_error           e = MGRID_ERROR_INIT;
-  return job_or_failure(L, box, mgrid_backend_open(row_of(L)->name, &o, &e), &e);
+  return job_or_failure(L, box, mgrid_backend_open(job_row_of(L)->name, &o, &e), &e);
 }
 
 /* Open the backend that the option `carrier` names; NULL without one, after an error in *e. */
-static mgrid_backend *carrier_of(lua_State *L, const char *name, double timeout, mgrid_error *e) {
+static mgrid_backend *job_carrier_of(lua_State *L, const char *name, double timeout, mgrid_error *e) {
   const char           *carriers[MGRID_BACKENDS_MAX];
   size_t                n = mgrid_backend_names(carriers, MGRID_BACKENDS_CARRIERS);
   mgrid_backend_options o = { sizeof o, timeout, NULL };
@@ -92,11 +92,11 @@ static void read_devices(lua_State *L, mgrid_nccl_options *o) {
 /* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job on the GPUs of the ranks of
 ** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. moongrid.auto: the first backend
 ** that is there on all ranks, else the carrier. */
-static int open_over(lua_State *L) {
+static int job_open_over(lua_State *L) {
   static const char *const known[] = {
     "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking"
   };
-  const mgrid_descriptor *d = row_of(L);
+  const mgrid_descriptor *d = job_row_of(L);
   const char             *name = mgrid_backend_usual()->name;
   bool                    given = false; /* by the script, as a Job at 2 */
   mgrid_nccl_options      o = MGRID_NCCL_OPTIONS_INIT;
@@ -121,7 +121,7 @@ static int open_over(lua_State *L) {
     o.share_gpu = lua_toboolean(L, -1);
   }
   mgrid_backend **box = mgrid_lua_new_job(L);
-  mgrid_backend  *carrier = given ? mgrid_backend_ref(mgrid_lua_check_job(L, 2)) : carrier_of(L, name, o.timeout, &e);
+  mgrid_backend  *carrier = given ? mgrid_backend_ref(mgrid_lua_check_job(L, 2)) : job_carrier_of(L, name, o.timeout, &e);
   if (carrier) *box = d ? mgrid_backend_over(carrier, d->name, &o, &e) : mgrid_backend_best(carrier, &o, &e);
   mgrid_backend_free(carrier); /* the backend over it keeps it */
   return job_or_failure(L, box, *box, &e);
@@ -196,12 +196,12 @@ static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_method
 void mgrid_lua_open_job(lua_State *L) {
   mgrid_lua_open_class(L, &job_class);
   lua_pushlightuserdata(L, NULL);
-  lua_pushcclosure(L, open_over, 1);
+  lua_pushcclosure(L, job_open_over, 1);
   lua_setfield(L, -2, "auto");
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     if (!d->library) continue;
     lua_pushlightuserdata(L, (void *)(uintptr_t)d);
-    lua_pushcclosure(L, d->carried ? open_over : open_alone, 1);
+    lua_pushcclosure(L, d->carried ? job_open_over : job_open_alone, 1);
     lua_setfield(L, -2, d->name);
   }
 }

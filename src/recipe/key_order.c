@@ -13,7 +13,7 @@ enum { NUMBER, STRING, BOOLEAN, OTHER };
 
 enum { LONG = 1024 }; /* bytes of a string from which on it is charged */
 
-static int class_of(lua_State *L, int i) {
+static int key_order_class_of(lua_State *L, int i) {
   switch (lua_type(L, i)) {
   case LUA_TNUMBER: return NUMBER;
   case LUA_TSTRING: return STRING;
@@ -34,7 +34,7 @@ static bool string_before(lua_State *L, int a, int b) {
 }
 
 bool mgrid_lua_key_before(lua_State *L, int a, int b) {
-  int ca = class_of(L, a), cb = class_of(L, b);
+  int ca = key_order_class_of(L, a), cb = key_order_class_of(L, b);
   if (ca != cb) return ca < cb;
   if (ca == NUMBER) return lua_compare(L, a, b, LUA_OPLT);
   if (ca == STRING) return string_before(L, a, b);
@@ -47,7 +47,7 @@ bool mgrid_lua_key_before(lua_State *L, int a, int b) {
 }
 
 /* Merge the sorted runs [lo, mid) and [mid, hi) of the list at `from` into the list `to`. */
-static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mid, lua_Integer hi,
+static void key_order_merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mid, lua_Integer hi,
                   mgrid_lua_before *before) {
   lua_Integer i = lo, j = mid;
   for (lua_Integer k = lo; k < hi; k++) {
@@ -71,7 +71,7 @@ static void key_order_sort(lua_State *L, int list, lua_Integer n, lua_Integer wo
     if (work) mgrid_lua_charge(L, work);
     for (lua_Integer lo = 0; lo < n; lo += 2 * run) {
       lua_Integer mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n;
-      merge(L, from, to, lo, mid, hi, before);
+      key_order_merge(L, from, to, lo, mid, hi, before);
     }
     int swap = from;
     from = to, to = swap;

@@ -50,7 +50,7 @@ static void folder_append(walk *w, char *text, size_t room, const char *more) {
 }
 
 /* If the path ends at a link, follow it. */
-static bool follow(walk *w) {
+static bool load_follow(walk *w) {
   size_t len = strlen(w->root);
   *w->path = '\0';
   folder_append(w, w->path, sizeof w->path, w->root);
@@ -97,7 +97,7 @@ static const char *folder_find(lua_State *L, const char *root, const char *path)
     }
     if (*w->way) folder_append(w, w->way, sizeof w->way, "/");
     folder_append(w, w->way, sizeof w->way, w->step);
-    if (w->inside && follow(w)) w->inside = w->inside && ++links <= LINKS;
+    if (w->inside && load_follow(w)) w->inside = w->inside && ++links <= LINKS;
   }
   if (w->inside)
     lua_pushstring(L, w->way);
@@ -119,7 +119,7 @@ typedef struct reader {
   bool        ended;
 } reader;
 
-static const char *next_piece(lua_State *L, void *ud, size_t *size) {
+static const char *load_next_piece(lua_State *L, void *ud, size_t *size) {
   enum { PIECE = 512 };
   reader     *r = ud;
   const char *piece = r->at;
@@ -162,7 +162,7 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
   *hash = XXH3_64bits(text, t->len);
   mgrid_functions_note(L, text + skip, t->len - skip);
   reader r = { text + skip, text + t->len, 1, false };
-  int    rc = lua_load(L, next_piece, &r, source, "t");
+  int    rc = lua_load(L, load_next_piece, &r, source, "t");
   if (rc == LUA_ERRRUN && mgrid_budget_no_level(L)) { /* Lua does not say where */
     lua_pushfstring(L, "%s:%d: " MGRID_NO_LEVEL, source + 1, r.line);
     lua_remove(L, -2);
@@ -178,7 +178,7 @@ typedef struct loading {
   int         rc;
 } loading;
 
-static int load_body(lua_State *L) {
+static int recipe_load_load_body(lua_State *L) {
   loading *x = lua_touserdata(L, 1);
   x->rc = load_text(L, &x->text, x->source, x->hash);
   return 1;
@@ -197,7 +197,7 @@ static int load_file(lua_State *L, const char *path, const char *told, const cha
     lua_remove(L, -2);
     return LUA_ERRFILE;
   }
-  lua_pushcfunction(L, load_body);
+  lua_pushcfunction(L, recipe_load_load_body);
   lua_pushlightuserdata(L, &x);
   int raised = lua_pcall(L, 1, 1, 0);
   mgrid_text_free(&x.text);

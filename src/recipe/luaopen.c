@@ -15,7 +15,7 @@ MGRID_API int luaopen_moongrid(lua_State *L);
 
 /* Return the version that the interpreter reports, "Lua 5.1". The functions called here exist in every Lua since
 ** 5.1. */
-static const char *version(lua_State *L) {
+static const char *luaopen_version(lua_State *L) {
   enum { GLOBALS_OF_5_1 = -10002 };
   if (lua_getglobal)
     lua_getglobal(L, "_VERSION");
@@ -27,5 +27,5 @@ static const char *version(lua_State *L) {
 
 int luaopen_moongrid(lua_State *L) {
   bool ours = lua_newuserdatauv && lua_version(L) == LUA_VERSION_NUM; /* before 5.4 it returns a pointer */
-  return ours ? mgrid_lua_open(L) : luaL_error(L, "moongrid is built for " LUA_VERSION ", and this is %s", version(L));
+  return ours ? mgrid_lua_open(L) : luaL_error(L, "moongrid is built for " LUA_VERSION ", and this is %s", luaopen_version(L));
 }

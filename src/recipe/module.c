@@ -27,7 +27,7 @@ static void push_grid(lua_State *L, const void *g) {
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_ref(g);
 }
-static void push_family(lua_State *L, const void *f) {
+static void module_push_family(lua_State *L, const void *f) {
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   box->f = mgrid_family_ref(f);
 }
@@ -39,7 +39,7 @@ static void push_plan(lua_State *L, const void *p) {
   mgrid_plan **box = mgrid_lua_new_plan(L);
   *box = mgrid_plan_ref(p);
 }
-static void push_backend(lua_State *L, const void *b) {
+static void module_push_backend(lua_State *L, const void *b) {
   mgrid_backend **box = mgrid_lua_new_job(L);
   *box = mgrid_backend_ref((void *)b);
 }
@@ -89,17 +89,17 @@ static void *module_group_at(lua_State *L, int i, const char *class) {
 
 static const mgrid_lua_handed classes[] = {
   { MGRID_LUA_GRID, push_grid, boxed },
-  { MGRID_LUA_FAMILY, push_family, boxed },
+  { MGRID_LUA_FAMILY, module_push_family, boxed },
   { MGRID_LUA_TOPOLOGY, push_topology, boxed },
   { MGRID_LUA_PLAN, push_plan, boxed },
-  { MGRID_LUA_JOB, push_backend, pointed },
+  { MGRID_LUA_JOB, module_push_backend, pointed },
   { MGRID_LUA_STATE, push_state, state_at },
   { MGRID_LUA_GROUP, push_group, module_group_at },
   { MGRID_LUA_RECIPE, push_runtime, pointed },
 };
 
 /* Find a class by its name without "moongrid."; NULL: there is none. */
-static const mgrid_lua_handed *class_of(const char *name) {
+static const mgrid_lua_handed *module_class_of(const char *name) {
   const size_t before = sizeof "moongrid." - 1;
   for (size_t i = 0; name && i < sizeof classes / sizeof *classes; i++)
     if (strcmp(classes[i].class + before, name) == 0) return &classes[i];
@@ -109,7 +109,7 @@ static const mgrid_lua_handed *class_of(const char *name) {
 }
 
 int mgrid_lua_push(lua_State *L, const char *class_name, const void *object) {
-  const mgrid_lua_handed *c = class_of(class_name);
+  const mgrid_lua_handed *c = module_class_of(class_name);
   luaL_checkstack(L, 8, "moongrid");
   if (!c) return luaL_error(L, "'%s' is no class of objects for scripts", class_name ? class_name : "NULL");
   if (!object) return lua_pushnil(L), 1;
@@ -121,7 +121,7 @@ int mgrid_lua_push(lua_State *L, const char *class_name, const void *object) {
 }
 
 void *mgrid_lua_to(lua_State *L, int i, const char *class_name) {
-  const mgrid_lua_handed *c = class_of(class_name);
+  const mgrid_lua_handed *c = module_class_of(class_name);
   return c ? c->to(L, i, c->class) : NULL;
 }
 

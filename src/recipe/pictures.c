@@ -68,7 +68,7 @@ static void check_option(lua_State *L, const option *o, const char *what, const 
                        (long long)n);
 }
 
-static void check_options(lua_State *L, int i, const char *what, const option *all, size_t n, const mgrid_plan *p) {
+static void pictures_check_options(lua_State *L, int i, const char *what, const option *all, size_t n, const mgrid_plan *p) {
   const char *names[sizeof of_picture / sizeof *of_picture];
   char        named[32];
   for (size_t k = 0; k < n; k++) names[k] = all[k].name;
@@ -97,17 +97,17 @@ static int picture(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   if (!lua_isnoneornil(L, 2)) {
     mgrid_lua_check_table(L, 2, "{ all = true }");
-    check_options(L, 2, "picture", of_picture, sizeof of_picture / sizeof *of_picture, p);
+    pictures_check_options(L, 2, "picture", of_picture, sizeof of_picture / sizeof *of_picture, p);
   }
   return call_plain(L, 3);
 }
 
 /* pictures.explain(plan [, options [, sink]]) */
-static int explain(lua_State *L) {
+static int pictures_explain(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   if (!lua_isnoneornil(L, 2)) {
     mgrid_lua_check_table(L, 2, "{ columns = 80 }");
-    check_options(L, 2, "report", of_words, sizeof of_words / sizeof *of_words, p);
+    pictures_check_options(L, 2, "report", of_words, sizeof of_words / sizeof *of_words, p);
   }
   return call_plain(L, 3);
 }
@@ -116,7 +116,7 @@ static int explain(lua_State *L) {
 static int page(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TFUNCTION);
-  check_options(L, 1, "page", of_page, sizeof of_page / sizeof *of_page, NULL);
+  pictures_check_options(L, 1, "page", of_page, sizeof of_page / sizeof *of_page, NULL);
   for (int k = 0; k < 3; k += 2) {
     if (lua_getfield(L, 1, of_page[k].name) == LUA_TNIL)
       return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a page has no '%s'", of_page[k].name);
@@ -127,7 +127,7 @@ static int page(lua_State *L) {
 }
 
 static const luaL_Reg kinds[] = {
-  { "text", picture }, { "svg", picture }, { "explain", explain }, { "page", page }, { NULL, NULL }
+  { "text", picture }, { "svg", picture }, { "explain", pictures_explain }, { "page", page }, { NULL, NULL }
 };
 
 /* pictures.svg: load the functions, and return that one. Upvalue: the module */
@@ -190,7 +190,7 @@ static int pictures_put(lua_State *L) {
 }
 
 /* read(file) -> its text, or nil */
-static int read_text(lua_State *L) {
+static int pictures_read_text(lua_State *L) {
   mgrid_text  t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_read_file(luaL_checkstring(L, 1), &t, &e)) {
@@ -222,7 +222,7 @@ static int pictures_draw(lua_State *L) {
   push_options(L, r);
   mgrid_lua_push(L, "Plan", r->plan);
   if (strcmp(r->how, "page") == 0) {
-    check_options(L, lua_gettop(L) - 1, "page", of_page, 1, NULL); /* the plan is its only frame */
+    pictures_check_options(L, lua_gettop(L) - 1, "page", of_page, 1, NULL); /* the plan is its only frame */
     lua_createtable(L, 1, 0);
     lua_insert(L, -2);
     lua_rawseti(L, -2, 1);
@@ -233,7 +233,7 @@ static int pictures_draw(lua_State *L) {
     }
     lua_pop(L, 1);
   } else {
-    if (strcmp(r->how, "explain") == 0) lua_pushcfunction(L, read_text), lua_setfield(L, -3, "read");
+    if (strcmp(r->how, "explain") == 0) lua_pushcfunction(L, pictures_read_text), lua_setfield(L, -3, "read");
     lua_insert(L, -2);
   }
   lua_pushlightuserdata(L, r);

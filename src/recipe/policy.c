@@ -133,7 +133,7 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* Write the result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has none; another
 ** status is reported. */
-static mgrid_status canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
+static mgrid_status policy_canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
   lua_State *L = p->rt->L;
   mgrid_result_push(L, p->result);
   json_t *v = mgrid_json_of(L, -1);
@@ -153,7 +153,7 @@ enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of failures; a dige
 static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed, char told[MGRID_TOLD]) {
   mgrid_text   text = { 0 };
   uint64_t     digest = FAILED;
-  mgrid_status s = *status ? MGRID_OK : canonical(p, &text, failed);
+  mgrid_status s = *status ? MGRID_OK : policy_canonical(p, &text, failed);
   if (s && s != MGRID_BAD_VALUE) *status = s;
   if (*status) {
     snprintf(told, MGRID_TOLD, "failed (%.200s)", failed->message);
@@ -169,7 +169,7 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error
 }
 
 /* Compare status and result with the peers, after the call ended here with `status` and *err. Collective over them. */
-static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
+static mgrid_status policy_agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
   char          told[MGRID_TOLD], name[sizeof p->name + 16];
   mgrid_error   why = MGRID_ERROR_INIT;
   mgrid_brought mine = { outcome(p, &status, err, told), told, name };
@@ -198,7 +198,7 @@ static mgrid_status policy_run(call *c, mgrid_error *err) {
   if (!s) s = mgrid_args_check(c->args.n, c->args.args, NULL, &e);
   if (!s) s = mgrid_runtime_call(c->p->rt, call_body, c, 0, &e);
   if (s) place(c->p, &e);
-  if (*c->p->agreed) s = agree(c->p, s, &e);
+  if (*c->p->agreed) s = policy_agree(c->p, s, &e);
   if (!s) return MGRID_OK;
   place(c->p, &e);
   mgrid_result_forget(c->p->rt->L, c->p->result); /* neither that of an earlier call, nor one that was not agreed */

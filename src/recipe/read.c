@@ -137,7 +137,7 @@ static void add_field(reading *r, const yaml_event_t *key, json_t *object, int d
   if (value && json_object_set_new(object, name, value) != 0) mgrid_oom(r->err);
 }
 
-static void add_item(reading *r, const yaml_event_t *e, json_t *array, int depth) {
+static void read_add_item(reading *r, const yaml_event_t *e, json_t *array, int depth) {
   json_t *value = value_of(r, e, depth + 1);
   if (json_is_null(value)) read_refuse(r, e->start_mark.line, MGRID_GAP);
   if (value && json_array_append_new(array, value) != 0) mgrid_oom(r->err);
@@ -151,7 +151,7 @@ static json_t *members(reading *r, json_t *all, yaml_event_type_t end, int depth
     yaml_event_t e;
     bool         good = next_event(r, &e);
     ended = good && e.type == end;
-    if (good && !ended) (json_is_object(all) ? add_field : add_item)(r, &e, all, depth);
+    if (good && !ended) (json_is_object(all) ? add_field : read_add_item)(r, &e, all, depth);
     yaml_event_delete(&e);
   }
   return all;
@@ -240,7 +240,7 @@ static json_t *read_yaml(reading *r, const mgrid_text *t) {
   return value;
 }
 
-static json_t *read_json(reading *r, const mgrid_text *t) {
+static json_t *recipe_read_read_json(reading *r, const mgrid_text *t) {
   json_error_t why;
   size_t       flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
   json_t      *value = mgrid_json_parse(mgrid_text_chars(t), t->len, flags, &why);
@@ -269,7 +269,7 @@ json_t *mgrid_read_table(const char *path, mgrid_error *err) {
   mgrid_locale host = mgrid_locale_plain();
   reading      r = { path, NULL, NULL, 0, 0, &mine };
   json_t      *value = NULL;
-  if (mgrid_read_file(path, &t, &mine) == MGRID_OK) value = is_json ? read_json(&r, &t) : read_yaml(&r, &t);
+  if (mgrid_read_file(path, &t, &mine) == MGRID_OK) value = is_json ? recipe_read_read_json(&r, &t) : read_yaml(&r, &t);
   mgrid_text_free(&t);
   mgrid_locale_back(host);
   if (value && !json_is_object(value)) {

@@ -155,7 +155,7 @@ static bool is_key(lua_State *L, int at, const step *s) {
 }
 
 /* Replace the table on the top by its value at one step; nil if there is none. */
-static void enter(lua_State *L, const step *s) {
+static void result_enter(lua_State *L, const step *s) {
   int table = lua_gettop(L);
   if (lua_type(L, table) != LUA_TTABLE) {
     lua_pushnil(L);
@@ -230,7 +230,7 @@ static mgrid_kind push_at(lua_State *L, int result, const char *path) {
       lua_pushnil(L);
       break;
     }
-    enter(L, &s);
+    result_enter(L, &s);
   }
   switch (lua_type(L, -1)) {
   case LUA_TBOOLEAN: return MGRID_IS_BOOLEAN;

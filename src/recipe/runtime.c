@@ -244,7 +244,7 @@ typedef struct loading {
   const mgrid_text *text; /* NULL: the recipe is a file or bundled */
 } loading;
 
-static int load_body(lua_State *L) {
+static int runtime_load_body(lua_State *L) {
   const loading *l = lua_touserdata(L, 1);
   mgrid_prelude_give(L, l->text);
   mgrid_prelude_push(L, "load");
@@ -279,7 +279,7 @@ mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char
   double       began = mgrid_processor_now();
   loading      l = { recipe, text ? &rt->text : NULL };
   mgrid_status s = take_text(rt, recipe, text, length, why);
-  if (!s) s = mgrid_runtime_protected(rt, load_body, &l, why);
+  if (!s) s = mgrid_runtime_protected(rt, runtime_load_body, &l, why);
   rt->loading = mgrid_processor_now() - began;
   if (!s && !(rt->recipe = mgrid_strdup(recipe))) s = mgrid_oom(why);
   if (s && !text) tell_folder(recipe, why);

@@ -334,7 +334,7 @@ static int compare_all(lua_State *L) {
 }
 
 /* Replace a function in a library of the table on the top with one that pays and calls it. */
-static void pay_for(lua_State *L, const char *library, const char *name, lua_CFunction pays) {
+static void sandbox_pay_for(lua_State *L, const char *library, const char *name, lua_CFunction pays) {
   lua_getfield(L, -1, library);
   lua_getfield(L, -1, name);
   lua_pushcclosure(L, pays, 1);
@@ -476,9 +476,9 @@ void mgrid_sandbox_push(lua_State *L) {
   allow_library(L, "math", maths, none);
   allow_library(L, "string", strings, none);
   allow_library(L, "table", tables, new_tables);
-  pay_for(L, "table", "concat", table_concat);
-  pay_for(L, "math", "max", compare_all);
-  pay_for(L, "math", "min", compare_all);
+  sandbox_pay_for(L, "table", "concat", table_concat);
+  sandbox_pay_for(L, "math", "max", compare_all);
+  sandbox_pay_for(L, "math", "min", compare_all);
   add_text(L);
 }
 

@@ -76,7 +76,7 @@ static walk walk_of(lua_State *L, mgrid_lua_budget *b, int plain) {
 }
 
 /* Return whether a key, or a value that is not a table, is allowed. */
-static bool is_plain(const walk *w, int i) {
+static bool values_is_plain(const walk *w, int i) {
   size_t      len;
   const char *s;
   switch (lua_type(w->L, i)) {
@@ -102,7 +102,7 @@ static bool values_visit(walk *w, int i, int depth);
 /* Visit the value on the top, with the key below it. */
 static bool visit_member(walk *w, int depth) {
   int  key = lua_gettop(w->L) - 1, type = lua_type(w->L, key);
-  bool named = type == LUA_TSTRING && values_fits(w->L, key, &w->left) && is_plain(w, key);
+  bool named = type == LUA_TSTRING && values_fits(w->L, key, &w->left) && values_is_plain(w, key);
   if (!named && type == LUA_TSTRING) return false;
   if (!named && w->plain != AS_IS && !lua_isinteger(w->L, key)) return false;
   return values_visit(w, key + 1, depth + 1) && (!w->member || w->member(w, key, depth));
@@ -113,7 +113,7 @@ static bool values_visit(walk *w, int i, int depth) {
   shape      is = NEITHER;
   bool       table = lua_type(L, i) == LUA_TTABLE, fine = true;
   if (depth > DEPTH || !values_fits(L, i, &w->left) || !lua_checkstack(L, 6)) return false;
-  if (!(table ? is_plain_table(w, i, &is) : is_plain(w, i))) return false;
+  if (!(table ? is_plain_table(w, i, &is) : values_is_plain(w, i))) return false;
   if (w->begin && !w->begin(w, i, depth, is)) return false;
   const lua_Integer n = is == LIST ? (lua_Integer)lua_rawlen(L, i) : 0;
   for (lua_Integer k = 1; k <= n && fine; k++) {
@@ -330,7 +330,7 @@ mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, const char *kept,
 }
 
 static void push_args(lua_State *L, size_t n, const mgrid_arg *args);
-static void push_member(lua_State *L, const mgrid_arg *a);
+static void values_push_member(lua_State *L, const mgrid_arg *a);
 
 static void push_json_text(lua_State *L, const mgrid_arg *a) {
   json_error_t why = { 0 };
@@ -359,13 +359,13 @@ static void push_arg(lua_State *L, const mgrid_arg *a) {
   case MGRID_IS_NUMBERS: MGRID_LUA_LIST(L, a->as.numbers.n, lua_pushnumber(L, a->as.numbers.at[i])); return;
   case MGRID_IS_TABLE: push_args(L, a->as.table.n, a->as.table.at); return;
   case MGRID_IS_JSON: push_json_text(L, a); return;
-  case MGRID_IS_LIST: MGRID_LUA_LIST(L, a->as.table.n, push_member(L, mgrid_arg_at(a->as.table.at, i))); return;
+  case MGRID_IS_LIST: MGRID_LUA_LIST(L, a->as.table.n, values_push_member(L, mgrid_arg_at(a->as.table.at, i))); return;
   }
   mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s%s has no kind (%d)", a->name ? "argument '" : "a value",
                      a->name ? a->name : "", a->name ? "'" : "", (int)a->kind);
 }
 
-static void push_member(lua_State *L, const mgrid_arg *a) {
+static void values_push_member(lua_State *L, const mgrid_arg *a) {
   if (a->kind == MGRID_IS_NONE) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a list has nothing (MGRID_IS_NONE) in it");
   push_arg(L, a);
 }

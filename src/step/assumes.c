@@ -36,13 +36,13 @@ static void learn(knowledge *to, const knowledge *from, size_t n) {
 }
 
 /* The family whose communicator a family uses. */
-static int32_t leader_of(const mgrid_step *s, int32_t family) {
+static int32_t assumes_leader_of(const mgrid_step *s, int32_t family) {
   return s->plan->shares[family] >= 0 ? s->plan->shares[family] : family;
 }
 
-static void put_call(walk *w, const step_node *n) {
+static void assumes_put_call(walk *w, const step_node *n) {
   const mgrid_step *s = w->step;
-  int32_t           family = s->slot[n->slot].entry, leader = leader_of(s, family);
+  int32_t           family = s->slot[n->slot].entry, leader = assumes_leader_of(s, family);
   size_t            on = n->stream;
   knowledge        *mine = &w->known[on];
   if (s->plan->content.entry[family].family->max_size < 2) return; /* nothing travels */
@@ -50,7 +50,7 @@ static void put_call(walk *w, const step_node *n) {
   learn(mine, &w->over[leader], w->nstreams); /* calls on one communicator are in the order of issue */
   for (size_t t = 0; t < w->nstreams; t++)
     for (size_t f = 0; f < w->families && t != on; f++)
-      if (w->last[t * w->families + f] > mine->of[t] && leader_of(s, (int32_t)f) != leader)
+      if (w->last[t * w->families + f] > mine->of[t] && assumes_leader_of(s, (int32_t)f) != leader)
         w->pairs[f < (size_t)family ? f * w->families + (size_t)family : (size_t)family * w->families + f] = true;
   mgrid_spend(w->budget, (int64_t)(w->nstreams * w->families) / 8);
   mine->of[on] = w->last[on * w->families + (size_t)family] = w->now;
@@ -76,7 +76,7 @@ static void walk_block(walk *w, uint32_t from, uint32_t end) {
     } else if (role == STEP_BLOCK) {
       walk_block(w, i + 1, n->end);
     } else if (role == STEP_TOGETHER || role == STEP_POINT) {
-      put_call(w, n);
+      assumes_put_call(w, n);
     } else if (n->kind == STEP_EVENT) {
       w->recorded[i] = w->known[n->stream];
     } else if (role == STEP_ORDER) {

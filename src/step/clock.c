@@ -15,7 +15,7 @@
 
 static bool before(step_event a, step_event b) { return a.time != b.time ? a.time < b.time : a.cursor < b.cursor; }
 
-static void put(step_machine *m, int64_t takes, int32_t cursor) {
+static void clock_put(step_machine *m, int64_t takes, int32_t cursor) {
   step_clock *c = m->clock;
   if (takes > TIME_MAX - c->now) takes = TIME_MAX - c->now, c->over = true;
   if (!MGRID_ROOM(c->event, c->room, c->n + 1)) {
@@ -28,7 +28,7 @@ static void put(step_machine *m, int64_t takes, int32_t cursor) {
   c->event[i] = e;
 }
 
-static step_event take(step_clock *c) {
+static step_event clock_take(step_clock *c) {
   step_event first = c->event[0], last = c->event[--c->n];
   size_t     i = 0;
   for (size_t k; (k = 2 * i + 1) < c->n; i = k) {
@@ -44,7 +44,7 @@ static step_event take(step_clock *c) {
 
 /* Count the time of a type since it last changed what it does. A loop that is taken as one computes and moves bytes in
 ** turns; next to another stream both are counted as if they did not depend on each other. */
-static void settle(step_machine *m, int32_t type) {
+static void clock_settle(step_machine *m, int32_t type) {
   step_clock *c = m->clock;
   double      dt = (double)(c->now - c->at[type]), rests = 1, idle = 1, still = 1;
   c->at[type] = c->now;
@@ -59,10 +59,10 @@ static void settle(step_machine *m, int32_t type) {
 }
 
 void mgrid_step_clock_settle(step_machine *m) {
-  for (size_t t = 0; t < m->types->n; t++) settle(m, (int32_t)t);
+  for (size_t t = 0; t < m->types->n; t++) clock_settle(m, (int32_t)t);
 }
 
-static void note(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
+static void clock_note(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
   step_clock   *c = m->clock;
   step_records *r = c->records;
   if (!r) return;
@@ -99,11 +99,11 @@ mgrid_status mgrid_step_clock_check(const step_machine *m, mgrid_error *err) {
 int32_t mgrid_step_clock_next(step_machine *m) {
   step_clock *c = m->clock;
   if (c->n == 0) return -1;
-  step_event   e = take(c);
+  step_event   e = clock_take(c);
   step_busy   *b = &c->busy[e.cursor];
   step_cursor *at = &m->cursor[e.cursor];
   c->now = e.time;
-  settle(m, at->type);
+  clock_settle(m, at->type);
   if (b->active > 0) b->active--;
   if (b->active == 0) b->computing = b->moving = 0;
   return e.cursor;
@@ -121,10 +121,10 @@ int64_t mgrid_step_clock_left(const step_machine *m, int64_t until) {
 
 void mgrid_step_clock_move(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
   step_busy *b = &m->clock->busy[cursor];
-  settle(m, m->cursor[cursor].type);
+  clock_settle(m, m->cursor[cursor].type);
   b->active++, b->moving = 1;
-  note(m, cursor, node, takes, by);
-  put(m, takes, cursor);
+  clock_note(m, cursor, node, takes, by);
+  clock_put(m, takes, cursor);
 }
 
 int64_t mgrid_step_clock_cost(const step_machine *m, const step_post *posts, uint32_t n) {
@@ -188,12 +188,12 @@ void mgrid_step_clock_work(step_machine *m, int32_t cursor) {
   else
     compute = (double)mgrid_step_ticks(mgrid_step_work_of(c->pricing, n));
   double times = n->kind == STEP_LOOP ? (double)n->number : 1, takes = (compute + move) * times;
-  settle(m, at->type);
+  clock_settle(m, at->type);
   c->busy[cursor] = takes > 0 ? (step_busy){ compute / (compute + move), move / (compute + move), 0 }
                               : (step_busy){ 0, 0, 0 };
   if (takes >= (double)TIME_MAX) c->over = true, takes = 0;
-  note(m, cursor, at->place.node, (int64_t)takes, at->type);
-  put(m, (int64_t)takes, cursor);
+  clock_note(m, cursor, at->place.node, (int64_t)takes, at->type);
+  clock_put(m, (int64_t)takes, cursor);
 }
 
 /* ----------------------------------------------------------------- moments */

@@ -28,10 +28,10 @@ typedef struct call {
   double              n, bytes, share; /* of the bandwidth that such calls reach */
 } call;
 
-static double domains(const call *c, size_t l) { return (double)c->x->at[l].domains; }
-static double above(const call *c, size_t l) { return l ? domains(c, l - 1) : 1; }
+static double cost_domains(const call *c, size_t l) { return (double)c->x->at[l].domains; }
+static double above(const call *c, size_t l) { return l ? cost_domains(c, l - 1) : 1; }
 static bool   crosses(const call *c, size_t l) { return c->x->at[l].domains > 1; }
-static double late(const call *c, size_t l) { return c->p->costs.latency[l]; }
+static double cost_late(const call *c, size_t l) { return c->p->costs.latency[l]; }
 
 /* The rate of a group out of a domain that holds `members` of it, and whose link `share` groups use. */
 static double rate_of(const call *c, size_t l, double share, double members) {
@@ -60,14 +60,14 @@ static double slowest(const call *c, size_t from) {
 /* Latencies of the hops around, or down a tree. */
 static double hops(const call *c, size_t from) {
   double sum = 0;
-  for (size_t l = from; l < c->levels; l++) sum += (domains(c, l) - (l == from ? 1 : above(c, l))) * late(c, l);
+  for (size_t l = from; l < c->levels; l++) sum += (cost_domains(c, l) - (l == from ? 1 : above(c, l))) * cost_late(c, l);
   return sum;
 }
 
-static double logs(const call *c, size_t l) { return ceil(log2(domains(c, l) / above(c, l)) - 1e-9); }
+static double logs(const call *c, size_t l) { return ceil(log2(cost_domains(c, l) / above(c, l)) - 1e-9); }
 static double depth(const call *c) {
   double sum = 0;
-  for (size_t l = 0; l < c->levels; l++) sum += logs(c, l) * late(c, l);
+  for (size_t l = 0; l < c->levels; l++) sum += logs(c, l) * cost_late(c, l);
   return sum;
 }
 
@@ -81,7 +81,7 @@ static size_t farthest(const call *c) {
 
 static double once(const call *c) { return hops(c, 0) + (c->n - 1) / c->n * c->bytes / slowest(c, 0); }
 static double ring_twice(const call *c) { return 2 * once(c); }
-static double chain(const call *c) { return hops(c, 0) + c->bytes / slowest(c, 0); }
+static double cost_chain(const call *c) { return hops(c, 0) + c->bytes / slowest(c, 0); }
 static double tree(const call *c) { return 2 * depth(c) + 2 * c->bytes / slowest(c, 0); }
 
 static double nvls(const call *c) {
@@ -89,9 +89,9 @@ static double nvls(const call *c) {
   size_t            inside = (size_t)k->nvlink + 1; /* the first level within the domains of NVLink */
   if (!k->nvls || c->x->at[k->nvlink].most < 2 || c->x->at[k->nvlink].least != c->x->at[k->nvlink].most)
     return HUGE_VAL;
-  double time = 2 * late(c, c->levels - 1) + 1.2 * c->bytes / slowest(c, inside), between = 0;
+  double time = 2 * cost_late(c, c->levels - 1) + 1.2 * c->bytes / slowest(c, inside), between = 0;
   for (size_t l = 0; l < inside; l++)
-    if (crosses(c, l)) time += 2 * logs(c, l) * late(c, l), between = fmax(between, 2 * c->bytes / rate(c, l));
+    if (crosses(c, l)) time += 2 * logs(c, l) * cost_late(c, l), between = fmax(between, 2 * c->bytes / rate(c, l));
   return time + between;
 }
 
@@ -99,7 +99,7 @@ static double nvls(const call *c) {
 static double halving(const call *c) {
   double time = depth(c);
   for (size_t l = 0; l < c->levels; l++)
-    if (crosses(c, l)) time += c->bytes * (1 / above(c, l) - 1 / domains(c, l)) * (double)c->x->at[l].most / rate(c, l);
+    if (crosses(c, l)) time += c->bytes * (1 / above(c, l) - 1 / cost_domains(c, l)) * (double)c->x->at[l].most / rate(c, l);
   return time;
 }
 static double halving_twice(const call *c) { return 2 * halving(c); }
@@ -113,17 +113,17 @@ static double doubling(const call *c) {
 
 static double in_levels(const call *c, double outer, double inner) {
   size_t l = farthest(c);
-  double q = (double)c->x->at[l].most, d = domains(c, l);
+  double q = (double)c->x->at[l].most, d = cost_domains(c, l);
   if (q < 2 || c->x->at[l].least != c->x->at[l].most) return HUGE_VAL;
   call   in = *c; /* the members within one domain: those of the levels below, by as many */
   double within = 0, least = HUGE_VAL;
   for (size_t k = l + 1; k < c->levels; k++) {
-    double of = domains(c, k) / d, upper = k == l + 1 ? 1 : domains(c, k - 1) / d;
-    within += fmax(0, ceil(of) - ceil(upper)) * late(c, k);
+    double of = cost_domains(c, k) / d, upper = k == l + 1 ? 1 : cost_domains(c, k - 1) / d;
+    within += fmax(0, ceil(of) - ceil(upper)) * cost_late(c, k);
     least = fmin(least, rate(&in, k));
   }
   return inner * (within + (q - 1) / q * c->bytes / least)
-         + outer * ((d - 1) * late(c, l) + (d - 1) / d * c->bytes / rate(c, l));
+         + outer * ((d - 1) * cost_late(c, l) + (d - 1) / d * c->bytes / rate(c, l));
 }
 static double levels_reduce(const call *c) { return in_levels(c, 2, 2); }
 static double levels_gather(const call *c) { return in_levels(c, 1, 1); }
@@ -143,8 +143,8 @@ static double to_root(const call *c, double latency) {
     if (crosses(c, l)) time = fmax(time, (c->n - (double)c->x->at[l].least) / c->n * c->bytes / rate(c, l));
   return latency + time;
 }
-static double linear(const call *c) { return to_root(c, late(c, farthest(c))); }
-static double by_tree(const call *c) { return to_root(c, depth(c)); }
+static double linear(const call *c) { return to_root(c, cost_late(c, farthest(c))); }
+static double cost_by_tree(const call *c) { return to_root(c, depth(c)); }
 
 static double pairs_after(const call *c, double latency) {
   double time = 0;
@@ -156,9 +156,9 @@ static double pairs_after(const call *c, double latency) {
   }
   return latency + time;
 }
-static double pairs(const call *c) { return pairs_after(c, late(c, farthest(c))); }
+static double cost_pairs(const call *c) { return pairs_after(c, cost_late(c, farthest(c))); }
 static double pairs_in_turn(const call *c) { return pairs_after(c, hops(c, 0)); }
-static double rounds(const call *c) { return depth(c); }
+static double cost_rounds(const call *c) { return depth(c); }
 
 enum { NCCL = 1, MPI = 2 };
 static const struct {
@@ -179,24 +179,24 @@ static const struct {
   { STEP_REDUCE_SCATTER, NCCL | MPI, "ring", once },
   { STEP_REDUCE_SCATTER, MPI, "halving", halving },
   { STEP_REDUCE_SCATTER, MPI, "hierarchical", levels_gather },
-  { STEP_ALL_TO_ALL, NCCL, "pairs", pairs },
+  { STEP_ALL_TO_ALL, NCCL, "pairs", cost_pairs },
   { STEP_ALL_TO_ALL, MPI, "pairs", pairs_in_turn },
-  { STEP_BROADCAST, NCCL | MPI, "chain", chain },
+  { STEP_BROADCAST, NCCL | MPI, "chain", cost_chain },
   { STEP_BROADCAST, MPI, "binomial", binomial },
   { STEP_BROADCAST, MPI, "halving and ring", two_halves },
-  { STEP_REDUCE, NCCL | MPI, "chain", chain },
+  { STEP_REDUCE, NCCL | MPI, "chain", cost_chain },
   { STEP_REDUCE, MPI, "binomial", binomial },
   { STEP_GATHER, NCCL, "linear", linear },
-  { STEP_GATHER, MPI, "binomial", by_tree },
+  { STEP_GATHER, MPI, "binomial", cost_by_tree },
   { STEP_SCATTER, NCCL, "linear", linear },
-  { STEP_SCATTER, MPI, "binomial", by_tree },
-  { STEP_BARRIER, NCCL | MPI, "rounds", rounds },
+  { STEP_SCATTER, MPI, "binomial", cost_by_tree },
+  { STEP_BARRIER, NCCL | MPI, "rounds", cost_rounds },
 };
 
 /* --------------------------------------------------------------- efficiency */
 
 /* The share of the bandwidth that calls of so many bytes reach, between two measured ones by the logarithm. */
-static double share_of(const step_costs *k, step_kind kind, size_t level, double bytes) {
+static double cost_share_of(const step_costs *k, step_kind kind, size_t level, double bytes) {
   for (int wide = 0; wide < 4; wide++) { /* the most special rows count */
     step_kind        of = wide & 2 ? STEP_KINDS : kind;
     int              at = wide & 1 ? -1 : (int)level;
@@ -218,7 +218,7 @@ static double share_of(const step_costs *k, step_kind kind, size_t level, double
 /* ------------------------------------------------------------------- calls */
 
 /* From one position to another: what they cross, and nothing else. */
-static step_way point(call *c, int32_t type, const step_node *n) {
+static step_way cost_point(call *c, int32_t type, const step_node *n) {
   const step_types *t = &c->p->types;
   int64_t           size = c->x->size, a = t->type[type].position[n->slot], b = n->number;
   step_way          way = { 0, "direct", (int)c->levels - 1 };
@@ -226,10 +226,10 @@ static step_way point(call *c, int32_t type, const step_node *n) {
   if (a == b) return way;
   for (size_t l = c->levels; l-- > 0;)
     if (c->x->where[(int64_t)l * size + a] != c->x->where[(int64_t)l * size + b]) way.level = (int)l;
-  c->share = share_of(&c->p->costs, (step_kind)n->kind, (size_t)way.level, c->bytes);
+  c->share = cost_share_of(&c->p->costs, (step_kind)n->kind, (size_t)way.level, c->bytes);
   for (size_t l = (size_t)way.level; l < c->levels; l++)
     least = fmin(least, rate_of(c, l, (double)c->x->at[l].share, 1));
-  way.seconds = late(c, (size_t)way.level) + c->bytes / least;
+  way.seconds = cost_late(c, (size_t)way.level) + c->bytes / least;
   return way;
 }
 
@@ -239,11 +239,11 @@ step_way mgrid_step_way_of(const step_pricing *p, int32_t type, const step_node 
   call              c = { p, x, p->m->ntiers, (double)x->size, (double)bytes, 1 };
   step_way          best = { HUGE_VAL, "", (int)farthest(&c) };
   if (mgrid_step_rows[n->kind].role == STEP_POINT) {
-    best = point(&c, type, n);
+    best = cost_point(&c, type, n);
   } else if (x->size < 2) {
     return (step_way){ 0, "", (int)c.levels - 1 };
   } else {
-    c.share = share_of(&p->costs, (step_kind)n->kind, (size_t)best.level, c.bytes);
+    c.share = cost_share_of(&p->costs, (step_kind)n->kind, (size_t)best.level, c.bytes);
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
       if (algorithms[i].kind != n->kind || !(algorithms[i].of & (p->costs.mpi ? MPI : NCCL))) continue;
       double time = algorithms[i].time(&c);

@@ -18,7 +18,7 @@ struct mgrid_step_follower {
 };
 
 /* Go from an entry to the first call in it or after it; at the end of the program stay there. */
-static void settle(mgrid_step_follower *f) {
+static void follow_settle(mgrid_step_follower *f) {
   const step_program *p = f->program;
   while (f->place.node < p->n) {
     uint32_t end = p->node[f->place.node].end;
@@ -34,7 +34,7 @@ void mgrid_step_rewind(mgrid_step_follower *f) {
   f->place = (step_place){ 0 };
   mgrid_step_place_settle(&f->stops, &f->place, INT64_MAX);
   f->part = f->place.node;
-  settle(f);
+  follow_settle(f);
 }
 
 mgrid_step_follower *mgrid_step_follow(const mgrid_step *s, int64_t rank, mgrid_error *err) {
@@ -73,7 +73,7 @@ bool mgrid_step_next(mgrid_step_follower *f, mgrid_step_call *out) {
   call.position = mgrid_step_rows[n->kind].rooted || mgrid_step_rows[n->kind].role == STEP_POINT ? n->number : -1;
   mgrid_struct_write(out, &call, sizeof call);
   f->part++;
-  settle(f);
+  follow_settle(f);
   return true;
 }
 
@@ -101,6 +101,6 @@ mgrid_status mgrid_step_expect(mgrid_step_follower *f, mgrid_step_operation op, 
       || (group->family != own && !mgrid_family_equal(group->family, own)))
     return unexpected(f, op, group, bytes, err);
   f->part++;
-  settle(f);
+  follow_settle(f);
   return MGRID_OK;
 }

@@ -72,15 +72,15 @@ static void add_program(adding *x, int32_t type, const step_program *p, uint32_t
 
 /* ------------------------------------------------------------------ groups */
 
-static int32_t domain_of(const adding *x, size_t l, int32_t rank) {
+static int32_t links_domain_of(const adding *x, size_t l, int32_t rank) {
   return l + 1 < x->levels ? x->p->shapes.domain[l][rank] : rank;
 }
 
 /* Add what goes from one member to another, at each level at which they are apart. */
 static void add_way(adding *x, int32_t a, int32_t b, double calls, double bytes, step_crossing *to) {
   for (size_t l = 0; l < x->levels && a != b; l++) {
-    int32_t d = domain_of(x, l, a);
-    if (d == domain_of(x, l, b)) continue;
+    int32_t d = links_domain_of(x, l, a);
+    if (d == links_domain_of(x, l, b)) continue;
     x->out[l][d] += bytes;
     to[l].bytes += bytes, to[l].calls += calls;
   }
@@ -89,14 +89,14 @@ static void add_way(adding *x, int32_t a, int32_t b, double calls, double bytes,
 /* Add what each member sends to all others. */
 static void add_pairs(adding *x, size_t slot, int64_t n, step_crossing *to) {
   for (size_t l = 0; l < x->levels; l++) {
-    for (int64_t i = 0; i < n; i++) x->here[domain_of(x, l, x->members[i])]++;
+    for (int64_t i = 0; i < n; i++) x->here[links_domain_of(x, l, x->members[i])]++;
     for (int64_t i = 0; i < n; i++) {
-      int32_t rank = x->members[i], d = domain_of(x, l, rank);
+      int32_t rank = x->members[i], d = links_domain_of(x, l, rank);
       double  bytes = x->sent[(size_t)x->p->types.of[rank] * x->slots + slot].pairs * (double)(n - x->here[d]);
       x->out[l][d] += bytes;
       to[l].bytes += bytes;
     }
-    for (int64_t i = 0; i < n; i++) x->here[domain_of(x, l, x->members[i])] = 0;
+    for (int64_t i = 0; i < n; i++) x->here[links_domain_of(x, l, x->members[i])] = 0;
   }
 }
 

@@ -30,13 +30,13 @@ step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c)
 
 /* ---------------------------------------------------------------- meetings */
 
-static uint64_t hash_of(int32_t circle, int32_t from, int32_t to) {
+static uint64_t machine_hash_of(int32_t circle, int32_t from, int32_t to) {
   uint64_t x = ((uint64_t)(uint32_t)circle << 32 | (uint32_t)from) * UINT64_C(0x9E3779B97F4A7C15);
   x = (x ^ x >> 31 ^ (uint32_t)to) * UINT64_C(0xC2B2AE3D27D4EB4F);
   return x ^ x >> 29;
 }
 
-static int32_t find(const step_machine *m, uint64_t hash, int32_t circle, int32_t from, int32_t to) {
+static int32_t machine_find(const step_machine *m, uint64_t hash, int32_t circle, int32_t from, int32_t to) {
   size_t at = 0;
   for (int32_t i; (i = mgrid_index_next(&m->meetings, hash, &at)) >= 0;) {
     const step_meeting *x = &m->meeting[i];
@@ -58,8 +58,8 @@ static void way_of(const step_machine *m, int32_t type, const step_node *n, int3
 static step_meeting *meeting_of(step_machine *m, int32_t type, const step_node *n) {
   int32_t circle, from, to;
   way_of(m, type, n, &circle, &from, &to);
-  uint64_t hash = hash_of(circle, from, to);
-  int32_t  i = find(m, hash, circle, from, to);
+  uint64_t hash = machine_hash_of(circle, from, to);
+  int32_t  i = machine_find(m, hash, circle, from, to);
   if (i >= 0) return &m->meeting[i];
   if (!MGRID_GROW(m->meeting, m->nmeetings, 1) || !mgrid_index_put(&m->meetings, hash, (int32_t)m->nmeetings))
     return NULL;
@@ -70,11 +70,11 @@ static step_meeting *meeting_of(step_machine *m, int32_t type, const step_node *
 const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t type, uint32_t node) {
   int32_t circle, from, to;
   way_of(m, type, &mgrid_step_machine_program(m, type)->node[node], &circle, &from, &to);
-  int32_t i = find(m, hash_of(circle, from, to), circle, from, to);
+  int32_t i = machine_find(m, machine_hash_of(circle, from, to), circle, from, to);
   return i < 0 ? NULL : &m->meeting[i];
 }
 
-static void push(step_machine *m, step_meeting *x, int side, step_post post) {
+static void machine_push(step_machine *m, step_meeting *x, int side, step_post post) {
   if (!mgrid_step_budget_hold(m->budget, sizeof post)) return;
   m->failed |= !MGRID_GROW(x->post[side], x->first[side] + x->nposts[side], 1);
   if (!m->failed) mgrid_step_posts(x, side)[x->nposts[side]++] = post;
@@ -98,7 +98,7 @@ static bool fit(const step_node *a, const step_node *b) {
 
 /* The cursors to look at are a heap: the first of all goes on as far as it can. So what happens next follows from where
 ** the cursors are alone, and not from how they came there, and an execution comes back to where it was (skips.c). */
-static void look_at(step_machine *m, int32_t cursor) {
+static void machine_look_at(step_machine *m, int32_t cursor) {
   if (m->cursor[cursor].queued) return;
   m->cursor[cursor].queued = true;
   size_t i = m->queued++;
@@ -119,16 +119,16 @@ static int32_t take_first(step_machine *m) {
   return first;
 }
 
-static void go_on(step_machine *m, int32_t cursor) {
+static void machine_go_on(step_machine *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
   step_stops   w = mgrid_step_machine_stops(m, c);
   bool         again = mgrid_step_place_next(&w, &c->place, LONG_LOOP);
   if (again) m->again = cursor;
-  look_at(m, cursor);
+  machine_look_at(m, cursor);
 }
 
 /* The operation of a cursor is done: it goes on, the orders of its communicators do, and what waited for it may. */
-static void complete(step_machine *m, int32_t cursor) {
+static void machine_complete(step_machine *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
   int64_t      at = c->place.at;
   size_t       first = m->first[c->type], end = m->first[c->type + 1];
@@ -139,12 +139,12 @@ static void complete(step_machine *m, int32_t cursor) {
       step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
       mgrid_step_place_next(&w, &m->cursor[i].place, INT64_MAX);
     }
-  go_on(m, cursor);
-  for (size_t i = first; i < end && end - first > 1; i++) look_at(m, (int32_t)i);
+  machine_go_on(m, cursor);
+  for (size_t i = first; i < end && end - first > 1; i++) machine_look_at(m, (int32_t)i);
 }
 
 static void part_done(step_machine *m, int32_t cursor) {
-  if (cursor >= 0 && --m->cursor[cursor].parts == 0) complete(m, cursor);
+  if (cursor >= 0 && --m->cursor[cursor].parts == 0) machine_complete(m, cursor);
 }
 
 /* A part of a cursor's operation has met the others that it needs, the last of which is of type `by`; it takes so long. */
@@ -174,7 +174,7 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
     return;
   }
   step_meeting *x = meeting_of(m, post.type, n);
-  if (x) push(m, x, 0, post);
+  if (x) machine_push(m, x, 0, post);
   m->failed |= !x;
   if (m->failed || m->budget->memory.exhausted) return;
   if ((x->nposts[0] > 1 && odd(m, mgrid_step_posts(x, 0)[0], post)) || x->nposts[0] < (uint32_t)circle->n) return;
@@ -212,7 +212,7 @@ static void post_point(step_machine *m, step_post post, const step_node *n) {
   int64_t   time = sent ? takes(m, &post, 1) : 0;
   if (sent) mine.cursor = -1;
   if (sent && m->clock) mine.ready = mgrid_step_clock_now(m) + time;
-  push(m, x, side, mine);
+  machine_push(m, x, side, mine);
   if (sent) met(m, post.cursor, post.node, time, post.type);
 }
 
@@ -250,7 +250,7 @@ static void advance(step_machine *m, int32_t cursor) {
     step_stops w = mgrid_step_machine_stops(m, c);
     int32_t    of = n->listed ? p->node[n->other].stream : n->other;
     int64_t    until = n->listed ? mgrid_step_place_of(&w, &c->place, (uint32_t)n->other) : c->place.at;
-    if (m->cursor[m->first[c->type] + (size_t)of].place.at >= until) complete(m, cursor);
+    if (m->cursor[m->first[c->type] + (size_t)of].place.at >= until) machine_complete(m, cursor);
     return;
   }
   if (!in_turn(m, c)) return;
@@ -326,7 +326,7 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
     for (size_t i = m->first[t]; i < m->first[t + 1]; i++) {
       step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
       mgrid_step_place_settle(&w, &m->cursor[i].place, INT64_MAX);
-      look_at(m, (int32_t)i);
+      machine_look_at(m, (int32_t)i);
     }
   }
   free(scratch);
@@ -334,7 +334,7 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
 }
 
 /* The budget is spent: say how far every rank came. */
-static mgrid_status give_up(const step_machine *m, mgrid_error *err) {
+static mgrid_status machine_give_up(const step_machine *m, mgrid_error *err) {
   mgrid_error         why = MGRID_ERROR_INIT;
   const step_cursor  *last = NULL;
   const step_program *p = NULL;
@@ -380,7 +380,7 @@ mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const 
     if (m->failed) status = mgrid_oom(err);
     if (!status && clock) status = mgrid_step_clock_check(m, err);
   }
-  if (!status && b->work.exhausted) status = give_up(m, err);
+  if (!status && b->work.exhausted) status = machine_give_up(m, err);
   *done = !status;
   for (size_t i = 0; i < m->ncursors && *done; i++)
     *done = m->cursor[i].place.node == mgrid_step_machine_program(m, m->cursor[i].type)->n;

@@ -36,7 +36,7 @@ static mgrid_status check_proved(const mgrid_step *s, const mgrid_backend *b, mg
   return status;
 }
 
-static mgrid_status check(const mgrid_step *s, const mgrid_state *state, const step_how *how, mgrid_error *err) {
+static mgrid_status measure_check(const mgrid_step *s, const mgrid_state *state, const step_how *how, mgrid_error *err) {
   mgrid_backend *b = state->backend;
   if (!b->ops->together && !b->ops->streams)
     return mgrid_fail(err, MGRID_UNSUPPORTED, "--step runs over MPI or on GPUs; %s begins no calls together",
@@ -75,13 +75,13 @@ static double of(const gathered *g, int64_t rank, size_t family, int field) {
   return g->all[(size_t)rank * g->width + 1 + 3 * family + (size_t)field];
 }
 
-static int ascending(const void *a, const void *b) {
+static int measure_ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
 /* Return what all ranks did over a family, a step; NULL: it is not used, or no memory. */
-static json_t *family_json(const gathered *g, size_t family, double steps) {
+static json_t *measure_family_json(const gathered *g, size_t family, double steps) {
   double  calls = 0, bytes = 0, planned_calls = 0, planned_bytes = 0, worst = 0, least = HUGE_VAL;
   int64_t worst_rank = -1;
   size_t  n = 0, families = (g->width - 1) / 3;
@@ -96,7 +96,7 @@ static json_t *family_json(const gathered *g, size_t family, double steps) {
     if (seconds >= worst) worst = seconds, worst_rank = r;
   }
   if (n == 0) return NULL;
-  qsort(g->scratch, n, sizeof *g->scratch, ascending);
+  qsort(g->scratch, n, sizeof *g->scratch, measure_ascending);
   return mgrid_json_pack("{sfsfsfsfsfsfsIsf}", "calls", calls / steps, "bytes", bytes / steps, "planned_calls",
                          planned_calls, "planned_bytes", planned_bytes, "seconds", g->scratch[n / 2], "worst", worst,
                          "worst_rank", (json_int_t)worst_rank, "waiting", worst - least);
@@ -120,11 +120,11 @@ static json_t *report(const gathered *g, const step_how *how) {
   double               steps = (double)how->steps;
   json_t              *families = json_object();
   for (size_t i = 0; i < c->nentries; i++) {
-    json_t *one = family_json(g, i, steps);
+    json_t *one = measure_family_json(g, i, steps);
     if (one) json_object_set_new(families, c->entry[i].name, one);
   }
   for (int64_t r = 0; r < g->world; r++) g->scratch[r] = g->all[(size_t)r * g->width] / steps;
-  qsort(g->scratch, (size_t)g->world, sizeof *g->scratch, ascending);
+  qsort(g->scratch, (size_t)g->world, sizeof *g->scratch, measure_ascending);
   int64_t late = late_rank(g);
   return mgrid_json_pack("{sIsIsfsfsfsoso}", "steps", (json_int_t)how->steps, "ranks", (json_int_t)g->world, "scale",
                          how->scale, "seconds", g->scratch[g->world / 2], "worst", g->scratch[g->world - 1], "late",
@@ -133,7 +133,7 @@ static json_t *report(const gathered *g, const step_how *how) {
 
 /* ---------------------------------------------------------------------- all */
 
-static mgrid_status prepare(gathered *g, step_spent **spent, double **mine, mgrid_error *err) {
+static mgrid_status measure_prepare(gathered *g, step_spent **spent, double **mine, mgrid_error *err) {
   size_t families = g->s->plan->content.nentries;
   *spent = calloc(families + 1, sizeof **spent);
   *mine = calloc(g->width, sizeof **mine);
@@ -193,8 +193,8 @@ mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const s
   double        *mine = NULL;
   step_spans     spans = { .on = last != NULL };
   *out = NULL;
-  mgrid_status status = check(s, state, how, &own);
-  if (!status) status = prepare(&g, &spent, &mine, &own);
+  mgrid_status status = measure_check(s, state, how, &own);
+  if (!status) status = measure_prepare(&g, &spent, &mine, &own);
   status = mgrid_verdict(b, status, &own, &own);
   if (!status) status = create_lazy(s, state, &own);
   if (!status) status = mgrid_step_execute(s, state, how, spent, &spans, &mine[0], &own);

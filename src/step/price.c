@@ -78,7 +78,7 @@ static double operations_of(const step_pricing *p) {
   return sum;
 }
 
-static mgrid_status execute(step_price *out, bool whole, step_records *records, step_budget *b, mgrid_error *err) {
+static mgrid_status price_execute(step_price *out, bool whole, step_records *records, step_budget *b, mgrid_error *err) {
   const step_pricing *p = &out->by;
   step_clock          c = { .pricing = p, .whole = whole, .records = records };
   step_machine        m;
@@ -117,7 +117,7 @@ mgrid_status mgrid_step_price_of(const mgrid_step *s, const mgrid_machine_model 
     if (!out->use || !out->family || !out->crossing) status = mgrid_oom(err);
   }
   bool short_of = detail == STEP_IN_SHORT || (detail == STEP_AS_NEEDED && operations_of(&out->by) > EVERY_ONE);
-  if (!status) status = execute(out, short_of, records, &b, err);
+  if (!status) status = price_execute(out, short_of, records, &b, err);
   if (!status) status = time_families(out, &b, err);
   if (!status) status = mgrid_step_links(&out->by, &b, out->crossing, &out->busiest, err);
   if (status) mgrid_step_price_free(out);

@@ -106,13 +106,13 @@ void mgrid_step_close(step_writer *w) {
 }
 
 /* Count the entries from `at` to `end`; a group is one. Return `end`, or where there are too many. */
-static uint32_t count(const step_program *p, uint32_t at, uint32_t end, int64_t *leaves, int64_t *calls) {
+static uint32_t program_count(const step_program *p, uint32_t at, uint32_t end, int64_t *leaves, int64_t *calls) {
   *leaves = *calls = 0;
   while (at < end) {
     const step_node *n = &p->node[at];
     int64_t          inside = 1, talks = n->slot >= 0 || n->kind == STEP_SENDRECV, times = 1;
     if (n->kind == STEP_LOOP) {
-      uint32_t within = count(p, at + 1, n->end, &inside, &talks);
+      uint32_t within = program_count(p, at + 1, n->end, &inside, &talks);
       if (within < n->end) return within;
       times = n->number;
     } else if (n->kind == STEP_GROUP) {
@@ -126,7 +126,7 @@ static uint32_t count(const step_program *p, uint32_t at, uint32_t end, int64_t 
   return end;
 }
 
-uint32_t mgrid_step_count(step_program *p) { return count(p, 0, (uint32_t)p->n, &p->leaves, &p->calls); }
+uint32_t mgrid_step_count(step_program *p) { return program_count(p, 0, (uint32_t)p->n, &p->leaves, &p->calls); }
 
 static bool same_program(const step_program *p, const step_program *q) {
   return q->n == p->n && q->nstreams == p->nstreams

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* Return the sums by family of the rank with the most, to be freed; NULL: no memory. */
-static step_sum *most_of(const mgrid_step *s) {
+static step_sum *report_most_of(const mgrid_step *s) {
   size_t    n = s->plan->content.nentries;
   step_sum *most = calloc(2 * n + 1, sizeof *most);
   for (size_t i = 0; most && i < s->nprograms; i++) {
@@ -24,7 +24,7 @@ static step_sum *most_of(const mgrid_step *s) {
   return most;
 }
 
-static json_t *families_json(const mgrid_step *s, const step_sum *most) {
+static json_t *report_families_json(const mgrid_step *s, const step_sum *most) {
   json_t *all = json_object();
   for (size_t i = 0; i < s->plan->content.nentries; i++)
     if (most[i].calls)
@@ -56,7 +56,7 @@ static void busiest_text(const step_price *p, mgrid_text *t) {
   name ? mgrid_text_str(t, name) : mgrid_text_add(t, "%" PRId64, b->domain);
 }
 
-static void add_family(const step_price *p, size_t entry, json_t *to) {
+static void report_add_family(const step_price *p, size_t entry, json_t *to) {
   const step_family_price *f = &p->family[entry];
   json_t                  *levels = json_object(), *ways = json_object();
   for (size_t l = 0; l < p->by.m->ntiers; l++) {
@@ -113,7 +113,7 @@ static void put_price(const step_price *p, json_t *all) {
   }
   for (size_t i = 0; i < c->nentries; i++) {
     json_t *to = json_object_get(families, c->entry[i].name);
-    if (to) add_family(p, i, to);
+    if (to) report_add_family(p, i, to);
   }
   mgrid_text_free(&machine);
   mgrid_text_free(&link);
@@ -121,11 +121,11 @@ static void put_price(const step_price *p, json_t *all) {
 
 json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_error *err) {
   step_memory memory;
-  step_sum   *most = most_of(s);
+  step_sum   *most = report_most_of(s);
   json_t     *all = NULL;
   if (!most) return mgrid_null_oom(err);
   if (!mgrid_step_memory(s, &memory, err)) {
-    all = mgrid_json_pack("{soso}", "families", families_json(s, most), "memory", memory_json(s, &memory));
+    all = mgrid_json_pack("{soso}", "families", report_families_json(s, most), "memory", memory_json(s, &memory));
     if (price && all) put_price(price, all);
     if (!all) mgrid_oom(err);
   }

@@ -23,7 +23,7 @@ static size_t elements(const step_runner *r, int64_t bytes) {
 }
 
 /* Each member's part of a buffer; 1 element at least. */
-static size_t each(size_t all, int64_t members) {
+static size_t run_each(size_t all, int64_t members) {
   size_t n = all / (size_t)members;
   return n || !all ? n : 1;
 }
@@ -38,10 +38,10 @@ static mgrid_work work_of(const step_runner *r, const step_node *n, int64_t memb
   case STEP_REDUCE: w.rooted = true; /* fall through */
   case STEP_ALL_REDUCE: w.call = MGRID_ALLREDUCE; break;
   case STEP_GATHER: w.rooted = true; /* fall through */
-  case STEP_ALL_GATHER: w.call = MGRID_ALLGATHER, w.count = each(all, members); break;
+  case STEP_ALL_GATHER: w.call = MGRID_ALLGATHER, w.count = run_each(all, members); break;
   case STEP_SCATTER: w.rooted = true; /* fall through */
-  case STEP_ALL_TO_ALL: w.call = MGRID_ALL_TO_ALL, w.count = each(all, members); break;
-  case STEP_REDUCE_SCATTER: w.call = MGRID_REDUCE_SCATTER, w.count = each(all, members); break;
+  case STEP_ALL_TO_ALL: w.call = MGRID_ALL_TO_ALL, w.count = run_each(all, members); break;
+  case STEP_REDUCE_SCATTER: w.call = MGRID_REDUCE_SCATTER, w.count = run_each(all, members); break;
   case STEP_BROADCAST: w.call = MGRID_BROADCAST; break;
   case STEP_SEND: w.call = MGRID_SENDRECV, w.to = n->number; break;
   case STEP_RECV: w.call = MGRID_SENDRECV, w.from = n->number; break;
@@ -53,7 +53,7 @@ static mgrid_work work_of(const step_runner *r, const step_node *n, int64_t memb
 /* ------------------------------------------------------------------ compute */
 
 /* While a rank computes, it says that it is there. An error: other ranks are missing. */
-static mgrid_outcome look(const step_runner *r) {
+static mgrid_outcome run_look(const step_runner *r) {
   size_t n = 0;
   return r->watch ? r->watch->look(r->state->backend, true, &n, NULL, r->err) : MGRID_OK;
 }
@@ -66,7 +66,7 @@ static mgrid_outcome sleep_for(const step_runner *r, double seconds) {
     double          some = left < slice ? left : slice;
     struct timespec t = { 0, (long)(some * 1e9) };
     nanosleep(&t, NULL);
-    s = look(r);
+    s = run_look(r);
   }
   return s;
 }
@@ -76,7 +76,7 @@ static mgrid_outcome work(const step_runner *r, double flops) {
   mgrid_outcome s = MGRID_OK;
   while (flops > 0 && !s) {
     flops -= r->how->work(r->how->ud, flops);
-    s = look(r);
+    s = run_look(r);
   }
   return s;
 }
@@ -85,7 +85,7 @@ double mgrid_step_sleeps(const step_runner *r, const step_node *n) {
   return (n->seconds + n->flops / r->how->flops) * r->how->scale;
 }
 
-static mgrid_outcome compute(const step_runner *r, uint32_t at) {
+static mgrid_outcome run_compute(const step_runner *r, uint32_t at) {
   const step_node *n = &r->p->node[at];
   double           begun = mgrid_now();
   mgrid_outcome    s = MGRID_OK;
@@ -99,7 +99,7 @@ static mgrid_outcome compute(const step_runner *r, uint32_t at) {
 /* -------------------------------------------------------------------- calls */
 
 /* Say where this rank was, at the end of an error. */
-static void failed(const step_runner *r, const step_node *n, mgrid_error *own) {
+static void run_failed(const step_runner *r, const step_node *n, mgrid_error *own) {
   mgrid_text t = { 0 };
   mgrid_step_node_text(r->s, n, &t);
   mgrid_error_reword(own, "%.700s: rank %lld in %s %s:%d of the step", own->message, (long long)r->rank,
@@ -187,30 +187,30 @@ void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double se
 }
 
 /* Make the calls of an entry, and wait for them. */
-static mgrid_outcome call(const step_runner *r, uint32_t at) {
+static mgrid_outcome run_call(const step_runner *r, uint32_t at) {
   step_calls    c;
   mgrid_error   own = MGRID_ERROR_INIT;
   mgrid_outcome s = mgrid_step_calls_of(r, at, &c);
   if (s || c.n == 0) return s;
   double begun = mgrid_now();
   s = mgrid_pool_together(r->state->backend, c.n, c.comm, c.work, r->how->timeout, &own);
-  if (s) return failed(r, &r->p->node[at], &own), s;
+  if (s) return run_failed(r, &r->p->node[at], &own), s;
   mgrid_step_spend(r, at, begun - r->zero, mgrid_now() - begun);
   return MGRID_OK;
 }
 
-static mgrid_outcome execute(step_runner *r, bool streams, uint32_t from, uint32_t end) {
+static mgrid_outcome run_execute(step_runner *r, bool streams, uint32_t from, uint32_t end) {
   mgrid_outcome s = MGRID_OK;
   for (uint32_t i = from; i < end && !s; i = r->p->node[i].end) {
     const step_node *n = &r->p->node[i];
-    for (int64_t k = 0; n->kind == STEP_LOOP && k < n->number && !s; k++) s = execute(r, streams, i + 1, n->end);
+    for (int64_t k = 0; n->kind == STEP_LOOP && k < n->number && !s; k++) s = run_execute(r, streams, i + 1, n->end);
     if (n->kind == STEP_LOOP) continue;
     if (streams)
       s = mgrid_step_streams_begin(r, i);
     else if (n->kind == STEP_COMPUTE)
-      s = compute(r, i);
+      s = run_compute(r, i);
     else if (n->slot >= 0 || n->kind == STEP_GROUP || n->kind == STEP_SENDRECV)
-      s = call(r, i);
+      s = run_call(r, i);
   }
   return s;
 }
@@ -268,7 +268,7 @@ static void free_buffers(step_runner *r) {
 }
 
 /* Prepare to watch all ranks as in a move. Local. */
-static mgrid_status watch(step_runner *r) {
+static mgrid_status run_watch(step_runner *r) {
   mgrid_backend *b = r->state->backend;
   double         seconds = r->how->timeout;
   if (mgrid_step_streams(r) || !b->ops->transport || !b->ops->transport->watches) return MGRID_OK;
@@ -279,12 +279,12 @@ static mgrid_status watch(step_runner *r) {
 }
 
 /* Execute the steps of this rank. */
-static mgrid_outcome run(step_runner *r, bool streams) {
+static mgrid_outcome run_run(step_runner *r, bool streams) {
   mgrid_outcome s = r->watch ? r->watch->connect(r->state->backend, r->err) : MGRID_OK;
   for (int64_t i = 0; i < r->how->steps && !s; i++) {
     r->last = i + 1 == r->how->steps, r->zero = mgrid_now();
     if (streams) s = mgrid_step_streams_zero(r);
-    if (!s) s = execute(r, streams, 0, (uint32_t)r->p->n);
+    if (!s) s = run_execute(r, streams, 0, (uint32_t)r->p->n);
     if (streams && !s) s = mgrid_step_streams_end(r);
   }
   return s;
@@ -308,12 +308,12 @@ mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const s
   mgrid_outcome  status = make_buffers(&r);
   memset(spent, 0, s->plan->content.nentries * sizeof *spent);
   if (!status && streams) status = mgrid_step_streams_open(&r);
-  if (!status) status = watch(&r);
+  if (!status) status = run_watch(&r);
   snprintf(b->doing, sizeof b->doing, "execute a step");
   status = mgrid_verdict(b, status, &own, &own);
   bool   began = !status;
   double begun = mgrid_now();
-  if (began) status = run(&r, streams);
+  if (began) status = run_run(&r, streams);
   *seconds = mgrid_now() - begun;
   if (streams && began) status = mgrid_step_streams_close(&r, mgrid_status_of(status));
   if (r.watch && began) status = mgrid_verdict(b, status, &own, &own);

@@ -34,13 +34,13 @@ mgrid_status mgrid_step_streams_zero(step_runner *r) {
 /* ------------------------------------------------------------------- waiting */
 
 /* Count the calls of an entry. */
-static void count(step_runner *r, uint32_t at) {
+static void run_streams_count(step_runner *r, uint32_t at) {
   for (uint32_t i = at; i < r->p->node[at].end; i++)
     if (r->p->node[i].slot >= 0) r->reached[r->p->node[i].slot]++;
 }
 
 /* Take what ended in a stream. *in: the entry that has not, or the program's n. */
-static mgrid_status take(step_runner *r, int stream, size_t *taken, uint32_t *in) {
+static mgrid_status run_streams_take(step_runner *r, int stream, size_t *taken, uint32_t *in) {
   mgrid_backend   *b = r->state->backend;
   mgrid_timed_call ended[ENDED_MAX];
   uint64_t         first = UINT64_MAX;
@@ -50,7 +50,7 @@ static mgrid_status take(step_runner *r, int stream, size_t *taken, uint32_t *in
   r->flying[stream] -= (int64_t)*taken;
   for (size_t i = 0; i < *taken; i++) {
     mgrid_step_spend(r, (uint32_t)ended[i].tag, ended[i].begun, ended[i].seconds);
-    count(r, (uint32_t)ended[i].tag);
+    run_streams_count(r, (uint32_t)ended[i].tag);
   }
   return s;
 }
@@ -79,7 +79,7 @@ static mgrid_outcome few_are_left(void *ud) {
     size_t   taken = 0;
     uint32_t in = 0;
     if (w->r->flying[i] == 0) continue;
-    if (take(w->r, i, &taken, &in)) return (mgrid_outcome)w->r->err->status;
+    if (run_streams_take(w->r, i, &taken, &in)) return (mgrid_outcome)w->r->err->status;
     if (taken) w->since = mgrid_now();
     if (w->r->flying[i] > 0) longest = fmax(longest, patience(w->r, in));
     if (i < w->from || i >= w->to || w->r->flying[i] <= w->most) continue;
@@ -92,7 +92,7 @@ static mgrid_outcome few_are_left(void *ud) {
 }
 
 /* Wait until a stream, -1: each, has `most` calls at most. */
-static mgrid_status wait_for(step_runner *r, int stream, int64_t most) {
+static mgrid_status run_streams_wait_for(step_runner *r, int stream, int64_t most) {
   step_wait w = { r, stream < 0 ? 0 : stream, stream < 0 ? r->p->nstreams : stream + 1, most, mgrid_now(), MGRID_OK };
   int64_t   who = -1;
   mgrid_outcome s = mgrid_wait(few_are_left, &w, HUGE_VAL, r->state->backend->carrier, &who);
@@ -100,7 +100,7 @@ static mgrid_status wait_for(step_runner *r, int stream, int64_t most) {
   return mgrid_fail(r->err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
 }
 
-mgrid_status mgrid_step_streams_end(step_runner *r) { return wait_for(r, -1, 0); }
+mgrid_status mgrid_step_streams_end(step_runner *r) { return run_streams_wait_for(r, -1, 0); }
 
 /* -------------------------------------------------------------------- entries */
 
@@ -109,7 +109,7 @@ static mgrid_status begin_calls(step_runner *r, uint32_t at) {
   const step_node *n = &r->p->node[at];
   mgrid_status     s = mgrid_step_calls_of(r, at, &c);
   if (s || c.n == 0) return s;
-  if (r->flying[n->stream] >= FLYING_MAX) s = wait_for(r, n->stream, FLYING_MAX - 1);
+  if (r->flying[n->stream] >= FLYING_MAX) s = run_streams_wait_for(r, n->stream, FLYING_MAX - 1);
   if (s) return s;
   mgrid_outcome o = mgrid_pool_begin(r->state->backend, n->stream, c.n, c.comm, c.work, at, r->how->timeout, r->err);
   if (o) r->stuck = at, r->connects = true;
@@ -123,7 +123,7 @@ static mgrid_status begin_compute(step_runner *r, uint32_t at) {
   mgrid_backend   *b = r->state->backend;
   double           seconds = r->how->sleeps ? mgrid_step_sleeps(r, n) : 0;
   if (!(seconds > 0)) return MGRID_OK;
-  mgrid_status s = r->flying[n->stream] >= FLYING_MAX ? wait_for(r, n->stream, FLYING_MAX - 1) : MGRID_OK;
+  mgrid_status s = r->flying[n->stream] >= FLYING_MAX ? run_streams_wait_for(r, n->stream, FLYING_MAX - 1) : MGRID_OK;
   if (!s) s = b->ops->streams->sleep(b, n->stream, seconds, at, r->err);
   if (!s) r->flying[n->stream]++;
   return s;
@@ -147,7 +147,7 @@ mgrid_status mgrid_step_streams_begin(step_runner *r, uint32_t at) {
   case STEP_COMPUTE: return begin_compute(r, at);
   case STEP_EVENT: return b->ops->streams->mark(b, n->stream, r->mark[at], r->err);
   case STEP_WAIT: return order(r, n);
-  case STEP_HOST_WAIT: return wait_for(r, n->other, 0);
+  case STEP_HOST_WAIT: return run_streams_wait_for(r, n->other, 0);
   default: return begin_calls(r, at);
   }
 }
@@ -230,9 +230,9 @@ static void count_first(step_runner *r) {
     size_t   n = 0;
     if (r->flying[i] && !r->state->backend->ops->streams->look(r->state->backend, i, 0, ended, &n, &in, NULL)
         && in < r->p->n)
-      count(r, (uint32_t)in);
+      run_streams_count(r, (uint32_t)in);
   }
-  if (r->stuck < r->p->n && r->connects) count(r, r->stuck);
+  if (r->stuck < r->p->n && r->connects) run_streams_count(r, r->stuck);
 }
 
 mgrid_status mgrid_step_streams_close(step_runner *r, mgrid_status mine) {

@@ -22,12 +22,12 @@ typedef struct summing {
 } summing;
 
 /* Add a part of a program, `often` times. `ring`: the sends are those of a sendrecv both ways. */
-static void add(const summing *x, uint32_t from, uint32_t end, double often, bool ring) {
+static void sends_add(const summing *x, uint32_t from, uint32_t end, double often, bool ring) {
   for (uint32_t i = from; i < end; i = x->p->node[i].end) {
     const step_node *n = &x->p->node[i];
     bool             both = n->kind == STEP_SENDRECV && i + 2 < n->end;
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
-      add(x, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often, both);
+      sends_add(x, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often, both);
     else if (n->slot >= 0 && as[n->kind])
       x->sum[x->s->slot[n->slot].entry][ring && n->kind == STEP_SEND ? STEP_SENDRECV : n->kind] += often
                                                                                                    * (double)n->bytes;
@@ -58,7 +58,7 @@ mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *e
     for (size_t k = 0; k < s->nclasses; k++)
       if ((size_t)s->class[k].program == i) ranks += (double)s->class[k].ranks;
     x.p = &s->program[i];
-    add(&x, 0, (uint32_t)x.p->n, ranks, false);
+    sends_add(&x, 0, (uint32_t)x.p->n, ranks, false);
   }
   for (size_t i = 0; i < entries; i++) put_family(&s->plan->content.entry[i], x.sum[i], t);
   free(x.sum);

@@ -25,7 +25,7 @@ typedef struct finding {
 /* Which of the levels have domains of several places. */
 static size_t wide_levels(const mgrid_machine_model *m) { return m->ntiers - 1; }
 
-static int32_t domain_of(const finding *x, size_t level, int32_t rank) {
+static int32_t shapes_domain_of(const finding *x, size_t level, int32_t rank) {
   return level < wide_levels(x->m) ? x->out->domain[level][rank] : rank;
 }
 
@@ -38,11 +38,11 @@ static int32_t touch(finding *x, size_t level, int64_t n) {
   return count;
 }
 
-static void forget(finding *x, int32_t count) {
+static void shapes_forget(finding *x, int32_t count) {
   for (int32_t i = 0; i < count; i++) x->seen[x->touched[i]] = 0;
 }
 
-static void count_leaving(finding *x, const mgrid_family *f) {
+static void shapes_count_leaving(finding *x, const mgrid_family *f) {
   for (size_t l = 0; l < wide_levels(x->m); l++) {
     memset(x->leaving[l], 0, (size_t)(x->out->domains[l] + 1) * sizeof *x->leaving[l]);
     for (int64_t g = 0; g < f->count; g++) {
@@ -51,14 +51,14 @@ static void count_leaving(finding *x, const mgrid_family *f) {
       mgrid_family_group(f, g, x->members);
       int32_t count = touch(x, l, n);
       for (int32_t i = 0; i < count && count > 1; i++) x->leaving[l][x->touched[i]]++;
-      forget(x, count);
+      shapes_forget(x, count);
     }
   }
 }
 
 /* Write what the shape of a group is made of to x->list: four numbers for each level; then, with `ordered`, the domains
 ** of the positions. */
-static size_t describe(finding *x, int64_t n, bool ordered) {
+static size_t shapes_describe(finding *x, int64_t n, bool ordered) {
   size_t  at = 0, levels = x->m->ntiers;
   int32_t least, most, share, count;
   x->list[at++] = (int32_t)n;
@@ -71,7 +71,7 @@ static size_t describe(finding *x, int64_t n, bool ordered) {
         least = here < least ? here : least, most = here > most ? here : most;
         share = x->leaving[l][d] > share ? x->leaving[l][d] : share;
       }
-      forget(x, count);
+      shapes_forget(x, count);
     }
     x->list[at++] = count, x->list[at++] = least, x->list[at++] = most, x->list[at++] = count > 1 ? share : 0;
   }
@@ -79,14 +79,14 @@ static size_t describe(finding *x, int64_t n, bool ordered) {
     int32_t next = 0;
     for (int64_t i = 0; i < n; i++) { /* domains are numbered as they come; seen: the number, from 1 on */
       if (l < wide_levels(x->m)) {
-        int32_t d = domain_of(x, l, x->members[i]);
+        int32_t d = shapes_domain_of(x, l, x->members[i]);
         if (!x->seen[d]) x->touched[next] = d, x->seen[d] = ++next;
         x->list[at++] = x->seen[d] - 1;
       } else {
         x->list[at++] = (int32_t)i;
       }
     }
-    forget(x, l < wide_levels(x->m) ? next : 0);
+    shapes_forget(x, l < wide_levels(x->m) ? next : 0);
   }
   return at;
 }
@@ -96,12 +96,12 @@ static bool find_shapes(finding *x, size_t slot, step_lists *shapes, int32_t *of
   const mgrid_family *f = x->s->plan->content.entry[x->s->slot[slot].entry].family;
   bool                ordered = x->by_position[slot];
   memset(of, -1, (size_t)x->world * sizeof *of);
-  count_leaving(x, f);
+  shapes_count_leaving(x, f);
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
     if (!mgrid_spend(&x->budget->work, 1 + n / 4)) return true;
     mgrid_family_group(f, g, x->members);
-    int32_t shape = mgrid_step_lists_put(shapes, x->list, describe(x, n, ordered));
+    int32_t shape = mgrid_step_lists_put(shapes, x->list, shapes_describe(x, n, ordered));
     if (shape < 0) return false;
     for (int64_t i = 0; i < n; i++)
       if (!f->overlapping || (f->form->locate(f, x->members[i], x->s->slot[slot].nth, &group, &position) && group == g))
@@ -127,7 +127,7 @@ static bool write_shapes(const step_lists *shapes, size_t levels, step_shapes *o
   return true;
 }
 
-static bool prepare(finding *x) {
+static bool shapes_prepare(finding *x) {
   int64_t most = x->world;
   for (size_t l = 0; l < wide_levels(x->m); l++) {
     x->out->domain[l] = malloc((size_t)x->world * sizeof *x->out->domain[l]);
@@ -162,7 +162,7 @@ mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model
   if (status) return status;
   size_t   world = (size_t)x.world;
   int32_t *of = malloc((world * s->nslots + 1) * sizeof *of), *apart = calloc(world + 1, sizeof *apart);
-  bool     done = prepare(&x) && of && apart;
+  bool     done = shapes_prepare(&x) && of && apart;
   for (size_t i = 0; i < s->nslots && done && !b->work.exhausted; i++) {
     done = find_shapes(&x, i, &shapes, of + i * world);
     for (size_t r = 0; r < world && done; r++) {

@@ -34,12 +34,12 @@ struct step_skips {
   watch inside, around;
 };
 
-static bool begin(watch *w, size_t ncursors) {
+static bool skips_begin(watch *w, size_t ncursors) {
   *w = (watch){ .cursor = -1, .kept = { .nmeetings = SIZE_MAX, .was = malloc((ncursors + 1) * sizeof *w->kept.was) } };
   return w->kept.was != NULL;
 }
 
-static void forget(kept *k) { k->times = k->next = 0, k->nmeetings = SIZE_MAX; }
+static void skips_forget(kept *k) { k->times = k->next = 0, k->nmeetings = SIZE_MAX; }
 
 void mgrid_step_skips_free(struct step_skips *s) {
   if (!s) return;
@@ -51,7 +51,7 @@ void mgrid_step_skips_free(struct step_skips *s) {
   free(s);
 }
 
-static void keep(step_machine *m, kept *s) {
+static void skips_keep(step_machine *m, kept *s) {
   bool whole = MGRID_ROOM(s->posts, s->room, 2 * m->nmeetings);
   s->nmeetings = whole ? m->nmeetings : SIZE_MAX;
   for (size_t i = 0; whole && i < m->nmeetings; i++)
@@ -80,7 +80,7 @@ static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
 }
 
 /* Whether all cursors of a type that are in this loop lost as many iterations of it: then none overtakes another. */
-static bool together(const step_machine *m, const kept *s, const step_cursor *c, int level, int64_t by) {
+static bool skips_together(const step_machine *m, const kept *s, const step_cursor *c, int level, int64_t by) {
   uint32_t loop = c->place.in[level].loop;
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
     const step_place *now = &m->cursor[i].place, *was = &s->was[i].place;
@@ -91,7 +91,7 @@ static bool together(const step_machine *m, const kept *s, const step_cursor *c,
 }
 
 /* Return how often the round since the kept state may be repeated; 0: not. */
-static int64_t rounds(const step_machine *m, const kept *s) {
+static int64_t skips_rounds(const step_machine *m, const kept *s) {
   int64_t most = INT64_MAX;
   if (s->nmeetings != m->nmeetings) return 0;
   for (size_t i = 0; i < m->ncursors; i++) {
@@ -99,7 +99,7 @@ static int64_t rounds(const step_machine *m, const kept *s) {
     int     level = moved(&s->was[i], &m->cursor[i], &by);
     if (level == -2 || (i % 16 == 0 && !mgrid_spend(&m->budget->work, 1))) return 0;
     if (level < 0) continue;
-    if (!together(m, s, &m->cursor[i], level, by)) return 0;
+    if (!skips_together(m, s, &m->cursor[i], level, by)) return 0;
     int64_t can = (m->cursor[i].place.in[level].left - 2) / by;
     if (can < most) most = can;
   }
@@ -109,7 +109,7 @@ static int64_t rounds(const step_machine *m, const kept *s) {
   return m->clock && most && !mgrid_step_moment_same(m, s->moment) ? 0 : most;
 }
 
-static void skip(step_machine *m, const kept *s, int64_t times) {
+static void skips_skip(step_machine *m, const kept *s, int64_t times) {
   if (m->clock) mgrid_step_moment_skip(m, s->moment, times);
   for (size_t i = 0; i < m->ncursors; i++) {
     step_place *now = &m->cursor[i].place;
@@ -123,11 +123,11 @@ static void skip(step_machine *m, const kept *s, int64_t times) {
 }
 
 /* Compare with the state that is kept, and go on if it comes back; then keep this one if it is time. */
-static bool look(step_machine *m, kept *k) {
-  int64_t times = rounds(m, k);
-  if (times) skip(m, k, times);
+static bool skips_look(step_machine *m, kept *k) {
+  int64_t times = skips_rounds(m, k);
+  if (times) skips_skip(m, k, times);
   if (times || k->times >= k->next) {
-    keep(m, k);
+    skips_keep(m, k);
     k->next = 2 * k->times;
   }
   k->times++;
@@ -148,7 +148,7 @@ static bool is_watched(const step_machine *m, watch *w, size_t events) {
     w->others += events;
     if (w->cursor >= 0 && w->others <= 2 * m->ncursors) return false;
     w->cursor = m->again, w->last.depth = -1;
-    forget(&w->kept);
+    skips_forget(&w->kept);
   }
   w->others = 0;
   return true;
@@ -158,7 +158,7 @@ void mgrid_step_skip(step_machine *m) {
   struct step_skips *s = m->skips;
   if (!s) {
     s = m->skips = calloc(1, sizeof *s);
-    if (!s || !begin(&s->inside, m->ncursors) || !begin(&s->around, m->ncursors)) {
+    if (!s || !skips_begin(&s->inside, m->ncursors) || !skips_begin(&s->around, m->ncursors)) {
       m->failed = true;
       return;
     }
@@ -166,11 +166,11 @@ void mgrid_step_skip(step_machine *m) {
   const step_place *now = &m->cursor[m->again].place;
   bool inside = is_watched(m, &s->inside, 1), fresh = inside && entered(&s->inside.last, now), skipped = false;
   if (is_watched(m, &s->around, fresh)) {
-    if (entered(&s->around.last, now)) skipped = look(m, &s->around.kept);
+    if (entered(&s->around.last, now)) skipped = skips_look(m, &s->around.kept);
     s->around.last = *now;
   }
   if (!inside) return;
-  if (skipped || fresh) forget(&s->inside.kept);
-  look(m, &s->inside.kept);
+  if (skipped || fresh) skips_forget(&s->inside.kept);
+  skips_look(m, &s->inside.kept);
   s->inside.last = *now;
 }

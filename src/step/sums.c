@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static int64_t add(int64_t a, int64_t b) { return b > INT64_MAX - a ? INT64_MAX : a + b; }
+static int64_t sums_add(int64_t a, int64_t b) { return b > INT64_MAX - a ? INT64_MAX : a + b; }
 static int64_t times(int64_t a, int64_t b) { return a && b > INT64_MAX / a ? INT64_MAX : a * b; }
 
 static void sum_up(const mgrid_step *s, const step_program *p, uint32_t from, uint32_t end, int64_t often,
@@ -17,8 +17,8 @@ static void sum_up(const mgrid_step *s, const step_program *p, uint32_t from, ui
       sum_up(s, p, i + 1, n->end, n->kind == STEP_LOOP ? times(often, n->number) : often, sum);
     if (n->slot < 0) continue;
     step_sum *to = &sum[s->slot[n->slot].entry];
-    to->calls = add(to->calls, often);
-    to->bytes = add(to->bytes, times(often, n->bytes));
+    to->calls = sums_add(to->calls, often);
+    to->bytes = sums_add(to->bytes, times(often, n->bytes));
   }
 }
 
@@ -30,7 +30,7 @@ void mgrid_step_sums(const mgrid_step *s, const step_program *p, step_sum *sum) 
 int64_t mgrid_step_total(const mgrid_step *s) {
   int64_t total = 0;
   for (size_t i = 0; i < s->nclasses; i++)
-    total = add(total, times(s->program[s->class[i].program].calls, s->class[i].ranks));
+    total = sums_add(total, times(s->program[s->class[i].program].calls, s->class[i].ranks));
   return total;
 }
 
@@ -51,9 +51,9 @@ static size_t index_of(memory *m, uint32_t name) {
   return i;
 }
 
-static void change(memory *m, size_t i, int64_t by) {
-  m->now.bytes[i] = by > 0 ? add(m->now.bytes[i], by) : m->now.bytes[i] + by;
-  m->now.peak = by > 0 ? add(m->now.peak, by) : m->now.peak + by;
+static void sums_change(memory *m, size_t i, int64_t by) {
+  m->now.bytes[i] = by > 0 ? sums_add(m->now.bytes[i], by) : m->now.bytes[i] + by;
+  m->now.peak = by > 0 ? sums_add(m->now.peak, by) : m->now.peak + by;
   if (m->now.peak > m->most.peak) m->most = m->now;
 }
 
@@ -65,18 +65,18 @@ static void go_through(memory *m, uint32_t from, uint32_t end) {
     if (n->kind == STEP_ALLOC) {
       size_t k = index_of(m, n->name);
       m->last[k] = n->bytes;
-      change(m, k, n->bytes);
+      sums_change(m, k, n->bytes);
     } else if (n->kind == STEP_FREE) {
       size_t  k = index_of(m, n->name);
       int64_t has = m->now.bytes[k];
-      change(m, k, -(m->last[k] < has ? m->last[k] : has));
+      sums_change(m, k, -(m->last[k] < has ? m->last[k] : has));
     } else if (n->kind == STEP_LOOP) {
       step_memory before = m->now;
       go_through(m, i + 1, n->end);
       for (size_t k = 0; k < m->now.n && n->number > 2; k++) {
         int64_t by = m->now.bytes[k] - before.bytes[k];
-        if (by > 0) change(m, k, times(by, n->number - 2));
-        if (by < 0) change(m, k, times(-by, n->number - 2) > m->now.bytes[k] ? -m->now.bytes[k] : by * (n->number - 2));
+        if (by > 0) sums_change(m, k, times(by, n->number - 2));
+        if (by < 0) sums_change(m, k, times(-by, n->number - 2) > m->now.bytes[k] ? -m->now.bytes[k] : by * (n->number - 2));
       }
       if (n->number > 1) go_through(m, i + 1, n->end);
     }

@@ -30,7 +30,7 @@ typedef struct refining {
 } refining;
 
 /* The family whose communicator a group has: itself, or an earlier one. */
-static int32_t leader_of(const refining *x, const used *u, int64_t group) {
+static int32_t types_leader_of(const refining *x, const used *u, int64_t group) {
   const mgrid_plan *p = x->plan;
   int32_t           e = u->entry;
   if (p->shares[e] >= 0) return p->shares[e];
@@ -108,7 +108,7 @@ static bool first_colors(refining *x, step_lists *colors) {
       if (!u->ordered && !u->rivals) continue;
       bool in = r >= f->low && r <= f->high && f->form->locate(f, r, u->nth, &group, &position);
       row[n++] = in ? u->ordered ? (int32_t)position : 0 : -1;
-      if (u->rivals) row[n++] = in ? leader_of(x, u, group) : -1;
+      if (u->rivals) row[n++] = in ? types_leader_of(x, u, group) : -1;
     }
     x->color[r] = mgrid_step_lists_put(colors, row, n);
     done = x->color[r] >= 0;
@@ -117,7 +117,7 @@ static bool first_colors(refining *x, step_lists *colors) {
   return done;
 }
 
-static int by_number(const void *a, const void *b) {
+static int types_by_number(const void *a, const void *b) {
   return *(const int32_t *)a < *(const int32_t *)b ? -1 : *(const int32_t *)a > *(const int32_t *)b;
 }
 
@@ -137,10 +137,10 @@ static size_t unique(int32_t *list, size_t n) {
   }
   if (m < FEW) {
     memcpy(list, few, m * sizeof *list);
-    qsort(list, m, sizeof *list, by_number);
+    qsort(list, m, sizeof *list, types_by_number);
     return m;
   }
-  qsort(list, n, sizeof *list, by_number);
+  qsort(list, n, sizeof *list, types_by_number);
   m = 0;
   for (size_t i = 0; i < n; i++)
     if (m == 0 || list[m - 1] != list[i]) list[m++] = list[i];
@@ -157,7 +157,7 @@ static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *ci
     int64_t size = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
     if (!mgrid_spend(&x->budget->work, 1 + size / 4)) break;
     mgrid_family_group(f, g, members);
-    list[0] = leader_of(x, u, g);
+    list[0] = types_leader_of(x, u, g);
     list[1] = u->ordered;
     list[2] = (int32_t)size;
     for (int64_t i = 0; i < size; i++) list[3 + i] = x->color[members[i]];

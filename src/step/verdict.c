@@ -9,7 +9,7 @@
 
 const char *const mgrid_step_told_names[] = { "proved", "mismatch", "unmatched", "cycle", "hazard" };
 
-static void add(const step_machine *m, step_verdict *v, int64_t rank, uint32_t node, int64_t waits_for) {
+static void verdict_add(const step_machine *m, step_verdict *v, int64_t rank, uint32_t node, int64_t waits_for) {
   const mgrid_step *s = m->step;
   v->waiting[v->n++] = (step_waiting){ rank, waits_for, s->class[s->of[rank]].program, node };
 }
@@ -34,8 +34,8 @@ static void tell_mismatch(const step_machine *m, step_verdict *v) {
   int32_t          slot = mgrid_step_machine_program(m, a->type)->node[a->node].slot;
   int64_t          other = member_of_type(m, rank, slot, b->type);
   v->told = STEP_MISMATCH;
-  add(m, v, rank, a->node, other);
-  if (other >= 0) add(m, v, other, b->node, rank);
+  verdict_add(m, v, rank, a->node, other);
+  if (other >= 0) verdict_add(m, v, other, b->node, rank);
 }
 
 /* ---------------------------------------------------------------- unmatched */
@@ -48,7 +48,7 @@ typedef struct missing {
 } missing;
 
 /* An mgrid_step_awaited_fn: the first rank that will not make the call. */
-static bool find_missing(const step_wait *to, bool will, void *ud) {
+static bool verdict_find_missing(const step_wait *to, bool will, void *ud) {
   missing *x = ud;
   if (will) return false;
   x->who = *to, x->node = to->node, x->found = true;
@@ -60,13 +60,13 @@ static bool tell_unmatched(const step_machine *m, step_verdict *v) {
     for (size_t i = m->first[t]; i < m->first[t + 1]; i++) {
       int64_t rank = m->types->type[t].first;
       missing x = { .m = m };
-      if (!m->cursor[i].posted || !mgrid_step_each_awaited(m, &(step_wait){ rank, (int32_t)i, 0 }, find_missing, &x)
+      if (!m->cursor[i].posted || !mgrid_step_each_awaited(m, &(step_wait){ rank, (int32_t)i, 0 }, verdict_find_missing, &x)
           || !x.found)
         continue;
       const step_program *p = mgrid_step_machine_program(m, m->types->of[x.who.rank]);
       v->told = STEP_UNMATCHED;
-      add(m, v, rank, x.node, x.who.rank);
-      add(m, v, x.who.rank, x.who.cursor < 0 ? (uint32_t)p->n : m->cursor[x.who.cursor].place.node, -1);
+      verdict_add(m, v, rank, x.node, x.who.rank);
+      verdict_add(m, v, x.who.rank, x.who.cursor < 0 ? (uint32_t)p->n : m->cursor[x.who.cursor].place.node, -1);
       return true;
     }
   return false;
@@ -79,7 +79,7 @@ static bool tell_unreceived(const step_machine *m, step_verdict *v) {
     if (!x->nposts[0] || mgrid_step_posts(x, 0)->cursor >= 0) continue;
     const step_post *p = mgrid_step_posts(x, 0);
     v->told = STEP_UNMATCHED;
-    add(m, v, m->types->type[p->type].first, p->node, -1);
+    verdict_add(m, v, m->types->type[p->type].first, p->node, -1);
     return true;
   }
   return false;
@@ -87,13 +87,13 @@ static bool tell_unreceived(const step_machine *m, step_verdict *v) {
 
 /* ------------------------------------------------------------------ verdict */
 
-static mgrid_status tell(const step_machine *m, step_verdict *v, mgrid_error *err) {
+static mgrid_status verdict_tell(const step_machine *m, step_verdict *v, mgrid_error *err) {
   step_wait cycle[STEP_WAITING_MAX];
   if (m->odd[0].type >= 0) return tell_mismatch(m, v), MGRID_OK;
   if (tell_unmatched(m, v) && !m->budget->work.exhausted) return MGRID_OK;
   v->told = STEP_CYCLE;
   size_t n = mgrid_step_shortest_cycle(m, STEP_WAITING_MAX, cycle, err);
-  for (size_t i = 0; i < n; i++) add(m, v, cycle[i].rank, cycle[i].node, cycle[(i + 1) % n].rank);
+  for (size_t i = 0; i < n; i++) verdict_add(m, v, cycle[i].rank, cycle[i].node, cycle[(i + 1) % n].rank);
   if (m->budget->work.exhausted) {
     mgrid_error why = MGRID_ERROR_INIT;
     mgrid_step_budget_spent(m->budget, &why);
@@ -129,12 +129,12 @@ static bool has_streams(const mgrid_step *s) {
   return false;
 }
 
-static mgrid_status execute(const mgrid_step *s, const step_types *t, step_rules rules, int64_t eager, step_budget *b,
+static mgrid_status verdict_execute(const mgrid_step *s, const step_types *t, step_rules rules, int64_t eager, step_budget *b,
                             step_verdict *v, mgrid_error *err) {
   step_machine m;
   bool         done;
   mgrid_status status = mgrid_step_machine_run(&m, s, t, rules, eager, NULL, b, &done, err);
-  if (!status && !done) status = tell(&m, v, err);
+  if (!status && !done) status = verdict_tell(&m, v, err);
   mgrid_step_machine_free(&m);
   return status;
 }
@@ -147,9 +147,9 @@ mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t 
   *v = (step_verdict){ .told = STEP_PROVED };
   mgrid_step_budget_begin(&b, &s->limits, "the proof of the step");
   if (mgrid_step_types_of(s, NULL, &b, &t, &own)) return mgrid_error_pass(err, &own);
-  mgrid_status status = execute(s, &t, rules, eager, &b, v, &own);
+  mgrid_status status = verdict_execute(s, &t, rules, eager, &b, v, &own);
   if (!status && v->told == STEP_PROVED && rules == STEP_NCCL && has_streams(s)) {
-    status = execute(s, &t, STEP_ISSUED, 0, &b, v, &own);
+    status = verdict_execute(s, &t, STEP_ISSUED, 0, &b, v, &own);
     if (v->told != STEP_PROVED) {
       bool allowed = is_concurrent(s, v);
       v->told = allowed ? STEP_PROVED : STEP_HAZARD;
@@ -182,7 +182,7 @@ static void put_positions(const mgrid_step *s, const step_verdict *v, int64_t ra
 }
 
 /* Append "all_reduce(tp) line 12"; with the file where there are several. */
-static void put_call(const mgrid_step *s, const step_waiting *w, bool files, bool size, mgrid_text *t) {
+static void verdict_put_call(const mgrid_step *s, const step_waiting *w, bool files, bool size, mgrid_text *t) {
   const step_node *n = &s->program[w->program].node[w->node];
   mgrid_step_node_text(s, n, t);
   if (size && mgrid_step_rows[n->kind].sized) mgrid_text_add(t, " of %" PRId64 " bytes", n->bytes);
@@ -216,18 +216,18 @@ void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_t
     if (v->told == STEP_UNMATCHED && i == 1) {
       mgrid_text_str(t, ", which does not make that call");
       mgrid_text_str(t, ended ? ": it has ended" : ", and is in ");
-      if (!ended) put_call(s, w, files, false, t);
+      if (!ended) verdict_put_call(s, w, files, false, t);
       return;
     }
     if (v->told == STEP_MISMATCH) {
       if (i) mgrid_text_add(t, ", and rank %" PRId64, w->rank);
       if (i) put_positions(s, v, w->rank, t);
       mgrid_text_str(t, i ? " in " : " is in ");
-      put_call(s, w, files, sizes, t);
+      verdict_put_call(s, w, files, sizes, t);
       continue;
     }
     mgrid_text_str(t, i ? ", which waits in " : " waits in ");
-    put_call(s, w, files, false, t);
+    verdict_put_call(s, w, files, false, t);
     if (w->waits_for >= 0) mgrid_text_add(t, " for rank %" PRId64, w->waits_for);
     if (w->waits_for >= 0 && i + 1 < v->n) put_positions(s, v, w->waits_for, t);
     if (v->told == STEP_UNMATCHED && w->waits_for < 0) mgrid_text_str(t, ", and nobody receives it");

@@ -127,29 +127,29 @@ typedef struct search {
   bool        failed; /* out of memory */
 } search;
 
-static uint64_t hash_of(const step_wait *at) {
+static uint64_t waiting_hash_of(const step_wait *at) {
   return (uint64_t)at->rank * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)at->cursor * 0x85EBCA6B;
 }
 
-static void note(search *s, seen x) {
-  s->failed = !mgrid_index_put(&s->index, hash_of(&x.at), (int32_t)s->n);
+static void waiting_note(search *s, seen x) {
+  s->failed = !mgrid_index_put(&s->index, waiting_hash_of(&x.at), (int32_t)s->n);
   if (!s->failed) s->all[s->n++] = x;
 }
 
 /* An mgrid_step_awaited_fn: note a rank that was not seen yet; end at the first one. */
-static bool visit(const step_wait *to, bool will, void *ud) {
+static bool waiting_visit(const step_wait *to, bool will, void *ud) {
   search *s = ud;
   if (!will || to->cursor < 0) return false;
   size_t  at = 0;
-  int32_t i = mgrid_index_next(&s->index, hash_of(to), &at);
+  int32_t i = mgrid_index_next(&s->index, waiting_hash_of(to), &at);
   while (i >= 0 && (s->all[i].at.rank != to->rank || s->all[i].at.cursor != to->cursor))
-    i = mgrid_index_next(&s->index, hash_of(to), &at);
+    i = mgrid_index_next(&s->index, waiting_hash_of(to), &at);
   if (i == 0) {
     s->found = s->from;
     s->all[0].node = to->node;
     return true;
   }
-  if (i < 0 && s->n < SEEN_MAX) note(s, (seen){ *to, s->from, to->node });
+  if (i < 0 && s->n < SEEN_MAX) waiting_note(s, (seen){ *to, s->from, to->node });
   return s->failed;
 }
 
@@ -158,12 +158,12 @@ static size_t cycle_through(const step_machine *m, search *s, step_wait start, s
   if (!mgrid_spend(&m->budget->work, SEEN_MAX / 16)) return 0;
   mgrid_index_clear(&s->index);
   s->n = 0, s->found = -1;
-  note(s, (seen){ start, -1, 0 });
+  waiting_note(s, (seen){ start, -1, 0 });
   for (s->from = 0; (size_t)s->from < s->n && !s->failed; s->from++) {
     size_t depth = 1;
     for (int32_t i = s->from; i > 0; i = s->all[i].parent) depth++;
     if (depth >= most) return 0;
-    if (mgrid_step_each_awaited(m, &s->all[s->from].at, visit, s)) break;
+    if (mgrid_step_each_awaited(m, &s->all[s->from].at, waiting_visit, s)) break;
   }
   if (s->found < 0) return 0;
   size_t n = 0;

@@ -83,7 +83,7 @@ static mgrid_status write_told(const joining *j, head *h, mgrid_text *t, mgrid_e
 }
 
 /* Check that this rank is old or new, as it says, by the old world of rank 0. */
-static mgrid_status check_side(const joining *j, const head *h, mgrid_error *err) {
+static mgrid_status enlarge_check_side(const joining *j, const head *h, mgrid_error *err) {
   bool is_old = j->larger->rank < h->world;
   if (!h->world)
     return mgrid_fail(
@@ -121,7 +121,7 @@ static mgrid_status hear_old(joining *j, mgrid_error *mine, mgrid_error *err) {
   if (h.plan >= TOLD_MOST || h.name >= TOLD_MOST || h.world < 0 || h.world > b->world)
     mgrid_cannot_be(mine, "an old plan of %" PRId64 " ranks and %" PRIu64 " bytes", h.world, h.plan);
   else
-    check_side(j, &h, mine);
+    enlarge_check_side(j, &h, mine);
   if (!mine->status && !(told = calloc(h.plan + h.name + 1, 1))) mgrid_oom(mine);
   if (told && text.data) memcpy(told, text.data, h.plan + h.name);
   mgrid_text_free(&text);
@@ -134,7 +134,7 @@ static mgrid_status hear_old(joining *j, mgrid_error *mine, mgrid_error *err) {
 
 /* ------------------------------------------------------------------- all together */
 
-static mgrid_status plan_move(joining *j, mgrid_error *err) {
+static mgrid_status enlarge_plan_move(joining *j, mgrid_error *err) {
   size_t       n;
   const char **name = mgrid_tensors_alike(j->was, j->plan, &n, err);
   if (!name) return err->status;
@@ -146,7 +146,7 @@ static mgrid_status plan_move(joining *j, mgrid_error *err) {
   return j->move ? MGRID_OK : err->status;
 }
 
-static mgrid_status make(joining *j, bool moves, mgrid_error *err) {
+static mgrid_status enlarge_make(joining *j, bool moves, mgrid_error *err) {
   mgrid_backend *b = j->larger;
   mgrid_error    mine = MGRID_ERROR_INIT;
   if (j->old && (b == j->old->backend || b->world < j->old->plan->content.world))
@@ -156,7 +156,7 @@ static mgrid_status make(joining *j, bool moves, mgrid_error *err) {
   if (!s) s = hear_old(j, &mine, err);
   if (s) return s;
   plan_largest(j, &mine); /* a rank that fails goes on without a plan, and all get its error */
-  if (!mine.status && moves) plan_move(j, &mine);
+  if (!mine.status && moves) enlarge_plan_move(j, &mine);
   if (mine.status)
     j->now = mgrid_state_make(NULL, b, j->name, NULL, &(mgrid_grown){ .from = j->old, .why = &mine }, err);
   else
@@ -178,7 +178,7 @@ static mgrid_status all_made(joining *j, mgrid_status made, mgrid_error *err) {
   return mgrid_fail(err, MGRID_LOST_RANK, "a rank was lost before all had joined");
 }
 
-static void end(joining *j, bool undo) {
+static void enlarge_end(joining *j, bool undo) {
   if (undo) mgrid_move_free(j->move), mgrid_state_free(j->now);
   mgrid_plan_free(j->was), mgrid_plan_free(j->plan);
   free(j->name);
@@ -198,12 +198,12 @@ mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n, co
       || mgrid_layout_check(larger->layout, "the backend's library", err))
     return err ? err->status : MGRID_USAGE;
   joining      j = { .old = s, .rt = rt, .n = n, .args = args, .larger = larger, .o = &o };
-  mgrid_status made = all_made(&j, make(&j, move, &mine), &mine);
+  mgrid_status made = all_made(&j, enlarge_make(&j, move, &mine), &mine);
   if (!made)
     mgrid_log(&larger->hooks, MGRID_LOG_INFO,
               "state '%s' is enlarged: %" PRId64 " old and %" PRId64 " new ranks, %" PRId64 " of all are spares",
               j.name, mgrid_plan_world(j.was), larger->world - mgrid_plan_world(j.was), mgrid_plan_nspares(j.plan));
-  end(&j, made);
+  enlarge_end(&j, made);
   if (made) return mgrid_error_pass(err, &mine);
   j.now->runtime = mgrid_runtime_ref(rt);
   *now = j.now;

@@ -15,7 +15,7 @@
 
 /* -------------------------------------------------------------- who is lost */
 
-static int by_number(const void *a, const void *b) {
+static int loss_by_number(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
@@ -31,7 +31,7 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
   if (!x->lost || !x->is) return mgrid_oom(err);
   if (n > 0) memcpy(x->lost, lost, n * sizeof *lost);
   x->nlost = n;
-  qsort(x->lost, n, sizeof *x->lost, by_number);
+  qsort(x->lost, n, sizeof *x->lost, loss_by_number);
   for (size_t i = 1; i < n; i++)
     if (x->lost[i] == x->lost[i - 1])
       return mgrid_fail(err, MGRID_DUPLICATE, "rank %" PRId64 " is lost twice", x->lost[i]);
@@ -60,7 +60,7 @@ static bool is_lost(const mgrid_loss *x, int64_t rank) {
 }
 
 /* Note the shard of a lost rank if all of its holders are lost, and this rank is the first of them. */
-static mgrid_status look_at(mgrid_loss *x, const char *name, const mgrid_tensor *t, int64_t rank, mgrid_error *err) {
+static mgrid_status loss_look_at(mgrid_loss *x, const char *name, const mgrid_tensor *t, int64_t rank, mgrid_error *err) {
   mgrid_seat at;
   if (!mgrid_tensor_seat(t, rank, &at) || at.copy != 0) return MGRID_OK;
   int64_t bytes = mgrid_tensor_elements(t, &at) * t->width, n = 0;
@@ -78,12 +78,12 @@ static mgrid_status look_at(mgrid_loss *x, const char *name, const mgrid_tensor 
   return MGRID_OK;
 }
 
-static mgrid_status find_missing(mgrid_loss *x, mgrid_error *err) {
+static mgrid_status loss_find_missing(mgrid_loss *x, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < mgrid_plan_ntensors(x->old) && !s; i++) {
     const char         *name = mgrid_plan_tensor_name(x->old, i);
     const mgrid_tensor *t = mgrid_plan_tensor(x->old, name);
-    for (size_t k = 0; k < x->nlost && !s; k++) s = look_at(x, name, t, x->lost[k], err);
+    for (size_t k = 0; k < x->nlost && !s; k++) s = loss_look_at(x, name, t, x->lost[k], err);
   }
   return s;
 }
@@ -252,7 +252,7 @@ static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spa
   return s;
 }
 
-static mgrid_status ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares, loss_reply *out, mgrid_error *err) {
+static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares, loss_reply *out, mgrid_error *err) {
   mgrid_error  why = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
   int64_t      gone = 0;
@@ -299,12 +299,12 @@ static void no_layout(const mgrid_losses *l, const loss_reply *reply, const mgri
 }
 
 /* Find the next plan. NULL without an error: the job stops, for the reason in x->why. */
-static mgrid_next *decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
+static mgrid_next *loss_decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
   loss_reply  reply;
   mgrid_next *next = NULL;
   int64_t     spares = spares_left(l, x), gone = 0;
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
-  mgrid_status s = ask(l, x, spares, &reply, err);
+  mgrid_status s = loss_ask(l, x, spares, &reply, err);
   if (s) return NULL;
   x->how = reply.how;
   if (reply.how == MGRID_LOSS_STOP) {
@@ -400,8 +400,8 @@ mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mg
   x->world = l->world;
   x->sums = (mgrid_loss_sums)MGRID_LOSS_SUMS_INIT;
   mgrid_status s = take_lost(x, n, lost, &why);
-  if (!s) s = find_missing(x, &why);
-  mgrid_next *next = s ? NULL : decide(l, x, &why);
+  if (!s) s = loss_find_missing(x, &why);
+  mgrid_next *next = s ? NULL : loss_decide(l, x, &why);
   s = why.status;
   x->sums.lost = (int64_t)x->nlost, x->sums.survivors = x->survivors;
   if (!s && next) {
@@ -472,7 +472,7 @@ mgrid_status mgrid_loss_describe(const mgrid_loss *x, mgrid_loss_sums *out, mgri
 }
 
 /* Return whether a group of an old family has exactly the members of the new one, by their old ranks. */
-static bool same_members(const mgrid_loss *x, const mgrid_family *f, int64_t group, const mgrid_family *old,
+static bool loss_same_members(const mgrid_loss *x, const mgrid_family *f, int64_t group, const mgrid_family *old,
                          int64_t at) {
   int64_t n = mgrid_family_size(f, group);
   if (mgrid_family_size(old, at) != n) return false;
@@ -492,7 +492,7 @@ bool mgrid_loss_kept(const mgrid_loss *x, const char *family, int64_t group, con
     const mgrid_entry *o = &x->old->content.entry[x->old->order[i]];
     if (!mgrid_choice_shares(o->choice, e->choice)) continue;
     for (int64_t nth = 0; mgrid_family_locate(o->family, first, nth, &at, &position); nth++) {
-      if (position != 0 || !same_members(x, e->family, group, o->family, at)) continue;
+      if (position != 0 || !loss_same_members(x, e->family, group, o->family, at)) continue;
       if (old_family) *old_family = o->name;
       if (old_group) *old_group = at;
       return true;

@@ -45,7 +45,7 @@ static bool has_comms(const mgrid_plan *p, int32_t entry) {
 }
 
 /* Add a group, unless an earlier one leads it. Its members follow those in the list. False: no memory. */
-static bool add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t size) {
+static bool next_add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t size) {
   const int32_t *member = c->member + c->start[c->n];
   uint64_t       hash = mgrid_comm_hash(member, size);
   if (mgrid_comm_find(c, p, member, size, hash, choice_of(p, entry)) >= 0) return true;
@@ -76,7 +76,7 @@ mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid
       int64_t size = mgrid_family_size(f, g);
       if (size < 2) continue;
       mgrid_family_group(f, g, c->member + c->start[c->n]);
-      whole = add(c, p, i, size);
+      whole = next_add(c, p, i, size);
     }
   }
   if (whole) return MGRID_OK;
@@ -410,7 +410,7 @@ static char *joined(size_t n, char *const *params) {
   return text;
 }
 
-static mgrid_next *make(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t n, char *const *params,
+static mgrid_next *next_make(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t n, char *const *params,
                         mgrid_error *err) {
   size_t       all = 0;
   mgrid_next  *x = calloc(1, sizeof *x);
@@ -442,7 +442,7 @@ mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t 
   }
   while (x && !(x->survivors == of->survivors && x->shrinks == shrinks && strcmp(x->params, text) == 0)) x = x->after;
   free(text);
-  if (!x && (x = make(l, of, shrinks, n, params, err))) {
+  if (!x && (x = next_make(l, of, shrinks, n, params, err))) {
     x->after = l->next;
     l->next = x;
   }

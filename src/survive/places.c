@@ -47,7 +47,7 @@ int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int
 enum { TRIALS = 4 };
 
 /* Keep some coordinates of the middle dim as if the rest were lost; each trial keeps others. */
-static void draw(const mgrid_fold *f, uint64_t trial, int64_t *keep) {
+static void places_draw(const mgrid_fold *f, uint64_t trial, int64_t *keep) {
   int64_t n = 0;
   for (int64_t i = 0; i < f->was && n < f->is; i++) {
     uint64_t key[2] = { trial, (uint64_t)i };
@@ -79,7 +79,7 @@ static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgri
   const mgrid_comm_list *c = &next->comms;
   int64_t                kept = 0;
   for (uint64_t trial = 0; trial < TRIALS; trial++) {
-    draw(f, trial, keep);
+    places_draw(f, trial, keep);
     for (size_t i = 0; i < c->n; i++) {
       int64_t n = c->start[i + 1] - c->start[i];
       int     old = mgrid_content_find(&l->plan->content, next->plan->content.entry[c->entry[i]].name);
@@ -90,7 +90,7 @@ static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgri
   return kept;
 }
 
-static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+static int64_t places_gcd(int64_t a, int64_t b) { return b ? places_gcd(b, a % b) : a; }
 
 enum { FEW = 1 << 17 }; /* parts of tensors that are looked at for one fold */
 
@@ -100,7 +100,7 @@ static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgri
   size_t  n = next->paired ? next->pairs.n : 0;
   if (next->places * TRIALS * (int64_t)n > FEW) return 0;
   for (uint64_t trial = 0; trial < TRIALS && n > 0; trial++) {
-    draw(f, trial, keep);
+    places_draw(f, trial, keep);
     for (int64_t i = 0; i < next->places; i++, all += stay)
       mgrid_next_needs(next, i, l->rank[behind(f, keep, i)], &stay);
   }
@@ -108,7 +108,7 @@ static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgri
 }
 
 mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
-  int64_t    was = l->places, is = next->places, g = gcd(was, is), most = -1, most_stay = -1;
+  int64_t    was = l->places, is = next->places, g = places_gcd(was, is), most = -1, most_stay = -1;
   mgrid_fold best = { 1, was, is, 1 };
   if (was == is) return best;
   int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
@@ -144,7 +144,7 @@ static int64_t whole_by(const mgrid_losses *l, const mgrid_fold *f, int64_t *kee
   const mgrid_comm_list *c = &l->comms;
   int64_t                whole = 0;
   for (uint64_t trial = 0; trial < TRIALS; trial++) {
-    draw(f, trial, keep);
+    places_draw(f, trial, keep);
     for (size_t i = 0; i < c->n; i++) {
       int64_t k = c->start[i];
       for (; k < c->start[i + 1]; k++) {
@@ -158,7 +158,7 @@ static int64_t whole_by(const mgrid_losses *l, const mgrid_fold *f, int64_t *kee
 }
 
 size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGRID_FOLDS_MAX]) {
-  int64_t was = l->places, g = gcd(was, places), score[MGRID_FOLDS_MAX],
+  int64_t was = l->places, g = places_gcd(was, places), score[MGRID_FOLDS_MAX],
           *keep = malloc((size_t)(places + 1) * sizeof *keep);
   size_t n = 0;
   fold[0] = (mgrid_fold){ 1, was, places, 1 };
@@ -216,7 +216,7 @@ static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t
 }
 
 /* Fill the empty places. is[] of an old rank: -1 while it is free, -2 if it is lost. */
-static void fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs, const int64_t *keep, mgrid_loss *x) {
+static void places_fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs, const int64_t *keep, mgrid_loss *x) {
   const mgrid_fold *f = &next->fold;
   int64_t           any = 0;
   for (int64_t i = 0; i < next->places; i++) {
@@ -250,7 +250,7 @@ mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgr
     x->was[i] = x->is[old] == -1 ? old : -1;
     if (x->was[i] >= 0) x->is[old] = (int32_t)i;
   }
-  fill(l, next, slabs, keep, x);
+  places_fill(l, next, slabs, keep, x);
   int64_t at = next->places;
   for (int64_t r = 0; r < l->world; r++)
     if (x->is[r] == -1) x->was[at] = (int32_t)r, x->is[r] = (int32_t)at++;

@@ -149,7 +149,7 @@ static void put_text(const mgrid_loss *x, mgrid_text *t) {
 /* --------------------------------------------------------------------- JSON */
 
 /* Each of these returns NULL when memory runs out, and so do those that get it. */
-static json_t *append(json_t *list, json_t *value) {
+static json_t *print_append(json_t *list, json_t *value) {
   if (json_array_append_new(list, value) == 0) return list;
   json_decref(list);
   return NULL;
@@ -157,13 +157,13 @@ static json_t *append(json_t *list, json_t *value) {
 
 static json_t *ranks_json(size_t n, int64_t (*at)(const mgrid_loss *x, size_t i), const mgrid_loss *x) {
   json_t *all = json_array();
-  for (size_t i = 0; i < n && all; i++) all = append(all, json_integer(at(x, i)));
+  for (size_t i = 0; i < n && all; i++) all = print_append(all, json_integer(at(x, i)));
   return all;
 }
 
 static int64_t was_at(const mgrid_loss *x, size_t i) { return x->was[i]; }
 
-static json_t *families_json(const mgrid_loss *x) {
+static json_t *print_families_json(const mgrid_loss *x) {
   json_t *all = json_object();
   counted c;
   for (size_t i = 0; x->plan && next_family(x, &i, &c);) {
@@ -178,7 +178,7 @@ static json_t *families_json(const mgrid_loss *x) {
 static json_t *params_json(const mgrid_loss *x) {
   json_t *all = json_array();
   for (const char *at = mgrid_text_chars(&x->params), *end; all && (end = strchr(at, '\n')); at = end + 1)
-    all = append(all, json_stringn(at, (size_t)(end - at)));
+    all = print_append(all, json_stringn(at, (size_t)(end - at)));
   return all;
 }
 
@@ -186,7 +186,7 @@ static json_t *part_json(const mgrid_loss *x, const mgrid_loss_missing_part *m) 
   mgrid_text range = { 0 };
   json_t    *holders = json_array();
   range_text(x, m, &range);
-  for (size_t k = 0; k < m->nholders && holders; k++) holders = append(holders, json_integer(m->holders[k]));
+  for (size_t k = 0; k < m->nholders && holders; k++) holders = print_append(holders, json_integer(m->holders[k]));
   json_t *part = json_pack("{sssssIso}", "tensor", m->tensor, "range", range.len ? mgrid_text_chars(&range) + 1 : "",
                            "bytes", (json_int_t)m->bytes, "holders", holders);
   if (range.failed) json_decref(part), part = NULL;
@@ -196,7 +196,7 @@ static json_t *part_json(const mgrid_loss *x, const mgrid_loss_missing_part *m) 
 
 static json_t *missing_json(const mgrid_loss *x) {
   json_t *all = json_array();
-  for (size_t i = 0; i < x->nmissing && all; i++) all = append(all, part_json(x, &x->missing[i]));
+  for (size_t i = 0; i < x->nmissing && all; i++) all = print_append(all, part_json(x, &x->missing[i]));
   return all;
 }
 
@@ -210,7 +210,7 @@ json_t *mgrid_loss_json(const mgrid_loss *x) {
       params_json(x), "idle", ranks_json(x->plan ? (size_t)s->idle : 0, idle_at, x), "old_ranks",
       ranks_json(x->plan ? (size_t)x->survivors : 0, was_at, x), "digest", x->plan ? digest : NULL, "communicators",
       "kept", (json_int_t)s->kept, "made", (json_int_t)s->made, "dropped", (json_int_t)s->dropped, "families",
-      families_json(x), "bytes", "stay", (json_int_t)s->stay, "moved", (json_int_t)s->moved, "missing",
+      print_families_json(x), "bytes", "stay", (json_int_t)s->stay, "moved", (json_int_t)s->moved, "missing",
       (json_int_t)s->missing, "uncounted", (json_int_t)s->uncounted, "missing", missing_json(x));
 }
 

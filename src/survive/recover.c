@@ -76,7 +76,7 @@ static mgrid_status come(const attempt *a, mgrid_error *err) {
 
 /* Meet all survivors within the deadline, and once more: one may have been stopped while it waited for the others, and what
 ** follows has no deadline. Touches nothing. */
-static mgrid_status agree(const attempt *a, mgrid_error *err) {
+static mgrid_status recover_agree(const attempt *a, mgrid_error *err) {
   mgrid_status s = come(a, err);
   return s ? s : come(a, err);
 }
@@ -110,7 +110,7 @@ static void name_lost(const mgrid_loss *x, char out[96]) {
   mgrid_text_ellipsis(out, 96, at);
 }
 
-static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
+static mgrid_status recover_decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
   a->loss = mgrid_loss_decide(a->losses, n, lost, err); /* n 0: a call failed, but all live; all places stay */
   return a->loss ? MGRID_OK : err->status;
 }
@@ -124,7 +124,7 @@ static mgrid_status find_and_decide(attempt *a, mgrid_error *err) {
   mgrid_status   s = is_lost && lost ? a->ops->find_lost(b, is_lost, err) : mgrid_oom(err);
   for (int64_t i = 0; i < b->world && !s; i++)
     if (is_lost[i]) lost[n++] = i;
-  if (!s) s = decide(a, n, lost, err);
+  if (!s) s = recover_decide(a, n, lost, err);
   free(is_lost), free(lost);
   return s;
 }
@@ -158,7 +158,7 @@ static mgrid_status stops(const attempt *a, mgrid_error *err) {
 
 /* Find the lost ranks; decide, each rank alone, what the job becomes; and compare what all have decided. Touches a->loss, and the
 ** old backend only to ask it. */
-static mgrid_status choose(attempt *a, bool *again, mgrid_error *err) {
+static mgrid_status recover_choose(attempt *a, bool *again, mgrid_error *err) {
   bool         done = false, same = false;
   char         digest[33] = "", who[96];
   mgrid_error  mine = MGRID_ERROR_INIT;
@@ -180,7 +180,7 @@ static mgrid_status choose(attempt *a, bool *again, mgrid_error *err) {
 
 /* Plan the move of this rank from the old plan to the next one; nothing is sent before the host runs it. Fail where the job stops,
 ** or the backend of the survivors has this rank in another place. Touches a->move. */
-static void plan_move(attempt *a, mgrid_error *mine) {
+static void recover_plan_move(attempt *a, mgrid_error *mine) {
   const mgrid_backend *b = a->rest;
   const int64_t        was = a->old->view.rank, rank = mgrid_loss_rank(a->loss, was);
   char                 who[96];
@@ -200,7 +200,7 @@ static void plan_move(attempt *a, mgrid_error *mine) {
 
 /* Make the next plan's state over the new backend, all together. *mine: an earlier error of this rank, which all then get before
 ** anything is made. Touches a->now. */
-static mgrid_status make(attempt *a, mgrid_error *mine, mgrid_error *err) {
+static mgrid_status recover_make(attempt *a, mgrid_error *mine, mgrid_error *err) {
   mgrid_backend *b = a->rest;
   mgrid_error    unlike = MGRID_ERROR_INIT;
   const char    *name = a->o->name ? a->o->name : a->old->name;
@@ -227,7 +227,7 @@ static mgrid_status rebuild(attempt *a, bool *again, mgrid_error *err) {
   mgrid_error  planned = MGRID_ERROR_INIT, ours = MGRID_ERROR_INIT;
   mgrid_status s, mine = MGRID_OK;
   a->rest = a->ops->rest(a->old->backend, mgrid_loss_rank(a->loss, a->old->view.rank), &ours);
-  if (a->rest) plan_move(a, &planned), mine = make(a, &planned, &ours);
+  if (a->rest) recover_plan_move(a, &planned), mine = recover_make(a, &planned, &ours);
   if (!a->rest) mine = ours.status;
   bool loses = !a->rest || mine == MGRID_LOST_RANK || a->rest->ops->survival->hurt(a->rest);
   if (mine && a->rest) a->rest->ops->survival->interrupt(a->rest); /* others may wait there */
@@ -251,7 +251,7 @@ static void undo(attempt *a) {
 /* ------------------------------------------------------------------ resume */
 
 /* Let the old state abort its communicators where freeing them would wait for lost members. */
-static void lose_all(mgrid_state *s) {
+static void recover_lose_all(mgrid_state *s) {
   for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
 }
 
@@ -260,7 +260,7 @@ static void lose_all(mgrid_state *s) {
 static void resume(attempt *a) {
   char            who[96];
   mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
-  lose_all(a->old);
+  recover_lose_all(a->old);
   if (a->ops) mgrid_backend_free(a->rest); /* the state has it */
   a->now->runtime = mgrid_runtime_ref(a->old->runtime);
   a->now->settings = json_incref(a->old->settings);
@@ -283,8 +283,8 @@ static mgrid_status by_backend(attempt *a, mgrid_error *err) {
     bool        again = false;
     mgrid_error mine = MGRID_ERROR_INIT;
     detect(a);
-    s = agree(a, &mine);
-    if (!s) s = choose(a, &again, &mine);
+    s = recover_agree(a, &mine);
+    if (!s) s = recover_choose(a, &again, &mine);
     if (!s) s = rebuild(a, &again, &mine);
     if (!s) return MGRID_OK;
     undo(a);
@@ -296,16 +296,16 @@ static mgrid_status by_backend(attempt *a, mgrid_error *err) {
 }
 
 /* With the host's list of lost ranks, and its backend of the survivors. */
-static mgrid_status by_host(attempt *a, mgrid_error *err) {
+static mgrid_status recover_by_host(attempt *a, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (a->o->backend == a->old->backend)
     return mgrid_fail(err, MGRID_USAGE, "the survivors need a backend of their own, not the state's");
   if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err)) return err ? err->status : MGRID_USAGE;
   a->rest = a->o->backend;
-  if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine) && !decide(a, a->o->nlost, a->o->lost, &mine))
-    revoke_all(a->old->backend), plan_move(a, &mine);
+  if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine) && !recover_decide(a, a->o->nlost, a->o->lost, &mine))
+    revoke_all(a->old->backend), recover_plan_move(a, &mine);
   mgrid_error  own = MGRID_ERROR_INIT;
-  mgrid_status s = make(a, &mine, &own);
+  mgrid_status s = recover_make(a, &mine, &own);
   if (!s) return MGRID_OK;
   undo(a);
   return mgrid_error_pass(err, &own);
@@ -335,7 +335,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
                       "the %s backend cannot find the lost ranks; a host that can opens a backend of the survivors, "
                       "and passes it with the list (mgrid_recover_options)",
                       s->backend->kind->name);
-  mgrid_status status = a.ops ? by_backend(&a, err) : by_host(&a, err);
+  mgrid_status status = a.ops ? by_backend(&a, err) : recover_by_host(&a, err);
   if (status) return status;
   resume(&a);
   *now = a.now;
@@ -350,11 +350,11 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
 /* ----------------------------------------- settle, and what a state is asked */
 
 /* End the waits of all ranks of the state, so that freeing it does not wait. */
-static void leave(mgrid_state *s) {
+static void recover_leave(mgrid_state *s) {
   mgrid_error ignored = MGRID_ERROR_INIT;
   mgrid_state_revoke(s, &ignored);
   s->backend->ops->survival->interrupt(s->backend);
-  lose_all(s);
+  recover_lose_all(s);
 }
 
 mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err) {
@@ -368,13 +368,13 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
     const bool  loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
     uint64_t    bits = MGRID_ALL_LIVE | SETTLES | (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
     mgrid_error late = MGRID_ERROR_INIT;
-    if (loses) leave(s);
+    if (loses) recover_leave(s);
     mgrid_status settled = ops->agree_and(b, &bits, 0, &late);
     if (settled) return mgrid_error_pass(err, &late);
     const bool all = bits & MGRID_ALL_LIVE && bits & SETTLES;
     if (all && bits & DONE) return MGRID_OK;
     if (!all || !(bits & AGAIN)) {
-      leave(s);
+      recover_leave(s);
       return mgrid_fail(err, MGRID_LOST_RANK, "state '%s': a rank was lost before all had done their part", s->name);
     }
   }

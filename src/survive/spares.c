@@ -29,9 +29,9 @@ mgrid_spares *mgrid_spares_new(int64_t world, int64_t n, int32_t *ranks, mgrid_e
   return NULL;
 }
 
-static int64_t world_of(const void *x) { return ((const mgrid_spares *)x)->world; }
+static int64_t spares_world_of(const void *x) { return ((const mgrid_spares *)x)->world; }
 
-static void *ref(const void *x) {
+static void *spares_ref(const void *x) {
   mgrid_spares *own = (mgrid_spares *)(uintptr_t)x;
   atomic_fetch_add_explicit(&own->refs, 1, memory_order_relaxed);
   return own;
@@ -44,12 +44,12 @@ static void free_spares(void *x) {
   free(own);
 }
 
-static size_t held(const void *x) {
+static size_t spares_held(const void *x) {
   const mgrid_spares *own = x;
   return sizeof *own + (own->f ? own->f->bytes : 0);
 }
 
-static void text(const void *x, mgrid_text *t) { mgrid_family_text(((const mgrid_spares *)x)->f, t); }
+static void spares_text(const void *x, mgrid_text *t) { mgrid_family_text(((const mgrid_spares *)x)->f, t); }
 
 static void rule(const mgrid_content *c, size_t i, mgrid_text *t) {
   mgrid_text_str(t, ",\"rule\":");
@@ -59,7 +59,7 @@ static void rule(const mgrid_content *c, size_t i, mgrid_text *t) {
 static const mgrid_family *unused(const void *x) { return ((const mgrid_spares *)x)->f; }
 
 /* Write the spares, or whether a rank is one. */
-static void json(const void *x, int64_t rank, mgrid_json *w) {
+static void spares_json(const void *x, int64_t rank, mgrid_json *w) {
   const mgrid_family *f = ((const mgrid_spares *)x)->f;
   int64_t             group, position;
   if (rank >= 0) {
@@ -75,13 +75,13 @@ static void json(const void *x, int64_t rank, mgrid_json *w) {
 const mgrid_item_kind mgrid_spares_kind = {
   .name = "spares",
   .names = "spares",
-  .world = world_of,
-  .ref = ref,
+  .world = spares_world_of,
+  .ref = spares_ref,
   .free = free_spares,
-  .held = held,
-  .text = text,
+  .held = spares_held,
+  .text = spares_text,
   .rule = rule,
-  .json = json,
+  .json = spares_json,
   .unused = unused,
 };
 

@@ -35,7 +35,7 @@ static int32_t free_colour(const colouring *c, bool sender, int64_t rank) {
   return colour;
 }
 
-static void set(const colouring *c, size_t e, int32_t colour) {
+static void all_messages_set(const colouring *c, size_t e, int32_t colour) {
   c->edge[e].round = colour;
   *slot(c, true, c->edge[e].from, colour) = (int32_t)e + 1;
   *slot(c, false, c->edge[e].to, colour) = (int32_t)e + 1;
@@ -43,7 +43,7 @@ static void set(const colouring *c, size_t e, int32_t colour) {
 
 /* Swap colours a and b on the path that starts at a receiver with an edge of colour a. An edge takes its slot after the
 ** edge that was in it has been picked up. */
-static void exchange(const colouring *c, int64_t rank, int32_t a, int32_t b) {
+static void all_messages_exchange(const colouring *c, int64_t rank, int32_t a, int32_t b) {
   bool    sender = false;
   int32_t at = *slot(c, sender, rank, a);
   *slot(c, sender, rank, a) = 0; /* the slot of the new edge */
@@ -83,8 +83,8 @@ mgrid_status mgrid_edges_colour(size_t n, mgrid_edge *edge, int64_t ranks, int64
   if (!room) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
     int32_t a = free_colour(&c, true, edge[i].from), b = free_colour(&c, false, edge[i].to);
-    if (*slot(&c, false, edge[i].to, a)) exchange(&c, edge[i].to, a, b);
-    set(&c, i, a);
+    if (*slot(&c, false, edge[i].to, a)) all_messages_exchange(&c, edge[i].to, a, b);
+    all_messages_set(&c, i, a);
   }
   free(room);
   return MGRID_OK;
@@ -100,7 +100,7 @@ static int by_ends(const void *a, const void *b) {
   return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
 
-static void sort(mgrid_messages *list) {
+static void all_messages_sort(mgrid_messages *list) {
   if (list->n > 1) qsort(list->at, list->n, sizeof *list->at, by_ends);
 }
 
@@ -110,7 +110,7 @@ bool mgrid_pairs_messages(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_
     if (!(sends ? mgrid_pair_sends(&p->pair[i], rank, (int64_t)i, list)
                 : mgrid_pair_receives(&p->pair[i], rank, (int64_t)i, list)))
       return false;
-  sort(list);
+  all_messages_sort(list);
   return true;
 }
 
@@ -200,7 +200,7 @@ static void add_to(int64_t *sum, int64_t value) {
   if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
 }
 
-static void larger(int64_t *most, int64_t value) {
+static void all_messages_larger(int64_t *most, int64_t value) {
   if (value > *most) *most = value;
 }
 
@@ -208,11 +208,11 @@ static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_me
   load s = load_of(sends, tensor), r = load_of(receives, tensor);
   t->sent += s.bytes;
   t->messages += s.messages;
-  larger(&t->max_send, s.bytes);
-  larger(&t->max_receive, r.bytes);
-  larger(&t->busiest, s.messages);
-  larger(&t->busiest, r.messages);
-  larger(&t->peers, peers_of(sends, receives, tensor));
+  all_messages_larger(&t->max_send, s.bytes);
+  all_messages_larger(&t->max_receive, r.bytes);
+  all_messages_larger(&t->busiest, s.messages);
+  all_messages_larger(&t->busiest, r.messages);
+  all_messages_larger(&t->peers, peers_of(sends, receives, tensor));
 }
 
 /* Add what a rank needs, what it holds, and what it would get by gathering the whole. */
@@ -229,7 +229,7 @@ static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
 
 static void add_message(mgrid_tally *t, const mgrid_message *m, int64_t machine, int64_t round) {
   if (machine && m->from / machine != m->to / machine) t->crossing += m->bytes;
-  larger(&t->rounds, round + 1);
+  all_messages_larger(&t->rounds, round + 1);
 }
 
 mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally, mgrid_error *err) {

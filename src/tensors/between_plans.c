@@ -194,7 +194,7 @@ static mgrid_status set_peers(mgrid_move *m, const mgrid_messages *list, mgrid_e
   return m->kept ? MGRID_OK : mgrid_oom(err);
 }
 
-static mgrid_status set_rounds(mgrid_move *m, mgrid_error *err) {
+static mgrid_status between_plans_set_rounds(mgrid_move *m, mgrid_error *err) {
   mgrid_schedule all;
   mgrid_status   s = mgrid_schedule_make(&all, &m->pairs, err);
   if (s) return s;
@@ -229,7 +229,7 @@ mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t
   m->sums.missing = list.missing;
   if (!ok) s = mgrid_oom(err);
   if (!s) s = set_peers(m, &list, err);
-  if (!s && options.rounds) s = set_rounds(m, err);
+  if (!s && options.rounds) s = between_plans_set_rounds(m, err);
   free(list.at);
   if (!s) return m;
   mgrid_move_free(m);
@@ -284,7 +284,7 @@ static mgrid_kept *kept_of(const mgrid_move *m, mgrid_way way, int64_t peer) {
 }
 
 /* Append a piece if it is not in the list yet. */
-static void keep(mgrid_kept *k, const mgrid_move_piece *piece, size_t at) {
+static void between_plans_keep(mgrid_kept *k, const mgrid_move_piece *piece, size_t at) {
   if (at == k->n && at < KEPT_MOST && MGRID_GROW(k->piece, k->n, 1)) k->piece[k->n++] = *piece;
 }
 
@@ -321,7 +321,7 @@ mgrid_status mgrid_stream_next(mgrid_stream *s, bool *more, mgrid_error *err) {
     mgrid_boxes_end(&s->boxes);
     status = open_tensor(s, s->next++, err);
   }
-  if (k && *more) keep(k, &s->piece, s->done++);
+  if (k && *more) between_plans_keep(k, &s->piece, s->done++);
   if (k && !*more && !status) k->all = k->n == s->done;
   return status;
 }

@@ -51,8 +51,8 @@ bool mgrid_blocks_next(mgrid_blocks *w) {
 
 /* On each axis the runs in common, within the boxes to which flats limit them. */
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t boxes_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t boxes_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 mgrid_sharing mgrid_sharing_begin(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q) {
   mgrid_sharing w = { .a = mgrid_walk_begin(a, p), .b = mgrid_walk_begin(b, q) };
@@ -63,7 +63,7 @@ mgrid_sharing mgrid_sharing_begin(const mgrid_slicing *a, int64_t p, const mgrid
 bool mgrid_sharing_next(mgrid_sharing *w, mgrid_shared_run *run) {
   while (w->more) {
     int64_t x_end = w->x.start + w->x.length, y_end = w->y.start + w->y.length;
-    int64_t start = most(w->x.start, w->y.start), end = least(x_end, y_end);
+    int64_t start = boxes_most(w->x.start, w->y.start), end = boxes_least(x_end, y_end);
     *run = (mgrid_shared_run){ w->x_at + start - w->x.start, w->y_at + start - w->y.start, end - start };
     if (x_end < y_end) {
       w->x_at += w->x.length;
@@ -78,8 +78,8 @@ bool mgrid_sharing_next(mgrid_sharing *w, mgrid_shared_run *run) {
 }
 
 void mgrid_shared_clip(mgrid_shared_run *run, const mgrid_blocks *from, const mgrid_blocks *to, size_t axis) {
-  int64_t skip = most(0, most(from->low[axis] - run->from, to->low[axis] - run->to));
-  int64_t end = least(run->length, least(from->high[axis] - run->from, to->high[axis] - run->to));
+  int64_t skip = boxes_most(0, boxes_most(from->low[axis] - run->from, to->low[axis] - run->to));
+  int64_t end = boxes_least(run->length, boxes_least(from->high[axis] - run->from, to->high[axis] - run->to));
   *run = (mgrid_shared_run){ run->from + skip, run->to + skip, end - skip };
 }
 
@@ -121,10 +121,10 @@ mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const
       if (o.elements == 0) continue;
       bool first = sum.elements == 0;
       sum = (mgrid_common){ .elements = sum.elements + o.elements,
-                            .from_first = first ? o.from_first : least(sum.from_first, o.from_first),
-                            .from_last = first ? o.from_last : most(sum.from_last, o.from_last),
-                            .to_first = first ? o.to_first : least(sum.to_first, o.to_first),
-                            .to_last = first ? o.to_last : most(sum.to_last, o.to_last) };
+                            .from_first = first ? o.from_first : boxes_least(sum.from_first, o.from_first),
+                            .from_last = first ? o.from_last : boxes_most(sum.from_last, o.from_last),
+                            .to_first = first ? o.to_first : boxes_least(sum.to_first, o.to_first),
+                            .to_last = first ? o.to_last : boxes_most(sum.to_last, o.to_last) };
     }
   return sum;
 }
@@ -148,7 +148,7 @@ static mgrid_shared_run run_at(const mgrid_boxes *w, size_t i, size_t k) {
 }
 
 /* Find the runs on each axis that both boxes have in common; they are neighbours in the list. */
-static void meet(mgrid_boxes *w) {
+static void boxes_meet(mgrid_boxes *w) {
   w->left = 1;
   for (size_t i = 0; i < w->naxes; i++) {
     w->low[i] = w->met[i] = w->at[i] = 0;
@@ -168,7 +168,7 @@ static bool next_boxes(mgrid_boxes *w) {
     w->to = w->first;
     mgrid_blocks_next(&w->to);
   }
-  meet(w);
+  boxes_meet(w);
   return true;
 }
 
@@ -203,7 +203,7 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *sh
     w->to.at = w->to.end;
     return true;
   }
-  meet(w);
+  boxes_meet(w);
   return true;
 }
 

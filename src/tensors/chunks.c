@@ -13,7 +13,7 @@
 /* Rows of elements that change their type. */
 
 /* Neither side has to be aligned. */
-static void narrow(char *to, const char *from, int64_t n) {
+static void chunks_narrow(char *to, const char *from, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     uint32_t wide;
     memcpy(&wide, from + i * (int64_t)sizeof wide, sizeof wide);
@@ -22,7 +22,7 @@ static void narrow(char *to, const char *from, int64_t n) {
   }
 }
 
-static void widen(char *to, const char *from, int64_t n) {
+static void chunks_widen(char *to, const char *from, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     uint16_t half;
     memcpy(&half, from + i * (int64_t)sizeof half, sizeof half);
@@ -38,9 +38,9 @@ void mgrid_convert(const mgrid_slab *s) {
     for (int64_t i = 0; i < s->count; i++, packed += s->row / MGRID_CONVERT_SCALE) {
       char *apart = s->apart + k * s->plane_stride + i * s->stride;
       if (s->pack)
-        narrow(packed, apart, n);
+        chunks_narrow(packed, apart, n);
       else
-        widen(apart, packed, n);
+        chunks_widen(apart, packed, n);
     }
 }
 
@@ -74,7 +74,7 @@ void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *
 }
 
 /* Advance by `count` iterations of loop k, at most to its end. */
-static void pass(mgrid_rows *r, int k, int64_t count) {
+static void chunks_pass(mgrid_rows *r, int k, int64_t count) {
   if (k < 0) return;
   r->at += count * r->stride[k];
   r->index[k] += count;
@@ -130,7 +130,7 @@ static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
 static void pass_row(mgrid_rows *r, int64_t bytes) {
   if ((r->done += bytes) < r->row) return;
   r->done = 0;
-  pass(r, r->n - 1, 1);
+  chunks_pass(r, r->n - 1, 1);
 }
 
 mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes, mgrid_handling how,
@@ -146,7 +146,7 @@ mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int6
     else if (how != MGRID_MEASURE && (failed = copy_strided(b, &s, err)))
       return failed;
     if (s.row == r->row)
-      pass(r, s.planes > 1 ? r->n - 2 : r->n - 1, s.planes > 1 ? s.planes : s.count);
+      chunks_pass(r, s.planes > 1 ? r->n - 2 : r->n - 1, s.planes > 1 ? s.planes : s.count);
     else
       pass_row(r, s.row);
     buffer += n;
@@ -166,7 +166,7 @@ void mgrid_chunks_begin(mgrid_chunks *p, const mgrid_move *m, mgrid_way way, int
 void mgrid_chunks_end(mgrid_chunks *p) { mgrid_stream_end(&p->stream); }
 
 /* Go to the next piece that has any bytes, unless the current one has some left. */
-static mgrid_status next_piece(mgrid_chunks *p, bool *more, mgrid_error *err) {
+static mgrid_status chunks_next_piece(mgrid_chunks *p, bool *more, mgrid_error *err) {
   const mgrid_transport_ops *ops = p->backend->ops->transport;
   const mgrid_move_piece    *piece = &p->stream.piece;
   mgrid_rows                 other;
@@ -197,14 +197,14 @@ static mgrid_status take_boxes(mgrid_chunks *p, mgrid_chunk *out, mgrid_error *e
     p->boxes[out->nboxes++] = p->rows;
     out->bytes += (size_t)p->left;
     p->left = 0;
-    s = next_piece(p, &more, err);
+    s = chunks_next_piece(p, &more, err);
   }
   if (out->nboxes == 1 && p->boxes[0].n == 0) out->nboxes = 0;
   return s;
 }
 
 /* Cut a chunk from a large piece. */
-static mgrid_status cut(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how, mgrid_chunk *out,
+static mgrid_status chunks_cut(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how, mgrid_chunk *out,
                         mgrid_error *err) {
   mgrid_rows *r = &p->rows;
   if (p->whole) most = MGRID_CHUNK_MAX;
@@ -221,10 +221,10 @@ mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgri
   *out = (mgrid_chunk){ .data = buffer };
   for (int64_t room = most; room > 0;) {
     bool         more;
-    mgrid_status s = next_piece(p, &more, err);
+    mgrid_status s = chunks_next_piece(p, &more, err);
     if (s || !more) return s;
     if (p->direct) return out->bytes == 0 ? take_boxes(p, out, err) : MGRID_OK;
-    if (p->stream.piece.bytes >= MGRID_LARGE) return out->bytes == 0 ? cut(p, most, buffer, how, out, err) : MGRID_OK;
+    if (p->stream.piece.bytes >= MGRID_LARGE) return out->bytes == 0 ? chunks_cut(p, most, buffer, how, out, err) : MGRID_OK;
     int64_t n = p->left < room ? p->left : room;
     if (p->converts) n -= n % MGRID_CONVERT_SCALE;
     if (n == 0) return MGRID_OK; /* no further element fits */
@@ -252,7 +252,7 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
     for (int64_t left = piece->bytes; left > 0 && !status; left -= longer->row) {
       status =
           mgrid_rows_copy(backend, shorter, longer->at, longer->row, shorter == &a ? MGRID_PACK : MGRID_UNPACK, err);
-      if (left > longer->row) pass(longer, longer->n - 1, 1);
+      if (left > longer->row) chunks_pass(longer, longer->n - 1, 1);
     }
     if (status) break;
   }
@@ -274,26 +274,26 @@ typedef struct listing {
   mgrid_move_descriptor  last; /* the one that may still grow; bytes 0: none */
 } listing;
 
-static void flush(listing *l) {
+static void chunks_flush(listing *l) {
   if (l->last.bytes == 0) return;
   if ((size_t)l->n < l->cap) l->out[l->n] = l->last;
   l->n++;
   l->last.bytes = 0;
 }
 
-static void add(listing *l, mgrid_move_descriptor d) {
+static void chunks_add(listing *l, mgrid_move_descriptor d) {
   mgrid_move_descriptor *at = &l->last;
   if (at->bytes && at->peer == d.peer && at->tensor == d.tensor && at->from_offset + at->bytes == d.from_offset
       && at->to_offset + at->bytes == d.to_offset) {
     at->bytes += d.bytes;
     return;
   }
-  flush(l);
+  chunks_flush(l);
   *at = d;
 }
 
 /* List the rows of a piece. */
-static void add_piece(listing *l, const mgrid_move_piece *p) {
+static void chunks_add_piece(listing *l, const mgrid_move_piece *p) {
   int64_t elements = 1, index[MGRID_AXES_MAX] = { 0 }, row = 1, width;
   size_t  n = p->naxes; /* the axes before those of a row */
   for (size_t k = 0; k < p->naxes; k++) elements *= p->lengths[k];
@@ -306,7 +306,7 @@ static void add_piece(listing *l, const mgrid_move_piece *p) {
       from += index[k] * p->from_strides[k];
       to += index[k] * p->to_strides[k];
     }
-    add(l, (mgrid_move_descriptor){ p->peer, p->tensor, from * width, to * width, row * width });
+    chunks_add(l, (mgrid_move_descriptor){ p->peer, p->tensor, from * width, to * width, row * width });
     size_t k = n;
     while (k > 0 && ++index[k - 1] == p->lengths[k - 1]) index[--k] = 0;
     more = k > 0;
@@ -329,9 +329,9 @@ int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap, m
     bool         more;
     mgrid_stream_begin(&stream, m, way, way == MGRID_STAYS ? m->rank : m->peer[i].rank);
     stream.kept = NULL; /* the list is for runs; this function may be called in several threads */
-    while (!(s = mgrid_stream_next(&stream, &more, err)) && more) add_piece(&l, &stream.piece);
+    while (!(s = mgrid_stream_next(&stream, &more, err)) && more) chunks_add_piece(&l, &stream.piece);
     mgrid_stream_end(&stream);
-    flush(&l);
+    chunks_flush(&l);
     if (s) return -1;
   }
   return l.n;

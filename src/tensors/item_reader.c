@@ -65,7 +65,7 @@ int64_t mgrid_tensor_hollow(const mgrid_tensor *t) {
 }
 
 /* Return the most pieces, at most `now`, of which none is empty; 0: unknown. */
-static int64_t nearest(const mgrid_slicing *s, int64_t now) {
+static int64_t item_reader_nearest(const mgrid_slicing *s, int64_t now) {
   if (s->cutting != MGRID_CUT_CEIL) return now;
   if (s->ndims > 1) return 0;
   for (bool less = true; less;) { /* another part may have fewer */
@@ -80,7 +80,7 @@ static int64_t nearest(const mgrid_slicing *s, int64_t now) {
 }
 
 /* Append "ranks 4..7, 12..15": the n ranks whose piece has nothing of the part, as far as they are checked. */
-static void add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n, mgrid_text *out) {
+static void item_reader_add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n, mgrid_text *out) {
   const mgrid_slicing *s = &t->axis[axis];
   int64_t              world = t->grid->window.world, last = least(world, LOOKED_AT), begun = -1;
   int                  ranges = 0;
@@ -130,10 +130,10 @@ bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgr
     part = i;
   }
   if (fewest == s->pieces) return false;
-  int64_t holders = mgrid_tensor_holders(t), n = holders / s->pieces * (s->pieces - fewest), near = nearest(s, fewest);
+  int64_t holders = mgrid_tensor_holders(t), n = holders / s->pieces * (s->pieces - fewest), near = item_reader_nearest(s, fewest);
   if (name) mgrid_text_add(out, "tensor '%s': ", name);
   add_cut(t, s, part, out);
-  add_ranks(t, axis, part, n, out);
+  item_reader_add_ranks(t, axis, part, n, out);
   mgrid_text_add(out, " (%" PRId64 " of %" PRId64 ") %s nothing of it", n, holders, n == 1 ? "has" : "have");
   if (mgrid_slicing_listed(s) || !near) return true;
   mgrid_text_str(out, "; nearest: ");
@@ -275,7 +275,7 @@ typedef struct reading {
 } reading;
 
 /* Read a list of dims behind those of *n that are there; return the first of its own. */
-static const char *const *read_dims(const mgrid_field *s, const char **dims, size_t *n) {
+static const char *const *item_reader_read_dims(const mgrid_field *s, const char **dims, size_t *n) {
   const mgrid_field by = mgrid_field_of(s, "by");
   const size_t      from = *n, more = mgrid_field_list(&by, 1, MGRID_DIMS_MAX - from);
   for (size_t i = 0; i < more; i++) {
@@ -285,13 +285,13 @@ static const char *const *read_dims(const mgrid_field *s, const char **dims, siz
   return &dims[from];
 }
 
-static const int64_t *read_list(const mgrid_field *s, const char *name, int64_t **list, size_t *n) {
+static const int64_t *item_reader_read_list(const mgrid_field *s, const char *name, int64_t **list, size_t *n) {
   const mgrid_field f = mgrid_field_of(s, name);
   if (f.v) *list = mgrid_field_numbers(&f, 0, INT64_MAX, n);
   return *list;
 }
 
-static int64_t read_number(const mgrid_field *s, const char *name, int64_t least, int64_t absent) {
+static int64_t item_reader_read_number(const mgrid_field *s, const char *name, int64_t least, int64_t absent) {
   const mgrid_field f = mgrid_field_of(s, name);
   return f.v ? mgrid_field_number(&f, least, INT64_MAX) : absent;
 }
@@ -301,24 +301,24 @@ static bool read_flag(const mgrid_field *s, const char *name) {
   return mgrid_field_flag(&f);
 }
 
-static void read_axis(const mgrid_field *s, reading *r, size_t i) {
+static void item_reader_read_axis(const mgrid_field *s, reading *r, size_t i) {
   mgrid_tensor_axis *a = &r->axis[i];
   const mgrid_field  name = mgrid_field_of(s, "name"), by = mgrid_field_of(s, "by");
   *a = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
   mgrid_field_only(s, "name length by ceil cyclic unit parts copies bounds owners");
   a->name = mgrid_field_text(&name);
-  a->length = read_number(s, "length", 1, 0);
+  a->length = item_reader_read_number(s, "length", 1, 0);
   if (!by.v) return;
   const size_t from = r->ndims;
-  a->dims = read_dims(s, r->dims, &r->ndims);
+  a->dims = item_reader_read_dims(s, r->dims, &r->ndims);
   a->ndims = r->ndims - from;
-  a->unit = read_number(s, "unit", 1, a->unit);
+  a->unit = item_reader_read_number(s, "unit", 1, a->unit);
   a->copies = read_flag(s, "copies");
   if (read_flag(s, "ceil")) a->cutting = MGRID_CUT_CEIL;
-  if ((a->block = read_number(s, "cyclic", 1, 0))) a->cutting = MGRID_CUT_CYCLIC;
-  a->parts = read_list(s, "parts", &r->list[i][0], &a->nparts);
-  if ((a->bounds = read_list(s, "bounds", &r->list[i][1], &a->nbounds))) a->cutting = MGRID_CUT_BOUNDS;
-  if ((a->owners = read_list(s, "owners", &r->list[i][2], &a->nowners))) a->cutting = MGRID_CUT_OWNERS;
+  if ((a->block = item_reader_read_number(s, "cyclic", 1, 0))) a->cutting = MGRID_CUT_CYCLIC;
+  a->parts = item_reader_read_list(s, "parts", &r->list[i][0], &a->nparts);
+  if ((a->bounds = item_reader_read_list(s, "bounds", &r->list[i][1], &a->nbounds))) a->cutting = MGRID_CUT_BOUNDS;
+  if ((a->owners = item_reader_read_list(s, "owners", &r->list[i][2], &a->nowners))) a->cutting = MGRID_CUT_OWNERS;
 }
 
 /* Read coordinates of some dims. */
@@ -351,7 +351,7 @@ static mgrid_tensor *read_plain(const mgrid_field *s, int64_t world) {
   r->naxes = mgrid_field_list(&axes, 1, MGRID_AXES_MAX);
   for (size_t i = 0; i < r->naxes; i++) {
     const mgrid_field axis = mgrid_field_at(&axes, i);
-    read_axis(&axis, r, i);
+    item_reader_read_axis(&axis, r, i);
   }
   mgrid_field_only(&over, MGRID_GRID_FIELDS);
   mgrid_grid *g = s->all->failed ? NULL : mgrid_grid_read(&over, world);
@@ -372,8 +372,8 @@ static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *membe
   size_t            ndims = 0;
   const mgrid_field list = mgrid_field_of(s, "members");
   mgrid_field_only(s, "by pad members");
-  read_dims(s, dims, &ndims);
-  const int64_t  pad = read_number(s, "pad", 1, 0);
+  item_reader_read_dims(s, dims, &ndims);
+  const int64_t  pad = item_reader_read_number(s, "pad", 1, 0);
   const size_t   n = mgrid_field_list(&list, 1, SIZE_MAX);
   const int64_t  at = mgrid_field_number(member, 0, (int64_t)n - 1);
   mgrid_tensor **one = calloc(2 * n + 1, sizeof *one), **made = one + n, *t = NULL;
@@ -404,7 +404,7 @@ static mgrid_tensor *next_member(const mgrid_field *s, const mgrid_field *member
   return s->all->failed ? NULL : mgrid_flat_member(x->flat, (size_t)at, s->all->err);
 }
 
-static void read_tensor(const mgrid_field *s, const char *name, mgrid_topology *t) {
+static void item_reader_read_tensor(const mgrid_field *s, const char *name, mgrid_topology *t) {
   const mgrid_field flat = mgrid_field_of(s, "flat"), member = mgrid_field_of(s, "member");
   mgrid_tensor     *x = NULL;
   if (!flat.v) {
@@ -419,21 +419,21 @@ static void read_tensor(const mgrid_field *s, const char *name, mgrid_topology *
 }
 
 extern const mgrid_item_reader mgrid_item_reader_tensors;
-const mgrid_item_reader mgrid_item_reader_tensors = { "tensor", "tensor flat member " PLAIN_FIELDS, read_tensor };
+const mgrid_item_reader mgrid_item_reader_tensors = { "tensor", "tensor flat member " PLAIN_FIELDS, item_reader_read_tensor };
 
 /* ========================================================= tensors of a plan */
 
 /* ---------------------------------------------- the kind, for topology and plan */
 
-static int64_t world_of(const void *x) { return ((const mgrid_tensor *)x)->grid->window.world; }
-static void   *ref(const void *x) { return mgrid_tensor_ref(x); }
+static int64_t tensors_item_reader_world_of(const void *x) { return ((const mgrid_tensor *)x)->grid->window.world; }
+static void   *tensors_item_reader_ref(const void *x) { return mgrid_tensor_ref(x); }
 static void    free_tensor(void *x) { mgrid_tensor_free(x); }
-static size_t  held(const void *x) { return mgrid_tensor_held(x); }
-static void    text(const void *x, mgrid_text *t) { mgrid_tensor_text(x, t); }
-static void    json(const void *x, int64_t rank, struct mgrid_json *w) { mgrid_tensor_json(x, rank, w); }
+static size_t  tensors_item_reader_held(const void *x) { return mgrid_tensor_held(x); }
+static void    item_reader_text(const void *x, mgrid_text *t) { mgrid_tensor_text(x, t); }
+static void    tensors_item_reader_json(const void *x, int64_t rank, struct mgrid_json *w) { mgrid_tensor_json(x, rank, w); }
 
 /* Append a line for each axis whose cut leaves ranks without any element, with the ranks and the nearest size. */
-static void notes(const void *x, const char *name, bool listed, mgrid_text *t) {
+static void item_reader_notes(const void *x, const char *name, bool listed, mgrid_text *t) {
   const mgrid_tensor *tensor = x;
   for (size_t i = 0; i < tensor->naxes; i++) {
     if (!listed && mgrid_slicing_listed(&tensor->axis[i])) continue;
@@ -444,14 +444,14 @@ static void notes(const void *x, const char *name, bool listed, mgrid_text *t) {
 const mgrid_item_kind mgrid_tensor_kind = {
   .name = "tensor",
   .names = "tensors",
-  .world = world_of,
-  .ref = ref,
+  .world = tensors_item_reader_world_of,
+  .ref = tensors_item_reader_ref,
   .free = free_tensor,
-  .held = held,
-  .text = text,
+  .held = tensors_item_reader_held,
+  .text = item_reader_text,
   .rule = mgrid_tensor_rule,
-  .json = json,
-  .notes = notes,
+  .json = tensors_item_reader_json,
+  .notes = item_reader_notes,
 };
 
 mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {

@@ -15,7 +15,7 @@
 
 /* -------------------------------------------------------------------- a pair */
 
-static mgrid_status check_alike(const mgrid_tensor *a, const mgrid_tensor *b, const char *name, mgrid_error *err) {
+static mgrid_status messages_check_alike(const mgrid_tensor *a, const mgrid_tensor *b, const char *name, mgrid_error *err) {
   if (a->type != b->type)
     return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' is %s on one side and %s on the other", name, a->type, b->type);
   if (a->naxes != b->naxes)
@@ -38,7 +38,7 @@ mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgri
                              const mgrid_renaming *names, const mgrid_renaming *olds, int64_t turn, int64_t machine,
                              const char *name, mgrid_error *err) {
   mgrid_window a = from->grid->window, b = to->grid->window;
-  mgrid_status s = check_alike(from, to, name, err);
+  mgrid_status s = messages_check_alike(from, to, name, err);
   if (s) return s;
   p->from = from;
   p->to = to;
@@ -96,7 +96,7 @@ int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_seat *shard, int64_
 
 /* --------------------------------------------------------------- the holders */
 
-static int ascending(const void *a, const void *b) {
+static int messages_ascending(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
@@ -120,7 +120,7 @@ static bool begin_list(mgrid_needs *d) {
       if (number >= 0) d->list[d->held++] = number;
     }
   }
-  if (d->held > 1) qsort(d->list, (size_t)d->held, sizeof *d->list, ascending);
+  if (d->held > 1) qsort(d->list, (size_t)d->held, sizeof *d->list, messages_ascending);
   return true;
 }
 

@@ -66,7 +66,7 @@ static bool through(const lane *l) { return l->ended && l->finished == l->posted
 /* Return whether another chunk may be in transit. */
 static bool has_room(const lane *l) { return !l->ended && l->posted - l->finished < 2; }
 
-static void drop(mgrid_chunks **p) {
+static void move_run_drop(mgrid_chunks **p) {
   if (*p) mgrid_chunks_end(*p);
   free(*p);
   *p = NULL;
@@ -85,13 +85,13 @@ static mgrid_status next(running *r, lane *l, mgrid_chunks **p, uint64_t number,
 }
 
 /* Prepare the next chunk, in a free half. *more false: there are none left. */
-static mgrid_status fill(running *r, lane *l, mgrid_post *post, bool *more) {
+static mgrid_status move_run_fill(running *r, lane *l, mgrid_post *post, bool *more) {
   int          h = (int)(l->posted % 2);
   mgrid_chunk  chunk;
   mgrid_status s = next(r, l, &l->ahead, l->posted, l->receives ? MGRID_MEASURE : MGRID_PACK, &chunk);
   l->ended = !s && chunk.bytes == 0;
   *more = !s && !l->ended;
-  if (l->ended) drop(&l->ahead);
+  if (l->ended) move_run_drop(&l->ahead);
   if (!*more) return s;
   *post = (mgrid_post){ .slot = (size_t)(l - r->lane) * 2 + (size_t)h,
                         .peer = l->peer,
@@ -111,7 +111,7 @@ static mgrid_outcome feed(running *r, lane *l) {
   while (has_room(l)) {
     mgrid_post    post;
     bool          more;
-    mgrid_outcome s = fill(r, l, &post, &more);
+    mgrid_outcome s = move_run_fill(r, l, &post, &more);
     if (!s && more) s = r->ops->post(r->backend, 1, &post, r->err);
     if (s) return s;
   }
@@ -119,7 +119,7 @@ static mgrid_outcome feed(running *r, lane *l) {
 }
 
 /* Unpack a chunk; skip those before it that are in the part already. */
-static mgrid_outcome unpack(running *r, lane *l, uint64_t number) {
+static mgrid_outcome move_run_unpack(running *r, lane *l, uint64_t number) {
   mgrid_outcome s = MGRID_OK;
   for (; l->passed <= number && !s; l->passed++) {
     mgrid_chunk chunk;
@@ -132,12 +132,12 @@ static mgrid_outcome unpack(running *r, lane *l, uint64_t number) {
 static mgrid_outcome drain(running *r, lane *l) {
   mgrid_outcome s = MGRID_OK;
   for (; l->finished < l->posted && !l->busy[l->finished % 2] && !s; l->finished++)
-    if (l->receives && !l->placed[l->finished % 2]) s = unpack(r, l, l->finished);
-  if (through(l)) drop(&l->behind);
+    if (l->receives && !l->placed[l->finished % 2]) s = move_run_unpack(r, l, l->finished);
+  if (through(l)) move_run_drop(&l->behind);
   return s;
 }
 
-static mgrid_outcome go_on(running *r, lane *l) {
+static mgrid_outcome move_run_go_on(running *r, lane *l) {
   mgrid_outcome s = MGRID_OK;
   for (uint64_t before = UINT64_MAX; before != l->finished && !s && !through(l);) {
     before = l->finished;
@@ -151,7 +151,7 @@ static mgrid_outcome go_on(running *r, lane *l) {
 /* -------------------------------------------------------------- all of them */
 
 /* mgrid_look: MGRID_OK when something ended. */
-static mgrid_outcome progress(void *ud) {
+static mgrid_outcome move_run_progress(void *ud) {
   running      *r = ud;
   size_t        n;
   mgrid_outcome s = r->ops->look(r->backend, false, &n, r->ended, r->err);
@@ -159,14 +159,14 @@ static mgrid_outcome progress(void *ud) {
   for (size_t i = 0; i < n && !s; i++) {
     lane *l = &r->lane[r->ended[i] / 2];
     l->busy[r->ended[i] % 2] = false;
-    s = r->ops->together ? drain(r, l) : go_on(r, l);
+    s = r->ops->together ? drain(r, l) : move_run_go_on(r, l);
   }
   if (s) return s;
   return n ? MGRID_OK : r->ops->polled ? MGRID_BUSY : MGRID_NOT_YET;
 }
 
 /* Name the rank that is late, for the message. */
-static mgrid_status late(const running *r, double seconds, mgrid_error *err) {
+static mgrid_status move_run_late(const running *r, double seconds, mgrid_error *err) {
   const lane *first = NULL;
   size_t      n = 0;
   for (size_t i = 0; i < r->nlanes; i++) {
@@ -181,15 +181,15 @@ static mgrid_status late(const running *r, double seconds, mgrid_error *err) {
 }
 
 /* Return the backend's carrier, which notifies peers that this rank gives up; NULL: it has none. */
-static mgrid_backend *carrier_of(const running *r) {
+static mgrid_backend *move_run_carrier_of(const running *r) {
   return r->ops && r->ops->carrier ? r->ops->carrier(r->backend) : NULL;
 }
 
-static mgrid_outcome wait_for(running *r, mgrid_look *look, double seconds) {
+static mgrid_outcome move_run_wait_for(running *r, mgrid_look *look, double seconds) {
   int64_t       who = -1;
   double        until = seconds > 0 && !r->ops->watches ? mgrid_now() + seconds : HUGE_VAL;
-  mgrid_outcome o = mgrid_wait(look, r, until, carrier_of(r), &who);
-  if (o == MGRID_LATE) return late(r, seconds, r->err);
+  mgrid_outcome o = mgrid_wait(look, r, until, move_run_carrier_of(r), &who);
+  if (o == MGRID_LATE) return move_run_late(r, seconds, r->err);
   if (who >= 0) mgrid_fail(r->err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
   return o;
 }
@@ -199,7 +199,7 @@ static mgrid_outcome flow(running *r, double seconds) {
   mgrid_outcome s = MGRID_OK;
   for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receivers first */
   if (!s) s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
-  while (r->left > 0 && !s) s = wait_for(r, progress, seconds);
+  while (r->left > 0 && !s) s = move_run_wait_for(r, move_run_progress, seconds);
   return s;
 }
 
@@ -212,7 +212,7 @@ static mgrid_outcome by_rounds(running *r, double seconds) {
       while (at[way] < end[way] && through(&r->lane[at[way]])) at[way]++;
       if (at[way] < end[way]) s = feed(r, &r->lane[at[way]]);
     }
-    if (!s) s = wait_for(r, progress, seconds);
+    if (!s) s = move_run_wait_for(r, move_run_progress, seconds);
   }
   return s;
 }
@@ -223,7 +223,7 @@ static mgrid_outcome step(running *r, int64_t round) {
   mgrid_outcome s = MGRID_OK;
   for (lane *l = r->lane; l < r->lane + r->nlanes && !s; l++) {
     bool more = false;
-    if (l->round == round && !l->ended) s = fill(r, l, &r->step[n], &more);
+    if (l->round == round && !l->ended) s = move_run_fill(r, l, &r->step[n], &more);
     n += more;
   }
   return s || n == 0 ? s : r->ops->post(r->backend, n, r->step, r->err);
@@ -245,7 +245,7 @@ static mgrid_outcome in_step(running *r, double seconds) {
         room &= l->ended || has_room(l);
       }
       if (!goes) break;
-      s = more && room ? step(r, round) : wait_for(r, progress, seconds);
+      s = more && room ? step(r, round) : move_run_wait_for(r, move_run_progress, seconds);
     }
   }
   return s;
@@ -264,12 +264,12 @@ static mgrid_outcome lanes_run(running *r, double seconds) {
   mgrid_outcome s = r->ops->together       ? in_step(r, seconds)
                     : r->move->sums.rounds ? by_rounds(r, seconds)
                                            : flow(r, seconds);
-  return !s && r->ops->copied ? wait_for(r, are_copied, seconds) : s;
+  return !s && r->ops->copied ? move_run_wait_for(r, are_copied, seconds) : s;
 }
 
 /* ------------------------------------------------------------ making, ending */
 
-static int by_round(const void *a, const void *b) {
+static int move_run_by_round(const void *a, const void *b) {
   const lane *x = a, *y = b;
   return (x->round > y->round) - (x->round < y->round);
 }
@@ -287,7 +287,7 @@ static void add_lanes(running *r, bool receives) {
       .peer = p->rank, .bytes = bytes, .round = receives ? p->receive_round : p->send_round, .receives = receives
     };
   }
-  if (m->sums.rounds) qsort(r->lane + begun, r->nlanes - begun, sizeof *r->lane, by_round);
+  if (m->sums.rounds) qsort(r->lane + begun, r->nlanes - begun, sizeof *r->lane, move_run_by_round);
 }
 
 /* Make lanes, and at most `window` bytes of memory, for the messages of this rank; `lanes`: those of the busiest rank. */
@@ -329,8 +329,8 @@ static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_
 /* Free the lanes. `ours`: nobody uses their memory any more. There may be none. */
 static void lanes_free(running *r, bool ours) {
   for (size_t i = 0; i < r->nlanes; i++) {
-    drop(&r->lane[i].ahead);
-    drop(&r->lane[i].behind);
+    move_run_drop(&r->lane[i].ahead);
+    move_run_drop(&r->lane[i].behind);
   }
   free(r->lane);
   free(r->ended);
@@ -343,7 +343,7 @@ static void lanes_free(running *r, bool ours) {
 
 /* ------------------------------------------------------------------- agree */
 
-static mgrid_status check_side(running *r, bool from, const mgrid_buffer *buffer, char **part, mgrid_error *err) {
+static mgrid_status move_run_check_side(running *r, bool from, const mgrid_buffer *buffer, char **part, mgrid_error *err) {
   const mgrid_move *m = r->move;
   for (size_t i = 0; i < m->pairs.n; i++) {
     const mgrid_pair   *p = &m->pairs.pair[i];
@@ -392,8 +392,8 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
   r->to = calloc(m->pairs.n + 1, sizeof *r->to);
   if (!r->from || !r->to) return mgrid_oom(err);
   mgrid_status s = r->ops && r->ops->ready ? r->ops->ready(r->backend, err) : MGRID_OK;
-  if (!s) s = check_side(r, true, from, r->from, err);
-  if (!s) s = check_side(r, false, to, r->to, err);
+  if (!s) s = move_run_check_side(r, true, from, r->from, err);
+  if (!s) s = move_run_check_side(r, false, to, r->to, err);
   bool gpu = r->ops && r->ops->copy && (!r->ops->copies || r->ops->copies(r->backend));
   for (size_t i = 0; i < m->pairs.n && gpu && !s; i++)
     if (mgrid_pairs_converts(&m->pairs, i))
@@ -405,7 +405,7 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
 }
 
 /* Describe a move, for the message if ranks differ. Return its digest. */
-static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text, size_t len) {
+static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text, size_t len) {
   const mgrid_plan     *from = m->pairs.from, *to = m->pairs.to;
   const mgrid_renaming *names = &m->pairs.names, *olds = &m->pairs.olds;
   int64_t               numbers[] = { names->n, m->sums.rounds, o->window, (int64_t)m->pairs.n, m->pairs.machine };
@@ -427,7 +427,7 @@ static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, ch
 
 /* Check that all ranks are here with the same move. *lanes: those of the busiest rank. If they are, this is one call
 ** over all ranks, the rendezvous. */
-static mgrid_status agree(running *r, const mgrid_move_run_options *o, int64_t *lanes, mgrid_error *err) {
+static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, int64_t *lanes, mgrid_error *err) {
   char          text[MGRID_TOLD] = "";
   mgrid_status  failed = err->status, s;
   uint64_t      who = UINT64_MAX;
@@ -435,7 +435,7 @@ static mgrid_status agree(running *r, const mgrid_move_run_options *o, int64_t *
   mgrid_meeting met = { .have = true, .status = failed, .second = failed != MGRID_OK };
   met.call = mgrid_meet_call(r->backend, false, "a move of tensors");
   if (!failed) {
-    met.first = name_it(r->move, o, text, sizeof text);
+    met.first = move_run_name_it(r->move, o, text, sizeof text);
     met.least = INT64_MAX - (uint64_t)(r->move->sums.rounds ? 2 : r->move->sums.sends + r->move->sums.receives);
   }
   uint64_t digest = met.first;
@@ -479,7 +479,7 @@ static mgrid_outcome carry(running *r, const mgrid_move_run_options *o, int64_t 
   mgrid_outcome s = lanes_new(r, o->window, lanes, err);
   r->err = err;
   if (!s) s = lanes_run(r, o->timeout);
-  mgrid_backend *tells = s ? carrier_of(r) : NULL;
+  mgrid_backend *tells = s ? move_run_carrier_of(r) : NULL;
   for (size_t i = 0; i < r->move->npeers && tells; i++) tells->ops->carrier->tell(tells, r->move->peer[i].rank);
   return s;
 }
@@ -501,7 +501,7 @@ static mgrid_status begin_move(const mgrid_move *m, mgrid_backend *b, const mgri
   if (!(o.timeout >= 0)) o.timeout = 0;
   mgrid_status s = r.ops ? r.ops->open(b, &o.timeout, &mine) : MGRID_OK;
   bool         opened = r.ops && !s;
-  if (!s) s = agree(&r, &o, &lanes, &mine);
+  if (!s) s = move_run_agree(&r, &o, &lanes, &mine);
   *begun = !s;
   if (!s && lanes > 0 && r.ops->connect) s = r.ops->connect(b, &mine);
   if (!s) {
@@ -564,7 +564,7 @@ static void element(const part *p, int64_t index, char bytes[16]) {
 
 /* Write the elements of the part, or check them. Return the offset of the first wrong one, or -1. *wrong: its index in
 ** the whole. */
-static int64_t walk(const part *p, bool check, int64_t *wrong) {
+static int64_t move_run_walk(const part *p, bool check, int64_t *wrong) {
   const mgrid_tensor *t = p->tensor;
   size_t              last = t->naxes - 1;
   int64_t             at[MGRID_AXES_MAX] = { 0 }, width = t->width, offset = 0;
@@ -639,7 +639,7 @@ static mgrid_status open_side(part *p, const mgrid_move *m, bool from, mgrid_bac
     if (mgrid_pairs_converts(&m->pairs, i) && !from) p[i].was = mgrid_pairs_tensor(&m->pairs, i, true)->width;
     mgrid_status s = open_part(&p[i], mgrid_pairs_tensor(&m->pairs, i, from), held ? &seat : NULL, err);
     if (!s) s = open_memory(&p[i], b, err);
-    if (!s && p[i].bytes && from) walk(&p[i], false, NULL);
+    if (!s && p[i].bytes && from) move_run_walk(&p[i], false, NULL);
     if (!s && p[i].bytes && from && p[i].buffer && p[i].host != p[i].buffer)
       s = b->ops->copy(b, b->kind, p[i].buffer, p[i].host, (size_t)p[i].bytes, true, err);
     if (s) return s;
@@ -653,7 +653,7 @@ static mgrid_status check_part(const part *p, const mgrid_move *m, mgrid_backend
   mgrid_status s = MGRID_OK;
   if (p->bytes == 0) return s;
   if (p->buffer && p->host != p->buffer) s = b->ops->copy(b, b->kind, p->host, p->buffer, (size_t)p->bytes, false, err);
-  if (s || walk(p, true, &wrong) < 0) return s;
+  if (s || move_run_walk(p, true, &wrong) < 0) return s;
   for (size_t i = 0; i < p->tensor->naxes; i++)
     mgrid_text_add(&text, "%s%s %" PRId64, i ? ", " : "", mgrid_tensor_axis_name(p->tensor, i),
                    wrong / p->stride[i] % mgrid_tensor_length(p->tensor, i));

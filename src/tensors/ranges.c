@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t ranges_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t ranges_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 enum { STEPS = 64 }; /* a list of this length is as fast */
 
@@ -32,20 +32,20 @@ static int64_t multiple(int64_t a, int64_t b, int64_t enough) {
 
 /* ----------------------------------------------------------------- counting */
 
-static int64_t count(const mgrid_range *c, size_t n, int64_t begin, int64_t end);
+static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64_t end);
 
 /* Count run by run of the first range. */
 static int64_t count_runs(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
   int64_t sum = 0;
   for (int64_t at = begin - (begin - c->origin) % period(c); at < end; at += period(c))
-    sum += count(c + 1, n - 1, most(begin, at + c->low * c->stride), least(end, at + c->high * c->stride));
+    sum += ranges_count(c + 1, n - 1, ranges_most(begin, at + c->low * c->stride), ranges_least(end, at + c->high * c->stride));
   return sum;
 }
 
 /* Count the ranks from `begin` to end - 1 that are in all n ranges. */
-static int64_t count(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
+static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
   while (n > 0 && free_of(c)) c++, n--;
-  if (begin >= end || n == 0) return most(0, end - begin);
+  if (begin >= end || n == 0) return ranges_most(0, end - begin);
   int64_t common = period(c), length = end - begin;
   for (size_t i = 1; i < n && common <= length; i++)
     if (!free_of(&c[i]) && common % period(&c[i]) != 0) common = multiple(common, period(&c[i]), length + 1);
@@ -80,7 +80,7 @@ static digits digits_of(const mgrid_tensor *t, size_t i, uint8_t dim) {
 
 /* Limit a dim to digits low .. high - 1: of a piece, or of a copy within the piece that was set before. Dims of size 1
 ** have no range. */
-static void narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
+static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
   const mgrid_pair *p = v->needs->pair;
   if (p->to->grid->axis[dim].size == 1) return;
   mgrid_range *c = &v->range[p->range_of[dim]];
@@ -93,7 +93,7 @@ static void narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
 static int64_t all_from(view *v, size_t i);
 
 /* Count the remaining ranks with pieces x .. y - 1 of axis i, of which the dims from k on make `pieces`. */
-static int64_t between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
+static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
   const uint8_t *dim;
   if (x >= y) return 0;
   if (y - x == pieces) return all_from(v, i + 1);
@@ -101,12 +101,12 @@ static int64_t between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, i
   int64_t size = digits_of(v->needs->pair->to, i, dim[k]).size, inner = pieces / size, sum = 0;
   while (x < y) { /* to the next whole digit, whole digits, the rest */
     int64_t digit = x / inner, first = x % inner, n = first || y - x < inner ? 1 : (y - x) / inner;
-    int64_t last = least(y - digit * inner, n == 1 ? inner : n * inner);
-    narrow(v, i, dim[k], digit, digit + n);
-    sum += n > 1 ? all_from(v, i + 1) : between(v, i, k + 1, inner, first, last);
+    int64_t last = ranges_least(y - digit * inner, n == 1 ? inner : n * inner);
+    ranges_narrow(v, i, dim[k], digit, digit + n);
+    sum += n > 1 ? all_from(v, i + 1) : ranges_between(v, i, k + 1, inner, first, last);
     x = digit * inner + last;
   }
-  narrow(v, i, dim[k], 0, size);
+  ranges_narrow(v, i, dim[k], 0, size);
   return sum;
 }
 
@@ -114,8 +114,8 @@ static int64_t between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, i
 static int64_t all_from(view *v, size_t i) {
   const mgrid_needs *d = v->needs;
   const mgrid_pair  *p = d->pair;
-  if (i >= p->to->naxes) return count(v->range, p->nranges, p->first, p->end);
-  return between(v, i, 0, p->to->axis[i].pieces, d->meets[i].low, d->meets[i].low + d->meets[i].n);
+  if (i >= p->to->naxes) return ranges_count(v->range, p->nranges, p->first, p->end);
+  return ranges_between(v, i, 0, p->to->axis[i].pieces, d->meets[i].low, d->meets[i].low + d->meets[i].n);
 }
 
 int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at) {
@@ -127,10 +127,10 @@ int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at) {
   memcpy(v.range, d->range, d->pair->nranges * sizeof *v.range);
   for (size_t i = 0; i <= t->naxes; i++) {
     int64_t piece = i < t->naxes ? at->piece[i] : at->copy;
-    sum += between(&v, i, 0, i < t->naxes ? t->axis[i].pieces : t->copies, i < t->naxes ? d->meets[i].low : 0, piece);
+    sum += ranges_between(&v, i, 0, i < t->naxes ? t->axis[i].pieces : t->copies, i < t->naxes ? d->meets[i].low : 0, piece);
     for (size_t k = dims_of(t, i, &dim); k-- > 0;) {
       int64_t size = digits_of(t, i, dim[k]).size, digit = piece % size;
-      narrow(&v, i, dim[k], digit, digit + 1);
+      ranges_narrow(&v, i, dim[k], digit, digit + 1);
       piece /= size;
     }
   }
@@ -163,7 +163,7 @@ int64_t mgrid_ranges_of(mgrid_needs *d) {
 
 /* Widen a range of holders to the ranks on their machines, by leaving out the coordinates within a machine. False: a
 ** machine ends inside of the range. */
-static bool widen(mgrid_range *c, int64_t machine) {
+static bool ranges_widen(mgrid_range *c, int64_t machine) {
   bool whole = machine % period(c) == 0;
   if (period(c) <= machine) {
     c->size = 1;
@@ -186,7 +186,7 @@ static int by_period(const void *a, const void *b) {
 ** the next range has runs in it, or before all of them repeat; one more if the two do not start together. Ranges that
 ** nest take one. */
 static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
-  int64_t steps = 1, within = most(1, p->end - p->first);
+  int64_t steps = 1, within = ranges_most(1, p->end - p->first);
   for (size_t i = 0; i < p->nranges; i++) {
     int64_t one = period(&p->range[i]), common = one;
     bool    together = true;
@@ -194,9 +194,9 @@ static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
       common = multiple(common, period(&p->range[k]), within);
       together &= (p->range[i].origin - p->range[k].origin) % period(&p->range[k]) == 0;
     }
-    int64_t runs = least(common, within) / one + !(together && common == one);
+    int64_t runs = ranges_least(common, within) / one + !(together && common == one);
     if (runs >= enough / steps) return enough;
-    steps *= most(1, runs);
+    steps *= ranges_most(1, runs);
     within = one;
   }
   return steps;
@@ -208,7 +208,7 @@ static bool same_numbers(const mgrid_pair *p) {
   return !a->order || mgrid_family_same_rule(a->order, b->order);
 }
 
-static bool add(mgrid_pair *p, mgrid_range c) {
+static bool ranges_add(mgrid_pair *p, mgrid_range c) {
   if (p->nranges == MGRID_RANGES_MAX) return false;
   p->range[p->nranges++] = c;
   return true;
@@ -225,16 +225,16 @@ bool mgrid_ranges_find(mgrid_pair *p) {
     mgrid_range c = { from, a->axis[d].stride, a->axis[d].size, 0, a->axis[d].size, (int32_t)d, 1 };
     if (f->some[d]) return false;
     if (f->share[d] == c.size) continue; /* it cuts nothing */
-    if (!widen(&c, machine) || (c.size > 1 && !add(p, c))) return false;
+    if (!ranges_widen(&c, machine) || (c.size > 1 && !ranges_add(p, c))) return false;
   }
   for (size_t d = 0; d < b->n; d++) {
     mgrid_range c = { to, b->axis[d].stride, b->axis[d].size, 0, b->axis[d].size, -1 - (int32_t)d, 1 };
-    if (t->some[d] || (c.size > 1 && !add(p, c))) return false;
+    if (t->some[d] || (c.size > 1 && !ranges_add(p, c))) return false;
   }
   qsort(p->range, p->nranges, sizeof *p->range, by_period);
   for (size_t i = 0; i < p->nranges; i++)
     if (p->range[i].dim < 0) p->range_of[-1 - p->range[i].dim] = (uint8_t)i;
-  p->first = most(from, to);
-  p->end = least((from + a->size + machine - 1) / machine * machine, to + b->size);
+  p->first = ranges_most(from, to);
+  p->end = ranges_least((from + a->size + machine - 1) / machine * machine, to + b->size);
   return steps_of(p, f->copies * machine + STEPS) < f->copies * machine + STEPS;
 }

@@ -29,7 +29,7 @@ typedef struct matching {
 
 static int64_t weight_of(const matching *m, int64_t i) { return m->weight ? m->weight[i] : 1; }
 
-static mgrid_status check(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight, int64_t pieces,
+static mgrid_status relabel_check(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight, int64_t pieces,
                           mgrid_error *err) {
   int64_t sum = 0;
   if (mgrid_lacks_list(n, was, "owners before", err) || mgrid_lacks_list(n, now, "new owners", err)) return MGRID_USAGE;
@@ -96,7 +96,7 @@ static void name_share(matching *m, int64_t share) {
 mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight, int64_t pieces,
                            int64_t *out, int64_t *kept, mgrid_error *err) {
   if (kept) *kept = 0;
-  mgrid_status s = check(n, was, now, weight, pieces, err);
+  mgrid_status s = relabel_check(n, was, now, weight, pieces, err);
   matching     m = { .was = was, .weight = weight, .pieces = pieces };
   if (s) return s;
   if (n && mgrid_lacks(out, "room for the owners", err)) return MGRID_USAGE;

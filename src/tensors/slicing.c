@@ -89,21 +89,21 @@ static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
 }
 
 /* Return whether this unit is the first of a run. */
-static bool begins(const mgrid_slicing *s, int64_t unit) { return unit == 0 || s->owners[unit] != s->owners[unit - 1]; }
+static bool slicing_begins(const mgrid_slicing *s, int64_t unit) { return unit == 0 || s->owners[unit] != s->owners[unit - 1]; }
 
 /* Find the runs of each piece, by counting them. */
 static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   int64_t units = s->length / s->unit;
   s->first = calloc((size_t)s->pieces + 2, sizeof *s->first); /* one more, for counting */
   if (!s->first) return mgrid_oom(err);
-  for (int64_t i = 0; i < units; i++) s->first[s->owners[i] + 2] += begins(s, i);
+  for (int64_t i = 0; i < units; i++) s->first[s->owners[i] + 2] += slicing_begins(s, i);
   for (int64_t k = 1; k <= s->pieces; k++) s->first[k + 1] += s->first[k];
   s->runs = malloc((size_t)s->first[s->pieces + 1] * sizeof *s->runs);
   if (!s->runs) return mgrid_oom(err);
   for (int64_t i = 0; i < units; i++) {
     int64_t *at =
         &s->first[s->owners[i] + 1]; /* where the piece's next run goes; at the end, where the next piece's start */
-    if (begins(s, i)) s->runs[(*at)++] = (mgrid_run){ i * s->unit, 0 };
+    if (slicing_begins(s, i)) s->runs[(*at)++] = (mgrid_run){ i * s->unit, 0 };
     s->runs[*at - 1].length += s->unit;
   }
   return MGRID_OK;
@@ -223,7 +223,7 @@ static mgrid_status set_copies(mgrid_slicing *s, const mgrid_grid *g, mgrid_erro
 }
 
 /* Return whether each piece is one run, and only the last ones are empty. */
-static bool is_plain(const mgrid_slicing *s) {
+static bool slicing_is_plain(const mgrid_slicing *s) {
   if (s->pieces == 1) return true;
   if (s->nparts > 1 || s->cutting == MGRID_CUT_CYCLIC || s->owners) return false;
   int64_t n = s->length / s->unit, empty = 0;
@@ -282,7 +282,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
     status = mgrid_fail(err, MGRID_USAGE, "axis '%s': %d is not a way to cut", s->name, (int)s->cutting);
   }
   if (!status && copies) status = set_copies(s, g, err);
-  s->plain = !status && is_plain(s);
+  s->plain = !status && slicing_is_plain(s);
   return status;
 }
 
@@ -347,22 +347,22 @@ void mgrid_slicing_json(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
 
 /* ==================================================================== pieces */
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t slicing_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t slicing_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---------------------------------------------------------- pieces of a part */
 
 /* Return the share of piece `c` of `k` in n elements: its first element, and how many. */
 static mgrid_run share(mgrid_cutting cutting, int64_t n, int64_t k, int64_t c) {
   if (cutting == MGRID_CUT_CEIL) {
-    int64_t each = n / k + (n % k > 0), start = least(c * each, n);
-    return (mgrid_run){ start, least(each, n - start) };
+    int64_t each = n / k + (n % k > 0), start = slicing_least(c * each, n);
+    return (mgrid_run){ start, slicing_least(each, n - start) };
   }
-  return (mgrid_run){ c * (n / k) + least(c, n % k), n / k + (c < n % k) };
+  return (mgrid_run){ c * (n / k) + slicing_least(c, n % k), n / k + (c < n % k) };
 }
 
 /* Return which of the k shares has element x of n. */
-static int64_t share_of(mgrid_cutting cutting, int64_t n, int64_t k, int64_t x) {
+static int64_t slicing_share_of(mgrid_cutting cutting, int64_t n, int64_t k, int64_t x) {
   if (cutting == MGRID_CUT_CEIL) return x / (n / k + (n % k > 0));
   int64_t each = n / k, larger = n % k, before = larger * (each + 1);
   return x < before ? x / (each + 1) : larger + (x - before) / each;
@@ -398,7 +398,7 @@ static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   x /= s->unit;
   n /= s->unit;
   for (size_t i = 0; i < s->ndims; i++) {
-    int64_t   c = share_of(s->cutting, n, s->size[i], x);
+    int64_t   c = slicing_share_of(s->cutting, n, s->size[i], x);
     mgrid_run in = share(s->cutting, n, s->size[i], c);
     piece = piece * s->size[i] + c;
     x -= in.start;
@@ -432,7 +432,7 @@ static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
 /* ------------------------------------------------------------------- walking */
 
 /* Go to the next run, which may touch the one before. */
-static bool step(mgrid_walk *w, mgrid_run *run) {
+static bool slicing_step(mgrid_walk *w, mgrid_run *run) {
   const mgrid_slicing *s = w->s;
   if (s->owners) {
     if (w->block < 0) w->block = s->first[w->piece];
@@ -451,7 +451,7 @@ static bool step(mgrid_walk *w, mgrid_run *run) {
     }
     if (w->block < 0) w->block = first_block(s, w->piece);
     if (w->block >= mgrid_slicing_blocks(s, n)) continue;
-    *run = (mgrid_run){ from + w->block * s->block, least(s->block, n - w->block * s->block) };
+    *run = (mgrid_run){ from + w->block * s->block, slicing_least(s->block, n - w->block * s->block) };
     w->block += s->pieces;
     return true;
   }
@@ -460,14 +460,14 @@ static bool step(mgrid_walk *w, mgrid_run *run) {
 
 mgrid_walk mgrid_walk_begin(const mgrid_slicing *s, int64_t piece) {
   mgrid_walk w = { s, piece, 0, -1, { 0, 0 } };
-  if (!step(&w, &w.next)) w.next.length = 0;
+  if (!slicing_step(&w, &w.next)) w.next.length = 0;
   return w;
 }
 
 bool mgrid_walk_next(mgrid_walk *w, mgrid_run *run) {
   if (w->next.length == 0) return false;
   *run = w->next;
-  while (step(w, &w->next)) {
+  while (slicing_step(w, &w->next)) {
     if (w->next.start != run->start + run->length) return true;
     run->length += w->next.length;
   }
@@ -484,7 +484,7 @@ static mgrid_run only_run(const mgrid_slicing *s, int64_t piece) {
 
 /* Return how many indices two runs have in common. */
 static int64_t both(mgrid_run x, mgrid_run y) {
-  return most(0, least(x.start + x.length, y.start + y.length) - most(x.start, y.start));
+  return slicing_most(0, slicing_least(x.start + x.length, y.start + y.length) - slicing_most(x.start, y.start));
 }
 
 int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece) {
@@ -522,20 +522,20 @@ int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slici
 
 /* ------------------------------------------------------- which pieces meet */
 
-static int64_t piece_at(const mgrid_slicing *s, int64_t x) { return s->pieces == 1 ? 0 : piece_in(s, s->length, x); }
+static int64_t slicing_piece_at(const mgrid_slicing *s, int64_t x) { return s->pieces == 1 ? 0 : piece_in(s, s->length, x); }
 
 /* Mark in room[0 .. pieces) the pieces that have elements of a run. */
-static void mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
+static void slicing_mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
   if (s->owners) {
     for (int64_t k = run.start / s->unit; k <= (run.start + run.length - 1) / s->unit; k++) room[s->owners[k]] = 1;
     return;
   }
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t from = s->starts[i], n = s->starts[i + 1] - from;
-    int64_t low = most(run.start, from) - from, high = least(run.start + run.length, from + n) - from;
+    int64_t low = slicing_most(run.start, from) - from, high = slicing_least(run.start + run.length, from + n) - from;
     if (low >= high) continue;
     if (s->pieces > 1 && s->cutting == MGRID_CUT_CYCLIC) {
-      int64_t first = low / s->block, last = first + least((high - 1) / s->block - first, s->pieces - 1);
+      int64_t first = low / s->block, last = first + slicing_least((high - 1) / s->block - first, s->pieces - 1);
       for (int64_t k = first; k <= last; k++) room[piece_dealt(s, k % s->pieces)] = 1;
       continue;
     }
@@ -551,8 +551,8 @@ bool mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const m
   if (a->plain && b->plain) {
     mgrid_run r = only_run(a, p);
     if (r.length == 0) return true;
-    m->low = piece_at(b, r.start);
-    m->n = piece_at(b, r.start + r.length - 1) - m->low + 1;
+    m->low = slicing_piece_at(b, r.start);
+    m->n = slicing_piece_at(b, r.start + r.length - 1) - m->low + 1;
     return true;
   }
   int64_t *room = realloc(m->room, (size_t)b->pieces * sizeof *room);
@@ -561,7 +561,7 @@ bool mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const m
   memset(room, 0, (size_t)b->pieces * sizeof *room);
   mgrid_run  run;
   mgrid_walk w = mgrid_walk_begin(a, p);
-  while (mgrid_walk_next(&w, &run)) mark(b, run, room);
+  while (mgrid_walk_next(&w, &run)) slicing_mark(b, run, room);
   for (int64_t k = 0; k < b->pieces; k++)
     if (room[k]) room[m->n++] = k;
   m->low = m->n ? room[0] : 0;

@@ -37,7 +37,7 @@ static mgrid_status set_type(mgrid_tensor *t, const char *type, mgrid_error *err
 /* --------------------------------------------------------------------- axes */
 
 /* Read axis i of an array. Its elements have the size that the first one states, which is larger in later versions. */
-static mgrid_status read_axis(const mgrid_tensor_axis *axes, size_t i, mgrid_tensor_axis *out, mgrid_error *err) {
+static mgrid_status tensor_read_axis(const mgrid_tensor_axis *axes, size_t i, mgrid_tensor_axis *out, mgrid_error *err) {
   *out = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
   const void *at = (const char *)axes + i * axes->size;
   return mgrid_struct_read(out, sizeof *out, at, "mgrid_tensor_axis", err);
@@ -117,7 +117,7 @@ static mgrid_status set_some(mgrid_tensor *t, size_t d, int64_t *coord, mgrid_er
 }
 
 /* Return the index of a coordinate among those that hold parts, or -1. */
-static int64_t place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
+static int64_t tensor_place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
   if (!t->some[d]) return coord;
   int64_t low = 0, high = t->count[d];
   while (high - low > 1) {
@@ -154,7 +154,7 @@ static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
       if (mgrid_grid_position(t->grid, rank) < 0)
         return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " of `on` is outside the grid", rank);
       for (size_t d = 0; d < t->grid->n; d++)
-        if (place_of(t, d, mgrid_grid_coord(t->grid, rank, d)) < 0)
+        if (tensor_place_of(t, d, mgrid_grid_coord(t->grid, rank, d)) < 0)
           return mgrid_fail(err, MGRID_REFUSED,
                             "`on` is not every combination of coordinates: rank %" PRId64 " is in it with %s %" PRId64
                             ", rank %" PRId64 " is in it, but not with that",
@@ -189,7 +189,7 @@ static mgrid_status take_some(mgrid_tensor *t, size_t d, const mgrid_some *some,
 
 /* Make a tensor on the members of a family, or on `some` coordinates of each dim; both NULL: on all ranks of the
 ** grid. */
-static mgrid_tensor *new_tensor(const mgrid_grid *over, const char *type, size_t naxes, const mgrid_tensor_axis *axes,
+static mgrid_tensor *tensors_tensor_new_tensor(const mgrid_grid *over, const char *type, size_t naxes, const mgrid_tensor_axis *axes,
                                 const mgrid_family *on, const mgrid_some *some, mgrid_error *err) {
   const char *cuts[MGRID_DIMS_MAX] = { NULL }; /* the axis that each dim cuts */
   if (naxes < 1 || naxes > MGRID_AXES_MAX)
@@ -206,7 +206,7 @@ static mgrid_tensor *new_tensor(const mgrid_grid *over, const char *type, size_t
   t->bytes = t->width;
   for (size_t i = 0; i < naxes && !s; i++) {
     mgrid_tensor_axis given;
-    s = read_axis(axes, i, &given, err);
+    s = tensor_read_axis(axes, i, &given, err);
     if (!s) s = add_axis(t, &given, cuts, err);
   }
   t->copies = 1;
@@ -224,12 +224,12 @@ mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t 
                                const mgrid_family *on, mgrid_error *err) {
   if (!over || mgrid_lacks(type, "the type of the tensor", err) || mgrid_lacks_list(naxes, axes, "axes", err))
     return NULL;
-  return new_tensor(over, type, naxes, axes, on, NULL, err);
+  return tensors_tensor_new_tensor(over, type, naxes, axes, on, NULL, err);
 }
 
 mgrid_tensor *mgrid_tensor_at_some(const mgrid_grid *over, const char *type, size_t naxes,
                                    const mgrid_tensor_axis *axes, const mgrid_some *some, mgrid_error *err) {
-  return new_tensor(over, type, naxes, axes, NULL, some, err);
+  return tensors_tensor_new_tensor(over, type, naxes, axes, NULL, some, err);
 }
 
 mgrid_tensor *mgrid_tensor_ref(const mgrid_tensor *t) {
@@ -289,7 +289,7 @@ bool mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at) {
   int64_t position = mgrid_grid_position(t->grid, rank), place[MGRID_DIMS_MAX];
   if (position < 0) return false;
   for (size_t d = 0; d < t->grid->n; d++) {
-    place[d] = place_of(t, d, position / t->grid->axis[d].stride % t->grid->axis[d].size);
+    place[d] = tensor_place_of(t, d, position / t->grid->axis[d].stride % t->grid->axis[d].size);
     if (place[d] < 0) return false;
   }
   for (size_t i = 0; i < t->naxes; i++) {
@@ -409,7 +409,7 @@ static bool cuts(const mgrid_flat *f, size_t dim) {
 }
 
 /* Return the elements of a slice, if all slices together have n. */
-static int64_t slice_of(const mgrid_flat *f, int64_t n) {
+static int64_t tensor_slice_of(const mgrid_flat *f, int64_t n) {
   int64_t whole = f->slices * f->pad;
   return (n / whole + (n % whole != 0)) * f->pad;
 }
@@ -424,7 +424,7 @@ int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *e
     if (i == t->at) start = sum;
     if (mgrid_tensor_seat(f->member[i], rank, &seat)) sum += mgrid_tensor_elements(f->member[i], &seat);
   }
-  *each = slice_of(f, sum);
+  *each = tensor_slice_of(f, sum);
   return start;
 }
 
@@ -447,7 +447,7 @@ static int64_t bound_of(const mgrid_tensor *t) {
     if (i == t->at) mine = n;
     sum += n;
   }
-  int64_t each = slice_of(t->flat, sum);
+  int64_t each = tensor_slice_of(t->flat, sum);
   return mine < each ? mine : each;
 }
 
@@ -532,7 +532,7 @@ static const mgrid_slicing *axis_of(const mgrid_tensor *t, size_t dim) {
   return NULL;
 }
 
-static mgrid_status check_alike(const mgrid_flat *f, mgrid_error *err) {
+static mgrid_status tensor_check_alike(const mgrid_flat *f, mgrid_error *err) {
   const mgrid_tensor *first = f->member[0];
   int64_t             elements = 0;
   for (size_t i = 0; i < f->n; i++) {
@@ -624,7 +624,7 @@ static mgrid_status set_starts(mgrid_flat *f, mgrid_error *err) {
     f->start[i] = at;
     at += mgrid_tensor_elements(f->member[i], &seat);
   }
-  f->each = slice_of(f, at);
+  f->each = tensor_slice_of(f, at);
   return MGRID_OK;
 }
 
@@ -654,7 +654,7 @@ mgrid_tensor *mgrid_flat_member(mgrid_flat *f, size_t i, mgrid_error *err) {
 }
 
 static mgrid_status new_flat(mgrid_flat *f, size_t ndims, const char *const *dims, mgrid_error *err) {
-  mgrid_status s = check_alike(f, err);
+  mgrid_status s = tensor_check_alike(f, err);
   if (!s) s = flat_set_dims(f, ndims, dims, err);
   if (!s) s = check_even(f, err);
   if (!s) s = set_starts(f, err);

@@ -52,7 +52,7 @@ static void free_resharding(void *box) { reshard_end(*(resharding **)box); }
 
 /* Return the text of a field of the options at 4, or NULL. It is kept in the list at `kept`: the caller's table may change.
 ** Only with `length` it may have zero bytes. */
-static const char *text_of(lua_State *L, const char *name, size_t *length, int kept) {
+static const char *checkpoint_text_of(lua_State *L, const char *name, size_t *length, int kept) {
   if (lua_getfield(L, 4, name) == LUA_TNIL) return NULL;
   if (lua_type(L, -1) != LUA_TSTRING || (!length && !mgrid_lua_is_whole(L, -1)))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s is not a text%s", name, length ? "" : " without zero bytes");
@@ -67,14 +67,14 @@ static bool flag_of(lua_State *L, const char *name) {
 }
 
 /* Read the options at 4. */
-static void read_options(lua_State *L, reshard_options *o, int kept) {
+static void checkpoint_read_options(lua_State *L, reshard_options *o, int kept) {
   static const char *const known[] = { "convert", "empty", "names", "names_from", "recipe", "recipe_names", "window" };
   luaL_checktype(L, 4, LUA_TTABLE);
   mgrid_lua_check_keys(L, 4, "option of reshard", known, sizeof known / sizeof known[0], false);
   o->convert = flag_of(L, "convert"), o->empty = flag_of(L, "empty");
-  o->given = text_of(L, "names", &o->given_length, kept);
-  o->own = text_of(L, "recipe_names", &o->own_length, kept);
-  const char *from = text_of(L, "names_from", NULL, kept), *recipe = text_of(L, "recipe", NULL, kept);
+  o->given = checkpoint_text_of(L, "names", &o->given_length, kept);
+  o->own = checkpoint_text_of(L, "recipe_names", &o->own_length, kept);
+  const char *from = checkpoint_text_of(L, "names_from", NULL, kept), *recipe = checkpoint_text_of(L, "recipe", NULL, kept);
   if (from) o->given_from = from;
   if (recipe) o->recipe = recipe;
   if (lua_getfield(L, 4, "window") != LUA_TNIL) o->window = mgrid_lua_check_integer(L, -1);
@@ -92,7 +92,7 @@ static int checkpoint_reshard(lua_State *L) {
   o.folder = (luaL_checkstring(L, 3), mgrid_lua_name(L, 3));
   lua_pushvalue(L, 3);
   lua_rawseti(L, 6, 1);
-  if (!lua_isnil(L, 4)) read_options(L, &o, 6);
+  if (!lua_isnil(L, 4)) checkpoint_read_options(L, &o, 6);
   lua_pushvalue(L, 6);
   lua_setiuservalue(L, 5, 1);
   lua_pushvalue(L, 1);

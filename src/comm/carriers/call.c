@@ -18,13 +18,13 @@ typedef struct node {
   int     depth;          /* steps to rank 0 */
 } node;
 
-static int64_t run_of(int64_t lo, int64_t hi) { return (hi - lo - 2 + BRANCHES) / BRANCHES; }
+static int64_t call_run_of(int64_t lo, int64_t hi) { return (hi - lo - 2 + BRANCHES) / BRANCHES; }
 
 static node find_node(int64_t rank, int64_t world) {
-  node at = { 0, world, -1, run_of(0, world), 0 };
+  node at = { 0, world, -1, call_run_of(0, world), 0 };
   while (at.lo != rank) {
     int64_t lo = at.lo + 1 + (rank - at.lo - 1) / at.run * at.run, hi = lo + at.run < at.hi ? lo + at.run : at.hi;
-    at = (node){ lo, hi, at.lo, run_of(lo, hi), at.depth + 1 };
+    at = (node){ lo, hi, at.lo, call_run_of(lo, hi), at.depth + 1 };
   }
   return at;
 }
@@ -32,7 +32,7 @@ static node find_node(int64_t rank, int64_t world) {
 /* Return the levels below the first of `size` ranks. */
 static int height_of(int64_t size) {
   int height = 0;
-  for (; size > 1; size = run_of(0, size)) height++;
+  for (; size > 1; size = call_run_of(0, size)) height++;
   return height;
 }
 
@@ -42,7 +42,7 @@ typedef struct report {
   uint64_t      few[FEW];
 } report;
 
-static mgrid_status pass(mgrid_relay *m, int tag, int64_t to, report *p, const void *data, size_t bytes,
+static mgrid_status call_pass(mgrid_relay *m, int tag, int64_t to, report *p, const void *data, size_t bytes,
                          mgrid_error *err) {
   if (bytes <= sizeof p->few && bytes) memcpy(p->few, data, bytes);
   mgrid_status s = mgrid_relay_post(m, m->calls, tag, 0, to, p, sizeof *p, m->seconds, err);
@@ -105,13 +105,13 @@ static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
   }
   if (t->at.parent < 0) return MGRID_OK;
   size_t up = t->kind == GATHER ? (size_t)(t->at.hi - t->at.lo) * t->bytes : t->kind == MINIMUM ? t->bytes : 0;
-  return pass(m, MGRID_TAG_UP, t->at.parent, p, t->kind == GATHER ? t->data + (size_t)t->at.lo * t->bytes : t->data, up,
+  return call_pass(m, MGRID_TAG_UP, t->at.parent, p, t->kind == GATHER ? t->data + (size_t)t->at.lo * t->bytes : t->data, up,
               err);
 }
 
 /* Receive the answer from the parent and pass it down. If the parent does not answer, report it as missing to those below.
 ** The parent may have started a deadline later, and waits for its own parent. */
-static mgrid_status descend(trip *t, report *p, mgrid_error *err) {
+static mgrid_status call_descend(trip *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   size_t       bytes = t->kind == GATHER ? (size_t)m->base.world * t->bytes : t->bytes;
   mgrid_status s = MGRID_OK;
@@ -127,7 +127,7 @@ static mgrid_status descend(trip *t, report *p, mgrid_error *err) {
       s = mgrid_missing_heard(&p->missing, m->base.world, err);
   }
   for (int64_t c = t->at.lo + 1; c < t->at.hi && !s; c += t->at.run)
-    s = pass(m, MGRID_TAG_DOWN, c, p, t->data, c == t->root ? 0 : bytes, err);
+    s = call_pass(m, MGRID_TAG_DOWN, c, p, t->data, c == t->root ? 0 : bytes, err);
   return s;
 }
 
@@ -148,24 +148,24 @@ static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes
   if (kind != SPREAD)
     s = climb(&t, &p, err);
   else if (root != 0 && m->base.rank == root)
-    s = pass(m, MGRID_TAG_ROOT, 0, &p, data, bytes, err);
+    s = call_pass(m, MGRID_TAG_ROOT, 0, &p, data, bytes, err);
   else if (root != 0 && m->base.rank == 0)
     s = fetch(m, MGRID_TAG_ROOT, root, &p, data, bytes, t.begun + seconds, err);
   if (s == MGRID_LATE) mgrid_missing_add(&p.missing, root), s = MGRID_OK;
-  if (!s) s = descend(&t, &p, err);
+  if (!s) s = call_descend(&t, &p, err);
   *missing = p.missing;
   return mgrid_status_of(s);
 }
 
 /* ----------------------------------------------------------------- the three calls */
 
-static mgrid_status usable(const mgrid_relay *m, mgrid_error *err) {
+static mgrid_status call_usable(const mgrid_relay *m, mgrid_error *err) {
   if (!m->broken) return MGRID_OK;
   return mgrid_fail(err, MGRID_TIMED_OUT, "%s: an earlier call over all ranks did not end; the job cannot go on",
                     m->base.kind->name);
 }
 
-static mgrid_status by_tree(mgrid_relay *m, motion kind, void *data, size_t bytes, int64_t root, mgrid_error *err) {
+static mgrid_status call_by_tree(mgrid_relay *m, motion kind, void *data, size_t bytes, int64_t root, mgrid_error *err) {
   mgrid_missing missing;
   mgrid_status  s = travel(m, kind, data, bytes, m->seconds, root, &missing, err);
   if (!s && missing.n) s = mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
@@ -174,7 +174,7 @@ static mgrid_status by_tree(mgrid_relay *m, motion kind, void *data, size_t byte
 }
 
 /* Use the host's all-gather. After its deadline the ranks in it use the tree to find out who is missing. */
-static mgrid_status by_host(mgrid_relay *m, const void *mine, void *all, size_t bytes, mgrid_error *err) {
+static mgrid_status call_by_host(mgrid_relay *m, const void *mine, void *all, size_t bytes, mgrid_error *err) {
   const double  roll = 2; /* seconds that ranks may arrive apart */
   mgrid_missing missing = { 0 };
   mgrid_status  s = m->host.allgather(m->host.ud, mine, all, bytes, m->seconds);
@@ -187,15 +187,15 @@ static mgrid_status by_host(mgrid_relay *m, const void *mine, void *all, size_t 
 
 mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;
-  mgrid_status s = usable(m, err);
+  mgrid_status s = call_usable(m, err);
   if (s) return s;
   m->calls += m->host.allgather != NULL; /* the tree counts its own */
   char *own = (char *)all + (size_t)b->rank * bytes;
   if (m->host.allgather) {
-    s = by_host(m, mine, all, bytes, err);
+    s = call_by_host(m, mine, all, bytes, err);
   } else {
     memcpy(own, mine, bytes);
-    s = by_tree(m, GATHER, all, bytes, 0, err);
+    s = call_by_tree(m, GATHER, all, bytes, 0, err);
   }
   if (bytes) memcpy(own, mine, bytes); /* even if the host returned another value */
   return s;
@@ -203,13 +203,13 @@ mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all
 
 mgrid_status mgrid_relay_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;
-  mgrid_status s = usable(m, err);
+  mgrid_status s = call_usable(m, err);
   if (s) return s;
-  if (n > FEW) return by_tree(m, MINIMUM, words, n * sizeof *words, 0, err); /* m->words holds FEW for each rank */
+  if (n > FEW) return call_by_tree(m, MINIMUM, words, n * sizeof *words, 0, err); /* m->words holds FEW for each rank */
   if (!m->host.allgather) {
     uint64_t own[FEW];
     memcpy(own, words, n * sizeof *words);
-    s = by_tree(m, MINIMUM, words, n * sizeof *words, 0, err);
+    s = call_by_tree(m, MINIMUM, words, n * sizeof *words, 0, err);
     for (size_t i = 0; i < n && !s; i++)
       if (words[i] > own[i]) s = mgrid_cannot_be(err, "the least of some numbers is not the least");
     m->broken |= s != MGRID_OK;
@@ -223,8 +223,8 @@ mgrid_status mgrid_relay_allreduce(mgrid_backend *b, uint64_t *words, size_t n, 
 
 mgrid_status mgrid_relay_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;
-  mgrid_status s = usable(m, err);
-  return s ? s : by_tree(m, SPREAD, data, bytes, root, err);
+  mgrid_status s = call_usable(m, err);
+  return s ? s : call_by_tree(m, SPREAD, data, bytes, root, err);
 }
 
 void mgrid_relay_leave(mgrid_relay *m, double seconds) {

@@ -41,7 +41,7 @@ mgrid_status mgrid_relay_post(mgrid_relay *m, uint64_t number, int tag, uint64_t
 }
 
 /* Look for the value, at most `seconds`. */
-static mgrid_status look(mgrid_relay *m, const char *key, int64_t from, int tag, void *data, size_t bytes,
+static mgrid_status messages_look(mgrid_relay *m, const char *key, int64_t from, int tag, void *data, size_t bytes,
                          double seconds) {
   if (m->host.recv) return m->host.recv(m->host.ud, from, tag, data, bytes, seconds);
   mgrid_status s = m->host.get(m->host.ud, from, key, data, bytes, seconds);
@@ -56,7 +56,7 @@ mgrid_outcome mgrid_relay_take(mgrid_relay *m, uint64_t number, int tag, uint64_
   key_of(m, key, number, tag, nth, from, m->base.rank);
   for (double slice = 0.01;; slice = slice < longest / 2 ? 2 * slice : longest) {
     double       left = until - mgrid_now(), seconds = left < slice ? left : slice;
-    mgrid_status s = look(m, key, from, wire_tag(number, tag), data, bytes, seconds > 0 ? seconds : 0);
+    mgrid_status s = messages_look(m, key, from, wire_tag(number, tag), data, bytes, seconds > 0 ? seconds : 0);
     if (s != MGRID_TIMED_OUT) return s ? mgrid_relay_failed(m, s, m->host.recv ? "recv" : "get", err) : MGRID_OK;
     if (left <= 0) return MGRID_LATE;
     if (who && (*who = mgrid_relay_heard(&m->base)) >= 0) return MGRID_GAVE_UP;
@@ -131,7 +131,7 @@ typedef struct notice {
 
 static bool has_place(const mgrid_relay *m) { return m->host.put && !m->host.by_rank; }
 
-static void place_of(const mgrid_relay *m, char key[KEY], int64_t rank) {
+static void messages_place_of(const mgrid_relay *m, char key[KEY], int64_t rank) {
   snprintf(key, KEY, "moongrid.%" PRIu64 ".%" PRIu64 ".notice.%" PRId64, m->opened, m->phase, rank);
 }
 
@@ -141,7 +141,7 @@ void mgrid_relay_tell(mgrid_backend *b, int64_t to) {
   notice       mine = { (uint64_t)b->rank, ++m->tells };
   char         key[KEY];
   if (to == b->rank) return;
-  place_of(m, key, to);
+  messages_place_of(m, key, to);
   if (has_place(m))
     (void)m->host.put(m->host.ud, key, &mine, sizeof mine);
   else
@@ -152,7 +152,7 @@ void mgrid_relay_tell(mgrid_backend *b, int64_t to) {
 static int64_t at_place(mgrid_relay *m) {
   char   key[KEY];
   notice there;
-  place_of(m, key, m->base.rank);
+  messages_place_of(m, key, m->base.rank);
   if (m->host.get(m->host.ud, -1, key, &there, sizeof there, 0)) return -1;
   if (m->told[0] == there.from && m->told[1] == there.count) return -1;
   m->told[0] = there.from, m->told[1] = there.count;
@@ -160,7 +160,7 @@ static int64_t at_place(mgrid_relay *m) {
 }
 
 /* Ask some of the other ranks, starting where the last check ended. */
-static int64_t ask(mgrid_relay *m) {
+static int64_t messages_ask(mgrid_relay *m) {
   for (int64_t n = 0; n < ASKED && n < m->base.world; n++) {
     int64_t   from = m->next;
     uint64_t  which = which_of(false, MGRID_TAG_NOTICE, from);
@@ -182,7 +182,7 @@ int64_t mgrid_relay_heard(mgrid_backend *b) {
   const double rest = 0.02, each = 1e-5; /* seconds between two checks, and more for each rank */
   if (mgrid_now() < m->look) return -1;
   m->look = mgrid_now() + rest + each * (double)b->world;
-  return has_place(m) ? at_place(m) : ask(m);
+  return has_place(m) ? at_place(m) : messages_ask(m);
 }
 
 void mgrid_relay_phase(mgrid_backend *b, uint64_t number) {

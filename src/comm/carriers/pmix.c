@@ -29,7 +29,7 @@ typedef struct pmix_job {
 
 static const char *pmix_reason(void *ud) { return ((pmix_job *)ud)->why; }
 
-static mgrid_status failed(pmix_job *j, pmix_status_t r, const char *call) {
+static mgrid_status pmix_failed(pmix_job *j, pmix_status_t r, const char *call) {
   snprintf(j->why, sizeof j->why, "%s: %s", call, PMIx_Error_string(r));
   return MGRID_BACKEND;
 }
@@ -44,9 +44,9 @@ static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t
   v.data.bo.bytes = (char *)(uintptr_t)data; /* copied */
   v.data.bo.size = bytes;
   pmix_status_t r = PMIx_Put(PMIX_GLOBAL, key, &v);
-  if (r != PMIX_SUCCESS) return failed(j, r, "PMIx_Put");
+  if (r != PMIX_SUCCESS) return pmix_failed(j, r, "PMIx_Put");
   r = PMIx_Commit();
-  return r == PMIX_SUCCESS ? MGRID_OK : failed(j, r, "PMIx_Commit");
+  return r == PMIX_SUCCESS ? MGRID_OK : pmix_failed(j, r, "PMIx_Commit");
 }
 
 /* One request. PMIx never answers some, such as those for a rank of another machine that has ended, whatever the timeout. So
@@ -75,7 +75,7 @@ static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PM
 
 /* For a rank on this machine PMIX_IMMEDIATE makes PMIx answer without waiting. For another rank it would search only this
 ** machine; without it the answer comes at once, because each rank has committed something before it is asked. */
-static pmix_status_t ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
+static pmix_status_t pmix_ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
   request *r = calloc(1, sizeof *r + bytes);
   if (!r) return PMIX_ERR_NOMEM;
   bool yes = true;
@@ -103,15 +103,15 @@ typedef struct search {
   bool        once; /* ask only once */
 } search;
 
-static mgrid_outcome find(void *ud) { /* mgrid_look */
+static mgrid_outcome pmix_find(void *ud) { /* mgrid_look */
   search   *s = ud;
   request **at = &s->job->asked, *r;
   while (*at && ((*at)->from.rank != (pmix_rank_t)s->from || strcmp((*at)->key, s->key) != 0)) at = &(*at)->next;
   if (!(r = *at)) {
-    pmix_status_t asked = ask(s->job, s->from, s->key, s->bytes);
+    pmix_status_t asked = pmix_ask(s->job, s->from, s->key, s->bytes);
     if (asked == PMIX_SUCCESS) return MGRID_NOT_YET;
     if (asked == PMIX_ERR_NOT_FOUND) return s->once ? MGRID_LATE : MGRID_NOT_YET;
-    return failed(s->job, asked, "PMIx_Get");
+    return pmix_failed(s->job, asked, "PMIx_Get");
   }
   if (!atomic_load(&r->done)) return MGRID_NOT_YET;
   *at = r->next;
@@ -121,7 +121,7 @@ static mgrid_outcome find(void *ud) { /* mgrid_look */
   free(r);
   if (fits) return MGRID_OK;
   if (result == PMIX_ERR_NOT_FOUND) return s->once ? MGRID_LATE : MGRID_NOT_YET;
-  if (result != PMIX_SUCCESS) return failed(s->job, result, "PMIx_Get");
+  if (result != PMIX_SUCCESS) return pmix_failed(s->job, result, "PMIx_Get");
   snprintf(s->job->why, sizeof s->job->why, "the value of %s has another size", s->key);
   return MGRID_BACKEND;
 }
@@ -129,7 +129,7 @@ static mgrid_outcome find(void *ud) { /* mgrid_look */
 static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
   const double  least = 0.02; /* time for an answer */
   search        s = { ud, from, key, data, bytes, !(seconds > 0) };
-  mgrid_outcome outcome = mgrid_wait(find, &s, mgrid_now() + (seconds > least ? seconds : least), NULL, NULL);
+  mgrid_outcome outcome = mgrid_wait(pmix_find, &s, mgrid_now() + (seconds > least ? seconds : least), NULL, NULL);
   return outcome == MGRID_LATE ? MGRID_TIMED_OUT : mgrid_status_of(outcome);
 }
 
@@ -161,7 +161,7 @@ static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
   }
   if (r == PMIX_SUCCESS) r = f->result;
   free(f);
-  return r == PMIX_SUCCESS || r == PMIX_OPERATION_SUCCEEDED ? MGRID_OK : failed(j, r, "PMIx_Fence");
+  return r == PMIX_SUCCESS || r == PMIX_OPERATION_SUCCEEDED ? MGRID_OK : pmix_failed(j, r, "PMIx_Fence");
 }
 
 /* Two keys in turn, so that PMIx's memory does not grow with the calls: when this rank reuses a key, all ranks have passed
@@ -171,7 +171,7 @@ static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
 enum { BLOCK = 512 };
 
 /* Exchange a block under a key; write `bytes` bytes of each rank's into `all`, at a distance of `stride`. */
-static mgrid_status exchange(pmix_job *j, const char *key, char block[BLOCK], char *all, size_t bytes, size_t stride,
+static mgrid_status pmix_exchange(pmix_job *j, const char *key, char block[BLOCK], char *all, size_t bytes, size_t stride,
                              double until) {
   double       left = until - mgrid_now();
   mgrid_status s = pmix_put(j, key, block, BLOCK);
@@ -192,13 +192,13 @@ static mgrid_status learn_stale(pmix_job *j, const char *key, double until) {
   bool              stale = false;
   if (!seen) return MGRID_NO_MEMORY;
   snprintf(name, sizeof name, "%s.between", key);
-  mgrid_status s = exchange(j, name, block, seen, 1, 1, until);
+  mgrid_status s = pmix_exchange(j, name, block, seen, 1, 1, until);
   memcpy(block, fresh, sizeof fresh);
-  if (!s) s = exchange(j, key, block, seen, sizeof fresh, sizeof fresh, until);
+  if (!s) s = pmix_exchange(j, key, block, seen, sizeof fresh, sizeof fresh, until);
   for (int64_t r = 0; r < j->world; r++) stale |= memcmp(seen + (size_t)r * sizeof fresh, fresh, sizeof fresh) != 0;
   snprintf(name, sizeof name, "%s.stale", key);
   memset(block, stale, sizeof block);
-  if (!s) s = exchange(j, name, block, seen, 1, 1, until);
+  if (!s) s = pmix_exchange(j, name, block, seen, 1, 1, until);
   for (int64_t r = 0; r < j->world && !s; r++) j->stale |= seen[r] != 0;
   free(seen);
   return s;
@@ -210,7 +210,7 @@ static mgrid_status gather_block(pmix_job *j, const char *mine, char *all, size_
   uint64_t number = j->gathers++;
   snprintf(key, sizeof key, "moongrid.%" PRIu64 ".gather.%" PRIu64, *j->opened, j->stale ? number : number % 2);
   memcpy(block, mine, bytes);
-  mgrid_status s = exchange(j, key, block, all, bytes, stride, until);
+  mgrid_status s = pmix_exchange(j, key, block, all, bytes, stride, until);
   return !s && number == 0 ? learn_stale(j, key, until) : s;
 }
 

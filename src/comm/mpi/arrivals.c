@@ -42,7 +42,7 @@ static mgrid_outcome sweep(void *ud) { /* mgrid_look */
   return m->note ? MGRID_NOT_YET : MGRID_OK;
 }
 
-static int post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes, bool received) {
+static int arrivals_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes, bool received) {
   mpi_note *n = malloc(sizeof *n);
   if (!n) return MPI_Send(data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm);
   memcpy(n->data, data, bytes);
@@ -56,12 +56,12 @@ static int post(mpi_backend *m, int64_t to, int tag, const void *data, size_t by
 }
 
 int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
-  return post(m, to, tag, data, bytes, false);
+  return arrivals_post(m, to, tag, data, bytes, false);
 }
 
 /* Likewise, but the message ends when the rank receives it. */
 static int post_received(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
-  return post(m, to, tag, data, bytes, true);
+  return arrivals_post(m, to, tag, data, bytes, true);
 }
 
 bool mgrid_mpi_posted(mpi_backend *m, double seconds) {
@@ -70,7 +70,7 @@ bool mgrid_mpi_posted(mpi_backend *m, double seconds) {
 
 /* ----------------------------------------------------------- the roll call */
 
-static int64_t first_of(const mpi_roll *r) { return r->ranks ? r->ranks[0] : 0; }
+static int64_t arrivals_first_of(const mpi_roll *r) { return r->ranks ? r->ranks[0] : 0; }
 static int64_t nth_of(const mpi_roll *r, int64_t n) { return r->ranks ? r->ranks[n] : n; }
 
 mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds) {
@@ -90,7 +90,7 @@ mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, ui
 /* Does this rank ask the others, and find out by itself who is missing? In a large group too many would ask. */
 static bool asks(const mpi_roll *r) {
   const int64_t many = 1024;
-  return !r->moves && (first_of(r) == r->m->base.rank || (r->left && r->size <= many));
+  return !r->moves && (arrivals_first_of(r) == r->m->base.rank || (r->left && r->size <= many));
 }
 
 typedef struct news {    /* what ranks in calls tell each other */
@@ -117,7 +117,7 @@ static bool receive(const mpi_backend *m, int tag, news *got, int64_t *from) {
 }
 
 /* Keep what a rank said. */
-static void keep(mpi_backend *m, int64_t from, const news *got) {
+static void arrivals_keep(mpi_backend *m, int64_t from, const news *got) {
   if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
   if (!m->here) return;
   mpi_report *last = &m->here[from];
@@ -130,14 +130,14 @@ static void answer(const mpi_roll *r) {
   news    got;
   int64_t from;
   while (receive(r->m, MGRID_TAG_HERE, &got, &from)) {
-    keep(r->m, from, &got);
+    arrivals_keep(r->m, from, &got);
     send_news(r, from, MGRID_TAG_THERE, got.number);
   }
 }
 
 /* Return whether that is the number of this call, or of another call of the same ranks. A call may end on some ranks while
 ** others wait in it for the missing one. */
-static bool is_alike(const mpi_roll *r, uint64_t number) { return (number ^ r->number) >> MGRID_MPI_CALL_BITS == 0; }
+static bool arrivals_is_alike(const mpi_roll *r, uint64_t number) { return (number ^ r->number) >> MGRID_MPI_CALL_BITS == 0; }
 
 /* Receive answers, and the list of this call. */
 static void listen(mpi_roll *r, double now) {
@@ -145,10 +145,10 @@ static void listen(mpi_roll *r, double now) {
   int64_t from;
   while (receive(r->m, MGRID_TAG_THERE, &got, &from)) {
     if (got.to != r->number) continue;
-    if (asks(r)) keep(r->m, from, &got);
-    if (from != first_of(r)) continue;
+    if (asks(r)) arrivals_keep(r->m, from, &got);
+    if (from != arrivals_first_of(r)) continue;
     r->since = now, r->answered = true;
-    r->left = r->ranks && !r->moves && !is_alike(r, got.number);
+    r->left = r->ranks && !r->moves && !arrivals_is_alike(r, got.number);
     if (!asks(r)) r->blamed = got.missing;
   }
   while (!r->told && receive(r->m, MGRID_TAG_MISSING, &got, &from))
@@ -171,27 +171,27 @@ static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missi
 }
 
 /* List the silent ranks, and those that ranks in other calls wait for; with `alike` the ranks in other calls. */
-static void find_missing(const mpi_roll *r, double now, double silent, bool alike, mgrid_missing *out) {
+static void arrivals_find_missing(const mpi_roll *r, double now, double silent, bool alike, mgrid_missing *out) {
   *out = (mgrid_missing){ 0 };
   for (int64_t i = 0; i < r->size; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
     if (nth_of(r, i) == r->m->base.rank) continue;
-    bool here = last && now - last->at <= silent, elsewhere = here && !is_alike(r, last->number);
+    bool here = last && now - last->at <= silent, elsewhere = here && !arrivals_is_alike(r, last->number);
     if (!here || (alike && elsewhere)) mgrid_missing_add(out, nth_of(r, i));
   }
   for (int64_t i = 0; i < r->size && !alike && r->m->here; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
-    if (last && now - last->at <= silent && (r->pairs || !is_alike(r, last->number)))
+    if (last && now - last->at <= silent && (r->pairs || !arrivals_is_alike(r, last->number)))
       add_blamed(r, &last->missing, out);
   }
 }
 
 /* On the first rank: tell the list to all others that it has heard. In a call over all ranks one that waits in another call
 ** gets it, too: no rank can continue. */
-static void tell(mpi_roll *r, double now, double silent) {
+static void arrivals_tell(mpi_roll *r, double now, double silent) {
   for (int64_t i = 1; i < r->size && !r->pairs; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
-    if (!last || now - last->at > silent || (r->ranks && !is_alike(r, last->number))) continue;
+    if (!last || now - last->at > silent || (r->ranks && !arrivals_is_alike(r, last->number))) continue;
     news n = { .number = r->number, .to = last->number, .missing = r->missing };
     (r->ranks || r->moves ? mgrid_mpi_post : post_received)(r->m, nth_of(r, i), MGRID_TAG_MISSING, &n, sizeof n);
   }
@@ -209,13 +209,13 @@ static void watch_over(mpi_roll *r, double now) {
   }
   double last = r->m->moving.last > r->since ? r->m->moving.last : r->since;
   if (!silent && now - last <= r->seconds) return;
-  find_missing(r, now, r->seconds, false, &r->missing);
-  tell(r, now, r->seconds);
+  arrivals_find_missing(r, now, r->seconds, false, &r->missing);
+  arrivals_tell(r, now, r->seconds);
 }
 
 /* Blame the first, which no longer answers; or this rank, if it was away itself. */
-static void give_up(mpi_roll *r) {
-  r->missing = (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : first_of(r) } };
+static void arrivals_give_up(mpi_roll *r) {
+  r->missing = (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : arrivals_first_of(r) } };
   r->told = r->guessed = true;
 }
 
@@ -226,12 +226,12 @@ static void report_now(mpi_roll *r, double now) {
   r->next = now + r->seconds / (r->size <= few && !r->moves ? 32 : 8);
   for (int64_t i = 0; i < r->size && asks(r); i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
-    if (nth_of(r, i) == r->m->base.rank || nth_of(r, i) == first_of(r)) continue;
+    if (nth_of(r, i) == r->m->base.rank || nth_of(r, i) == arrivals_first_of(r)) continue;
     if (!last || last->number != r->number || now - last->at > r->seconds / 4)
       send_news(r, nth_of(r, i), MGRID_TAG_HERE, 0);
   }
-  if (first_of(r) != r->m->base.rank) send_news(r, first_of(r), MGRID_TAG_HERE, 0);
-  if (first_of(r) == 0 || r->m->base.rank == 0 || now < r->next_to_0) return;
+  if (arrivals_first_of(r) != r->m->base.rank) send_news(r, arrivals_first_of(r), MGRID_TAG_HERE, 0);
+  if (arrivals_first_of(r) == 0 || r->m->base.rank == 0 || now < r->next_to_0) return;
   send_news(r, 0, MGRID_TAG_HERE, 0);
   r->next_to_0 = now + r->seconds / 8;
 }
@@ -240,15 +240,15 @@ static void report_now(mpi_roll *r, double now) {
 static void blame(mpi_roll *r, double now) {
   const double silent = r->seconds * 3 / 8;
   if (asks(r) && now - r->begun > r->seconds / 4)
-    find_missing(r, now, silent, false, &r->blamed);
+    arrivals_find_missing(r, now, silent, false, &r->blamed);
   else if (!asks(r) && now - r->since > silent)
-    r->answered = false, r->blamed = (mgrid_missing){ .n = 1, .rank = { first_of(r) } };
+    r->answered = false, r->blamed = (mgrid_missing){ .n = 1, .rank = { arrivals_first_of(r) } };
 }
 
 bool mgrid_roll_look(mpi_roll *r) {
   const double rest = 0.005;
   double       now = mgrid_now();
-  bool         first = first_of(r) == r->m->base.rank;
+  bool         first = arrivals_first_of(r) == r->m->base.rank;
   if (r->told || now < r->look) return r->told;
   if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now; /* this rank did not run */
   r->look = now + rest;
@@ -261,7 +261,7 @@ bool mgrid_roll_look(mpi_roll *r) {
   if (first && r->moves) watch_over(r, now);
   if (due) report_now(r, now);
   r->looked = mgrid_now();
-  if (!first && r->moves && !r->told && now - r->since > r->seconds) give_up(r);
+  if (!first && r->moves && !r->told && now - r->since > r->seconds) arrivals_give_up(r);
   return r->told;
 }
 
@@ -280,8 +280,8 @@ static mgrid_outcome is_known(void *ud) {
   if (mgrid_roll_look(r)) return MGRID_OK;
   if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE; /* the first recovers, and sends no list */
   if (asks(r)) {
-    find_missing(r, now, r->m->seconds / 2, false, &r->missing);
-    if (r->missing.n == 0) find_missing(r, now, r->m->seconds / 4, false, &r->missing);
+    arrivals_find_missing(r, now, r->m->seconds / 2, false, &r->missing);
+    if (r->missing.n == 0) arrivals_find_missing(r, now, r->m->seconds / 4, false, &r->missing);
   } else if (r->since >= e->asked) {
     r->missing = r->blamed;
   }
@@ -292,17 +292,17 @@ static mgrid_outcome is_known(void *ud) {
 static void conclude(const ending *e) {
   mpi_roll *r = e->roll;
   if (asks(r))
-    find_missing(r, mgrid_now(), r->m->seconds / 2, true, &r->missing);
+    arrivals_find_missing(r, mgrid_now(), r->m->seconds / 2, true, &r->missing);
   else if (e->known.n > 0)
     r->missing = e->known;
   else if (!r->answered || r->since < e->asked || r->left)
-    give_up(r);
+    arrivals_give_up(r);
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
   const double moment = 0.25, longer = 0.85; /* for an answer in transit; from a rank that may share its core */
   double       now = mgrid_now();
-  bool         first = first_of(r) == r->m->base.rank;
+  bool         first = arrivals_first_of(r) == r->m->base.rank;
   ending       e = { r, now + longer, now, r->blamed };
   if (!first && !r->answered) e.known.n = 0;
   if (!first && (!r->answered || r->blamed.n > 0)) e.until = now + moment;
@@ -310,7 +310,7 @@ mgrid_missing mgrid_roll_end(mpi_roll *r) {
   if (mgrid_roll_look(r)) return r->missing;
   if (mgrid_wait(is_known, &e, INFINITY, NULL, NULL) != MGRID_OK) conclude(&e);
   if (r->told || !first) return r->missing;
-  tell(r, mgrid_now(), r->m->seconds / 2);
+  arrivals_tell(r, mgrid_now(), r->m->seconds / 2);
   /* This rank's next call, such as a recovery, may cancel a message that is not received yet: wait for it. */
   if (!r->ranks && !r->moves) mgrid_mpi_posted(r->m, moment);
   return r->missing;

@@ -97,7 +97,7 @@ static mgrid_outcome have_all_come(void *ud) {
 
 /* Wait for a call over all ranks. Its buffer is `own`, allocated by the backend, because MPI may still write there after a
 ** failure. If that allocation failed (`own` NULL) the buffer is the caller's, and the wait has no deadline. */
-static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, const char *name, mgrid_error *err) {
+static mgrid_status calls_finish(mpi_backend *m, mpi_request call, const void *own, const char *name, mgrid_error *err) {
   const bool watched = mgrid_watch_is_on(m); /* this is the verdict on creations, before their deadline */
   mpi_roll   roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
   waiting    w = { call, &roll };
@@ -125,7 +125,7 @@ static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, co
 }
 
 /* The number of the nth call over a group, whose name is hashed (FNV-1a). */
-static uint64_t number_of(const char *name, uint64_t nth) {
+static uint64_t calls_number_of(const char *name, uint64_t nth) {
   uint64_t h = UINT64_C(0xcbf29ce484222325);
   for (; *name; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
   return UINT64_C(1) << 63 | h << MGRID_MPI_CALL_BITS | (nth & ((1 << MGRID_MPI_CALL_BITS) - 1));
@@ -148,7 +148,7 @@ static mgrid_status finish_with(mpi_roll *roll, const mgrid_comm_spec *spec, mpi
 
 mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
                                     double seconds, const char *name, mgrid_error *err) {
-  mpi_roll roll = mgrid_roll_begin(m, spec->ranks, spec->size, number_of(spec->name, ++c->calls), seconds);
+  mpi_roll roll = mgrid_roll_begin(m, spec->ranks, spec->size, calls_number_of(spec->name, ++c->calls), seconds);
   return finish_with(&roll, spec, c, call, name, err);
 }
 
@@ -156,7 +156,7 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
 static mgrid_status finish_pair(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
                                 int64_t position, double seconds, const char *name, mgrid_error *err) {
   const int32_t me = (int32_t)m->base.rank, pair[] = { me, spec->ranks ? spec->ranks[position] : me };
-  mpi_roll      roll = mgrid_roll_begin(m, pair, position == spec->position ? 1 : 2, number_of(name, 0), seconds);
+  mpi_roll      roll = mgrid_roll_begin(m, pair, position == spec->position ? 1 : 2, calls_number_of(name, 0), seconds);
   roll.pairs = true;
   return finish_with(&roll, spec, c, call, name, err);
 }
@@ -171,7 +171,7 @@ static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_erro
   if (own) memcpy(own, words, n * sizeof *words);
   mgrid_mpi_turn(at, n);
   call.rc = MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, MPI_INT64_T, MPI_MIN, m->comm, &call.request);
-  mgrid_status s = finish(m, call, own, "MPI_Iallreduce", err);
+  mgrid_status s = calls_finish(m, call, own, "MPI_Iallreduce", err);
   if (s) return s;
   mgrid_mpi_turn(at, n);
   if (own) memcpy(words, own, n * sizeof *words);
@@ -181,7 +181,7 @@ static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_erro
 
 static mgrid_status reduce_few(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
   mpi_request  call = tree_begin(m, words, n);
-  mgrid_status s = finish(m, call, m->tree.words, "a tree of messages", err);
+  mgrid_status s = calls_finish(m, call, m->tree.words, "a tree of messages", err);
   if (!s) memcpy(words, m->tree.words, n * sizeof *words);
   return s;
 }
@@ -256,7 +256,7 @@ mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, 
   mpi_request call = { 0 };
   call.rc = MPI_Iallgather(own ? own + whole : mine, (int)bytes, MPI_BYTE, own ? own : all, (int)bytes, MPI_BYTE,
                            m->comm, &call.request);
-  s = finish(m, call, own, "MPI_Iallgather", err);
+  s = calls_finish(m, call, own, "MPI_Iallgather", err);
   if (s) return s;
   if (own) memcpy(all, own, whole);
   free(own);
@@ -268,7 +268,7 @@ static mgrid_status bcast_piece(mpi_backend *m, void *data, int bytes, int root,
   if (own) memcpy(own, data, (size_t)bytes);
   mpi_request call = { 0 };
   call.rc = MPI_Ibcast(own ? own : data, bytes, MPI_BYTE, root, m->comm, &call.request);
-  mgrid_status s = finish(m, call, own, "MPI_Ibcast", err);
+  mgrid_status s = calls_finish(m, call, own, "MPI_Ibcast", err);
   if (s) return s;
   if (own) memcpy(data, own, (size_t)bytes);
   free(own);
@@ -287,7 +287,7 @@ mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t
 static mgrid_status duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err) {
   mpi_request call = { 0 };
   call.rc = MPI_Comm_idup(from, to, &call.request);
-  mgrid_status s = finish(m, call, to, "MPI_Comm_idup", err);
+  mgrid_status s = calls_finish(m, call, to, "MPI_Comm_idup", err);
   if (!s) MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
   return s;
 }
@@ -351,7 +351,7 @@ static mgrid_status call_one(mpi_backend *m, const mgrid_comm_spec *spec, mpi_co
 }
 
 /* Begin the receive, send, and wait for both. */
-static mgrid_status exchange(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, const mgrid_work *w,
+static mgrid_status calls_exchange(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, const mgrid_work *w,
                              mgrid_error *err) {
   mgrid_work  in = *w, out = *w;
   mpi_request call = { 0 };
@@ -376,7 +376,7 @@ mgrid_outcome mgrid_mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec
   MPI_Comm       comm = c ? c->comm : MPI_COMM_SELF;
   MPI_Errhandler was = mgrid_mpi_quiet(comm);
   bool           both = w->call == MGRID_SENDRECV && w->to >= 0 && w->from >= 0;
-  s = both ? exchange(m, spec, c, w, err) : call_one(m, spec, c, w, m->seconds, err);
+  s = both ? calls_exchange(m, spec, c, w, err) : call_one(m, spec, c, w, m->seconds, err);
   mgrid_mpi_restore(comm, was);
   m->hurry = false; /* no verdict follows */
   return s;
@@ -506,12 +506,12 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
   return outcome;
 }
 
-static void tell(mgrid_backend *b, int64_t to) {
+static void calls_tell(mgrid_backend *b, int64_t to) {
   mpi_backend *m = (mpi_backend *)b;
   if (to != b->rank) mgrid_mpi_post(m, to, MGRID_TAG_FAILED, &m->phase, sizeof m->phase);
 }
 
-static int64_t heard(mgrid_backend *b) {
+static int64_t calls_heard(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   int          there = 0;
   uint64_t     phase = 0;
@@ -525,6 +525,6 @@ const mgrid_carrier_ops mgrid_mpi_carrier = { .start = carrier_start,
                                               .deadline = carrier_deadline,
                                               .send = carrier_send,
                                               .recv = carrier_recv,
-                                              .tell = tell,
-                                              .heard = heard,
+                                              .tell = calls_tell,
+                                              .heard = calls_heard,
                                               .phase = carrier_phase };

@@ -16,7 +16,7 @@
 
 /* MPI numbers its communicators. When the numbers run out some versions hang instead of failing, so refuse before that. Some
 ** numbers are left for the host and other backends, whose use is not known. */
-static int64_t most_of(const mpi_backend *m) {
+static int64_t communicators_most_of(const mpi_backend *m) {
 #ifdef OPEN_MPI
   const int64_t library = 65000; /* 16 bits */
 #else
@@ -32,7 +32,7 @@ mgrid_status mgrid_mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *
                         "%s needs the backend '%s', and this job runs on mpi alone; start it with "
                         "--backend %s, or open that backend",
                         spec[i].name, spec[i].backend->name, spec[i].backend->name);
-  int64_t here = ((mpi_backend *)b)->made, most = most_of((mpi_backend *)b);
+  int64_t here = ((mpi_backend *)b)->made, most = communicators_most_of((mpi_backend *)b);
   if (here + (int64_t)n <= most) return MGRID_OK;
   return mgrid_fail(err, MGRID_LIMIT,
                     "mpi: this rank has %" PRId64 " communicators and needs %zu more; MPI numbers at most %" PRId64
@@ -197,7 +197,7 @@ void mgrid_mpi_destroy(mgrid_backend *b, size_t n, void **native) {
 /* ------------------------------------------------------------------- prove */
 
 /* Keep the first failure. Make the later calls all the same, because other members wait in them. */
-static void keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec, int rc, const char *call) {
+static void communicators_keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec, int rc, const char *call) {
   if (rc && !*s) *s = mgrid_mpi_failed(err, rc, call, spec->name);
 }
 
@@ -207,11 +207,11 @@ static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgri
   int                dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX], coords[MGRID_DIMS_MAX], kind = MPI_UNDEFINED, n = 0;
   mgrid_status       s = MGRID_OK;
   if (!shape) return s;
-  keep(&s, err, spec, MPI_Topo_test(comm, &kind), "MPI_Topo_test");
-  if (!s && kind == MPI_CART) keep(&s, err, spec, MPI_Cartdim_get(comm, &n), "MPI_Cartdim_get");
+  communicators_keep(&s, err, spec, MPI_Topo_test(comm, &kind), "MPI_Topo_test");
+  if (!s && kind == MPI_CART) communicators_keep(&s, err, spec, MPI_Cartdim_get(comm, &n), "MPI_Cartdim_get");
   if (!s && n != shape->n)
     s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s has a Cartesian topology of %d dims, not %d", spec->name, n, shape->n);
-  if (!s) keep(&s, err, spec, MPI_Cart_get(comm, n, dims, periods, coords), "MPI_Cart_get");
+  if (!s) communicators_keep(&s, err, spec, MPI_Cart_get(comm, n, dims, periods, coords), "MPI_Cart_get");
   for (int i = 0; i < n && !s; i++) {
     const mgrid_side *side = &shape->side[n - 1 - i];
     int64_t           at = mgrid_shape_coord(shape, spec->position, n - 1 - i);
@@ -240,7 +240,7 @@ static bool ended(proving *p, mpi_request call, const char *name) {
   mgrid_status s = call.rc ? mgrid_mpi_failed(NULL, call.rc, name, "")
                            : mgrid_mpi_finish_group(p->m, p->spec, p->c, call, left > least ? left : least, name,
                                                     p->s ? NULL : p->err);
-  if (call.rc) keep(&p->s, p->err, p->spec, call.rc, name);
+  if (call.rc) communicators_keep(&p->s, p->err, p->spec, call.rc, name);
   if (s && !p->s) p->s = s;
   return !p->c->stuck;
 }
@@ -262,14 +262,14 @@ static void prove_pairs(proving *p, mpi_proof *d, int size) {
 }
 
 /* Check members and order, a sum, a broadcast from every position, a ring in group order, an all-to-all, the topology. */
-static void prove(proving *p, mpi_proof *d) {
+static void communicators_prove(proving *p, mpi_proof *d) {
   const mgrid_comm_spec *spec = p->spec;
   MPI_Comm               comm = p->c->comm;
   mgrid_error           *err = p->err;
   mpi_request            call = { 0 };
   int                    rank = -1, size = 0;
-  keep(&p->s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  keep(&p->s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  communicators_keep(&p->s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  communicators_keep(&p->s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
   if (!p->s && (rank != spec->position || size != spec->size))
     p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
                       spec->name, p->m->base.rank, rank, size, spec->position, spec->size);
@@ -308,7 +308,7 @@ mgrid_outcome mgrid_mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, voi
   mpi_proof   *d = malloc(sizeof *d);
   if (p.s || m->hurry) return free(d), p.s; /* hurry: an earlier proof of this state did not end */
   MPI_Errhandler was = mgrid_mpi_quiet(c->comm);
-  prove(&p, d ? d : &m->spare);
+  communicators_prove(&p, d ? d : &m->spare);
   mgrid_mpi_restore(c->comm, was);
   if (!c->stuck) free(d);
   return p.s;

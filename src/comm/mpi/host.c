@@ -35,7 +35,7 @@ typedef struct libraries {
   char        other[256];
 } libraries;
 
-static const char *file_of(const char *path) {
+static const char *host_file_of(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
 }
@@ -43,7 +43,7 @@ static const char *file_of(const char *path) {
 static bool is_mpi(const char *path) {
   static const char *const names[] = { "libmpi.so", "libmpich.so", "libmpi_abi.so", "libmpi_cray.so", "libmpi_gnu_" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strncmp(file_of(path), names[i], strlen(names[i])) == 0) return true;
+    if (strncmp(host_file_of(path), names[i], strlen(names[i])) == 0) return true;
   return false;
 }
 
@@ -69,7 +69,7 @@ static bool is_started(const char *path) {
 }
 
 /* Shorten the library's version text to "Open MPI v4.1.4" or "MPICH 5.0.2". */
-static const char *version(char *text) {
+static const char *host_version(char *text) {
   static const char word[] = "Version:";
   int               n = 0;
   if (MPI_Get_library_version(text, &n) != MPI_SUCCESS) return BUILT_WITH;
@@ -92,7 +92,7 @@ mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
   char      text[MGRID_MPI_VERSION];
   libraries f = { "", "" };
   int       ready = 0;
-  bool      wrong = strstr(version(text), OTHER);
+  bool      wrong = strstr(host_version(text), OTHER);
   MPI_Initialized(&ready);
   if (ready && !wrong) return MGRID_OK;
   f.ours = our_file();
@@ -139,7 +139,7 @@ mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err) {
       err, MGRID_BACKEND,
       "mpi: %s started %s, and the MPI of this one, %.80s, knows of itself alone: start it by that library's own "
       "mpirun%s, or build moongrid with the launcher's MPI",
-      l.by, these, version(text), also);
+      l.by, these, host_version(text), also);
 }
 
 /* ------------------------------------------------- the host's communicator */
@@ -190,7 +190,7 @@ struct mpi_channel {
 ** that changes: once, with the first backend. */
 static atomic_int mgrid_mpi_attribute;
 
-static void release(mpi_channel *c, bool there) {
+static void host_release(mpi_channel *c, bool there) {
   if (atomic_fetch_sub(&c->holders, 1) > 1) return;
   if (there && !c->broken) {
     MPI_Group_free(&c->members);
@@ -199,9 +199,9 @@ static void release(mpi_channel *c, bool there) {
   free(c);
 }
 
-static int drop(MPI_Comm comm, int key, void *channel, void *unused) {
+static int host_drop(MPI_Comm comm, int key, void *channel, void *unused) {
   (void)comm, (void)key, (void)unused;
-  release(channel, true);
+  host_release(channel, true);
   return MPI_SUCCESS;
 }
 
@@ -226,11 +226,11 @@ static int find_key(int *key) {
   *key = atomic_load(&mgrid_mpi_attribute) - 1;
   if (*key >= 0) return MPI_SUCCESS;
   Dl_info info;
-  void   *self = dladdr((void *)(uintptr_t)&drop, &info) && info.dli_fname
+  void   *self = dladdr((void *)(uintptr_t)&host_drop, &info) && info.dli_fname
                      ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)
                      : NULL;
   if (self) dlclose(self); /* NULL: a program, which stays */
-  int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop, &made, NULL);
+  int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, host_drop, &made, NULL);
   if (rc) return rc;
   bool first = atomic_compare_exchange_strong(&mgrid_mpi_attribute, &none, made + 1);
   if (!first) MPI_Comm_free_keyval(&made);
@@ -283,7 +283,7 @@ void mgrid_channel_leave(mpi_backend *m, bool usable) {
   *at = m->beside;
   c->broken |= !usable;
   m->channel = NULL, m->comm = MPI_COMM_NULL, m->members = MPI_GROUP_NULL;
-  release(c, usable);
+  host_release(c, usable);
 }
 
 int mgrid_channel_keep(mpi_backend *m, MPI_Comm parent, bool alone) {

@@ -111,7 +111,7 @@ uint8_t *mgrid_mpi_all_lost(const mpi_backend *m) {
 }
 
 /* Let MPI handle what has arrived, such as news of a loss; it does so only inside its calls. */
-static void progress(const mpi_backend *m) {
+static void lost_progress(const mpi_backend *m) {
   int some;
   if (!m->sessions) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE);
 }
@@ -131,7 +131,7 @@ bool mgrid_mpi_is_interrupted(const mpi_backend *m) {
 bool mgrid_mpi_is_hurt(const mpi_backend *m) {
   mgrid_missing lost;
   if (!is_revoked) return false;
-  progress(m);
+  lost_progress(m);
   return mgrid_mpi_is_interrupted(m) || mgrid_mpi_lost(m, NULL, 0, &lost);
 }
 
@@ -145,7 +145,7 @@ typedef struct hearing {
 
 static mgrid_outcome has_heard(void *ud) { /* mgrid_look */
   hearing *h = ud;
-  progress(h->m);
+  lost_progress(h->m);
   return mgrid_mpi_lost(h->m, NULL, 0, &h->lost) ? MGRID_OK : MGRID_NOT_YET;
 }
 

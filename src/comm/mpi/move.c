@@ -45,7 +45,7 @@ static mgrid_status mpi_move_prepare(mgrid_backend *b, size_t n, mgrid_error *er
 }
 
 /* Make a datatype of strided rows: contiguous bytes, and loops around them. *block: how many of them. */
-static int box_of(const mgrid_rows *rows, MPI_Datatype *type, int *block) {
+static int move_box_of(const mgrid_rows *rows, MPI_Datatype *type, int *block) {
   int rc = MPI_SUCCESS;
   *type = MPI_BYTE, *block = (int)rows->row;
   for (int k = rows->n; k-- > 0 && !rc; *block = 1) {
@@ -57,7 +57,7 @@ static int box_of(const mgrid_rows *rows, MPI_Datatype *type, int *block) {
   return rc;
 }
 
-static bool is_alike(const mgrid_rows *a, const mgrid_rows *b) {
+static bool move_is_alike(const mgrid_rows *a, const mgrid_rows *b) {
   size_t bytes = (size_t)a->n * sizeof *a->length;
   return a->n == b->n && a->row == b->row && memcmp(a->length, b->length, bytes) == 0
          && memcmp(a->stride, b->stride, bytes) == 0;
@@ -70,10 +70,10 @@ static int type_of(const mgrid_post *p, MPI_Datatype *out) {
   int          count[MGRID_BOXES_MAX], n = 0, rc = MPI_SUCCESS;
   do {
     at[n] = p->boxes[n].at - (char *)p->data;
-    if (n > 0 && is_alike(&p->boxes[n - 1], &p->boxes[n]))
+    if (n > 0 && move_is_alike(&p->boxes[n - 1], &p->boxes[n]))
       type[n] = type[n - 1], count[n] = count[n - 1];
     else
-      rc = box_of(&p->boxes[n], &type[n], &count[n]);
+      rc = move_box_of(&p->boxes[n], &type[n], &count[n]);
   } while (++n < (int)p->nboxes && !rc);
   if (!rc) rc = MPI_Type_create_struct(n, count, at, type, out);
   for (; n > 0; n--)
@@ -85,7 +85,7 @@ static int post_one(mpi_backend *m, const mgrid_post *p) {
   MPI_Datatype type = MPI_BYTE;
   MPI_Request *request = &m->request[p->slot];
   int          n = p->nboxes > 1 ? 1 : (int)p->bytes, rc = MPI_SUCCESS;
-  if (p->nboxes) rc = p->nboxes == 1 ? box_of(p->boxes, &type, &n) : type_of(p, &type);
+  if (p->nboxes) rc = p->nboxes == 1 ? move_box_of(p->boxes, &type, &n) : type_of(p, &type);
   if (p->nboxes && !rc) rc = MPI_Type_commit(&type);
   if (rc) return rc;
   rc = p->receive ? MPI_Irecv(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->comm, request)
@@ -136,7 +136,7 @@ static void *runtime(void) {
   return NULL;
 }
 
-static bool symbol(void *lib, const char *name, void *function) {
+static bool move_symbol(void *lib, const char *name, void *function) {
   void *found = dlsym(lib, name);
   if (found) memcpy(function, &found, sizeof found);
   return found != NULL;
@@ -144,7 +144,7 @@ static bool symbol(void *lib, const char *name, void *function) {
 
 static bool is_cuda_aware(void) {
   int (*query)(void) = NULL;
-  return symbol(RTLD_DEFAULT, "MPIX_Query_cuda_support", &query) && query() == 1;
+  return move_symbol(RTLD_DEFAULT, "MPIX_Query_cuda_support", &query) && query() == 1;
 }
 
 static void look_for_runtime(mpi_backend *m) {
@@ -156,10 +156,10 @@ static mgrid_status mpi_move_reaches(mgrid_backend *b, const void *data, const c
   attributes   of = { 0 };
   int (*ask)(attributes *, const void *) = NULL;
   look_for_runtime(m);
-  if (!m->cuda.lib || !symbol(m->cuda.lib, "cudaPointerGetAttributes", &ask) || ask(&of, data) != 0
+  if (!m->cuda.lib || !move_symbol(m->cuda.lib, "cudaPointerGetAttributes", &ask) || ask(&of, data) != 0
       || of.type != ON_DEVICE)
     return MGRID_OK;
-  if (is_cuda_aware() && symbol(m->cuda.lib, "cudaMemcpy2D", &m->cuda.copy)) {
+  if (is_cuda_aware() && move_symbol(m->cuda.lib, "cudaMemcpy2D", &m->cuda.copy)) {
     m->cuda.used = true;
     return MGRID_OK;
   }

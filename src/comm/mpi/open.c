@@ -44,7 +44,7 @@ static const struct {
                { MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE" } };
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
-static mgrid_status check_options(const mgrid_mpi_options *o, bool sessions, int level, mgrid_error *err) {
+static mgrid_status open_check_options(const mgrid_mpi_options *o, bool sessions, int level, mgrid_error *err) {
   const char *is = "another level";
   for (size_t i = 0; i < LEVELS; i++)
     if (levels[i].level == level) is = levels[i].name;
@@ -104,7 +104,7 @@ static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_
 
 /* ------------------------------------------------------------------- close */
 
-static void end(mpi_backend *m) {
+static void open_end(mpi_backend *m) {
   if (m->channel) mgrid_channel_leave(m, true);
   if (m->members != MPI_GROUP_NULL) MPI_Group_free(&m->members);
   if (m->talk != MPI_COMM_NULL) MPI_Comm_free(&m->talk);
@@ -118,7 +118,7 @@ static void end(mpi_backend *m) {
 
 /* MPI_Finalize waits for all ranks and has no deadline. So all ranks meet first, and the clock is watched meanwhile. If a rank
 ** does not come, MPI is left as it is. */
-static void finalize(mpi_backend *m) {
+static void open_finalize(mpi_backend *m) {
   mgrid_error  e = MGRID_ERROR_INIT;
   uint64_t     here = 0;
   mgrid_status s = m->base.world > 1 ? mgrid_mpi_allreduce(&m->base, &here, 1, &e) : MGRID_OK;
@@ -127,7 +127,7 @@ static void finalize(mpi_backend *m) {
     return;
   }
   if (m->base.world > 1) mgrid_watch_finalize(m);
-  end(m), close_session(m);
+  open_end(m), close_session(m);
   MPI_Finalize();
 }
 
@@ -135,9 +135,9 @@ static void mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   bool         usable = mgrid_mpi_there(m) && !m->broken && !m->pending && mgrid_mpi_posted(m, m->seconds);
   if (usable && m->finalize)
-    finalize(m);
+    open_finalize(m);
   else if (usable)
-    end(m), close_session(m); /* after a call that did not end, each of these may wait for ever */
+    open_end(m), close_session(m); /* after a call that did not end, each of these may wait for ever */
   mgrid_watch_free(m);
   if (m->channel) mgrid_channel_leave(m, false);
   if (m->broken || m->pending) return; /* MPI may still write to the memory */
@@ -189,7 +189,7 @@ enum { VERDICT, JOB, SURVIVES, DUPLICATE, WORDS }; /* of the first rendezvous */
 enum { OWN, KEPT, TAKEN };
 
 /* The first rendezvous, on the host's communicator, with a deadline: the minimum of the first words in m->tree.words. */
-static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
+static mgrid_status open_meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_missing unknown = { 0 };
   mpi_request         call = { 0 };
   mgrid_mpi_turn(m->tree.words, WORDS);
@@ -238,7 +238,7 @@ static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) 
 }
 
 /* Which duplicate this rank could do with. With ULFM a backend that recovers interrupts all that use its duplicate. */
-static uint64_t choose(const mpi_channel *kept, bool duplicate, const mpi_backend *m) {
+static uint64_t open_choose(const mpi_channel *kept, bool duplicate, const mpi_backend *m) {
   if (!duplicate || m->sessions || m->survives) return OWN;
   return mgrid_channel_is_free(kept) ? TAKEN : KEPT;
 }
@@ -277,7 +277,7 @@ static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status min
 }
 
 /* Every rank makes the same calls, also if it has failed before (s). */
-static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s, const mgrid_error *failed,
+static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s, const mgrid_error *failed,
                           mgrid_error *err) {
   int            rank, size;
   MPI_Errhandler was = mgrid_mpi_quiet(parent);
@@ -309,8 +309,8 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   words[VERDICT] = mgrid_verdict_of(&m->base, s);
   if (getrandom(&words[JOB], sizeof words[JOB], GRND_NONBLOCK) < 0) words[JOB] = (uint64_t)getpid();
   words[SURVIVES] = m->survives = mgrid_mpi_survives();
-  words[DUPLICATE] = choose(kept, duplicate, m);
-  mgrid_status made = meet(m, parent, err);
+  words[DUPLICATE] = open_choose(kept, duplicate, m);
+  mgrid_status made = open_meet(m, parent, err);
   if (!duplicate)
     m->comm = m->given = parent;
   else if (!made)
@@ -336,7 +336,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
     close_session(&spare);
     return NULL;
   }
-  if (!s) s = check_options(&o, sessions, level, &mine);
+  if (!s) s = open_check_options(&o, sessions, level, &mine);
   /* A rank without memory takes part with `spare`, and without a deadline, because MPI writes there when others arrive. */
   mpi_backend *made = calloc(1, sizeof *made), *m = made ? made : &spare;
   if (!made && !s) s = mgrid_oom(&mine);
@@ -346,10 +346,10 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   m->dies = o.on_deadline == MGRID_DEADLINE_ABORT;
   m->most = o.communicators;
   m->pid = getpid();
-  s = begin(m, parent, !o.borrow, s, &mine, &why);
+  s = open_begin(m, parent, !o.borrow, s, &mine, &why);
   if (!s) return made ? &made->base : NULL;
   if (!m->broken)
-    end(m), close_session(m), free(made);
+    open_end(m), close_session(m), free(made);
   else if (m->channel)
     mgrid_channel_leave(m, false);
   mgrid_error_pass(err, &why);
@@ -367,7 +367,7 @@ static mgrid_backend *inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err)
   m->usual = m->seconds = was->usual;
   m->main = was->main, m->dies = was->dies, m->most = was->most, m->sessions = was->sessions;
   m->pid = was->pid;
-  mgrid_status s = begin(m, rest, false, MGRID_OK, &mine, err);
+  mgrid_status s = open_begin(m, rest, false, MGRID_OK, &mine, err);
   m->given = MPI_COMM_NULL;
   MPI_Comm_set_errhandler(rest, MPI_ERRORS_RETURN);
   if (s) return NULL; /* a rank was lost meanwhile; MPI may still write to m */
@@ -396,7 +396,7 @@ static mgrid_status mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_
   return s;
 }
 
-static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
+static mgrid_status open_able(const mgrid_backend *b, mgrid_error *err) {
   mgrid_status s = mgrid_mpi_callable((const mpi_backend *)b, err);
   if (s) return s;
   if (!shrink_comm || !begin_agree)
@@ -412,14 +412,14 @@ static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
   return MGRID_OK;
 }
 
-static void interrupt(mgrid_backend *b) {
+static void open_interrupt(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   m->broken = true;
   mgrid_mpi_end_waits(m->comm);
   mgrid_mpi_end_waits(m->talk);
 }
 
-static bool hurt(mgrid_backend *b) {
+static bool open_hurt(mgrid_backend *b) {
   const mpi_backend *m = (mpi_backend *)b;
   return !mgrid_mpi_callable(m, NULL) && mgrid_mpi_is_hurt(m);
 }
@@ -441,7 +441,7 @@ static mgrid_outcome have_agreed(void *ud) {
 /* The flag is memory of its own: leaked if the call does not end. After a timeout this rank still shows that it has come, since
 ** others may look later. A rank that died may have taken the result along: Open MPI (5.0) then tells some ranks, and others
 ** wait for ever. Who asked whether all live knows the answer by then, and leaves; all meet again in the recovery. */
-static mgrid_status agree_and(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   int         *flag = malloc(sizeof *flag);
   if (!flag) return mgrid_oom(err);
@@ -478,7 +478,7 @@ static mgrid_status list_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, m
   return rc ? mgrid_mpi_failed(err, rc, "MPI_Group_translate_ranks", "the survivors") : MGRID_OK;
 }
 
-static mgrid_status find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
+static mgrid_status open_find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest); /* of an attempt in which another rank was lost */
   m->rest = MPI_COMM_NULL;
@@ -491,7 +491,7 @@ static mgrid_status find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
   return list_lost(m, m->rest, lost, err);
 }
 
-static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
+static mgrid_backend *open_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   MPI_Comm     mine = MPI_COMM_NULL;
   mgrid_watch_recovery(m, m->usual);
@@ -507,7 +507,7 @@ static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) 
 }
 
 static const mgrid_survival_ops survival = {
-  .able = able, .interrupt = interrupt, .hurt = hurt, .agree_and = agree_and, .find_lost = find_lost, .rest = rest_of
+  .able = open_able, .interrupt = open_interrupt, .hurt = open_hurt, .agree_and = open_agree_and, .find_lost = open_find_lost, .rest = open_rest_of
 };
 
 /* --------------------------------------------------------------- the table */
@@ -602,7 +602,7 @@ static MPI_Comm of_session(MPI_Fint comm) {
 /* Return the communicator of a handle that this MPI may have given out; else MPI_COMM_NULL. A handle of another MPI library
 ** is a number as well: Open MPI's are small, MPICH's have the kind of object in their upper bits. MPICH ends the process for an
 ** invalid one. */
-static MPI_Comm comm_of(MPI_Fint comm, bool there) {
+static MPI_Comm open_comm_of(MPI_Fint comm, bool there) {
 #ifdef MPICH_VERSION
   unsigned bits = (unsigned)comm, object = bits >> 26 & 0xf, place = bits >> 30;
   if (object != 1 || place == 0) return MPI_COMM_NULL;
@@ -613,7 +613,7 @@ static MPI_Comm comm_of(MPI_Fint comm, bool there) {
 
 mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *options, mgrid_error *err) {
   bool     there = !mgrid_mpi_initialized(NULL);
-  MPI_Comm parent = comm_of(comm, there);
+  MPI_Comm parent = open_comm_of(comm, there);
   if (!there && parent == MPI_COMM_NULL && mgrid_mpi_initialized(err)) return NULL;
   if (parent == MPI_COMM_NULL && comm != MPI_Comm_c2f(MPI_COMM_NULL)) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";

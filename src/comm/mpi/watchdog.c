@@ -82,7 +82,7 @@ static bool is_stopped(int connection) {
 }
 
 /* Look whether a rank shows a sign. One that has shown it and ended since was there: it may have reached its own deadline. */
-static void look_at(mpi_watch *w, int64_t rank) {
+static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   struct sockaddr_un name;
   socklen_t          len = sign_name(w, rank, &name);
   int                from = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -103,7 +103,7 @@ static bool is_unseen(const mpi_watch *w, int64_t r) {
   return r != w->m->base.rank && !(w->lost && w->lost[r]) && !(w->seen && w->seen[r]);
 }
 
-static void find_missing(mpi_watch *w) {
+static void watchdog_find_missing(mpi_watch *w) {
   int64_t first, end;
   w->missing.n = 0;
   find_mates(&w->m->base, &first, &end);
@@ -116,8 +116,8 @@ static void find_missing(mpi_watch *w) {
 static void look_around(mpi_watch *w) {
   const mgrid_backend *b = &w->m->base;
   if (w->sign >= 0 && !w->seen) w->seen = calloc((size_t)b->world, sizeof *w->seen);
-  for (int64_t r = 0; r < b->world && w->seen; r++) look_at(w, r);
-  find_missing(w);
+  for (int64_t r = 0; r < b->world && w->seen; r++) watchdog_look_at(w, r);
+  watchdog_find_missing(w);
 }
 
 /* List the ranks that cannot be seen, "0 to 3, 6, 7", by runs, so that those of other machines take few words. Return
@@ -197,7 +197,7 @@ static void rest_until(mpi_watch *w, double until) {
     pthread_cond_wait(&w->woken, &w->lock);
 }
 
-static void *watch(void *ud) {
+static void *watchdog_watch(void *ud) {
   const double again = 0.01, others = 0.5; /* a part of the deadline; seconds for others to see this rank */
   mpi_watch   *w = ud;
   pthread_mutex_lock(&w->lock);
@@ -226,7 +226,7 @@ static void *watch(void *ud) {
   return NULL;
 }
 
-static mpi_watch *start(const mpi_backend *m) {
+static mpi_watch *watchdog_start(const mpi_backend *m) {
   mpi_watch         *w = calloc(1, sizeof *w);
   pthread_condattr_t clock;
   if (!w) return NULL;
@@ -236,7 +236,7 @@ static mpi_watch *start(const mpi_backend *m) {
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_cond_init(&w->woken, &clock);
   pthread_condattr_destroy(&clock);
-  if (pthread_create(&w->thread, NULL, watch, w) == 0) return w;
+  if (pthread_create(&w->thread, NULL, watchdog_watch, w) == 0) return w;
   pthread_cond_destroy(&w->woken);
   pthread_mutex_destroy(&w->lock);
   free(w);
@@ -244,8 +244,8 @@ static mpi_watch *start(const mpi_backend *m) {
 }
 
 /* Replace the list of lost ranks. It takes `lost`. */
-static void begin(mpi_backend *m, uint64_t call, double seconds, double show, place at, uint8_t *lost) {
-  if (!m->watch) m->watch = start(m); /* without a thread nothing is watched */
+static void watchdog_begin(mpi_backend *m, uint64_t call, double seconds, double show, place at, uint8_t *lost) {
+  if (!m->watch) m->watch = watchdog_start(m); /* without a thread nothing is watched */
   mpi_watch *w = m->watch;
   if (!w) {
     free(lost);
@@ -261,11 +261,11 @@ static void begin(mpi_backend *m, uint64_t call, double seconds, double show, pl
   pthread_mutex_unlock(&w->lock);
 }
 
-void mgrid_watch_begin(mpi_backend *m) { begin(m, m->calls + 1, m->seconds, 0.75, OUTSIDE, NULL); }
+void mgrid_watch_begin(mpi_backend *m) { watchdog_begin(m, m->calls + 1, m->seconds, 0.75, OUTSIDE, NULL); }
 
 /* The numbers of calls may differ here, because ranks notice a loss in different calls. */
 void mgrid_watch_recovery(mpi_backend *m, double seconds) {
-  begin(m, RECOVERY, seconds, 0.125, THROUGH, mgrid_mpi_all_lost(m));
+  watchdog_begin(m, RECOVERY, seconds, 0.125, THROUGH, mgrid_mpi_all_lost(m));
 }
 
 static void set_place(mpi_backend *m, place at, const mgrid_comm_spec *spec, const char *call) {
@@ -339,7 +339,7 @@ mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {
     mgrid_watch_missing(m, &absent);
     free(w->lost); /* the thread looks no more */
     w->lost = mgrid_mpi_all_lost(m);
-    find_missing(w);
+    watchdog_find_missing(w);
     absent = w->missing;
     if (absent.n > 0)
       mgrid_missing_text(&absent, who);

@@ -188,7 +188,7 @@ mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t 
 }
 
 /* Make the call; the work then runs in the stream. */
-static mgrid_outcome start(nccl_backend *n, const nccl_comm *c, const mgrid_work *w, const char *name, bool *stuck,
+static mgrid_outcome collectives_start(nccl_backend *n, const nccl_comm *c, const mgrid_work *w, const char *name, bool *stuck,
                            mgrid_error *err) {
   issue_job *job = malloc(sizeof *job);
   if (!job) return mgrid_oom(err);
@@ -211,7 +211,7 @@ static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_
   if (c->suspended) return suspended(spec, err);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), spec->name);
-  mgrid_outcome s = start(n, &on, w, spec->name, &stuck, err);
+  mgrid_outcome s = collectives_start(n, &on, w, spec->name, &stuck, err);
   if (!s) s = wait_stream(n, &on, names[w->call], spec->name, err);
   n->used = true;
   if (!s) return MGRID_OK;
@@ -243,7 +243,7 @@ typedef struct proof {
 #define UNTOUCHED INT64_MIN
 
 /* Make one call with a number as input and a number as output. */
-static mgrid_outcome exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
+static mgrid_outcome collectives_exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
                               mgrid_error *err) {
   int64_t       size = p->spec->size, at = p->spec->position;
   int64_t      *send = p->n->number, *recv = send + 1;
@@ -256,11 +256,11 @@ static mgrid_outcome exchange(const proof *p, mgrid_call call, int64_t mine, int
   return s;
 }
 
-static mgrid_outcome prove(const proof *p, mgrid_error *err) {
+static mgrid_outcome collectives_prove(const proof *p, mgrid_error *err) {
   const mgrid_comm_spec *spec = p->spec;
   int64_t                got = -1, want = 0, mine = p->n->base.rank;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
-  mgrid_outcome s = exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
+  mgrid_outcome s = collectives_exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
   if (!s && got == UNTOUCHED) /* on all members alike, so none of them waits for a further call */
     return mgrid_fail(err, MGRID_NO_KERNEL,
                       MAKER ": %s is not proved: no kernel ran (ncclAllReduce ended and wrote nothing)", spec->name);
@@ -268,12 +268,12 @@ static mgrid_outcome prove(const proof *p, mgrid_error *err) {
     s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got,
                    want);
   for (int64_t root = 0; root < spec->size && !s; root++) {
-    s = exchange(p, MGRID_BROADCAST, root == spec->position ? mine : -1, root, &got, err);
+    s = collectives_exchange(p, MGRID_BROADCAST, root == spec->position ? mine : -1, root, &got, err);
     if (!s && got != spec->ranks[root])
       s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root,
                      spec->name, got, spec->ranks[root]);
   }
-  if (!s) s = exchange(p, MGRID_SENDRECV, mine, 0, &got, err);
+  if (!s) s = collectives_exchange(p, MGRID_SENDRECV, mine, 0, &got, err);
   if (!s && got != spec->ranks[(spec->position + spec->size - 1) % spec->size])
     s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ring of %s brought rank %" PRId64, spec->name, got);
   return s;
@@ -289,7 +289,7 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   }
   if (((nccl_comm *)native)->suspended) return suspended(spec, err); /* all of its members find the same */
   proof         p = { n, spec, native };
-  mgrid_outcome s = prove(&p, err);
+  mgrid_outcome s = collectives_prove(&p, err);
   p.comm->idle = s == MGRID_NO_KERNEL;
   n->used = true;
   if (s && s != MGRID_NO_KERNEL && !n->broken) { /* failed before any call of NCCL: no other rank knows yet */
@@ -360,7 +360,7 @@ static bool make_room(lane *l) {
 }
 
 /* Record the first of the two events of a call. */
-static mgrid_status enter(nccl_backend *n, lane *l, timed *t, uint64_t tag, mgrid_error *err) {
+static mgrid_status collectives_enter(nccl_backend *n, lane *l, timed *t, uint64_t tag, mgrid_error *err) {
   *t = (timed){ .tag = tag };
   if (!make_room(l)) return mgrid_oom(err);
   cudaError_t e =
@@ -372,7 +372,7 @@ static mgrid_status enter(nccl_backend *n, lane *l, timed *t, uint64_t tag, mgri
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
 }
 
-static mgrid_status leave(nccl_backend *n, lane *l, const timed *t, mgrid_error *err) {
+static mgrid_status collectives_leave(nccl_backend *n, lane *l, const timed *t, mgrid_error *err) {
   cudaError_t e = n->lib.cudaEventRecord(t->end, l->stream);
   l->call[(l->first + l->n++) % l->room] = *t; /* the calls are there, whether this event is or not */
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
@@ -425,7 +425,7 @@ static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t coun
   return s;
 }
 
-static mgrid_status usable(size_t count, const mgrid_together *calls, mgrid_error *err) {
+static mgrid_status collectives_usable(size_t count, const mgrid_together *calls, mgrid_error *err) {
   for (size_t i = 0; i < count; i++) {
     const nccl_comm *c = calls[i].native;
     if (!mgrid_nccl_makes(calls[i].spec->backend))
@@ -447,7 +447,7 @@ typedef struct idle_look {
   mgrid_error        *err;
 } idle_look;
 
-static mgrid_outcome is_idle(void *ud) {
+static mgrid_outcome collectives_is_idle(void *ud) {
   idle_look  *l = ud;
   cudaError_t e = l->n->lib.cudaStreamQuery(l->stream);
   if (e == cudaErrorNotReady) return MGRID_NOT_YET;
@@ -459,7 +459,7 @@ static mgrid_outcome carried(nccl_backend *n, lane *l, size_t count, const mgrid
                              mgrid_error *err) {
   int64_t       who;
   idle_look     look = { n, l->stream, err };
-  mgrid_outcome s = mgrid_wait(is_idle, &look, mgrid_now() + seconds, n->carrier, &who);
+  mgrid_outcome s = mgrid_wait(collectives_is_idle, &look, mgrid_now() + seconds, n->carrier, &who);
   if (s == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (s == MGRID_LATE)
     return mgrid_fail(err, MGRID_TIMED_OUT, MAKER ": what is before %s in its stream did not end within %g seconds",
@@ -478,12 +478,12 @@ static mgrid_outcome streams_begin(mgrid_backend *b, int stream, size_t count, c
   n->used = true;
   mgrid_outcome s = MGRID_OK;
   for (size_t i = 1; i < count && !ours; i++) ours = mgrid_nccl_makes(calls[i].spec->backend);
-  if (ours) s = usable(count, calls, err);
-  if (!s) s = enter(n, l, &t, tag, err);
+  if (ours) s = collectives_usable(count, calls, err);
+  if (!s) s = collectives_enter(n, l, &t, tag, err);
   if (s) return s;
   if (ours) t.comm = calls[0].native;
   s = ours ? issue_all(n, l->stream, count, calls, seconds, err) : carried(n, l, count, calls, seconds, err);
-  if (!s) return leave(n, l, &t, err);
+  if (!s) return collectives_leave(n, l, &t, err);
   give_event(n, t.begin), give_event(n, t.end);
   n->broken = true;
   for (size_t i = 0; i < count; i++) { /* the other members wait in NCCL, which has no deadline */
@@ -506,10 +506,10 @@ static mgrid_status streams_sleep(mgrid_backend *b, int stream, double seconds, 
   struct timespec *how = malloc(sizeof *how);
   if (!how) return mgrid_oom(err);
   *how = (struct timespec){ (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
-  mgrid_status s = enter(n, l, &t, tag, err);
+  mgrid_status s = collectives_enter(n, l, &t, tag, err);
   if (s) return free(how), s;
   cudaError_t e = n->lib.cudaLaunchHostFunc(l->stream, sleep_then_free, how);
-  if (e == cudaSuccess) return leave(n, l, &t, err);
+  if (e == cudaSuccess) return collectives_leave(n, l, &t, err);
   free(how);
   give_event(n, t.begin), give_event(n, t.end);
   return cuda_failed(n, e, GPU_CALL("LaunchHostFunc"), err);

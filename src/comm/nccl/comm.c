@@ -16,7 +16,7 @@
 
 /* Set a field only if the header has it and the running library reads it: NCCL silently ignores fields that it
 ** does not know. */
-static mgrid_status set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
+static mgrid_status comm_set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
   int n = (int)v->number[field];
   switch ((mgrid_nccl_name)field) {
   case MGRID_NCCL_BLOCKING: c->blocking = n; return MGRID_OK;
@@ -68,7 +68,7 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
     if (!v->given[i] || i == MGRID_NCCL_OPTIONAL) continue;
     const mgrid_nccl_field *f = &mgrid_nccl_fields[i];
     bool                    old = n->lib.version < f->version;
-    if (!old && set(c, v, i) == MGRID_OK) continue;
+    if (!old && comm_set(c, v, i) == MGRID_OK) continue;
     if (v->number[MGRID_NCCL_OPTIONAL]) continue;
     mgrid_nccl_library_text(old ? n->lib.version : NCCL_VERSION_CODE, text);
     return mgrid_fail(err, MGRID_UNSUPPORTED,
@@ -384,7 +384,7 @@ static mgrid_outcome call(nccl_backend *n, const mgrid_comm_spec *spec, nccl_com
   return s;
 }
 
-static void fill(device_needs *needs, const mgrid_numbers *d, int version) {
+static void comm_fill(device_needs *needs, const mgrid_numbers *d, int version) {
   size_t size = version < LATE_SINCE    ? offsetof(device_needs, late)
                 : version < SHORT_SINCE ? sizeof *needs
                                         : offsetof(device_needs, late.gin_queue_depth) + sizeof(int);
@@ -411,7 +411,7 @@ mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, n
                      o->windows->at[i].name, spec->name);
   }
   if (s || !c->device_room) return s;
-  fill(&j.needs, o->device, n->lib.version);
+  comm_fill(&j.needs, o->device, n->lib.version);
   s = call(n, spec, c, &j, run_device, "ncclDevCommCreate", err);
   c->device = s == MGRID_OK;
   return s;

@@ -327,7 +327,7 @@ static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec,
 
 /* ---------------------------------------------------------------------- begin */
 
-static mgrid_outcome prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f, mgrid_error *err) {
+static mgrid_outcome create_prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f, mgrid_error *err) {
   f->spec = spec;
   mgrid_outcome s = mgrid_nccl_new(n, spec, &f->made, &f->config, err);
   return s ? s : share_ids(n, spec, mgrid_nccl_left(n, spec), &f->ids, &f->nids, err);
@@ -382,7 +382,7 @@ static void end_maker(nccl_backend *n, flight *f) {
   free(m);
 }
 
-static mgrid_status begin(nccl_backend *n, flight *f, mgrid_error *err) {
+static mgrid_status create_begin(nccl_backend *n, flight *f, mgrid_error *err) {
   if (f->made->blocking) return begin_blocking(n, f, err);
   ncclResult_t r =
       init(&n->lib, &f->made->comm, (int)f->spec->size, (int)f->spec->position, f->nids, f->ids, &f->config);
@@ -421,7 +421,7 @@ static mgrid_status start_some(flights *all, size_t *running) {
   mgrid_status s = MGRID_OK;
   for (; all->next < all->count && *running < all->most && !s; all->next++) {
     if (!all->at[all->next].spec) continue;
-    s = begin(all->n, &all->at[all->next], all->err);
+    s = create_begin(all->n, &all->at[all->next], all->err);
     ++*running;
   }
   return s;
@@ -451,7 +451,7 @@ static mgrid_outcome in_flight(void *ud) {
 /* How many creations to have in progress on this rank: NCCL waits in each of them with a thread that spins, so more than there
 ** are processors for would slow down all. On one H200, 8 ranks on 16 processors made 6 communicators each in 140 ms two at a
 ** time, 200 one at a time, 280 all at once (tests/gpu/README.md). */
-static size_t at_once(const nccl_backend *n) {
+static size_t create_at_once(const nccl_backend *n) {
   int64_t usable, online = mgrid_cores(&usable);
   int64_t own = usable < online ? usable
                                 : online / n->local_size; /* fewer: the launcher has bound this rank to its share */
@@ -461,7 +461,7 @@ static size_t at_once(const nccl_backend *n) {
 /* Start and wait for all creations that are prepared. */
 static mgrid_outcome create_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
   int64_t       who;
-  flights       all = { n, count, 0, at_once(n), f, err };
+  flights       all = { n, count, 0, create_at_once(n), f, err };
   mgrid_outcome outcome = mgrid_wait(in_flight, &all, INFINITY, n->carrier, &who);
   return outcome == MGRID_GAVE_UP ? mgrid_nccl_gave_up(who, err) : outcome;
 }
@@ -481,7 +481,7 @@ static bool serves(const nccl_backend *n, const flight *f) {
 }
 
 /* Leave the creations in progress. One that blocks cannot be cancelled. */
-static void give_up(nccl_backend *n, size_t nspecs, flight *f) {
+static void create_give_up(nccl_backend *n, size_t nspecs, flight *f) {
   int before = n->leaks;
   for (size_t i = 0; i < nspecs; i++) {
     if (!f[i].done && serves(n, &f[i])) n->leaks++;
@@ -562,7 +562,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, GPU_CALL("SetDevice"), "");
   if (!s) s = wait_idle(n, nspecs, spec, &why);
   for (size_t i = 0; i < nspecs && !s; i++)
-    if (by_id(&spec[i])) s = prepare(n, &spec[i], &f[i], &why);
+    if (by_id(&spec[i])) s = create_prepare(n, &spec[i], &f[i], &why);
   mgrid_outcome carried = create_carried(n, nspecs, spec, native, s ? NULL : &why);
   if (!s) s = carried;
   if (s) tell_all(n, nspecs, spec, f);
@@ -574,7 +574,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
     s = mgrid_nccl_whose(n, s);
     tell_all(n, nspecs, spec, f); /* before the first abort, which a member may notice before the notice */
   }
-  if (s && f) give_up(n, nspecs, f);
+  if (s && f) create_give_up(n, nspecs, f);
   for (size_t i = 0; f && i < nspecs;
        i++) { /* also what is half made: it is aborted after the verdict, which waits for no abort */
     free(f[i].ids);
@@ -592,11 +592,11 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
 mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, mgrid_error *err) {
   flight f = { 0 };
   n->begun = mgrid_now();
-  mgrid_outcome s = prepare(n, spec, &f, err);
+  mgrid_outcome s = create_prepare(n, spec, &f, err);
   if (!s) s = make_all(n, 1, &f, err);
   free(f.ids);
   if (s) {
-    give_up(n, 1, &f);
+    create_give_up(n, 1, &f);
     if (f.made) mgrid_nccl_abort_one(n, f.made);
     f.made = NULL;
   }

@@ -78,7 +78,7 @@ static ncclResult_t run_abort(const nccl_library *lib, void *ud) {
 }
 
 /* Make the call for those of `comm` that have `chosen` set. If it does not end they are stuck. */
-static mgrid_outcome together(nccl_backend *n, size_t count, nccl_comm **comm, const bool *chosen, double seconds,
+static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **comm, const bool *chosen, double seconds,
                               ncclResult_t (*run)(const nccl_library *, void *), const char *what, mgrid_error *err) {
   bundle     *b = malloc(sizeof *b + (count + 1) * sizeof *b->comm);
   const char *name = "";
@@ -111,7 +111,7 @@ static mgrid_outcome together(nccl_backend *n, size_t count, nccl_comm **comm, c
 }
 
 void mgrid_nccl_abort_all(nccl_backend *n, size_t count, nccl_comm **comm) {
-  together(n, count, comm, NULL, NCCL_END_SECONDS, run_abort, "ncclCommAbort", NULL);
+  end_together(n, count, comm, NULL, NCCL_END_SECONDS, run_abort, "ncclCommAbort", NULL);
   for (size_t i = 0; i < count; i++)
     if (comm[i]) comm[i]->comm = NULL;
 }
@@ -153,9 +153,9 @@ static void destroy_carried(nccl_backend *n, size_t count, void **native) {
 
 /* Finalize all that are `clean`; clear that for those that fail. For non-blocking ones the call returns at once, and
 ** this function waits for them afterwards; for blocking ones the call waits. */
-static void finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clean, bool *blocking, double until) {
+static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clean, bool *blocking, double until) {
   for (size_t i = 0; i < count; i++) blocking[i] = clean[i] && comm[i]->blocking;
-  if (together(n, count, comm, blocking, until - mgrid_now(), run_finalize, "ncclCommFinalize", NULL))
+  if (end_together(n, count, comm, blocking, until - mgrid_now(), run_finalize, "ncclCommFinalize", NULL))
     for (size_t i = 0; i < count; i++) clean[i] &= !blocking[i];
   for (size_t i = 0; i < count; i++) {
     if (!clean[i] || blocking[i]) continue;
@@ -197,15 +197,15 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
     if (clean[i] && comm[i]->suspended) clean[i] = mgrid_nccl_resume_one(n, comm[i], NULL) == MGRID_OK;
     if (clean[i]) mgrid_nccl_clear(n, comm[i]);
   }
-  finalize(n, count, comm, clean, blocking, until);
+  end_finalize(n, count, comm, clean, blocking, until);
   for (size_t i = 0; i < count; i++) other[i] = !clean[i];
-  together(n, count, comm, other, NCCL_END_SECONDS, run_abort, "ncclCommAbort", NULL);
+  end_together(n, count, comm, other, NCCL_END_SECONDS, run_abort, "ncclCommAbort", NULL);
   for (size_t i = 0; i < count; i++) {
     blocking[i] &= clean[i];
     other[i] = clean[i] && !blocking[i];
   }
-  together(n, count, comm, other, until - mgrid_now(), run_destroy, "ncclCommDestroy", NULL);
-  together(n, count, comm, blocking, until - mgrid_now(), run_destroy, "ncclCommDestroy", NULL);
+  end_together(n, count, comm, other, until - mgrid_now(), run_destroy, "ncclCommDestroy", NULL);
+  end_together(n, count, comm, blocking, until - mgrid_now(), run_destroy, "ncclCommDestroy", NULL);
   forget_all(n, count, comm);
   free(clean);
 }
@@ -221,7 +221,7 @@ void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
 /* ----------------------------------------------------------------------------- revoke */
 
 /* Choose the communicators of one kind, blocking or not, that are to be revoked, and mark them. */
-static void choose(size_t count, nccl_comm **comm, bool blocking, bool *chosen) {
+static void end_choose(size_t count, nccl_comm **comm, bool blocking, bool *chosen) {
   for (size_t i = 0; i < count; i++) {
     chosen[i] = comm[i] && comm[i]->comm && !comm[i]->revoked && comm[i]->blocking == blocking;
     if (chosen[i]) comm[i]->lost = comm[i]->revoked = true;
@@ -241,8 +241,8 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mg
     mgrid_nccl_abort_all(n, count, comm);
   } else {
     for (int blocking = 0; blocking < 2 && !s; blocking++) {
-      choose(count, comm, blocking, chosen);
-      s = together(n, count, comm, chosen, until - mgrid_now(), run_revoke, "ncclCommRevoke", err);
+      end_choose(count, comm, blocking, chosen);
+      s = end_together(n, count, comm, chosen, until - mgrid_now(), run_revoke, "ncclCommRevoke", err);
       for (size_t i = 0; i < count && !s; i++)
         if (chosen[i] && !blocking) s = mgrid_nccl_settle(n, comm[i], until, "ncclCommRevoke", err);
     }

@@ -31,13 +31,13 @@ mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *fun
 }
 
 /* Find a function of a library, of any type: all function pointers are alike here. */
-static bool symbol(void *lib, const char *name, void *function) {
+static bool library_symbol(void *lib, const char *name, void *function) {
   void *found = dlsym(lib, name);
   if (found) memcpy(function, &found, sizeof found);
   return found != NULL;
 }
 
-static void *open_library(const char *file, mgrid_error *err) {
+static void *library_open_library(const char *file, mgrid_error *err) {
   void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (lib) return lib; /* it stays loaded: its threads may still run */
   const char *why = dlerror();
@@ -46,10 +46,10 @@ static void *open_library(const char *file, mgrid_error *err) {
 }
 
 /* Return whether the driver is new enough for this runtime. Within one major version all are compatible. */
-static bool fits(void *runtime, int major) {
+static bool library_fits(void *runtime, int major) {
   int driver = 0;
   cudaError_t (*get)(int *) = NULL;
-  return symbol(runtime, GPU_CALL("DriverGetVersion"), &get) && get(&driver) == cudaSuccess
+  return library_symbol(runtime, GPU_CALL("DriverGetVersion"), &get) && get(&driver) == cudaSuccess
          && GPU_MAJOR(driver) >= major;
 }
 
@@ -61,8 +61,8 @@ static void *open_runtime(char file[32], mgrid_error *err) {
   for (int pass = 0; pass < 2; pass++)
     for (int major = GPU_NEWEST; major >= GPU_OLDEST; major--) {
       snprintf(file, 32, GPU_FILE, major);
-      void *lib = pass == 0 ? dlopen(file, RTLD_NOW | RTLD_NOLOAD) : open_library(file, &newest);
-      if (lib && fits(lib, major)) return lib;
+      void *lib = pass == 0 ? dlopen(file, RTLD_NOW | RTLD_NOLOAD) : library_open_library(file, &newest);
+      if (lib && library_fits(lib, major)) return lib;
       if (lib && major > found) found = major;
     }
   if (found == 0) { /* the first error stays: it is that of the newest, which is to be installed */
@@ -71,19 +71,19 @@ static void *open_runtime(char file[32], mgrid_error *err) {
   }
   mgrid_error_clear(&newest);
   snprintf(file, 32, GPU_FILE, found);
-  return open_library(file, err);
+  return library_open_library(file, err);
 }
 
-static mgrid_status load(nccl_library *lib, mgrid_error *err) {
+static mgrid_status library_load(nccl_library *lib, mgrid_error *err) {
   char  runtime[32];
-  void *nccl = open_library(MAKER_FILE, err);
+  void *nccl = library_open_library(MAKER_FILE, err);
   if (!nccl) return MGRID_MISSING;
 #define X(name) \
-  if (!symbol(nccl, "nccl" #name, &lib->name)) \
+  if (!library_symbol(nccl, "nccl" #name, &lib->name)) \
     return mgrid_fail(err, MGRID_MISSING, MAKER ": " MAKER_FILE " has no function nccl%s", #name);
   NCCL_FUNCTIONS(X)
 #undef X
-#define X(name) symbol(nccl, "nccl" #name, &lib->name);
+#define X(name) library_symbol(nccl, "nccl" #name, &lib->name);
   NCCL_OPTIONAL_FUNCTIONS(X)
 #undef X
   char text[24], oldest[24], header[24];
@@ -97,13 +97,13 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
                       mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
                       mgrid_nccl_library_text(NCCL_VERSION_CODE, header));
 #define X(name, since, parameters) \
-  if (lib->version >= since) symbol(nccl, "nccl" #name, &lib->name);
+  if (lib->version >= since) library_symbol(nccl, "nccl" #name, &lib->name);
   NCCL_NEWER_FUNCTIONS(X)
 #undef X
   void *cuda = open_runtime(runtime, err);
   if (!cuda) return MGRID_MISSING;
 #define X(name) \
-  if (!symbol(cuda, GPU_CALL(#name), &lib->cuda##name)) \
+  if (!library_symbol(cuda, GPU_CALL(#name), &lib->cuda##name)) \
     return mgrid_fail(err, MGRID_MISSING, MAKER ": %s has no function %s", runtime, GPU_CALL(#name));
   CUDA_FUNCTIONS(X)
 #undef X
@@ -153,6 +153,6 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err) {
   memset(lib, 0, sizeof *lib);
   if (gethostname(lib->machine, sizeof lib->machine - 1) != 0) snprintf(lib->machine, sizeof lib->machine, "?");
-  mgrid_status s = load(lib, err);
+  mgrid_status s = library_load(lib, err);
   return s ? s : probe_driver(lib, err);
 }

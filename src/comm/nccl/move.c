@@ -26,7 +26,7 @@ static mgrid_status move_open(mgrid_backend *b, double *seconds, mgrid_error *er
   return MGRID_OK;
 }
 
-static mgrid_comm_spec spec_of(const nccl_backend *n) {
+static mgrid_comm_spec move_spec_of(const nccl_backend *n) {
   return (mgrid_comm_spec){ .name = "moves",
                             .backend = n->base.kind,
                             .options = n->move.options,
@@ -36,7 +36,7 @@ static mgrid_comm_spec spec_of(const nccl_backend *n) {
 }
 
 /* Describe the communicator of all ranks. */
-static mgrid_status describe(nccl_backend *n, mgrid_error *err) {
+static mgrid_status move_describe(nccl_backend *n, mgrid_error *err) {
   const mgrid_options usual = MGRID_OPTIONS_INIT;
   mgrid_nccl_values   values = { 0 };
   if (n->move.ranks) return MGRID_OK;
@@ -65,8 +65,8 @@ static mgrid_status move_ready(mgrid_backend *b, mgrid_error *err) {
   if (n->broken) return mgrid_fail(err, MGRID_BACKEND, MAKER ": the backend moves nothing after an earlier failure");
   cudaError_t e = n->lib.cudaSetDevice(n->device); /* the trainer may have set another device in this thread */
   if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "a move");
-  mgrid_status    s = describe(n, err);
-  mgrid_comm_spec spec = spec_of(n);
+  mgrid_status    s = move_describe(n, err);
+  mgrid_comm_spec spec = move_spec_of(n);
   if (!s) s = make_events(n, err);
   if (!s && !n->move.comm && n->base.world > 1) s = mgrid_nccl_check(b, 1, &spec, err);
   n->move.posted = n->move.ended = 0;
@@ -93,7 +93,7 @@ static mgrid_status move_reaches(mgrid_backend *b, const void *data, const char 
 static mgrid_status move_connect(mgrid_backend *b, mgrid_error *err) {
   nccl_backend   *n = (nccl_backend *)b;
   void           *native = NULL;
-  mgrid_comm_spec spec = spec_of(n);
+  mgrid_comm_spec spec = move_spec_of(n);
   n->used = true; /* ranks reach the verdict when their messages have ended */
   if (n->move.comm) return MGRID_OK;
   b->epoch++;

@@ -94,7 +94,7 @@ static void nccl_close(mgrid_backend *b) {
 /* ------------------------------------------------------------------ the job goes on
 ** The carrier survives. NCCL's communicators are made again over the carrier of the survivors. */
 
-static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
+static mgrid_status nccl_able(const mgrid_backend *b, mgrid_error *err) {
   const nccl_backend *n = (const nccl_backend *)b;
   if (n->options.parent)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
@@ -108,36 +108,36 @@ static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
                     n->carrier->kind->name);
 }
 
-static void interrupt(mgrid_backend *b) {
+static void nccl_interrupt(mgrid_backend *b) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
   carrier->ops->survival->interrupt(carrier);
 }
 
-static bool hurt(mgrid_backend *b) {
+static bool nccl_hurt(mgrid_backend *b) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
   return carrier->ops->survival->hurt(carrier);
 }
 
-static mgrid_status agree_and(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+static mgrid_status nccl_agree_and(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
   return carrier->ops->survival->agree_and(carrier, mine, seconds, err);
 }
 
-static mgrid_status find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
+static mgrid_status nccl_find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
   return carrier->ops->survival->find_lost(carrier, lost, err);
 }
 
-static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err);
+static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err);
 
 /* A rank keeps its GPU, even if its number on the machine changes. */
-static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
+static mgrid_backend *nccl_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
   nccl_backend      *n = (nccl_backend *)b;
   mgrid_nccl_options o = n->options;
   mgrid_backend     *carrier = n->carrier->ops->survival->rest(n->carrier, rank, err);
   if (!carrier) return NULL;
   o.devices = &n->device, o.ndevices = 1;
-  mgrid_backend *rest = open_over(carrier, &o, err);
+  mgrid_backend *rest = nccl_open_over(carrier, &o, err);
   if (!rest) carrier->ops->survival->interrupt(carrier);
   if (rest) rest->hooks = b->hooks, ((nccl_backend *)rest)->leaks = n->leaks; /* leaks are counted for the process */
   if (--carrier->users == 0) carrier->ops->close(carrier);
@@ -145,7 +145,7 @@ static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) 
 }
 
 static const mgrid_survival_ops nccl_survival = {
-  .able = able, .interrupt = interrupt, .hurt = hurt, .agree_and = agree_and, .find_lost = find_lost, .rest = rest_of
+  .able = nccl_able, .interrupt = nccl_interrupt, .hurt = nccl_hurt, .agree_and = nccl_agree_and, .find_lost = nccl_find_lost, .rest = nccl_rest_of
 };
 
 static const mgrid_backend_ops nccl_ops = {
@@ -189,7 +189,7 @@ static mgrid_status carried_single(mgrid_backend *b, const mgrid_comm_spec *spec
   return carrier->single(carrier, spec, native, err);
 }
 
-static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
+static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error  why = MGRID_ERROR_INIT;
   n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
@@ -247,4 +247,4 @@ static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   return MGRID_OK;
 }
 
-MAKER_ENTRY = { MGRID_LAYOUT, .over = open_over, .probe = nccl_probe };
+MAKER_ENTRY = { MGRID_LAYOUT, .over = nccl_open_over, .probe = nccl_probe };

@@ -72,7 +72,7 @@ typedef struct watch {
   atomic_int   state; /* the thread sets DONE, the waiting rank sets LEFT: the later one frees */
 } watch;
 
-static void *run(void *ud) {
+static void *process_run(void *ud) {
   watch *w = ud;
   w->result = w->lib.cudaSetDevice(w->device) == cudaSuccess ? w->call(&w->lib, w->ud) : ncclUnhandledCudaError;
   if (atomic_exchange(&w->state, DONE) == LEFT) free(w);
@@ -101,7 +101,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   *left_behind = false;
   if (!w) return mgrid_oom(err);
   w->lib = n->lib, w->device = n->device, w->call = call, w->ud = ud;
-  if (pthread_create(&thread, NULL, run, w) != 0) {
+  if (pthread_create(&thread, NULL, process_run, w) != 0) {
     char why[MGRID_ALLOWED];
     free(w);
     return mgrid_fail(err, MGRID_BACKEND, MAKER ": no thread for %s of %s%s", what, name,
@@ -312,7 +312,7 @@ static bool same_gpu(const gpu_use *a, const gpu_use *b) {
   return a->machine == b->machine && strcmp(a->bus, b->bus) == 0;
 }
 
-static mgrid_status refuse(const nccl_backend *n, const gpu_use *mine, int64_t other, mgrid_error *err) {
+static mgrid_status process_refuse(const nccl_backend *n, const gpu_use *mine, int64_t other, mgrid_error *err) {
   int64_t low = other < n->base.rank ? other : n->base.rank, high = other < n->base.rank ? n->base.rank : other;
   if (mine->chosen && n->local_size > n->lib.devices)
     return mgrid_fail(err, MGRID_MISSING,
@@ -349,7 +349,7 @@ mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err) {
       s = mgrid_fail(err, MGRID_USAGE, MAKER ": rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s",
                      n->base.rank, mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
     else if (same && !mine.share)
-      s = refuse(n, &mine, r, err);
+      s = process_refuse(n, &mine, r, err);
     nth += same && r < n->base.rank;
   }
   if (!s) set_host_id(mine.machine, nth);

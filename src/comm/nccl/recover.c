@@ -125,7 +125,7 @@ static mgrid_outcome all_begin(nccl_backend *n, const mgrid_comm_spec *spec, uin
 
 /* Agree on whether all members have *made. If not, abort it on all of them, with `old` from which it was shrunk. A member that
 ** failed notifies the others, which wait for its vote. */
-static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
+static mgrid_outcome recover_settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
                             nccl_comm *old, nccl_comm **made, mgrid_error *err) {
   bool          all = false;
   nccl_comm    *both[] = { old, *made };
@@ -151,7 +151,7 @@ static void try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *
     return;
   }
   if (!s) s = mgrid_nccl_derive(n, spec, old, nlost, lost, made, &failed);
-  s = settle(n, spec, 2, s, old, made, &failed);
+  s = recover_settle(n, spec, 2, s, old, made, &failed);
   if (s) mgrid_text_add(why, "%s", failed.message);
   mgrid_error_clear(&failed);
 }
@@ -172,7 +172,7 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
     mgrid_outcome one = mgrid_nccl_idle(n, mgrid_nccl_patience(n, spec), spec->name, err);
     s = all_begin(n, spec, 3, one, err); /* before NCCL is called, where a rank cannot give up */
     if (!s) one = mgrid_nccl_create_one(n, spec, &made, err);
-    if (!s) s = settle(n, spec, 4, one, NULL, &made, err);
+    if (!s) s = recover_settle(n, spec, 4, one, NULL, &made, err);
   }
   end_phase(n);
   if (!s) {

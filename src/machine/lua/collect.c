@@ -46,7 +46,7 @@ typedef struct nvml {
   int (*fabric)(void *device, nvml_fabric *out); /* may be missing in an old driver */
 } nvml;
 
-static bool find(void *library, const char *name, void *to) {
+static bool collect_find(void *library, const char *name, void *to) {
   void *at = dlsym(library, name);
   memcpy(to, &at, sizeof at);
   return at != NULL;
@@ -63,12 +63,12 @@ static void describe_gpu(seat *s, int64_t index) {
   long        first = seen ? strtol(seen, &end, 10) : -1;
   bool        alone = seen && end != seen && first >= 0 && *end == '\0';
   if (!library) return;
-  bool whole = find(library, "nvmlInit_v2", &n.init) && find(library, "nvmlShutdown", &n.shutdown)
-               && find(library, "nvmlDeviceGetHandleByIndex_v2", &n.handle)
-               && find(library, "nvmlDeviceGetPciInfo_v3", &n.pci) && n.init() == 0;
+  bool whole = collect_find(library, "nvmlInit_v2", &n.init) && collect_find(library, "nvmlShutdown", &n.shutdown)
+               && collect_find(library, "nvmlDeviceGetHandleByIndex_v2", &n.handle)
+               && collect_find(library, "nvmlDeviceGetPciInfo_v3", &n.pci) && n.init() == 0;
   if (whole && n.handle((unsigned)(alone ? first : index), &device) == 0 && n.pci(device, &pci) == 0) {
     snprintf(s->pci, sizeof s->pci, "%.31s", pci.bus_id);
-    bool   known = find(library, "nvmlDeviceGetGpuFabricInfo", &n.fabric) && n.fabric(device, &fabric) == 0;
+    bool   known = collect_find(library, "nvmlDeviceGetGpuFabricInfo", &n.fabric) && n.fabric(device, &fabric) == 0;
     size_t at = 0;
     bool   named = false; /* a cluster of zeros is that of a host whose NVLink ends there */
     for (int i = 0; i < 16; i++) named |= fabric.cluster[i] != 0;
@@ -99,14 +99,14 @@ typedef struct order {
   int64_t     clique, host; /* lowest ranks of these */
 } order;
 
-static int by_place(const void *a, const void *b) {
+static int collect_by_place(const void *a, const void *b) {
   const order *x = a, *y = b;
   if (x->clique != y->clique) return x->clique < y->clique ? -1 : 1;
   if (x->host != y->host) return x->host < y->host ? -1 : 1;
   return (x->s->rank > y->s->rank) - (x->s->rank < y->s->rank);
 }
 
-static int by_host(const void *a, const void *b) {
+static int collect_by_host(const void *a, const void *b) {
   const order *x = a, *y = b;
   if (x->s->host != y->s->host) return x->s->host < y->s->host ? -1 : 1;
   return (x->s->rank > y->s->rank) - (x->s->rank < y->s->rank);
@@ -120,7 +120,7 @@ static int by_clique(const void *a, const void *b) {
 
 /* Sort the ranks into the order of places. Return whether cliques are a level: all ranks know theirs, and no host has
 ** several. */
-static bool sort(order *o, int64_t n) {
+static bool collect_sort(order *o, int64_t n) {
   bool cliques = true;
   qsort(o, (size_t)n, sizeof *o, by_clique);
   for (int64_t i = 0, start = 0; i < n; i++) {
@@ -128,18 +128,18 @@ static bool sort(order *o, int64_t n) {
     o[i].clique = o[start].s->rank;
     cliques &= o[i].s->clique[0] != '\0';
   }
-  qsort(o, (size_t)n, sizeof *o, by_host);
+  qsort(o, (size_t)n, sizeof *o, collect_by_host);
   for (int64_t i = 0, start = 0; i < n; i++) {
     if (o[i].s->host != o[start].s->host) start = i;
     o[i].host = o[start].s->rank;
     cliques &= o[i].clique == o[start].clique;
   }
   for (int64_t i = 0; i < n && !cliques; i++) o[i].clique = 0;
-  qsort(o, (size_t)n, sizeof *o, by_place);
+  qsort(o, (size_t)n, sizeof *o, collect_by_place);
   return cliques;
 }
 
-static mgrid_status name_all(mgrid_machine_model *m, const order *o, int64_t n, bool cliques, mgrid_error *err) {
+static mgrid_status collect_name_all(mgrid_machine_model *m, const order *o, int64_t n, bool cliques, mgrid_error *err) {
   size_t       node = cliques;
   mgrid_status s = MGRID_OK;
   for (int64_t i = 0, host = -1, clique = -1; i < n && !s; i++) {
@@ -152,9 +152,9 @@ static mgrid_status name_all(mgrid_machine_model *m, const order *o, int64_t n, 
 }
 
 /* Levels clique (where known), node and gpu. */
-static mgrid_status build(mgrid_machine_model *m, order *o, int64_t n, int64_t *counts, mgrid_error *err) {
+static mgrid_status collect_build(mgrid_machine_model *m, order *o, int64_t n, int64_t *counts, mgrid_error *err) {
   const mgrid_link none = { 0, 0 };
-  bool             cliques = sort(o, n), plain = true;
+  bool             cliques = collect_sort(o, n), plain = true;
   int64_t          hosts = 0, nodes = 0;
   int32_t         *at = NULL;
   mgrid_status     s = MGRID_OK;
@@ -171,7 +171,7 @@ static mgrid_status build(mgrid_machine_model *m, order *o, int64_t n, int64_t *
   }
   if (!cliques && !s) s = mgrid_machine_add(m, "node", 1, &hosts, none, err);
   if (!s) s = mgrid_machine_add(m, "gpu", (size_t)hosts, counts, none, err);
-  if (!s) s = name_all(m, o, n, cliques, err);
+  if (!s) s = collect_name_all(m, o, n, cliques, err);
   if (!s) s = mgrid_machine_finish(m, err);
   if (s || plain) return s;
   if (!(at = mgrid_realloc(NULL, NULL, 0, (size_t)n * sizeof *at))) return mgrid_oom(err);
@@ -185,7 +185,7 @@ static mgrid_machine_model *model_of(const seat *all, int64_t n, mgrid_text *boo
   int64_t             *counts = mgrid_realloc(NULL, NULL, 0, (size_t)n * sizeof *counts);
   mgrid_status         s = !m ? MGRID_NO_MEMORY : !o || !counts ? mgrid_oom(err) : MGRID_OK;
   for (int64_t i = 0; i < n && !s; i++) o[i] = (order){ &all[i], 0, 0 };
-  if (!s) s = build(m, o, n, counts, err);
+  if (!s) s = collect_build(m, o, n, counts, err);
   for (int64_t i = 0; i < n && !s; i++)
     if (i == 0 || o[i].host != o[i - 1].host) mgrid_text_add(boots, "%s\n", o[i].s->boot);
   mgrid_release(o);
@@ -198,7 +198,7 @@ static mgrid_machine_model *model_of(const seat *all, int64_t n, mgrid_text *boo
 /* ------------------------------------------------------------------------ run */
 
 /* Replace what cannot be: another rank may say anything. */
-static void heard(seat *s) {
+static void collect_heard(seat *s) {
   char *const  text[] = { s->name, s->boot, s->pci, s->clique };
   const size_t size[] = { sizeof s->name, sizeof s->boot, sizeof s->pci, sizeof s->clique };
   for (int i = 0; i < 4; i++) {
@@ -208,7 +208,7 @@ static void heard(seat *s) {
   }
 }
 
-static mgrid_status exchange(mgrid_backend *b, seat **all, mgrid_error *err) {
+static mgrid_status collect_exchange(mgrid_backend *b, seat **all, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   seat        own = { .rank = b->rank };
   uint64_t   *hosts = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof *hosts);
@@ -222,7 +222,7 @@ static mgrid_status exchange(mgrid_backend *b, seat **all, mgrid_error *err) {
   describe_gpu(&own, index);
   if (!s) s = b->ops->allgather(b, &own, *all, sizeof own, err);
   for (int64_t r = 0; r < b->world && !s; r++) {
-    heard(&(*all)[r]);
+    collect_heard(&(*all)[r]);
     (*all)[r].rank = r;
   }
   mgrid_release(hosts);
@@ -252,7 +252,7 @@ int mgrid_lua_job_machine(lua_State *L) {
   seat                 *all = NULL;
   mgrid_machine_model **m = mgrid_lua_new_machine(L);
   mgrid_backend        *b = mgrid_backend_ref(mgrid_lua_check_job(L, 1));
-  mgrid_status          s = exchange(b, &all, &e);
+  mgrid_status          s = collect_exchange(b, &all, &e);
   if (!s && !(*m = model_of(all, b->world, &boots, &e))) s = e.status;
   s = mgrid_verdict(b, s, &e, &e);
   mgrid_backend_free(b);

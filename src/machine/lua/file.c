@@ -23,7 +23,7 @@ static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_f
 /* ========================================================== text, JSON, YAML */
 
 /* Return the file that is being read: the first upvalue. */
-static mgrid_machine_file *file_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
+static mgrid_machine_file *lua_file_file_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
 
 /* What was refused is in file->why; Lua only unwinds. */
 static int unwind(lua_State *L) {
@@ -33,8 +33,8 @@ static int unwind(lua_State *L) {
 
 /* Refuse the file at a line, or at a path as items[3].status, or as a whole: the place is at 1, a format for string.format and
 ** its values behind it. */
-static int refuse(lua_State *L, mgrid_status status) {
-  mgrid_machine_file *f = file_of(L);
+static int file_refuse(lua_State *L, mgrid_status status) {
+  mgrid_machine_file *f = lua_file_file_of(L);
   lua_getglobal(L, LUA_STRLIBNAME);
   lua_getfield(L, -1, "format");
   lua_replace(L, -2);
@@ -51,13 +51,13 @@ static int refuse(lua_State *L, mgrid_status status) {
 }
 
 /* fault(where, format, ...), and limit(...): it is too large */
-static int file_fault(lua_State *L) { return refuse(L, MGRID_BAD_VALUE); }
-static int file_limit(lua_State *L) { return refuse(L, MGRID_LIMIT); }
+static int file_fault(lua_State *L) { return file_refuse(L, MGRID_BAD_VALUE); }
+static int file_limit(lua_State *L) { return file_refuse(L, MGRID_LIMIT); }
 
 /* Step to the next line, without its end, and push its number. Upvalues: the file, the next byte, the last number. False: there
 ** is none. */
-static bool step(lua_State *L, const char **line, size_t *len) {
-  const mgrid_machine_file *f = file_of(L);
+static bool file_step(lua_State *L, const char **line, size_t *len) {
+  const mgrid_machine_file *f = lua_file_file_of(L);
   const size_t              from = (size_t)lua_tointeger(L, lua_upvalueindex(2));
   if (from >= f->length) return false;
   *line = f->text + from;
@@ -74,7 +74,7 @@ static bool step(lua_State *L, const char **line, size_t *len) {
 static int next_line(lua_State *L) {
   const char *line;
   size_t      len;
-  if (!step(L, &line, &len)) return 0;
+  if (!file_step(L, &line, &len)) return 0;
   lua_pushlstring(L, line, len);
   return 2;
 }
@@ -87,7 +87,7 @@ static int next_words(lua_State *L) {
   size_t      len, from, to;
   for (from = len = 0; from == len;) {
     lua_settop(L, 0);
-    if (!step(L, &line, &len)) return 0;
+    if (!file_step(L, &line, &len)) return 0;
     for (from = 0; from < len && is_blank(line[from]); from++) continue;
   }
   for (to = from; to < len && !is_blank(line[to]); to++) continue;
@@ -112,7 +112,7 @@ static int file_words(lua_State *L) { return iterate(L, next_words); }
 
 /* has(words): are these bytes in the text? */
 static int file_has(lua_State *L) {
-  const mgrid_machine_file *f = file_of(L);
+  const mgrid_machine_file *f = lua_file_file_of(L);
   size_t                    len;
   const char               *words = luaL_checklstring(L, 1, &len);
   mgrid_lua_charge(L, (int64_t)(f->length / 16));
@@ -120,7 +120,7 @@ static int file_has(lua_State *L) {
   return 1;
 }
 
-/* check(what, name, where): refuse a name that is not one line of text */
+/* lua_file_check(what, name, where): refuse a name that is not one line of text */
 static int file_check(lua_State *L) {
   size_t      len;
   const char *what = luaL_checkstring(L, 1), *name = luaL_checklstring(L, 2, &len);
@@ -150,7 +150,7 @@ static int file_suggest(lua_State *L) {
 
 /* Push JSON as Lua's values: null in a list is false, and a field that is null is not there. The names of the fields are a list
 ** at 0, in the order of the text; a list has nothing there. */
-static void push(lua_State *L, const json_t *v) {
+static void file_push(lua_State *L, const json_t *v) {
   const char *key;
   json_t     *item;
   size_t      i;
@@ -158,7 +158,7 @@ static void push(lua_State *L, const json_t *v) {
   if (json_is_array(v)) {
     lua_createtable(L, (int)json_array_size(v), 0);
     json_array_foreach(v, i, item) {
-      push(L, item);
+      file_push(L, item);
       lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
   } else if (json_is_object(v)) {
@@ -172,7 +172,7 @@ static void push(lua_State *L, const json_t *v) {
       if (json_is_null(item))
         lua_pushnil(L);
       else
-        push(L, item);
+        file_push(L, item);
       lua_rawset(L, -4);
     }
     lua_rawseti(L, -2, 0);
@@ -184,12 +184,12 @@ static void push(lua_State *L, const json_t *v) {
 }
 
 static int push_all(lua_State *L) {
-  push(L, lua_touserdata(L, 1));
+  file_push(L, lua_touserdata(L, 1));
   return 1;
 }
 
 /* Push what was parsed, and free it in every case. */
-static int take(lua_State *L, json_t *v) {
+static int file_take(lua_State *L, json_t *v) {
   if (!v) return unwind(L);
   lua_pushcfunction(L, push_all);
   lua_pushlightuserdata(L, v);
@@ -199,7 +199,7 @@ static int take(lua_State *L, json_t *v) {
 }
 
 static int file_json(lua_State *L) {
-  mgrid_machine_file *f = file_of(L);
+  mgrid_machine_file *f = lua_file_file_of(L);
   json_error_t        why;
   mgrid_lua_charge(L, (int64_t)f->length);
   json_t *v = mgrid_json_parse(f->text, f->length, JSON_REJECT_DUPLICATES, &why);
@@ -207,13 +207,13 @@ static int file_json(lua_State *L) {
     mgrid_oom(&f->why);
   else if (!v)
     mgrid_fail(&f->why, MGRID_BAD_VALUE, "%s:%d: %s", f->name, why.line > 0 ? why.line : 1, why.text);
-  return take(L, v);
+  return file_take(L, v);
 }
 
 static int file_yaml(lua_State *L) {
-  mgrid_machine_file *f = file_of(L);
+  mgrid_machine_file *f = lua_file_file_of(L);
   mgrid_lua_charge(L, (int64_t)f->length);
-  return take(L, mgrid_read_yaml(f->name, f->text, f->length, &f->why));
+  return file_take(L, mgrid_read_yaml(f->name, f->text, f->length, &f->why));
 }
 
 /* run(name, ...): what lua/machine/NAME.lua returns for `file` and these values */
@@ -309,7 +309,7 @@ static void xml_refuse(parsing *p, mgrid_status status, const char *what, const 
 }
 
 /* The table of open elements is at 1: at depth d its element d. */
-static void begin(void *ud, const XML_Char *name, const XML_Char **attributes) {
+static void file_begin(void *ud, const XML_Char *name, const XML_Char **attributes) {
   parsing   *p = ud;
   lua_State *L = p->L;
   if (p->depth == DEPTH) {
@@ -350,7 +350,7 @@ static void entity(void *ud, const XML_Char *name, int parameter, const XML_Char
 }
 
 /* Run the parser in a protected call, so that it can be freed. */
-static int parse(lua_State *L) {
+static int file_parse(lua_State *L) {
   enum { PIECE = 1 << 16 };
   parsing *p = lua_touserdata(L, 1);
   lua_settop(L, 0);
@@ -375,15 +375,15 @@ static int parse(lua_State *L) {
 }
 
 static int file_xml(lua_State *L) {
-  parsing p = { L, XML_ParserCreate(NULL), file_of(L), 0 };
+  parsing p = { L, XML_ParserCreate(NULL), lua_file_file_of(L), 0 };
   if (!p.parser) {
     mgrid_oom(&p.file->why);
     return unwind(L);
   }
   XML_SetUserData(p.parser, &p);
-  XML_SetElementHandler(p.parser, begin, end);
+  XML_SetElementHandler(p.parser, file_begin, end);
   XML_SetEntityDeclHandler(p.parser, entity);
-  lua_pushcfunction(L, parse);
+  lua_pushcfunction(L, file_parse);
   lua_pushlightuserdata(L, &p);
   int raised = lua_pcall(L, 1, 1, 0);
   XML_ParserFree(p.parser);
@@ -406,28 +406,28 @@ typedef struct making {
 } making;
 
 /* Raise what a function of machines refused. */
-static void check(making *k) {
+static void lua_file_check(making *k) {
   if (!k->why.status) return;
   mgrid_error_reword(&k->why, "%s: %s", k->file->name, k->why.message);
   mgrid_error_pass(&k->file->why, &k->why);
   unwind(k->L);
 }
 
-static const char *text(lua_State *L, const char *field) {
+static const char *file_text(lua_State *L, const char *field) {
   lua_getfield(L, -1, field);
   const char *t = lua_tostring(L, -1);
   lua_pop(L, 1); /* the table keeps it */
   return t;
 }
 
-static double number(lua_State *L, const char *field) {
+static double file_number(lua_State *L, const char *field) {
   lua_getfield(L, -1, field);
   double n = lua_tonumber(L, -1);
   lua_pop(L, 1);
   return n;
 }
 
-static mgrid_link link_of(lua_State *L) { return (mgrid_link){ number(L, "bandwidth"), number(L, "latency") }; }
+static mgrid_link link_of(lua_State *L) { return (mgrid_link){ file_number(L, "bandwidth"), file_number(L, "latency") }; }
 
 /* Name the domains by the list on the top. */
 static void name_domains(making *k) {
@@ -436,13 +436,13 @@ static void name_domains(making *k) {
     if (lua_rawgeti(k->L, -1, d + 1) == LUA_TSTRING)
       mgrid_machine_name_domain(k->m, tier, d, lua_tostring(k->L, -1), &k->why);
     lua_pop(k->L, 1);
-    check(k);
+    lua_file_check(k);
   }
 }
 
 /* Add the level on the top. */
-static void add_level(making *k) {
-  const char      *name = text(k->L, "name");
+static void file_add_level(making *k) {
+  const char      *name = file_text(k->L, "name");
   const mgrid_link link = link_of(k->L);
   size_t           n;
   lua_getfield(k->L, -1, "counts");
@@ -450,26 +450,26 @@ static void add_level(making *k) {
   lua_pop(k->L, 1);
   mgrid_machine_add(k->m, name, n, counts, link, &k->why);
   mgrid_release(counts);
-  check(k);
+  lua_file_check(k);
   if (lua_getfield(k->L, -1, "domains") == LUA_TTABLE) name_domains(k);
   lua_pop(k->L, 1);
 }
 
 static void add_crossing(making *k) {
-  int64_t share = (int64_t)number(k->L, "share");
-  mgrid_machine_add_crossing(k->m, text(k->L, "name"), text(k->L, "of"), share ? share : 1, text(k->L, "in"),
+  int64_t share = (int64_t)file_number(k->L, "share");
+  mgrid_machine_add_crossing(k->m, file_text(k->L, "name"), file_text(k->L, "of"), share ? share : 1, file_text(k->L, "in"),
                              link_of(k->L), &k->why);
-  check(k);
+  lua_file_check(k);
 }
 
-static void each(making *k, int table, const char *list, void (*add)(making *k)) {
+static void file_each(making *k, int table, const char *list, void (*add)(making *k)) {
   if (lua_getfield(k->L, table, list) == LUA_TTABLE)
     for (lua_Integer i = 1; lua_rawgeti(k->L, -1, i) == LUA_TTABLE; i++, lua_pop(k->L, 1)) add(k);
   lua_settop(k->L, table);
 }
 
 /* Give the places of the ranks: those listed, or those of the hosts listed. */
-static void add_ranks(making *k, int table) {
+static void file_add_ranks(making *k, int table) {
   size_t  n = 0;
   int64_t node = -1, places = 0, r = 0;
   if (lua_getfield(k->L, table, "ranks") == LUA_TNIL && lua_getfield(k->L, table, "hosts") == LUA_TTABLE) {
@@ -492,7 +492,7 @@ static void add_ranks(making *k, int table) {
   }
   mgrid_release(list);
   if (at) mgrid_machine_set_ranks(k->m, places, at, &k->why);
-  check(k);
+  lua_file_check(k);
 }
 
 static void add_notes(making *k, int table) {
@@ -503,7 +503,7 @@ static void add_notes(making *k, int table) {
   lua_settop(k->L, table);
   if (t.failed || (t.len && !(k->m->notes = mgrid_strdup(t.data)))) mgrid_oom(&k->why);
   mgrid_text_free(&t);
-  check(k);
+  lua_file_check(k);
 }
 
 static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_file *f) {
@@ -511,14 +511,14 @@ static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_f
   if (!k.m) unwind(L);
   lua_pushvalue(L, i);
   i = lua_gettop(L);
-  each(&k, i, "levels", add_level);
+  file_each(&k, i, "levels", file_add_level);
   if (lua_getfield(L, i, "crossings") == LUA_TTABLE) mgrid_machine_finish(k.m, &k.why);
-  check(&k);
-  each(&k, i, "crossings", add_crossing);
+  lua_file_check(&k);
+  file_each(&k, i, "crossings", add_crossing);
   add_notes(&k, i);
   mgrid_machine_more(k.m, words, &k.why);
-  check(&k);
-  if (!k.m->at) add_ranks(&k, i);
+  lua_file_check(&k);
+  if (!k.m->at) file_add_ranks(&k, i);
   lua_getfield(L, i, "nccl");
   k.m->topology = lua_toboolean(L, -1);
 }

@@ -19,7 +19,7 @@
 
 /* Its levels, where ranks are, itself as text and as JSON; presets. */
 
-static const mgrid_machine_model *check(lua_State *L) { return mgrid_lua_check_machine(L, 1); }
+static const mgrid_machine_model *machine_words_check(lua_State *L) { return mgrid_lua_check_machine(L, 1); }
 
 static void set_text(lua_State *L, const char *key, mgrid_text *t) {
   mgrid_lua_push_text(L, t);
@@ -42,7 +42,7 @@ static int64_t check_rank(lua_State *L, const mgrid_machine_model *m) {
 
 /* machine:where(rank) -> a list of { level, domain, text, link, crossing }, the domain of each level that has the rank */
 static int where(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+  const mgrid_machine_model *m = machine_words_check(L);
   int64_t                    rank = check_rank(L, m);
   lua_newtable(L);
   for (size_t l = 0; l < mgrid_machine_nlevels(m); l++) {
@@ -63,7 +63,7 @@ static int where(lua_State *L) {
 
 /* machine:seat(rank) -> place, host, slot in the host, name of the host */
 static int seat(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+  const mgrid_machine_model *m = machine_words_check(L);
   size_t                     node = mgrid_node_level(m);
   int64_t                    place = mgrid_machine_at(m, check_rank(L, m));
   int64_t                    host = mgrid_tier_domain(&m->tier[node], place);
@@ -76,7 +76,7 @@ static int seat(lua_State *L) {
 
 /* machine:domain_name(level, domain) -> its name, nil if it has none */
 static int domain_name(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+  const mgrid_machine_model *m = machine_words_check(L);
   const char                *name = luaL_checkstring(L, 2);
   int64_t                    level = mgrid_machine_find(m, name);
   if (level < 0) return mgrid_lua_unknown_level(L, m, name);
@@ -86,7 +86,7 @@ static int domain_name(lua_State *L) {
 
 /* machine:nvlink_level() -> its name; the ranks of each domain, nil if these differ or do not follow each other */
 static int nvlink_level(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+  const mgrid_machine_model *m = machine_words_check(L);
   const mgrid_tier          *t = &m->tier[mgrid_nvlink_level(m)];
   lua_pushstring(L, t->name);
   if (t->each && !m->at)
@@ -98,13 +98,13 @@ static int nvlink_level(lua_State *L) {
 
 /* machine:nccl_topology() -> the file that it was read from, if that is one of NCCL, too */
 static int nccl_topology(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+  const mgrid_machine_model *m = machine_words_check(L);
   return lua_pushstring(L, m->topology ? m->source : NULL), 1;
 }
 
 /* machine:levels() -> a list of { name, crossing, domains, places, regular, link, bandwidth, latency } */
 static int levels(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+  const mgrid_machine_model *m = machine_words_check(L);
   lua_newtable(L);
   for (size_t i = 0; i < mgrid_machine_nlevels(m); i++) {
     mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
@@ -126,14 +126,14 @@ static int levels(lua_State *L) {
 }
 
 /* machine:fits(world): raise unless it has a place for every rank */
-static int fits(lua_State *L) {
+static int machine_words_fits(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
-  return mgrid_machine_fits(check(L), mgrid_lua_check_integer(L, 2), &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return mgrid_machine_fits(machine_words_check(L), mgrid_lua_check_integer(L, 2), &e) ? mgrid_lua_raise_error(L, &e) : 0;
 }
 
 /* machine:node_size() -> ranks of a node */
 static int node_size(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+  const mgrid_machine_model *m = machine_words_check(L);
   return lua_pushinteger(L, m->tier[mgrid_node_level(m)].most), 1;
 }
 
@@ -144,13 +144,13 @@ static int family(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, 16 * world);
   mgrid_lua_family *f = mgrid_lua_new_family(L, NULL);
-  f->f = mgrid_machine_family(check(L), level, world, &e);
+  f->f = mgrid_machine_family(machine_words_check(L), level, world, &e);
   return mgrid_lua_made_family(L, f, &e);
 }
 
 /* machine:domains(level, world) -> a list of the domains of the ranks 0 to world - 1 */
-static int domains(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+static int machine_words_domains(lua_State *L) {
+  const mgrid_machine_model *m = machine_words_check(L);
   const char                *name = luaL_checkstring(L, 2);
   int64_t                    world = mgrid_lua_check_integer(L, 3), level = mgrid_machine_find(m, name);
   mgrid_error                e = MGRID_ERROR_INIT;
@@ -164,8 +164,8 @@ static int domains(lua_State *L) {
 }
 
 /* machine:counts(family, level) -> { inside, crossing, edges, touched, members } */
-static int counts(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+static int machine_words_counts(lua_State *L) {
+  const mgrid_machine_model *m = machine_words_check(L);
   const mgrid_family        *f = mgrid_lua_check_family(L, 2)->f;
   mgrid_machine_counts       c = MGRID_MACHINE_COUNTS_INIT;
   mgrid_error                e = MGRID_ERROR_INIT;
@@ -183,16 +183,16 @@ static int counts(lua_State *L) {
 /* machine:text() -> its text, from which open_machine makes it again, without names of domains */
 static int text(lua_State *L) {
   mgrid_text t = { 0 };
-  mgrid_machine_text(check(L), &t);
+  mgrid_machine_text(machine_words_check(L), &t);
   mgrid_lua_push_text(L, &t);
   return 1;
 }
 
 /* machine:json() -> its text as JSON, with names of domains: a file for open_machine */
-static int json(lua_State *L) {
+static int machine_words_json(lua_State *L) {
   mgrid_text  t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_machine_print_json(check(L), mgrid_text_sink, &t, &e)) {
+  if (mgrid_machine_print_json(machine_words_check(L), mgrid_text_sink, &t, &e)) {
     mgrid_text_free(&t);
     return mgrid_lua_oom(L); /* nothing else can fail: its names are UTF-8 */
   }
@@ -201,22 +201,22 @@ static int json(lua_State *L) {
 }
 
 /* machine:notes() -> lines about what the reader of its file left out */
-static int notes(lua_State *L) {
-  const mgrid_machine_model *m = check(L);
+static int machine_words_notes(lua_State *L) {
+  const mgrid_machine_model *m = machine_words_check(L);
   mgrid_lua_push_lines(L, m->notes ? m->notes : "");
   return 1;
 }
 
 static const luaL_Reg questions[] = { { "where", where },
                                       { "levels", levels },
-                                      { "fits", fits },
+                                      { "fits", machine_words_fits },
                                       { "node_size", node_size },
                                       { "family", family },
                                       { "text", text },
-                                      { "json", json },
-                                      { "notes", notes },
-                                      { "domains", domains },
-                                      { "counts", counts },
+                                      { "json", machine_words_json },
+                                      { "notes", machine_words_notes },
+                                      { "domains", machine_words_domains },
+                                      { "counts", machine_words_counts },
                                       { "meets", mgrid_lua_machine_meets },
                                       { "seat", seat },
                                       { "domain_name", domain_name },
@@ -284,7 +284,7 @@ const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i) { return
 mgrid_machine_model **mgrid_lua_new_machine(lua_State *L) { return &new_machine(L)->model; }
 
 /* Raise the error about a machine, or free it. */
-static MGRID_APART void parse(lua_State *L, machine_box *box, const char *text, const char *where) {
+static MGRID_APART void machine_words_parse(lua_State *L, machine_box *box, const char *text, const char *where) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, (int64_t)strlen(text));
   mgrid_budget *budget = mgrid_lua_work(L);
@@ -316,7 +316,7 @@ static void charge(lua_State *L, const machine_box *box, size_t level) {
   mgrid_lua_reserve(L, box->world, 24);
 }
 
-static MGRID_APART int push_family(lua_State *L, const machine_box *box, int64_t level, const char *name) {
+static MGRID_APART int machine_words_push_family(lua_State *L, const machine_box *box, int64_t level, const char *name) {
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_lua_family *f = mgrid_lua_new_family(L, NULL);
   charge(L, box, (size_t)level);
@@ -353,7 +353,7 @@ static int machine_index(lua_State *L) {
   lua_getiuservalue(L, 1, 1);
   if (lua_getfield(L, -1, name) == LUA_TUSERDATA) return 1;
   lua_pop(L, 1);
-  push_family(L, box, level, name);
+  machine_words_push_family(L, box, level, name);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &marks_key);
   lua_pushvalue(L, -2);
   lua_pushvalue(L, 1); /* the Machine; its level is found by the family's name there */
@@ -376,7 +376,7 @@ static int machine_call(lua_State *L) {
     world = mgrid_lua_check_world(L, 3)->window.world;
   machine_box *box = new_machine(L);
   box->world = world;
-  parse(L, box, text, NULL);
+  machine_words_parse(L, box, text, NULL);
   mgrid_error e = MGRID_ERROR_INIT;
   return mgrid_machine_fits(box->model, world, &e) ? mgrid_lua_raise_error(L, &e) : 1;
 }
@@ -394,7 +394,7 @@ static int machine_tostring(lua_State *L) {
 /* ---------------------------------------------------------------------- laws */
 
 /* Push the name of the level that the Family at i is of, and return its Machine; NULL, with nothing pushed: it is of none. */
-static machine_box *level_of(lua_State *L, int i) {
+static machine_box *machine_words_level_of(lua_State *L, int i) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &marks_key);
   lua_pushvalue(L, i);
   if (lua_rawget(L, -2) != LUA_TUSERDATA) return lua_pop(L, 2), NULL;
@@ -431,7 +431,7 @@ static int check_law(lua_State *L) {
   mgrid_lua_family        *f = mgrid_lua_check_family(L, 1);
   mgrid_lua_check_family(L, 2);
   lua_settop(L, 2);
-  const machine_box *box = level_of(L, 2);
+  const machine_box *box = machine_words_level_of(L, 2);
   if (!box && lua_isnil(L, lua_upvalueindex(2)))
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s(a, b): b is a family of a machine, as machine.rack", name);
   if (!box) {
@@ -479,7 +479,7 @@ void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char
   if (lent)
     box->model = mgrid_machine_ref(lent->model);
   else
-    parse(L, box, text, where);
+    machine_words_parse(L, box, text, where);
   box->world = world;
   if (mgrid_machine_fits(box->model, world, &e)) {
     mgrid_lua_note(L, e.status, e.message);
@@ -502,7 +502,7 @@ const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L) {
 }
 
 /* Return the name in the topology of the Family on the top; NULL: it is not there under any. */
-static const char *name_of(const mgrid_content *c, const mgrid_family *f) {
+static const char *machine_words_name_of(const mgrid_content *c, const mgrid_family *f) {
   for (size_t i = 0; i < c->nentries; i++)
     if (c->entry[i].family == f) return c->entry[i].name;
   return NULL;
@@ -516,7 +516,7 @@ static void list_laws(lua_State *L, const mgrid_content *c, mgrid_text *out) {
     lua_rawgeti(L, -1, 1);
     lua_rawgeti(L, -2, 2);
     lua_rawgeti(L, -3, 3);
-    const char *family = name_of(c, mgrid_lua_check_family(L, -2)->f);
+    const char *family = machine_words_name_of(c, mgrid_lua_check_family(L, -2)->f);
     snprintf(line, sizeof line, "%s(%s, machine.%s)\n", lua_tostring(L, -3), family ? family : "", lua_tostring(L, -1));
     if (family && !strstr(mgrid_text_chars(out), line)) mgrid_text_str(out, line);
     lua_pop(L, 3);
@@ -524,7 +524,7 @@ static void list_laws(lua_State *L, const mgrid_content *c, mgrid_text *out) {
   lua_pop(L, 2);
 }
 
-static MGRID_APART void put_item(lua_State *L, int topology, const machine_box *box) {
+static MGRID_APART void machine_words_put_item(lua_State *L, int topology, const machine_box *box) {
   mgrid_topology     *t = mgrid_lua_check_topology(L, topology);
   mgrid_error         e = MGRID_ERROR_INIT;
   mgrid_machine_item *item = mgrid_machine_item_new(box->model, box->world, &e);
@@ -537,7 +537,7 @@ static MGRID_APART void put_item(lua_State *L, int topology, const machine_box *
 }
 
 /* Read the field traffic = { tp = "2 GiB all_reduce x 96" }, whose keys are on the top. Nothing here raises. */
-static MGRID_APART mgrid_status read_traffic(lua_State *L, int table, const mgrid_content *c, mgrid_traffic *t,
+static MGRID_APART mgrid_status machine_words_read_traffic(lua_State *L, int table, const mgrid_content *c, mgrid_traffic *t,
                                              mgrid_error *e) {
   lua_Integer k = 0;
   for (int keys = lua_gettop(L); !e->status && mgrid_lua_step(L, table, keys, &k); lua_pop(L, 2)) {
@@ -556,7 +556,7 @@ static MGRID_APART void put_traffic(lua_State *L, int topology, int table, const
   int             top = lua_gettop(L);
   mgrid_lua_keys(L, table); /* may raise, so before the traffic is made */
   mgrid_traffic *traffic = mgrid_traffic_new(t->content.world, &e);
-  if (traffic && !read_traffic(L, table, &t->content, traffic, &e))
+  if (traffic && !machine_words_read_traffic(L, table, &t->content, traffic, &e))
     mgrid_topology_put_item(t, MGRID_TRAFFIC_NAME, &mgrid_traffic_kind, traffic, &e);
   mgrid_traffic_free(traffic);
   lua_settop(L, top);
@@ -571,7 +571,7 @@ void mgrid_lua_machine_end(lua_State *L, int topology, const char *where) {
   lua_pop(L, 1);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &current_key) == LUA_TUSERDATA) {
     const machine_box *box = mgrid_lua_check_box(L, -1, MGRID_LUA_MACHINE);
-    put_item(L, topology, box);
+    machine_words_put_item(L, topology, box);
   }
   lua_pop(L, 1);
   static const char *const keys[] = { &current_key, &laws_key };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Return the traffic of the text at i, to be freed; NULL: there is none. */
-static mgrid_traffic *read_traffic(lua_State *L, int i, int64_t world) {
+static mgrid_traffic *sending_read_traffic(lua_State *L, int i, int64_t world) {
   const char    *text = luaL_optstring(L, i, NULL);
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_traffic *t = text ? mgrid_traffic_new(world, &e) : NULL;
@@ -40,7 +40,7 @@ int mgrid_lua_machine_cost(lua_State *L) {
   mgrid_error                e = MGRID_ERROR_INIT;
   mgrid_cost                 c;
   bool                       timed = lua_toboolean(L, 4);
-  mgrid_traffic             *t = read_traffic(L, 3, mgrid_plan_world(p));
+  mgrid_traffic             *t = sending_read_traffic(L, 3, mgrid_plan_world(p));
   mgrid_status               s = mgrid_cost_of(m, p, t, timed, &c, &e);
   mgrid_traffic_free(t);
   if (s) return mgrid_lua_raise_error(L, &e);
@@ -67,7 +67,7 @@ typedef struct leaving {
 } leaving;
 
 /* Choose the families of the list at i; nil: all. */
-static void choose(lua_State *L, int i, const leaving *x) {
+static void sending_choose(lua_State *L, int i, const leaving *x) {
   mgrid_error e = MGRID_ERROR_INIT;
   for (size_t k = 0; k < x->c->nentries; k++) x->chosen[k] = lua_isnil(L, i), x->sum[k] = -1;
   if (lua_isnil(L, i)) return;
@@ -105,12 +105,12 @@ int mgrid_lua_machine_leaving(lua_State *L) {
   lua_settop(L, 5);
   leaving x = { .c = c, .chosen = push_room(L, (int64_t)c->nentries, sizeof *x.chosen) };
   x.sum = push_room(L, (int64_t)c->nentries, sizeof *x.sum);
-  choose(L, 5, &x);
+  sending_choose(L, 5, &x);
   int32_t *domain = push_room(L, world, sizeof *domain);
   x.domain = domain;
   x.n = mgrid_domains_of(m, (size_t)level, world, domain);
   x.out = push_room(L, x.n, sizeof *x.out);
-  mgrid_traffic *t = read_traffic(L, 4, world);
+  mgrid_traffic *t = sending_read_traffic(L, 4, world);
   mgrid_status   s = add_flows(&x, t, &e);
   mgrid_traffic_free(t);
   if (s) return mgrid_lua_raise_error(L, &e);
@@ -136,7 +136,7 @@ int mgrid_lua_machine_assign(lua_State *L) {
   mgrid_assignment           a;
   lua_settop(L, 3);
   mgrid_machine_model **found = mgrid_lua_new_machine(L), **sorted = mgrid_lua_new_machine(L);
-  mgrid_traffic        *t = read_traffic(L, 3, world);
+  mgrid_traffic        *t = sending_read_traffic(L, 3, world);
   mgrid_status          s = mgrid_assign(m, p, t, &a, &e);
   mgrid_traffic_free(t);
   if (s) return mgrid_lua_raise_error(L, &e);

@@ -65,7 +65,7 @@ static int buffer_close(lua_State *L) {
   return 0;
 }
 
-static void store(const buffer *b, void *to, size_t i, lua_State *L, int value) {
+static void collectives_store(const buffer *b, void *to, size_t i, lua_State *L, int value) {
   switch (b->type) {
   case MGRID_INT32: ((int32_t *)to)[i] = (int32_t)mgrid_lua_check_integer(L, value); return;
   case MGRID_INT64: ((int64_t *)to)[i] = mgrid_lua_check_integer(L, value); return;
@@ -84,7 +84,7 @@ static int buffer_set(lua_State *L) {
   void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1, 0); /* userdata: freed if a wrong value raises */
   for (size_t i = 0; i < n; i++) {
     if (list) lua_rawgeti(L, 2, (lua_Integer)i + 1);
-    store(b, copy, i, L, list ? -1 : 2);
+    collectives_store(b, copy, i, L, list ? -1 : 2);
     if (list) lua_pop(L, 1);
   }
   mgrid_error e = MGRID_ERROR_INIT;
@@ -165,7 +165,7 @@ static int64_t read_rank(lua_State *L, int i) {
 }
 
 /* Return the position of a member of the group, given as a position or { rank = r } with that rank. */
-static int64_t check_position(lua_State *L, int i, int64_t rank, const mgrid_group *g) {
+static int64_t collectives_check_position(lua_State *L, int i, int64_t rank, const mgrid_group *g) {
   if (lua_istable(L, i)) {
     int64_t position = mgrid_group_position_of(g, rank);
     if (position < 0)
@@ -208,7 +208,7 @@ static int group_broadcast(lua_State *L) {
   int64_t            rank = read_rank(L, 3);
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer            *b = check_use(L, 2, g, 1, NULL);
-  int64_t            root = check_position(L, 3, rank, g);
+  int64_t            root = collectives_check_position(L, 3, rank, g);
   mgrid_work         w = { .call = MGRID_BROADCAST, .type = b->type, .recv = b->data, .count = b->n, .root = root };
   return done(L, g, &w);
 }
@@ -269,8 +269,8 @@ static int group_sendrecv(lua_State *L) {
                    .send = out ? out->data : NULL,
                    .recv = in ? in->data : NULL,
                    .count = out ? out->n : in->n,
-                   .to = out ? check_position(L, 3, to, g) : -1,
-                   .from = in ? check_position(L, 5, from, g) : -1 };
+                   .to = out ? collectives_check_position(L, 3, to, g) : -1,
+                   .from = in ? collectives_check_position(L, 5, from, g) : -1 };
   return done(L, g, &w);
 }
 
@@ -400,7 +400,7 @@ static mgrid_status buffer_fits(const buffer *own, const heading *p, bool root, 
   return MGRID_OK;
 }
 
-static int unpack(lua_State *L, const heading *p, const char *data, mgrid_error *err) {
+static int collectives_unpack(lua_State *L, const heading *p, const char *data, mgrid_error *err) {
   json_error_t why = { 0 };
   json_t      *value = mgrid_json_parse(data, p->bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
   if (value) return mgrid_take_json(L, value);
@@ -436,7 +436,7 @@ static int job_broadcast(lua_State *L) {
   if (!s) s = b->ops->bcast(b, data, p.bytes, root, &e);
   if (!s && own && !is_root) s = b->ops->copy(b, own->kind, own->data, data, p.bytes, true, &e);
   mgrid_backend_free(b);
-  int raised = s || own ? 0 : unpack(L, &p, data, &e);
+  int raised = s || own ? 0 : collectives_unpack(L, &p, data, &e);
   mgrid_release(data);
   if (s) return mgrid_lua_failure(L, &e);
   if (raised) return e.status ? mgrid_lua_raise_error(L, &e) : lua_error(L);

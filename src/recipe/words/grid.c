@@ -456,15 +456,15 @@ static const luaL_Reg grid_methods[] = { { "along", grid_along },         { "ord
                                          { "cartesian", grid_cartesian }, { "coord", grid_coord },
                                          { "coords", grid_coords },       { "rank", grid_rank },
                                          { "dims", grid_dims },           { NULL, NULL } };
-static int            grid_index(lua_State *L);
+static int            recipe_grid_grid_index(lua_State *L);
 static const luaL_Reg grid_meta[] = {
-  { "__index", grid_index }, { "__call", grid_along },       { "__len", grid_len }, { "__tostring", grid_tostring },
+  { "__index", recipe_grid_grid_index }, { "__call", grid_along },       { "__len", grid_len }, { "__tostring", grid_tostring },
   { "__eq", grid_eq },       { "__gc", mgrid_lua_free_box }, { NULL, NULL }
 };
 static const mgrid_lua_class grid_class = { MGRID_LUA_GRID, NULL, grid_methods, other_grids, grid_meta };
 
 /* grid.tp is the size of dim tp; methods come first */
-static int grid_index(lua_State *L) {
+static int recipe_grid_grid_index(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_GRID);
   const char *key = luaL_checkstring(L, 2);

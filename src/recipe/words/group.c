@@ -102,15 +102,15 @@ static int group_device(lua_State *L) {
   return 2;
 }
 
-static int change(lua_State *L, mgrid_status (*call)(mgrid_state *s, mgrid_error *err)) {
+static int group_change(lua_State *L, mgrid_status (*call)(mgrid_state *s, mgrid_error *err)) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (call(mgrid_lua_check_host_state(L), &e)) return mgrid_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }
 
-int mgrid_lua_state_suspend(lua_State *L) { return change(L, mgrid_state_suspend); }
-int mgrid_lua_state_resume(lua_State *L) { return change(L, mgrid_state_resume); }
+int mgrid_lua_state_suspend(lua_State *L) { return group_change(L, mgrid_state_suspend); }
+int mgrid_lua_state_resume(lua_State *L) { return group_change(L, mgrid_state_resume); }
 
 /* state:held_memory() -> { communicators, suspended, total, suspendable, persistent } */
 int mgrid_lua_state_held_memory(lua_State *L) {
@@ -196,12 +196,12 @@ static int push_rank(lua_State *L, int64_t rank) {
   return 1;
 }
 
-static int group_next(lua_State *L) {
+static int recipe_group_group_next(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   bool wrap = mgrid_lua_check_wrap(L, 2);
   return push_rank(L, mgrid_group_beside(mgrid_lua_check_group(L, 1), 1, wrap));
 }
-static int group_prev(lua_State *L) {
+static int recipe_group_group_prev(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   bool wrap = mgrid_lua_check_wrap(L, 2);
   return push_rank(L, mgrid_group_beside(mgrid_lua_check_group(L, 1), -1, wrap));
@@ -239,17 +239,17 @@ static int group_contains(lua_State *L) {
   return 1;
 }
 
-static int group_position(lua_State *L) {
+static int recipe_group_group_position(lua_State *L) {
   lua_pushinteger(L, mgrid_group_position(mgrid_lua_check_group(L, 1)));
   return 1;
 }
 
-static int group_size(lua_State *L) {
+static int recipe_group_group_size(lua_State *L) {
   lua_pushinteger(L, mgrid_group_size(mgrid_lua_check_group(L, 1)));
   return 1;
 }
 
-static int group_index(lua_State *L) {
+static int recipe_group_group_index(lua_State *L) {
   lua_pushinteger(L, mgrid_group_index(mgrid_lua_check_group(L, 1)));
   return 1;
 }
@@ -259,18 +259,18 @@ static int group_launch_order(lua_State *L) {
   return 1;
 }
 
-static int group_first(lua_State *L) {
+static int recipe_group_group_first(lua_State *L) {
   lua_pushinteger(L, mgrid_group_at(mgrid_lua_check_group(L, 1), 0));
   return 1;
 }
 
-static int group_last(lua_State *L) {
+static int recipe_group_group_last(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group(L, 1);
   lua_pushinteger(L, mgrid_group_at(g, mgrid_group_size(g) - 1));
   return 1;
 }
 
-static int group_name(lua_State *L) {
+static int recipe_group_group_name(lua_State *L) {
   lua_pushstring(L, mgrid_group_family(mgrid_lua_check_group(L, 1)));
   return 1;
 }
@@ -305,7 +305,7 @@ static int group_eq(lua_State *L) {
   return 1;
 }
 
-static int group_tostring(lua_State *L) {
+static int recipe_group_group_tostring(lua_State *L) {
   group_box         *box = check_group_box(L, 1);
   const mgrid_group *g = box->g;
   if (!box->from->s) { /* then `g` is freed */
@@ -317,18 +317,18 @@ static int group_tostring(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg group_fields[] = { { "position", group_position },
-                                         { "size", group_size },
-                                         { "index", group_index },
-                                         { "first", group_first },
-                                         { "last", group_last },
+static const luaL_Reg group_fields[] = { { "position", recipe_group_group_position },
+                                         { "size", recipe_group_group_size },
+                                         { "index", recipe_group_group_index },
+                                         { "first", recipe_group_group_first },
+                                         { "last", recipe_group_group_last },
                                          { "ranks", group_ranks },
-                                         { "name", group_name },
+                                         { "name", recipe_group_group_name },
                                          { "backend", group_backend },
                                          { "launch_order", group_launch_order },
                                          { NULL, NULL } };
-static const luaL_Reg group_methods[] = { { "next", group_next },
-                                          { "prev", group_prev },
+static const luaL_Reg group_methods[] = { { "next", recipe_group_group_next },
+                                          { "prev", recipe_group_group_prev },
                                           { "at", group_group_at },
                                           { "position_of", group_position_of },
                                           { "contains", group_contains },
@@ -338,7 +338,7 @@ static const luaL_Reg group_methods[] = { { "next", group_next },
                                           { "device", group_device },
                                           { NULL, NULL } };
 static const luaL_Reg group_meta[] = {
-  { "__len", group_size }, { "__eq", group_eq }, { "__tostring", group_tostring }, { NULL, NULL }
+  { "__len", recipe_group_group_size }, { "__eq", group_eq }, { "__tostring", recipe_group_group_tostring }, { NULL, NULL }
 };
 static const mgrid_lua_class group_class = { MGRID_LUA_GROUP, group_fields, group_methods, mgrid_lua_group_use,
                                              group_meta };

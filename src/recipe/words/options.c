@@ -18,7 +18,7 @@ static void read_seconds(lua_State *L, const char *name, double *out) {
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "option '%s' is a number of seconds above 0, not %g", name, *out);
 }
 
-static void read_word(lua_State *L, const mgrid_option *row, const char **out) {
+static void options_read_word(lua_State *L, const mgrid_option *row, const char **out) {
   if (lua_type(L, -1) == LUA_TSTRING) {
     *out = lua_tostring(L, -1); /* the record checks the word */
     return;
@@ -33,7 +33,7 @@ static void read_word(lua_State *L, const mgrid_option *row, const char **out) {
   mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
 }
 
-static void read_text(lua_State *L, const char *name, const char **out) {
+static void options_read_text(lua_State *L, const char *name, const char **out) {
   if (lua_type(L, -1) != LUA_TSTRING)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is text such as \"x:4:periodic y:2\", not %s", name,
                        mgrid_lua_kind(L, -1));
@@ -48,7 +48,7 @@ static void options_read_name(lua_State *L, const char *name, const char **out) 
 
 /* Read a table { kv = 4194304 } as the text "kv=4194304", which replaces it on the stack; or that text itself. The
 ** record parses and sorts it. */
-static void read_numbers(lua_State *L, const mgrid_option *row, const char **out) {
+static void options_read_numbers(lua_State *L, const mgrid_option *row, const char **out) {
   if (lua_istable(L, -1)) {
     int         at = lua_gettop(L), keys = at + 1;
     lua_Integer n = 0;
@@ -118,10 +118,10 @@ static void read_option(lua_State *L, const mgrid_option *row, mgrid_options *o,
     *(bool *)at = lua_toboolean(L, -1);
     return;
   case MGRID_OPTION_SECONDS: read_seconds(L, row->name, at); return;
-  case MGRID_OPTION_WORD: read_word(L, row, at); return;
+  case MGRID_OPTION_WORD: options_read_word(L, row, at); return;
   case MGRID_OPTION_FIELDS: read_fields(L, row->name, nccl); return;
-  case MGRID_OPTION_SHAPE: read_text(L, row->name, at); return;
-  case MGRID_OPTION_NUMBERS: read_numbers(L, row, at); return;
+  case MGRID_OPTION_SHAPE: options_read_text(L, row->name, at); return;
+  case MGRID_OPTION_NUMBERS: options_read_numbers(L, row, at); return;
   case MGRID_OPTION_NAME: options_read_name(L, row->name, at); return;
   }
 }
@@ -225,7 +225,7 @@ static void push_field(lua_State *L, const mgrid_nccl_field *f) {
   if (f->high < INT32_MAX) mgrid_lua_set_integer(L, "high", f->high);
 }
 
-static void push_backend(lua_State *L, const mgrid_descriptor *d) {
+static void options_push_backend(lua_State *L, const mgrid_descriptor *d) {
   const struct {
     const char *name;
     bool        is;
@@ -258,7 +258,7 @@ static int options(lua_State *L) {
   lua_newtable(L);
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     if (!d->library) continue;
-    push_backend(L, d);
+    options_push_backend(L, d);
     lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
   }
   return 3;

@@ -66,7 +66,7 @@ static json_t *grid_json(const mgrid_content *c, const char *name) {
 }
 
 /* Return a family as JSON, without its groups: there may be as many as ranks. */
-static json_t *family_json(const mgrid_content *c, const char *name) {
+static json_t *plan_family_json(const mgrid_content *c, const char *name) {
   const mgrid_entry  *e = &c->entry[mgrid_content_find(c, name)];
   const mgrid_family *f = e->family;
   char                rule[512];
@@ -80,7 +80,7 @@ static json_t *family_json(const mgrid_content *c, const char *name) {
 static json_t *value_json(const mgrid_plan *p, const char *what, const char *name, const char *text) {
   if (strcmp(what, "world") == 0) return json_integer(mgrid_plan_world(p));
   if (strcmp(what, "grid") == 0) return grid_json(&p->content, name);
-  if (strcmp(what, "family") == 0) return family_json(&p->content, name);
+  if (strcmp(what, "family") == 0) return plan_family_json(&p->content, name);
   return json_string(text);
 }
 

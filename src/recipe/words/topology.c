@@ -67,7 +67,7 @@ static void weigh_topology(lua_State *L, int i) {
 
 /* Put the Family f, or the grid g, under that name; `again`: f is already there and gets other options (t.x = t.x:with
 ** { ... }). */
-MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, const mgrid_lua_family *f, bool again,
+MGRID_APART static void topology_put(lua_State *L, mgrid_topology *t, const char *name, const mgrid_lua_family *f, bool again,
                             mgrid_grid *g) {
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s = again ? mgrid_topology_choose(t, name, f->choice, &e)
@@ -125,7 +125,7 @@ static int topology_newindex(lua_State *L) {
                               len ? ", since " : "", len > 2 ? len - 2 : 0, where);
   }
   if (f || g)
-    put(L, t, name, f, again, g ? *g : NULL);
+    topology_put(L, t, name, f, again, g ? *g : NULL);
   else
     slice->assign(L, 1, name, 3);
   weigh_topology(L, 1);
@@ -257,7 +257,7 @@ static lua_Integer topology_check_list(lua_State *L, int i, int type) {
   return n;
 }
 
-static void put_list(lua_State *L, int i, mgrid_topology *t) {
+static void topology_put_list(lua_State *L, int i, mgrid_topology *t) {
   size_t       n = (size_t)topology_check_list(L, i, LUA_TSTRING);
   const char **names = lua_newuserdatauv(L, (n + 1) * sizeof *names, 0);
   mgrid_error  e = MGRID_ERROR_INIT;
@@ -280,13 +280,13 @@ int mgrid_lua_concurrent_at(lua_State *L) {
   if (lua_type(L, 2) != LUA_TTABLE) return no_list(L, lua_pushfstring(L, "is %s", mgrid_lua_kind(L, 2)));
   int first = lua_rawgeti(L, 2, 1);
   if (first == LUA_TSTRING) {
-    put_list(L, 2, t);
+    topology_put_list(L, 2, t);
     return 0;
   }
   lua_Integer n = topology_check_list(L, 2, LUA_TTABLE); /* an empty list: nothing is used at the same time */
   for (lua_Integer k = 1; k <= n; k++) {
     lua_rawgeti(L, 2, k);
-    put_list(L, lua_gettop(L), t);
+    topology_put_list(L, lua_gettop(L), t);
     lua_pop(L, 1);
   }
   return 0;

@@ -90,7 +90,7 @@ typedef struct reader {
 } reader;
 
 /* Raise with the position in the text, as Python's parser would: its line and the text there. */
-static int stuck(const reader *r, const char *expected) {
+static int world_stuck(const reader *r, const char *expected) {
   int line = 1;
   for (const char *p = r->text; p < r->p; p++) line += *p == '\n';
   return mgrid_lua_raise(r->L, "line %d of the lists: %s expected %s%.20s%s", line, expected,
@@ -100,7 +100,7 @@ static int stuck(const reader *r, const char *expected) {
 /* Skip what separates values. */
 static void pasted_skip(reader *r) { r->p += strspn(r->p, " \t\r\n,"); }
 
-static bool word(reader *r, const char *name) {
+static bool world_word(reader *r, const char *name) {
   size_t len = strlen(name);
   if (strncmp(r->p, name, len) != 0 || mgrid_is_letter(r->p[len]) || mgrid_is_digit(r->p[len])) return false;
   r->p += len;
@@ -108,11 +108,11 @@ static bool word(reader *r, const char *name) {
   return true;
 }
 
-static lua_Integer integer(reader *r) {
+static lua_Integer world_integer(reader *r) {
   char *end;
   errno = 0;
   long long n = strtoll(r->p, &end, 10);
-  if (end == r->p || *end == '.' || errno) stuck(r, "a rank");
+  if (end == r->p || *end == '.' || errno) world_stuck(r, "a rank");
   r->p = end;
   pasted_skip(r);
   return n;
@@ -121,12 +121,12 @@ static lua_Integer integer(reader *r) {
 /* Append the numbers of "(0, 8, 2)", after the word range, to the table on the top. */
 static void range(reader *r) {
   lua_Integer n[3] = { 0, 0, 1 }, given = 0, at = (lua_Integer)lua_rawlen(r->L, -1);
-  if (*r->p++ != '(') r->p--, stuck(r, "'(' of range");
-  for (pasted_skip(r); given < 3 && *r->p != ')'; given++) n[given] = integer(r);
-  if (*r->p != ')' || given == 0) stuck(r, "')' of range");
+  if (*r->p++ != '(') r->p--, world_stuck(r, "'(' of range");
+  for (pasted_skip(r); given < 3 && *r->p != ')'; given++) n[given] = world_integer(r);
+  if (*r->p != ')' || given == 0) world_stuck(r, "')' of range");
   if (given == 1) n[1] = n[0], n[0] = 0;
-  if (n[2] == 0) stuck(r, "a step other than 0 of range");
-  if (n[0] < 0 || n[0] > r->world || n[1] > r->world) stuck(r, "a range within the world");
+  if (n[2] == 0) world_stuck(r, "a step other than 0 of range");
+  if (n[0] < 0 || n[0] > r->world || n[1] > r->world) world_stuck(r, "a range within the world");
   for (lua_Integer i = n[0]; n[2] > 0 ? i < n[1] : i > n[1] && i >= 0;) {
     mgrid_lua_charge(r->L, 16);
     lua_pushinteger(r->L, i);
@@ -141,28 +141,28 @@ static void range(reader *r) {
 /* Append the values up to `close` to the table on the top: numbers, and at the first level tables. */
 static void items(reader *r, char close, int level) {
   for (pasted_skip(r); *r->p != close;) {
-    bool wrapped = word(r, "list") || word(r, "tuple") || word(r, "array") || word(r, "tensor");
+    bool wrapped = world_word(r, "list") || world_word(r, "tuple") || world_word(r, "array") || world_word(r, "tensor");
     char open = *r->p;
     mgrid_lua_charge(r->L, 16);
-    if (word(r, "range")) {
+    if (world_word(r, "range")) {
       if (level < 2) lua_createtable(r->L, 0, 0);
       range(r);
       if (level < 2) lua_rawseti(r->L, -2, (lua_Integer)lua_rawlen(r->L, -2) + 1);
     } else if (wrapped && open == '(') {
-      if (++r->words > 4) stuck(r, "a rank");
+      if (++r->words > 4) world_stuck(r, "a rank");
       r->p++;
       items(r, ')', level);
       r->words--;
     } else if (open == '[' || open == '(' || open == '{') {
-      if (level == 3) stuck(r, "a rank");
+      if (level == 3) world_stuck(r, "a rank");
       r->p++;
       lua_createtable(r->L, 0, 0);
       items(r, open == '[' ? ']' : open == '(' ? ')' : '}', level + 1);
       lua_rawseti(r->L, -2, (lua_Integer)lua_rawlen(r->L, -2) + 1);
     } else if (level == 0 || *r->p == '\0') {
-      stuck(r, *r->p ? "'['" : "the end of a list");
+      world_stuck(r, *r->p ? "'['" : "the end of a list");
     } else {
-      lua_pushinteger(r->L, integer(r));
+      lua_pushinteger(r->L, world_integer(r));
       lua_rawseti(r->L, -2, (lua_Integer)lua_rawlen(r->L, -2) + 1);
     }
   }

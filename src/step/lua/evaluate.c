@@ -42,7 +42,7 @@ static int prepare_body(lua_State *L) {
 }
 
 /* Raise at the line of an entry. */
-static int raise_at(lua_State *L, const step_writer *w, uint32_t node, mgrid_status status, const char *message) {
+static int evaluate_raise_at(lua_State *L, const step_writer *w, uint32_t node, mgrid_status status, const char *message) {
   const step_node *n = &w->now.node[node];
   mgrid_lua_note(L, status, message);
   lua_pushfstring(L, "%s:%d: %s", w->step->word[n->file] + 1, n->line, message); /* after its @ */
@@ -55,15 +55,15 @@ static int evaluate_body(lua_State *L) {
   mgrid_step_lua_push(L, w, &anchor_key);
   lua_call(L, 1, 0);
   if (w->depth)
-    return raise_at(L, w, w->open[w->depth - 1], MGRID_REFUSED, "an error left this block of the step, and was caught");
+    return evaluate_raise_at(L, w, w->open[w->depth - 1], MGRID_REFUSED, "an error left this block of the step, and was caught");
   uint32_t at = mgrid_step_count(&w->now);
   return at < w->now.n
-             ? raise_at(L, w, at, MGRID_LIMIT, "up to here the step has more than 2^60 operations on one rank")
+             ? evaluate_raise_at(L, w, at, MGRID_LIMIT, "up to here the step has more than 2^60 operations on one rank")
              : 0;
 }
 
 /* Evaluate for a rank. Nothing here allocates after the call. */
-static mgrid_status evaluate(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank, mgrid_error *err) {
+static mgrid_status evaluate_evaluate(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank, mgrid_error *err) {
   mgrid_step_writer_begin(w, s, rank);
   mgrid_status status = mgrid_runtime_call(rt, evaluate_body, w, 0, err);
   if (lua_rawgetp(rt->L, LUA_REGISTRYINDEX, &anchor_key) == LUA_TUSERDATA)
@@ -72,7 +72,7 @@ static mgrid_status evaluate(mgrid_runtime *rt, step_writer *w, mgrid_step *s, i
   return status;
 }
 
-static mgrid_status add_class(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank, mgrid_error *err) {
+static mgrid_status evaluate_add_class(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank, mgrid_error *err) {
   if (s->nclasses >= STEP_CLASSES_MAX) {
     mgrid_text reads = { 0 };
     mgrid_step_reads_text(s, &reads);
@@ -81,7 +81,7 @@ static mgrid_status add_class(mgrid_runtime *rt, step_writer *w, mgrid_step *s, 
     mgrid_text_free(&reads);
     return err->status;
   }
-  mgrid_status status = evaluate(rt, w, s, rank, err);
+  mgrid_status status = evaluate_evaluate(rt, w, s, rank, err);
   if (status) return status;
   int32_t program = mgrid_step_keep(w);
   return program < 0 ? mgrid_oom(err) : mgrid_step_add_class(w, program, err);
@@ -89,7 +89,7 @@ static mgrid_status add_class(mgrid_runtime *rt, step_writer *w, mgrid_step *s, 
 
 /* Evaluate for rank 0 again: the program must be the same. */
 static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s, mgrid_error *err) {
-  mgrid_status status = evaluate(rt, w, s, 0, err);
+  mgrid_status status = evaluate_evaluate(rt, w, s, 0, err);
   if (status) return status;
   int32_t again = mgrid_step_keep(w);
   if (again < 0) return mgrid_oom(err);
@@ -124,7 +124,7 @@ static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
 }
 
 /* The budget is spent. */
-static mgrid_status give_up(const mgrid_step *s, const step_budget *b, int64_t rank, mgrid_error *err) {
+static mgrid_status evaluate_give_up(const mgrid_step *s, const step_budget *b, int64_t rank, mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_text  reads = { 0 };
   mgrid_step_budget_spent(b, &why);
@@ -142,12 +142,12 @@ static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *
   mgrid_step_budget_begin(&b, &s->limits, "the evaluation of the step for all ranks");
   for (int64_t rank = 0; rank < world; rank++) {
     int32_t class = mgrid_step_find_class(s, rank);
-    if (!mgrid_spend(&b.work, 1)) return give_up(s, &b, rank, err);
+    if (!mgrid_spend(&b.work, 1)) return evaluate_give_up(s, &b, rank, err);
     if (class < 0) {
-      mgrid_status status = add_class(rt, w, s, rank, err);
+      mgrid_status status = evaluate_add_class(rt, w, s, rank, err);
       if (status) return status;
       if (!mgrid_budget_look(&b.work, 0))
-        return give_up(s, &b, rank, err); /* each class has the instructions of a call */
+        return evaluate_give_up(s, &b, rank, err); /* each class has the instructions of a call */
       class = (int32_t)s->nclasses - 1;
     }
     s->of[rank] = class;
@@ -157,7 +157,7 @@ static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *
   return check_pure(rt, w, s, err);
 }
 
-static mgrid_status check(const mgrid_runtime *rt, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status evaluate_check(const mgrid_runtime *rt, const mgrid_plan *p, mgrid_error *err) {
   mgrid_status status = mgrid_runtime_check_loaded(rt, err);
   if (status) return status;
   if (strcmp(p->content.recipe, rt->recipe) != 0)
@@ -173,7 +173,7 @@ mgrid_status mgrid_step_lua_serve(mgrid_runtime *rt, void *request, mgrid_error 
   step_request *r = request;
   preparation   x = { r, false };
   step_writer   w = { 0 };
-  mgrid_status  status = check(rt, r->plan, err);
+  mgrid_status  status = evaluate_check(rt, r->plan, err);
   if (status) return status;
   mgrid_budget_keep_home(rt->L);
   status = mgrid_runtime_protected(rt, prepare_body, &x, err);

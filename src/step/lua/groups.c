@@ -20,7 +20,7 @@ int64_t mgrid_step_lua_ask(lua_State *L, step_writer *w, step_asked asked, int32
   return answer;
 }
 
-static step_word_group *check_group(lua_State *L, step_writer **w) {
+static step_word_group *groups_check_group(lua_State *L, step_writer **w) {
   step_word_group *g = luaL_checkudata(L, 1, STEP_LUA_GROUP);
   *w = mgrid_step_lua_writer(L, g->anchor);
   return g;
@@ -56,26 +56,26 @@ static int64_t position_of(lua_State *L, step_writer *w, const step_word_group *
   return mgrid_step_lua_ask(L, w, STEP_ASKED_POSITION, g->entry, g->nth);
 }
 
-static int group_position(lua_State *L) {
+static int groups_group_position(lua_State *L) {
   step_writer           *w;
-  const step_word_group *g = check_group(L, &w);
+  const step_word_group *g = groups_check_group(L, &w);
   return lua_pushinteger(L, position_of(L, w, g)), 1;
 }
 
-static int group_size(lua_State *L) {
+static int groups_group_size(lua_State *L) {
   step_writer *w;
-  return lua_pushinteger(L, check_group(L, &w)->size), 1;
+  return lua_pushinteger(L, groups_check_group(L, &w)->size), 1;
 }
 
-static int group_index(lua_State *L) {
+static int groups_group_index(lua_State *L) {
   step_writer     *w;
-  step_word_group *g = check_group(L, &w);
+  step_word_group *g = groups_check_group(L, &w);
   return lua_pushinteger(L, mgrid_step_lua_ask(L, w, STEP_ASKED_INDEX, g->entry, g->nth)), 1;
 }
 
-static int group_name(lua_State *L) {
+static int groups_group_name(lua_State *L) {
   step_writer     *w;
-  step_word_group *g = check_group(L, &w);
+  step_word_group *g = groups_check_group(L, &w);
   return lua_pushstring(L, w->step->plan->content.entry[g->entry].name), 1;
 }
 
@@ -90,34 +90,34 @@ static int push_peer(lua_State *L, const step_word_group *g, int64_t position) {
 
 static int beside(lua_State *L, int64_t by) {
   step_writer     *w;
-  step_word_group *g = check_group(L, &w);
+  step_word_group *g = groups_check_group(L, &w);
   int64_t          at = position_of(L, w, g) + by;
   if (mgrid_lua_check_wrap(L, 2)) at = (at + g->size) % g->size;
   return push_peer(L, g, at);
 }
 
-static int group_next(lua_State *L) { return beside(L, 1); }
-static int group_prev(lua_State *L) { return beside(L, -1); }
+static int groups_group_next(lua_State *L) { return beside(L, 1); }
+static int groups_group_prev(lua_State *L) { return beside(L, -1); }
 
-static int group_at(lua_State *L) {
+static int groups_group_at(lua_State *L) {
   step_writer     *w;
-  step_word_group *g = check_group(L, &w);
+  step_word_group *g = groups_check_group(L, &w);
   int64_t          position = mgrid_lua_check_integer(L, 2);
   return push_peer(L, g, position < 0 ? position + g->size : position);
 }
 
-static int group_first(lua_State *L) {
+static int groups_group_first(lua_State *L) {
   step_writer *w;
-  return push_peer(L, check_group(L, &w), 0);
+  return push_peer(L, groups_check_group(L, &w), 0);
 }
 
-static int group_last(lua_State *L) {
+static int groups_group_last(lua_State *L) {
   step_writer     *w;
-  step_word_group *g = check_group(L, &w);
+  step_word_group *g = groups_check_group(L, &w);
   return push_peer(L, g, g->size - 1);
 }
 
-static int group_tostring(lua_State *L) {
+static int groups_group_tostring(lua_State *L) {
   step_word_group *g = luaL_checkudata(L, 1, STEP_LUA_GROUP);
   step_writer     *w = g->anchor->writer;
   lua_pushfstring(L, "Group %s of %I", w ? w->step->plan->content.entry[g->entry].name : "of a step that is over",
@@ -125,17 +125,17 @@ static int group_tostring(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg group_fields[] = { { "position", group_position },
-                                         { "size", group_size },
-                                         { "index", group_index },
-                                         { "name", group_name },
-                                         { "first", group_first },
-                                         { "last", group_last },
+static const luaL_Reg group_fields[] = { { "position", groups_group_position },
+                                         { "size", groups_group_size },
+                                         { "index", groups_group_index },
+                                         { "name", groups_group_name },
+                                         { "first", groups_group_first },
+                                         { "last", groups_group_last },
                                          { NULL, NULL } };
 static const luaL_Reg group_methods[] = {
-  { "next", group_next }, { "prev", group_prev }, { "at", group_at }, { NULL, NULL }
+  { "next", groups_group_next }, { "prev", groups_group_prev }, { "at", groups_group_at }, { NULL, NULL }
 };
-static const luaL_Reg group_meta[] = { { "__len", group_size }, { "__tostring", group_tostring }, { NULL, NULL } };
+static const luaL_Reg group_meta[] = { { "__len", groups_group_size }, { "__tostring", groups_group_tostring }, { NULL, NULL } };
 const mgrid_lua_class mgrid_step_lua_group_class = { STEP_LUA_GROUP, group_fields, group_methods, NULL, group_meta };
 
 /* ----------------------------------------------------------------- a member */
@@ -181,7 +181,7 @@ void mgrid_step_lua_push_grid(lua_State *L, int anchor, int32_t grid) {
 }
 
 /* s.dense.tp: the coordinate of this rank, nil outside of the grid */
-static int grid_index(lua_State *L) {
+static int groups_grid_index(lua_State *L) {
   step_word_grid   *m = luaL_checkudata(L, 1, STEP_LUA_GRID);
   step_writer      *w = mgrid_step_lua_writer(L, m->anchor);
   const mgrid_grid *g = w->step->plan->content.grid[m->grid].grid;
@@ -195,5 +195,5 @@ static int grid_index(lua_State *L) {
   return mgrid_lua_unknown(L, "dim", key, known, g->n);
 }
 
-static const luaL_Reg grid_meta[] = { { "__index", grid_index }, { NULL, NULL } };
+static const luaL_Reg grid_meta[] = { { "__index", groups_grid_index }, { NULL, NULL } };
 const mgrid_lua_class mgrid_step_lua_grid_class = { STEP_LUA_GRID, NULL, NULL, NULL, grid_meta };

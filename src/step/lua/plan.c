@@ -222,7 +222,7 @@ static void push_entries(lua_State *L, const mgrid_step *s, const step_program *
   }
 }
 
-static const step_program *program_of(lua_State *L, const mgrid_step *s, int64_t rank) {
+static const step_program *plan_program_of(lua_State *L, const mgrid_step *s, int64_t rank) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_check_rank(rank, s->plan->content.world, &e)) mgrid_lua_raise_error(L, &e);
   return &s->program[s->class[s->of[rank]].program];
@@ -231,7 +231,7 @@ static const step_program *program_of(lua_State *L, const mgrid_step *s, int64_t
 /* programs:program(rank) -> list of entries; a loop or group has its own in `body` */
 static int programs_program(lua_State *L) {
   const mgrid_step   *s = check_step(L);
-  const step_program *p = program_of(L, s, mgrid_lua_check_integer(L, 2));
+  const step_program *p = plan_program_of(L, s, mgrid_lua_check_integer(L, 2));
   push_entries(L, s, p, 0, (uint32_t)p->n);
   return 1;
 }
@@ -239,7 +239,7 @@ static int programs_program(lua_State *L) {
 /* programs:entry(rank, i) -> an entry by its number in the text, with its file, and the number of the one after it */
 static int programs_entry(lua_State *L) {
   const mgrid_step   *s = check_step(L);
-  const step_program *p = program_of(L, s, mgrid_lua_check_integer(L, 2));
+  const step_program *p = plan_program_of(L, s, mgrid_lua_check_integer(L, 2));
   int64_t             i = mgrid_lua_check_integer(L, 3);
   if (i < 1 || (uint64_t)i > p->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the program has entries 1 to %zu", p->n);
@@ -262,7 +262,7 @@ static int programs_text(lua_State *L) {
   bool              one = !lua_isnoneornil(L, 2);
   int64_t           rank = one ? mgrid_lua_check_integer(L, 2) : 0;
   mgrid_text        t = { 0 };
-  program_of(L, s, rank);
+  plan_program_of(L, s, rank);
   if (one) put_class(s, rank, &t);
   for (size_t i = 0; !one && i < s->nclasses; i++) put_class(s, s->class[i].first, &t);
   mgrid_lua_push_text(L, &t);

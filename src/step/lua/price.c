@@ -9,7 +9,7 @@
 #include "step/lua/words.h"
 
 /* Return the machine of the options at 2: a MachineModel, a text, or else that of the plan. The timeline owns it. */
-static const mgrid_machine_model *read_machine(lua_State *L, step_timeline *t) {
+static const mgrid_machine_model *price_read_machine(lua_State *L, step_timeline *t) {
   mgrid_error e = MGRID_ERROR_INIT;
   lua_getfield(L, 2, "machine");
   if (lua_isuserdata(L, -1))
@@ -26,7 +26,7 @@ static const mgrid_machine_model *read_machine(lua_State *L, step_timeline *t) {
   return t->machine;
 }
 
-static double number_of(lua_State *L, const char *name) {
+static double price_number_of(lua_State *L, const char *name) {
   lua_getfield(L, 2, name);
   double x = lua_isnil(L, -1) ? 0 : luaL_checknumber(L, -1);
   if (!(x >= 0)) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s of a price is a number from 0 on", name);
@@ -69,12 +69,12 @@ int mgrid_step_lua_price(lua_State *L, const mgrid_step *s) {
   mgrid_lua_check_keys(L, 2, "option of a price", known, sizeof known / sizeof *known, false);
   lua_getfield(L, 2, "rules");
   o.blocking = mgrid_step_lua_rules(L, lua_gettop(L)) == STEP_BLOCKING;
-  o.flops = number_of(L, "flops");
-  double eager = number_of(L, "eager"), every = number_of(L, "timeline");
+  o.flops = price_number_of(L, "flops");
+  double eager = price_number_of(L, "eager"), every = price_number_of(L, "timeline");
   o.eager = eager < 9e15 ? (int64_t)eager : INT64_C(9000000000000000);
   step_timeline *t = mgrid_step_lua_new_timeline(L, s);
   int            at = lua_gettop(L);
-  o.costs = push_costs(L, read_machine(L, t));
+  o.costs = push_costs(L, price_read_machine(L, t));
   t->records.every = every < 1e9 ? (size_t)every : 1000000000;
   if (mgrid_step_price_with(s, t->machine, &o, every > 0 ? &t->records : NULL, &t->price, &e))
     return mgrid_lua_raise_error(L, &e);

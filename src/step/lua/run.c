@@ -99,14 +99,14 @@ static bool tell_ranks(step_timeline *t) {
 }
 
 /* Return the text of an option, which stays on the stack; NULL: nil. */
-static const char *text_of(lua_State *L, const char *name) {
+static const char *run_text_of(lua_State *L, const char *name) {
   lua_getfield(L, 2, name);
   if (!lua_isnil(L, -1) && lua_type(L, -1) != LUA_TSTRING)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: %s is a string, not %s", name, mgrid_lua_kind(L, -1));
   return lua_tostring(L, -1);
 }
 
-static void check_names(lua_State *L) {
+static void run_check_names(lua_State *L) {
   static const char *const known[] = { "steps", "scale", "compute", "timeout", "unproved", "timeline", "file" };
   for (lua_pushnil(L); mgrid_lua_next(L, 2); lua_pop(L, 1)) {
     size_t i = 0, n = sizeof known / sizeof *known;
@@ -127,7 +127,7 @@ static int state_run_step(lua_State *L) {
   lua_settop(L, 2);
   if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
   luaL_checktype(L, 2, LUA_TTABLE);
-  check_names(L);
+  run_check_names(L);
   double steps = positive(L, "steps", 1);
   if (steps != floor(steps) || steps > INT32_MAX)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: steps is a whole number, not %.14g", steps);
@@ -140,7 +140,7 @@ static int state_run_step(lua_State *L) {
   lua_settop(L, 3);
   lua_getfield(L, 2, "timeline");
   bool tells = lua_toboolean(L, -1);
-  text_of(L, "file");
+  run_text_of(L, "file");
   const mgrid_step *s = push_step(L, lua_gettop(L), &e);
   if (!s) return mgrid_lua_failure(L, &e);
   step_timeline *t = mgrid_step_lua_new_timeline(L, s);

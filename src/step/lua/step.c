@@ -31,7 +31,7 @@ static int groups(lua_State *L) {
   return 1;
 }
 
-static int has(lua_State *L) {
+static int step_has(lua_State *L) {
   step_writer *w;
   mgrid_step_lua_check(L, 1, &w);
   lua_pushboolean(L, mgrid_content_find(&w->step->plan->content, luaL_checkstring(L, 2)) >= 0);
@@ -51,7 +51,7 @@ static int world(lua_State *L) {
 }
 
 /* Raise about a name that is neither an operation nor a family. */
-static int unknown(lua_State *L, const step_writer *w, const char *key) {
+static int step_unknown(lua_State *L, const step_writer *w, const char *key) {
   const mgrid_content *c = &w->step->plan->content;
   const char          *known[256];
   size_t               n = 0;
@@ -77,10 +77,10 @@ static int index_step(lua_State *L) {
   if (strcmp(key, "groups") == 0) {
     lua_pushcfunction(L, groups);
   } else if (strcmp(key, "has") == 0) {
-    lua_pushcfunction(L, has);
+    lua_pushcfunction(L, step_has);
   } else if (!mgrid_step_lua_push_operation(L, key)) {
     int entry = mgrid_content_find(c, key), grid = entry < 0 ? mgrid_content_grid(c, key) : -1;
-    if (entry < 0 && grid < 0) return unknown(L, w, key);
+    if (entry < 0 && grid < 0) return step_unknown(L, w, key);
     if (entry >= 0)
       mgrid_step_lua_push_group(L, 3, entry, 0);
     else

@@ -8,7 +8,7 @@
 
 #define STEP_LUA_TIMELINE "moongrid.Timeline"
 
-static step_timeline *check(lua_State *L) { return mgrid_lua_check_box(L, 1, STEP_LUA_TIMELINE); }
+static step_timeline *timeline_check(lua_State *L) { return mgrid_lua_check_box(L, 1, STEP_LUA_TIMELINE); }
 
 void mgrid_step_lua_empty_timeline(step_timeline *t) {
   mgrid_step_records_free(&t->records);
@@ -29,20 +29,20 @@ step_timeline *mgrid_step_lua_new_timeline(lua_State *L, const mgrid_step *s) {
 }
 
 /* Return the type at i, counted from 1. */
-static int32_t check_type(lua_State *L, const step_timeline *t, int i) {
+static int32_t timeline_check_type(lua_State *L, const step_timeline *t, int i) {
   lua_Integer n = luaL_checkinteger(L, i);
   if (n < 1 || (uint64_t)n > t->price.by.types.n)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the timeline has types 1 to %zu", t->price.by.types.n);
   return (int32_t)n - 1;
 }
 
-static const step_program *program_of(const step_timeline *t, int32_t type) {
+static const step_program *timeline_program_of(const step_timeline *t, int32_t type) {
   return &t->step->program[t->step->class[t->price.by.types.type[type].class].program];
 }
 
 /* timeline:span(i) -> type, stream, entry, began, moved, ended, the type that was waited for */
 static int timeline_span(lua_State *L) {
-  const step_timeline *t = check(L);
+  const step_timeline *t = timeline_check(L);
   lua_Integer          i = luaL_checkinteger(L, 2);
   if (i < 1 || (uint64_t)i > t->records.n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the timeline has spans 1 to %zu", t->records.n);
@@ -59,9 +59,9 @@ static int timeline_span(lua_State *L) {
 
 /* timeline:seconds(type, entry): of one compute or call, without waiting; 0 of other entries, and where it was measured */
 static int timeline_seconds(lua_State *L) {
-  const step_timeline *t = check(L);
-  int32_t              type = check_type(L, t, 2);
-  const step_program  *p = program_of(t, type);
+  const step_timeline *t = timeline_check(L);
+  int32_t              type = timeline_check_type(L, t, 2);
+  const step_program  *p = timeline_program_of(t, type);
   lua_Integer          i = luaL_checkinteger(L, 3);
   if (i < 1 || (uint64_t)i > p->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the program has entries 1 to %zu", p->n);
@@ -75,7 +75,7 @@ static int timeline_seconds(lua_State *L) {
 
 /* timeline:type(rank) -> its number in `types` */
 static int timeline_type(lua_State *L) {
-  const step_timeline *t = check(L);
+  const step_timeline *t = timeline_check(L);
   int64_t              rank = mgrid_lua_check_integer(L, 2);
   mgrid_error          e = MGRID_ERROR_INIT;
   if (mgrid_check_rank(rank, t->step->plan->content.world, &e)) return mgrid_lua_raise_error(L, &e);
@@ -84,11 +84,11 @@ static int timeline_type(lua_State *L) {
 }
 
 static int timeline_types(lua_State *L) {
-  const step_timeline *t = check(L);
+  const step_timeline *t = timeline_check(L);
   lua_createtable(L, (int)t->price.by.types.n, 0);
   for (size_t i = 0; i < t->price.by.types.n; i++) {
     const step_type    *type = &t->price.by.types.type[i];
-    const step_program *p = program_of(t, (int32_t)i);
+    const step_program *p = timeline_program_of(t, (int32_t)i);
     lua_createtable(L, 0, 4);
     mgrid_lua_set_integer(L, "rank", type->first);
     mgrid_lua_set_integer(L, "ranks", type->ranks);
@@ -102,7 +102,7 @@ static int timeline_types(lua_State *L) {
 }
 
 static int timeline_repeats(lua_State *L) {
-  const step_records *r = &check(L)->records;
+  const step_records *r = &timeline_check(L)->records;
   lua_createtable(L, (int)r->nrepeats, 0);
   for (size_t i = 0; i < r->nrepeats; i++) {
     lua_createtable(L, 0, 3);
@@ -114,11 +114,11 @@ static int timeline_repeats(lua_State *L) {
   return 1;
 }
 
-static int timeline_cut(lua_State *L) { return lua_pushboolean(L, check(L)->records.full), 1; }
-static int timeline_len(lua_State *L) { return lua_pushinteger(L, (lua_Integer)check(L)->records.n), 1; }
+static int timeline_cut(lua_State *L) { return lua_pushboolean(L, timeline_check(L)->records.full), 1; }
+static int timeline_len(lua_State *L) { return lua_pushinteger(L, (lua_Integer)timeline_check(L)->records.n), 1; }
 
 static int timeline_tostring(lua_State *L) {
-  const step_timeline *t = check(L);
+  const step_timeline *t = timeline_check(L);
   lua_pushfstring(L, "Timeline of %I spans of %I types of ranks", (LUAI_UACINT)t->records.n,
                   (LUAI_UACINT)t->price.by.types.n);
   return 1;

@@ -33,7 +33,7 @@ static MGRID_APART bool recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs,
 }
 
 /* Read { how, name, timeout, lost, job, nccl_shrink } at 2; what is read stays on the stack, the Job at *job. */
-static const char *read_options(lua_State *L, mgrid_recover_options *o, int *job) {
+static const char *recover_read_options(lua_State *L, mgrid_recover_options *o, int *job) {
   static const char *const known[] = { "how", "job", "lost", "name", "nccl_shrink", "timeout" };
   mgrid_lua_check_keys(L, 2, "option of recover", known, sizeof known / sizeof *known, false);
   if (lua_getfield(L, 2, "timeout") != LUA_TNIL) {
@@ -63,7 +63,7 @@ static const char *read_options(lua_State *L, mgrid_recover_options *o, int *job
   return *texts[1];
 }
 
-static int push_move(lua_State *L) { return mgrid_lua_push(L, "Move", lua_touserdata(L, 1)); }
+static int recover_push_move(lua_State *L) { return mgrid_lua_push(L, "Move", lua_touserdata(L, 1)); }
 
 /* state:recover([{ how, name, timeout, lost, job, nccl_shrink }]) -> State, Loss, Move, Job | nil, message, status.
 ** Collective. */
@@ -78,7 +78,7 @@ static int state_recover(lua_State *L) {
   if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
   luaL_checktype(L, 2, LUA_TTABLE);
   int         survivors = 0; /* where the Job of the survivors is; 0: none is given */
-  const char *how = read_options(L, &o, &survivors);
+  const char *how = recover_read_options(L, &o, &survivors);
   if (strcmp(mgrid_lua_check_host_state(L)->backend->kind->name, "dry") == 0)
     return mgrid_lua_raise_as(L, MGRID_NOT_NOW, "recover: a dry state has only this rank, and loses none");
   mgrid_lua_push_recipe(L, 1);
@@ -107,7 +107,7 @@ static int state_recover(lua_State *L) {
     mgrid_move_free(m.move);
     return m.mistake ? mgrid_lua_raise_loss(L, &e) : mgrid_lua_failure(L, &e);
   }
-  lua_pushcfunction(L, push_move);
+  lua_pushcfunction(L, recover_push_move);
   lua_pushlightuserdata(L, m.move);
   int raised = lua_pcall(L, 1, 1, 0);
   mgrid_move_free(m.move); /* the Move keeps it */

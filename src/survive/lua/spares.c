@@ -19,14 +19,14 @@ static void free_box(void *box) {
   if (x) mgrid_spares_kind.free(x);
 }
 
-static MGRID_APART int raise_at(lua_State *L, const char *where, mgrid_status status, const char *message) {
+static MGRID_APART int spares_raise_at(lua_State *L, const char *where, mgrid_status status, const char *message) {
   mgrid_lua_note(L, status, message);
   lua_pushfstring(L, "%s%s", where, message);
   return lua_error(L);
 }
 
 /* Return the integer of a field of the table at i, `usual` without it, or -1 for anything else. */
-static int64_t count_of(lua_State *L, int i, const char *name, int64_t usual) {
+static int64_t spares_count_of(lua_State *L, int i, const char *name, int64_t usual) {
   int     type = lua_getfield(L, i, name);
   int64_t n = type == LUA_TNIL ? usual : lua_isinteger(L, -1) ? lua_tointeger(L, -1) : -1;
   lua_pop(L, 1);
@@ -44,7 +44,7 @@ static void check_fields(lua_State *L, int i, const char *where) {
     if (strcmp(name, known[0]) == 0 || strcmp(name, known[1]) == 0) continue;
     mgrid_suggest(tail, sizeof tail, name, known, 2);
     snprintf(message, sizeof message, "unknown field of spares '%.100s'%s", name, tail);
-    raise_at(L, where, MGRID_UNKNOWN_NAME, message);
+    spares_raise_at(L, where, MGRID_UNKNOWN_NAME, message);
   }
   lua_pop(L, 1);
 }
@@ -57,13 +57,13 @@ static MGRID_APART mgrid_spares *last(int64_t world, int64_t n, mgrid_error *e) 
 }
 
 /* Read the field at the top. NULL: there are none. */
-static MGRID_APART mgrid_spares *read_field(lua_State *L, int64_t world, const char *where) {
+static MGRID_APART mgrid_spares *spares_read_field(lua_State *L, int64_t world, const char *where) {
   static const char expected[] = "spares is a number of ranks, 2, or so many in each domain of the machine, "
                                  "{ per = \"node\", count = 1 }";
   mgrid_error       e = MGRID_ERROR_INIT;
   int               i = lua_gettop(L), type = lua_type(L, i);
   if (type == LUA_TNIL) return NULL;
-  int64_t n = type == LUA_TTABLE ? count_of(L, i, "count", 1) : lua_isinteger(L, i) ? lua_tointeger(L, i) : -1;
+  int64_t n = type == LUA_TTABLE ? spares_count_of(L, i, "count", 1) : lua_isinteger(L, i) ? lua_tointeger(L, i) : -1;
   if (n < 0 || (type == LUA_TTABLE && n == 0)) {
     char message[256], shown[64];
     snprintf(shown, sizeof shown, "%s", mgrid_lua_kind(L, i));
@@ -71,16 +71,16 @@ static MGRID_APART mgrid_spares *read_field(lua_State *L, int64_t world, const c
       snprintf(message, sizeof message, "%s: its count is 1 or more", expected);
     else
       snprintf(message, sizeof message, "%s; not %s", expected, lua_isinteger(L, i) ? "less than 0" : shown);
-    raise_at(L, where, MGRID_BAD_VALUE, message);
+    spares_raise_at(L, where, MGRID_BAD_VALUE, message);
   }
   mgrid_spares *x = NULL;
   if (type == LUA_TTABLE) {
     check_fields(L, i, where);
     const mgrid_machine_model *m = mgrid_lua_read_machine(L);
     const char                *level = lua_getfield(L, i, "per") == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-    if (!level) raise_at(L, where, MGRID_BAD_VALUE, "spares in each domain of the machine: per = \"node\" says which");
+    if (!level) spares_raise_at(L, where, MGRID_BAD_VALUE, "spares in each domain of the machine: per = \"node\" says which");
     if (!m)
-      raise_at(
+      spares_raise_at(
           L, where, MGRID_REFUSED,
           "spares by the machine, and there is none: --machine gives one, or machine = \"node:4 gpu:8\" in the recipe");
     mgrid_lua_charge(L, 32 * world);
@@ -93,7 +93,7 @@ static MGRID_APART mgrid_spares *read_field(lua_State *L, int64_t world, const c
     mgrid_lua_charge(L, n);
     x = last(world, n, &e);
   }
-  if (e.status) raise_at(L, where, e.status, e.message);
+  if (e.status) spares_raise_at(L, where, e.status, e.message);
   return x;
 }
 
@@ -117,10 +117,10 @@ bool mgrid_lua_spares_world(lua_State *L, int world, int values, const char *whe
   if (lent)
     *box = mgrid_spares_kind.ref(lent);
   else
-    *box = x = read_field(L, all, where);
+    *box = x = spares_read_field(L, all, where);
   lua_pop(L, 1);
   if (!x || !x->f) return false;
-  if (x->world != all) raise_at(L, where, MGRID_REFUSED, "the spares are of another world");
+  if (x->world != all) spares_raise_at(L, where, MGRID_REFUSED, "the spares are of another world");
   mgrid_lua_world *rest = mgrid_lua_new_world(L);
   rest->window = (mgrid_window){ all, 0, all - x->f->total };
   if (x->f->rule && x->f->low == all - x->f->total) return true; /* the last ones */
@@ -155,7 +155,7 @@ void mgrid_lua_spares_end(lua_State *L, int topology, const char *where) {
     else if (!mgrid_spares_check(x, &t->content, &e))
       mgrid_topology_put_item(t, MGRID_SPARES_NAME, &mgrid_spares_kind, x, &e);
   }
-  if (e.status) raise_at(L, where, e.status, e.message);
+  if (e.status) spares_raise_at(L, where, e.status, e.message);
   lua_pop(L, 1);
   lua_pushnil(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &current_key);

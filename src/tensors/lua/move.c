@@ -15,7 +15,7 @@
 static mgrid_move *check_move(lua_State *L, int i) { return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE); }
 
 /* Return the plan at i. It may be that of a State, which is put into *state. */
-static const mgrid_plan *check_side(lua_State *L, int i, const mgrid_state **state) {
+static const mgrid_plan *move_check_side(lua_State *L, int i, const mgrid_state **state) {
   *state = NULL;
   if (!lua_isuserdata(L, i) || luaL_testudata(L, i, MGRID_LUA_PLAN)) return mgrid_lua_check_plan(L, i);
   *state = mgrid_lua_check_state(L, i);
@@ -23,7 +23,7 @@ static const mgrid_plan *check_side(lua_State *L, int i, const mgrid_state **sta
 }
 
 /* Return the length of the list on the top. With holes it may seem to have any length. */
-static size_t length(lua_State *L, const char *what) {
+static size_t move_length(lua_State *L, const char *what) {
   luaL_checktype(L, -1, LUA_TTABLE);
   size_t n = lua_rawlen(L, -1);
   if (n > (size_t)MGRID_WORLD_MAX)
@@ -33,9 +33,9 @@ static size_t length(lua_State *L, const char *what) {
 
 /* Return the names in the list `tensors` of the table at i. The array stays on the stack, and a list of the names: the
 ** caller's may change. */
-static const char **read_tensors(lua_State *L, int i, size_t *n) {
+static const char **move_read_tensors(lua_State *L, int i, size_t *n) {
   if (lua_getfield(L, i, "tensors") == LUA_TNIL) return NULL;
-  *n = length(L, "tensors");
+  *n = move_length(L, "tensors");
   const char **names = lua_newuserdatauv(L, (*n + 1) * sizeof *names, 0);
   lua_newtable(L);
   for (size_t k = 0; k < *n; k++) {
@@ -49,9 +49,9 @@ static const char **read_tensors(lua_State *L, int i, size_t *n) {
 }
 
 /* Read the list `ranks` in the same way. */
-static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
+static void move_read_ranks(lua_State *L, int i, mgrid_move_options *o) {
   if (lua_getfield(L, i, "ranks") == LUA_TNIL) return;
-  o->nranks = length(L, "ranks");
+  o->nranks = move_length(L, "ranks");
   int64_t *ranks = lua_newuserdatauv(L, (o->nranks + 1) * sizeof *ranks, 0);
   for (size_t k = 0; k < o->nranks; k++) {
     int whole;
@@ -67,7 +67,7 @@ static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
 
 static void free_move(void *box) { mgrid_move_free(*(mgrid_move **)box); }
 
-static void push_move(lua_State *L, const void *m) {
+static void move_push_move(lua_State *L, const void *m) {
   mgrid_move **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_MOVE, free_move);
   *box = mgrid_move_ref((void *)m);
 }
@@ -77,7 +77,7 @@ static void *to_move(lua_State *L, int i, const char *class) {
   return box ? *box : NULL;
 }
 
-const mgrid_lua_handed mgrid_lua_move_handed = { MGRID_LUA_MOVE, push_move, to_move };
+const mgrid_lua_handed mgrid_lua_move_handed = { MGRID_LUA_MOVE, move_push_move, to_move };
 
 /* What both functions are asked: the plans at 1 and 2, the options at 3. */
 typedef struct asked {
@@ -93,7 +93,7 @@ static void read_asked(lua_State *L, asked *a, size_t n, const char *const *know
   *a = (asked){ .rank = -1, .options = MGRID_MOVE_OPTIONS_INIT };
   lua_settop(L, 3);
   mgrid_lua_stack(L, 16);
-  check_side(L, 2, &new), check_side(L, 1, &old);
+  move_check_side(L, 2, &new), move_check_side(L, 1, &old);
   if (old || new) a->rank = old ? old->view.rank : new->view.rank;
   if (old && new) a->options.machine = mgrid_states_machine(old, new);
   if (lua_isnil(L, 3)) return;
@@ -102,8 +102,8 @@ static void read_asked(lua_State *L, asked *a, size_t n, const char *const *know
   lua_getfield(L, 3, "convert");
   a->options.convert = lua_toboolean(L, -1);
   if (lua_getfield(L, 3, "machine") != LUA_TNIL) a->options.machine = mgrid_lua_check_integer(L, -1);
-  a->tensors = read_tensors(L, 3, &a->n);
-  read_ranks(L, 3, &a->options);
+  a->tensors = move_read_tensors(L, 3, &a->n);
+  move_read_ranks(L, 3, &a->options);
 }
 
 /* move(from, to [, { rank, tensors, rounds, ranks, convert, machine }]) -> Move */
@@ -121,7 +121,7 @@ static int new_move(lua_State *L) {
   if (a.rank < 0)
     mgrid_lua_raise_as(L, MGRID_USAGE, "a move between plans needs the rank that it is seen from: { rank = r }");
   mgrid_move      **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_MOVE, free_move);
-  const mgrid_plan *to = check_side(L, 2, &state), *from = check_side(L, 1, &state);
+  const mgrid_plan *to = move_check_side(L, 2, &state), *from = move_check_side(L, 1, &state);
   *box = mgrid_move_new(from, to, a.rank, a.n, a.tensors, &a.options, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
@@ -255,7 +255,7 @@ static int new_moves(lua_State *L) {
   asked                    a;
   read_asked(L, &a, sizeof known / sizeof known[0], known);
   moves            *m = mgrid_lua_new_box(L, sizeof *m, 0, MGRID_LUA_MOVES, free_moves);
-  const mgrid_plan *to = check_side(L, 2, &state), *from = check_side(L, 1, &state);
+  const mgrid_plan *to = move_check_side(L, 2, &state), *from = move_check_side(L, 1, &state);
   m->why = (mgrid_error)MGRID_ERROR_INIT;
   return mgrid_pairs_init(&m->pairs, from, to, a.n, a.tensors, &a.options, &e) ? mgrid_lua_raise_error(L, &e) : 1;
 }

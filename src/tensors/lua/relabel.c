@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 /* Push the list of integers at i, called `what` in messages, as an array of *n, or if that is 0 of any length. */
-static int64_t *read_list(lua_State *L, int i, const char *what, size_t *n) {
+static int64_t *relabel_read_list(lua_State *L, int i, const char *what, size_t *n) {
   if (lua_type(L, i) != LUA_TTABLE)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are %s, not a list of integers", what, mgrid_lua_kind(L, i));
   size_t len = mgrid_lua_charge_list(L, i, 8);
@@ -39,14 +39,14 @@ int mgrid_lua_relabel(lua_State *L) {
   int64_t                  pieces = 0, kept, *weights = NULL;
   lua_settop(L, 3);
   mgrid_lua_stack(L, 16);
-  int64_t *was = read_list(L, 1, "the owners before", &n), *now = read_list(L, 2, "the new owners", &n);
+  int64_t *was = relabel_read_list(L, 1, "the owners before", &n), *now = relabel_read_list(L, 2, "the new owners", &n);
   for (size_t i = 0; i < n; i++)
     if (now[i] >= pieces && now[i] < INT64_MAX) pieces = now[i] + 1;
   if (!lua_isnil(L, 3)) {
     luaL_checktype(L, 3, LUA_TTABLE);
     mgrid_lua_check_keys(L, 3, "option of relabel", known, 2, false);
     if (lua_getfield(L, 3, "pieces") != LUA_TNIL) pieces = mgrid_lua_check_integer(L, -1);
-    if (lua_getfield(L, 3, "weights") != LUA_TNIL) weights = read_list(L, lua_gettop(L), "the weights", &n);
+    if (lua_getfield(L, 3, "weights") != LUA_TNIL) weights = relabel_read_list(L, lua_gettop(L), "the weights", &n);
   }
   if (pieces > 0 && pieces <= INT32_MAX) { /* an eighth, as most of its steps are shorter */
     int64_t shares = (int64_t)n < pieces ? (int64_t)n : pieces;

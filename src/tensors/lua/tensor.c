@@ -14,7 +14,7 @@
 #define AXIS_DIMS 16 /* dims that may cut one axis in a recipe */
 
 /* Make a Tensor. User value 1 is its table. */
-static int new_tensor(lua_State *L) {
+static int tensor_new_tensor(lua_State *L) {
   static const char *const known[] = { "axes", "type", "over", "cut", "on" };
   luaL_argexpected(L, lua_istable(L, 1), 1, "table");
   mgrid_lua_check_keys(L, 1, "field", known, 5, false);
@@ -42,8 +42,8 @@ typedef struct reading {
 } reading;
 
 /* Raise an error about the tensor. */
-static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
-static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) {
+static void tensor_refuse(const reading *r, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
+static void tensor_refuse(const reading *r, mgrid_status status, const char *fmt, ...) {
   char    text[512];
   va_list args;
   va_start(args, fmt);
@@ -53,10 +53,10 @@ static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) 
 }
 
 /* Return the length of the list on the top, and charge for the copies and the text that the topology will have. */
-static size_t length(const reading *r, const char *axis, const char *what) {
+static size_t tensor_length(const reading *r, const char *axis, const char *what) {
   size_t n = lua_istable(r->L, -1) ? lua_rawlen(r->L, -1) : 0;
   if (n > (size_t)MGRID_WORLD_MAX) /* with holes a list may seem to be of any length */
-    refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': '%s' has more than %" PRId64 " elements", axis, what, MGRID_WORLD_MAX);
+    tensor_refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': '%s' has more than %" PRId64 " elements", axis, what, MGRID_WORLD_MAX);
   mgrid_lua_charge(r->L, 16 * (int64_t)n);
   mgrid_lua_reserve(r->L, (int64_t)n, 48);
   return n;
@@ -65,14 +65,14 @@ static size_t length(const reading *r, const char *axis, const char *what) {
 /* Replace the list on the top by an array of its integers. */
 static int64_t *read_integers(const reading *r, const char *axis, const char *what, size_t *n) {
   lua_State *L = r->L;
-  *n = length(r, axis, what);
+  *n = tensor_length(r, axis, what);
   if (*n == 0)
-    refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not a list of integers", axis, what,
+    tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not a list of integers", axis, what,
            lua_istable(L, -1) ? "an empty table" : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
   int64_t *list = lua_newuserdatauv(L, *n * sizeof *list, 0);
   for (size_t i = 0; i < *n; i++) {
     if (lua_rawgeti(L, -2, (lua_Integer)i + 1) != LUA_TNUMBER || !lua_isinteger(L, -1))
-      refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of '%s' is a %s, not an integer", axis, i + 1, what,
+      tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of '%s' is a %s, not an integer", axis, i + 1, what,
              luaL_typename(L, -1));
     list[i] = lua_tointeger(L, -1);
     lua_pop(L, 1);
@@ -84,7 +84,7 @@ static int64_t *read_integers(const reading *r, const char *axis, const char *wh
 static int64_t integer_field(const reading *r, const char *axis, const char *field) {
   lua_State *L = r->L;
   if (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1)
-    refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not an integer of 1 or more", axis, field,
+    tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not an integer of 1 or more", axis, field,
            lua_isinteger(L, -1) ? lua_pushfstring(L, "%I", (LUAI_UACINT)lua_tointeger(L, -1))
                                 : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
   return lua_tointeger(L, -1);
@@ -100,7 +100,7 @@ MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axi
   one.ndims = a->ndims;
   one.dims = a->dims;
   mgrid_tensor *t = mgrid_tensor_new(r->grid, r->type, 1, &one, r->on, &e);
-  if (!t) refuse(r, e.status, "%s", e.message);
+  if (!t) tensor_refuse(r, e.status, "%s", e.message);
   n = t->axis[0].pieces;
   mgrid_tensor_free(t);
   return n;
@@ -128,10 +128,10 @@ static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *fiel
   bounds[0] = 0;
   for (size_t i = 0; i < n; i++) {
     if (list[i] < 0)
-      refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': piece %zu has %" PRId64 " elements; pieces have 0 or more", a->name, i,
+      tensor_refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': piece %zu has %" PRId64 " elements; pieces have 0 or more", a->name, i,
              list[i]);
     if (__builtin_add_overflow(bounds[i], list[i], &bounds[i + 1]))
-      refuse(r, MGRID_OVERFLOW, "axis '%s': its sizes overflow 64 bits", a->name);
+      tensor_refuse(r, MGRID_OVERFLOW, "axis '%s': its sizes overflow 64 bits", a->name);
   }
   lua_remove(L, -2);
   a->bounds = bounds;
@@ -139,12 +139,12 @@ static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *fiel
 }
 
 /* Read the dims in the list at `cut`, or the one name that it is. */
-static void read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
+static void tensor_read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
   lua_State *L = r->L;
   bool       one = lua_type(L, cut) == LUA_TSTRING;
   size_t     n = one ? 1 : lua_istable(L, cut) ? lua_rawlen(L, cut) : 0;
   if (n == 0 || n > AXIS_DIMS)
-    refuse(r, MGRID_BAD_VALUE, "axis '%s' is cut by %s; a dim cuts it, \"tp\", or a list of them, outermost first",
+    tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s' is cut by %s; a dim cuts it, \"tp\", or a list of them, outermost first",
            a->name,
            n                     ? "too many dims"
            : lua_istable(L, cut) ? "no dim"
@@ -156,7 +156,7 @@ static void read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
     else
       lua_rawgeti(L, cut, (lua_Integer)i + 1);
     if (lua_type(L, -1) != LUA_TSTRING)
-      refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of its cut is a %s, not the name of a dim", a->name, i + 1,
+      tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of its cut is a %s, not the name of a dim", a->name, i + 1,
              luaL_typename(L, -1));
     dims[i] = lua_tostring(L, -1);
   }
@@ -171,7 +171,7 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
   int                      cut = lua_gettop(L);
   const char              *how = NULL;
   mgrid_lua_stack(L, AXIS_DIMS + 16);
-  read_dims(r, a, cut);
+  tensor_read_dims(r, a, cut);
   if (!lua_istable(L, cut)) return;
   mgrid_lua_check_keys(L, cut, "way to cut", known, 7, true);
   for (int i = 0; i < 7; i++) {
@@ -181,18 +181,18 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
     }
     if (i == 6) {
       if (!lua_isboolean(L, -1))
-        refuse(r, MGRID_BAD_VALUE, "axis '%s': 'copies' is a %s, not true or false", a->name, luaL_typename(L, -1));
+        tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': 'copies' is a %s, not true or false", a->name, luaL_typename(L, -1));
       a->copies = lua_toboolean(L, -1);
       lua_pop(L, 1);
       continue;
     }
     if (i != 2 && i != 4) {
-      if (how) refuse(r, MGRID_REFUSED, "axis '%s' is cut by '%s' and by '%s'", a->name, how, known[i]);
+      if (how) tensor_refuse(r, MGRID_REFUSED, "axis '%s' is cut by '%s' and by '%s'", a->name, how, known[i]);
       how = known[i];
     }
     if (i == 0 && lua_type(L, -1) == LUA_TSTRING) {
       if (strcmp(lua_tostring(L, -1), "ceil") != 0)
-        refuse(r, MGRID_BAD_VALUE, "axis '%s': sizes are '%.40s'; they are \"ceil\" or a list", a->name,
+        tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': sizes are '%.40s'; they are \"ceil\" or a list", a->name,
                lua_tostring(L, -1));
       a->cutting = MGRID_CUT_CEIL;
       lua_pop(L, 1);
@@ -216,12 +216,12 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
 MGRID_APART static void read_axes(reading *r) {
   lua_State *L = r->L;
   if (lua_getfield(L, r->table, "axes") != LUA_TTABLE || (r->naxes = lua_rawlen(L, -1)) == 0)
-    refuse(r, MGRID_BAD_VALUE, "its axes are %s; they are a list, { { \"layer\", 32 }, ... }, slowest first",
+    tensor_refuse(r, MGRID_BAD_VALUE, "its axes are %s; they are a list, { { \"layer\", 32 }, ... }, slowest first",
            lua_isnil(L, -1)     ? "missing"
            : lua_istable(L, -1) ? "an empty table"
                                 : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
   if (r->naxes > MGRID_AXES_MAX)
-    refuse(r, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, r->naxes);
+    tensor_refuse(r, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, r->naxes);
   for (int i = 0, axes = lua_gettop(L); i < (int)r->naxes; i++) {
     bool two = lua_rawgeti(L, axes, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2, pair = false;
     if (two) {
@@ -232,9 +232,9 @@ MGRID_APART static void read_axes(reading *r) {
     if (two && !pair && lua_type(L, -2) == LUA_TSTRING) {
       const char *name = lua_tostring(L, -2),
                  *kind = lua_type(L, -1) == LUA_TNUMBER ? "a float" : mgrid_lua_kind(L, -1);
-      refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name, kind);
+      tensor_refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name, kind);
     }
-    if (!pair) refuse(r, MGRID_BAD_VALUE, "axis %d is not { name, length }, as { \"row\", 4096 }", i + 1);
+    if (!pair) tensor_refuse(r, MGRID_BAD_VALUE, "axis %d is not { name, length }, as { \"row\", 4096 }", i + 1);
     r->axis[i] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
     r->axis[i].name = lua_tostring(L, -2);
     r->axis[i].length = lua_tointeger(L, -1);
@@ -248,7 +248,7 @@ static void read_cuts(reading *r) {
   if (lua_getfield(L, r->table, "cut") == LUA_TNIL) return;
   int cut = lua_gettop(L);
   if (!lua_istable(L, cut))
-    refuse(r, MGRID_BAD_VALUE, "its cut is a %s; it names the dims by axis, { layer = \"pp\" }", luaL_typename(L, cut));
+    tensor_refuse(r, MGRID_BAD_VALUE, "its cut is a %s; it names the dims by axis, { layer = \"pp\" }", luaL_typename(L, cut));
   for (size_t i = 0; i < r->naxes; i++) known[i] = r->axis[i].name;
   mgrid_lua_check_keys(L, cut, "axis", known, r->naxes, false);
   for (size_t i = 0; i < r->naxes; i++) {
@@ -259,7 +259,7 @@ static void read_cuts(reading *r) {
 
 /* -------------------------------------------------------------- the others */
 
-MGRID_APART static void read_grid(reading *r, const mgrid_content *c) {
+MGRID_APART static void tensor_read_grid(reading *r, const mgrid_content *c) {
   lua_State   *L = r->L;
   const char  *known[64];
   size_t       n = c->ngrids < 64 ? c->ngrids : 64;
@@ -269,19 +269,19 @@ MGRID_APART static void read_grid(reading *r, const mgrid_content *c) {
     int at = mgrid_content_grid(c, lua_tostring(L, -1));
     for (size_t i = 0; i < n; i++) known[i] = c->grid[i].name;
     if (at < 0 && n == 0)
-      refuse(r, MGRID_REFUSED, "there is no grid '%.40s' in the topology yet: assign it before the tensor",
+      tensor_refuse(r, MGRID_REFUSED, "there is no grid '%.40s' in the topology yet: assign it before the tensor",
              lua_tostring(L, -1));
     if (at < 0) mgrid_lua_unknown(L, "grid", lua_tostring(L, -1), known, n);
     r->grid = c->grid[at].grid;
   } else if (type == LUA_TNIL) {
     if (c->ngrids != 1)
-      refuse(r, MGRID_REFUSED, "the topology has %s say `over`, a grid or the name of one",
+      tensor_refuse(r, MGRID_REFUSED, "the topology has %s say `over`, a grid or the name of one",
              c->ngrids ? "several grids:" : "no grid yet: write t.grid = g before, or");
     r->grid = c->grid[0].grid;
   } else if ((grid = mgrid_lua_test_box(L, -1, MGRID_LUA_GRID))) {
     r->grid = *grid;
   } else {
-    refuse(r, MGRID_BAD_VALUE, "`over` is a %s, not a grid or the name of one", luaL_typename(L, -1));
+    tensor_refuse(r, MGRID_BAD_VALUE, "`over` is a %s, not a grid or the name of one", luaL_typename(L, -1));
   }
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_ref(r->grid);
@@ -300,7 +300,7 @@ static void read_on(reading *r) {
   lua_State *L = r->L;
   if (lua_getfield(L, r->table, "on") == LUA_TNIL) return;
   mgrid_lua_family *f = mgrid_lua_test_box(L, -1, MGRID_LUA_FAMILY);
-  if (!f) refuse(r, MGRID_BAD_VALUE, "`on` is a %s, not a family", luaL_typename(L, -1));
+  if (!f) tensor_refuse(r, MGRID_BAD_VALUE, "`on` is a %s, not a family", luaL_typename(L, -1));
   charge_members(r, f->f);
   r->on = f->f;
 }
@@ -308,15 +308,15 @@ static void read_on(reading *r) {
 static void read_type(reading *r) {
   lua_State *L = r->L;
   if (lua_getfield(L, r->table, "type") != LUA_TSTRING)
-    refuse(r, MGRID_BAD_VALUE, "its type is %s; it is a text, as \"bf16\"",
+    tensor_refuse(r, MGRID_BAD_VALUE, "its type is %s; it is a text, as \"bf16\"",
            lua_isnil(L, -1) ? "missing" : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
   r->type = lua_tostring(L, -1);
 }
 
-MGRID_APART static mgrid_tensor *make(const reading *r) {
+MGRID_APART static mgrid_tensor *tensor_make(const reading *r) {
   mgrid_error   e = MGRID_ERROR_INIT;
   mgrid_tensor *made = mgrid_tensor_new(r->grid, r->type, r->naxes, r->axis, r->on, &e);
-  if (!made) refuse(r, e.status, "%s", e.message);
+  if (!made) tensor_refuse(r, e.status, "%s", e.message);
   return made;
 }
 
@@ -326,17 +326,17 @@ mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const 
   reading *r =
       lua_newuserdatauv(L, sizeof *r, 0); /* not on the C stack: a function of the recipe may read another one */
   *r = (reading){ .L = L, .what = what, .table = table };
-  read_grid(r, c);
+  tensor_read_grid(r, c);
   read_type(r);
   read_on(r);
   read_axes(r);
   read_cuts(r);
-  mgrid_tensor *made = make(r);
+  mgrid_tensor *made = tensor_make(r);
   lua_settop(L, top);
   return made;
 }
 
-MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, mgrid_tensor *made) {
+MGRID_APART static void tensor_put(lua_State *L, mgrid_topology *t, const char *name, mgrid_tensor *made) {
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_topology_put_item(t, name, &mgrid_tensor_kind, made, &e);
   mgrid_tensor_free(made);
@@ -351,7 +351,7 @@ void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tens
     lua_getiuservalue(L, tensor, 1);
     made = mgrid_lua_read_tensor(L, &t->content, lua_pushfstring(L, "tensor '%s'", name), top + 1);
   }
-  put(L, t, name, made);
+  tensor_put(L, t, name, made);
   lua_settop(L, top);
 }
 
@@ -454,7 +454,7 @@ static const mgrid_lua_class tensor_class = { MGRID_LUA_TENSOR, NULL, NULL, NULL
 
 void mgrid_lua_open_tensor(lua_State *L) {
   static const luaL_Reg functions[] = {
-    { "tensor", new_tensor }, { "flat", mgrid_lua_flat }, { "relabel", mgrid_lua_relabel }, { NULL, NULL }
+    { "tensor", tensor_new_tensor }, { "flat", mgrid_lua_flat }, { "relabel", mgrid_lua_relabel }, { NULL, NULL }
   };
   mgrid_lua_open_class(L, &tensor_class);
   mgrid_lua_open_flat(L);
@@ -474,16 +474,16 @@ typedef struct flat_box {
   mgrid_tensor *member[]; /* [n], after reading */
 } flat_box;
 
-static void drop(flat_box *b) {
+static void tensor_drop(flat_box *b) {
   for (size_t i = 0; i < b->n; i++) mgrid_tensor_free(b->member[i]);
   memset(b->member, 0, b->n * sizeof *b->member);
   b->read = false;
 }
 
-static void release(void *box) { drop(box); }
+static void tensor_release(void *box) { tensor_drop(box); }
 
 static flat_box *push_flat(lua_State *L, size_t n, int values) {
-  flat_box *box = mgrid_lua_new_box(L, sizeof *box + n * sizeof *box->member, values, MGRID_LUA_FLAT, release);
+  flat_box *box = mgrid_lua_new_box(L, sizeof *box + n * sizeof *box->member, values, MGRID_LUA_FLAT, tensor_release);
   box->n = n;
   return box;
 }
@@ -491,7 +491,7 @@ static flat_box *push_flat(lua_State *L, size_t n, int values) {
 /* ------------------------------------------------------------------ flat {} */
 
 /* Push the table of member i of the argument. */
-static void push_member(lua_State *L, lua_Integer i) {
+static void tensor_push_member(lua_State *L, lua_Integer i) {
   lua_rawgeti(L, 1, i);
   if (!luaL_testudata(L, -1, MGRID_LUA_TENSOR))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " is %s, not a tensor", (int64_t)i,
@@ -550,7 +550,7 @@ int mgrid_lua_flat(lua_State *L) {
   mgrid_lua_stack(L, (int)n + 8);
   lua_createtable(L, (int)n, 2);
   for (lua_Integer i = 1; i <= (lua_Integer)n; i++) {
-    push_member(L, i);
+    tensor_push_member(L, i);
     lua_rawseti(L, 2, i);
   }
   set_dims(L);
@@ -590,8 +590,8 @@ MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, con
   mgrid_status   s = mgrid_tensor_flatten(box->n, (const mgrid_tensor *const *)from->member, ndims, dims,
                                           lua_tointeger(L, -2), made, &e);
   if (s) mgrid_lua_raise_as(L, s, "tensor '%s': %s", name, e.message);
-  drop(from);
-  drop(box);
+  tensor_drop(from);
+  tensor_drop(box);
   memcpy(box->member, made, box->n * sizeof *made);
   box->read = true;
 }
