@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** joining.c - ranks join a job between two steps. The weights do not depend on the number of ranks, so each step has the same sum
-** as in a job that never changed.
+** joining.c - ranks join a job between two steps. The weights do not depend on the number of ranks,
+** so each step has the same sum as in a job that never changed.
 **
 **     cc joining.c -o joining $(pkg-config --cflags --libs moongrid_mpi)
 **     mpirun -n 4 joining spawn 8 joining.lua [NAME=VALUE ...]     whenever it has less than 8 ranks, it starts the others
 **     mpirun -n 4 joining accept FILE joining.lua [NAME=VALUE ...] whoever calls at the port in FILE is let in
 **     mpirun -n 4 joining connect FILE joining.lua [NAME=VALUE ...] joins the job above
 **
-** Under mpirun --with-ft ulfm (Open MPI 5) the job also goes on when ranks are killed, and `spawn` then replaces them.
-** JOINING_KILL=4: one rank kills itself in step 4.
+** Under mpirun --with-ft ulfm (Open MPI 5) the job also goes on when ranks are killed, and `spawn`
+** then replaces them. JOINING_KILL=4: one rank kills itself in step 4.
 */
 #include <moongrid_mpi.h>
 
@@ -23,12 +23,13 @@
 enum { STEPS = 12, SAMPLES = 24 };
 
 typedef struct job {
-  mgrid_runtime     *rt;
-  size_t             nargs;
+  mgrid_runtime *rt;
+  size_t nargs;
   const char *const *args;
-  mgrid_state       *state;
-  int64_t            step; /* steps done, whose weights are in w[step % 2]; the others are one step older or newer */
-  double            *w[2];
+  mgrid_state *state;
+  /* steps done, whose weights are in w[step % 2]; the others are one step older or newer */
+  int64_t step;
+  double *w[2];
 } job;
 
 static int64_t elements(const mgrid_state *s, mgrid_error *e) {
@@ -41,34 +42,39 @@ static int64_t elements(const mgrid_state *s, mgrid_error *e) {
 static void say(const job *j, const char *what, int64_t number) {
   const mgrid_plan *p = mgrid_state_plan(j->state);
   if (mgrid_state_rank(j->state) != 0) return;
-  printf("step %2" PRId64 ": %" PRId64 " ranks, %" PRId64 " of them spare, %s %" PRId64 "\n", j->step,
-         mgrid_plan_world(p), mgrid_plan_nspares(p), what, number);
+  printf("step %2" PRId64 ": %" PRId64 " ranks, %" PRId64 " of them spare, %s %" PRId64 "\n",
+         j->step, mgrid_plan_world(p), mgrid_plan_nspares(p), what, number);
   fflush(stdout);
 }
 
 /* ---------------------------------------------------------------------- a step */
 
-/* Copies share out the samples; the gradient is their sum. Then all ranks, including spares, agree whether all have done the
-** step. */
+/* Copies share out the samples; the gradient is their sum. Then all ranks, including spares, agree
+** whether all have done the step. */
 static mgrid_status train(job *j, mgrid_error *e) {
-  const mgrid_group *dp = mgrid_state_group(j->state, "dp", e), *tp = mgrid_state_group(j->state, "tp", e);
-  const double      *now = j->w[j->step % 2];
-  double            *next = j->w[(j->step + 1) % 2], gradient = 0, sum = 0;
-  int64_t            n = elements(j->state, e), least = INT64_MAX, less = INT64_MAX;
+  const mgrid_group *dp = mgrid_state_group(j->state, "dp", e),
+                    *tp = mgrid_state_group(j->state, "tp", e);
+  const double *now = j->w[j->step % 2];
+  double *next = j->w[(j->step + 1) % 2], gradient = 0, sum = 0;
+  int64_t n = elements(j->state, e), least = INT64_MAX, less = INT64_MAX;
   usleep(200000); /* as if it computed */
   if (dp) {
-    for (int64_t s = mgrid_group_position(dp); s < SAMPLES; s += mgrid_group_size(dp)) gradient += (double)s;
+    for (int64_t s = mgrid_group_position(dp); s < SAMPLES; s += mgrid_group_size(dp))
+      gradient += (double)s;
     int rc = MPI_Allreduce(MPI_IN_PLACE, &gradient, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(dp));
     for (int64_t i = 0; i < n; i++) sum += next[i] = now[i] + gradient / SAMPLES;
     if (!rc) rc = MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(tp));
     if (rc) return MGRID_LOST_RANK; /* or another error of MPI: then the recovery fails */
     least = (int64_t)sum, less = -least;
   }
-  j->step++; /* done here; no rank goes on, and overwrites the older weights, before all have done it */
+  /* done here; no rank goes on, and overwrites the older weights, before all have done it */
+  j->step++;
   mgrid_status s = mgrid_state_least(j->state, &least, e);
   if (!s) s = mgrid_state_least(j->state, &less, e);
   if (s) return s;
-  if (least != -less) fprintf(stderr, "ranks have other weights: %" PRId64 " and %" PRId64 "\n", least, -less), abort();
+  if (least != -less)
+    fprintf(stderr, "ranks have other weights: %" PRId64 " and %" PRId64 "\n", least, -less),
+        abort();
   say(j, "sum", least);
   return MGRID_OK;
 }
@@ -77,26 +83,30 @@ static mgrid_status train(job *j, mgrid_error *e) {
 
 /* Fill the new state. If all ranks could, free the old one; else go on with the old one. */
 static mgrid_status change_to(job *j, mgrid_state *now, mgrid_move *move, mgrid_error *e) {
-  int64_t step = j->state ? j->step : INT64_MAX, n = elements(now, e); /* gives a new rank the step of the others */
+  /* gives a new rank the step of the others */
+  int64_t step = j->state ? j->step : INT64_MAX, n = elements(now, e);
   double *w = calloc((size_t)n + 1, sizeof *w);
   mgrid_state_least(now, &step, e);
-  mgrid_buffer from = { j->w[step % 2], j->state ? elements(j->state, e) * 8 : 0 }, to = { w, n * 8 };
+  mgrid_buffer from = { j->w[step % 2], j->state ? elements(j->state, e) * 8 : 0 },
+               to = { w, n * 8 };
   if (!e->status) mgrid_move_run(move, mgrid_state_backend(now), &from, &to, NULL, e);
   mgrid_move_free(move);
   mgrid_status s = mgrid_state_settle(now, e->status, e);
   mgrid_state_free(s ? now : j->state);
   if (s) return free(w), s;
   free(j->w[0]), free(j->w[1]);
-  j->state = now, j->step = step, j->w[step % 2] = w, j->w[(step + 1) % 2] = calloc((size_t)n + 1, sizeof *w);
+  j->state = now, j->step = step, j->w[step % 2] = w,
+  j->w[(step + 1) % 2] = calloc((size_t)n + 1, sizeof *w);
   return MGRID_OK;
 }
 
 /* Go on without the lost ranks; if others are lost meanwhile, without these, too. */
 static mgrid_status recover(job *j, mgrid_error *e) {
-  mgrid_losses *losses = mgrid_losses_new(j->rt, mgrid_state_plan(j->state), j->nargs, j->args, NULL, e);
-  mgrid_state  *now;
-  mgrid_move   *move;
-  mgrid_status  s;
+  mgrid_losses *losses =
+      mgrid_losses_new(j->rt, mgrid_state_plan(j->state), j->nargs, j->args, NULL, e);
+  mgrid_state *now;
+  mgrid_move *move;
+  mgrid_status s;
   do {
     mgrid_error_clear(e);
     s = mgrid_state_recover(j->state, losses, NULL, &now, NULL, &move, e);
@@ -109,9 +119,9 @@ static mgrid_status recover(job *j, mgrid_error *e) {
 
 /* Make one job of old and new ranks; or all get the reason, and the old job goes on. */
 static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
-  MPI_Comm     all = MPI_COMM_NULL; /* after a loss, too: then the backend says so */
+  MPI_Comm all = MPI_COMM_NULL; /* after a loss, too: then the backend says so */
   mgrid_state *now = NULL;
-  mgrid_move  *move = NULL;
+  mgrid_move *move = NULL;
   MPI_Intercomm_merge(inter, j->state == NULL, &all); /* the old ranks come first */
   if (all != MPI_COMM_NULL) MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
   mgrid_backend *larger = mgrid_mpi_backend(all, NULL, e);
@@ -121,19 +131,20 @@ static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
   if (s == MGRID_TIMED_OUT) return s; /* each of these calls may wait */
   if (all != MPI_COMM_NULL) MPI_Comm_free(&all);
   MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
-  (s == MGRID_LOST_RANK ? MPI_Comm_free : MPI_Comm_disconnect)(&inter); /* MPI_Finalize would write to the lost rank */
+  /* MPI_Finalize would write to the lost rank */
+  (s == MGRID_LOST_RANK ? MPI_Comm_free : MPI_Comm_disconnect)(&inter);
   return s;
 }
 
 /* --------------------------------------------------------- how ranks come */
 
-/* Between two steps: start the missing ranks, or accept a job that waits at the port (it has created FILE.knock).
-** MPI_Comm_accept has no deadline, so call it only then. */
+/* Between two steps: start the missing ranks, or accept a job that waits at the port (it has
+** created FILE.knock). MPI_Comm_accept has no deadline, so call it only then. */
 static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid_error *e) {
   mgrid_backend *b = mgrid_state_backend(j->state);
-  int64_t        lacks = 0, knocks = 1;
-  char           knock[4096];
-  MPI_Comm       old, inter = MPI_COMM_NULL;
+  int64_t lacks = 0, knocks = 1;
+  char knock[4096];
+  MPI_Comm old, inter = MPI_COMM_NULL;
   if (port) {
     snprintf(knock, sizeof knock, "%s.knock", argv[2]);
     if (mgrid_backend_rank(b) == 0) knocks = access(knock, F_OK) != 0; /* 0: a job waits */
@@ -147,11 +158,13 @@ static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid
     if (mgrid_backend_rank(b) == 0) remove(knock);
     MPI_Comm_accept(port, MPI_INFO_NULL, 0, old, &inter);
   } else {
-    MPI_Comm_spawn(argv[0], argv + 1, (int)lacks, MPI_INFO_NULL, 0, old, &inter, MPI_ERRCODES_IGNORE);
+    MPI_Comm_spawn(argv[0], argv + 1, (int)lacks, MPI_INFO_NULL, 0, old, &inter,
+                   MPI_ERRCODES_IGNORE);
   }
   MPI_Comm_free(&old);
   if (inter == MPI_COMM_NULL)
-    return snprintf(e->message, sizeof e->message, "MPI has connected no new ranks"), e->status = MGRID_BACKEND;
+    return snprintf(e->message, sizeof e->message, "MPI has connected no new ranks"),
+           e->status = MGRID_BACKEND;
   mgrid_status s = join(j, inter, e);
   if (!s) say(j, "which all have step", j->step);
   return s;
@@ -160,7 +173,7 @@ static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid
 /* The port of the job: written there by `accept`, read by `connect`. */
 static void find_port(bool opens, const char *file, char port[MPI_MAX_PORT_NAME]) {
   char name[4096], knock[4096];
-  int  rank;
+  int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank) return;
   snprintf(name, sizeof name, "%s.new", file), snprintf(knock, sizeof knock, "%s.knock", file);
@@ -171,37 +184,44 @@ static void find_port(bool opens, const char *file, char port[MPI_MAX_PORT_NAME]
     perror(file), MPI_Abort(MPI_COMM_WORLD, 1);
   fclose(f);
   if (opens) rename(name, file);
-  if (!opens && (!(f = fopen(knock, "w")) || fclose(f))) perror(knock), MPI_Abort(MPI_COMM_WORLD, 1);
+  if (!opens && (!(f = fopen(knock, "w")) || fclose(f)))
+    perror(knock), MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
-  MPI_Comm    inter;
-  char        port[MPI_MAX_PORT_NAME] = "";
-  int         rank, size;
-  bool        closed = false;
+  MPI_Comm inter;
+  char port[MPI_MAX_PORT_NAME] = "";
+  int rank, size;
+  bool closed = false;
   const char *dies = getenv("JOINING_KILL");
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc < 4) return fprintf(stderr, "joining spawn N|accept FILE|connect FILE RECIPE [NAME=VALUE ...]\n"), 2;
+  if (argc < 4)
+    return fprintf(stderr, "joining spawn N|accept FILE|connect FILE RECIPE [NAME=VALUE ...]\n"), 2;
   bool opens = strcmp(argv[1], "accept") == 0, connects = strcmp(argv[1], "connect") == 0;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  job j = {
-    mgrid_runtime_new(NULL, NULL, &e), (size_t)argc - 4, (const char *const *)argv + 4, NULL, 0, { NULL, NULL }
-  };
+  job j = { mgrid_runtime_new(NULL, NULL, &e),
+            (size_t)argc - 4,
+            (const char *const *)argv + 4,
+            NULL,
+            0,
+            { NULL, NULL } };
   mgrid_runtime_load(j.rt, argv[3], NULL, 0, &e);
   if (opens || connects) find_port(opens, argv[2], port);
   MPI_Comm_get_parent(&inter);
   if (connects) MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
   if (inter != MPI_COMM_NULL) { /* this rank is new */
-    if (join(&j, inter, &e)) return fprintf(stderr, "not let in: %s\n", e.message), MPI_Finalize(), 0;
+    if (join(&j, inter, &e))
+      return fprintf(stderr, "not let in: %s\n", e.message), MPI_Finalize(), 0;
     dies = NULL;
   } else {
-    mgrid_plan    *p = mgrid_runtime_plan(j.rt, size, NULL, j.nargs, j.args, &e);
+    mgrid_plan *p = mgrid_runtime_plan(j.rt, size, NULL, j.nargs, j.args, &e);
     mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
     j.state = mgrid_materialize(p, b, "train", &e);
     mgrid_plan_free(p), mgrid_backend_free(b);
-    for (int i = 0; i < 2 && j.state; i++) j.w[i] = calloc((size_t)elements(j.state, &e) + 1, sizeof(double));
+    for (int i = 0; i < 2 && j.state; i++)
+      j.w[i] = calloc((size_t)elements(j.state, &e) + 1, sizeof(double));
   }
   while (!e.status && j.step < STEPS) {
     if (dies && rank == 1 && j.step + 1 == strtol(dies, NULL, 10)) raise(SIGKILL);
@@ -209,7 +229,8 @@ int main(int argc, char **argv) {
       if (!recover(&j, &e)) say(&j, "which recovered step", j.step);
     } else if (!closed && look_for_others(&j, argv, opens || connects ? port : NULL, &e)) {
       if (mgrid_state_rank(j.state) == 0) printf("nobody joins: %s\n", e.message);
-      closed = e.status != MGRID_LOST_RANK; /* if an old rank was lost, the next step reports it, too */
+      /* if an old rank was lost, the next step reports it, too */
+      closed = e.status != MGRID_LOST_RANK;
       mgrid_error_clear(&e);
     }
   }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** rl_sync.c - weights that are trained in one layout and used for generation in another. At every step the trainer's
-** ranks change them, a move that was planned once sends them, and the rollout ranks check every element. To compare, do
-** the same with plain MPI, as trainers do: gather each tensor on one rank, broadcast it to the rollout ranks, slice it.
+** rl_sync.c - weights that are trained in one layout and used for generation in another. At every
+** step the trainer's ranks change them, a move that was planned once sends them, and the rollout
+** ranks check every element. To compare, do the same with plain MPI, as trainers do: gather each
+** tensor on one rank, broadcast it to the rollout ranks, slice it.
 **
 **     mpirun -n 16 rl_sync examples/rl_sync.lua [NAME=VALUE ...] vs first=8 tp=2 pp=1 [NAME=VALUE ...]
 **     cc rl_sync.c -o rl_sync $(pkg-config --cflags --libs moongrid_mpi)
@@ -22,7 +23,8 @@ static int rank, ranks;
 static void *room(size_t n, size_t size) {
   void *p = calloc(n ? n : 1, size);
   if (!p)
-    fprintf(stderr, "rl_sync: rank %d has no memory for %zu bytes\n", rank, n * size), MPI_Abort(MPI_COMM_WORLD, 1);
+    fprintf(stderr, "rl_sync: rank %d has no memory for %zu bytes\n", rank, n * size),
+        MPI_Abort(MPI_COMM_WORLD, 1);
   return p;
 }
 
@@ -30,16 +32,16 @@ static void *room(size_t n, size_t size) {
 
 /* A rank's part of a tensor: runs on each axis, and every combination of these, in C order. */
 typedef struct elements {
-  size_t     naxes;
-  int64_t    length[MGRID_AXES_MAX], n[MGRID_AXES_MAX]; /* of the axis; its runs */
+  size_t naxes;
+  int64_t length[MGRID_AXES_MAX], n[MGRID_AXES_MAX]; /* of the axis; its runs */
   mgrid_run *run[MGRID_AXES_MAX];
-  int64_t    count, copy;
+  int64_t count, copy;
 } elements;
 
 static elements elements_of(const mgrid_plan *p, const char *name, int64_t of, mgrid_error *e) {
   const mgrid_tensor *t = mgrid_plan_tensor(p, name);
-  mgrid_tensor_part   part = MGRID_TENSOR_PART_INIT;
-  elements            out = { .naxes = mgrid_tensor_naxes(t) };
+  mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
+  elements out = { .naxes = mgrid_tensor_naxes(t) };
   mgrid_tensor_local(p, name, of, &part, e);
   out.count = part.elements;
   out.copy = part.copy;
@@ -72,17 +74,18 @@ static void walk(const elements *x, size_t axis, int64_t index, stretch_fn *fn, 
 
 /* ----------------------------------------------------------------- training */
 
-/* This rank's part of every tensor in one layout, and the same numbers in full precision, before rounding: the weights
-** of the trainer, or those that a rollout rank computes itself, to compare. */
+/* This rank's part of every tensor in one layout, and the same numbers in full precision, before
+** rounding: the weights of the trainer, or those that a rollout rank computes itself, to
+** compare. */
 typedef struct weights {
   const mgrid_plan *plan;
   const mgrid_move *move; /* numbers the tensors */
-  size_t            n;
-  elements         *has;    /* [n] */
-  mgrid_buffer     *part;   /* [n], bf16 */
-  float           **master; /* [n] */
-  int64_t           bytes, count;
-  double            loss; /* before the last step */
+  size_t n;
+  elements *has;      /* [n] */
+  mgrid_buffer *part; /* [n], bf16 */
+  float **master;     /* [n] */
+  int64_t bytes, count;
+  double loss; /* before the last step */
 } weights;
 
 /* Return a number in [-1, 1) for an element, different for each `which`. */
@@ -101,8 +104,8 @@ static uint16_t to_bf16(float x) {
 
 typedef struct place {
   weights *w;
-  size_t   tensor;
-  float   *at;
+  size_t tensor;
+  float *at;
 } place;
 
 static void begin(void *ud, int64_t index, int64_t n) {
@@ -157,7 +160,8 @@ static void weights_free(weights *w) {
 /* Round the trainer's weights to bf16 for the move. */
 static void round_all(weights *w) {
   for (size_t k = 0; k < w->n; k++)
-    for (int64_t i = 0; i < w->has[k].count; i++) ((uint16_t *)w->part[k].data)[i] = to_bf16(w->master[k][i]);
+    for (int64_t i = 0; i < w->has[k].count; i++)
+      ((uint16_t *)w->part[k].data)[i] = to_bf16(w->master[k][i]);
 }
 
 /* Count wrong elements, and clear all, so that the next step must send them again. */
@@ -178,28 +182,31 @@ static int64_t bytes_of(const weights *w, size_t k) {
 /* ---------------------------------------------------- gather, then broadcast */
 
 typedef struct plain {
-  MPI_Comm  trainers, readers; /* the ranks that hold weights; the first of them, and the rollout ranks */
-  int      *rank_of;           /* [trainers], in the world */
-  int       ntrainers;
+  /* the ranks that hold weights; the first of them, and the rollout ranks */
+  MPI_Comm trainers, readers;
+  int *rank_of; /* [trainers], in the world */
+  int ntrainers;
   uint16_t *whole, *gathered; /* the largest tensor, on the readers; on the first of the trainers */
-  int64_t   received;         /* bytes that this rank receives in a step */
+  int64_t received;           /* bytes that this rank receives in a step */
 } plain;
 
 static plain plain_new(const weights *from, const weights *to) {
-  plain   p = { .trainers = MPI_COMM_NULL };
+  plain p = { .trainers = MPI_COMM_NULL };
   int64_t most = 0;
-  int     first;
+  int first;
   for (size_t k = 0; k < from->n; k++) {
     int64_t bytes = bytes_of(from, k);
     most = bytes > most ? bytes : most;
   }
   if (most / 2 > INT32_MAX) { /* moongrid's move has no such limit */
-    if (rank == 0) fprintf(stderr, "rl_sync: a tensor has more elements than MPI_Bcast can count\n");
+    if (rank == 0)
+      fprintf(stderr, "rl_sync: a tensor has more elements than MPI_Bcast can count\n");
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   MPI_Allreduce(&(int){ from->count ? rank : ranks }, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   MPI_Comm_split(MPI_COMM_WORLD, from->count ? 0 : MPI_UNDEFINED, rank, &p.trainers);
-  MPI_Comm_split(MPI_COMM_WORLD, to->count || rank == first ? 0 : MPI_UNDEFINED, rank == first ? -1 : rank, &p.readers);
+  MPI_Comm_split(MPI_COMM_WORLD, to->count || rank == first ? 0 : MPI_UNDEFINED,
+                 rank == first ? -1 : rank, &p.readers);
   if (p.trainers != MPI_COMM_NULL) {
     MPI_Comm_size(p.trainers, &p.ntrainers);
     p.rank_of = room((size_t)p.ntrainers, sizeof *p.rank_of);
@@ -236,7 +243,8 @@ static void get(void *ud, int64_t index, int64_t n) {
 
 /* Gather one tensor on the first of the trainers, from the first copy of each part. */
 static void gather(plain *p, const weights *from, size_t k, mgrid_error *e) {
-  int      *count = room((size_t)p->ntrainers, sizeof *count), *at = room((size_t)p->ntrainers + 1, sizeof *at);
+  int *count = room((size_t)p->ntrainers, sizeof *count),
+      *at = room((size_t)p->ntrainers + 1, sizeof *at);
   elements *has = room((size_t)p->ntrainers, sizeof *has);
   for (int i = 0; i < p->ntrainers; i++) {
     has[i] = elements_of(from->plan, mgrid_move_tensor(from->move, k), p->rank_of[i], e);
@@ -245,9 +253,11 @@ static void gather(plain *p, const weights *from, size_t k, mgrid_error *e) {
     if (p->gathered && p->rank_of[i] != rank) p->received += count[i] * (int64_t)sizeof *p->whole;
   }
   int mine = from->has[k].copy == 0 ? (int)from->has[k].count : 0;
-  MPI_Gatherv(from->part[k].data, mine, MPI_UINT16_T, p->gathered, count, at, MPI_UINT16_T, 0, p->trainers);
+  MPI_Gatherv(from->part[k].data, mine, MPI_UINT16_T, p->gathered, count, at, MPI_UINT16_T, 0,
+              p->trainers);
   for (int i = 0; i < p->ntrainers; i++) {
-    if (p->gathered && count[i]) walk(&has[i], 0, 0, put, &(copying){ p->whole, p->gathered + at[i] });
+    if (p->gathered && count[i])
+      walk(&has[i], 0, 0, put, &(copying){ p->whole, p->gathered + at[i] });
     elements_free(&has[i]);
   }
   free(has);
@@ -271,29 +281,30 @@ static void gather_and_broadcast(plain *p, const weights *from, const weights *t
 
 typedef struct setup {
   mgrid_runtime *rt;
-  mgrid_plan    *from, *to;
-  mgrid_move    *move;
+  mgrid_plan *from, *to;
+  mgrid_move *move;
   mgrid_backend *mpi;
 } setup;
 
 /* A recipe and its values on both sides of "vs". Tensors of the two sides are matched by name. */
 static setup set_up(int argc, char **argv, mgrid_error *e) {
   const char *const *args = (const char *const *)argv;
-  int                vs = 2;
-  setup              s = { 0 };
+  int vs = 2;
+  setup s = { 0 };
   while (vs < argc && strcmp(argv[vs], "vs") != 0) vs++;
   s.mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, e);
   s.rt = mgrid_runtime_new(NULL, NULL, e);
   mgrid_runtime_load(s.rt, argv[1], NULL, 0, e);
   s.from = mgrid_runtime_plan(s.rt, ranks, NULL, (size_t)vs - 2, args + 2, e);
-  s.to = mgrid_runtime_plan(s.rt, ranks, NULL, vs + 1 < argc ? (size_t)(argc - vs - 1) : 0, args + vs + 1, e);
+  s.to = mgrid_runtime_plan(s.rt, ranks, NULL, vs + 1 < argc ? (size_t)(argc - vs - 1) : 0,
+                            args + vs + 1, e);
   s.move = mgrid_move_new(s.from, s.to, rank, 0, NULL, NULL, e);
   for (size_t k = 0; k < mgrid_move_ntensors(s.move) && !e->status; k++) {
     const char *name = mgrid_move_tensor(s.move, k);
     if (strcmp(mgrid_tensor_type(mgrid_plan_tensor(s.from, name)), "bf16") == 0) continue;
     e->status = MGRID_REFUSED;
-    snprintf(e->message, sizeof e->message, "tensor '%s' is %s; this program has weights of bf16", name,
-             mgrid_tensor_type(mgrid_plan_tensor(s.from, name)));
+    snprintf(e->message, sizeof e->message, "tensor '%s' is %s; this program has weights of bf16",
+             name, mgrid_tensor_type(mgrid_plan_tensor(s.from, name)));
   }
   return s;
 }
@@ -331,10 +342,10 @@ static double median(double *list) {
 static int64_t train(const setup *s, mgrid_error *e) {
   enum { NEEDS, RECEIVES, GATHERS, WRONG, WRONG_PLAIN, TRAINS, ROLLS, SUMS };
   mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
-  weights         from = weights_new(s->from, s->move, e), to = weights_new(s->to, s->move, e);
-  plain           p = plain_new(&from, &to);
-  double          moving[STEPS], gathering[STEPS], loss[STEPS];
-  int64_t         all[SUMS] = { 0 };
+  weights from = weights_new(s->from, s->move, e), to = weights_new(s->to, s->move, e);
+  plain p = plain_new(&from, &to);
+  double moving[STEPS], gathering[STEPS], loss[STEPS];
+  int64_t all[SUMS] = { 0 };
   mgrid_move_bytes(s->move, &sums, e);
   for (int step = 0; step < STEPS && !e->status; step++) {
     for_all(&from, learn);
@@ -357,12 +368,14 @@ static int64_t train(const setup *s, mgrid_error *e) {
   MPI_Allreduce(MPI_IN_PLACE, all, SUMS, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0 && !e->status) {
     double ours = median(moving), theirs = median(gathering);
-    printf("%zu tensors, trained on %d ranks, generate on %d; %d steps, the loss from %.4f to %.4f\n", from.n,
-           (int)all[TRAINS], (int)all[ROLLS], STEPS, loss[0], loss[STEPS - 1]);
+    printf(
+        "%zu tensors, trained on %d ranks, generate on %d; %d steps, the loss from %.4f to %.4f\n",
+        from.n, (int)all[TRAINS], (int)all[ROLLS], STEPS, loss[0], loss[STEPS - 1]);
     printf("%-24s %14s %12s %9s\n", "", "bytes a step", "ms a step", "wrong");
-    printf("%-24s %14lld %12.1f %9lld\n", "one move", (long long)all[RECEIVES], 1e3 * ours, (long long)all[WRONG]);
-    printf("%-24s %14lld %12.1f %9lld\n", "gather, then broadcast", (long long)all[GATHERS], 1e3 * theirs,
-           (long long)all[WRONG_PLAIN]);
+    printf("%-24s %14lld %12.1f %9lld\n", "one move", (long long)all[RECEIVES], 1e3 * ours,
+           (long long)all[WRONG]);
+    printf("%-24s %14lld %12.1f %9lld\n", "gather, then broadcast", (long long)all[GATHERS],
+           1e3 * theirs, (long long)all[WRONG_PLAIN]);
     printf("%-24s %14lld\n", "the minimum", (long long)all[NEEDS]);
   }
   plain_free(&p);
@@ -373,8 +386,8 @@ static int64_t train(const setup *s, mgrid_error *e) {
 
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
-  int64_t     wrong = 0;
-  int         first;
+  int64_t wrong = 0;
+  int first;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -141,14 +141,15 @@ MGRID_API const char *mgrid_version(void);
 
 /* ------------------------------------------------------------------ errors */
 
-/* The kinds of errors. Values and meanings never change; the hundreds are the exit code of the command, so a value
-** that a later version adds still has a known kind: status / 100. */
+/* The kinds of errors. Values and meanings never change; the hundreds are the exit code of the
+** command, so a value that a later version adds still has a known kind: status / 100. */
 typedef enum mgrid_status {
   MGRID_OK = 0,
 
-  MGRID_REFUSED = 100,      /* sizes or options that contradict each other or do not fit; an error that a
-                               recipe raises */
-  MGRID_UNKNOWN_NAME = 101, /* no dim, grid, family, parameter, option, policy, backend ... of that name */
+  /* sizes or options that contradict each other or do not fit; an error that a recipe raises */
+  MGRID_REFUSED = 100,
+  /* no dim, grid, family, parameter, option, policy, backend ... of that name */
+  MGRID_UNKNOWN_NAME = 101,
   MGRID_BAD_VALUE = 102,    /* a value of a wrong kind or form */
   MGRID_OUT_OF_RANGE = 103, /* a number outside of its range; the message has the range */
   MGRID_OVERFLOW = 104,     /* sizes whose product or sum does not fit */
@@ -156,9 +157,11 @@ typedef enum mgrid_status {
 
   MGRID_USAGE = 200,      /* a wrong call: an argument that no program should pass, such as NULL */
   MGRID_BAD_STRUCT = 201, /* a struct without its size, or of a later version with new fields set */
-  MGRID_NOT_NOW = 202,    /* the object is in a wrong state: loaded already, not created yet, of another recipe */
+  /* the object is in a wrong state: loaded already, not created yet, of another recipe */
+  MGRID_NOT_NOW = 202,
 
-  MGRID_LIMIT = 300,     /* a budget was spent: memory, instructions or time of a recipe, memory of a GPU */
+  /* a budget was spent: memory, instructions or time of a recipe, memory of a GPU */
+  MGRID_LIMIT = 300,
   MGRID_NO_MEMORY = 301, /* the process has no memory left */
   MGRID_OUTPUT = 302,    /* a sink stopped */
 
@@ -166,11 +169,14 @@ typedef enum mgrid_status {
   MGRID_MISSING = 401,     /* a library, driver or GPU is missing */
   MGRID_UNSUPPORTED = 402, /* the backend, or this version of it, cannot do that */
   MGRID_TIMED_OUT = 403,   /* a deadline passed; the message names who or what did not arrive */
-  MGRID_LOST_RANK = 404, /* MPI reports that the process of a rank has failed (ULFM), or the rank is known to be lost */
+  /* MPI reports that the process of a rank has failed (ULFM), or the rank is known to be lost */
+  MGRID_LOST_RANK = 404,
   MGRID_OTHER_RANK = 405, /* another rank failed first; it has the reason */
   MGRID_UNPROVED = 406,   /* a communicator or a schedule is not what the plan says */
   MGRID_NO_KERNEL =
-      407, /* a proof ended and nothing was computed: kernels do not run here, so nothing is proved or refuted */
+      /* a proof ended and nothing was computed: kernels do not run here, so nothing is proved or
+      ** refuted */
+  407,
 
   MGRID_DISAGREE = 500 /* ranks do not have the same plan, recipe or result */
 } mgrid_status;
@@ -181,17 +187,19 @@ MGRID_API const char *mgrid_status_text(mgrid_status status);
 enum { MGRID_MISSING_SHOWN = 8 };
 
 typedef struct mgrid_error {
-  size_t       size; /* sizeof(mgrid_error) */
+  size_t size; /* sizeof(mgrid_error) */
   mgrid_status status;
-  int          line;          /* of the recipe, or 0 */
-  char         file[200];     /* of the recipe, or "" */
-  char         message[1024]; /* one line, beginning with file:line: if there is one; if Lua cannot read a recipe, two
-                         more: its line, and a caret below the place */
-  /* Of MGRID_TIMED_OUT and MGRID_LOST_RANK, where the library knows them; the message says the same: */
+  int line;       /* of the recipe, or 0 */
+  char file[200]; /* of the recipe, or "" */
+  /* one line, beginning with file:line: if there is one; if Lua cannot read a recipe, two more: its
+  ** line, and a caret below the place */
+  char message[1024];
+  /* Of MGRID_TIMED_OUT and MGRID_LOST_RANK, where the library knows them; the message says the
+  ** same: */
   int64_t nmissing;                     /* how many ranks did not come to a call, or are lost */
   int64_t missing[MGRID_MISSING_SHOWN]; /* the first of them */
-  double  waited;                       /* seconds that this rank waited for them */
-  char    call[96];                     /* the call over all ranks in which it did, "materialize train"; else "" */
+  double waited;                        /* seconds that this rank waited for them */
+  char call[96]; /* the call over all ranks in which it did, "materialize train"; else "" */
 } mgrid_error;
 #define MGRID_ERROR_INIT \
   { sizeof(mgrid_error), MGRID_OK, 0, "", "", 0, { 0 }, 0, "" }
@@ -205,18 +213,21 @@ typedef enum mgrid_level {
   MGRID_LOG_DEBUG, /* what was done: a recipe loaded, a communicator made */
   MGRID_LOG_INFO,  /* what changed for the job: a plan, a reload */
   MGRID_LOG_WARN,  /* what a person should look at, though the call continues */
-  MGRID_LOG_RECIPE /* what a recipe prints or logs, "file:line: text", on every rank that evaluates it */
+  /* what a recipe prints or logs, "file:line: text", on every rank that evaluates it */
+  MGRID_LOG_RECIPE
 } mgrid_level;
 
-/* Functions of the host that a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks) calls. Without
-** `allocate` the library uses realloc and free; without `log` it logs nothing. Hooks are called in the thread of the
-** call that needs them, and may not call moongrid, nor throw (moongrid_cpp.h). If `allocate` returns NULL, the call fails with MGRID_NO_MEMORY. */
+/* Functions of the host that a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks)
+** calls. Without `allocate` the library uses realloc and free; without `log` it logs nothing. Hooks
+** are called in the thread of the call that needs them, and may not call moongrid, nor throw
+** (moongrid_cpp.h). If `allocate` returns NULL, the call fails with MGRID_NO_MEMORY. */
 typedef struct mgrid_hooks {
   size_t size; /* sizeof(mgrid_hooks) */
-  void  *ud;   /* first argument of both functions */
-  /* As realloc: resize `block`, which has `was` bytes, to `bytes`, and return it; without memory return NULL and
-  ** leave it unchanged. block NULL: a new block. bytes 0: free it, return NULL. A runtime uses this for its Lua heap,
-  ** a backend for states, handles and members of communicators. */
+  void *ud;    /* first argument of both functions */
+  /* As realloc: resize `block`, which has `was` bytes, to `bytes`, and return it; without memory
+  ** return NULL and leave it unchanged. block NULL: a new block. bytes 0: free it, return NULL. A
+  ** runtime uses this for its Lua heap, a backend for states, handles and members of
+  ** communicators. */
   void *(*allocate)(void *ud, void *block, size_t was, size_t bytes);
   /* Log one line; it has no newline at its end. */
   void (*log)(void *ud, mgrid_level level, const char *message);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_backend.h - backends, which create communicators. Open one by name, over MPI, NCCL or PMIx; or a dry one,
-** which only answers questions. moongrid_mpi.h has mgrid_mpi_backend, over a communicator of the host, and
-** moongrid_carrier.h one over functions of the host.
+** moongrid_backend.h - backends, which create communicators. Open one by name, over MPI, NCCL or
+** PMIx; or a dry one, which only answers questions. moongrid_mpi.h has mgrid_mpi_backend, over a
+** communicator of the host, and moongrid_carrier.h one over functions of the host.
 */
 #ifndef MOONGRID_H
 #include "moongrid.h" /* which includes this header in its place */
@@ -17,17 +17,22 @@ typedef struct mgrid_backend mgrid_backend; /* creates communicators */
 
 /* What threads of the host may do with MPI: the levels MPI_THREAD_FUNNELED and so on. */
 typedef enum mgrid_threads {
-  MGRID_THREADS_ANY,        /* the level with which MPI was initialized; funneled if this library initializes it */
-  MGRID_THREADS_FUNNELED,   /* only the thread that initialized MPI may call it, and this library's collectives */
+  /* the level with which MPI was initialized; funneled if this library initializes it */
+  MGRID_THREADS_ANY,
+  /* only the thread that initialized MPI may call it, and this library's collectives */
+  MGRID_THREADS_FUNNELED,
   MGRID_THREADS_SERIALIZED, /* any thread, one at a time */
-  MGRID_THREADS_MULTIPLE    /* any threads at once: two threads may use two backends, each one thread at a time */
+  /* any threads at once: two threads may use two backends, each one thread at a time */
+  MGRID_THREADS_MULTIPLE
 } mgrid_threads;
 
-/* What a rank does at the deadline in the places where MPI does not return, if a rank dies or is stopped after all have
-** arrived there: inside MPI_Comm_create_group; inside MPI_Comm_create while a backend opens or mgrid_mpi_world makes a
-** communicator; in a recovery inside MPIX_Comm_shrink and MPI_Comm_split; and inside MPI_Finalize, where mgrid_backend_free
-** calls that. Under mpirun --with-ft ulfm groups are made by MPI_Comm_create, and only a rank that is stopped holds up the
-** others, not one that dies. A watchdog prints on stderr which group of which family it is, and the missing ranks. */
+/* What a rank does at the deadline in the places where MPI does not return, if a rank dies or is
+** stopped after all have arrived there: inside MPI_Comm_create_group; inside MPI_Comm_create while
+** a backend opens or mgrid_mpi_world makes a communicator; in a recovery inside MPIX_Comm_shrink
+** and MPI_Comm_split; and inside MPI_Finalize, where mgrid_backend_free calls that. Under mpirun
+** --with-ft ulfm groups are made by MPI_Comm_create, and only a rank that is stopped holds up the
+** others, not one that dies. A watchdog prints on stderr which group of which family it is, and the
+** missing ranks. */
 typedef enum mgrid_on_deadline {
   MGRID_DEADLINE_ERROR, /* it keeps waiting; everywhere else the call returns an error */
   MGRID_DEADLINE_ABORT  /* the process ends with status 4; then the launcher ends the job */
@@ -35,29 +40,35 @@ typedef enum mgrid_on_deadline {
 
 enum { MGRID_TIMEOUT = 120 }; /* seconds: the default of a call over all ranks, and of a creation */
 
-/* Options of a backend over MPI, for mgrid_mpi_backend in moongrid_mpi.h and mgrid_backend_open. Equal on all ranks. */
+/* Options of a backend over MPI, for mgrid_mpi_backend in moongrid_mpi.h and mgrid_backend_open.
+** Equal on all ranks. */
 typedef struct mgrid_mpi_options {
-  size_t            size;    /* sizeof(mgrid_mpi_options) */
-  double            timeout; /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
-  mgrid_threads     threads; /* the level to request from MPI, or that it must have, else MGRID_UNSUPPORTED */
-  bool              borrow;  /* of mgrid_mpi_backend: no duplicate. The library uses the communicator itself until the
-                              backend ends; meanwhile the host makes no call on it, and frees it later. Open MPI then
-                              copies its attributes whenever a group's communicator is made */
+  size_t size;    /* sizeof(mgrid_mpi_options) */
+  double timeout; /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
+  /* the level to request from MPI, or that it must have, else MGRID_UNSUPPORTED */
+  mgrid_threads threads;
+  /* of mgrid_mpi_backend: no duplicate. The library uses the communicator itself until the backend
+  ** ends; meanwhile the host makes no call on it, and frees it later. Open MPI then copies its
+  ** attributes whenever a group's communicator is made */
+  bool borrow;
   mgrid_on_deadline on_deadline;
-  const int        *comm;          /* of mgrid_backend_open: the Fortran handle (MPI_Comm_c2f) of the communicator whose
-                              ranks are the world; NULL: MPI_COMM_WORLD */
-  int64_t           communicators; /* most communicators of the backend on a rank: if any rank needs more, all ranks get
-                              MGRID_LIMIT before the first is made. 0: 65,000 in Open MPI, 1,900 in MPICH */
+  /* of mgrid_backend_open: the Fortran handle (MPI_Comm_c2f) of the communicator whose ranks are
+  ** the world; NULL: MPI_COMM_WORLD */
+  const int *comm;
+  /* most communicators of the backend on a rank: if any rank needs more, all ranks get MGRID_LIMIT
+  ** before the first is made. 0: 65,000 in Open MPI, 1,900 in MPICH */
+  int64_t communicators;
 } mgrid_mpi_options;
 #define MGRID_MPI_OPTIONS_INIT \
   { sizeof(mgrid_mpi_options), 0, MGRID_THREADS_ANY, false, MGRID_DEADLINE_ERROR, NULL, 0 }
 
 /* How a backend is opened by its name. Equal on all ranks. */
 typedef struct mgrid_backend_options {
-  size_t                   size;    /* sizeof(mgrid_backend_options) */
-  double                   timeout; /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
-  const mgrid_mpi_options *mpi;     /* of MPI, also as a carrier; its timeout, unless it is 0, overrides the one above.
-                                       NULL: the defaults */
+  size_t size;    /* sizeof(mgrid_backend_options) */
+  double timeout; /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
+  /* of MPI, also as a carrier; its timeout, unless it is 0, overrides the one above. NULL: the
+  ** defaults */
+  const mgrid_mpi_options *mpi;
 } mgrid_backend_options;
 #define MGRID_BACKEND_OPTIONS_INIT \
   { sizeof(mgrid_backend_options), 0, NULL }
@@ -72,52 +83,62 @@ typedef struct mgrid_backend_options {
 **   nccl, rccl  over mpi, as mgrid_backend_over
 **   auto        nccl, or else rccl, if every rank can open it, else mpi
 **
-** A library that the program was linked with (-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a) is not loaded. */
-MGRID_API mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options *options, mgrid_error *err);
+** A library that the program was linked with (-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a) is not
+** loaded. */
+MGRID_API mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options *options,
+                                            mgrid_error *err);
 
 /* Play `rank` of `world` in one process: every question works, and no communicator exists. */
 MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err);
 
-/* Options of the backends nccl and rccl, which make communicators on the GPUs of the ranks. They need a carrier, a
-** backend that sends unique ids between ranks: mpi, which also makes the groups of families with backend "mpi"; pmix;
-** or the host's. */
+/* Options of the backends nccl and rccl, which make communicators on the GPUs of the ranks. They
+** need a carrier, a backend that sends unique ids between ranks: mpi, which also makes the groups
+** of families with backend "mpi"; pmix; or the host's. */
 typedef struct mgrid_nccl_options {
-  size_t     size;      /* sizeof(mgrid_nccl_options) */
-  bool       share_gpu; /* let several ranks use one GPU, for tests; slow */
-  double     timeout;   /* seconds that a creation, or a call over all ranks, may take; 0: MGRID_TIMEOUT */
-  int64_t    budget;    /* bytes of GPU memory for communicators, as predicted; 0: no limit */
-  void      *parent;    /* an ncclComm_t of the host over all ranks in the order of the world, or NULL:
-                        communicators are split from it (ncclCommSplit; with its splitShare they share
-                        its resources). Then every creation is a call over all ranks, one after the
-                        other, `lazy` is ignored, and states share nothing. It outlives the backend. */
-  const int *devices;   /* [ndevices], the GPU of each rank of a machine, by its index among them; one: that of this */
-  int        ndevices;  /* rank. 0: GPU i for index i, around again where ranks share */
-  int        ranks_per_id; /* a group of more ranks gets several unique ids, each served by another rank
-                           (ncclCommInitRankScalable, NCCL 2.23.4); equal on all ranks; 0: 128 */
-  bool       nonblocking;  /* false: communicators behave as those of ncclCommInitRank: calls return ncclSuccess. true:
-                           calls may return ncclInProgress, and a creation that fails is cancelled, where one that
-                           blocks leaves a thread in NCCL behind; a family may say otherwise */
+  size_t size;    /* sizeof(mgrid_nccl_options) */
+  bool share_gpu; /* let several ranks use one GPU, for tests; slow */
+  /* seconds that a creation, or a call over all ranks, may take; 0: MGRID_TIMEOUT */
+  double timeout;
+  int64_t budget; /* bytes of GPU memory for communicators, as predicted; 0: no limit */
+  /* an ncclComm_t of the host over all ranks in the order of the world, or NULL: communicators are
+  ** split from it (ncclCommSplit; with its splitShare they share its resources). Then every
+  ** creation is a call over all ranks, one after the other, `lazy` is ignored, and states share
+  ** nothing. It outlives the backend. */
+  void *parent;
+  /* [ndevices], the GPU of each rank of a machine, by its index among them; one: that of this */
+  const int *devices;
+  int ndevices; /* rank. 0: GPU i for index i, around again where ranks share */
+  /* a group of more ranks gets several unique ids, each served by another rank
+  ** (ncclCommInitRankScalable, NCCL 2.23.4); equal on all ranks; 0: 128 */
+  int ranks_per_id;
+  /* false: communicators behave as those of ncclCommInitRank: calls return ncclSuccess. true: calls
+  ** may return ncclInProgress, and a creation that fails is cancelled, where one that blocks leaves
+  ** a thread in NCCL behind; a family may say otherwise */
+  bool nonblocking;
 } mgrid_nccl_options;
 enum { MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
   { sizeof(mgrid_nccl_options), false, 0, 0, NULL, NULL, 0, 0, false }
-/* Open "nccl" or "rccl" over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps
-** alive; with carrier NULL over mpi, which it opens as mgrid_backend_open does. options may be NULL. It loads
-** moongrid's library of that name and NCCL with the CUDA runtime, or RCCL with HIP; an error names exactly what is
-** missing. Collective: a rank without a GPU is an error on all. */
-MGRID_API mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, const mgrid_nccl_options *options,
-                                            mgrid_error *err);
+/* Open "nccl" or "rccl" over a backend that carries its messages (mpi, pmix,
+** mgrid_carrier_backend), which it keeps alive; with carrier NULL over mpi, which it opens as
+** mgrid_backend_open does. options may be NULL. It loads moongrid's library of that name and NCCL
+** with the CUDA runtime, or RCCL with HIP; an error names exactly what is missing. Collective: a
+** rank without a GPU is an error on all. */
+MGRID_API mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name,
+                                            const mgrid_nccl_options *options, mgrid_error *err);
 /* Add an owner; never fails. */
 MGRID_API mgrid_backend *mgrid_backend_ref(mgrid_backend *b);
-/* Give up one owner. States are owners, too; after the last one the backend ends, and with it all communicators that
-** were not freed. Collective with MPI: duplicates are freed, and MPI is finalized if the backend initialized it. */
+/* Give up one owner. States are owners, too; after the last one the backend ends, and with it all
+** communicators that were not freed. Collective with MPI: duplicates are freed, and MPI is
+** finalized if the backend initialized it. */
 MGRID_API void mgrid_backend_free(mgrid_backend *b);
-/* Set the host's allocator and log; `hooks` (NULL: none) is copied. Call it before the first state of the backend is
-** made, else MGRID_NOT_NOW. Local. */
-MGRID_API mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks, mgrid_error *err);
-MGRID_API const char  *mgrid_backend_name(const mgrid_backend *b);
-MGRID_API int64_t      mgrid_backend_rank(const mgrid_backend *b);
-MGRID_API int64_t      mgrid_backend_world(const mgrid_backend *b);
+/* Set the host's allocator and log; `hooks` (NULL: none) is copied. Call it before the first state
+** of the backend is made, else MGRID_NOT_NOW. Local. */
+MGRID_API mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
+                                               mgrid_error *err);
+MGRID_API const char *mgrid_backend_name(const mgrid_backend *b);
+MGRID_API int64_t mgrid_backend_rank(const mgrid_backend *b);
+MGRID_API int64_t mgrid_backend_world(const mgrid_backend *b);
 /* The number of communicators of all states of the backend on this rank; shared ones count once. */
 MGRID_API size_t mgrid_backend_ncomms(const mgrid_backend *b);
 

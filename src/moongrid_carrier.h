@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_carrier.h - backends for hosts without MPI. moongrid.h includes it. examples/carrier.c is such a host.
+** moongrid_carrier.h - backends for hosts without MPI. moongrid.h includes it. examples/carrier.c
+** is such a host.
 */
 #ifndef MOONGRID_H
 #include "moongrid.h" /* which includes this header in its place */
@@ -11,41 +12,48 @@
 extern "C" {
 #endif
 
-/* Functions of a host without MPI by which its ranks reach each other, over something that it has already: torch's
-** store, the TCP store of a trainer, etcd, or a folder that all ranks see.
+/* Functions of a host without MPI by which its ranks reach each other, over something that it has
+** already: torch's store, the TCP store of a trainer, etcd, or a folder that all ranks see.
 **
-** Give `put` and `get`, a store of named values, or `send` and `recv`, messages between two ranks, or both pairs; the
-** other entries may be NULL. The library builds what is missing on the rest: a message is a value that one rank puts
-** and another gets, and a call over all ranks goes along a tree of messages.
+** Give `put` and `get`, a store of named values, or `send` and `recv`, messages between two ranks,
+** or both pairs; the other entries may be NULL. The library builds what is missing on the rest: a
+** message is a value that one rank puts and another gets, and a call over all ranks goes along a
+** tree of messages.
 **
-** A function is called in the thread of the moongrid call that needs it, may block for `seconds` (0: look once;
-** INFINITY: no limit), and returns MGRID_OK, MGRID_TIMED_OUT after that time, or another status if it fails for good:
-** then the moongrid call fails as well, with the text of `reason`. None may call moongrid. Values are small: 8 to
-** about 100 bytes, 8 bytes per rank once if ranks are on several machines, and texts of plans if ranks disagree.
-** Unless a call fails, moongrid receives every message that it sends. */
+** A function is called in the thread of the moongrid call that needs it, may block for `seconds`
+** (0: look once; INFINITY: no limit), and returns MGRID_OK, MGRID_TIMED_OUT after that time, or
+** another status if it fails for good: then the moongrid call fails as well, with the text of
+** `reason`. None may call moongrid. Values are small: 8 to about 100 bytes, 8 bytes per rank once
+** if ranks are on several machines, and texts of plans if ranks disagree. Unless a call fails,
+** moongrid receives every message that it sends. */
 typedef struct mgrid_carrier {
-  size_t  size; /* sizeof(mgrid_carrier) */
-  void   *ud;   /* first argument of all functions */
+  size_t size; /* sizeof(mgrid_carrier) */
+  void *ud;    /* first argument of all functions */
   int64_t rank, world;
-  double  timeout; /* seconds that a call over all ranks may take, unless a backend over this one has its own; 0:
-                      MGRID_TIMEOUT */
-  bool    by_rank; /* of the store: getting a key takes the rank that put it, as in PMIx */
-  /* Store a value. A key begins with "moongrid." and has letters, digits, '.' and '-', at most 127 characters; a host
-  ** with several jobs in one store puts the name of the job before it. A second put replaces the value. */
+  /* seconds that a call over all ranks may take, unless a backend over this one has its own; 0:
+  ** MGRID_TIMEOUT */
+  double timeout;
+  bool by_rank; /* of the store: getting a key takes the rank that put it, as in PMIx */
+  /* Store a value. A key begins with "moongrid." and has letters, digits, '.' and '-', at most 127
+  ** characters; a host with several jobs in one store puts the name of the job before it. A second
+  ** put replaces the value. */
   mgrid_status (*put)(void *ud, const char *key, const void *data, size_t bytes);
-  /* Wait until the key exists, and copy its value, which has `bytes` bytes. Readers never see half a value. from: the
-  ** rank that puts it; -1, never for a store by rank: any. */
-  mgrid_status (*get)(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds);
+  /* Wait until the key exists, and copy its value, which has `bytes` bytes. Readers never see half
+  ** a value. from: the rank that puts it; -1, never for a store by rank: any. */
+  mgrid_status (*get)(void *ud, int64_t from, const char *key, void *data, size_t bytes,
+                      double seconds);
   /* Delete a key that no rank will get again. NULL: keys stay, about 100 bytes for each message. */
   mgrid_status (*erase)(void *ud, const char *key);
-  /* Send a message to another rank; it need not have arrived when send returns. Tags are 0 to 2^31 - 1. Messages of one
-  ** tag between two ranks arrive in order. */
-  mgrid_status (*send)(void *ud, int64_t to, int tag, const void *data, size_t bytes, double seconds);
-  /* Receive the next message of that rank and tag, which has `bytes` bytes. After MGRID_TIMED_OUT a later call may
-  ** receive it. */
+  /* Send a message to another rank; it need not have arrived when send returns. Tags are 0 to 2^31
+  ** - 1. Messages of one tag between two ranks arrive in order. */
+  mgrid_status (*send)(void *ud, int64_t to, int tag, const void *data, size_t bytes,
+                       double seconds);
+  /* Receive the next message of that rank and tag, which has `bytes` bytes. After MGRID_TIMED_OUT a
+  ** later call may receive it. */
   mgrid_status (*recv)(void *ud, int64_t from, int tag, void *data, size_t bytes, double seconds);
-  /* Gather over all ranks: all is [world * bytes], this rank's part at rank * bytes; mine and all do not overlap. bytes
-  ** 0: a barrier. All ranks make these calls in one order, and none after a call that failed. NULL: along the tree. */
+  /* Gather over all ranks: all is [world * bytes], this rank's part at rank * bytes; mine and all
+  ** do not overlap. bytes 0: a barrier. All ranks make these calls in one order, and none after a
+  ** call that failed. NULL: along the tree. */
   mgrid_status (*allgather)(void *ud, const void *mine, void *all, size_t bytes, double seconds);
   /* Return why the last call failed, in a few words; valid until the next call. */
   const char *(*reason)(void *ud);
@@ -53,13 +61,15 @@ typedef struct mgrid_carrier {
 } mgrid_carrier;
 #define MGRID_CARRIER_INIT \
   { sizeof(mgrid_carrier), NULL, -1, 0, 0, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
-/* Open a backend over the host's carrier. By itself it makes no communicators: ranks agree on plans, and a state
-** answers questions; a family with backend "mpi" is MGRID_REFUSED. mgrid_backend_over makes NCCL's communicators over
-** it. A call over all ranks fails if ranks do not arrive by the deadline, and names them; after that the backend
-** cannot be used. The struct is copied; ud outlives the backend. MGRID_OUT_OF_RANGE for a wrong rank or world,
-** MGRID_USAGE if both pairs of functions are missing. Local. Several backends over one store are kept apart if all
-** ranks open them in the same order. When it is freed, ranks wait for each other for about 5 seconds at most: the
-** store may belong to rank 0, and many launchers end a job when its first process ends. */
+/* Open a backend over the host's carrier. By itself it makes no communicators: ranks agree on
+** plans, and a state answers questions; a family with backend "mpi" is MGRID_REFUSED.
+** mgrid_backend_over makes NCCL's communicators over it. A call over all ranks fails if ranks do
+** not arrive by the deadline, and names them; after that the backend cannot be used. The struct is
+** copied; ud outlives the backend. MGRID_OUT_OF_RANGE for a wrong rank or world, MGRID_USAGE if
+** both pairs of functions are missing. Local. Several backends over one store are kept apart if all
+** ranks open them in the same order. When it is freed, ranks wait for each other for about 5
+** seconds at most: the store may belong to rank 0, and many launchers end a job when its first
+** process ends. */
 MGRID_API mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *err);
 
 #ifdef __cplusplus

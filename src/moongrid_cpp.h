@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_cpp.h - functions of a C++ host that may throw. moongrid is C: an exception must not leave a function that it calls
-** (of a recipe, a hook, a sink, a carrier ...). MGRID_CAUGHT(f) is f for moongrid, where exceptions end:
+** moongrid_cpp.h - functions of a C++ host that may throw. moongrid is C: an exception must not
+** leave a function that it calls (of a recipe, a hook, a sink, a carrier ...). MGRID_CAUGHT(f) is f
+** for moongrid, where exceptions end:
 **
 **     mgrid_function rack = mgrid_function_of("rack_of", "2", MGRID_CAUGHT(rack_of), &machine);
 **     mgrid_plan_print(plan, MGRID_CAUGHT(write), &file, &e);
 **
-** The call of moongrid then fails with what() as the message, or as after any failure of that function: a sink stops
-** (MGRID_OUTPUT), an allocation lacks memory; a log line is lost. Objects stay usable. f is a function with external or
-** internal linkage, not a lambda or a pointer. C++11 and later.
+** The call of moongrid then fails with what() as the message, or as after any failure of that
+** function: a sink stops (MGRID_OUTPUT), an allocation lacks memory; a log line is lost. Objects
+** stay usable. f is a function with external or internal linkage, not a lambda or a pointer. C++11
+** and later.
 */
 #ifndef MOONGRID_CPP_H
 #define MOONGRID_CPP_H
@@ -32,8 +34,8 @@ template <typename R> struct mgrid_caught_as {
   static R failed() { return R(); }
 };
 template <> inline mgrid_status mgrid_caught_as<mgrid_status>::failed() { return MGRID_REFUSED; }
-template <> inline int          mgrid_caught_as<int>::failed() { return 1; }
-template <> inline int64_t      mgrid_caught_as<int64_t>::failed() { return -1; }
+template <> inline int mgrid_caught_as<int>::failed() { return 1; }
+template <> inline int64_t mgrid_caught_as<int64_t>::failed() { return -1; }
 
 template <typename F, F *f> struct mgrid_caught;
 template <typename R, typename... A, R (*f)(A...)> struct mgrid_caught<R(A...), f> {

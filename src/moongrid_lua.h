@@ -4,9 +4,10 @@
 **
 **     luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
 **
-** It is in libmoongrid_lua, which such a host links beside libmoongrid and the liblua5.4.so of its state (pkg-config
-** moongrid_lua; for 5.5 build it with make LUAV=5.5). Scripts find the same by `require "moongrid"`. Recipes never run
-** in the host's state: each mgrid_runtime has one of its own.
+** It is in libmoongrid_lua, which such a host links beside libmoongrid and the liblua5.4.so of its
+** state (pkg-config moongrid_lua; for 5.5 build it with make LUAV=5.5). Scripts find the same by
+** `require "moongrid"`. Recipes never run in the host's state: each mgrid_runtime has one of its
+** own.
 */
 #ifndef MOONGRID_LUA_H
 #define MOONGRID_LUA_H
@@ -22,7 +23,8 @@ struct lua_State;
 /* A lua_CFunction: push the table of the module, return 1. Raise in L if out of memory. */
 MGRID_API int mgrid_lua_open(struct lua_State *L);
 
-/* Hand an object to scripts: push its userdata, nil for NULL, and return 1. `class_name` is that of the userdata:
+/* Hand an object to scripts: push its userdata, nil for NULL, and return 1. `class_name` is that of
+** the userdata:
 **     "Grid" of an mgrid_grid
 **     "Family" of an mgrid_family
 **     "Topology" of an mgrid_topology
@@ -35,14 +37,16 @@ MGRID_API int mgrid_lua_open(struct lua_State *L);
 ** The object must be of that type. The userdata is one more owner, so host and script may free theirs in any order. If
 ** out of memory, for another class, or before mgrid_lua_open in L, it raises in L and leaks nothing.
 **
-** A state: the script gives up its owner by state:close(), which is collective if it is the last one. If Lua collects
-** the State instead, the state stays until the backend ends. A group keeps its state. Over a backend
-** `job:materialize(plan)` makes states. A family has no options; a topology or plan has those of its families. Host and
-** script may both change a topology. A runtime is as mg.load returns, but with the limits, hooks and functions that the
-** host gave it (mgrid_runtime_function); one that another copy of libmoongrid_lua has made raises. */
+** A state: the script gives up its owner by state:close(), which is collective if it is the last
+** one. If Lua collects the State instead, the state stays until the backend ends. A group keeps its
+** state. Over a backend `job:materialize(plan)` makes states. A family has no options; a topology
+** or plan has those of its families. Host and script may both change a topology. A runtime is as
+** mg.load returns, but with the limits, hooks and functions that the host gave it
+** (mgrid_runtime_function); one that another copy of libmoongrid_lua has made raises. */
 MGRID_API int mgrid_lua_push(struct lua_State *L, const char *class_name, const void *object);
-/* Take an object of that class from a script: return that of the userdata at index i; NULL if the value is something else
-** or closed. Borrowed: to keep it, the host adds an owner (mgrid_plan_ref). It neither raises nor changes the stack. */
+/* Take an object of that class from a script: return that of the userdata at index i; NULL if the
+** value is something else or closed. Borrowed: to keep it, the host adds an owner (mgrid_plan_ref).
+** It neither raises nor changes the stack. */
 MGRID_API void *mgrid_lua_to(struct lua_State *L, int i, const char *class_name);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_machine.h - where ranks run: machines as levels of domains, families of these domains, and the groups that
-** cross them. moongrid.h includes this header, and its rules on words, errors, ownership, structs and threads hold
-** here, too.
+** moongrid_machine.h - where ranks run: machines as levels of domains, families of these domains,
+** and the groups that cross them. moongrid.h includes this header, and its rules on words, errors,
+** ownership, structs and threads hold here, too.
 **
 **     mgrid_machine_model *m = mgrid_machine_parse("rack:4 node:18[400GB/s,3us] gpu:4 rail = gpu", &e);
 **     mgrid_family        *node = mgrid_machine_family(m, "node", 288, &e);   // 72 groups of 4 ranks
@@ -20,9 +20,10 @@
 extern "C" {
 #endif
 
-/* A machine: places for ranks, numbered from 0 so that the places of a domain follow each other, and levels of domains,
-** from far to near. A domain of the last level is one place. Rank r runs at place r, unless the machine lists the
-** places of its ranks. Immutable and counted, as families are. */
+/* A machine: places for ranks, numbered from 0 so that the places of a domain follow each other,
+** and levels of domains, from far to near. A domain of the last level is one place. Rank r runs at
+** place r, unless the machine lists the places of its ranks. Immutable and counted, as families
+** are. */
 typedef struct mgrid_machine_model mgrid_machine_model;
 
 /* Make a machine from text, words with blanks between (src/machine/README.md):
@@ -36,82 +37,96 @@ typedef struct mgrid_machine_model mgrid_machine_model;
 ** or from the name of a preset (mgrid_machine_preset), which more words may follow: "dgx-h100 node:4". "8" is
 ** "node:* gpu:8". At most 2^20 bytes; MGRID_BAD_VALUE names the character that does not fit. */
 MGRID_API mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err);
-/* Make a machine from such text, from a file of another tool that a reader knows (src/machine/README.md), with more words
-** after its name, "hosts.txt gpu:8", or from "slurm", the Slurm job of this process. A source is a file if a file has all of it,
-** or its first word, as name. MGRID_BAD_VALUE names the line, or in JSON the path, that a reader refuses. The readers are in
-** libmoongrid_lua: MGRID_MISSING without it. */
+/* Make a machine from such text, from a file of another tool that a reader knows
+** (src/machine/README.md), with more words after its name, "hosts.txt gpu:8", or from "slurm", the
+** Slurm job of this process. A source is a file if a file has all of it, or its first word, as
+** name. MGRID_BAD_VALUE names the line, or in JSON the path, that a reader refuses. The readers are
+** in libmoongrid_lua: MGRID_MISSING without it. */
 MGRID_API mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err);
-/* Make a machine from the contents of such a file, `length` bytes; messages call it `name` (NULL: "machine"). `words`
-** are the words after its name; NULL: none. Errors are those of mgrid_machine_open; MGRID_LIMIT: a text that is larger inside than outside (src/machine/README.md
+/* Make a machine from the contents of such a file, `length` bytes; messages call it `name` (NULL:
+** "machine"). `words` are the words after its name; NULL: none. Errors are those of
+** mgrid_machine_open; MGRID_LIMIT: a text that is larger inside than outside (src/machine/README.md
 ** has the limits). */
-MGRID_API mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name, const char *words,
-                                                  mgrid_error *err);
-MGRID_API mgrid_machine_model *mgrid_machine_ref(const mgrid_machine_model *m); /* another owner; never fails */
-MGRID_API void                 mgrid_machine_free(mgrid_machine_model *m);
-/* Return the ith preset, in the order of names: its name, its text, and the source of its figures. False: there is no
-** such index. Each pointer may be NULL. */
-MGRID_API bool mgrid_machine_preset(size_t i, const char **name, const char **text, const char **source);
+MGRID_API mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name,
+                                                  const char *words, mgrid_error *err);
+/* another owner; never fails */
+MGRID_API mgrid_machine_model *mgrid_machine_ref(const mgrid_machine_model *m);
+MGRID_API void mgrid_machine_free(mgrid_machine_model *m);
+/* Return the ith preset, in the order of names: its name, its text, and the source of its figures.
+** False: there is no such index. Each pointer may be NULL. */
+MGRID_API bool mgrid_machine_preset(size_t i, const char **name, const char **text,
+                                    const char **source);
 
 /* Return the number of places; 0: as many as the ranks need. */
 MGRID_API int64_t mgrid_machine_places(const mgrid_machine_model *m);
-/* Return the number of levels. Kinds of domains that cross levels, such as rails, count as levels, after the others. */
+/* Return the number of levels. Kinds of domains that cross levels, such as rails, count as levels,
+** after the others. */
 MGRID_API size_t mgrid_machine_nlevels(const mgrid_machine_model *m);
 /* A description of a level. */
 typedef struct mgrid_machine_level {
-  size_t      size;      /* sizeof(mgrid_machine_level) */
-  const char *name;      /* borrowed from the machine */
-  bool        crosses;   /* its domains cross those of other levels, as rails do */
-  int64_t     domains;   /* -1: as many as the ranks need */
-  int64_t     most;      /* places of the largest domain; -1: as many as the ranks need */
-  bool        regular;   /* all domains have that number of places */
-  double      bandwidth; /* bytes a second that one domain can send to the others; 0: not known */
-  double      latency;   /* seconds; 0: not known */
+  size_t size;      /* sizeof(mgrid_machine_level) */
+  const char *name; /* borrowed from the machine */
+  bool crosses;     /* its domains cross those of other levels, as rails do */
+  int64_t domains;  /* -1: as many as the ranks need */
+  int64_t most;     /* places of the largest domain; -1: as many as the ranks need */
+  bool regular;     /* all domains have that number of places */
+  double bandwidth; /* bytes a second that one domain can send to the others; 0: not known */
+  double latency;   /* seconds; 0: not known */
 } mgrid_machine_level;
 #define MGRID_MACHINE_LEVEL_INIT \
   { sizeof(mgrid_machine_level), NULL, false, 0, 0, false, 0, 0 }
 /* Describe level i, 0 the farthest. MGRID_OUT_OF_RANGE: there is none. */
-MGRID_API mgrid_status mgrid_machine_describe_level(const mgrid_machine_model *m, size_t i, mgrid_machine_level *out,
-                                                    mgrid_error *err);
+MGRID_API mgrid_status mgrid_machine_describe_level(const mgrid_machine_model *m, size_t i,
+                                                    mgrid_machine_level *out, mgrid_error *err);
 /* Return the domain of level i in which a rank runs, or -1. O(log domains). */
 MGRID_API int64_t mgrid_machine_domain(const mgrid_machine_model *m, size_t i, int64_t rank);
 /* Return the name of a domain, such as its host; NULL: it has none. Borrowed from the machine. */
-MGRID_API const char *mgrid_machine_domain_name(const mgrid_machine_model *m, size_t i, int64_t domain);
-/* Write the canonical text, as snprintf; equal machines have equal text. Names of domains are not in it. */
+MGRID_API const char *mgrid_machine_domain_name(const mgrid_machine_model *m, size_t i,
+                                                int64_t domain);
+/* Write the canonical text, as snprintf; equal machines have equal text. Names of domains are not
+** in it. */
 MGRID_API size_t mgrid_machine_describe(const mgrid_machine_model *m, char *buf, size_t len);
 /* Print the machine as JSON, with the names of its domains; mgrid_machine_read reads it back. */
-MGRID_API mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink sink, void *ud,
-                                                mgrid_error *err);
+MGRID_API mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink sink,
+                                                void *ud, mgrid_error *err);
 
-/* Make the family of the domains of a level: group i is domain i, its members the ranks that run there, in order.
-** Domains without ranks are left out. MGRID_REFUSED if the machine has fewer places than the world ranks. O(levels) for
-** a regular machine; else O(domains), and O(ranks) where ranks are listed or domains cross an irregular machine. */
-MGRID_API mgrid_family *mgrid_machine_family(const mgrid_machine_model *m, const char *level, int64_t world,
-                                             mgrid_error *err);
+/* Make the family of the domains of a level: group i is domain i, its members the ranks that run
+** there, in order. Domains without ranks are left out. MGRID_REFUSED if the machine has fewer
+** places than the world ranks. O(levels) for a regular machine; else O(domains), and O(ranks) where
+** ranks are listed or domains cross an irregular machine. */
+MGRID_API mgrid_family *mgrid_machine_family(const mgrid_machine_model *m, const char *level,
+                                             int64_t world, mgrid_error *err);
 
 /* How the groups of a family lie in the domains of a level. */
 typedef struct mgrid_machine_counts {
-  size_t  size;     /* sizeof(mgrid_machine_counts) */
+  size_t size;      /* sizeof(mgrid_machine_counts) */
   int64_t inside;   /* groups whose ranks lie in one domain */
   int64_t crossing; /* groups whose ranks lie in several domains */
-  int64_t edges;    /* pairs in two domains, over all groups: of consecutive members, and of the last and the first in a
-                       group of more than two */
-  int64_t touched;  /* pairs of a group and a domain that holds some of its members: total / touched is the mean number
-                       of members in a domain */
+  /* pairs in two domains, over all groups: of consecutive members, and of the last and the first in
+  ** a group of more than two */
+  int64_t edges;
+  /* pairs of a group and a domain that holds some of its members: total / touched is the mean
+  ** number of members in a domain */
+  int64_t touched;
 } mgrid_machine_counts;
 #define MGRID_MACHINE_COUNTS_INIT \
   { sizeof(mgrid_machine_counts), 0, 0, 0, 0 }
-/* Count how the groups of a family lie. In closed form, O(min(domains, places of a domain) x modes), if the family
-** follows modes and the machine does not list ranks; else O(members). */
-MGRID_API mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const mgrid_family *f, const char *level,
-                                           mgrid_machine_counts *out, mgrid_error *err);
+/* Count how the groups of a family lie. In closed form, O(min(domains, places of a domain) x
+** modes), if the family follows modes and the machine does not list ranks; else O(members). */
+MGRID_API mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const mgrid_family *f,
+                                           const char *level, mgrid_machine_counts *out,
+                                           mgrid_error *err);
 
-/* Set the machine that a runtime's recipe reads (`machine.node` and its like), for the plans that it makes from now on.
-** NULL: the machine of the recipe's field `machine`, if it has one. A plan whose recipe reads the machine has the
-** machine in its text and digest. mgrid_materialize compares it with the hosts of the ranks before it creates
-** communicators, and refuses with MGRID_REFUSED if ranks of one node run on two hosts, ranks of two nodes run on one
-** host, or a host has the name of another. A job on one host may use any machine. */
-MGRID_API mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model *m, mgrid_error *err);
-/* Return the machine that the plan's recipe read or could have read; NULL: none. Borrowed from the plan. */
+/* Set the machine that a runtime's recipe reads (`machine.node` and its like), for the plans that
+** it makes from now on. NULL: the machine of the recipe's field `machine`, if it has one. A plan
+** whose recipe reads the machine has the machine in its text and digest. mgrid_materialize compares
+** it with the hosts of the ranks before it creates communicators, and refuses with MGRID_REFUSED if
+** ranks of one node run on two hosts, ranks of two nodes run on one host, or a host has the name of
+** another. A job on one host may use any machine. */
+MGRID_API mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model *m,
+                                             mgrid_error *err);
+/* Return the machine that the plan's recipe read or could have read; NULL: none. Borrowed from the
+** plan. */
 MGRID_API const mgrid_machine_model *mgrid_plan_machine(const mgrid_plan *p);
 
 #ifdef __cplusplus

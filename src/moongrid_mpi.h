@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_mpi.h - the functions of moongrid with types of MPI. Link libmoongrid_mpi and libmoongrid.
+** moongrid_mpi.h - the functions of moongrid with types of MPI. Link libmoongrid_mpi and
+** libmoongrid.
 */
 #ifndef MOONGRID_MPI_H
 #define MOONGRID_MPI_H
@@ -17,99 +18,112 @@
 extern "C" {
 #endif
 
-/* Open a backend over a duplicate of the host's communicator, whose ranks are the world. options may be NULL.
+/* Open a backend over a duplicate of the host's communicator, whose ranks are the world. options
+** may be NULL.
 **
-** MPI is initialized before, and stays the host's: free the backend and its states before MPI_Finalize; afterwards
-** their calls are MGRID_USAGE, as they are in a forked child. `parent` is used only in this call: no message of the
-** library meets the host's messages on it, and the host may free it while the backend exists. The communicators of
-** groups get the error handler that it has now.
+** MPI is initialized before, and stays the host's: free the backend and its states before
+** MPI_Finalize; afterwards their calls are MGRID_USAGE, as they are in a forked child. `parent` is
+** used only in this call: no message of the library meets the host's messages on it, and the host
+** may free it while the backend exists. The communicators of groups get the error handler that it
+** has now.
 **
-** The duplicate is kept as an attribute of `parent`, which a duplicate of `parent` does not have, for the next backend
-** over it: that opens with one all-reduce. MPI frees it with `parent`. Backends share it but for MPI_THREAD_MULTIPLE,
-** where only one has it at a time; states of two backends share nothing. Not with sessions, ULFM, and MPI_COMM_SELF.
+** The duplicate is kept as an attribute of `parent`, which a duplicate of `parent` does not have,
+** for the next backend over it: that opens with one all-reduce. MPI frees it with `parent`.
+** Backends share it but for MPI_THREAD_MULTIPLE, where only one has it at a time; states of two
+** backends share nothing. Not with sessions, ULFM, and MPI_COMM_SELF.
 **
-** Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it. If a rank does not
-** arrive within the timeout, the other ranks get an error. A failure on one rank is an error on all, except for a
-** wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) and a thread that may not call MPI: these are
-** MGRID_USAGE on that rank alone. MPI does not abort during this check: with MPICH MPI_COMM_WORLD and MPI_COMM_SELF have
-** MPI_ERRORS_RETURN meanwhile, unless two threads do this at once. MGRID_BACKEND if the program has another MPI library,
-** or if its launcher started several processes and MPI knows only this one (not checked for MPI_COMM_SELF). If a rank is
-** lost meanwhile (Open MPI 5.0 under mpirun --with-ft ulfm), all others get MGRID_LOST_RANK; and if `parent` has ranks of
-** several jobs, which do not hear of each other's losses, it is revoked.
+** Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it.
+** If a rank does not arrive within the timeout, the other ranks get an error. A failure on one rank
+** is an error on all, except for a wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) and
+** a thread that may not call MPI: these are MGRID_USAGE on that rank alone. MPI does not abort
+** during this check: with MPICH MPI_COMM_WORLD and MPI_COMM_SELF have MPI_ERRORS_RETURN meanwhile,
+** unless two threads do this at once. MGRID_BACKEND if the program has another MPI library, or if
+** its launcher started several processes and MPI knows only this one (not checked for
+** MPI_COMM_SELF). If a rank is lost meanwhile (Open MPI 5.0 under mpirun --with-ft ulfm), all
+** others get MGRID_LOST_RANK; and if `parent` has ranks of several jobs, which do not hear of each
+** other's losses, it is revoked.
 **
-** With MPI_THREAD_MULTIPLE each backend may be used in a thread of its own; open them in one order on all ranks. For
-** lower levels see mgrid_threads.
+** With MPI_THREAD_MULTIPLE each backend may be used in a thread of its own; open them in one order
+** on all ranks. For lower levels see mgrid_threads.
 **
-** A host that uses only MPI Sessions (without MPI_Init, or after MPI_Finalize) passes a communicator made of a group of
-** its session (MPI_Comm_create_from_group), with Open MPI 5 or with MPICH 4 and later. The backend then has its own
-** session, at the level of options.threads: free it before the host ends its last session. A backend that was opened
-** between MPI_Init and MPI_Finalize is freed before MPI_Finalize, even if its communicator is of a session. Without
-** MPI_Init the library never uses MPI_COMM_WORLD and MPI_COMM_SELF, and refuses them as `parent` (MGRID_USAGE): each
-** group of one rank has its own communicator. It checks neither the calling thread nor the launcher. A handle of
-** anything but a communicator is MGRID_USAGE with Open MPI; MPICH ends the process. */
-MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);
+** A host that uses only MPI Sessions (without MPI_Init, or after MPI_Finalize) passes a
+** communicator made of a group of its session (MPI_Comm_create_from_group), with Open MPI 5 or with
+** MPICH 4 and later. The backend then has its own session, at the level of options.threads: free it
+** before the host ends its last session. A backend that was opened between MPI_Init and
+** MPI_Finalize is freed before MPI_Finalize, even if its communicator is of a session. Without
+** MPI_Init the library never uses MPI_COMM_WORLD and MPI_COMM_SELF, and refuses them as `parent`
+** (MGRID_USAGE): each group of one rank has its own communicator. It checks neither the calling
+** thread nor the launcher. A handle of anything but a communicator is MGRID_USAGE with Open MPI;
+** MPICH ends the process. */
+MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options,
+                                           mgrid_error *err);
 
-/* Make a communicator of all ranks of a backend of MPI, or of one over it, in the backend's order, for the host's own calls.
-** After a recovery (mgrid_state_recover) it has the survivors; with it MPI_Comm_spawn or MPI_Comm_accept lets others join
-** (mgrid_state_enlarge). Collective over the backend. It has the error handler of the groups; the caller frees it.
-** MGRID_USAGE for another backend; *comm is MPI_COMM_NULL after an error. */
+/* Make a communicator of all ranks of a backend of MPI, or of one over it, in the backend's order,
+** for the host's own calls. After a recovery (mgrid_state_recover) it has the survivors; with it
+** MPI_Comm_spawn or MPI_Comm_accept lets others join (mgrid_state_enlarge). Collective over the
+** backend. It has the error handler of the groups; the caller frees it. MGRID_USAGE for another
+** backend; *comm is MPI_COMM_NULL after an error. */
 MGRID_API mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err);
 
-/* Call mgrid_mpi_backend and mgrid_open (moongrid_recipe.h): the state owns everything, and mgrid_state_free frees
-** it. mpi and options may be NULL. Collective over `parent`. */
-MGRID_INLINE mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, size_t n, const char *const *args,
-                                         const mgrid_mpi_options *mpi, const mgrid_open_options *options,
-                                         mgrid_error *err) {
+/* Call mgrid_mpi_backend and mgrid_open (moongrid_recipe.h): the state owns everything, and
+** mgrid_state_free frees it. mpi and options may be NULL. Collective over `parent`. */
+MGRID_INLINE mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, size_t n,
+                                         const char *const *args, const mgrid_mpi_options *mpi,
+                                         const mgrid_open_options *options, mgrid_error *err) {
   mgrid_backend *b = mgrid_mpi_backend(parent, mpi, err);
-  mgrid_state   *s = mgrid_open(b, recipe, n, args, options, err);
+  mgrid_state *s = mgrid_open(b, recipe, n, args, options, err);
   mgrid_backend_free(b);
   return s;
 }
 
-/* Return the communicator of a group, ranks in group order. MPI_COMM_NULL if the rank is in no group (g NULL), for a
-** lazy family that is not created yet, in a dry state, for a family of backend "none", and for a group whose
-** communicator is NCCL's.
+/* Return the communicator of a group, ranks in group order. MPI_COMM_NULL if the rank is in no
+** group (g NULL), for a lazy family that is not created yet, in a dry state, for a family of
+** backend "none", and for a group whose communicator is NCCL's.
 **
-** It is borrowed: families with equal members may share it, and it ends with its states. MPI_Comm_free of it is
-** refused by MPI_ERR_COMM of its error handler (MPICH uses those of MPI_COMM_SELF and MPI_COMM_WORLD) and a line in the
-** log.
+** It is borrowed: families with equal members may share it, and it ends with its states.
+** MPI_Comm_free of it is refused by MPI_ERR_COMM of its error handler (MPICH uses those of
+** MPI_COMM_SELF and MPI_COMM_WORLD) and a line in the log.
 **
-** A group of one rank has MPI_COMM_SELF, which is the host's: a receive that the host has posted there takes a message
-** sent on the group, and error handler and attributes are those of MPI_COMM_SELF. It has its own communicator, as
-** larger groups have, if the family is `unique`, a twin or Cartesian, if it has the option `single`, if it is one of
-** two families that are concurrent, and where the host uses only sessions. Making that one is local;
-** mgrid_plan_counts, mgrid_state_ncomms and the schedule do not count it, and mgrid_state_prove proves it, too.
+** A group of one rank has MPI_COMM_SELF, which is the host's: a receive that the host has posted
+** there takes a message sent on the group, and error handler and attributes are those of
+** MPI_COMM_SELF. It has its own communicator, as larger groups have, if the family is `unique`, a
+** twin or Cartesian, if it has the option `single`, if it is one of two families that are
+** concurrent, and where the host uses only sessions. Making that one is local; mgrid_plan_counts,
+** mgrid_state_ncomms and the schedule do not count it, and mgrid_state_prove proves it, too.
 **
-** The communicator of a family with a Cartesian shape (mgrid_options.cartesian, grid:cartesian in Lua) has that
-** topology, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour collectives work. MPI's last dim varies
-** fastest, ours the first: MPI's dim 0 is our last, and "x:4 y:2" is MPI's dims {2, 4}. Ranks are positions, never
-** reordered. */
+** The communicator of a family with a Cartesian shape (mgrid_options.cartesian, grid:cartesian in
+** Lua) has that topology, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour
+** collectives work. MPI's last dim varies fastest, ours the first: MPI's dim 0 is our last, and
+** "x:4 y:2" is MPI's dims {2, 4}. Ranks are positions, never reordered. */
 MGRID_INLINE MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
   if (!g) return MPI_COMM_NULL;
   if (mgrid_group_native_kind(g) == MGRID_NATIVE_MPI) return *(MPI_Comm *)mgrid_group_native(g);
   return mgrid_group_size(g) == 1 && !*mgrid_group_backend(g) ? MPI_COMM_SELF : MPI_COMM_NULL;
 }
 
-/* For moongrid.f90, which has mgrid_comm and mgrid_open_comm on top of these two: mgrid_mpi_backend over an INTEGER
-** (comm%mpi_val of mpi_f08), which is MGRID_USAGE if it is not a communicator of this MPI library, as a handle of another
-** MPI is not, and is collective likewise; and the INTEGER of what mgrid_group_native returns, for NULL that of MPI_COMM_SELF (self) or
-** MPI_COMM_NULL. */
-MGRID_API mgrid_backend *mgrid_mpi_backend_f(MPI_Fint parent, const mgrid_mpi_options *options, mgrid_error *err);
-MGRID_API MPI_Fint       mgrid_mpi_native_f(const void *native, bool self);
+/* For moongrid.f90, which has mgrid_comm and mgrid_open_comm on top of these two: mgrid_mpi_backend
+** over an INTEGER (comm%mpi_val of mpi_f08), which is MGRID_USAGE if it is not a communicator of
+** this MPI library, as a handle of another MPI is not, and is collective likewise; and the INTEGER
+** of what mgrid_group_native returns, for NULL that of MPI_COMM_SELF (self) or MPI_COMM_NULL. */
+MGRID_API mgrid_backend *mgrid_mpi_backend_f(MPI_Fint parent, const mgrid_mpi_options *options,
+                                             mgrid_error *err);
+MGRID_API MPI_Fint mgrid_mpi_native_f(const void *native, bool self);
 
-/* mgrid_mpi_comm for Fortran, where an MPI_Comm is an INTEGER: MPI_COMM_NULL after MPI_Finalize, too. Local. */
+/* mgrid_mpi_comm for Fortran, where an MPI_Comm is an INTEGER: MPI_COMM_NULL after MPI_Finalize,
+** too. Local. */
 MGRID_INLINE MPI_Fint mgrid_mpi_comm_f(const mgrid_group *g) {
   bool here = g && mgrid_group_native_kind(g) == MGRID_NATIVE_MPI;
   return mgrid_mpi_native_f(here ? mgrid_group_native(g) : NULL,
                             g && !here && mgrid_group_size(g) == 1 && !*mgrid_group_backend(g));
 }
 
-/* MPI_Cart_shift by the name of a dim: find the positions, which are ranks of mgrid_mpi_comm(g), to receive from and
-** to send to, or MPI_PROC_NULL past an end that is not periodic. It works for groups of one rank, too. Errors are
-** those of mgrid_group_shift; *source and *dest are unchanged then. Local. */
-MGRID_INLINE mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim, int displacement, int *source,
-                                          int *dest, mgrid_error *err) {
-  int64_t      from = -1, to = -1;
+/* MPI_Cart_shift by the name of a dim: find the positions, which are ranks of mgrid_mpi_comm(g), to
+** receive from and to send to, or MPI_PROC_NULL past an end that is not periodic. It works for
+** groups of one rank, too. Errors are those of mgrid_group_shift; *source and *dest are unchanged
+** then. Local. */
+MGRID_INLINE mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim, int displacement,
+                                          int *source, int *dest, mgrid_error *err) {
+  int64_t from = -1, to = -1;
   mgrid_status s = mgrid_group_shift(g, dim, displacement, &from, &to, err);
   if (s) return s;
   *source = from < 0 ? MPI_PROC_NULL : (int)from;
@@ -117,10 +131,10 @@ MGRID_INLINE mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim,
   return MGRID_OK;
 }
 
-/* Return the neighbours in that communicator as positions in the group, not ranks of the world: the next or previous
-** one; past an end MPI_PROC_NULL, to and from which MPI sends nothing, or with wrap the other end. (The -1 of
-** mgrid_group_beside is MPI_ANY_SOURCE in some MPI libraries, which takes any message.) MPI_PROC_NULL outside of all
-** groups. */
+/* Return the neighbours in that communicator as positions in the group, not ranks of the world: the
+** next or previous one; past an end MPI_PROC_NULL, to and from which MPI sends nothing, or with
+** wrap the other end. (The -1 of mgrid_group_beside is MPI_ANY_SOURCE in some MPI libraries, which
+** takes any message.) MPI_PROC_NULL outside of all groups. */
 MGRID_INLINE int mgrid_mpi_next(const mgrid_group *g, bool wrap) {
   int64_t at = mgrid_group_position(g) + 1, n = mgrid_group_size(g);
   return !g || (at == n && !wrap) ? MPI_PROC_NULL : (int)(at % n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_plan.h - topologies, which name families and their options, and plans: what all ranks agree on, its text and
-** JSON, its proof, and the memory of its NCCL communicators.
+** moongrid_plan.h - topologies, which name families and their options, and plans: what all ranks
+** agree on, its text and JSON, its proof, and the memory of its NCCL communicators.
 */
 #ifndef MOONGRID_H
 #include "moongrid.h" /* which includes this header in its place */
@@ -14,147 +14,172 @@ extern "C" {
 
 /* ---------------------------------------------------------------- topology */
 
-/* Options of a family. Families share a communicator only if their options are equal (except `first`, `lazy` and
-** `single`, which change when or whether it is made, not what it is) and no list of mgrid_topology_concurrent
-** separates them. A text that is NULL or "" is not given. */
+/* Options of a family. Families share a communicator only if their options are equal (except
+** `first`, `lazy` and `single`, which change when or whether it is made, not what it is) and no
+** list of mgrid_topology_concurrent separates them. A text that is NULL or "" is not given. */
 typedef struct mgrid_options {
-  size_t      size;          /* sizeof(mgrid_options) */
-  bool        unique;        /* never share a communicator with another family */
-  bool        first;         /* create before the families without this option */
-  bool        lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
-  bool        high_priority; /* stream priority of the NCCL backend */
-  double      timeout;       /* seconds that NCCL may take to create it, up to 1e9; 0: those of the backend */
-  const char *backend;   /* NULL: that of the state; else "mpi", "nccl" or "rccl"; "none": the groups answer questions
-                                only, and never have a communicator */
-  const char *nccl;      /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
-  const char *cartesian; /* "x:4:periodic y:2", dims fastest first: the positions of each group are read as a
-                           grid of 4 x 2, and its communicator of MPI has that Cartesian topology
-                           (moongrid_mpi.h). Refused for groups of another size. NCCL has nothing like it;
-                           mgrid_group_shift works all the same */
-  const char *windows;   /* "kv=4194304": memory registered with NCCL, made with the communicator, and */
-  const char *device;    /* "barriers=4": a device communicator: moongrid_state.h */
-  const char *parent;    /* the family, earlier in the schedule, whose NCCL communicators these are split from
-                                (ncclCommSplit; with nccl = "split_share=1" of the parent they share its
-                                resources). Each group is part of one group of the parent, and no two share ranks */
-  bool        single;    /* give groups of one rank, too, an MPI communicator of their own: mgrid_mpi_comm */
+  size_t size;        /* sizeof(mgrid_options) */
+  bool unique;        /* never share a communicator with another family */
+  bool first;         /* create before the families without this option */
+  bool lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
+  bool high_priority; /* stream priority of the NCCL backend */
+  double timeout; /* seconds that NCCL may take to create it, up to 1e9; 0: those of the backend */
+  /* NULL: that of the state; else "mpi", "nccl" or "rccl"; "none": the groups answer questions
+  ** only, and never have a communicator */
+  const char *backend;
+  const char *nccl; /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
+  /* "x:4:periodic y:2", dims fastest first: the positions of each group are read as a grid of 4 x
+  ** 2, and its communicator of MPI has that Cartesian topology (moongrid_mpi.h). Refused for groups
+  ** of another size. NCCL has nothing like it; mgrid_group_shift works all the same */
+  const char *cartesian;
+  /* "kv=4194304": memory registered with NCCL, made with the communicator, and */
+  const char *windows;
+  const char *device; /* "barriers=4": a device communicator: moongrid_state.h */
+  /* the family, earlier in the schedule, whose NCCL communicators these are split from
+  ** (ncclCommSplit; with nccl = "split_share=1" of the parent they share its resources). Each group
+  ** is part of one group of the parent, and no two share ranks */
+  const char *parent;
+  bool single; /* give groups of one rank, too, an MPI communicator of their own: mgrid_mpi_comm */
 } mgrid_options;
 #define MGRID_OPTIONS_INIT \
-  { sizeof(mgrid_options), false, false, false, false, 0, NULL, NULL, NULL, NULL, NULL, NULL, false }
+  { \
+    sizeof(mgrid_options), false, false, false, false, 0, NULL, NULL, NULL, NULL, NULL, NULL, \
+        false \
+  }
 
 typedef struct mgrid_topology mgrid_topology;
-typedef struct mgrid_plan     mgrid_plan;
+typedef struct mgrid_plan mgrid_plan;
 
-/* world is 1 to 2^31 - 1. A call that cannot add something breaks the topology: the first such error stays in it, and
-** mgrid_plan_new returns that error. So a family that could not be made is never left out silently. */
+/* world is 1 to 2^31 - 1. A call that cannot add something breaks the topology: the first such
+** error stays in it, and mgrid_plan_new returns that error. So a family that could not be made is
+** never left out silently. */
 MGRID_API mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err);
 MGRID_API mgrid_topology *mgrid_topology_ref(mgrid_topology *t); /* another owner; never fails */
-MGRID_API void            mgrid_topology_free(mgrid_topology *t);
-/* Add a family; communicators are created in the order of these calls. Families, grids and tensors have names of one
-** name space; a name given twice is refused. options may be NULL. */
-MGRID_API mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
-                                          const mgrid_options *options, mgrid_error *err);
+MGRID_API void mgrid_topology_free(mgrid_topology *t);
+/* Add a family; communicators are created in the order of these calls. Families, grids and tensors
+** have names of one name space; a name given twice is refused. options may be NULL. */
+MGRID_API mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name,
+                                          const mgrid_family *f, const mgrid_options *options,
+                                          mgrid_error *err);
 /* Add a grid, so that the plan and the state know its coordinates. */
-MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
-                                               mgrid_error *err);
-/* Declare n families (2 or more, each once) that are used at the same time, the most urgent first. They never share a
-** communicator, neither in a state nor between states of the backend, even if groups and options are equal: NCCL runs
-** the calls on one communicator one after the other, whatever their streams. mgrid_group_launch_order follows the
-** order of the names. The first family with communicators gets `high_priority`, unless a family of the list has that
-** option already. A family in no list still shares with a listed one of equal groups. Call it again for other
-** families; an order that contradicts an earlier list is MGRID_REFUSED. Part of the plan and its digest. O(families x
-** names). */
-MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names,
-                                                 mgrid_error *err);
-/* Record a parameter of the recipe, once. It is printed, and part of the digest. Both are one line of text in UTF-8,
-** without control characters; the name has no '='. */
-MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err);
-/* Record the recipe's name. It is printed, but not part of the digest: paths differ between machines. */
+MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name,
+                                               const mgrid_grid *g, mgrid_error *err);
+/* Declare n families (2 or more, each once) that are used at the same time, the most urgent first.
+** They never share a communicator, neither in a state nor between states of the backend, even if
+** groups and options are equal: NCCL runs the calls on one communicator one after the other,
+** whatever their streams. mgrid_group_launch_order follows the order of the names. The first family
+** with communicators gets `high_priority`, unless a family of the list has that option already. A
+** family in no list still shares with a listed one of equal groups. Call it again for other
+** families; an order that contradicts an earlier list is MGRID_REFUSED. Part of the plan and its
+** digest. O(families x names). */
+MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n,
+                                                 const char *const *names, mgrid_error *err);
+/* Record a parameter of the recipe, once. It is printed, and part of the digest. Both are one line
+** of text in UTF-8, without control characters; the name has no '='. */
+MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value,
+                                            mgrid_error *err);
+/* Record the recipe's name. It is printed, but not part of the digest: paths differ between
+** machines. */
 MGRID_API mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err);
 
 /* -------------------------------------------------------------------- plan */
 
-/* Make the plan of a topology. O(families^2 x modes) for families of rules, in any world. Local: no communication. */
+/* Make the plan of a topology. O(families^2 x modes) for families of rules, in any world. Local: no
+** communication. */
 MGRID_API mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err);
 MGRID_API mgrid_plan *mgrid_plan_ref(const mgrid_plan *p);
-MGRID_API void        mgrid_plan_free(mgrid_plan *p);
+MGRID_API void mgrid_plan_free(mgrid_plan *p);
 
-MGRID_API int64_t             mgrid_plan_world(const mgrid_plan *p);
-MGRID_API size_t              mgrid_plan_nfamilies(const mgrid_plan *p);
-MGRID_API const char         *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
-MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, const char *name); /* or NULL */
-MGRID_API const char         *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
-MGRID_API const mgrid_grid   *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
+MGRID_API int64_t mgrid_plan_world(const mgrid_plan *p);
+MGRID_API size_t mgrid_plan_nfamilies(const mgrid_plan *p);
+MGRID_API const char *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
+/* or NULL */
+MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, const char *name);
+MGRID_API const char *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
+MGRID_API const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
 /* Return the earlier family whose communicators all groups of this one use, or NULL. */
 MGRID_API const char *mgrid_plan_shares(const mgrid_plan *p, const char *family);
-/* Write 32 hexadecimal digits and a 0: XXH3-128 of its rules (mgrid_plan_save), each with a newline; zeros if the plan is NULL. */
+/* Write 32 hexadecimal digits and a 0: XXH3-128 of its rules (mgrid_plan_save), each with a
+** newline; zeros if the plan is NULL. */
 MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
 /* Receives text piece by piece; returns 0, or anything else to stop. */
 typedef int (*mgrid_sink)(void *ud, const char *text, size_t len);
-/* Print the canonical text, the creation schedule, or JSON. rank < 0: everything; else what that rank sees.
-** MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_OUTPUT if the sink stops. */
-MGRID_API mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
-MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
-                                                 mgrid_error *err);
-MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
-                                             mgrid_error *err);
+/* Print the canonical text, the creation schedule, or JSON. rank < 0: everything; else what that
+** rank sees. MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_OUTPUT if the sink stops. */
+MGRID_API mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud,
+                                        mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink,
+                                                 void *ud, mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink,
+                                             void *ud, mgrid_error *err);
 
-/* Save a plan as JSON for mgrid_plan_read: the format of saved plans, the version of moongrid, the name of its recipe, its
-** world, rules and digest. It takes milliseconds in any world, because ranks are written only for families that are lists.
-** mgrid_plan_print_json has the same, and more (rank < 0). */
-MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
-/* Read a plan from the text of mgrid_plan_save, or of mgrid_plan_print_json of all ranks; at most 2^24 bytes. Messages
-** call it `name` (NULL: "plan"). O(bytes + families^2 x modes). Local.
+/* Save a plan as JSON for mgrid_plan_read: the format of saved plans, the version of moongrid, the
+** name of its recipe, its world, rules and digest. It takes milliseconds in any world, because
+** ranks are written only for families that are lists. mgrid_plan_print_json has the same, and more
+** (rank < 0). */
+MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud,
+                                       mgrid_error *err);
+/* Read a plan from the text of mgrid_plan_save, or of mgrid_plan_print_json of all ranks; at most
+** 2^24 bytes. Messages call it `name` (NULL: "plan"). O(bytes + families^2 x modes). Local.
 **
-** The plan is the caller's, as from mgrid_plan_new, and has the digest that was saved. Otherwise it is refused
-** (MGRID_BAD_VALUE, or as the families refuse it) with the line, "saved.json:4: ...", or field, "saved.json:
-** rules[3].rule.of: ...", and what was expected there. A rule has no field that is not known; beside the rules others are
-** not read. Another format is refused, and how to get this one is said. So the text may come from anybody; reading has a
-** budget of work, beyond which it is MGRID_LIMIT. A plan that was read has no policies. */
-MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err);
-
-/* Explain why two ranks communicate, as text or as JSON: every group that has both, their positions, the members
-** between them, the communicator with its step in the schedule of each, and the first communicator that both make;
-** without a common group the shortest chain of groups from a to b. JSON has "ranks", "groups", "first" and "chain",
-** or null for the last two. MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_BAD_VALUE for the same rank twice,
-** MGRID_LIMIT if no chain of two groups exists in a world above 2^24 ranks. Local. O(families + members between the
-** two); a chain of more than two groups takes 12 bytes a rank. */
-MGRID_API mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink, void *ud,
+** The plan is the caller's, as from mgrid_plan_new, and has the digest that was saved. Otherwise it
+** is refused (MGRID_BAD_VALUE, or as the families refuse it) with the line, "saved.json:4: ...", or
+** field, "saved.json: rules[3].rule.of: ...", and what was expected there. A rule has no field that
+** is not known; beside the rules others are not read. Another format is refused, and how to get
+** this one is said. So the text may come from anybody; reading has a budget of work, beyond which
+** it is MGRID_LIMIT. A plan that was read has no policies. */
+MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name,
                                       mgrid_error *err);
 
-/* Counts over the whole plan (rank < 0), or of one rank: the groups that it is in, its communicators. `groups` and
-** `communicators` do not count groups of one rank, which are `singles`. */
+/* Explain why two ranks communicate, as text or as JSON: every group that has both, their
+** positions, the members between them, the communicator with its step in the schedule of each, and
+** the first communicator that both make; without a common group the shortest chain of groups from a
+** to b. JSON has "ranks", "groups", "first" and "chain", or null for the last two.
+** MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_BAD_VALUE for the same rank twice,
+** MGRID_LIMIT if no chain of two groups exists in a world above 2^24 ranks. Local. O(families +
+** members between the two); a chain of more than two groups takes 12 bytes a rank. */
+MGRID_API mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json,
+                                      mgrid_sink sink, void *ud, mgrid_error *err);
+
+/* Counts over the whole plan (rank < 0), or of one rank: the groups that it is in, its
+** communicators. `groups` and `communicators` do not count groups of one rank, which are
+** `singles`. */
 typedef struct mgrid_plan_counts {
-  size_t  size; /* sizeof(mgrid_plan_counts) */
+  size_t size; /* sizeof(mgrid_plan_counts) */
   int64_t families, groups, singles, communicators;
 } mgrid_plan_counts;
 #define MGRID_PLAN_COUNTS_INIT \
   { sizeof(mgrid_plan_counts), 0, 0, 0, 0 }
-MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out,
+                                        mgrid_error *err);
 
-/* Print what changes from plan a to plan b (the sink may be NULL): a line for each parameter, grid and family that is
-** new (+), gone (-) or changed (~). If both have the same world, also print how many communicators a rank keeps when a
-** trainer reloads, and put the numbers into *change, which may be NULL (rank < 0: those of rank 0). Communicators of
-** unique families and twins are created again; lazy ones are not counted. */
+/* Print what changes from plan a to plan b (the sink may be NULL): a line for each parameter, grid
+** and family that is new (+), gone (-) or changed (~). If both have the same world, also print how
+** many communicators a rank keeps when a trainer reloads, and put the numbers into *change, which
+** may be NULL (rank < 0: those of rank 0). Communicators of unique families and twins are created
+** again; lazy ones are not counted. */
 typedef struct mgrid_change {
-  size_t  size;                   /* sizeof(mgrid_change) */
+  size_t size;                    /* sizeof(mgrid_change) */
   int64_t kept, created, dropped; /* communicators of the rank */
 } mgrid_change;
 #define MGRID_CHANGE_INIT \
   { sizeof(mgrid_change), 0, 0, 0 }
-MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
-                                       mgrid_sink sink, void *ud, mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank,
+                                       mgrid_change *change, mgrid_sink sink, void *ud,
+                                       mgrid_error *err);
 
-/* Check the laws of the plan. In every family, mgrid_family_locate finds each listed member at its group and
-** position, a partition has each rank once, and there are mgrid_family_total members. In the schedule, every rank
-** creates its groups in one order of all groups, has in each group the position that the plan says, and all members
-** of a group create it, so no rank waits forever. MGRID_UNPROVED names family, group and position, or for the
-** schedule rank, family and group. Every plan of this library keeps these laws, so a failure is a bug in it. Worlds
-** above 2^20 ranks are sampled, the same way in every process: 1024 members of each family, and about 256 ranks.
+/* Check the laws of the plan. In every family, mgrid_family_locate finds each listed member at its
+** group and position, a partition has each rank once, and there are mgrid_family_total members. In
+** the schedule, every rank creates its groups in one order of all groups, has in each group the
+** position that the plan says, and all members of a group create it, so no rank waits forever.
+** MGRID_UNPROVED names family, group and position, or for the schedule rank, family and group.
+** Every plan of this library keeps these laws, so a failure is a bug in it. Worlds above 2^20 ranks
+** are sampled, the same way in every process: 1024 members of each family, and about 256 ranks.
 ** O(members checked x modes) time, constant memory. Local. out may be NULL. */
 typedef struct mgrid_plan_checked {
-  size_t  size;          /* sizeof(mgrid_plan_checked) */
-  bool    sampled;       /* only some members and ranks were checked */
+  size_t size;           /* sizeof(mgrid_plan_checked) */
+  bool sampled;          /* only some members and ranks were checked */
   int64_t members;       /* checked, over all families */
   int64_t communicators; /* created by the ranks that were checked; without sampling, by the job */
   int64_t memberships;   /* of the checked ranks in communicators */
@@ -162,63 +187,74 @@ typedef struct mgrid_plan_checked {
 } mgrid_plan_checked;
 #define MGRID_PLAN_CHECKED_INIT \
   { sizeof(mgrid_plan_checked), false, 0, 0, 0, 0 }
-MGRID_API mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out,
+                                        mgrid_error *err);
 
 /* --------------------------------------------------------------- resources */
 
-/* Predict the GPU memory of NCCL communicators from the sizes of NCCL's allocations (formula and source:
-** src/comm/README.md): what they take when they are made, and what the first all-reduce on each adds. The number of
-** channels is max_ctas of the family; if that is not given 32, the most on a node of H100. rank < 0: the most of any
-** rank, field by field, or an upper bound with more than 256 families, long lists or very many kinds of ranks.
-** O(families^2 x modes). Families of the backend mpi do not count. */
+/* Predict the GPU memory of NCCL communicators from the sizes of NCCL's allocations (formula and
+** source: src/comm/README.md): what they take when they are made, and what the first all-reduce on
+** each adds. The number of channels is max_ctas of the family; if that is not given 32, the most on
+** a node of H100. rank < 0: the most of any rank, field by field, or an upper bound with more than
+** 256 families, long lists or very many kinds of ranks. O(families^2 x modes). Families of the
+** backend mpi do not count. */
 typedef struct mgrid_gpu_memory {
-  size_t  size;          /* sizeof(mgrid_gpu_memory) */
+  size_t size;           /* sizeof(mgrid_gpu_memory) */
   int64_t communicators; /* of NCCL */
   int64_t created;       /* bytes that they take when they are made */
   int64_t first_use;     /* bytes that the first all-reduce on each adds */
 } mgrid_gpu_memory;
 #define MGRID_GPU_MEMORY_INIT \
   { sizeof(mgrid_gpu_memory), 0, 0, 0 }
-MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out,
-                                             mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank,
+                                             mgrid_gpu_memory *out, mgrid_error *err);
 
 /* The machines on which a plan will run, for the prediction below. */
 typedef struct mgrid_site {
   size_t size; /* sizeof(mgrid_site) */
   int64_t
-          machine_ranks; /* ranks of a machine, 1 to 4096, 0: MGRID_SITE_RANKS. Machine i has i * machine_ranks and the next ones */
-  bool    no_nvls;            /* the GPUs of a machine lack NVLink SHARP, which 8 H100 or H200 with NVSwitch have */
-  int64_t min_ctas, max_ctas; /* of NCCL_MIN_CTAS and NCCL_MAX_CTAS in the environment of the job, which override
-                                 those of families; 1 to 64, 0: not set */
+      /* ranks of a machine, 1 to 4096, 0: MGRID_SITE_RANKS. Machine i has i * machine_ranks and
+          ** the next ones */
+      machine_ranks;
+  /* the GPUs of a machine lack NVLink SHARP, which 8 H100 or H200 with NVSwitch have */
+  bool no_nvls;
+  /* of NCCL_MIN_CTAS and NCCL_MAX_CTAS in the environment of the job, which override those of
+  ** families; 1 to 64, 0: not set */
+  int64_t min_ctas, max_ctas;
 } mgrid_site;
 #define MGRID_SITE_INIT \
   { sizeof(mgrid_site), 0, false, 0, 0 }
 /* GPUs of a machine, SMs of an H100 or H200, multicast objects of 8 of them */
 enum { MGRID_SITE_RANKS = 8, MGRID_SITE_SMS = 132, MGRID_SITE_NVLS_SLOTS = 128 };
-/* What the NCCL communicators of a rank take when they are made and when they are used, including lazy ones.
-** src/comm/README.md has the formulas and their places in NCCL's source. */
+/* What the NCCL communicators of a rank take when they are made and when they are used, including
+** lazy ones. src/comm/README.md has the formulas and their places in NCCL's source. */
 typedef struct mgrid_resources {
-  size_t  size;          /* sizeof(mgrid_resources) */
-  bool    sampled;       /* only some machines of a large world were looked at */
+  size_t size;           /* sizeof(mgrid_resources) */
+  bool sampled;          /* only some machines of a large world were looked at */
   int64_t communicators; /* of NCCL */
   int64_t created;       /* bytes of GPU memory that they take when they are made */
-  int64_t nvls_created;  /* bytes besides, of those with several ranks on a machine that has NVLink SHARP */
-  int64_t ring;          /* bytes that the first use of an algorithm adds, on all of them: rings, */
-  int64_t tree;          /* trees, where rings were used before, */
-  int64_t nvls;          /* NVLink SHARP, */
-  int64_t p2p;           /* and messages between all members */
-  int64_t blocks;        /* thread blocks (each takes an SM) of kernels that run at once: those of the families
-                            in a list of mgrid_topology_concurrent, or of one communicator */
-  int64_t nvls_slots;    /* multicast objects, on all GPUs of the rank's machine, after first use */
-  int64_t files;         /* file descriptors of the process after rings are used, if NCCL uses its sockets */
+  /* bytes besides, of those with several ranks on a machine that has NVLink SHARP */
+  int64_t nvls_created;
+  int64_t ring; /* bytes that the first use of an algorithm adds, on all of them: rings, */
+  int64_t tree; /* trees, where rings were used before, */
+  int64_t nvls; /* NVLink SHARP, */
+  int64_t p2p;  /* and messages between all members */
+  /* thread blocks (each takes an SM) of kernels that run at once: those of the families in a list
+  ** of mgrid_topology_concurrent, or of one communicator */
+  int64_t blocks;
+  int64_t nvls_slots; /* multicast objects, on all GPUs of the rank's machine, after first use */
+  /* file descriptors of the process after rings are used, if NCCL uses its sockets */
+  int64_t files;
 } mgrid_resources;
 #define MGRID_RESOURCES_INIT \
   { sizeof(mgrid_resources), false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-/* site NULL: MGRID_SITE_INIT. rank < 0: the most of any rank, field by field; in a world above 4096 ranks
-** communicators, created and ring are then those of mgrid_plan_gpu_memory, and the other fields the most of the ranks
-** on three machines: the first, one in the middle, and the last. O(ranks looked at). Local. */
-MGRID_API mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid_site *site,
-                                            mgrid_resources *out, mgrid_error *err);
+/* site NULL: MGRID_SITE_INIT. rank < 0: the most of any rank, field by field; in a world above 4096
+** ranks communicators, created and ring are then those of mgrid_plan_gpu_memory, and the other
+** fields the most of the ranks on three machines: the first, one in the middle, and the last.
+** O(ranks looked at). Local. */
+MGRID_API mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank,
+                                            const mgrid_site *site, mgrid_resources *out,
+                                            mgrid_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_recipe.h - recipes, their queries and their policies. moongrid.h includes this header, and its
-** rules on words, errors, ownership, structs and threads hold here, too.
+** moongrid_recipe.h - recipes, their queries and their policies. moongrid.h includes this header,
+** and its rules on words, errors, ownership, structs and threads hold here, too.
 **
 **     mgrid_state   *state = mgrid_open(backend, "layout.lua", n, args, NULL, &e);  // "tp=2", ...; collective
 **     mgrid_policy  *p = mgrid_policy_new(mgrid_state_runtime(state), state, "microbatches", &e);
@@ -29,32 +29,33 @@ typedef enum mgrid_kind {
   MGRID_IS_INTEGERS, /* a list */
   MGRID_IS_NUMBERS,  /* a list with some that are not integers */
   MGRID_IS_TABLE,    /* by key, or empty */
-  MGRID_IS_LIST,     /* a list of other values, which have no names; not in parameters and settings */
-  MGRID_IS_JSON      /* any value but nil, as its JSON text (as.text) */
+  MGRID_IS_LIST, /* a list of other values, which have no names; not in parameters and settings */
+  MGRID_IS_JSON  /* any value but nil, as its JSON text (as.text) */
 } mgrid_kind;
 
 typedef struct mgrid_arg mgrid_arg;
-/* A named value: an argument of a policy, query or getter, a parameter, or a setting; and, without a name, the result
-** of a policy or a query. All that an argument points to is borrowed for the call. The functions below make one. All elements of an array have the same `size`. */
+/* A named value: an argument of a policy, query or getter, a parameter, or a setting; and, without
+** a name, the result of a policy or a query. All that an argument points to is borrowed for the
+** call. The functions below make one. All elements of an array have the same `size`. */
 struct mgrid_arg {
-  size_t      size; /* sizeof(mgrid_arg) */
+  size_t size;      /* sizeof(mgrid_arg) */
   const char *name; /* key in q */
-  mgrid_kind  kind;
+  mgrid_kind kind;
   union {
-    bool        boolean;
-    int64_t     integer;
-    double      number;
+    bool boolean;
+    int64_t integer;
+    double number;
     const char *text; /* or JSON */
     struct {
-      size_t         n;
+      size_t n;
       const int64_t *at;
     } integers;
     struct {
-      size_t        n;
+      size_t n;
       const double *at;
     } numbers;
     struct {
-      size_t           n;
+      size_t n;
       const mgrid_arg *at;
     } table; /* or list */
   } as;
@@ -119,77 +120,87 @@ MGRID_INLINE mgrid_arg mgrid_arg_list(const char *name, size_t n, const mgrid_ar
 
 typedef struct mgrid_runtime mgrid_runtime; /* a Lua state with limits, and one recipe */
 
-/* Recipes are Lua, and Lua is in a library of its own, libmoongrid_lua, beside libmoongrid. The first
-** mgrid_runtime_new loads it, and it stays loaded (MGRID_MISSING if it is not there). So the host may have a Lua of
-** any version, and a host without recipes loads none. */
+/* Recipes are Lua, and Lua is in a library of its own, libmoongrid_lua, beside libmoongrid. The
+** first mgrid_runtime_new loads it, and it stays loaded (MGRID_MISSING if it is not there). So the
+** host may have a Lua of any version, and a host without recipes loads none. */
 
 typedef struct mgrid_limits {
-  size_t   size;         /* sizeof(mgrid_limits) */
-  size_t   memory;       /* bytes of the Lua heap and of the C objects of its values; 0: 64 MiB */
+  size_t size;           /* sizeof(mgrid_limits) */
+  size_t memory;         /* bytes of the Lua heap and of the C objects of its values; 0: 64 MiB */
   uint64_t instructions; /* Lua instructions of a call, and as much work in C; 0: 200 million */
-  double   seconds;      /* processor time of this thread to load a recipe and make a plan; 0: 10 */
-  double   call_seconds; /* the same of one query, setting or policy; 0: 2 */
+  double seconds;        /* processor time of this thread to load a recipe and make a plan; 0: 10 */
+  double call_seconds;   /* the same of one query, setting or policy; 0: 2 */
 } mgrid_limits;
 #define MGRID_LIMITS_INIT \
   { sizeof(mgrid_limits), 0, 0, 0, 0 }
 
 /* limits may be NULL. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload makes
 ** from this one. */
-MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
+MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks,
+                                           mgrid_error *err);
 MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner; never fails */
-MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
-/* Load a recipe, once in each runtime: a file (text, never bytecode) or the name of a bundled one. Or from memory: `length`
-** bytes of `text`, at most 1 MiB, borrowed for the call; messages and the plan call it `recipe`. It has no folder: it may
-** name bundled recipes, but no files. text NULL: none. */
-MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
-                                          mgrid_error *err);
-/* Evaluate the recipe for a world. args (NULL if n is 0) are n strings "name=value": parameters, and by names with a
-** dot options of families on top of the recipe's own, "tp.max_ctas=8", "*.timeout=600" (* stands for any part of a
-** name, and a family's own option wins; lua/README.md lists all). file (NULL: none) has more parameters, which args
-** override: a JSON object (.json), a YAML mapping (.yaml, .yml), or Lua that returns a table, return { tp = 2 }, run in
-** the sandbox of recipes. A name that is not a parameter is refused, unless the recipe has a parameter for all others
-** (`rest`). The runtime stays usable after a failure, and may be freed before the plan. */
-MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file, size_t n,
-                                         const char *const *args, mgrid_error *err);
+MGRID_API void mgrid_runtime_free(mgrid_runtime *rt);
+/* Load a recipe, once in each runtime: a file (text, never bytecode) or the name of a bundled one.
+** Or from memory: `length` bytes of `text`, at most 1 MiB, borrowed for the call; messages and the
+** plan call it `recipe`. It has no folder: it may name bundled recipes, but no files. text NULL:
+** none. */
+MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, const char *text,
+                                          size_t length, mgrid_error *err);
+/* Evaluate the recipe for a world. args (NULL if n is 0) are n strings "name=value": parameters,
+** and by names with a dot options of families on top of the recipe's own, "tp.max_ctas=8",
+** "*.timeout=600" (* stands for any part of a name, and a family's own option wins; lua/README.md
+** lists all). file (NULL: none) has more parameters, which args override: a JSON object (.json), a
+** YAML mapping (.yaml, .yml), or Lua that returns a table, return { tp = 2 }, run in the sandbox of
+** recipes. A name that is not a parameter is refused, unless the recipe has a parameter for all
+** others (`rest`). The runtime stays usable after a failure, and may be freed before the plan. */
+MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file,
+                                         size_t n, const char *const *args, mgrid_error *err);
 /* The same with parameters as C values. */
-MGRID_API mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
-                                                mgrid_error *err);
-/* Ask a query of the loaded recipe about a state of its plan. Queries are the questions of the modelled system under
-** its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for others. args (NULL if n is 0) are n
-** arguments by name, as mgrid_arg_integer("virtual_rank", 1) in megatron_deepspeed. *answer (MGRID_ARG_INIT) is read as
-** `kind`, as the result of a policy is (mgrid_policy_result), and borrowed until the next question to this runtime. No
-** value on this rank is no error: it is MGRID_IS_NONE then, with -1 in as.integer for MGRID_IS_INTEGER, "" in as.text
-** for MGRID_IS_TEXT. Local.
+MGRID_API mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n,
+                                                const mgrid_arg *args, mgrid_error *err);
+/* Ask a query of the loaded recipe about a state of its plan. Queries are the questions of the
+** modelled system under its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for
+** others. args (NULL if n is 0) are n arguments by name, as mgrid_arg_integer("virtual_rank", 1) in
+** megatron_deepspeed. *answer (MGRID_ARG_INIT) is read as `kind`, as the result of a policy is
+** (mgrid_policy_result), and borrowed until the next question to this runtime. No value on this
+** rank is no error: it is MGRID_IS_NONE then, with -1 in as.integer for MGRID_IS_INTEGER, "" in
+** as.text for MGRID_IS_TEXT. Local.
 **     mgrid_arg next = MGRID_ARG_INIT;
 **     mgrid_runtime_ask(rt, s, "pp_next_rank", 0, NULL, MGRID_IS_INTEGER, &next, &e);
 **     if (next.as.integer >= 0) ... */
-MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
-                                         const mgrid_arg *args, mgrid_kind kind, mgrid_arg *answer, mgrid_error *err);
-/* Return the group of this rank that a getter of the modelled system returns ("get_tensor_and_data_parallel_group");
-** the loaded recipe lists them in `getters`. args as above, mgrid_arg_boolean("with_context_parallel", true). NULL if
-** the rank is in none (no error). MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such
-** family, with the parameter that makes it, or NULL without an error if the getter takes "check_initialized" and it is
-** false. Look it up once: the handle is that of mgrid_state_group. Local. */
-MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
+MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query,
+                                         size_t n, const mgrid_arg *args, mgrid_kind kind,
+                                         mgrid_arg *answer, mgrid_error *err);
+/* Return the group of this rank that a getter of the modelled system returns
+** ("get_tensor_and_data_parallel_group"); the loaded recipe lists them in `getters`. args as above,
+** mgrid_arg_boolean("with_context_parallel", true). NULL if the rank is in none (no error).
+** MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such family, with
+** the parameter that makes it, or NULL without an error if the getter takes "check_initialized" and
+** it is false. Look it up once: the handle is that of mgrid_state_group. Local. */
+MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s,
+                                                 const char *getter, size_t n,
                                                  const mgrid_arg *args, mgrid_error *err);
-/* Set a setting that the loaded recipe declares (settings = { training = param.flag(true) }), by name or alias:
-** queries about this state see it from now on. MGRID_IS_NONE restores the default. Each new state, also that of
-** mgrid_reload, has its own settings, at their defaults. They are not part of the plan, its digest or any agreement:
-** ranks may differ. MGRID_UNKNOWN_NAME with the nearest name, MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE for a wrong
-** value; the setting is unchanged then. Local. */
-MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err);
-/* Print the doc, parameters, settings, policies, queries and getters of the loaded recipe, with their arguments, as
-** text or as JSON. */
-MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
-                                              mgrid_error *err);
+/* Set a setting that the loaded recipe declares (settings = { training = param.flag(true) }), by
+** name or alias: queries about this state see it from now on. MGRID_IS_NONE restores the default.
+** Each new state, also that of mgrid_reload, has its own settings, at their defaults. They are not
+** part of the plan, its digest or any agreement: ranks may differ. MGRID_UNKNOWN_NAME with the
+** nearest name, MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE for a wrong value; the setting is unchanged
+** then. Local. */
+MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s,
+                                         const mgrid_arg *setting, mgrid_error *err);
+/* Print the doc, parameters, settings, policies, queries and getters of the loaded recipe, with
+** their arguments, as text or as JSON. */
+MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink,
+                                              void *ud, mgrid_error *err);
 
-/* From a recipe to communicators in one call: make a runtime, load the recipe, plan for the world of the backend, and
-** materialize. The state owns all of them: mgrid_state_free frees the runtime, the plan and the backend, once the
-** host has freed the backend, too (which it may do right after this call). recipe, n and args are those
-** of mgrid_runtime_load and mgrid_runtime_plan. Collective over the backend, all or nothing, as mgrid_materialize: a
-** rank that cannot load or plan takes part, and every rank gets an error. The message ends with the stage, "(while
-** loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)". backend NULL: the error of
-** opening it stays in *err.
+/* From a recipe to communicators in one call: make a runtime, load the recipe, plan for the world
+** of the backend, and materialize. The state owns all of them: mgrid_state_free frees the runtime,
+** the plan and the backend, once the host has freed the backend, too (which it may do right after
+** this call). recipe, n and args are those of mgrid_runtime_load and mgrid_runtime_plan. Collective
+** over the backend, all or nothing, as mgrid_materialize: a rank that cannot load or plan takes
+** part, and every rank gets an error. The message ends with the stage, "(while loading the
+** recipe)", "(while planning for 8 ranks)" or "(while creating the state)". backend NULL: the error
+** of opening it stays in *err.
 **     mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
 **     mgrid_state *s = mgrid_open(b, "layout.lua", n, args, NULL, &e);
 **     mgrid_backend_free(b);
@@ -198,25 +209,29 @@ MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgri
 ** mgrid_mpi_open of moongrid_mpi.h does the first three steps. */
 typedef struct mgrid_function mgrid_function;
 typedef struct mgrid_open_options {
-  size_t                size;   /* sizeof(mgrid_open_options) */
-  const char           *name;   /* of the state; NULL: "" */
-  const char           *text;   /* the text of the recipe, as of mgrid_runtime_load; `recipe` is its name then */
-  size_t                length; /* bytes of text */
-  const char           *params; /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
-  const mgrid_limits   *limits; /* of the runtime, with its hooks; NULL: the defaults */
-  const mgrid_hooks    *hooks;
-  size_t                nfunctions; /* functions of the host, as of mgrid_runtime_function */
+  size_t size;      /* sizeof(mgrid_open_options) */
+  const char *name; /* of the state; NULL: "" */
+  /* the text of the recipe, as of mgrid_runtime_load; `recipe` is its name then */
+  const char *text;
+  size_t length;              /* bytes of text */
+  const char *params;         /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
+  const mgrid_limits *limits; /* of the runtime, with its hooks; NULL: the defaults */
+  const mgrid_hooks *hooks;
+  size_t nfunctions; /* functions of the host, as of mgrid_runtime_function */
   const mgrid_function *functions;
-  size_t                nvalues; /* parameters as C values, as of mgrid_runtime_plan_values; then n is 0, params NULL */
-  const mgrid_arg      *values;
+  /* parameters as C values, as of mgrid_runtime_plan_values; then n is 0, params NULL */
+  size_t nvalues;
+  const mgrid_arg *values;
 } mgrid_open_options;
 #define MGRID_OPEN_OPTIONS_INIT \
   { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL }
 /* options may be NULL. Collective over the backend. */
-MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
-                                  const mgrid_open_options *options, mgrid_error *err);
-/* Return the runtime of a state of mgrid_open or mgrid_reload, for queries, settings, policies and mgrid_reload; NULL
-** for other states. Borrowed: it ends with the state, unless the host adds an owner (mgrid_runtime_ref). */
+MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n,
+                                  const char *const *args, const mgrid_open_options *options,
+                                  mgrid_error *err);
+/* Return the runtime of a state of mgrid_open or mgrid_reload, for queries, settings, policies and
+** mgrid_reload; NULL for other states. Borrowed: it ends with the state, unless the host adds an
+** owner (mgrid_runtime_ref). */
 MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
 
 /* ---------------------------------------------------------------- policies
@@ -229,35 +244,39 @@ MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
 
 typedef struct mgrid_policy mgrid_policy;
 
-/* Look up a policy of the loaded recipe for a state of its plan. MGRID_UNKNOWN_NAME with the nearest name. It keeps
-** the runtime alive; free it before the state. Local. */
-MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err);
-MGRID_API void          mgrid_policy_free(mgrid_policy *p);
-/* Return which ranks compare the policy's results, so that a call is collective over them (agreed = { name = "world"
-** }): "world", or the name of a family, each of whose groups compares; "" if none does, and a call is local. Borrowed
-** from the policy. */
+/* Look up a policy of the loaded recipe for a state of its plan. MGRID_UNKNOWN_NAME with the
+** nearest name. It keeps the runtime alive; free it before the state. Local. */
+MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name,
+                                         mgrid_error *err);
+MGRID_API void mgrid_policy_free(mgrid_policy *p);
+/* Return which ranks compare the policy's results, so that a call is collective over them (agreed =
+** { name = "world" }): "world", or the name of a family, each of whose groups compares; "" if none
+** does, and a call is local. Borrowed from the policy. */
 MGRID_API const char *mgrid_policy_agreed(const mgrid_policy *p);
 /* Call the policy; args may be NULL if n is 0. Its result stays in the policy until the next call.
 **
-** If the recipe declares the policy agreed (agreed = { name = "world" } or a family), the call is collective over the
-** world or this rank's group of that family (whose groups share no ranks). If results differ, or if ranks call
-** different policies at a time, all these ranks get MGRID_DISAGREE, with the results of two of them; a rank on which
-** the policy failed gets its own error instead. An integer and a float of equal value differ. If a rank does not call,
-** or passes p NULL, the other ranks wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
-MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err);
+** If the recipe declares the policy agreed (agreed = { name = "world" } or a family), the call is
+** collective over the world or this rank's group of that family (whose groups share no ranks). If
+** results differ, or if ranks call different policies at a time, all these ranks get
+** MGRID_DISAGREE, with the results of two of them; a rank on which the policy failed gets its own
+** error instead. An integer and a float of equal value differ. If a rank does not call, or passes p
+** NULL, the other ranks wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
+MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args,
+                                         mgrid_error *err);
 
-/* Read the result by path: NULL or "" is the whole result, "lr" the value of that key, "layers[0].first" a value
-** further inside. Lists count from 0, as everywhere in C; write a key that is not a name as ["a key"]. *result
-** (MGRID_ARG_INIT) is of the kind that is asked for:
+/* Read the result by path: NULL or "" is the whole result, "lr" the value of that key,
+** "layers[0].first" a value further inside. Lists count from 0, as everywhere in C; write a key
+** that is not a name as ["a key"]. *result (MGRID_ARG_INIT) is of the kind that is asked for:
 **     mgrid_arg rates = MGRID_ARG_INIT;
 **     mgrid_policy_result(p, "rates", MGRID_IS_NUMBERS, &rates, &e);
 ** and then has rates.as.numbers.n and rates.as.numbers.at. MGRID_BAD_VALUE for a value of another kind, with the policy, the path and both kinds. An integer is also a number,
 ** and a number without a fraction an integer, alone and in lists; {} is also an empty list. MGRID_IS_NONE takes a value
 ** of any kind, and MGRID_IS_NONE in *result says that there is none at the path; the text keys of a table are sorted
 ** by their bytes, others are left out. MGRID_IS_JSON takes a value of any kind as text, with sorted keys. After an
-** error *result is as MGRID_ARG_INIT. What *result points to is borrowed until the next call; JSON until the next read. */
-MGRID_API mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind, mgrid_arg *result,
-                                           mgrid_error *err);
+** error *result is as MGRID_ARG_INIT. What *result points to is borrowed until the next call; JSON until the next
+** read. */
+MGRID_API mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind,
+                                           mgrid_arg *result, mgrid_error *err);
 
 /* --------------------------------------------------- functions of the host
 ** A recipe may call a C function of its host by name, rack_of(rank): in build, in queries and in policies. Such a
@@ -274,58 +293,64 @@ MGRID_API mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mg
 **     mgrid_function f = mgrid_function_of("rack_of", "2", rack_of, NULL);
 **     mgrid_runtime_function(rt, &f, &e);  // then mgrid_runtime_load */
 
-/* Answer a call with n arguments, which have no names. They are plain values: a list is MGRID_IS_INTEGERS, _NUMBERS or
-** _LIST, an empty table MGRID_IS_TABLE. Set *result, which is MGRID_IS_NONE before; it is copied after the return, so
-** keep what it points to until the next call.
+/* Answer a call with n arguments, which have no names. They are plain values: a list is
+** MGRID_IS_INTEGERS, _NUMBERS or _LIST, an empty table MGRID_IS_TABLE. Set *result, which is
+** MGRID_IS_NONE before; it is copied after the return, so keep what it points to until the next
+** call.
 **
-** On failure return a status, and fill in *err if there is more to say. The recipe gets the error, with its own line;
-** the host gets the status if it is of the 100s or 300s, else MGRID_REFUSED. Do not call moongrid with this runtime,
-** its policies or its states, and do not leave the function by longjmp or a C++ exception (MGRID_CAUGHT of
-** moongrid_cpp.h ends it). */
-typedef mgrid_status mgrid_call_fn(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err);
+** On failure return a status, and fill in *err if there is more to say. The recipe gets the error,
+** with its own line; the host gets the status if it is of the 100s or 300s, else MGRID_REFUSED. Do
+** not call moongrid with this runtime, its policies or its states, and do not leave the function by
+** longjmp or a C++ exception (MGRID_CAUGHT of moongrid_cpp.h ends it). */
+typedef mgrid_status mgrid_call_fn(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                                   mgrid_error *err);
 
 struct mgrid_function {
-  size_t      size;     /* sizeof(mgrid_function) */
-  size_t      arg_size; /* sizeof(mgrid_arg); 0: that of the library */
-  const char *name;     /* as that of a family, and not a word that recipes or Lua have */
-  const char
-      *version; /* one line of text; change it with anything that changes an answer: code, or a table behind it */
+  size_t size;      /* sizeof(mgrid_function) */
+  size_t arg_size;  /* sizeof(mgrid_arg); 0: that of the library */
+  const char *name; /* as that of a family, and not a word that recipes or Lua have */
+  const char *
+      version; /* one line of text; change it with anything that changes an answer: code, or a table behind it */
   mgrid_call_fn *call;
-  void          *ud;   /* first argument of call */
-  int64_t        work; /* instructions that the recipe's budget is charged for a call; 0: 100 */
+  void *ud;     /* first argument of call */
+  int64_t work; /* instructions that the recipe's budget is charged for a call; 0: 100 */
 };
 #define MGRID_FUNCTION_INIT \
   { sizeof(mgrid_function), sizeof(mgrid_arg), NULL, NULL, NULL, NULL, 0 }
 
-MGRID_INLINE mgrid_function mgrid_function_of(const char *name, const char *version, mgrid_call_fn *call, void *ud) {
+MGRID_INLINE mgrid_function mgrid_function_of(const char *name, const char *version,
+                                              mgrid_call_fn *call, void *ud) {
   mgrid_function f = MGRID_FUNCTION_INIT;
   f.name = name, f.version = version, f.call = call, f.ud = ud;
   return f;
 }
 
-/* Let the recipe of this runtime call a function. Call this before the recipe is loaded (later: MGRID_NOT_NOW). name
-** and version are copied. ud must live as long as the runtime and those that mgrid_reload makes from it, which have its
-** functions. MGRID_BAD_VALUE for a name or version of a wrong form, MGRID_DUPLICATE for a name that is taken. */
-MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err);
+/* Let the recipe of this runtime call a function. Call this before the recipe is loaded (later:
+** MGRID_NOT_NOW). name and version are copied. ud must live as long as the runtime and those that
+** mgrid_reload makes from it, which have its functions. MGRID_BAD_VALUE for a name or version of a
+** wrong form, MGRID_DUPLICATE for a name that is taken. */
+MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f,
+                                              mgrid_error *err);
 
-/* At a step boundary, evaluate the recipe again (its file may have changed; `recipe` NULL: the same one) with n
-** arguments, agree, and materialize beside the old state: equal communicators are kept, new ones created. args are all
-** parameters: none is carried over. change may be NULL. mgrid_state_move (moongrid_tensor.h) then plans how tensors
-** move to the new state.
+/* At a step boundary, evaluate the recipe again (its file may have changed; `recipe` NULL: the same
+** one) with n arguments, agree, and materialize beside the old state: equal communicators are kept,
+** new ones created. args are all parameters: none is carried over. change may be NULL.
+** mgrid_state_move (moongrid_tensor.h) then plans how tensors move to the new state.
 **
-** Collective over the state's backend. On success *new_s is the caller's, and has its runtime as a state of mgrid_open
-** has: mgrid_state_runtime returns it. The caller then frees the old policies and state, and the old runtime if it is
-** the caller's; this destroys the communicators that are no longer used. If any rank fails, every rank gets the same
-** error and the old state is untouched: MGRID_DISAGREE if plans differ or only some ranks have one, the error of rank 0
-** if none has one.
+** Collective over the state's backend. On success *new_s is the caller's, and has its runtime as a
+** state of mgrid_open has: mgrid_state_runtime returns it. The caller then frees the old policies
+** and state, and the old runtime if it is the caller's; this destroys the communicators that are no
+** longer used. If any rank fails, every rank gets the same error and the old state is untouched:
+** MGRID_DISAGREE if plans differ or only some ranks have one, the error of rank 0 if none has one.
 **
-** For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan or _plan_values, and
-** mgrid_materialize with another name over the same backend while the old state exists. */
-MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
-                                    const char *const *args, mgrid_state **new_s, mgrid_change *change,
-                                    mgrid_error *err);
+** For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan or _plan_values,
+** and mgrid_materialize with another name over the same backend while the old state exists. */
+MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe,
+                                    size_t n, const char *const *args, mgrid_state **new_s,
+                                    mgrid_change *change, mgrid_error *err);
 
-/* Draw a plan: `how` is "text", "svg", "page" for HTML with its own script, or "explain" for words. `options`: NULL for none, or a JSON object, as
+/* Draw a plan: `how` is "text", "svg", "page" for HTML with its own script, or "explain" for words.
+** `options`: NULL for none, or a JSON object, as
 **     {"families": ["tp", "dp"], "all": true, "rank": 5, "columns": 80, "unicode": true, "color": true, "most": 4096}
 ** families: these alone, by their names, in this order; all: without `families` every family, but those with the groups of
 ** another (else text has the grids, with all groups below, and SVG no panels); rank: 0 to world - 1, whose groups stand out.
@@ -336,10 +361,11 @@ MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, con
 ** a part is drawn, and said to be. UTF-8, in pieces, which are the sink's for the call; after an error the picture is not
 ** whole. Local; the plan is only read.
 **
-** MGRID_UNKNOWN_NAME for another `how`, option or family, MGRID_BAD_VALUE for options that are no JSON object or a value of
-** another kind, MGRID_OUT_OF_RANGE, MGRID_OUTPUT if the sink stops, MGRID_MISSING without libmoongrid_lua. */
-MGRID_API mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options, mgrid_sink sink,
-                                       void *ud, mgrid_error *err);
+** MGRID_UNKNOWN_NAME for another `how`, option or family, MGRID_BAD_VALUE for options that are no
+** JSON object or a value of another kind, MGRID_OUT_OF_RANGE, MGRID_OUTPUT if the sink stops,
+** MGRID_MISSING without libmoongrid_lua. */
+MGRID_API mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options,
+                                       mgrid_sink sink, void *ud, mgrid_error *err);
 
 /* Return the names of the bundled recipes, with NULL at the end. */
 MGRID_API const char *const *mgrid_recipe_names(void);

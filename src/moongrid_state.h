@@ -15,122 +15,144 @@ extern "C" {
 typedef struct mgrid_state mgrid_state; /* a plan made real, seen from this rank */
 typedef struct mgrid_group mgrid_group; /* a handle: this rank's group of a family */
 
-/* Check that all ranks have the same plan. Collective over the backend. A rank whose planning failed calls with plan
-** NULL and its error in *failed, so that the other ranks do not wait for it. If plans differ, every rank gets
-** MGRID_DISAGREE with the first family and the ranks that differ; if planning failed on all ranks, each gets its own
-** error back. failed may be NULL, or err itself. */
-MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed,
-                                   mgrid_error *err);
-/* Agree on the plan, then create this rank's communicators in schedule order. Collective over the backend. All or
-** nothing: on failure every rank gets an error and no communicator stays. Groups with equal members and options share
-** a communicator, also with earlier states of the same backend. `name` (NULL: "") becomes part of the communicators'
-** names; MGRID_DUPLICATE if a state of another plan has that name. Options that the backend ignores are a warning in
-** the host's log. A rank whose planning failed calls with plan NULL and that error in *err, so that the other ranks
-** do not wait for it; every rank gets the error. If the recipe has policies, its text is compared as well: equal
-** groups from different files are MGRID_DISAGREE. */
-MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err);
+/* Check that all ranks have the same plan. Collective over the backend. A rank whose planning
+** failed calls with plan NULL and its error in *failed, so that the other ranks do not wait for it.
+** If plans differ, every rank gets MGRID_DISAGREE with the first family and the ranks that differ;
+** if planning failed on all ranks, each gets its own error back. failed may be NULL, or err
+** itself. */
+MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan,
+                                   const mgrid_error *failed, mgrid_error *err);
+/* Agree on the plan, then create this rank's communicators in schedule order. Collective over the
+** backend. All or nothing: on failure every rank gets an error and no communicator stays. Groups
+** with equal members and options share a communicator, also with earlier states of the same
+** backend. `name` (NULL: "") becomes part of the communicators' names; MGRID_DUPLICATE if a state
+** of another plan has that name. Options that the backend ignores are a warning in the host's log.
+** A rank whose planning failed calls with plan NULL and that error in *err, so that the other ranks
+** do not wait for it; every rank gets the error. If the recipe has policies, its text is compared
+** as well: equal groups from different files are MGRID_DISAGREE. */
+MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name,
+                                         mgrid_error *err);
 /* Add an owner; never fails. Add equally many on every rank. Local. */
 MGRID_API mgrid_state *mgrid_state_ref(mgrid_state *s);
-/* Give up one owner. The last one is collective like mgrid_materialize, in the same order on all ranks: the state and
-** its group handles end. Communicators that other states use stay. */
+/* Give up one owner. The last one is collective like mgrid_materialize, in the same order on all
+** ranks: the state and its group handles end. Communicators that other states use stay. */
 MGRID_API void mgrid_state_free(mgrid_state *s);
-/* Free the state on this rank before the other ranks do. Local. Only for a rank that shares no communicator of the
-** state, not even a lazy one, with another rank; else MGRID_REFUSED, and nothing is freed. The other ranks keep their
-** communicators and free the state later; they may no longer make calls over all ranks of the state (prove, create,
-** move). This rank may still take part in other calls over all ranks; its list of states is not compared in them. */
+/* Free the state on this rank before the other ranks do. Local. Only for a rank that shares no
+** communicator of the state, not even a lazy one, with another rank; else MGRID_REFUSED, and
+** nothing is freed. The other ranks keep their communicators and free the state later; they may no
+** longer make calls over all ranks of the state (prove, create, move). This rank may still take
+** part in other calls over all ranks; its list of states is not compared in them. */
 MGRID_API mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err);
-/* Create the communicators of a lazy family. Collective over the backend. A second call does nothing. */
+/* Create the communicators of a lazy family. Collective over the backend. A second call does
+** nothing. */
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
-/* Prove every communicator of this rank by collectives: gather members and order, a sum, a broadcast from every
-** position, a ring, and with MPI an all-to-all (up to 512 members). Collective over the backend; every rank gets the
-** verdict. *proved (may be NULL) is the number of communicators proved on this rank. MGRID_NO_KERNEL if calls end and
-** write nothing, as over a GPU runtime without kernels: then nothing is proved, and the communicators go on. */
+/* Prove every communicator of this rank by collectives: gather members and order, a sum, a
+** broadcast from every position, a ring, and with MPI an all-to-all (up to 512 members). Collective
+** over the backend; every rank gets the verdict. *proved (may be NULL) is the number of
+** communicators proved on this rank. MGRID_NO_KERNEL if calls end and write nothing, as over a GPU
+** runtime without kernels: then nothing is proved, and the communicators go on. */
 MGRID_API mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err);
 
 MGRID_API const mgrid_plan *mgrid_state_plan(const mgrid_state *s);
-MGRID_API int64_t           mgrid_state_rank(const mgrid_state *s);
+MGRID_API int64_t mgrid_state_rank(const mgrid_state *s);
 /* The number of communicators of this state, without those of groups of one rank. */
 MGRID_API size_t mgrid_state_ncomms(const mgrid_state *s);
 
-/* The machine of this rank, and how the job is spread over machines. Host name and boot id identify a machine;
-** machines are numbered by their lowest rank. Local: ranks exchange it when the first state of the backend is made. A
-** dry state answers as if the whole job ran on this machine. */
+/* The machine of this rank, and how the job is spread over machines. Host name and boot id identify
+** a machine; machines are numbered by their lowest rank. Local: ranks exchange it when the first
+** state of the backend is made. A dry state answers as if the whole job ran on this machine. */
 typedef struct mgrid_machine {
-  size_t  size;                   /* sizeof(mgrid_machine) */
-  int64_t machines, index;        /* machines of the job; index of this one, 0 to machines - 1 */
-  int64_t local_size, local_rank; /* ranks of the job on this machine; index of this rank among them */
-  int64_t cores, usable_cores;    /* logical processors that are online; those that this process may use */
-  int64_t memory;                 /* bytes of the machine */
-  int64_t gpus, gpu;              /* with the nccl backend: GPUs that this process sees, index of its own; else 0, -1 */
-  char    name[64];               /* its host name */
+  size_t size;             /* sizeof(mgrid_machine) */
+  int64_t machines, index; /* machines of the job; index of this one, 0 to machines - 1 */
+  /* ranks of the job on this machine; index of this rank among them */
+  int64_t local_size, local_rank;
+  /* logical processors that are online; those that this process may use */
+  int64_t cores, usable_cores;
+  int64_t memory; /* bytes of the machine */
+  /* with the nccl backend: GPUs that this process sees, index of its own; else 0, -1 */
+  int64_t gpus, gpu;
+  char name[64]; /* its host name */
 } mgrid_machine;
 #define MGRID_MACHINE_INIT \
   { sizeof(mgrid_machine), 0, 0, 0, 0, 0, 0, 0, 0, -1, "" }
-MGRID_API mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *m, mgrid_error *err);
+MGRID_API mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *m,
+                                           mgrid_error *err);
 
-/* Return this rank's group of a family; NULL if the rank is in none (no error) or the name is unknown
-** (MGRID_UNKNOWN_NAME, with the nearest name). Look it up once: the handle is valid as long as the state. */
-MGRID_API const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, mgrid_error *err);
+/* Return this rank's group of a family; NULL if the rank is in none (no error) or the name is
+** unknown (MGRID_UNKNOWN_NAME, with the nearest name). Look it up once: the handle is valid as long
+** as the state. */
+MGRID_API const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family,
+                                               mgrid_error *err);
 /* For covers: return the nth group of this rank in a family (from 0); NULL past the last. */
-MGRID_API const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth,
-                                                   mgrid_error *err);
-/* Return this rank's coordinate in a dim of a named grid; -1 outside the grid (no error) or for an unknown name
-** (MGRID_UNKNOWN_NAME). */
-MGRID_API int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim, mgrid_error *err);
-/* Return the part of a named grid along n of its dims that contains this rank: mgrid_grid_at with this rank's
-** coordinates in the other dims. Its dims keep the grid's order, whatever the order of the names; mgrid_grid_position
-** gives this rank's position in it. The caller frees it. NULL outside the grid (no error) or for an unknown name. */
-MGRID_API mgrid_grid *mgrid_state_submesh(const mgrid_state *s, const char *grid, size_t n, const char *const *dims,
-                                          mgrid_error *err);
+MGRID_API const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family,
+                                                   size_t nth, mgrid_error *err);
+/* Return this rank's coordinate in a dim of a named grid; -1 outside the grid (no error) or for an
+** unknown name (MGRID_UNKNOWN_NAME). */
+MGRID_API int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim,
+                                    mgrid_error *err);
+/* Return the part of a named grid along n of its dims that contains this rank: mgrid_grid_at with
+** this rank's coordinates in the other dims. Its dims keep the grid's order, whatever the order of
+** the names; mgrid_grid_position gives this rank's position in it. The caller frees it. NULL
+** outside the grid (no error) or for an unknown name. */
+MGRID_API mgrid_grid *mgrid_state_submesh(const mgrid_state *s, const char *grid, size_t n,
+                                          const char *const *dims, mgrid_error *err);
 
 /* Questions to a handle: local, no allocation, O(1) to O(modes). */
 MGRID_API const char *mgrid_group_family(const mgrid_group *g);
-MGRID_API int64_t     mgrid_group_position(const mgrid_group *g); /* of this rank in it */
-MGRID_API int64_t     mgrid_group_size(const mgrid_group *g);
-MGRID_API int64_t     mgrid_group_index(const mgrid_group *g);                /* which group of the family */
-MGRID_API int64_t     mgrid_group_at(const mgrid_group *g, int64_t position); /* global rank or -1 */
-/* Return the global rank `steps` positions after this one, 1 for the next and -1 for the previous one; past an end, -1,
-** or with wrap counted on from the other end. For MPI calls use mgrid_mpi_next and mgrid_mpi_prev of moongrid_mpi.h: they
-** return positions in the communicator, or MPI_PROC_NULL. */
+MGRID_API int64_t mgrid_group_position(const mgrid_group *g); /* of this rank in it */
+MGRID_API int64_t mgrid_group_size(const mgrid_group *g);
+MGRID_API int64_t mgrid_group_index(const mgrid_group *g); /* which group of the family */
+MGRID_API int64_t mgrid_group_at(const mgrid_group *g, int64_t position); /* global rank or -1 */
+/* Return the global rank `steps` positions after this one, 1 for the next and -1 for the previous
+** one; past an end, -1, or with wrap counted on from the other end. For MPI calls use
+** mgrid_mpi_next and mgrid_mpi_prev of moongrid_mpi.h: they return positions in the communicator,
+** or MPI_PROC_NULL. */
 MGRID_API int64_t mgrid_group_beside(const mgrid_group *g, int64_t steps, bool wrap);
 /* Return the position of a global rank in the group, or -1. */
 MGRID_API int64_t mgrid_group_position_of(const mgrid_group *g, int64_t rank);
-/* For a family with a Cartesian shape (mgrid_options.cartesian), as MPI_Cart_shift: find the positions that this rank
-** receives from and sends to if all ranks of the group send `displacement` steps along a dim; -1 past an end that is
-** not periodic. It needs no communicator. Either output may be NULL. MGRID_REFUSED for a family without a shape,
-** MGRID_UNKNOWN_NAME for an unknown dim; both outputs are -1 then. */
-MGRID_API mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim, int64_t displacement, int64_t *source,
-                                         int64_t *dest, mgrid_error *err);
+/* For a family with a Cartesian shape (mgrid_options.cartesian), as MPI_Cart_shift: find the
+** positions that this rank receives from and sends to if all ranks of the group send `displacement`
+** steps along a dim; -1 past an end that is not periodic. It needs no communicator. Either output
+** may be NULL. MGRID_REFUSED for a family without a shape, MGRID_UNKNOWN_NAME for an unknown dim;
+** both outputs are -1 then. */
+MGRID_API mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim,
+                                         int64_t displacement, int64_t *source, int64_t *dest,
+                                         mgrid_error *err);
 /* Write the members in order, at most `cap` of them; return how many there are. */
 MGRID_API int64_t mgrid_group_ranks(const mgrid_group *g, size_t cap, int64_t *out);
-/* Return the place of the group among this rank's groups: a trainer that launches calls on several groups at a time
-** launches the lowest number first. It is equal on all members, and differs between the groups of a rank. Families of
-** a list of mgrid_topology_concurrent follow the list, others the order of creation. Local, O(modes). */
+/* Return the place of the group among this rank's groups: a trainer that launches calls on several
+** groups at a time launches the lowest number first. It is equal on all members, and differs
+** between the groups of a rank. Families of a list of mgrid_topology_concurrent follow the list,
+** others the order of creation. Local, O(modes). */
 MGRID_API int64_t mgrid_group_launch_order(const mgrid_group *g);
-/* A segment of a group, without a communicator, for trainers whose segments change from step to step. */
+/* A segment of a group, without a communicator, for trainers whose segments change from step to
+** step. */
 typedef struct mgrid_segment {
-  size_t  size;        /* sizeof(mgrid_segment) */
+  size_t size;         /* sizeof(mgrid_segment) */
   int64_t index;       /* which segment of the group this rank is in */
   int64_t start;       /* its first position in the group */
   int64_t members;     /* how many ranks it has */
   int64_t position;    /* of this rank in it, 0 to members - 1 */
   int64_t first, last; /* global ranks of its first and last position */
-  int64_t next, prev;  /* global ranks beside this one, around the ends of the segment; alone: this rank */
+  /* global ranks beside this one, around the ends of the segment; alone: this rank */
+  int64_t next, prev;
 } mgrid_segment;
 #define MGRID_SEGMENT_INIT \
   { sizeof(mgrid_segment), -1, -1, -1, -1, -1, -1, -1, -1 }
-/* Cut the group into n consecutive segments, the first of sizes[0] members and so on, and describe the one that this
-** rank is in; mgrid_family_segments cuts a whole family. The sizes, each 1 or more, sum to the group size, or one is
-** MGRID_FILL. A refusal leaves *out unchanged. Local, O(n), no allocation. Position p of the segment is global rank
-** mgrid_group_at(g, out->start + p). */
-MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *sizes, mgrid_segment *out,
-                                           mgrid_error *err);
-/* Return the backend that made the group's communicator: "mpi", "nccl" or "rccl" (a family may choose one by the
-** option `backend`); "dry", "pmix" or "carrier" in a state without communicators; "none" if the family chose that; ""
-** for other groups of one rank without a communicator of their own. */
+/* Cut the group into n consecutive segments, the first of sizes[0] members and so on, and describe
+** the one that this rank is in; mgrid_family_segments cuts a whole family. The sizes, each 1 or
+** more, sum to the group size, or one is MGRID_FILL. A refusal leaves *out unchanged. Local, O(n),
+** no allocation. Position p of the segment is global rank mgrid_group_at(g, out->start + p). */
+MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *sizes,
+                                           mgrid_segment *out, mgrid_error *err);
+/* Return the backend that made the group's communicator: "mpi", "nccl" or "rccl" (a family may
+** choose one by the option `backend`); "dry", "pmix" or "carrier" in a state without communicators;
+** "none" if the family chose that; "" for other groups of one rank without a communicator of their
+** own. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
-/* Return the communicator, which mgrid_mpi_comm (moongrid_mpi.h) and mgrid_nccl_comm (moongrid_nccl.h) read. NULL for
-** most groups of one rank, a lazy family that is not created yet, backend "none", and in a dry state. */
+/* Return the communicator, which mgrid_mpi_comm (moongrid_mpi.h) and mgrid_nccl_comm
+** (moongrid_nccl.h) read. NULL for most groups of one rank, a lazy family that is not created yet,
+** backend "none", and in a dry state. */
 MGRID_API void *mgrid_group_native(const mgrid_group *g);
 /* The type that mgrid_group_native points to. */
 typedef enum mgrid_native {
@@ -143,58 +165,65 @@ MGRID_API mgrid_native mgrid_group_native_kind(const mgrid_group *g);
 
 /* ------------------------------------------ what NCCL has beside communicators */
 
-/* A window of a group: memory of this rank from ncclMemAlloc that all members have registered as symmetric
-** (ncclCommWindowRegister). A family names windows and their bytes in its option `windows`; they are made with its
-** communicators, in schedule order, and freed before them. Such a family shares communicators with no other. With
-** NCCL before 2.27.3 it is refused before anything is made. The plan counts windows as GPU memory. */
+/* A window of a group: memory of this rank from ncclMemAlloc that all members have registered as
+** symmetric (ncclCommWindowRegister). A family names windows and their bytes in its option
+** `windows`; they are made with its communicators, in schedule order, and freed before them. Such a
+** family shares communicators with no other. With NCCL before 2.27.3 it is refused before anything
+** is made. The plan counts windows as GPU memory. */
 typedef struct mgrid_nccl_window {
-  size_t  size;   /* sizeof(mgrid_nccl_window) */
-  void   *buffer; /* on the GPU, not zeroed; borrowed: it ends with the communicator */
-  int64_t bytes;  /* as the family says */
-  void   *handle; /* its ncclWindow_t: mgrid_nccl_window_of in moongrid_nccl.h */
+  size_t size;   /* sizeof(mgrid_nccl_window) */
+  void *buffer;  /* on the GPU, not zeroed; borrowed: it ends with the communicator */
+  int64_t bytes; /* as the family says */
+  void *handle;  /* its ncclWindow_t: mgrid_nccl_window_of in moongrid_nccl.h */
 } mgrid_nccl_window;
 #define MGRID_NCCL_WINDOW_INIT \
   { sizeof(mgrid_nccl_window), NULL, 0, NULL }
 /* Get a window by name. All fields are NULL and 0, without an error, if mgrid_group_native is NULL.
 ** MGRID_UNKNOWN_NAME for an unknown name. Local, no allocation. */
-MGRID_API mgrid_status mgrid_group_window(const mgrid_group *g, const char *name, mgrid_nccl_window *out,
-                                          mgrid_error *err);
-/* Return the ncclDevComm that the option `device` creates (NCCL 2.28.7 and later), in schedule order; it is destroyed
-** before the communicator. *version (may be NULL) is the version of NCCL that it belongs to, 22809 for 2.28.9:
-** kernels built with headers of another 2.x cannot read it, which mgrid_nccl_device in moongrid_nccl.h checks. NULL
-** and 0 if there is none. Local. */
+MGRID_API mgrid_status mgrid_group_window(const mgrid_group *g, const char *name,
+                                          mgrid_nccl_window *out, mgrid_error *err);
+/* Return the ncclDevComm that the option `device` creates (NCCL 2.28.7 and later), in schedule
+** order; it is destroyed before the communicator. *version (may be NULL) is the version of NCCL
+** that it belongs to, 22809 for 2.28.9: kernels built with headers of another 2.x cannot read it,
+** which mgrid_nccl_device in moongrid_nccl.h checks. NULL and 0 if there is none. Local. */
 MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 
 /* -------------------------- states that change: ranks are lost, come, give memory */
 
-/* After ranks are lost, make a new state with one family: its groups without the lost ranks, in the same order. Groups
-** without lost ranks keep their communicator. MPI's communicators cannot shrink (MGRID_UNSUPPORTED).
+/* After ranks are lost, make a new state with one family: its groups without the lost ranks, in the
+** same order. Groups without lost ranks keep their communicator. MPI's communicators cannot shrink
+** (MGRID_UNSUPPORTED).
 **
-** Collective over the remaining ranks of each group that lost some, with the same n ranks on all of them; not over the
-** world, because lost ranks cannot answer. These ranks ask each other, by messages with deadlines over the carrier,
-** whether all of them can use ncclCommShrink (NCCL 2.27 and later; never after an error of the network, which stays
-** with a communicator). If not, or if it fails, they abort the old communicator and make a new one from a fresh id. The
-** host's log says which: MGRID_LOG_INFO "...: 3 ranks, by ncclCommShrink", or MGRID_LOG_WARN "...: created again with 3
-** ranks, from a fresh id, because ..." with the reason of this rank. Lost ranks are never contacted.
+** Collective over the remaining ranks of each group that lost some, with the same n ranks on all of
+** them; not over the world, because lost ranks cannot answer. These ranks ask each other, by
+** messages with deadlines over the carrier, whether all of them can use ncclCommShrink (NCCL 2.27
+** and later; never after an error of the network, which stays with a communicator). If not, or if
+** it fails, they abort the old communicator and make a new one from a fresh id. The host's log says
+** which: MGRID_LOG_INFO "...: 3 ranks, by ncclCommShrink", or MGRID_LOG_WARN "...: created again
+** with 3 ranks, from a fresh id, because ..." with the reason of this rank. Lost ranks are never
+** contacted.
 **
-** Calls that run on the old communicator end. To end calls that hang on other communicators, call mgrid_state_revoke
-** before. Free the old state as usual; its communicators with lost ranks are then aborted. */
-MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
-                                          mgrid_error *err);
-/* End the calls that run on the communicators of the state on this rank, for example a collective that waits for a
-** lost rank. Afterwards only mgrid_state_shrink and mgrid_state_free work on them. All remaining ranks call it, because
-** NCCL waits for those of this machine. MGRID_TIMED_OUT after the backend's timeout.
+** Calls that run on the old communicator end. To end calls that hang on other communicators, call
+** mgrid_state_revoke before. Free the old state as usual; its communicators with lost ranks are
+** then aborted. */
+MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n,
+                                          const int64_t *lost, mgrid_error *err);
+/* End the calls that run on the communicators of the state on this rank, for example a collective
+** that waits for a lost rank. Afterwards only mgrid_state_shrink and mgrid_state_free work on them.
+** All remaining ranks call it, because NCCL waits for those of this machine. MGRID_TIMED_OUT after
+** the backend's timeout.
 **
-** A state of the nccl backend revokes NCCL's communicators, not MPI's. NCCL before 2.28.7 cannot revoke: then they are
-** aborted, and shrink makes new ones. A state of the mpi backend revokes MPI's, so that a waiting call ends with MPI's
-** error (Open MPI 5.0 under mpirun --with-ft ulfm); with other MPI libraries nothing changes, and it is
-** MGRID_UNSUPPORTED. */
+** A state of the nccl backend revokes NCCL's communicators, not MPI's. NCCL before 2.28.7 cannot
+** revoke: then they are aborted, and shrink makes new ones. A state of the mpi backend revokes
+** MPI's, so that a waiting call ends with MPI's error (Open MPI 5.0 under mpirun --with-ft ulfm);
+** with other MPI libraries nothing changes, and it is MGRID_UNSUPPORTED. */
 MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
-/* After ranks have joined, make the state of the larger world, on the old ranks; mgrid_state_enlarge
-** (moongrid_survive.h) does this on old and new ranks, and makes the plan and the move, too. `larger` is a backend over
-** all ranks, old and new; the old ones keep their numbers (as MPI_Intercomm_merge gives them with high = false), the
-** new ones follow. `plan` is for that world. New ranks call mgrid_state_join with an equal plan and name. For each group
-** of NCCL its members find the first of these that all of them can do:
+/* After ranks have joined, make the state of the larger world, on the old ranks;
+** mgrid_state_enlarge (moongrid_survive.h) does this on old and new ranks, and makes the plan and
+** the move, too. `larger` is a backend over all ranks, old and new; the old ones keep their numbers
+** (as MPI_Intercomm_merge gives them with high = false), the new ones follow. `plan` is for that
+** world. New ranks call mgrid_state_join with an equal plan and name. For each group of NCCL its
+** members find the first of these that all of them can do:
 **
 **   keep   an unchanged group with the same options keeps its communicator, which leaves the old state (if no other
 **          state uses it, and it has neither windows nor a device communicator)
@@ -202,25 +231,26 @@ MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 **          later, without NCCL_COMM_ID), which keeps their positions; the old communicator stays
 **   anew   any other group is made from a fresh id, as by mgrid_materialize
 **
-** The host's log says which for each group, and why not an earlier one (MGRID_LOG_INFO). Other backends cannot keep or
-** grow: with MPI all communicators are created again, and a dry state has none. Names of states and shared
-** communicators are those of `larger`.
+** The host's log says which for each group, and why not an earlier one (MGRID_LOG_INFO). Other
+** backends cannot keep or grow: with MPI all communicators are created again, and a dry state has
+** none. Names of states and shared communicators are those of `larger`.
 **
-** Collective over `larger`, all or nothing. During the call no old rank may use the old state's NCCL communicators. A
-** rank that cannot plan calls with plan NULL and its error in *err, as with mgrid_materialize. After a failure the old
-** state is unchanged, except that a blocking communicator whose ncclCommGrow did not return, because another rank
-** failed, cannot be used any more. s is not freed: after success free it, which is collective over the old world; until
-** then it only answers questions. */
-MGRID_API mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *larger, const char *name,
-                                        mgrid_error *err);
+** Collective over `larger`, all or nothing. During the call no old rank may use the old state's
+** NCCL communicators. A rank that cannot plan calls with plan NULL and its error in *err, as with
+** mgrid_materialize. After a failure the old state is unchanged, except that a blocking
+** communicator whose ncclCommGrow did not return, because another rank failed, cannot be used any
+** more. s is not freed: after success free it, which is collective over the old world; until then
+** it only answers questions. */
+MGRID_API mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan,
+                                        mgrid_backend *larger, const char *name, mgrid_error *err);
 /* The same on a new rank. Collective over `larger`. */
-MGRID_API mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, const char *name,
-                                        mgrid_error *err);
+MGRID_API mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger,
+                                        const char *name, mgrid_error *err);
 
-/* The memory of this rank's GPU that the NCCL communicators of a state hold, as NCCL counts it (ncclCommMemStats,
-** NCCL 2.29.7 and later). */
+/* The memory of this rank's GPU that the NCCL communicators of a state hold, as NCCL counts it
+** (ncclCommMemStats, NCCL 2.29.7 and later). */
 typedef struct mgrid_held_memory {
-  size_t  size;          /* sizeof(mgrid_held_memory) */
+  size_t size;           /* sizeof(mgrid_held_memory) */
   int64_t communicators; /* of NCCL, including those that other states use, too */
   int64_t suspended;     /* communicators that mgrid_state_suspend has suspended */
   int64_t total;         /* bytes, also while they are suspended */
@@ -229,17 +259,19 @@ typedef struct mgrid_held_memory {
 } mgrid_held_memory;
 #define MGRID_HELD_MEMORY_INIT \
   { sizeof(mgrid_held_memory), 0, 0, 0, 0, 0 }
-/* MGRID_UNSUPPORTED with an older NCCL; the message has its version. All 0 for a state without NCCL communicators.
-** Local, O(communicators). */
-MGRID_API mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *out, mgrid_error *err);
-/* Suspend all NCCL communicators of the state: give back their GPU memory, as far as NCCL can (ncclCommSuspend, NCCL
-** 2.29.7 and later). Resume them: take it again. In between nothing may use them, and no other state that shares one.
-** Suspending waits for the GPU. A second suspend or resume does nothing; freeing a suspended state resumes it first.
-** NCCL refuses to suspend communicators that share resources with another (split_share).
+/* MGRID_UNSUPPORTED with an older NCCL; the message has its version. All 0 for a state without NCCL
+** communicators. Local, O(communicators). */
+MGRID_API mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *out,
+                                               mgrid_error *err);
+/* Suspend all NCCL communicators of the state: give back their GPU memory, as far as NCCL can
+** (ncclCommSuspend, NCCL 2.29.7 and later). Resume them: take it again. In between nothing may use
+** them, and no other state that shares one. Suspending waits for the GPU. A second suspend or
+** resume does nothing; freeing a suspended state resumes it first. NCCL refuses to suspend
+** communicators that share resources with another (split_share).
 **
-** Collective over the backend; all ranks get the verdict. After a failure some are suspended and some are not: free the
-** state. With an older NCCL it is MGRID_UNSUPPORTED before anything is done; the message has its version. With other
-** backends there is nothing to do. */
+** Collective over the backend; all ranks get the verdict. After a failure some are suspended and
+** some are not: free the state. With an older NCCL it is MGRID_UNSUPPORTED before anything is done;
+** the message has its version. With other backends there is nothing to do. */
 MGRID_API mgrid_status mgrid_state_suspend(mgrid_state *s, mgrid_error *err);
 MGRID_API mgrid_status mgrid_state_resume(mgrid_state *s, mgrid_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_step.h - the step of a recipe: what travels over its groups. moongrid.h includes this header, and its rules
-** hold here.
+** moongrid_step.h - the step of a recipe: what travels over its groups. moongrid.h includes this
+** header, and its rules hold here.
 **
 ** WORDS
 **   step       a function of the recipe that makes the program of one rank: its operations in order, with loops
@@ -19,50 +19,60 @@ extern "C" {
 
 typedef struct mgrid_step mgrid_step;
 
-/* Evaluate the step of the runtime's recipe for one of its plans, once for each class of ranks, each time with the
-** limits of a call (mgrid_limits). `file` is a file of a recipe's folder that returns the step, a function (s, p,
-** base); NULL: the step of the recipe, or of its base. Local; O(world) in memory and time. MGRID_UNKNOWN_NAME: there is
-** no step. MGRID_LIMIT: all classes together take more than the seconds of a plan. The step keeps the plan; the caller frees the step. */
-MGRID_API mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, const char *file, mgrid_error *err);
+/* Evaluate the step of the runtime's recipe for one of its plans, once for each class of ranks,
+** each time with the limits of a call (mgrid_limits). `file` is a file of a recipe's folder that
+** returns the step, a function (s, p, base); NULL: the step of the recipe, or of its base. Local;
+** O(world) in memory and time. MGRID_UNKNOWN_NAME: there is no step. MGRID_LIMIT: all classes
+** together take more than the seconds of a plan. The step keeps the plan; the caller frees the
+** step. */
+MGRID_API mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, const char *file,
+                                     mgrid_error *err);
 MGRID_API mgrid_step *mgrid_step_ref(const mgrid_step *s);
-MGRID_API void        mgrid_step_free(mgrid_step *s);
+MGRID_API void mgrid_step_free(mgrid_step *s);
 
-/* Do the same for the plan of a state and the runtime that made it. Collective over the backend, all or nothing: if a
-** rank fails, or has other programs, all ranks get the error that names it. */
-MGRID_API mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *state, const char *file, mgrid_error *err);
+/* Do the same for the plan of a state and the runtime that made it. Collective over the backend,
+** all or nothing: if a rank fails, or has other programs, all ranks get the error that names it. */
+MGRID_API mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *state,
+                                       const char *file, mgrid_error *err);
 
-/* Return the number of classes; the class of a rank (-1: no such rank); the number of operations of a rank, loops
-** unrolled. */
-MGRID_API size_t  mgrid_step_nclasses(const mgrid_step *s);
+/* Return the number of classes; the class of a rank (-1: no such rank); the number of operations of
+** a rank, loops unrolled. */
+MGRID_API size_t mgrid_step_nclasses(const mgrid_step *s);
 MGRID_API int64_t mgrid_step_class(const mgrid_step *s, int64_t rank);
 MGRID_API int64_t mgrid_step_operations(const mgrid_step *s, int64_t rank);
-/* Write the digest of the programs of all ranks, 32 hex digits and a 0: equal exactly if each rank has an equal program,
-** apart from lines. promises.md has what is in it. */
+/* Write the digest of the programs of all ranks, 32 hex digits and a 0: equal exactly if each rank
+** has an equal program, apart from lines. promises.md has what is in it. */
 MGRID_API void mgrid_step_digest(const mgrid_step *s, char out[33]);
 
 /* ----------------------------------------------------------------- verdict */
 
-/* Prove that every rank reaches the end of its program, under the rules of NCCL, or with `blocking` under those of MPI,
-** where each call ends before the next begins. MGRID_UNPROVED: a rank does not; the message begins with mismatch,
-** unmatched, cycle or hazard, and says which ranks wait for which others, in which lines. MGRID_LIMIT: it takes more than
-** the seconds or instructions of a plan (mgrid_limits of the runtime that made the step); the message says how far all
-** ranks were proved to come. Of a step with several streams the proof may assume that calls of two families fit on a GPU
-** together, or start in one order: `moongrid step`, and prove in Lua, name the families. Local. */
+/* Prove that every rank reaches the end of its program, under the rules of NCCL, or with `blocking`
+** under those of MPI, where each call ends before the next begins. MGRID_UNPROVED: a rank does not;
+** the message begins with mismatch, unmatched, cycle or hazard, and says which ranks wait for which
+** others, in which lines. MGRID_LIMIT: it takes more than the seconds or instructions of a plan
+** (mgrid_limits of the runtime that made the step); the message says how far all ranks were proved
+** to come. Of a step with several streams the proof may assume that calls of two families fit on a
+** GPU together, or start in one order: `moongrid step`, and prove in Lua, name the families.
+** Local. */
 MGRID_API mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *err);
 
 /* ------------------------------------------------------------------- price */
 
 typedef struct mgrid_step_price_options {
-  size_t      size;     /* sizeof(mgrid_step_price_options) */
-  bool        blocking; /* under the rules of MPI, with its algorithms; else those of NCCL */
-  int64_t     eager;    /* blocking: sends of at most this number of bytes do not wait for their receiver */
-  double      flops;    /* of a GPU in a second; 0: from the costs, or the data sheet of the machine's preset */
-  const char *costs;    /* JSON: latencies, measured efficiencies and so on (src/step/README.md); NULL: none */
+  size_t size;   /* sizeof(mgrid_step_price_options) */
+  bool blocking; /* under the rules of MPI, with its algorithms; else those of NCCL */
+  /* blocking: sends of at most this number of bytes do not wait for their receiver */
+  int64_t eager;
+  /* of a GPU in a second; 0: from the costs, or the data sheet of the machine's preset */
+  double flops;
+  /* JSON: latencies, measured efficiencies and so on (src/step/README.md); NULL: none */
+  const char *costs;
 } mgrid_step_price_options;
 #define MGRID_STEP_PRICE_OPTIONS_INIT \
   { sizeof(mgrid_step_price_options), false, 0, 0, NULL }
 
-/* Seconds; compute, exposed, hidden and bubble are means over all ranks, and compute + exposed + bubble = seconds. */
+/* Seconds; compute, exposed, hidden and bubble are means over all ranks, and compute + exposed +
+** bubble = seconds. */
 typedef struct mgrid_step_time {
   size_t size;    /* sizeof(mgrid_step_time) */
   double seconds; /* of the step, from its first operation to its last */
@@ -75,13 +85,15 @@ typedef struct mgrid_step_time {
 #define MGRID_STEP_TIME_INIT \
   { sizeof(mgrid_step_time), 0, 0, 0, 0, 0, 0 }
 
-/* Price a step on a machine: execute one rank of each type in simulated time (src/step/README.md has the model and its
-** limits). MGRID_REFUSED: a needed figure is not known, such as the bandwidth of a level. MGRID_UNPROVED: a rank does
-** not reach its end. MGRID_LIMIT: as for the proof. out may be NULL. The sink (NULL:
-** none) gets all of it as JSON: also calls, bytes and levels by family, the busiest link, and memory. Local. */
+/* Price a step on a machine: execute one rank of each type in simulated time (src/step/README.md
+** has the model and its limits). MGRID_REFUSED: a needed figure is not known, such as the bandwidth
+** of a level. MGRID_UNPROVED: a rank does not reach its end. MGRID_LIMIT: as for the proof. out may
+** be NULL. The sink (NULL: none) gets all of it as JSON: also calls, bytes and levels by family,
+** the busiest link, and memory. Local. */
 MGRID_API mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
-                                        const mgrid_step_price_options *options, mgrid_step_time *out, mgrid_sink sink,
-                                        void *ud, mgrid_error *err);
+                                        const mgrid_step_price_options *options,
+                                        mgrid_step_time *out, mgrid_sink sink, void *ud,
+                                        mgrid_error *err);
 
 /* --------------------------------------------------------------- one's calls */
 
@@ -99,31 +111,35 @@ typedef enum mgrid_step_operation {
   MGRID_STEP_RECV = 10
 } mgrid_step_operation;
 
-/* A call of a program; a sendrecv or a group counts as the calls in it. Texts live as long as the step. */
+/* A call of a program; a sendrecv or a group counts as the calls in it. Texts live as long as the
+** step. */
 typedef struct mgrid_step_call {
-  size_t      size;                        /* sizeof(mgrid_step_call) */
-  const char *operation, *family, *stream; /* such as "all_reduce"; stream "main" unless the step names another */
-  const char *file;                        /* of the recipe, with the line */
-  int         line;
-  int64_t     bytes;    /* as in the recipe */
-  int64_t     position; /* of the root, of the receiver of a send, or of the sender of a receive; -1: none */
+  size_t size; /* sizeof(mgrid_step_call) */
+  /* such as "all_reduce"; stream "main" unless the step names another */
+  const char *operation, *family, *stream;
+  const char *file; /* of the recipe, with the line */
+  int line;
+  int64_t bytes; /* as in the recipe */
+  /* of the root, of the receiver of a send, or of the sender of a receive; -1: none */
+  int64_t position;
 } mgrid_step_call;
 #define MGRID_STEP_CALL_INIT \
   { sizeof(mgrid_step_call), "", "", "", "", 0, 0, -1 }
 
-/* A follower walks through the program of a rank, and unrolls loops as it goes. It keeps the step; the caller frees the
-** follower. */
+/* A follower walks through the program of a rank, and unrolls loops as it goes. It keeps the step;
+** the caller frees the follower. */
 typedef struct mgrid_step_follower mgrid_step_follower;
-MGRID_API mgrid_step_follower     *mgrid_step_follow(const mgrid_step *s, int64_t rank, mgrid_error *err);
-MGRID_API void                     mgrid_step_follower_free(mgrid_step_follower *f);
-MGRID_API void                     mgrid_step_rewind(mgrid_step_follower *f); /* to the first call, for the next step */
+MGRID_API mgrid_step_follower *mgrid_step_follow(const mgrid_step *s, int64_t rank,
+                                                 mgrid_error *err);
+MGRID_API void mgrid_step_follower_free(mgrid_step_follower *f);
+MGRID_API void mgrid_step_rewind(mgrid_step_follower *f); /* to the first call, for the next step */
 /* Write the next call, and go on. False: the program has ended. */
 MGRID_API bool mgrid_step_next(mgrid_step_follower *f, mgrid_step_call *out);
-/* Check that this is the next call, and go on. For debug builds of a trainer, before each call. MGRID_DISAGREE: the
-** program has another call next, which the message names with its line; the follower stays where it is. `group` must
-** belong to a state of the step's plan. */
-MGRID_API mgrid_status mgrid_step_expect(mgrid_step_follower *f, mgrid_step_operation op, const mgrid_group *group,
-                                         int64_t bytes, mgrid_error *err);
+/* Check that this is the next call, and go on. For debug builds of a trainer, before each call.
+** MGRID_DISAGREE: the program has another call next, which the message names with its line; the
+** follower stays where it is. `group` must belong to a state of the step's plan. */
+MGRID_API mgrid_status mgrid_step_expect(mgrid_step_follower *f, mgrid_step_operation op,
+                                         const mgrid_group *group, int64_t bytes, mgrid_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_survive.h - what a job becomes when ranks are lost, how it goes on, and how new ranks join it.
-** moongrid.h includes this header, and its rules hold here.
+** moongrid_survive.h - what a job becomes when ranks are lost, how it goes on, and how new ranks
+** join it. moongrid.h includes this header, and its rules hold here.
 **
 ** WORDS
 **   lost      a rank that has ended, or that the others cannot reach
@@ -20,9 +20,11 @@ extern "C" {
 
 /* ------------------------------------------------------------------ spares */
 
-/* Set the spares of a topology, each once; no family of it may contain them. They are printed, and part of the digest.
-** A recipe does this by spares = 2: its build gets a World of the other ranks. */
-MGRID_API mgrid_status mgrid_topology_spares(mgrid_topology *t, size_t n, const int64_t *ranks, mgrid_error *err);
+/* Set the spares of a topology, each once; no family of it may contain them. They are printed, and
+** part of the digest. A recipe does this by spares = 2: its build gets a World of the other
+** ranks. */
+MGRID_API mgrid_status mgrid_topology_spares(mgrid_topology *t, size_t n, const int64_t *ranks,
+                                             mgrid_error *err);
 /* The number of spares of a plan, and the ith of them, ascending; -1: no such spare. */
 MGRID_API int64_t mgrid_plan_nspares(const mgrid_plan *p);
 MGRID_API int64_t mgrid_plan_spare(const mgrid_plan *p, int64_t i);
@@ -36,110 +38,123 @@ typedef enum mgrid_loss_answer {
 } mgrid_loss_answer;
 
 typedef struct mgrid_losses mgrid_losses; /* a plan, and all data that its possible losses share */
-typedef struct mgrid_loss   mgrid_loss;   /* one loss, and what the job becomes */
+typedef struct mgrid_loss mgrid_loss;     /* one loss, and what the job becomes */
 
 typedef struct mgrid_losses_options {
-  size_t             size;    /* sizeof(mgrid_losses_options) */
-  const char        *how;     /* "replace", "shrink" or "stop", instead of asking the recipe; NULL: ask it */
-  const char        *params;  /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
-  size_t             nparams; /* parameters that a shrink may change, "dp=3", as a policy returns them; with `how` */
+  size_t size;     /* sizeof(mgrid_losses_options) */
+  const char *how; /* "replace", "shrink" or "stop", instead of asking the recipe; NULL: ask it */
+  const char *params; /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
+  /* parameters that a shrink may change, "dp=3", as a policy returns them; with `how` */
+  size_t nparams;
   const char *const *changed;
 } mgrid_losses_options;
 #define MGRID_LOSSES_OPTIONS_INIT \
   { sizeof(mgrid_losses_options), NULL, NULL, 0, NULL }
 
-/* Prepare for losses of a plan that the runtime made from these arguments. The result keeps the plan, the runtime and
-** copies of all arguments. It makes each plan for fewer ranks when it first needs it, and keeps that, too. Local. One
-** thread at a time. options may be NULL. */
-MGRID_API mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t n, const char *const *args,
+/* Prepare for losses of a plan that the runtime made from these arguments. The result keeps the
+** plan, the runtime and copies of all arguments. It makes each plan for fewer ranks when it first
+** needs it, and keeps that, too. Local. One thread at a time. options may be NULL. */
+MGRID_API mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t n,
+                                         const char *const *args,
                                          const mgrid_losses_options *options, mgrid_error *err);
-MGRID_API void          mgrid_losses_free(mgrid_losses *l);
+MGRID_API void mgrid_losses_free(mgrid_losses *l);
 
-/* Decide what the job becomes when these n ranks (1 or more) are lost. Local. You may free `l` before the result.
-** The recipe's policy `on_lost` answers. It is called with q = { ranks, lost, which = { ranks }, spares, places, missing }
-** (lua/moongrid/meta_recipe.lua) on a dry state. Each rank decides alone; then compare mgrid_loss_digest between ranks.
-** Without such a policy the answer is "replace" if enough spares are left, else "shrink". If only spares are lost, the policy
-** can only stop the job: any other answer is "replace", and no rank moves.
-** A shrink tries layouts from the largest down with the arguments of the plan, none larger than the present one;
-** parameters that the policy returned replace those arguments. Survivors that the new layout does not use are idle: they
-** are spares of the next plan. The others take the places that keep the most groups together.
-** A policy that fails, or returns none of these answers, is an error. An answer that cannot be carried out gives
-** MGRID_LOSS_STOP. MGRID_OUT_OF_RANGE for an unknown rank, MGRID_DUPLICATE for a rank given twice, MGRID_REFUSED if all
-** are lost. */
-MGRID_API mgrid_loss *mgrid_loss_new(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err);
-MGRID_API void        mgrid_loss_free(mgrid_loss *x);
+/* Decide what the job becomes when these n ranks (1 or more) are lost. Local. You may free `l`
+** before the result. The recipe's policy `on_lost` answers. It is called with q = { ranks, lost,
+** which = { ranks }, spares, places, missing } (lua/moongrid/meta_recipe.lua) on a dry state. Each
+** rank decides alone; then compare mgrid_loss_digest between ranks. Without such a policy the
+** answer is "replace" if enough spares are left, else "shrink". If only spares are lost, the policy
+** can only stop the job: any other answer is "replace", and no rank moves. A shrink tries layouts
+** from the largest down with the arguments of the plan, none larger than the present one;
+** parameters that the policy returned replace those arguments. Survivors that the new layout does
+** not use are idle: they are spares of the next plan. The others take the places that keep the most
+** groups together. A policy that fails, or returns none of these answers, is an error. An answer
+** that cannot be carried out gives MGRID_LOSS_STOP. MGRID_OUT_OF_RANGE for an unknown rank,
+** MGRID_DUPLICATE for a rank given twice, MGRID_REFUSED if all are lost. */
+MGRID_API mgrid_loss *mgrid_loss_new(mgrid_losses *l, size_t n, const int64_t *lost,
+                                     mgrid_error *err);
+MGRID_API void mgrid_loss_free(mgrid_loss *x);
 
 /* The next plan, NULL after a stop. Its world is the number of survivors. Borrowed. */
 MGRID_API const mgrid_plan *mgrid_loss_plan(const mgrid_loss *x);
-/* The old rank of a rank of the next plan, and the new rank of an old one; -1: there is none, or the rank is lost. */
+/* The old rank of a rank of the next plan, and the new rank of an old one; -1: there is none, or
+** the rank is lost. */
 MGRID_API int64_t mgrid_loss_old(const mgrid_loss *x, int64_t rank);
 MGRID_API int64_t mgrid_loss_rank(const mgrid_loss *x, int64_t old);
-/* Write the digest of answer, next plan and map, 32 hex digits and a 0: equal where ranks have decided the same. */
+/* Write the digest of answer, next plan and map, 32 hex digits and a 0: equal where ranks have
+** decided the same. */
 MGRID_API void mgrid_loss_digest(const mgrid_loss *x, char out[33]);
 
 typedef struct mgrid_loss_sums {
-  size_t  size;                /* sizeof(mgrid_loss_sums) */
-  int64_t lost, survivors;     /* ranks */
-  int64_t layout, idle;        /* ranks of the new layout; survivors in none of its families */
-  int64_t kept, made, dropped; /* communicators of the job: with the same ordered members; new ones; those that end */
-  int64_t stay, moved;         /* bytes that ranks of the new layout already hold; that others send them */
-  int64_t missing;             /* bytes that no survivor holds, each counted once */
-  int64_t uncounted;           /* tensors that only one of the two plans has in this shape: they do not move */
+  size_t size;             /* sizeof(mgrid_loss_sums) */
+  int64_t lost, survivors; /* ranks */
+  int64_t layout, idle;    /* ranks of the new layout; survivors in none of its families */
+  /* communicators of the job: with the same ordered members; new ones; those that end */
+  int64_t kept, made, dropped;
+  int64_t stay, moved; /* bytes that ranks of the new layout already hold; that others send them */
+  int64_t missing;     /* bytes that no survivor holds, each counted once */
+  /* tensors that only one of the two plans has in this shape: they do not move */
+  int64_t uncounted;
   mgrid_loss_answer how;
-  const char       *why; /* the reason of a stop, else ""; borrowed */
+  const char *why; /* the reason of a stop, else ""; borrowed */
 } mgrid_loss_sums;
 #define MGRID_LOSS_SUMS_INIT \
   { sizeof(mgrid_loss_sums), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, MGRID_LOSS_STOP, "" }
-MGRID_API mgrid_status mgrid_loss_describe(const mgrid_loss *x, mgrid_loss_sums *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_loss_describe(const mgrid_loss *x, mgrid_loss_sums *out,
+                                           mgrid_error *err);
 
-/* Return whether a group of the next plan keeps a communicator of the old plan: equal ordered members, and options that
-** allow sharing. *old_family (borrowed) and *old_group (each may be NULL) then name a group of that communicator in the
-** old plan. False also for groups of one rank, and for unknown groups. */
-MGRID_API bool mgrid_loss_kept(const mgrid_loss *x, const char *family, int64_t group, const char **old_family,
-                               int64_t *old_group);
+/* Return whether a group of the next plan keeps a communicator of the old plan: equal ordered
+** members, and options that allow sharing. *old_family (borrowed) and *old_group (each may be NULL)
+** then name a group of that communicator in the old plan. False also for groups of one rank, and
+** for unknown groups. */
+MGRID_API bool mgrid_loss_kept(const mgrid_loss *x, const char *family, int64_t group,
+                               const char **old_family, int64_t *old_group);
 
 /* A part of a tensor of which every copy is lost. */
 typedef struct mgrid_loss_missing_part { /* never changes */
-  const char    *tensor;
-  int64_t        bytes;
-  size_t         nholders; /* old ranks that held it, all lost */
+  const char *tensor;
+  int64_t bytes;
+  size_t nholders; /* old ranks that held it, all lost */
   const int64_t *holders;
 } mgrid_loss_missing_part;
 /* The ith of such parts; NULL: there are no more. mgrid_tensor_runs of the first holder has its
 ** indices. Borrowed. */
 MGRID_API const mgrid_loss_missing_part *mgrid_loss_missing(const mgrid_loss *x, size_t i);
 
-/* Plan the move that fills the new layout from surviving copies, seen from a rank of the next plan. The move numbers
-** ranks as the next plan does. Name n tensors; n 0 takes all that both plans have in the same shape. Parts that no
-** survivor holds are missing from the move (mgrid_move_sums.missing). options may be NULL; the loss sets its `ranks`
-** and `old`. */
-MGRID_API mgrid_move *mgrid_loss_move(const mgrid_loss *x, int64_t rank, size_t n, const char *const *tensors,
-                                      const mgrid_move_options *options, mgrid_error *err);
+/* Plan the move that fills the new layout from surviving copies, seen from a rank of the next plan.
+** The move numbers ranks as the next plan does. Name n tensors; n 0 takes all that both plans have
+** in the same shape. Parts that no survivor holds are missing from the move
+** (mgrid_move_sums.missing). options may be NULL; the loss sets its `ranks` and `old`. */
+MGRID_API mgrid_move *mgrid_loss_move(const mgrid_loss *x, int64_t rank, size_t n,
+                                      const char *const *tensors, const mgrid_move_options *options,
+                                      mgrid_error *err);
 
 /* Print the loss as text, or as JSON. */
-MGRID_API mgrid_status mgrid_loss_print(const mgrid_loss *x, bool json, mgrid_sink sink, void *ud, mgrid_error *err);
+MGRID_API mgrid_status mgrid_loss_print(const mgrid_loss *x, bool json, mgrid_sink sink, void *ud,
+                                        mgrid_error *err);
 
 /* ------------------------------------------------------------- recovery */
 
 typedef struct mgrid_recover_options {
-  size_t      size;    /* sizeof(mgrid_recover_options) */
-  const char *name;    /* of the new state; NULL: as the old one */
-  double      timeout; /* seconds that survivors wait for each other; 0: as the backend's */
-  /* For a host that finds the lost ranks itself, where the backend cannot: a backend of the survivors, each with the
-  ** rank that mgrid_loss_rank gives, and the nlost lost ranks of the old world. backend NULL: MPI finds them. */
+  size_t size;      /* sizeof(mgrid_recover_options) */
+  const char *name; /* of the new state; NULL: as the old one */
+  double timeout;   /* seconds that survivors wait for each other; 0: as the backend's */
+  /* For a host that finds the lost ranks itself, where the backend cannot: a backend of the
+  ** survivors, each with the rank that mgrid_loss_rank gives, and the nlost lost ranks of the old
+  ** world. backend NULL: MPI finds them. */
   mgrid_backend *backend;
-  size_t         nlost;
+  size_t nlost;
   const int64_t *lost;
-  /* NCCL: if a group only lost members, make its communicator by ncclCommShrink where this works on all of its survivors, and by
-  ** a new id elsewhere. Equal on all ranks. */
+  /* NCCL: if a group only lost members, make its communicator by ncclCommShrink where this works on
+  ** all of its survivors, and by a new id elsewhere. Equal on all ranks. */
   bool nccl_shrink;
 } mgrid_recover_options;
 #define MGRID_RECOVER_OPTIONS_INIT \
   { sizeof(mgrid_recover_options), NULL, 0, NULL, 0, NULL, false }
 
-/* Go on without lost ranks. Collective over all survivors, spares too. Call it when a call failed because of a loss
-** (MGRID_LOST_RANK, or MPI's error classes of a failed process and of a revoked communicator), or mgrid_state_hurt is
-** true. In order, it
+/* Go on without lost ranks. Collective over all survivors, spares too. Call it when a call failed
+** because of a loss (MGRID_LOST_RANK, or MPI's error classes of a failed process and of a revoked
+** communicator), or mgrid_state_hurt is true. In order, it
 **   1. revokes the communicators of all states of the backend, and the backend's own duplicate, so that waiting calls
 **      end on all ranks;
 **   2. agrees on which ranks are lost;
@@ -159,41 +174,48 @@ typedef struct mgrid_recover_options {
 ** --with-ft ulfm; a carrier of the host without options.backend). MGRID_REFUSED if the job stops, by the recipe or
 ** because no layout fits the survivors; MGRID_DISAGREE if ranks decide differently;
 ** MGRID_TIMED_OUT, with the rank, if a survivor does not come, such as one that is stopped, or that ended by itself: MPI
-** declares it lost only under mpirun --mca mpi_ft_detector true. After an error nothing was made; start again from the last checkpoint. The caller frees all results. */
-MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgrid_recover_options *options,
-                                           mgrid_state **now, mgrid_loss **loss, mgrid_move **move, mgrid_error *err);
-/* Agree on whether every rank of the state has done its part. Collective: each rank passes its result in `mine` and its
-** error in *err. Return MGRID_OK on all ranks, or an error on all: MGRID_LOST_RANK if a rank was lost or passes that
-** status; then free the state, which does not wait, and recover from the old one again. Otherwise the error of the
-** first rank that failed by itself. Every rank that is not lost must call it. If a rank dies in the very call, MPI may tell some
-** ranks what all agreed on and others not: these return MGRID_LOST_RANK, and meet the others in the recovery. */
+** declares it lost only under mpirun --mca mpi_ft_detector true. After an error nothing was made; start again from the last checkpoint. The caller frees all
+** results. */
+MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
+                                           const mgrid_recover_options *options, mgrid_state **now,
+                                           mgrid_loss **loss, mgrid_move **move, mgrid_error *err);
+/* Agree on whether every rank of the state has done its part. Collective: each rank passes its
+** result in `mine` and its error in *err. Return MGRID_OK on all ranks, or an error on all:
+** MGRID_LOST_RANK if a rank was lost or passes that status; then free the state, which does not
+** wait, and recover from the old one again. Otherwise the error of the first rank that failed by
+** itself. Every rank that is not lost must call it. If a rank dies in the very call, MPI may tell
+** some ranks what all agreed on and others not: these return MGRID_LOST_RANK, and meet the others
+** in the recovery. */
 MGRID_API mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err);
-/* Find the least of the ranks' numbers, such as the last step that every rank has done. Collective over the backend;
-** spares take part. On an error, such as MGRID_LOST_RANK, *number is as it was. */
+/* Find the least of the ranks' numbers, such as the last step that every rank has done. Collective
+** over the backend; spares take part. On an error, such as MGRID_LOST_RANK, *number is as it
+** was. */
 MGRID_API mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err);
-/* Return whether a rank of the state is lost, or has begun to recover. For spares, and for ranks that compute for long
-** without a call. Local; it lets MPI make progress, so call it only where this rank may call MPI. */
+/* Return whether a rank of the state is lost, or has begun to recover. For spares, and for ranks
+** that compute for long without a call. Local; it lets MPI make progress, so call it only where
+** this rank may call MPI. */
 MGRID_API bool mgrid_state_hurt(const mgrid_state *s);
-/* Return the losses of the next plan, with the arguments that made it. Local; the caller frees them. NULL with MGRID_USAGE
-** after a stop, which has no next plan. */
-MGRID_API mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err);
+/* Return the losses of the next plan, with the arguments that made it. Local; the caller frees
+** them. NULL with MGRID_USAGE after a stop, which has no next plan. */
+MGRID_API mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x,
+                                           mgrid_error *err);
 /* Return the backend of a state. Borrowed from the state. */
 MGRID_API mgrid_backend *mgrid_state_backend(const mgrid_state *s);
 
 /* ------------------------------------------------------ ranks that join */
 
 typedef struct mgrid_enlarge_options {
-  size_t      size;   /* sizeof(mgrid_enlarge_options) */
+  size_t size;        /* sizeof(mgrid_enlarge_options) */
   const char *name;   /* of the new state; NULL: as the old one. Read on rank 0 alone */
   const char *params; /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
 } mgrid_enlarge_options;
 #define MGRID_ENLARGE_OPTIONS_INIT \
   { sizeof(mgrid_enlarge_options), NULL, NULL }
 
-/* At a step boundary, let new ranks join. Collective over `larger`, a backend over all ranks, old and new; the old ones come
-** first and keep their numbers (MPI_Intercomm_merge with high = false on the old side; see mgrid_mpi_world). An old rank
-** passes its state; s NULL: this rank is new. All pass a runtime with the same recipe, and the same n arguments. In order,
-** the call
+/* At a step boundary, let new ranks join. Collective over `larger`, a backend over all ranks, old
+** and new; the old ones come first and keep their numbers (MPI_Intercomm_merge with high = false on
+** the old side; see mgrid_mpi_world). An old rank passes its state; s NULL: this rank is new. All
+** pass a runtime with the same recipe, and the same n arguments. In order, the call
 **   1. checks that all ranks have the same version of the library, and that exactly the ranks of the old world pass a state;
 **   2. plans the largest layout that the recipe accepts in the larger world, with the recipe's own spares; unused ranks are
 **      spares, too;
@@ -209,10 +231,12 @@ typedef struct mgrid_enlarge_options {
 ** one passes a state; MGRID_TIMED_OUT with the rank that does not call it within the backend's timeout; MGRID_LOST_RANK if one
 ** is lost meanwhile (Open MPI 5.0 under mpirun --with-ft ulfm; other MPIs end the job). Free `larger` after a failure; the old
 ** job goes on over its own backend. With NCCL, the communicators that were kept belong to the new state: if a loss or your own
-** error comes after they were, also in mgrid_state_settle, the old state lacks them, so recover from it. */
-MGRID_API mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n, const char *const *args,
-                                           mgrid_backend *larger, const mgrid_enlarge_options *options,
-                                           mgrid_state **now, mgrid_move **move, mgrid_error *err);
+** error comes after they were, also in mgrid_state_settle, the old state lacks them, so recover from
+** it. */
+MGRID_API mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n,
+                                           const char *const *args, mgrid_backend *larger,
+                                           const mgrid_enlarge_options *options, mgrid_state **now,
+                                           mgrid_move **move, mgrid_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** lines.c - with COV=1: which lines of Lua were reached, as gcov says it of C. The linker gives these functions all calls
-** of lua_sethook, which begins a recipe's call, and of luaL_newstate (--wrap). At its end a process appends a line
-** "CHUNK LINE LINE ..." for each chunk to the file LINES.
+** lines.c - with COV=1: which lines of Lua were reached, as gcov says it of C. The linker gives
+** these functions all calls of lua_sethook, which begins a recipe's call, and of luaL_newstate
+** (--wrap). At its end a process appends a line "CHUNK LINE LINE ..." for each chunk to the file
+** LINES.
 */
 #include <lauxlib.h>
 #include <lua.h>
@@ -18,19 +19,19 @@
 enum { CHUNKS = 400, LINES_MAX = 1024 }; /* a file has at most 500 lines */
 
 typedef struct chunk {
-  char        name[96];
+  char name[96];
   atomic_bool reached[LINES_MAX];
 } chunk;
 
-static chunk            chunks[CHUNKS];
-static atomic_int       count;
-static atomic_flag      adding = ATOMIC_FLAG_INIT;
+static chunk chunks[CHUNKS];
+static atomic_int count;
+static atomic_flag adding = ATOMIC_FLAG_INIT;
 static _Atomic lua_Hook of_caller; /* there is one hook, that of budgets */
 
-lua_State   *__wrap_luaL_newstate(void);
-void         __wrap_lua_sethook(lua_State *L, lua_Hook hook, int mask, int n);
-lua_State   *__real_luaL_newstate(void);
-void         __real_lua_sethook(lua_State *L, lua_Hook hook, int mask, int n);
+lua_State *__wrap_luaL_newstate(void);
+void __wrap_lua_sethook(lua_State *L, lua_Hook hook, int mask, int n);
+lua_State *__real_luaL_newstate(void);
+void __real_lua_sethook(lua_State *L, lua_Hook hook, int mask, int n);
 #pragma weak __real_luaL_newstate /* not every program that is linked with this file has Lua */
 #pragma weak __real_lua_sethook
 #pragma weak lua_getinfo
@@ -82,7 +83,7 @@ void __wrap_lua_sethook(lua_State *L, lua_Hook callers, int mask, int n) {
 __attribute__((destructor)) static void tell(void) {
   int file = atomic_load(&count) ? open(LINES, O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
   for (int i = 0; file >= 0 && i < atomic_load(&count); i++) {
-    char   text[128 + LINES_MAX * 6];
+    char text[128 + LINES_MAX * 6];
     size_t len = (size_t)sprintf(text, "%s", chunks[i].name);
     for (int line = 0; line < LINES_MAX; line++)
       if (chunks[i].reached[line]) len += (size_t)sprintf(text + len, " %d", line);

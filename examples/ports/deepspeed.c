@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT
 **
-** deepspeed.c - reinforcement learning on DeepSpeed's ParallelState (deepspeedai/DeepSpeed, pull request 7726): actor,
-** critic and reference model have layouts of their own and are alive together. The actor has experts, whose tokens
-** go by an all-to-all; the critic has Ulysses sequence parallelism, another all-to-all; both shard their optimizer
-** as ZeRO does; the reference has tensor parallelism and a pipeline. All numbers are whole, and every result is
-** compared with what it must be.
+** deepspeed.c - reinforcement learning on DeepSpeed's ParallelState (deepspeedai/DeepSpeed, pull
+** request 7726): actor, critic and reference model have layouts of their own and are alive
+** together. The actor has experts, whose tokens go by an all-to-all; the critic has Ulysses
+** sequence parallelism, another all-to-all; both shard their optimizer as ZeRO does; the reference
+** has tensor parallelism and a pipeline. All numbers are whole, and every result is compared with
+** what it must be.
 **
 ** There each model has a ParallelState, and the wrappers switch which one is current
-** (deepspeed/utils/parallel_state_wrappers.py); equal groups of two models are two communicators. Here each model is
-** a state that every call names, and equal groups are one communicator, which lives as long as one of its users.
+** (deepspeed/utils/parallel_state_wrappers.py); equal groups of two models are two communicators.
+** Here each model is a state that every call names, and equal groups are one communicator, which
+** lives as long as one of its users.
 **
 **     mpirun -n 8 deepspeed
 */
 #include "port.h"
 
-/* --- the set-up: ParallelState.initialize_model_parallel (deepspeed/utils/parallel_state.py), for each model */
+/* --- the set-up: ParallelState.initialize_model_parallel (deepspeed/utils/parallel_state.py), for each
+** model */
 
 typedef struct model {
-  mgrid_state       *state;
+  mgrid_state *state;
   const mgrid_group *tp, *pp, *dp, *tp_dp, *ep, *ep_tp, *ep_dp, *sp, *sp_dp;
 } model;
 
@@ -30,7 +33,8 @@ static bool set_up(model *m, mgrid_backend *mpi, const char *name, int n, const 
   m->ep = port_group(s, "get_expert_model_parallel_group");
   m->ep_tp = port_group(s, "get_expert_tensor_parallel_group");
   m->ep_dp = port_group(s, "get_expert_data_parallel_group");
-  if (port_ask(s, "sequence_parallel_world_size") > 1) m->sp = port_group(s, "get_sequence_parallel_group");
+  if (port_ask(s, "sequence_parallel_world_size") > 1)
+    m->sp = port_group(s, "get_sequence_parallel_group");
   m->sp_dp = port_group(s, "get_sequence_and_data_parallel_group");
   return s != NULL;
 }
@@ -39,10 +43,21 @@ static void tear_down(model *m) { mgrid_state_free(m->state); }
 
 /* --- the end of the set-up */
 
-enum { RANKS = 8, TP = 2, EP = 2, TOKENS = 3, SP = 4, LOCAL = 2, LENGTH = SP * LOCAL, HEADS = 2 * SP, PARAMETERS = 48 };
+enum {
+  RANKS = 8,
+  TP = 2,
+  EP = 2,
+  TOKENS = 3,
+  SP = 4,
+  LOCAL = 2,
+  LENGTH = SP * LOCAL,
+  HEADS = 2 * SP,
+  PARAMETERS = 48
+};
 
 /* The layouts: tp is the fastest dim of the actor's grids, sp of the critic's. */
-static const char *const actor_args[] = { "tp=2", "ep=2" }, *const critic_args[] = { "sp=4", "order=sp-dp" },
+static const char *const actor_args[] = { "tp=2", "ep=2" },
+                         *const critic_args[] = { "sp=4", "order=sp-dp" },
                          *const reference_args[] = { "tp=4", "pp=2" };
 
 /* ------------------------------------------------------------------ experts: the actor */
@@ -50,15 +65,16 @@ static const char *const actor_args[] = { "tp=2", "ep=2" }, *const critic_args[]
 static double expert_weight(int expert, int part) { return 10 * expert + part + 1; }
 static double token(int replica, int expert, int i) { return 100 * replica + 10 * expert + i; }
 
-/* MOELayer.forward (deepspeed/moe/sharded_moe.py): _AllToAll over the expert-parallel group to the experts, the
-** experts, _AllToAll back. An expert is cut over its tensor-parallel group, which sums the products of the parts;
-** the gradient of a part is averaged over the expert-data-parallel group. */
+/* MOELayer.forward (deepspeed/moe/sharded_moe.py): _AllToAll over the expert-parallel group to the
+** experts, the experts, _AllToAll back. An expert is cut over its tensor-parallel group, which sums
+** the products of the parts; the gradient of a part is averaged over the expert-data-parallel
+** group. */
 static void run_experts(const model *actor) {
   double sent[EP][TOKENS], there[EP][TOKENS], back[EP][TOKENS], grad = 0, want = 0;
-  int    replica = port_rank / TP, mine = (int)mgrid_group_position(actor->ep),
+  int replica = port_rank / TP, mine = (int)mgrid_group_position(actor->ep),
       part = (int)mgrid_group_position(actor->ep_tp);
-  for (int e = 0; e < EP; e++)
-    for (int i = 0; i < TOKENS; i++) sent[e][i] = token(replica, e, i); /* the same on both ranks of tp */
+  for (int e = 0; e < EP; e++) /* the same on both ranks of tp */
+    for (int i = 0; i < TOKENS; i++) sent[e][i] = token(replica, e, i);
   MPI_Alltoall(sent, TOKENS, MPI_DOUBLE, there, TOKENS, MPI_DOUBLE, mgrid_mpi_comm(actor->ep));
   for (int from = 0; from < EP; from++)
     for (int i = 0; i < TOKENS; i++) {
@@ -66,7 +82,8 @@ static void run_experts(const model *actor) {
       grad += there[from][i];
       there[from][i] *= expert_weight(mine, part);
     }
-  MPI_Allreduce(MPI_IN_PLACE, there, EP * TOKENS, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(actor->ep_tp));
+  MPI_Allreduce(MPI_IN_PLACE, there, EP * TOKENS, MPI_DOUBLE, MPI_SUM,
+                mgrid_mpi_comm(actor->ep_tp));
   MPI_Alltoall(there, TOKENS, MPI_DOUBLE, back, TOKENS, MPI_DOUBLE, mgrid_mpi_comm(actor->ep));
   for (int e = 0; e < EP; e++)
     for (int i = 0; i < TOKENS; i++)
@@ -74,18 +91,23 @@ static void run_experts(const model *actor) {
 
   int copies = port_ask(actor->state, "expert_data_parallel_world_size");
   MPI_Allreduce(MPI_IN_PLACE, &grad, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(actor->ep_dp));
-  for (int r = 0; r < RANKS / TP; r++) /* the tokens of all replicas pass one of the expert's copies */
+  /* the tokens of all replicas pass one of the expert's copies */
+  for (int r = 0; r < RANKS / TP; r++)
     for (int i = 0; i < TOKENS; i++) want += token(r, mine, i);
   EXPECT(copies == RANKS / TP / EP && grad / copies == want / copies);
 }
 
 /* --------------------------------------------------------------- sequence: the critic */
 
-static double state_at(int replica, int position, int head) { return 1000 * replica + 10 * position + head; }
+static double state_at(int replica, int position, int head) {
+  return 1000 * replica + 10 * position + head;
+}
 
-/* single_all_to_all (deepspeed/sequence/layer.py): from all heads of a part of the sequence to the whole sequence of
-** a part of the heads, and back. Blocks for one rank must lie together, so both ways are packed. */
-static void to_heads(const model *critic, double local[LOCAL][HEADS], double whole[LENGTH][HEADS / SP]) {
+/* single_all_to_all (deepspeed/sequence/layer.py): from all heads of a part of the sequence to the
+** whole sequence of a part of the heads, and back. Blocks for one rank must lie together, so both
+** ways are packed. */
+static void to_heads(const model *critic, double local[LOCAL][HEADS],
+                     double whole[LENGTH][HEADS / SP]) {
   double packed[SP][LOCAL][HEADS / SP];
   for (int to = 0; to < SP; to++)
     for (int s = 0; s < LOCAL; s++)
@@ -94,7 +116,8 @@ static void to_heads(const model *critic, double local[LOCAL][HEADS], double who
                mgrid_mpi_comm(critic->sp));
 }
 
-static void to_sequence(const model *critic, double whole[LENGTH][HEADS / SP], double local[LOCAL][HEADS]) {
+static void to_sequence(const model *critic, double whole[LENGTH][HEADS / SP],
+                        double local[LOCAL][HEADS]) {
   double packed[SP][LOCAL][HEADS / SP];
   MPI_Alltoall(whole, LOCAL * HEADS / SP, MPI_DOUBLE, packed, LOCAL * HEADS / SP, MPI_DOUBLE,
                mgrid_mpi_comm(critic->sp));
@@ -103,10 +126,11 @@ static void to_sequence(const model *critic, double whole[LENGTH][HEADS / SP], d
       for (int h = 0; h < HEADS / SP; h++) local[s][from * (HEADS / SP) + h] = packed[from][s][h];
 }
 
-/* DistributedAttention.forward (deepspeed/sequence/layer.py). Our attention is the sum of what came before. */
+/* DistributedAttention.forward (deepspeed/sequence/layer.py). Our attention is the sum of what came
+** before. */
 static void run_attention(const model *critic) {
   double local[LOCAL][HEADS], whole[LENGTH][HEADS / SP];
-  int    replica = port_rank / SP, first = LOCAL * port_ask(critic->state, "sequence_parallel_rank");
+  int replica = port_rank / SP, first = LOCAL * port_ask(critic->state, "sequence_parallel_rank");
   for (int s = 0; s < LOCAL; s++)
     for (int h = 0; h < HEADS; h++) local[s][h] = state_at(replica, first + s, h);
   to_heads(critic, local, whole);
@@ -123,17 +147,19 @@ static void run_attention(const model *critic) {
 
 /* ------------------------------------------------------------------------------- ZeRO */
 
-/* reduce_scatter_coalesced (deepspeed/runtime/comm/coalesced_collectives.py) over the data-parallel group: each rank
-** gets the mean of its shard, updates it, and gathers the parameters. With sequence parallelism the group is
-** sequence x data. */
+/* reduce_scatter_coalesced (deepspeed/runtime/comm/coalesced_collectives.py) over the data-parallel
+** group: each rank gets the mean of its shard, updates it, and gathers the parameters. With
+** sequence parallelism the group is sequence x data. */
 static void run_zero(const model *m, const mgrid_group *dp, const char *getter) {
-  double   grad[PARAMETERS], parameter[PARAMETERS], ranks = 0;
-  int      n = (int)mgrid_group_size(dp), shard = PARAMETERS / n, first = shard * (int)mgrid_group_position(dp);
+  double grad[PARAMETERS], parameter[PARAMETERS], ranks = 0;
+  int n = (int)mgrid_group_size(dp), shard = PARAMETERS / n,
+      first = shard * (int)mgrid_group_position(dp);
   MPI_Comm comm = mgrid_mpi_comm(dp);
   EXPECT(port_ask(m->state, getter) == n);
   for (int i = 0; i < PARAMETERS; i++) grad[i] = (port_rank + 1) * i, parameter[i] = 7;
   for (int k = 0; k < n; k++) ranks += (double)mgrid_group_at(dp, k) + 1;
-  MPI_Reduce_scatter_block(MPI_IN_PLACE, grad, shard, MPI_DOUBLE, MPI_SUM, comm); /* to the front of grad */
+  /* to the front of grad */
+  MPI_Reduce_scatter_block(MPI_IN_PLACE, grad, shard, MPI_DOUBLE, MPI_SUM, comm);
   for (int i = 0; i < shard; i++) parameter[first + i] -= grad[i] / n;
   MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, parameter, shard, MPI_DOUBLE, comm);
   for (int i = 0; i < PARAMETERS; i++) EXPECT(parameter[i] == 7 - ranks * i / n);
@@ -141,12 +167,12 @@ static void run_zero(const model *m, const mgrid_group *dp, const char *getter) 
 
 /* ---------------------------------------------------------------------- the reference */
 
-/* Forward only: a layer cut over tp, then the next stage. Sends want positions in the pipeline group, which are the
-** stages; the system's getters of neighbours are ranks of the world. */
+/* Forward only: a layer cut over tp, then the next stage. Sends want positions in the pipeline
+** group, which are the stages; the system's getters of neighbours are ranks of the world. */
 static void run_reference(const model *reference) {
   MPI_Comm tp = mgrid_mpi_comm(reference->tp), pp = mgrid_mpi_comm(reference->pp);
-  int      stage = port_ask(reference->state, "pipeline_model_parallel_rank");
-  double   score = 1;
+  int stage = port_ask(reference->state, "pipeline_model_parallel_rank");
+  double score = 1;
   if (stage == 1) MPI_Recv(&score, 1, MPI_DOUBLE, 0, 0, pp, MPI_STATUS_IGNORE);
   score *= port_ask(reference->state, "tensor_model_parallel_rank") + 1;
   MPI_Allreduce(MPI_IN_PLACE, &score, 1, MPI_DOUBLE, MPI_SUM, tp);
@@ -156,9 +182,10 @@ static void run_reference(const model *reference) {
 }
 
 int main(int argc, char **argv) {
-  model          actor, critic, reference;
+  model actor, critic, reference;
   mgrid_backend *mpi = port_begin(&argc, &argv);
-  if (!set_up(&actor, mpi, "actor", 2, actor_args) || !set_up(&critic, mpi, "critic", 2, critic_args)
+  if (!set_up(&actor, mpi, "actor", 2, actor_args)
+      || !set_up(&critic, mpi, "critic", 2, critic_args)
       || !set_up(&reference, mpi, "reference", 2, reference_args) || port_size != RANKS)
     port_give_up("deepspeed, on 8 ranks");
 

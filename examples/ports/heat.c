@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** heat.c - heat on a cylinder by Jacobi's method: blocks of a plane on a Cartesian communicator, halos exchanged with
-** the neighbours in x (periodic) and y (cold ends), compared with a run of one process in the same program: equal to
-** the last bit, since every cell is computed by the same function from the same numbers.
+** heat.c - heat on a cylinder by Jacobi's method: blocks of a plane on a Cartesian communicator,
+** halos exchanged with the neighbours in x (periodic) and y (cold ends), compared with a run of one
+** process in the same program: equal to the last bit, since every cell is computed by the same
+** function from the same numbers.
 **
-** Such a solver calls MPI_Dims_create, MPI_Cart_create, MPI_Cart_coords, MPI_Cart_shift and MPI_Cart_sub (MPI 4.0,
-** chapter 8). heat.lua is the first, the second and the last of these; its comments say which line is which.
+** Such a solver calls MPI_Dims_create, MPI_Cart_create, MPI_Cart_coords, MPI_Cart_shift and
+** MPI_Cart_sub (MPI 4.0, chapter 8). heat.lua is the first, the second and the last of these; its
+** comments say which line is which.
 **
 **     mpirun -n 8 heat examples/ports/heat.lua x=4
 */
@@ -13,22 +15,26 @@
 
 #include <math.h>
 
-enum { WIDE = 48, HIGH = 40, STEPS = 60 }; /* cells of the plane; 8 ranks cut it as 2 x 4, 4 x 2, 8 x 1, 1 x 8 */
+/* cells of the plane; 8 ranks cut it as 2 x 4, 4 x 2, 8 x 1, 1 x 8 */
+enum { WIDE = 48, HIGH = 40, STEPS = 60 };
 
 /* Cells of one rank with a halo around them; cell (x, y) is at[(y + 1) * (nx + 2) + x + 1]. */
 typedef struct block {
-  int     nx, ny;
+  int nx, ny;
   double *at, *next;
 } block;
 
-static double *cell(double *at, const block *b, int x, int y) { return &at[(y + 1) * (b->nx + 2) + x + 1]; }
+static double *cell(double *at, const block *b, int x, int y) {
+  return &at[(y + 1) * (b->nx + 2) + x + 1];
+}
 
 static block block_new(int nx, int ny, int from_x, int from_y) {
   size_t cells = (size_t)(nx + 2) * (size_t)(ny + 2);
-  block  b = { nx, ny, calloc(cells, sizeof(double)), calloc(cells, sizeof(double)) };
+  block b = { nx, ny, calloc(cells, sizeof(double)), calloc(cells, sizeof(double)) };
   if (!b.at || !b.next) MPI_Abort(MPI_COMM_WORLD, 1);
   for (int y = 0; y < ny; y++)
-    for (int x = 0; x < nx; x++) *cell(b.at, &b, x, y) = sin(0.1 * (from_x + x)) + 0.01 * (from_y + y) * (from_x + x);
+    for (int x = 0; x < nx; x++)
+      *cell(b.at, &b, x, y) = sin(0.1 * (from_x + x)) + 0.01 * (from_y + y) * (from_x + x);
   return b;
 }
 
@@ -41,8 +47,8 @@ static void jacobi(block *b) {
   for (int y = 0; y < b->ny; y++)
     for (int x = 0; x < b->nx; x++)
       *cell(b->next, b, x, y) = 0.25
-                                * (*cell(b->at, b, x - 1, y) + *cell(b->at, b, x + 1, y) + *cell(b->at, b, x, y - 1)
-                                   + *cell(b->at, b, x, y + 1));
+                                * (*cell(b->at, b, x - 1, y) + *cell(b->at, b, x + 1, y)
+                                   + *cell(b->at, b, x, y - 1) + *cell(b->at, b, x, y + 1));
   double *was = b->at;
   b->at = b->next, b->next = was;
 }
@@ -58,14 +64,15 @@ static void wrap(block *b) {
 /* --- the set-up */
 
 typedef struct solver {
-  mgrid_state       *state;
+  mgrid_state *state;
   const mgrid_group *cart, *ring, *line;
-  MPI_Comm           comm;                 /* of cart */
-  int                west, east, up, down; /* ranks of comm; MPI_PROC_NULL beyond an end */
-  int                nx, ny, x, y;         /* cells of this rank; its place in the plane of ranks */
+  MPI_Comm comm;            /* of cart */
+  int west, east, up, down; /* ranks of comm; MPI_PROC_NULL beyond an end */
+  int nx, ny, x, y;         /* cells of this rank; its place in the plane of ranks */
 } solver;
 
-static bool set_up(solver *s, mgrid_backend *mpi, const char *recipe, int n, const char *const *args) {
+static bool set_up(solver *s, mgrid_backend *mpi, const char *recipe, int n,
+                   const char *const *args) {
   s->state = port_state(mpi, recipe, n, args, "heat");
   s->cart = mgrid_state_group(s->state, "cart", &port_error);
   s->ring = mgrid_state_group(s->state, "ring", &port_error);
@@ -83,7 +90,8 @@ static bool set_up(solver *s, mgrid_backend *mpi, const char *recipe, int n, con
 
 /* --- the end of the set-up */
 
-/* What MPI says of the communicator; its dims go the other way, y first. A group of one rank has none. */
+/* What MPI says of the communicator; its dims go the other way, y first. A group of one rank has
+** none. */
 static void ask_mpi(const solver *s) {
   int dims[2], periods[2], coords[2], balanced[2] = { 0, 0 }, from, to, kind;
   MPI_Topo_test(s->comm, &kind);
@@ -97,23 +105,24 @@ static void ask_mpi(const solver *s) {
   MPI_Cart_shift(s->comm, 1, 1, &from, &to);
   EXPECT(from == s->west && to == s->east);
   MPI_Dims_create(port_size, 2, balanced);
-  EXPECT(balanced[0] * balanced[1] == dims[0] * dims[1] && balanced[0] <= (dims[0] > dims[1] ? dims[0] : dims[1]));
+  EXPECT(balanced[0] * balanced[1] == dims[0] * dims[1]
+         && balanced[0] <= (dims[0] > dims[1] ? dims[0] : dims[1]));
 }
 
 static void exchange(const solver *s, block *b) {
   MPI_Datatype column;
-  double      *at = b->at;
-  int          nx = b->nx, ny = b->ny;
+  double *at = b->at;
+  int nx = b->nx, ny = b->ny;
   MPI_Type_vector(ny, 1, nx + 2, MPI_DOUBLE, &column);
   MPI_Type_commit(&column);
-  MPI_Sendrecv(cell(at, b, nx - 1, 0), 1, column, s->east, 0, cell(at, b, -1, 0), 1, column, s->west, 0, s->comm,
-               MPI_STATUS_IGNORE);
-  MPI_Sendrecv(cell(at, b, 0, 0), 1, column, s->west, 1, cell(at, b, nx, 0), 1, column, s->east, 1, s->comm,
-               MPI_STATUS_IGNORE);
-  MPI_Sendrecv(cell(at, b, 0, ny - 1), nx, MPI_DOUBLE, s->down, 2, cell(at, b, 0, -1), nx, MPI_DOUBLE, s->up, 2,
+  MPI_Sendrecv(cell(at, b, nx - 1, 0), 1, column, s->east, 0, cell(at, b, -1, 0), 1, column,
+               s->west, 0, s->comm, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(cell(at, b, 0, 0), 1, column, s->west, 1, cell(at, b, nx, 0), 1, column, s->east, 1,
                s->comm, MPI_STATUS_IGNORE);
-  MPI_Sendrecv(cell(at, b, 0, 0), nx, MPI_DOUBLE, s->up, 3, cell(at, b, 0, ny), nx, MPI_DOUBLE, s->down, 3, s->comm,
-               MPI_STATUS_IGNORE);
+  MPI_Sendrecv(cell(at, b, 0, ny - 1), nx, MPI_DOUBLE, s->down, 2, cell(at, b, 0, -1), nx,
+               MPI_DOUBLE, s->up, 2, s->comm, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(cell(at, b, 0, 0), nx, MPI_DOUBLE, s->up, 3, cell(at, b, 0, ny), nx, MPI_DOUBLE,
+               s->down, 3, s->comm, MPI_STATUS_IGNORE);
   MPI_Type_free(&column);
 }
 
@@ -128,14 +137,15 @@ static double hottest(const solver *s, block *b) {
 }
 
 int main(int argc, char **argv) {
-  solver         s = { 0 };
+  solver s = { 0 };
   mgrid_backend *mpi = port_begin(&argc, &argv);
-  if (argc < 2 || !set_up(&s, mpi, argv[1], argc - 2, (const char *const *)argv + 2)) port_give_up("heat RECIPE [x=N]");
+  if (argc < 2 || !set_up(&s, mpi, argv[1], argc - 2, (const char *const *)argv + 2))
+    port_give_up("heat RECIPE [x=N]");
   EXPECT(s.nx * mgrid_group_size(s.ring) == WIDE && s.ny * mgrid_group_size(s.line) == HIGH);
   ask_mpi(&s);
   EXPECT(mgrid_state_prove(s.state, NULL, &port_error) == MGRID_OK);
 
-  block  mine = block_new(s.nx, s.ny, s.x * s.nx, s.y * s.ny), plane = block_new(WIDE, HIGH, 0, 0);
+  block mine = block_new(s.nx, s.ny, s.x * s.nx, s.y * s.ny), plane = block_new(WIDE, HIGH, 0, 0);
   double most = -HUGE_VAL;
   for (int step = 0; step < STEPS; step++) {
     exchange(&s, &mine);
@@ -145,7 +155,8 @@ int main(int argc, char **argv) {
   }
   for (int y = 0; y < s.ny; y++)
     for (int x = 0; x < s.nx; x++)
-      EXPECT(*cell(mine.at, &mine, x, y) == *cell(plane.at, &plane, s.x * s.nx + x, s.y * s.ny + y));
+      EXPECT(*cell(mine.at, &mine, x, y)
+             == *cell(plane.at, &plane, s.x * s.nx + x, s.y * s.ny + y));
   for (int y = 0; y < HIGH; y++)
     for (int x = 0; x < WIDE; x++) most = fmax(most, *cell(plane.at, &plane, x, y));
   EXPECT(hottest(&s, &mine) == most);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
 ** optimum_habana.c - gradients and evaluation of optimum-habana (huggingface/optimum-habana,
-** optimum/habana/parallel_state.py at commit f3e24ce9) on the recipe `optimum_habana`: with sequence parallelism the
-** file's data-parallel group is sequence x data, so that the mean of ones is 1; with the size of the replicas of one
-** part it would be sp. In evaluation every rank reads whole sequences, and the getters say so, but the groups stay.
+** optimum/habana/parallel_state.py at commit f3e24ce9) on the recipe `optimum_habana`: with
+** sequence parallelism the file's data-parallel group is sequence x data, so that the mean of ones
+** is 1; with the size of the replicas of one part it would be sp. In evaluation every rank reads
+** whole sequences, and the getters say so, but the groups stay.
 **
 **     mpirun -n 8 optimum_habana sp=2
 */
@@ -12,7 +13,7 @@
 /* --- the set-up: initialize_model_parallel, which also switches to training */
 
 typedef struct parallel_state {
-  mgrid_state       *state;
+  mgrid_state *state;
   const mgrid_group *sp, *dp, *copies; /* dp is what the file calls so: sequence x data */
 } parallel_state;
 
@@ -28,7 +29,8 @@ static bool set_up(parallel_state *p, mgrid_backend *mpi, int n, const char *con
 
 static int ask(const parallel_state *p, const char *getter) { return port_ask(p->state, getter); }
 
-/* set_training_mode and set_eval_mode: globals of the module there, a setting of this state here. */
+/* set_training_mode and set_eval_mode: globals of the module there, a setting of this state
+** here. */
 static void set_training(const parallel_state *p, bool training) {
   mgrid_arg mode = mgrid_arg_boolean("training", training);
   mgrid_runtime_set(mgrid_state_runtime(p->state), p->state, &mode, &port_error);
@@ -44,7 +46,7 @@ static double mean(const parallel_state *p, double value) {
 /* Tokens of a sequence that this rank reads: a part in training, all of them in evaluation. What
 ** modeling_llama.py does with get_sequence_parallel_world_size and _rank. */
 static double tokens_sum(const parallel_state *p, int length) {
-  int    parts = ask(p, "sequence_parallel_world_size"), part = ask(p, "sequence_parallel_rank");
+  int parts = ask(p, "sequence_parallel_world_size"), part = ask(p, "sequence_parallel_rank");
   double sum = 0;
   for (int i = length / parts * part; i < length / parts * (part + 1); i++) sum += i;
   return sum;
@@ -54,11 +56,13 @@ int main(int argc, char **argv) {
   enum { LENGTH = 64, ALL = LENGTH * (LENGTH - 1) / 2 };
   parallel_state p;
   mgrid_backend *mpi = port_begin(&argc, &argv);
-  if (!set_up(&p, mpi, argc - 1, (const char *const *)argv + 1)) port_give_up("optimum_habana [sp=N]");
+  if (!set_up(&p, mpi, argc - 1, (const char *const *)argv + 1))
+    port_give_up("optimum_habana [sp=N]");
   int sp = (int)mgrid_group_size(p.sp), copies = (int)mgrid_group_size(p.copies);
   EXPECT(sp * copies == port_size && mgrid_group_size(p.dp) == port_size);
 
-  for (int round = 0; round < 2; round++) { /* train, evaluate, and again: what was switched comes back */
+  /* train, evaluate, and again: what was switched comes back */
+  for (int round = 0; round < 2; round++) {
     EXPECT(ask(&p, "is_training_mode") == 1);
     EXPECT(ask(&p, "data_parallel_world_size") == port_size);
     EXPECT(ask(&p, "sequence_parallel_world_size") == sp);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** port.h - what the ports share: MPI, a recipe, checks by numbers, and an exit status over all ranks. An error of
-** moongrid stays in port_error (the first of a chain does) and is a failed check.
+** port.h - what the ports share: MPI, a recipe, checks by numbers, and an exit status over all
+** ranks. An error of moongrid stays in port_error (the first of a chain does) and is a failed
+** check.
 */
 #ifndef PORT_H
 #define PORT_H
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 
 static mgrid_error port_error = MGRID_ERROR_INIT;
-static int         port_rank, port_size;
-static long        port_checks, port_failures;
+static int port_rank, port_size;
+static long port_checks, port_failures;
 
 /* A check that must hold on this rank. Ranks go on after a failure, since others wait for them. */
 #define EXPECT(condition) port_expect((condition), #condition, __LINE__)
@@ -38,8 +39,8 @@ static inline mgrid_backend *port_begin(int *argc, char ***argv) {
 }
 
 /* A state of a recipe; NULL on failure, then on all ranks. */
-static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, int n, const char *const *args,
-                                      const char *name) {
+static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, int n,
+                                      const char *const *args, const char *name) {
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
   o.name = name;
   return mgrid_open(mpi, recipe, (size_t)n, args, &o, &port_error);
@@ -48,7 +49,8 @@ static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, in
 /* A getter of the system that the recipe models: an integer, or 1 and 0; -1 for none. */
 static inline int port_ask(mgrid_state *s, const char *getter) {
   mgrid_arg answer = MGRID_ARG_INIT;
-  mgrid_runtime_ask(mgrid_state_runtime(s), s, getter, 0, NULL, MGRID_IS_NONE, &answer, &port_error);
+  mgrid_runtime_ask(mgrid_state_runtime(s), s, getter, 0, NULL, MGRID_IS_NONE, &answer,
+                    &port_error);
   if (answer.kind == MGRID_IS_NONE) return -1;
   return answer.kind == MGRID_IS_BOOLEAN ? answer.as.boolean : (int)answer.as.integer;
 }
@@ -65,7 +67,8 @@ static inline int port_end(const char *name, mgrid_backend *mpi) {
   mgrid_backend_free(mpi);
   long mine[2] = { port_checks, port_failures }, all[2];
   MPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-  if (port_rank == 0) printf("%s: %d ranks, %ld checks, %ld failed\n", name, port_size, all[0], all[1]);
+  if (port_rank == 0)
+    printf("%s: %d ranks, %ld checks, %ld failed\n", name, port_size, all[0], all[1]);
   MPI_Finalize();
   return all[1] != 0;
 }

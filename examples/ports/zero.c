@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT
 **
-** zero.c - what llm.c's llmc/zero.cuh sets up (karpathy/llm.c): rank, size, communicator, and the shards of ZeRO
-** stage 1; then a training step with it, compared with one without shards. The original knows one communicator of
-** all ranks; here `shards` of zero.lua says how many ranks share one copy of the optimizer's state.
+** zero.c - what llm.c's llmc/zero.cuh sets up (karpathy/llm.c): rank, size, communicator, and the
+** shards of ZeRO stage 1; then a training step with it, compared with one without shards. The
+** original knows one communicator of all ranks; here `shards` of zero.lua says how many ranks share
+** one copy of the optimizer's state.
 **
 **     mpirun -n 8 zero examples/ports/zero.lua shards=4
 */
 #include "port.h"
 
 /* --- the set-up: from here to the line below is what the original needs multi_gpu_get_local_device_idx,
-** multi_gpu_config_init, multi_gpu_config_free, multi_gpu_get_shard_offset and set_zero_configs for */
+** multi_gpu_config_init, multi_gpu_config_free, multi_gpu_get_shard_offset and set_zero_configs
+** for */
 
 typedef struct multi_gpu_config { /* as MultiGpuConfig; the communicators are by group */
-  int                process_rank, num_processes, local_device_idx;
-  int                zero_stage;
-  size_t             shard_num_parameters;
-  mgrid_state       *state;
+  int process_rank, num_processes, local_device_idx;
+  int zero_stage;
+  size_t shard_num_parameters;
+  mgrid_state *state;
   const mgrid_group *shard, *copy;
 } multi_gpu_config;
 
-/* multi_gpu_config_init hashes host names to find the index on the machine, broadcasts a unique id (over MPI, a
-** socket or a file), makes one communicator. */
+/* multi_gpu_config_init hashes host names to find the index on the machine, broadcasts a unique id
+** (over MPI, a socket or a file), makes one communicator. */
 static bool config_init(multi_gpu_config *c, mgrid_backend *backend, const char *recipe, int n,
                         const char *const *args) {
   mgrid_machine here = MGRID_MACHINE_INIT;
@@ -33,7 +35,8 @@ static bool config_init(multi_gpu_config *c, mgrid_backend *backend, const char 
   return c->state != NULL;
 }
 
-/* set_zero_configs turns ZeRO off where the parameters cannot be cut equally; it divides by all ranks. */
+/* set_zero_configs turns ZeRO off where the parameters cannot be cut equally; it divides by all
+** ranks. */
 static void set_zero(multi_gpu_config *c, int stage, size_t parameters) {
   size_t shards = (size_t)mgrid_group_size(c->shard);
   c->zero_stage = stage == 1 && parameters % shards == 0;
@@ -55,25 +58,30 @@ static shard_info shard_of(const multi_gpu_config *c, size_t elements) {
 enum { PARAMETERS = 8 * 9 * 5, STEPS = 3 };
 
 /* Whole numbers, so that sums in any order are exact. */
-static double gradient(int rank, int step, size_t i) { return (double)((rank + 2) * (step + 1)) + (double)(i % 7); }
+static double gradient(int rank, int step, size_t i) {
+  return (double)((rank + 2) * (step + 1)) + (double)(i % 7);
+}
 
-/* One step: multi_gpu_async_reduce_gradient (ncclReduceScatter into the own shard, or ncclAllReduce), the update of
-** the shard in gpt2_update of train_gpt2.cu, and its ncclAllGather of the parameters. */
+/* One step: multi_gpu_async_reduce_gradient (ncclReduceScatter into the own shard, or
+** ncclAllReduce), the update of the shard in gpt2_update of train_gpt2.cu, and its ncclAllGather of
+** the parameters. */
 static void train_step(const multi_gpu_config *c, int step, double *parameter, double *momentum) {
-  double     grad[PARAMETERS];
+  double grad[PARAMETERS];
   shard_info s = shard_of(c, PARAMETERS);
-  MPI_Comm   shard = mgrid_mpi_comm(c->shard), copy = mgrid_mpi_comm(c->copy);
+  MPI_Comm shard = mgrid_mpi_comm(c->shard), copy = mgrid_mpi_comm(c->copy);
   for (size_t i = 0; i < PARAMETERS; i++) grad[i] = gradient(c->process_rank, step, i);
-  if (c->zero_stage == 1)
-    MPI_Reduce_scatter_block(MPI_IN_PLACE, grad, (int)s.size, MPI_DOUBLE, MPI_SUM, shard); /* to the front of grad */
+  if (c->zero_stage == 1) /* to the front of grad */
+    MPI_Reduce_scatter_block(MPI_IN_PLACE, grad, (int)s.size, MPI_DOUBLE, MPI_SUM, shard);
   else
     MPI_Allreduce(MPI_IN_PLACE, grad, PARAMETERS, MPI_DOUBLE, MPI_SUM, shard);
-  MPI_Allreduce(MPI_IN_PLACE, grad, (int)s.size, MPI_DOUBLE, MPI_SUM, copy); /* the original has one copy */
-  for (size_t i = 0; i < s.size; i++) {                                      /* grad is of the shard alone */
+  /* the original has one copy */
+  MPI_Allreduce(MPI_IN_PLACE, grad, (int)s.size, MPI_DOUBLE, MPI_SUM, copy);
+  for (size_t i = 0; i < s.size; i++) { /* grad is of the shard alone */
     momentum[i] = momentum[i] / 2 + grad[i] / c->num_processes;
     parameter[s.offset + i] -= momentum[i] / 8;
   }
-  if (c->zero_stage == 1) MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, parameter, (int)s.size, MPI_DOUBLE, shard);
+  if (c->zero_stage == 1)
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, parameter, (int)s.size, MPI_DOUBLE, shard);
 }
 
 /* The same steps for one parameter, by one process that has the gradients of all ranks. */
@@ -90,8 +98,8 @@ static double serial(size_t i) {
 
 int main(int argc, char **argv) {
   multi_gpu_config c;
-  double           parameter[PARAMETERS], *momentum;
-  mgrid_backend   *mpi = port_begin(&argc, &argv);
+  double parameter[PARAMETERS], *momentum;
+  mgrid_backend *mpi = port_begin(&argc, &argv);
   if (argc < 2 || !config_init(&c, mpi, argv[1], argc - 2, (const char *const *)argv + 2))
     port_give_up("zero RECIPE [shards=N]");
   EXPECT(mgrid_group_size(c.shard) * mgrid_group_size(c.copy) == port_size);
@@ -108,7 +116,8 @@ int main(int argc, char **argv) {
     MPI_Allreduce(&mine, &all, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, mgrid_mpi_comm(c.shard));
     EXPECT(all == PARAMETERS * (stage ? 1ull : (unsigned long long)mgrid_group_size(c.shard)));
 
-    momentum = calloc(s.size, sizeof *momentum); /* the state of the optimizer: as large as the shard */
+    /* the state of the optimizer: as large as the shard */
+    momentum = calloc(s.size, sizeof *momentum);
     if (!momentum) MPI_Abort(MPI_COMM_WORLD, 1);
     for (size_t i = 0; i < PARAMETERS; i++) parameter[i] = (double)i;
     for (int step = 0; step < STEPS; step++) train_step(&c, step, parameter, momentum);

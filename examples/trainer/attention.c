@@ -24,7 +24,8 @@ static void reorder(const model *m, const real *from, real *to, bool by_sample) 
   for (size_t r = 0; r < cp; r++)
     for (size_t i = 0; i < b; i++) {
       size_t ranks = (r * b + i) * run, samples = (i * cp + r) * run;
-      memcpy(to + (by_sample ? samples : ranks), from + (by_sample ? ranks : samples), run * sizeof *to);
+      memcpy(to + (by_sample ? samples : ranks), from + (by_sample ? ranks : samples),
+             run * sizeof *to);
     }
 }
 
@@ -32,7 +33,7 @@ static void reorder(const model *m, const real *from, real *to, bool by_sample) 
 static void weigh(const model *m, real *chance) {
   int S = m->c.seq;
   for (int i = 0; i < m->s; i++, chance += S) {
-    int    keys = m->l.cp.rank * m->s + i + 1; /* the query's own position and all before it */
+    int keys = m->l.cp.rank * m->s + i + 1; /* the query's own position and all before it */
     double top = chance[0], sum = 0;
     for (int j = 1; j < keys; j++) top = chance[j] > top ? chance[j] : top;
     for (int j = 0; j < keys; j++) {
@@ -51,15 +52,16 @@ typedef struct head {
 } head;
 
 static head head_of(const model *m, int i, int h) {
-  size_t n = (size_t)m->mine, at = (size_t)h * (n / (size_t)m->heads), b = (size_t)i, s = (size_t)m->s,
-         S = (size_t)m->c.seq;
-  return (head){ b * s * 3 * n + at, b * S * 2 * n + at, b * s * n + at, (b * (size_t)m->heads + (size_t)h) * s * S };
+  size_t n = (size_t)m->mine, at = (size_t)h * (n / (size_t)m->heads), b = (size_t)i,
+         s = (size_t)m->s, S = (size_t)m->c.seq;
+  return (head){ b * s * 3 * n + at, b * S * 2 * n + at, b * s * n + at,
+                 (b * (size_t)m->heads + (size_t)h) * s * S };
 }
 
 void attention_forward(model *m, layer_params *p, layer_cache *c, real *x) {
-  int    D = m->c.width, n = m->mine, w = n / m->heads, S = m->c.seq, s = m->s;
+  int D = m->c.width, n = m->mine, w = n / m->heads, S = m->c.seq, s = m->s;
   size_t all = (size_t)m->T * (size_t)D;
-  real   scale = (real)(1 / sqrt(w));
+  real scale = (real)(1 / sqrt(w));
   norm_forward(&p->norm1, &c->norm1, x, m->T, D);
   gemm(false, true, m->T, 3 * n, D, 1, c->norm1.y, D, p->q->w, D, 0, c->qkv, 3 * n);
   if (m->l.cp.size > 1) {
@@ -71,7 +73,7 @@ void attention_forward(model *m, layer_params *p, layer_cache *c, real *x) {
   }
   for (int i = 0; i < m->b; i++)
     for (int h = 0; h < m->heads; h++) {
-      head  o = head_of(m, i, h);
+      head o = head_of(m, i, h);
       real *chance = c->chance + o.chance;
       gemm(false, true, s, S, w, scale, c->qkv + o.q, 3 * n, c->kv + o.kv, 2 * n, 0, chance, S);
       weigh(m, chance);
@@ -83,20 +85,21 @@ void attention_forward(model *m, layer_params *p, layer_cache *c, real *x) {
 }
 
 void attention_backward(model *m, layer_params *p, layer_cache *c, real *d) {
-  int   D = m->c.width, n = m->mine, w = n / m->heads, S = m->c.seq, s = m->s;
-  real  scale = (real)(1 / sqrt(w));
+  int D = m->c.width, n = m->mine, w = n / m->heads, S = m->c.seq, s = m->s;
+  real scale = (real)(1 / sqrt(w));
   real *dmixed = m->b1, *dqkv = m->b2, *dkv = m->b3, *dchance = m->a;
   linear_backward(p->out, c->mixed, d, dmixed, m->T);
   for (int i = 0; i < m->b; i++)
     for (int h = 0; h < m->heads; h++) {
-      head        o = head_of(m, i, h);
+      head o = head_of(m, i, h);
       const real *chance = c->chance + o.chance;
       gemm(false, true, s, S, w, 1, dmixed + o.mixed, n, c->kv + o.kv + n, 2 * n, 0, dchance, S);
       gemm(true, false, S, w, s, 1, chance, S, dmixed + o.mixed, n, 0, dkv + o.kv + n, 2 * n);
       for (int r = 0; r < s; r++) {
         double sum = 0;
         for (int j = 0; j < S; j++) sum += (double)chance[r * S + j] * dchance[r * S + j];
-        for (int j = 0; j < S; j++) dchance[r * S + j] = (real)(chance[r * S + j] * (dchance[r * S + j] - sum));
+        for (int j = 0; j < S; j++)
+          dchance[r * S + j] = (real)(chance[r * S + j] * (dchance[r * S + j] - sum));
       }
       gemm(false, false, s, w, S, scale, dchance, S, c->kv + o.kv, 2 * n, 0, dqkv + o.q, 3 * n);
       gemm(true, false, S, w, s, scale, dchance, S, c->qkv + o.q, 3 * n, 0, dkv + o.kv, 2 * n);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** checkpoint.c - the model in a folder: a safetensors file from each rank that has something to write, and an index.
+** checkpoint.c - the model in a folder: a safetensors file from each rank that has something to
+** write, and an index.
 **
-** The rank with the first copy of a part of a parameter writes it; the plan of the parameters says which rank that is
-** (tensors.c). Any layout can read the files, because the index says where each element is. At a resume the ranks with first
-** copies read: each element is read once, and sent to the other copies over the groups that share it.
-** A save removes what an interrupted one left, and writes files with new names beside the old ones. When all are on the disk, the
-** new index replaces the old one, and only then the old files are removed. So one checkpoint is whole at any time.
+** The rank with the first copy of a part of a parameter writes it; the plan of the parameters says
+** which rank that is (tensors.c). Any layout can read the files, because the index says where each
+** element is. At a resume the ranks with first copies read: each element is read once, and sent to
+** the other copies over the groups that share it. A save removes what an interrupted one left, and
+** writes files with new names beside the old ones. When all are on the disk, the new index replaces
+** the old one, and only then the old files are removed. So one checkpoint is whole at any time.
 */
 #include "model.h"
 #include "checkpoints/index.h"
@@ -44,8 +46,8 @@ static int64_t number_in(const shards *s, const char *name) {
 
 /* The file of one rank: its tensors, and where their elements are. */
 typedef struct written {
-  size_t       n;
-  st_tensor   *tensor;
+  size_t n;
+  st_tensor *tensor;
   const real **data;
   char (*name)[STORED_NAME];
 } written;
@@ -68,22 +70,24 @@ static void list_written(const model *m, int rank, written *w, mgrid_error *err)
 }
 
 static void write_file(const model *m, const char *path, int rank, mgrid_error *err) {
-  written    w;
+  written w;
   st_writer *file = NULL;
   list_written(m, rank, &w, err);
   if (w.n && !err->status) file = st_create(path, w.n, w.tensor, err);
-  for (size_t i = 0; file && i < w.n && !err->status; i++) st_write(file, w.data[i], w.tensor[i].bytes, err);
+  for (size_t i = 0; file && i < w.n && !err->status; i++)
+    st_write(file, w.data[i], w.tensor[i].bytes, err);
   if (file) st_finish(file, err->status, err);
   free(w.tensor), free(w.data), free(w.name);
 }
 
 /* List the parts of every rank, from the plan, without messages. */
-static void write_index(const model *m, const char *folder, int64_t save, int64_t step, mgrid_error *err) {
+static void write_index(const model *m, const char *folder, int64_t save, int64_t step,
+                        mgrid_error *err) {
   json_t *index = json_pack("{s:{}, s:{}}", "weight_map", "parts");
   for (size_t i = 0; i < mgrid_plan_ntensors(m->tensors) && !err->status; i++) {
     const char *tensor = mgrid_plan_tensor_name(m->tensors, i);
     for (int64_t rank = 0; rank < mgrid_plan_world(m->tensors) && !err->status; rank++) {
-      char        file[64], name[STORED_NAME];
+      char file[64], name[STORED_NAME];
       shards_part part = { 0 };
       file_name(file, save, rank);
       if (shards_part_of(m->tensors, tensor, rank, &part, err)) break;
@@ -96,7 +100,8 @@ static void write_index(const model *m, const char *folder, int64_t save, int64_
   }
   if (!err->status)
     shards_index_write(index, folder, MGRID_WRITE_OVER,
-                       json_pack("{s:I, s:I, s:I}", "step", (json_int_t)step, "save", (json_int_t)save, "total_size",
+                       json_pack("{s:I, s:I, s:I}", "step", (json_int_t)step, "save",
+                                 (json_int_t)save, "total_size",
                                  (json_int_t)(m->whole * ARRAYS * sizeof(real))),
                        err);
   json_decref(index);
@@ -106,10 +111,11 @@ static void write_index(const model *m, const char *folder, int64_t save, int64_
 static void remove_others(const char *folder, int64_t save) {
   DIR *all = opendir(folder);
   for (struct dirent *one; all && (one = readdir(all));) {
-    long long  of, rank;
-    int        end = 0;
-    char       path[PATH];
-    const bool ours = sscanf(one->d_name, "save%lld-rank%lld.safetensors%n", &of, &rank, &end) == 2 && end;
+    long long of, rank;
+    int end = 0;
+    char path[PATH];
+    const bool ours = sscanf(one->d_name, "save%lld-rank%lld.safetensors%n", &of, &rank, &end) == 2
+                      && end;
     if (!ours || of == save || one->d_name[end]) continue;
     if (snprintf(path, sizeof path, "%s/%s", folder, one->d_name) < (int)sizeof path) unlink(path);
   }
@@ -132,10 +138,11 @@ static int64_t last_save(const char *folder, mgrid_error *err) {
   return save;
 }
 
-mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, int64_t step, mgrid_error *err) {
+mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, int64_t step,
+                              mgrid_error *err) {
   const int rank = (int)mgrid_backend_rank(mpi);
-  char      path[PATH], file[64];
-  int64_t   save = rank == 0 ? last_save(folder, err) + 1 : INT64_MAX;
+  char path[PATH], file[64];
+  int64_t save = rank == 0 ? last_save(folder, err) + 1 : INT64_MAX;
   if (rank == 0 && !err->status) remove_others(folder, save - 1);
   if (!everybody(&m->l, err)) return err->status;
   if (mgrid_state_least(m->l.state, &save, err)) return err->status; /* rank 0's */
@@ -156,8 +163,8 @@ mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, 
 
 /* --------------------------------------------------------------------- reading */
 
-/* Send what the rank with the first copy has read to the ranks with other copies: those of the same slice; along tp, for what tp
-** does not cut; and the last stage, for the embedding. */
+/* Send what the rank with the first copy has read to the ranks with other copies: those of the same
+** slice; along tp, for what tp does not cut; and the last stage, for the embedding. */
 static void spread(model *m, const param *p, int which) {
   real *x = array_of(p, which);
   group_spread_reals(p->expert ? &m->l.expert_copies : &m->l.copies, x, p->n);
@@ -166,7 +173,7 @@ static void spread(model *m, const param *p, int which) {
 }
 
 static void read_param(shards *from, const model *m, const param *p, int rank, mgrid_error *err) {
-  char        name[STORED_NAME];
+  char name[STORED_NAME];
   shards_part part = { 0 };
   if (err->status || shards_part_of(m->tensors, p->name, rank, &part, err)) return;
   for (int k = 0; k < ARRAYS && part.elements && !err->status; k++) {
@@ -175,19 +182,21 @@ static void read_param(shards *from, const model *m, const param *p, int rank, m
     if (!t)
       refuse(err, "the checkpoint has no tensor '%s'", name);
     else if (strcmp(t->type, REAL_TYPE) != 0)
-      refuse(err, "the checkpoint has '%s' as %s, and this program is for " REAL_TYPE, name, t->type);
+      refuse(err, "the checkpoint has '%s' as %s, and this program is for " REAL_TYPE, name,
+             t->type);
     else if (t->naxes != 2 || t->shape[0] != p->rows || t->shape[1] != p->cols)
-      refuse(err, "the checkpoint has '%s' in another shape than the model's %d x %d", name, p->rows, p->cols);
+      refuse(err, "the checkpoint has '%s' in another shape than the model's %d x %d", name,
+             p->rows, p->cols);
     else
       shards_read(from, t, &part, 0, part.elements, array_of(p, k), err);
   }
   shards_part_free(&part);
 }
 
-mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, int64_t *step, double *bytes,
-                             mgrid_error *err) {
+mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, int64_t *step,
+                             double *bytes, mgrid_error *err) {
   const int rank = (int)mgrid_backend_rank(mpi);
-  shards   *from = shards_open(folder, err);
+  shards *from = shards_open(folder, err);
   if (from && from->n != mgrid_plan_ntensors(m->tensors) * ARRAYS)
     refuse(err, "%.900s has %zu tensors, and the model has %zu", folder, from->n,
            mgrid_plan_ntensors(m->tensors) * ARRAYS);

@@ -12,7 +12,8 @@ static const char symbols_of[VOCAB + 1] = "abcdefghijklmnopqrstuvwxyz .,;?\n";
 
 /* The finalizer of splitmix64 over both: a counter-based generator, without state. */
 uint64_t data_mix(uint64_t a, uint64_t b) {
-  uint64_t z = a * UINT64_C(0x9e3779b97f4a7c15) ^ (b + UINT64_C(0x632be59bd9b4e019)) * UINT64_C(0xd1342543de82ef95);
+  uint64_t z = a * UINT64_C(0x9e3779b97f4a7c15)
+               ^ (b + UINT64_C(0x632be59bd9b4e019)) * UINT64_C(0xd1342543de82ef95);
   for (int i = 0; i < 2; i++) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -22,8 +23,8 @@ uint64_t data_mix(uint64_t a, uint64_t b) {
 }
 
 typedef struct writer {
-  char    *text;
-  size_t   n, length;
+  char *text;
+  size_t n, length;
   uint64_t seed, next;
 } writer;
 
@@ -50,7 +51,7 @@ static void noun_phrase(writer *w, bool plural) {
 static void clause(writer *w) {
   static const char *const verb[] = { "see", "follow", "hear", "want", "paint" };
   static const char *const how[] = { "", "", " slowly", " again", " at night" };
-  bool                     plural = choose(w, 2);
+  bool plural = choose(w, 2);
   noun_phrase(w, plural);
   put(w, " ");
   put(w, verb[choose(w, COUNT(verb))]);
@@ -62,7 +63,7 @@ static void clause(writer *w) {
 char *data_text(uint64_t seed, size_t length) {
   static const char *const join[] = { ", ", "; ", " and ", " when " };
   static const char *const stop[] = { ".\n", ". ", ". ", "?\n" };
-  writer                   w = { room(length + 1, 1), 0, length, data_mix(seed, 7), 0 };
+  writer w = { room(length + 1, 1), 0, length, data_mix(seed, 7), 0 };
   while (w.n < length) {
     clause(&w);
     if (choose(&w, 3) == 0) {
@@ -95,10 +96,10 @@ static int symbol(char c) {
   return at ? (int)(at - symbols_of) : 26;
 }
 
-void data_sample(const char *text, size_t length, const config *c, int64_t step, int sample, int first, int n,
-                 int *symbols, int *targets) {
-  uint64_t    key = data_mix(c->seed, (uint64_t)step);
-  size_t      from = (size_t)(data_mix(key, (uint64_t)sample) % (length - (size_t)c->seq));
+void data_sample(const char *text, size_t length, const config *c, int64_t step, int sample,
+                 int first, int n, int *symbols, int *targets) {
+  uint64_t key = data_mix(c->seed, (uint64_t)step);
+  size_t from = (size_t)(data_mix(key, (uint64_t)sample) % (length - (size_t)c->seq));
   const char *at = text + from + first;
   for (int i = 0; i < n; i++) {
     symbols[i] = symbol(at[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** fault.c - kill or stop a rank at a point of a step: --die and --hang, for ../../scripts/lab/survive.
+** fault.c - kill or stop a rank at a point of a step: --die and --hang, for
+** ../../scripts/lab/survive.
 */
 #include "model.h"
 
@@ -14,18 +15,20 @@
 enum { FAULTS = 16 };
 
 static struct {
-  int     rank, signal;
+  int rank, signal;
   int64_t step;
-  char    point[16];
+  char point[16];
 } faults[FAULTS];
-static int     nfaults, rank = -1;
+static int nfaults, rank = -1;
 static int64_t now = -1;
 
 bool fault_plan(const char *text, int signal) {
-  int     end = 0;
+  int end = 0;
   int64_t step = 0;
   if (nfaults == FAULTS) return false;
-  if (sscanf(text, "%d:%" SCNd64 ":%15[a-z]%n", &faults[nfaults].rank, &step, faults[nfaults].point, &end) != 3)
+  if (sscanf(text, "%d:%" SCNd64 ":%15[a-z]%n", &faults[nfaults].rank, &step, faults[nfaults].point,
+             &end)
+      != 3)
     return false;
   faults[nfaults].signal = signal, faults[nfaults].step = step;
   nfaults += !text[end];
@@ -37,11 +40,12 @@ void fault_step(int64_t step) { now = step; }
 
 void fault_at(const char *point) {
   for (int i = 0; i < nfaults; i++) {
-    if (faults[i].rank != rank || faults[i].step != now || strcmp(faults[i].point, point) != 0) continue;
+    if (faults[i].rank != rank || faults[i].step != now || strcmp(faults[i].point, point) != 0)
+      continue;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    fprintf(stderr, "fault: rank %d at step %" PRId64 ", %s, pid %d, at %.6f\n", rank, now, point, (int)getpid(),
-            (double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
+    fprintf(stderr, "fault: rank %d at step %" PRId64 ", %s, pid %d, at %.6f\n", rank, now, point,
+            (int)getpid(), (double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
     fflush(stderr);
     raise(faults[i].signal);
   }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** job.c - makes a model from a recipe, and makes it again at a step boundary, and after ranks are lost.
+** job.c - makes a model from a recipe, and makes it again at a step boundary, and after ranks are
+** lost.
 **
 ** A reload builds the new model beside the one that trains: moongrid evaluates and agrees on the
-** recipe and keeps the communicators that did not change; then the ranks check that all have a new model;
-** then each value goes from where it is to where it is needed. A failure before that leaves the old model training.
+** recipe and keeps the communicators that did not change; then the ranks check that all have a new
+** model; then each value goes from where it is to where it is needed. A failure before that leaves
+** the old model training.
 */
 #include "model.h"
 
@@ -40,14 +42,16 @@ static mgrid_status part_open(const job *j, job_part *p, mgrid_error *err) {
   mgrid_status s = layout_open(p->state, &p->layout, err);
   if (s) return s; /* the same on all ranks, because they have agreed on the families */
   p->policies = policies_open(p->rt, p->state, j->rank == 0, err);
-  if (everybody(&p->layout, err)) p->model = model_new(&j->c, &p->layout, p->policies, j->text, j->length, err);
+  if (everybody(&p->layout, err))
+    p->model = model_new(&j->c, &p->layout, p->policies, j->text, j->length, err);
   return err->status;
 }
 
-mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err) {
-  job_part          *p = &j->part;
+mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args,
+                      mgrid_error *err) {
+  job_part *p = &j->part;
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
-  mgrid_mpi_options  mpi = MGRID_MPI_OPTIONS_INIT;
+  mgrid_mpi_options mpi = MGRID_MPI_OPTIONS_INIT;
   o.name = "train";
   mpi.timeout = j->deadline;
   j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &mpi, err);
@@ -58,7 +62,8 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   return p->losses ? part_open(j, p, err) : err->status;
 }
 
-mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err) {
+mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change,
+                        mgrid_error *err) {
   job_part new = { 0 };
   mgrid_status s = mgrid_reload(j->part.rt, j->part.state, NULL, n, args, &new.state, change, err);
   if (s) return s;
@@ -81,14 +86,16 @@ mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change 
 
 /* ------------------------------------------------------------------- ranks are lost */
 
-/* Finish the last step in which a rank has passed the sum over all ranks (step() in main.c): all ranks have its gradients, and
-** those that have not updated their slices do so now. */
+/* Finish the last step in which a rank has passed the sum over all ranks (step() in main.c): all
+** ranks have its gradients, and those that have not updated their slices do so now. */
 static mgrid_status catch_up(job *j, const layout *l, mgrid_error *err) {
-  /* A rank that was idle has no gradients and no losses, and its step may be ahead of the others'. */
+  /* A rank that was idle has no gradients and no losses, and its step may be ahead of the
+  ** others'. */
   const bool idle = j->part.layout.idle;
-  int64_t    ahead = idle ? INT64_MAX : -j->step, loss = INT64_MAX;
+  int64_t ahead = idle ? INT64_MAX : -j->step, loss = INT64_MAX;
   if (mgrid_state_least(l->state, &ahead, err)) return err->status;
-  if (!idle && j->step < -ahead) optimizer_update(j->part.model, j->step, policies_rate(j->part.policies));
+  if (!idle && j->step < -ahead)
+    optimizer_update(j->part.model, j->step, policies_rate(j->part.policies));
   if (!idle && j->step == -ahead && ahead < 0) memcpy(&loss, &j->losses[j->step - 1], sizeof loss);
   j->step = -ahead;
   int64_t saved = -j->saved; /* some ranks may not know yet that a save has succeeded */
@@ -99,16 +106,20 @@ static mgrid_status catch_up(job *j, const layout *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* A part has no copy left: go back to the last checkpoint, or to the start if none is written yet. */
-static mgrid_status go_back(const job *j, job_part *new, const char *what, int64_t missing, mgrid_error *err) {
+/* A part has no copy left: go back to the last checkpoint, or to the start if none is written
+** yet. */
+static mgrid_status go_back(const job *j, job_part *new, const char *what, int64_t missing,
+                            mgrid_error *err) {
   const char *folder = j->saved > j->resumed ? j->checkpoint : j->resume;
-  double      bytes;
+  double bytes;
   if (!folder && !j->checkpoint)
-    return refuse(err, "%s; no copy is left, %" PRId64 " bytes in all, and there is no checkpoint (--checkpoint)", what,
-                  missing);
+    return refuse(err,
+                  "%s; no copy is left, %" PRId64
+                  " bytes in all, and there is no checkpoint (--checkpoint)",
+                  what, missing);
   if (j->rank == 0)
-    fprintf(stderr, "trainer: %s; no copy is left, %" PRId64 " bytes in all: it goes back to %s\n", what, missing,
-            folder ? "the last checkpoint" : "the start");
+    fprintf(stderr, "trainer: %s; no copy is left, %" PRId64 " bytes in all: it goes back to %s\n",
+            what, missing, folder ? "the last checkpoint" : "the start");
   new->step = 0;
   return folder ? checkpoint_read(new->model, j->mpi, folder, &new->step, &bytes, err) : MGRID_OK;
 }
@@ -137,14 +148,16 @@ mgrid_status job_recover(job *j, char why[256], mgrid_error *err) {
   do {
     mgrid_loss *loss = NULL;
     memset(err, 0, sizeof *err), memset(&j->next, 0, sizeof j->next);
-    if (mgrid_state_recover(j->part.state, j->part.losses, NULL, &j->next.state, &loss, NULL, err)) return err->status;
+    if (mgrid_state_recover(j->part.state, j->part.losses, NULL, &j->next.state, &loss, NULL, err))
+      return err->status;
     j->mpi = mgrid_state_backend(j->next.state);
     j->rank = (int)mgrid_backend_rank(j->mpi), j->world = (int)mgrid_backend_world(j->mpi);
     if (setjmp(lost_rank) == 0)
       fill(j, &j->next, loss, err);
     else
       err->status = MGRID_LOST_RANK;
-    if (mgrid_state_settle(j->next.state, err->status, err)) model_forget(j->next.model), part_close(&j->next);
+    if (mgrid_state_settle(j->next.state, err->status, err))
+      model_forget(j->next.model), part_close(&j->next);
     mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
     mgrid_loss_describe(loss, &sums, NULL);
     snprintf(why, 256, "%s", sums.why);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** layers.c - the layers that work on one position at a time: norm, activation, linear, the MLP,
-** the embedding and the output with its loss.
+** layers.c - the layers that work on one position at a time: norm, activation, linear, the MLP, the
+** embedding and the output with its loss.
 **
-** MLPs are cut as in Megatron: each rank of tp has some rows of `up` and the matching columns of `down`, so
-** that one sum over tp per MLP is enough in each direction: of the result forward, of the gradient of the
-** input backward. Norms are whole on every rank of tp and get equal inputs and gradients, so their
-** gradients need no sum over tp.
+** MLPs are cut as in Megatron: each rank of tp has some rows of `up` and the matching columns of
+** `down`, so that one sum over tp per MLP is enough in each direction: of the result forward, of
+** the gradient of the input backward. Norms are whole on every rank of tp and get equal inputs and
+** gradients, so their gradients need no sum over tp.
 */
 #include "model.h"
 
@@ -25,24 +25,24 @@ void *room(size_t n, size_t size) {
 
 real *reals(size_t n) { return room(n, sizeof(real)); }
 
-/* Each rank uses one core, so keep OpenBLAS from starting a thread per core. Other BLAS libraries have no
-** such function. */
+/* Each rank uses one core, so keep OpenBLAS from starting a thread per core. Other BLAS libraries
+** have no such function. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
 void gemm_one_thread(void) {
   if (openblas_set_num_threads) openblas_set_num_threads(1);
 }
 
-void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta,
-          real *c, int ldc) {
+void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b,
+          int ldb, real beta, real *c, int ldc) {
   if (m <= 0 || n <= 0) return;
 #ifdef TRAINER_F32
   cblas_sgemm
 #else
   cblas_dgemm
 #endif
-      (CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n, k, alpha, a, lda, b, ldb,
-       beta, c, ldc);
+      (CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n, k,
+       alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 /* -------------------------------------------------------------------- norm */
@@ -55,7 +55,7 @@ void norm_room(norm_cache *n, int T, int D) {
 
 void norm_forward(const norm_params *p, norm_cache *n, const real *x, int T, int D) {
   for (int t = 0; t < T; t++, x += D) {
-    real  *unit = n->unit + (size_t)t * D, *y = n->y + (size_t)t * D;
+    real *unit = n->unit + (size_t)t * D, *y = n->y + (size_t)t * D;
     double mean = 0, square = 0;
     for (int i = 0; i < D; i++) mean += x[i];
     mean /= D;
@@ -68,10 +68,11 @@ void norm_forward(const norm_params *p, norm_cache *n, const real *x, int T, int
   }
 }
 
-void norm_backward(const norm_params *p, const norm_cache *n, const real *dy, real *d, int T, int D) {
+void norm_backward(const norm_params *p, const norm_cache *n, const real *dy, real *d, int T,
+                   int D) {
   for (int t = 0; t < T; t++, dy += D, d += D) {
     const real *unit = n->unit + (size_t)t * D;
-    double      mean = 0, along = 0;
+    double mean = 0, along = 0;
     for (int i = 0; i < D; i++) {
       real du = dy[i] * p->gain->w[i];
       mean += du;
@@ -80,7 +81,8 @@ void norm_backward(const norm_params *p, const norm_cache *n, const real *dy, re
       p->bias->g[i] += dy[i];
     }
     mean /= D, along /= D;
-    for (int i = 0; i < D; i++) d[i] += n->scale[t] * (real)(dy[i] * p->gain->w[i] - mean - unit[i] * along);
+    for (int i = 0; i < D; i++)
+      d[i] += n->scale[t] * (real)(dy[i] * p->gain->w[i] - mean - unit[i] * along);
   }
 }
 
@@ -99,7 +101,8 @@ void activation_forward(const real *x, real *y, size_t n) {
 void activation_backward(const real *x, real *d, size_t n) {
   for (size_t i = 0; i < n; i++) {
     double u = x[i], th = tanh(root * (u + bend * u * u * u));
-    d[i] = (real)(d[i] * (0.5 * (1 + th) + 0.5 * u * (1 - th * th) * root * (1 + 3 * bend * u * u)));
+    d[i] =
+        (real)(d[i] * (0.5 * (1 + th) + 0.5 * u * (1 - th * th) * root * (1 + 3 * bend * u * u)));
   }
 }
 
@@ -109,13 +112,14 @@ void linear_forward(const param *p, const real *x, real *y, int n) {
 
 void linear_backward(param *p, const real *x, const real *dy, real *dx, int n) {
   gemm(true, false, p->nrows, p->ncols, n, 1, dy, p->nrows, x, p->ncols, 1, p->g, p->ncols);
-  if (dx) gemm(false, false, n, p->ncols, p->nrows, 1, dy, p->nrows, p->w, p->ncols, 0, dx, p->ncols);
+  if (dx)
+    gemm(false, false, n, p->ncols, p->nrows, 1, dy, p->nrows, p->w, p->ncols, 0, dx, p->ncols);
 }
 
 /* --------------------------------------------------------------------- MLP */
 
 void mlp_forward(model *m, layer_params *p, layer_cache *c, real *x) {
-  int    D = m->c.width;
+  int D = m->c.width;
   size_t n = (size_t)m->T * (size_t)D;
   norm_forward(&p->norm2, &c->norm2, x, m->T, D);
   if (p->moe) {
@@ -130,7 +134,7 @@ void mlp_forward(model *m, layer_params *p, layer_cache *c, real *x) {
 }
 
 void mlp_backward(model *m, layer_params *p, layer_cache *c, real *d) {
-  int    D = m->c.width;
+  int D = m->c.width;
   size_t n = (size_t)m->T * (size_t)D;
   if (p->moe) {
     moe_backward(m, p, &c->moe, c->norm2.y, d, m->a);
@@ -145,14 +149,16 @@ void mlp_backward(model *m, layer_params *p, layer_cache *c, real *d) {
 
 /* ------------------------------------------------------------ both ends */
 
-/* Each rank of tp has the rows of some symbols and adds zeros for the others; the sum gives all the row. */
+/* Each rank of tp has the rows of some symbols and adds zeros for the others; the sum gives all the
+** row. */
 void embed_forward(model *m, slot *s) {
-  int          D = m->c.width;
+  int D = m->c.width;
   const param *e = m->embedding, *at = m->position;
   memset(s->x, 0, (size_t)m->T * (size_t)D * sizeof(real));
   for (int t = 0; t < m->T; t++) {
     int row = s->symbols[t] - e->row0;
-    if (row >= 0 && row < e->nrows) memcpy(s->x + (size_t)t * D, e->w + (size_t)row * D, (size_t)D * sizeof(real));
+    if (row >= 0 && row < e->nrows)
+      memcpy(s->x + (size_t)t * D, e->w + (size_t)row * D, (size_t)D * sizeof(real));
   }
   group_sum(&m->l.tp, s->x, m->T * D);
   for (int t = 0; t < m->T; t++) {
@@ -162,12 +168,12 @@ void embed_forward(model *m, slot *s) {
 }
 
 void embed_backward(model *m, slot *s) {
-  int    D = m->c.width;
+  int D = m->c.width;
   param *e = m->embedding, *at = m->position;
   for (int t = 0; t < m->T; t++) {
     const real *d = s->d + (size_t)t * D;
-    int         row = s->symbols[t] - e->row0;
-    real       *g = at->g + (size_t)(m->l.cp.rank * m->s + t % m->s) * D;
+    int row = s->symbols[t] - e->row0;
+    real *g = at->g + (size_t)(m->l.cp.rank * m->s + t % m->s) * D;
     for (int i = 0; i < D; i++) g[i] += d[i];
     if (row < 0 || row >= e->nrows) continue;
     g = e->g + (size_t)row * D;
@@ -175,13 +181,13 @@ void embed_backward(model *m, slot *s) {
   }
 }
 
-/* Each rank of tp has the scores of its symbols. The ranks exchange 3 values per token: the largest score, the
-** sum of the exponentials and the score of the target. */
+/* Each rank of tp has the scores of its symbols. The ranks exchange 3 values per token: the largest
+** score, the sum of the exponentials and the score of the target. */
 double head_forward(model *m, slot *s) {
   const param *e = m->embedding;
-  int          V = m->vocab, T = m->T;
-  real        *top = m->b1;
-  double      *sums = room((size_t)T * 2, sizeof *sums), loss = 0;
+  int V = m->vocab, T = m->T;
+  real *top = m->b1;
+  double *sums = room((size_t)T * 2, sizeof *sums), loss = 0;
   norm_forward(&m->norm, &s->norm, s->x, T, m->c.width);
   linear_forward(e, s->norm.y, s->dlogits, T);
   for (int t = 0; t < T; t++) {
@@ -193,7 +199,7 @@ double head_forward(model *m, slot *s) {
   group_max(&m->l.tp, top, T);
   for (int t = 0; t < T; t++) {
     real *z = s->dlogits + (size_t)t * V;
-    int   target = s->targets[t] - e->row0;
+    int target = s->targets[t] - e->row0;
     if (target >= 0 && target < V) sums[T + t] = z[target] - top[t];
     for (int v = 0; v < V; v++) {
       double chance = exp((double)z[v] - top[t]);
@@ -205,7 +211,7 @@ double head_forward(model *m, slot *s) {
   double share = 1.0 / ((double)m->c.batch * m->c.seq); /* the loss is the mean over all tokens */
   for (int t = 0; t < T; t++) {
     real *z = s->dlogits + (size_t)t * V;
-    int   target = s->targets[t] - e->row0;
+    int target = s->targets[t] - e->row0;
     loss += log(sums[t]) - sums[T + t];
     for (int v = 0; v < V; v++) z[v] = (real)((z[v] / sums[t] - (v == target)) * share);
   }

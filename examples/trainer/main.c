@@ -26,15 +26,21 @@ static const char help[] =
     "  --steps N          steps to train (100)\n"
     "  --curve FILE       write the loss of every step\n"
     "  --text FILE        train on this text instead of the one that a small grammar makes\n"
-    "  --checkpoint DIR   write the model there now and then (the policy checkpoint): a safetensors file from\n"
-    "                     each rank that has something to write, and an index; any layout reads it\n"
+    "  --checkpoint DIR   write the model there now and then (the policy checkpoint): a "
+    "safetensors file from\n"
+    "                     each rank that has something to write, and an index; any layout reads "
+    "it\n"
     "  --resume DIR       begin with what is there\n"
-    "  --deadline N       seconds that a rank may be waited for (120); then the job ends with status 4\n"
-    "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch 40:tp=2,pp=2;\n"
+    "  --deadline N       seconds that a rank may be waited for (120); then the job ends with "
+    "status 4\n"
+    "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch "
+    "40:tp=2,pp=2;\n"
     "                     may be given several times\n"
     "  --die R:S:POINT, --hang R:S:POINT\n"
-    "                     for tests: kill or stop rank R at step S; POINT is begin, rate, gather, forward, backward,\n"
-    "                     bucket, embedding, summed, passed, update, updated, checkpoint, end, recovered, moving or "
+    "                     for tests: kill or stop rank R at step S; POINT is begin, rate, gather, "
+    "forward, backward,\n"
+    "                     bucket, embedding, summed, passed, update, updated, checkpoint, end, "
+    "recovered, moving or "
     "moved\n"
     "  --watch            reload the recipe when its file has changed\n"
     "  --stop N           end after step N of --steps, as if interrupted\n"
@@ -46,22 +52,22 @@ static const char help[] =
 enum { SWITCHES = 16, ARGS = 32 };
 
 typedef struct change_at {
-  int64_t     step;
-  char       *text; /* parse() replaces its commas by zeros */
-  size_t      n;
+  int64_t step;
+  char *text; /* parse() replaces its commas by zeros */
+  size_t n;
   const char *args[ARGS];
 } change_at;
 
 typedef struct options {
-  config      c;
-  int64_t     steps, stop, deadline;
+  config c;
+  int64_t steps, stop, deadline;
   const char *curve, *text, *checkpoint, *resume, *progress, *plot, *write_text;
-  bool        gradient_check, help, watch;
-  change_at   switches[SWITCHES];
-  int         nswitches;
-  int         nrest;
-  const char *at;   /* the option that was refused, if any */
-  char      **rest; /* the recipe and its arguments; curves for --plot */
+  bool gradient_check, help, watch;
+  change_at switches[SWITCHES];
+  int nswitches;
+  int nrest;
+  const char *at; /* the option that was refused, if any */
+  char **rest;    /* the recipe and its arguments; curves for --plot */
 } options;
 
 static bool number(const char *text, int64_t *to) {
@@ -90,13 +96,15 @@ static const char *parse_switch(options *o, char *text) {
 
 /* NULL, or the error. */
 static const char *parse(int argc, char **argv, options *o) {
-  int64_t layers = o->c.layers, width = o->c.width, heads = o->c.heads, hidden = o->c.hidden, seq = o->c.seq;
-  int64_t experts = o->c.experts, moe = o->c.moe_every, batch = o->c.batch, seed = (int64_t)o->c.seed;
+  int64_t layers = o->c.layers, width = o->c.width, heads = o->c.heads, hidden = o->c.hidden,
+          seq = o->c.seq;
+  int64_t experts = o->c.experts, moe = o->c.moe_every, batch = o->c.batch,
+          seed = (int64_t)o->c.seed;
   struct {
-    const char  *name;
+    const char *name;
     const char **text;
-    int64_t     *number;
-    bool        *flag;
+    int64_t *number;
+    bool *flag;
   } known[] = {
     { "--steps", NULL, &o->steps, NULL },
     { "--stop", NULL, &o->stop, NULL },
@@ -148,8 +156,10 @@ static const char *parse(int argc, char **argv, options *o) {
   }
   o->at = NULL;
   for (int k = 0; k < o->nswitches; k++)
-    if (o->switches[k].step >= o->steps) return "--switch at the last step or later changes nothing";
-  if (!layers || !width || !heads || !hidden || !seq || !experts || !batch || !o->steps) return "sizes are at least 1";
+    if (o->switches[k].step >= o->steps)
+      return "--switch at the last step or later changes nothing";
+  if (!layers || !width || !heads || !hidden || !seq || !experts || !batch || !o->steps)
+    return "sizes are at least 1";
   o->c = (config){ (int)layers,  (int)width, (int)heads, (int)hidden,   (int)seq,
                    (int)experts, (int)moe,   (int)batch, (uint64_t)seed };
   o->rest = argv + i, o->nrest = argc - i;
@@ -163,40 +173,44 @@ static double seconds(void) {
 }
 
 static void name_layout(const layout *l, char *out, size_t len) {
-  int n = snprintf(out, len, "tp%d cp%d pp%d dp%d ep%d", l->tp.size, l->cp.size, l->pp.size, l->dp.size, l->ep.size);
+  int n = snprintf(out, len, "tp%d cp%d pp%d dp%d ep%d", l->tp.size, l->cp.size, l->pp.size,
+                   l->dp.size, l->ep.size);
   if (l->shard.size > 1) snprintf(out + n, len - (size_t)n, " zero%d", l->shard.size);
 }
 
-/* May the progress line be overwritten? Only on a terminal. mpirun gives rank 0 a terminal of its own, so on
-** Linux also look at the output of the parent process. */
+/* May the progress line be overwritten? Only on a terminal. mpirun gives rank 0 a terminal of its
+** own, so on Linux also look at the output of the parent process. */
 static bool on_terminal(void) {
   char path[32], to[16] = "";
   snprintf(path, sizeof path, "/proc/%ld/fd/1", (long)getppid());
   ssize_t n = readlink(path, to, sizeof to - 1);
-  return isatty(STDOUT_FILENO) && (n < 0 || strncmp(to, "/dev/pts/", 9) == 0 || strncmp(to, "/dev/tty", 8) == 0);
+  return isatty(STDOUT_FILENO)
+         && (n < 0 || strncmp(to, "/dev/pts/", 9) == 0 || strncmp(to, "/dev/tty", 8) == 0);
 }
 
 typedef struct report {
-  FILE   *curve;
-  bool    line; /* overwrite the progress line */
-  bool    quiet;
-  double  start, lost; /* lost: when this rank noticed the last loss, until the next step; 0: none */
+  FILE *curve;
+  bool line; /* overwrite the progress line */
+  bool quiet;
+  double start, lost; /* lost: when this rank noticed the last loss, until the next step; 0: none */
   int64_t first;
-  char    name[80];
+  char name[80];
 } report;
 
 static void show(report *r, const model *m, const options *o, int64_t step, double loss) {
   if (r->curve) fprintf(r->curve, "%" PRId64 " %.17g\n", step + 1, loss), fflush(r->curve);
   if (r->lost > 0)
-    fprintf(stderr, "trainer: the next step took %.3f s from the loss: %.6f\n", seconds() - r->lost, seconds());
+    fprintf(stderr, "trainer: the next step took %.3f s from the loss: %.6f\n", seconds() - r->lost,
+            seconds());
   r->lost = 0;
   bool end = step + 1 == o->stop;
   if (r->quiet || !(r->line || end || (step + 1) % 10 == 0)) return;
   double tokens = (double)(step + 1 - r->first) * m->c.batch * m->c.seq / (seconds() - r->start);
-  char   bar[21] = "....................";
+  char bar[21] = "....................";
   memset(bar, '#', (size_t)(20 * (step + 1) / o->steps));
-  printf("%s[%s] step %" PRId64 "/%" PRId64 "  loss %.5f  %.0f tokens/s  %s%s", r->line ? "\r\033[K" : "", bar,
-         step + 1, o->steps, loss, tokens, r->name, r->line && !end ? "" : "\n");
+  printf("%s[%s] step %" PRId64 "/%" PRId64 "  loss %.5f  %.0f tokens/s  %s%s",
+         r->line ? "\r\033[K" : "", bar, step + 1, o->steps, loss, tokens, r->name,
+         r->line && !end ? "" : "\n");
   fflush(stdout);
 }
 
@@ -205,23 +219,25 @@ static void fail(int rank, const char *what, const char *why) {
   MPI_Abort(MPI_COMM_WORLD, exit_code(MGRID_USAGE));
 }
 
-static mgrid_status resume(job *j, const options *o, int64_t *step, const report *r, mgrid_error *err) {
+static mgrid_status resume(job *j, const options *o, int64_t *step, const report *r,
+                           mgrid_error *err) {
   model *m = j->part.model;
   double bytes = 0;
   if (checkpoint_read(m, j->mpi, o->resume, step, &bytes, err)) return err->status;
   if (j->rank == 0 && !r->quiet)
-    printf("resumed after step %" PRId64 ": %.0f bytes read by %d ranks, of a model with %.0f\n", *step, bytes,
-           j->world, (double)(m->whole * ARRAYS * sizeof(real)));
+    printf("resumed after step %" PRId64 ": %.0f bytes read by %d ranks, of a model with %.0f\n",
+           *step, bytes, j->world, (double)(m->whole * ARRAYS * sizeof(real)));
   return MGRID_OK;
 }
 
 /* Has the recipe's file changed since the last call? Rank 0 looks and tells all. */
 static bool changed(const job *j, const char *path, struct timespec *last) {
-  int64_t     no = 1;
+  int64_t no = 1;
   struct stat now;
   mgrid_error e = MGRID_ERROR_INIT;
   if (j->rank == 0 && stat(path, &now) == 0) {
-    no = !last->tv_sec || (now.st_mtim.tv_sec == last->tv_sec && now.st_mtim.tv_nsec == last->tv_nsec);
+    no = !last->tv_sec
+         || (now.st_mtim.tv_sec == last->tv_sec && now.st_mtim.tv_nsec == last->tv_nsec);
     *last = now.st_mtim;
   }
   if (mgrid_state_least(j->part.state, &no, &e) == MGRID_LOST_RANK) left_by_loss();
@@ -235,15 +251,16 @@ static double peak(void) {
 }
 
 /* After `step` steps: reload if --switch asks for it now or the recipe has changed. */
-static void boundary(job *j, const options *o, int64_t step, report *r, const change_at **now, struct timespec *last) {
+static void boundary(job *j, const options *o, int64_t step, report *r, const change_at **now,
+                     struct timespec *last) {
   const change_at *was = *now;
-  bool             asked = o->watch && changed(j, o->rest[0], last);
-  mgrid_change     c = MGRID_CHANGE_INIT;
-  mgrid_error      e = MGRID_ERROR_INIT;
+  bool asked = o->watch && changed(j, o->rest[0], last);
+  mgrid_change c = MGRID_CHANGE_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   for (int i = 0; i < o->nswitches; i++)
     if (o->switches[i].step == step) *now = &o->switches[i], asked = true;
   if (!asked) return;
-  double       before = peak();
+  double before = peak();
   mgrid_status s = job_reload(j, (*now)->n, (*now)->args, &c, &e);
   if (s == MGRID_LOST_RANK) left_by_loss();
   if (s)
@@ -252,21 +269,24 @@ static void boundary(job *j, const options *o, int64_t step, report *r, const ch
     name_layout(&j->part.layout, r->name, sizeof r->name);
   if (j->rank) return;
   if (s)
-    fprintf(stderr, "%strainer: step %" PRId64 ": reload refused, %s goes on: %s\n", r->line ? "\n" : "", step, r->name,
-            e.message);
+    fprintf(stderr, "%strainer: step %" PRId64 ": reload refused, %s goes on: %s\n",
+            r->line ? "\n" : "", step, r->name, e.message);
   else if (!r->quiet)
     printf("%sstep %" PRId64 ": reloaded as %s; communicators of rank 0: %" PRId64 " kept, %" PRId64
-           " created, %" PRId64 " dropped; its peak of memory grew by %.0f MiB, %.0f of them parameters\n",
+           " created, %" PRId64
+           " dropped; its peak of memory grew by %.0f MiB, %.0f of them parameters\n",
            r->line ? "\r\033[K" : "", step, r->name, c.kept, c.created, c.dropped, peak() - before,
-           (double)((j->part.model->nvalues + j->part.model->nstate) * 2 * sizeof(real)) / (1 << 20));
+           (double)((j->part.model->nvalues + j->part.model->nstate) * 2 * sizeof(real))
+               / (1 << 20));
   fflush(stdout);
 }
 
-/* One step: gradients, then a sum over all ranks. A rank that passes the sum knows that each rank has its gradients, and needs no
-** other rank for the rest of the step. So after a loss the step is done on all ranks or on none (catch_up in job.c). */
+/* One step: gradients, then a sum over all ranks. A rank that passes the sum knows that each rank
+** has its gradients, and needs no other rank for the rest of the step. So after a loss the step is
+** done on all ranks or on none (catch_up in job.c). */
 static void step(job *j, const options *o, report *r) {
-  model  *m = j->part.model;
-  double  one = 1;
+  model *m = j->part.model;
+  double one = 1;
   int64_t n = j->step;
   fault_step(n), fault_at("begin");
   double rate = policy_learning_rate(j->part.policies, n, o->steps);
@@ -287,15 +307,17 @@ static void step(job *j, const options *o, report *r) {
 
 /* What a run remembers between its steps. */
 typedef struct course {
-  change_at        first;
+  change_at first;
   const change_at *now;
-  struct timespec  last;
+  struct timespec last;
 } course;
 
-/* Errors are the same on all ranks, except MGRID_LOST_RANK: ranks notice a loss in different calls. */
+/* Errors are the same on all ranks, except MGRID_LOST_RANK: ranks notice a loss in different
+** calls. */
 static mgrid_status train(job *j, const options *o, report *r, course *c, mgrid_error *err) {
   for (;;) {
-    if (o->checkpoint && j->saved < j->step && policy_checkpoint(j->part.policies, j->step - 1, o->stop)) {
+    if (o->checkpoint && j->saved < j->step
+        && policy_checkpoint(j->part.policies, j->step - 1, o->stop)) {
       fault_at("checkpoint");
       if (checkpoint_write(j->part.model, j->mpi, o->checkpoint, j->step, err)) return err->status;
       j->saved = j->step;
@@ -305,18 +327,20 @@ static mgrid_status train(job *j, const options *o, report *r, course *c, mgrid_
     boundary(j, o, j->step, r, &c->now, &c->last);
     step(j, o, r);
   }
-  return mgrid_state_settle(j->part.state, MGRID_OK, err); /* all ranks are here, and have written all */
+  /* all ranks are here, and have written all */
+  return mgrid_state_settle(j->part.state, MGRID_OK, err);
 }
 
 /* The first rank writes the curve. If it is killed, the next first rank continues it. */
 static void open_curve(job *j, const options *o, report *r) {
-  char  line[128], kept[128] = "";
+  char line[128], kept[128] = "";
   FILE *was = !j->step ? NULL : fopen(o->curve, "r");
   while (was && fgets(line, sizeof line, was)) {
     int64_t n;
-    double  loss;
+    double loss;
     if (*line == '#') memcpy(kept, line, sizeof kept);
-    if (strchr(line, '\n') && sscanf(line, "%" SCNd64 " %lg", &n, &loss) == 2 && n >= 1 && n <= j->step)
+    if (strchr(line, '\n') && sscanf(line, "%" SCNd64 " %lg", &n, &loss) == 2 && n >= 1
+        && n <= j->step)
       j->losses[n - 1] = loss;
   }
   if (was) fclose(was);
@@ -325,8 +349,10 @@ static void open_curve(job *j, const options *o, report *r) {
   if (*kept)
     fputs(kept, r->curve);
   else
-    fprintf(r->curve, "# %s, %d rank%s, %s precision\n", r->name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
-  for (int64_t n = r->first; n < j->step; n++) fprintf(r->curve, "%" PRId64 " %.17g\n", n + 1, j->losses[n]);
+    fprintf(r->curve, "# %s, %d rank%s, %s precision\n", r->name, j->world, j->world > 1 ? "s" : "",
+            REAL_NAME);
+  for (int64_t n = r->first; n < j->step; n++)
+    fprintf(r->curve, "%" PRId64 " %.17g\n", n + 1, j->losses[n]);
   fflush(r->curve);
 }
 
@@ -339,9 +365,9 @@ static void begin_report(job *j, const options *o, report *r) {
 
 /* Go on with the survivors. */
 static mgrid_status go_on(job *j, const options *o, report *r, mgrid_error *err) {
-  char   why[256] = "";
+  char why[256] = "";
   double began = seconds();
-  int    was = j->world;
+  int was = j->world;
   if (job_recover(j, why, err)) return err->status;
   name_layout(&j->part.layout, r->name, sizeof r->name);
   watch_as(j->rank, j->world);
@@ -376,7 +402,7 @@ static mgrid_status live(job *j, const options *o, report *r, mgrid_error *err) 
 }
 
 static int run(job *j, const options *o) {
-  report      r = { 0 };
+  report r = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   name_layout(&j->part.layout, r.name, sizeof r.name);
   if (o->gradient_check) {
@@ -387,7 +413,8 @@ static int run(job *j, const options *o) {
   begin_report(j, o, &r);
   int code = exit_code(live(j, o, &r, &e));
   /* Rank 0 may be the missing one; MPI_Finalize would wait for it. */
-  if (e.status == MGRID_TIMED_OUT || (code && mgrid_state_hurt(j->part.state))) end_now(e.message, e.status);
+  if (e.status == MGRID_TIMED_OUT || (code && mgrid_state_hurt(j->part.state)))
+    end_now(e.message, e.status);
   if (code && j->rank == 0) fprintf(stderr, "%strainer: %s\n", r.line ? "\n" : "", e.message);
   if (r.curve && fclose(r.curve)) code = exit_code(MGRID_USAGE);
   return code;
@@ -395,7 +422,11 @@ static int run(job *j, const options *o) {
 
 /* Everything between MPI_Init and MPI_Finalize. */
 static int whole_job(const options *o, const char *text, size_t length) {
-  job j = { .c = o->c, .text = text, .length = length, .deadline = (double)o->deadline, .checkpoint = o->checkpoint };
+  job j = { .c = o->c,
+            .text = text,
+            .length = length,
+            .deadline = (double)o->deadline,
+            .checkpoint = o->checkpoint };
   mgrid_error e = MGRID_ERROR_INIT;
   j.losses = room((size_t)o->steps, sizeof *j.losses);
   MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
@@ -403,7 +434,8 @@ static int whole_job(const options *o, const char *text, size_t length) {
   fault_begin(j.rank);
   watch_begin(j.rank, j.world, j.deadline, j.checkpoint);
   if (setjmp(lost_rank)) end_now("a rank was lost before the first step", MGRID_LOST_RANK);
-  mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
+  mgrid_status s =
+      job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
   if (s == MGRID_TIMED_OUT || s == MGRID_LOST_RANK) end_now(e.message, s);
   int code = s ? exit_code(s) : run(&j, o);
   if (s && j.rank == 0) fprintf(stderr, "trainer: %s\n", e.message);
@@ -413,17 +445,18 @@ static int whole_job(const options *o, const char *text, size_t length) {
 }
 
 static int write_text(const char *path, const char *text, size_t length) {
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_write_file(path, MGRID_WRITE_OVER, text, length, &e);
   if (s) fprintf(stderr, "trainer: %s\n", e.message);
   return s ? exit_code(s) : 0;
 }
 
 int main(int argc, char **argv) {
-  options     o = { .c = CONFIG_INIT, .steps = 100 };
+  options o = { .c = CONFIG_INIT, .steps = 100 };
   const char *wrong = parse(argc, argv, &o);
-  size_t      length = 1 << 16;
-  if (!wrong && !o.help && !o.write_text && !o.nrest) wrong = o.plot ? "--plot wants curves" : "which LAYOUT.lua?";
+  size_t length = 1 << 16;
+  if (!wrong && !o.help && !o.write_text && !o.nrest)
+    wrong = o.plot ? "--plot wants curves" : "which LAYOUT.lua?";
   if (!wrong && !o.plot && o.nrest > ARGS) wrong = "too many arguments for the recipe";
   if (wrong || o.help) {
     if (wrong) fprintf(stderr, "trainer: %s%s%s\n", o.at ? o.at : "", o.at ? ": " : "", wrong);
@@ -444,7 +477,8 @@ int main(int argc, char **argv) {
   } else {
     signal(SIGPIPE, SIG_IGN); /* Open MPI writes once more to the connection of a killed rank */
     MPI_Init(NULL, NULL);
-    /* So that a call returns when it fails because of a loss. Set before communicators are made, which inherit it. */
+    /* So that a call returns when it fails because of a loss. Set before communicators are made,
+    ** which inherit it. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     gemm_one_thread();
     code = whole_job(&o, text, length);

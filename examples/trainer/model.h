@@ -43,9 +43,9 @@ enum { VOCAB = 32 };
 static inline int exit_code(mgrid_status s) { return (int)s / 100; }
 
 typedef struct config {
-  int      layers, width, heads, hidden, seq;
-  int      experts, moe_every; /* layer i has experts where (i + 1) % moe_every == 0; 0: none */
-  int      batch;              /* sequences of a step, over all ranks */
+  int layers, width, heads, hidden, seq;
+  int experts, moe_every; /* layer i has experts where (i + 1) % moe_every == 0; 0: none */
+  int batch;              /* sequences of a step, over all ranks */
   uint64_t seed;
 } config;
 #define CONFIG_INIT \
@@ -55,103 +55,114 @@ typedef struct config {
 
 typedef struct policies policies;
 
-/* This rank's group of a family. comm MPI_COMM_NULL: the rank is in none, such as an idle rank; then rank is -1, and size is that
-** of the other groups, if they have equal sizes. */
+/* This rank's group of a family. comm MPI_COMM_NULL: the rank is in none, such as an idle rank;
+** then rank is -1, and size is that of the other groups, if they have equal sizes. */
 typedef struct group {
-  const char        *family;
+  const char *family;
   const mgrid_state *state; /* tells whether a rank is lost, when a call fails */
-  MPI_Comm           comm;
-  int                rank, size;
+  MPI_Comm comm;
+  int rank, size;
 } group;
 
 typedef struct layout {
-  group             tp, cp, dp, pp, ep, dp_cp, shard, copies, expert_data, expert_shard, expert_copies, embedding, job;
-  const mgrid_grid *dense, *experts; /* the state's: ranks that share dense parameters, and experts */
-  mgrid_state      *state;
-  bool              idle; /* this rank is in no family: a spare */
+  group tp, cp, dp, pp, ep, dp_cp, shard, copies, expert_data, expert_shard, expert_copies,
+      embedding, job;
+  /* the state's: ranks that share dense parameters, and experts */
+  const mgrid_grid *dense, *experts;
+  mgrid_state *state;
+  bool idle; /* this rank is in no family: a spare */
 } layout;
 
 /* A call over a group, or over all ranks, that finds a rank lost jumps here. */
 extern jmp_buf lost_rank;
 _Noreturn void left_by_loss(void);
 
-/* All collectives are over one group, and return at once if it has one rank. Sums are taken in double, whatever `real` is, so
-** that layouts differ only by rounding. */
+/* All collectives are over one group, and return at once if it has one rank. Sums are taken in
+** double, whatever `real` is, so that layouts differ only by rounding. */
 mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err);
-/* Return true if no rank has an error in *err; else false on all, with the error of the first rank that has one. */
+/* Return true if no rank has an error in *err; else false on all, with the error of the first rank
+** that has one. */
 bool everybody(const layout *l, mgrid_error *err);
 void group_sum(const group *g, real *x, int n);
 void group_sum_double(const group *g, double *x, int n);
 void group_max(const group *g, real *x, int n);
-/* Gather n values of every rank, in the order of the ranks. mine NULL: they are already in place in `all`. */
+/* Gather n values of every rank, in the order of the ranks. mine NULL: they are already in place in
+** `all`. */
 void group_gather(const group *g, const real *mine, real *all, int n);
 /* The reverse: sum `all` over the ranks, and give each rank its n values. */
 void group_scatter_sum(const group *g, const real *all, real *mine, int n);
 /* Exchange `each` numbers with every rank. */
 void group_exchange_counts(const group *g, const int *out, int *in, int each);
 /* Send out_rows[i] rows of `width` values to rank i, receive in_rows[i] from it. */
-void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows, int width);
+void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in,
+                         const int *in_rows, int width);
 void group_spread(const group *g, double *x, int n, int from);
-void group_spread_reals(const group *g, real *x, size_t n);                    /* from the first rank */
-MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_finish */
-MPI_Request group_sum_start(const group *g, double *x, int n);                 /* and so here */
-MPI_Request group_scatter_sum_start(const group *g, double *all, int n); /* the rank's n sums are then first in `all` */
-void        group_poke(const group *g, MPI_Request *r);                  /* let it make progress */
-void        group_finish(const group *g, MPI_Request *r);
-bool        group_forget(MPI_Request *r); /* of a revoked group; false: it has not ended, and still uses its memory */
-void        group_receive(const group *g, int from, int tag, real *x, int n);
+void group_spread_reals(const group *g, real *x, size_t n); /* from the first rank */
+/* x stays until group_finish */
+MPI_Request group_send(const group *g, int to, int tag, const real *x, int n);
+MPI_Request group_sum_start(const group *g, double *x, int n); /* and so here */
+/* the rank's n sums are then first in `all` */
+MPI_Request group_scatter_sum_start(const group *g, double *all, int n);
+void group_poke(const group *g, MPI_Request *r); /* let it make progress */
+void group_finish(const group *g, MPI_Request *r);
+/* of a revoked group; false: it has not ended, and still uses its memory */
+bool group_forget(MPI_Request *r);
+void group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
 
-/* Decisions of the recipe (layout.lua, `policy`). The trainer asks for the first four on every rank when it makes a model; they
-** may fail. It asks for the others between steps; it prints an error of these, and uses the last good answer. */
+/* Decisions of the recipe (layout.lua, `policy`). The trainer asks for the first four on every rank
+** when it makes a model; they may fail. It asks for the others between steps; it prints an error of
+** these, and uses the last good answer. */
 policies *policies_open(mgrid_runtime *rt, mgrid_state *state, bool talks, mgrid_error *err);
-void      policies_free(policies *p);
-/* The schedule for `ranks` of a pipeline. chunks: stages of a rank, 1 but for "interleaved"; order: "1f1b",
-** "gpipe" or "interleaved", borrowed until the next call. */
-mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks, const char **order,
-                             mgrid_error *err);
-mgrid_status policy_layers(policies *p, int layers, int stages, int64_t *each, mgrid_error *err); /* each: [stages] */
-mgrid_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes, mgrid_error *err);
-mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family,
-                                    mgrid_error *err);
-double       policy_learning_rate(policies *p, int64_t step, int64_t steps);
-double       policies_rate(const policies *p); /* the last rate, which a reload keeps */
-void         policies_set_rate(policies *p, double rate);
-bool         policy_checkpoint(policies *p, int64_t step, int64_t steps);
+void policies_free(policies *p);
+/* The schedule for `ranks` of a pipeline. chunks: stages of a rank, 1 but for "interleaved"; order:
+** "1f1b", "gpipe" or "interleaved", borrowed until the next call. */
+mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks,
+                             const char **order, mgrid_error *err);
+/* each: [stages] */
+mgrid_status policy_layers(policies *p, int layers, int stages, int64_t *each, mgrid_error *err);
+mgrid_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes,
+                                 mgrid_error *err);
+mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert,
+                                    const char **family, mgrid_error *err);
+double policy_learning_rate(policies *p, int64_t step, int64_t steps);
+double policies_rate(const policies *p); /* the last rate, which a reload keeps */
+void policies_set_rate(policies *p, double rate);
+bool policy_checkpoint(policies *p, int64_t step, int64_t steps);
 
 /* ----------------------------------------------------------------- data.c */
 
-uint64_t data_mix(uint64_t a, uint64_t b);            /* a number that looks random, for (a, b) */
-char    *data_text(uint64_t seed, size_t length);     /* `length` characters, and a 0; free() */
-char    *data_read(const char *path, size_t *length); /* NULL with errno */
+uint64_t data_mix(uint64_t a, uint64_t b);         /* a number that looks random, for (a, b) */
+char *data_text(uint64_t seed, size_t length);     /* `length` characters, and a 0; free() */
+char *data_read(const char *path, size_t *length); /* NULL with errno */
 /* Symbols of `sample` in the batch of `step`: n of them from `first` on; targets are one on. */
-void data_sample(const char *text, size_t length, const config *c, int64_t step, int sample, int first, int n,
-                 int *symbols, int *targets);
+void data_sample(const char *text, size_t length, const config *c, int64_t step, int sample,
+                 int first, int n, int *symbols, int *targets);
 
 /* -------------------------------------------------------------- weights.c */
 
 enum { PARAM_NAME = 40 };
 
-/* The ranks that have the same part of a parameter. Ranks of `shard` share its optimizer state: each has a slice. Ranks of
-** `copies` have the same slice. */
+/* The ranks that have the same part of a parameter. Ranks of `shard` share its optimizer state:
+** each has a slice. Ranks of `copies` have the same slice. */
 typedef struct sharing {
   group *all, *shard, *copies;
   size_t bucket; /* bytes of a sum of gradients */
 } sharing;
 
-/* The model's state is the slice of weight and moments on this rank: the optimizer updates it, and it is moved and saved. Each
-** step begins with whole weights, gathered from the slices. */
+/* The model's state is the slice of weight and moments on this rank: the optimizer updates it, and
+** it is moved and saved. Each step begins with whole weights, gathered from the slices. */
 typedef struct param {
-  char           name[PARAM_NAME];
-  int            rows, cols;               /* in the whole model */
-  int            row0, nrows, col0, ncols; /* on this rank */
-  size_t         slice, first, n;          /* values of a slice; where this rank's begins, and how many it has */
-  real           middle, range;            /* first values: middle +- range, uniform */
-  bool           expert;
-  const sharing *sum;   /* the ranks over which the gradient is summed */
-  real          *w, *g; /* [nrows x ncols] weight, gradient */
-  real          *m, *v; /* [n] the optimizer's moments */
+  char name[PARAM_NAME];
+  int rows, cols;               /* in the whole model */
+  int row0, nrows, col0, ncols; /* on this rank */
+  size_t slice, first, n; /* values of a slice; where this rank's begins, and how many it has */
+  real middle, range;     /* first values: middle +- range, uniform */
+  bool expert;
+  const sharing *sum; /* the ranks over which the gradient is summed */
+  real *w, *g;        /* [nrows x ncols] weight, gradient */
+  real *m, *v;        /* [n] the optimizer's moments */
 } param;
 
 typedef struct norm_params {
@@ -160,10 +171,10 @@ typedef struct norm_params {
 
 typedef struct layer_params {
   norm_params norm1, norm2;
-  param      *q, *k, *v, *out; /* q, k and v follow each other in memory: one matrix */
-  bool        moe;
-  param      *up, *down;         /* dense MLP */
-  param      *router, **experts; /* up of local expert e at 2e, down at 2e + 1 */
+  param *q, *k, *v, *out; /* q, k and v follow each other in memory: one matrix */
+  bool moe;
+  param *up, *down;         /* dense MLP */
+  param *router, **experts; /* up of local expert e at 2e, down at 2e + 1 */
 } layer_params;
 
 /* ---------------------------------------------------- layers.c, attention.c */
@@ -174,88 +185,92 @@ typedef struct norm_cache {
 } norm_cache;
 
 typedef struct moe_cache {
-  int  *expert, *order;         /* [T] the expert of each token; tokens in the order in which they are sent */
-  int  *sent, *received;        /* rows per rank of ep */
-  int  *rows, *place;           /* [local experts] rows of each; where received row i goes */
-  int   total;                  /* rows received */
+  /* [T] the expert of each token; tokens in the order in which they are sent */
+  int *expert, *order;
+  int *sent, *received;         /* rows per rank of ep */
+  int *rows, *place;            /* [local experts] rows of each; where received row i goes */
+  int total;                    /* rows received */
   real *chance, *gate;          /* [T, experts], [T] */
   real *x, *before, *after, *y; /* [total, D], [total, H / tp] twice, [T, D] */
 } moe_cache;
 
 typedef struct layer_cache {
   norm_cache norm1, norm2;
-  real      *qkv, *kv, *chance, *mixed; /* [T, 3 D / tp], [b, S, 2 D / tp], [b, heads / tp, s, S], [T, D / tp] */
-  real      *before, *after;            /* [T, H / tp] around the activation of a dense MLP */
-  moe_cache  moe;
+  /* [T, 3 D / tp], [b, S, 2 D / tp], [b, heads / tp, s, S], [T, D / tp] */
+  real *qkv, *kv, *chance, *mixed;
+  real *before, *after; /* [T, H / tp] around the activation of a dense MLP */
+  moe_cache moe;
 } layer_cache;
 
 typedef struct slot { /* a microbatch in flight */
-  real        *x, *d; /* [T, D] activations in and out, gradient */
+  real *x, *d;        /* [T, D] activations in and out, gradient */
   layer_cache *layers;
-  norm_cache   norm;    /* last stage */
-  real        *dlogits; /* last stage, [T, VOCAB / tp] */
-  int         *symbols, *targets;
-  MPI_Request  sent_x, sent_d;
+  norm_cache norm; /* last stage */
+  real *dlogits;   /* last stage, [T, VOCAB / tp] */
+  int *symbols, *targets;
+  MPI_Request sent_x, sent_d;
 } slot;
 
-typedef struct chunk {  /* neighbouring layers: a stage of the pipeline */
-  int  layer0, nlayers; /* in the whole model */
-  int  at;              /* the first in model.layers */
-  bool first, last;     /* has the input, the output */
+typedef struct chunk { /* neighbouring layers: a stage of the pipeline */
+  int layer0, nlayers; /* in the whole model */
+  int at;              /* the first in model.layers */
+  bool first, last;    /* has the input, the output */
 } chunk;
 
 /* Gradients that are summed in one call, and weights that are gathered in one. */
 typedef struct bucket {
   const sharing *over;
-  int            from, to; /* those of the parameters from..to - 1 that these ranks share */
-  size_t         each;     /* values of a rank: its slices of all of them */
-  double        *values;   /* [ranks of shard x each] during the call */
-  MPI_Request    request;
+  int from, to;   /* those of the parameters from..to - 1 that these ranks share */
+  size_t each;    /* values of a rank: its slices of all of them */
+  double *values; /* [ranks of shard x each] during the call */
+  MPI_Request request;
 } bucket;
 
 /* One rank's part of the model. */
 typedef struct model {
-  config          c;
-  layout          l;
-  const char     *text;
-  size_t          length;
-  mgrid_topology *topology;                            /* while the model is made: its parameters as tensors, */
-  mgrid_plan     *tensors;                             /* and then who has which part of them */
-  bool            first, last;                         /* has the first, the last stage of the pipeline */
-  chunk          *chunks;                              /* stages of this rank: rank + i x ranks of the pipeline */
-  int             nchunks, nlayers;                    /* nlayers: of all of them */
-  int            *place;                               /* [layers of the whole model] the rank of pp that has each */
-  int             samples, microbatches;               /* of this rank's share of the batch */
-  int             b, s, T;                             /* of a microbatch: samples, positions, tokens */
-  int             heads, mine, hidden, vocab, experts; /* this rank's part; mine is heads x head width */
-  param          *params;
-  int             nparams;
-  size_t          nvalues, nstate, whole; /* values on this rank; those with optimizer state here; of the whole model */
-  sharing         dense, expert;
-  real           *memory;
-  param          *embedding, *position;
-  norm_params     norm;
-  layer_params   *layers;
-  bucket         *buckets; /* in the order in which they start */
-  int             nbuckets, started;
-  slot           *slots;
-  int             nslots, warmup;   /* slots of each chunk, one chunk's after the other's */
-  real           *a, *b1, *b2, *b3; /* scratch */
-  size_t          scratch;
+  config c;
+  layout l;
+  const char *text;
+  size_t length;
+  mgrid_topology *topology;  /* while the model is made: its parameters as tensors, */
+  mgrid_plan *tensors;       /* and then who has which part of them */
+  bool first, last;          /* has the first, the last stage of the pipeline */
+  chunk *chunks;             /* stages of this rank: rank + i x ranks of the pipeline */
+  int nchunks, nlayers;      /* nlayers: of all of them */
+  int *place;                /* [layers of the whole model] the rank of pp that has each */
+  int samples, microbatches; /* of this rank's share of the batch */
+  int b, s, T;               /* of a microbatch: samples, positions, tokens */
+  int heads, mine, hidden, vocab, experts; /* this rank's part; mine is heads x head width */
+  param *params;
+  int nparams;
+  /* values on this rank; those with optimizer state here; of the whole model */
+  size_t nvalues, nstate, whole;
+  sharing dense, expert;
+  real *memory;
+  param *embedding, *position;
+  norm_params norm;
+  layer_params *layers;
+  bucket *buckets; /* in the order in which they start */
+  int nbuckets, started;
+  slot *slots;
+  int nslots, warmup;     /* slots of each chunk, one chunk's after the other's */
+  real *a, *b1, *b2, *b3; /* scratch */
+  size_t scratch;
 } model;
 
 void *room(size_t n, size_t size); /* zeroed; ends the program if memory is missing */
 real *reals(size_t n);
 
 /* c = alpha op(a) op(b) + beta c, where op(a) is [m, k] and op(b) is [k, n]. */
-void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta,
-          real *c, int ldc);
+void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b,
+          int ldb, real beta, real *c, int ldc);
 void gemm_one_thread(void); /* tells the BLAS library to use one thread */
 
 void norm_room(norm_cache *n, int T, int D);
 void norm_forward(const norm_params *p, norm_cache *n, const real *x, int T, int D);
 /* d += what flows back through the norm from dy. */
-void norm_backward(const norm_params *p, const norm_cache *n, const real *dy, real *d, int T, int D);
+void norm_backward(const norm_params *p, const norm_cache *n, const real *dy, real *d, int T,
+                   int D);
 void activation_forward(const real *x, real *y, size_t n);
 void activation_backward(const real *x, real *d, size_t n);         /* d in place */
 void linear_forward(const param *p, const real *x, real *y, int n); /* y = x w^T */
@@ -276,23 +291,25 @@ void embed_forward(model *m, slot *s);
 void embed_backward(model *m, slot *s);
 /* Sum of the losses of the tokens of this microbatch. */
 double head_forward(model *m, slot *s);
-void   head_backward(model *m, slot *s);
+void head_backward(model *m, slot *s);
 
 /* ------------------------------------------- weights.c, pipeline.c and on */
 
-/* Collective over `job`. NULL with an error, on every rank, if layout or policies do not fit the model on one of them. */
-model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mgrid_error *err);
-void   model_free(model *m);
-void   model_forget(model *m); /* end its messages, after a loss; then free it */
+/* Collective over `job`. NULL with an error, on every rank, if layout or policies do not fit the
+** model on one of them. */
+model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length,
+                 mgrid_error *err);
+void model_free(model *m);
+void model_forget(model *m); /* end its messages, after a loss; then free it */
 
 /* Gradients of the batch of `step` on this rank; returns this rank's sum of losses. */
 double pipeline_step(model *m, int64_t step);
 /* The mean loss of the step, on every rank. */
 double pipeline_loss(model *m, double sum);
 
-/* In this order: cut parameters into buckets, once; gather whole weights from the slices of all ranks; start the sums of the
-** buckets that have only gradients of this and later parameters, because these are final; end all sums, whose results are then in
-** this rank's slices. */
+/* In this order: cut parameters into buckets, once; gather whole weights from the slices of all
+** ranks; start the sums of the buckets that have only gradients of this and later parameters,
+** because these are final; end all sums, whose results are then in this rank's slices. */
 void buckets_cut(model *m);
 void buckets_forget(model *m); /* after a loss */
 void weights_gather(model *m);
@@ -301,12 +318,14 @@ void gradients_sum(model *m);
 
 void optimizer_update(model *m, int64_t step, double rate);
 
-/* A folder of safetensors files, one from each rank that has something to write, and their index; any layout reads it. Both are
-** collective over `mpi`, and errors are the same on all ranks; at the deadline the error names the missing rank. A write that
-** fails or is interrupted leaves the last checkpoint as it was. `bytes`: read from tensors by all ranks. */
-mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, int64_t step, mgrid_error *err);
-mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, int64_t *step, double *bytes,
-                             mgrid_error *err);
+/* A folder of safetensors files, one from each rank that has something to write, and their index;
+** any layout reads it. Both are collective over `mpi`, and errors are the same on all ranks; at the
+** deadline the error names the missing rank. A write that fails or is interrupted leaves the last
+** checkpoint as it was. `bytes`: read from tensors by all ranks. */
+mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, int64_t step,
+                              mgrid_error *err);
+mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, int64_t *step,
+                             double *bytes, mgrid_error *err);
 
 /* -------------------------------------------------------------- tensors.c */
 
@@ -317,56 +336,64 @@ typedef struct holders { /* which ranks have a parameter */
   int ep;                /* and of an expert, this coordinate; -1: all */
 } holders;
 
-enum { ARRAYS = 3 }; /* of a parameter, with equal slices: weights, and the optimizer's two moments */
+/* of a parameter, with equal slices: weights, and the optimizer's two moments */
+enum { ARRAYS = 3 };
 real *array_of(const param *p, int which); /* this rank's slice */
 /* Put a parameter into m->topology, on all ranks. Does nothing after an error. */
-void tensor_declare(model *m, const char *name, cut how, int rows, int cols, holders where, mgrid_error *err);
+void tensor_declare(model *m, const char *name, cut how, int rows, int cols, holders where,
+                    mgrid_error *err);
 void tensor_slices(model *m, mgrid_error *err); /* sets the slices of m->params */
-/* Move all slices of a model to a model of the same config under another layout. Collective over `mpi`; errors are the same on
-** all ranks. After a loss (else NULL) the move reads the copies that are left. */
-mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, const mgrid_loss *loss,
-                         mgrid_error *err);
-/* Return the bytes that a loss left without a copy, the same on all ranks; *what names the first part and its holders. */
+/* Move all slices of a model to a model of the same config under another layout. Collective over
+** `mpi`; errors are the same on all ranks. After a loss (else NULL) the move reads the copies that
+** are left. */
+mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank,
+                         const mgrid_loss *loss, mgrid_error *err);
+/* Return the bytes that a loss left without a copy, the same on all ranks; *what names the first
+** part and its holders. */
 int64_t model_missing(const model *m, const mgrid_loss *loss, char what[256], mgrid_error *err);
 
 /* ------------------------------------------------------------------ job.c */
 
 typedef struct job_part { /* the part that a reload replaces */
   mgrid_runtime *rt;
-  mgrid_state   *state;
-  mgrid_losses  *losses; /* of the state's plan */
-  policies      *policies;
-  layout         layout;
-  model         *model;
-  int64_t        step; /* of the model, while it is `next` */
+  mgrid_state *state;
+  mgrid_losses *losses; /* of the state's plan */
+  policies *policies;
+  layout layout;
+  model *model;
+  int64_t step; /* of the model, while it is `next` */
 } job_part;
 
 typedef struct job {
-  config         c;
-  const char    *text;
-  size_t         length;
-  int            rank, world;
-  double         deadline;            /* seconds that calls over all ranks may take; 0: as moongrid has it */
-  mgrid_backend *mpi;                 /* of the state */
-  job_part       part, next;          /* next: during a recovery */
-  const char    *checkpoint, *resume; /* folders; NULL: none */
-  int64_t        step;                /* the number of steps done: the cursor of the data */
-  int64_t        saved, resumed;      /* steps in the last checkpoint, and in `resume` */
-  double        *losses;              /* [steps], for the steps that this rank has done */
+  config c;
+  const char *text;
+  size_t length;
+  int rank, world;
+  double deadline;     /* seconds that calls over all ranks may take; 0: as moongrid has it */
+  mgrid_backend *mpi;  /* of the state */
+  job_part part, next; /* next: during a recovery */
+  const char *checkpoint, *resume; /* folders; NULL: none */
+  int64_t step;                    /* the number of steps done: the cursor of the data */
+  int64_t saved, resumed;          /* steps in the last checkpoint, and in `resume` */
+  double *losses;                  /* [steps], for the steps that this rank has done */
 } job;
 
-/* Both are collective over all ranks. After an error of job_reload every rank trains on as before; after
-** MGRID_LOST_RANK it recovers first. Call job_close in any case. */
-mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err);
-mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err);
-/* Go on with the survivors under the next layout, with the copies that they have; if a part has no copy left, from the last
-** checkpoint, or from the start. *why says what was lost. All survivors call it; errors are the same on all. */
+/* Both are collective over all ranks. After an error of job_reload every rank trains on as before;
+** after MGRID_LOST_RANK it recovers first. Call job_close in any case. */
+mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args,
+                      mgrid_error *err);
+mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change,
+                        mgrid_error *err);
+/* Go on with the survivors under the next layout, with the copies that they have; if a part has no
+** copy left, from the last checkpoint, or from the start. *why says what was lost. All survivors
+** call it; errors are the same on all. */
 mgrid_status job_recover(job *j, char why[256], mgrid_error *err);
-void         job_close(job *j);
+void job_close(job *j);
 
 /* ------------------------------------------------------------ watchdog.c */
 
-/* End the process if a call of MPI does not end within so many seconds (0: 120), and name the ranks that are missing. */
+/* End the process if a call of MPI does not end within so many seconds (0: 120), and name the ranks
+** that are missing. */
 void watch_begin(int rank, int world, double seconds, const char *checkpoint);
 void watch_as(int rank, int world); /* under the next layout */
 void watch_call(void);              /* a call of MPI begins, or ends */
@@ -375,12 +402,12 @@ _Noreturn void end_now(const char *why, mgrid_status s);
 
 /* --------------------------------------------------------------- fault.c */
 
-/* Read "RANK:STEP:POINT" of --die or --hang, for tests: kill or stop this rank (by its number at the start) there. False: the
-** text is wrong. */
-bool         fault_plan(const char *text, int signal);
-void         fault_begin(int rank);
-void         fault_step(int64_t step);
-void         fault_at(const char *point);
+/* Read "RANK:STEP:POINT" of --die or --hang, for tests: kill or stop this rank (by its number at
+** the start) there. False: the text is wrong. */
+bool fault_plan(const char *text, int signal);
+void fault_begin(int rank);
+void fault_step(int64_t step);
+void fault_at(const char *point);
 mgrid_status refuse(mgrid_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* MGRID_REFUSED */
 

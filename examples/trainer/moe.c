@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** moe.c - an MLP of several experts; each token goes to the one with the highest score of the router.
+** moe.c - an MLP of several experts; each token goes to the one with the highest score of the
+** router.
 **
-** Experts have no capacity limit, because a limit would depend on the layout. Rows are sent in the order of
-** experts, whose owners follow each other in ep, and are grouped by expert where they arrive. Matrices of
-** experts are cut over tp like the dense ones. The sum over tp is taken on the rank that the token came
-** from, over all T tokens, before the gate multiplies, so that each rank of tp has the whole gradient of
-** the gate.
+** Experts have no capacity limit, because a limit would depend on the layout. Rows are sent in the
+** order of experts, whose owners follow each other in ep, and are grouped by expert where they
+** arrive. Matrices of experts are cut over tp like the dense ones. The sum over tp is taken on the
+** rank that the token came from, over all T tokens, before the gate multiplies, so that each rank
+** of tp has the whole gradient of the gate.
 */
 #include "model.h"
 
@@ -35,8 +36,8 @@ static void route(model *m, layer_params *p, moe_cache *c, const real *x) {
   int E = m->c.experts;
   linear_forward(p->router, x, c->chance, m->T);
   for (int t = 0; t < m->T; t++) {
-    real  *z = c->chance + (size_t)t * E;
-    int    best = 0;
+    real *z = c->chance + (size_t)t * E;
+    int best = 0;
     double sum = 0, top;
     for (int e = 1; e < E; e++)
       if (z[e] > z[best]) best = e;
@@ -48,10 +49,10 @@ static void route(model *m, layer_params *p, moe_cache *c, const real *x) {
   }
 }
 
-/* Compute the numbers of rows to send and receive, and the place of each row: c->order, sent, received, rows,
-** place. */
+/* Compute the numbers of rows to send and receive, and the place of each row: c->order, sent,
+** received, rows, place. */
 static void address(model *m, moe_cache *c) {
-  int  E = m->c.experts, mine = m->experts, n = m->l.ep.size;
+  int E = m->c.experts, mine = m->experts, n = m->l.ep.size;
   int *out = room((size_t)E * 3, sizeof *out), *in = out + E, *next = in + E;
   for (int t = 0; t < m->T; t++) out[c->expert[t]]++;
   for (int e = 1; e < E; e++) next[e] = next[e - 1] + out[e - 1];
@@ -113,24 +114,27 @@ void moe_forward(model *m, layer_params *p, moe_cache *c, const real *x, real *y
     for (size_t i = 0; i < D; i++) y[(size_t)t * D + i] = c->gate[t] * c->y[(size_t)t * D + i];
 }
 
-void moe_backward(model *m, layer_params *p, moe_cache *c, const real *x, const real *dy, real *dx) {
+void moe_backward(model *m, layer_params *p, moe_cache *c, const real *x, const real *dy,
+                  real *dx) {
   size_t D = (size_t)m->c.width, H = (size_t)m->hidden, at = 0;
-  int    E = m->c.experts;
-  real  *back = reals((size_t)c->total * D), *inner = reals((size_t)c->total * H),
+  int E = m->c.experts;
+  real *back = reals((size_t)c->total * D), *inner = reals((size_t)c->total * H),
        *dchance = reals((size_t)m->T * (size_t)E);
 
   for (int t = 0; t < m->T; t++) {
     const real *z = c->chance + (size_t)t * E;
-    double      dgate = 0;
+    double dgate = 0;
     for (size_t i = 0; i < D; i++) {
       dgate += (double)dy[(size_t)t * D + i] * c->y[(size_t)t * D + i];
       m->b1[(size_t)t * D + i] = c->gate[t] * dy[(size_t)t * D + i];
     }
-    for (int e = 0; e < E; e++) dchance[(size_t)t * E + e] = (real)(dgate * c->gate[t] * ((e == c->expert[t]) - z[e]));
+    for (int e = 0; e < E; e++)
+      dchance[(size_t)t * E + e] = (real)(dgate * c->gate[t] * ((e == c->expert[t]) - z[e]));
   }
   dispatch(m, c, m->b1, back);
   for (int e = 0; e < m->experts; at += (size_t)c->rows[e++]) {
-    linear_backward(p->experts[2 * e + 1], c->after + at * H, back + at * D, inner + at * H, c->rows[e]);
+    linear_backward(p->experts[2 * e + 1], c->after + at * H, back + at * D, inner + at * H,
+                    c->rows[e]);
     activation_backward(c->before + at * H, inner + at * H, (size_t)c->rows[e] * H);
     linear_backward(p->experts[2 * e], c->x + at * D, inner + at * H, m->b1 + at * D, c->rows[e]);
   }

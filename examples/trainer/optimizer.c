@@ -8,7 +8,7 @@
 
 void optimizer_update(model *m, int64_t step, double rate) {
   const double keep1 = 0.9, keep2 = 0.99, small = 1e-8, decay = 0.01;
-  double       full1 = 1 - pow(keep1, (double)step + 1), full2 = 1 - pow(keep2, (double)step + 1);
+  double full1 = 1 - pow(keep1, (double)step + 1), full2 = 1 - pow(keep2, (double)step + 1);
   for (int i = 0; i < m->nparams; i++) {
     param *p = &m->params[i];
     if (i == m->nparams / 2) fault_at("update");

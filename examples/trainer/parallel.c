@@ -2,8 +2,8 @@
 **
 ** parallel.c - all messages between ranks, each over a group of the layout.
 **
-** No other file calls MPI (main.c begins and ends it). Members, positions and communicators of groups come
-** from moongrid.
+** No other file calls MPI (main.c begins and ends it). Members, positions and communicators of
+** groups come from moongrid.
 */
 #include "model.h"
 
@@ -47,10 +47,19 @@ static int dim(const mgrid_grid *g, const char *name) {
 }
 
 mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
-  static const char *const names[GROUPS] = {
-    "tp",        "cp", "dp", "pp", "ep", "dp_cp", "shard", "copies", "expert_data", "expert_shard", "expert_copies",
-    "embedding", "job"
-  };
+  static const char *const names[GROUPS] = { "tp",
+                                             "cp",
+                                             "dp",
+                                             "pp",
+                                             "ep",
+                                             "dp_cp",
+                                             "shard",
+                                             "copies",
+                                             "expert_data",
+                                             "expert_shard",
+                                             "expert_copies",
+                                             "embedding",
+                                             "job" };
   group *all[GROUPS];
   groups(l, all);
   l->state = state;
@@ -67,30 +76,35 @@ mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
   }
   l->dense = mgrid_plan_grid(mgrid_state_plan(state), "dense");
   l->experts = mgrid_plan_grid(mgrid_state_plan(state), "expert");
-  if (!l->dense || !l->experts) return refuse(err, "the layout has no grid '%s'", l->dense ? "expert" : "dense");
+  if (!l->dense || !l->experts)
+    return refuse(err, "the layout has no grid '%s'", l->dense ? "expert" : "dense");
   l->idle = l->job.rank < 0;
   if (!l->idle) return MGRID_OK;
-  l->tp.size = dim(l->dense, "tp"), l->cp.size = dim(l->dense, "cp"), l->pp.size = dim(l->dense, "pp");
+  l->tp.size = dim(l->dense, "tp"), l->cp.size = dim(l->dense, "cp"),
+  l->pp.size = dim(l->dense, "pp");
   l->shard.size = dim(l->dense, "zero"), l->dp.size = l->shard.size * dim(l->dense, "replica");
-  l->ep.size = dim(l->experts, "ep"), l->expert_data.size = dim(l->experts, "zero") * dim(l->experts, "replica");
+  l->ep.size = dim(l->experts, "ep"),
+  l->expert_data.size = dim(l->experts, "zero") * dim(l->experts, "replica");
   l->dp_cp.size = l->cp.size * l->dp.size;
   return MGRID_OK;
 }
 
-/* Does this error of MPI say that a rank is lost, or that another rank has noticed a loss and revoked the group? */
+/* Does this error of MPI say that a rank is lost, or that another rank has noticed a loss and
+** revoked the group? */
 static bool tells_of_loss(int code) {
 #ifdef MPIX_ERR_PROC_FAILED
   int class = MPI_SUCCESS;
   MPI_Error_class(code, &class);
-  return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING || class == MPIX_ERR_REVOKED;
+  return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING
+         || class == MPIX_ERR_REVOKED;
 #else
   (void)code;
   return false;
 #endif
 }
 
-/* Is a rank lost, whatever the error? Open MPI 5 may return MPI_ERR_OTHER some time before its detector reports a stopped
-** rank. */
+/* Is a rank lost, whatever the error? Open MPI 5 may return MPI_ERR_OTHER some time before its
+** detector reports a stopped rank. */
 static bool hurt_soon(const mgrid_state *s) {
   for (int i = 0; i < 1000; i++) {
     if (mgrid_state_hurt(s)) return true;
@@ -99,15 +113,17 @@ static bool hurt_soon(const mgrid_state *s) {
   return false;
 }
 
-/* MPI returns errors (main.c sets that). After a loss the loop in main.c goes on; all else ends the job. */
+/* MPI returns errors (main.c sets that). After a loss the loop in main.c goes on; all else ends the
+** job. */
 static void check(const group *g, int code, const char *what) {
   watch_call();
   if (code == MPI_SUCCESS) return;
   if (tells_of_loss(code) || hurt_soon(g->state)) left_by_loss();
   char text[MPI_MAX_ERROR_STRING] = "";
-  int  n = 0;
+  int n = 0;
   MPI_Error_string(code, text, &n);
-  fprintf(stderr, "trainer: %s over %s (position %d of %d): %s\n", what, g->family, g->rank, g->size, text);
+  fprintf(stderr, "trainer: %s over %s (position %d of %d): %s\n", what, g->family, g->rank,
+          g->size, text);
   MPI_Abort(g->comm, exit_code(MGRID_BACKEND));
 }
 
@@ -117,10 +133,11 @@ static void check(const group *g, int code, const char *what) {
 /* If all ranks fail, each keeps its own message. */
 bool everybody(const layout *l, mgrid_error *err) {
   mgrid_error own = *err, late = MGRID_ERROR_INIT;
-  int64_t     failed = own.status != MGRID_OK;
+  int64_t failed = own.status != MGRID_OK;
   if (!mgrid_state_settle(l->state, err->status, err)) return true;
   if (err->status == MGRID_LOST_RANK) left_by_loss();
-  if (err->status != MGRID_TIMED_OUT && !mgrid_state_least(l->state, &failed, &late) && failed) *err = own;
+  if (err->status != MGRID_TIMED_OUT && !mgrid_state_least(l->state, &failed, &late) && failed)
+    *err = own;
   return false;
 }
 
@@ -169,16 +186,18 @@ void group_max(const group *g, real *x, int n) {
 }
 
 void group_gather(const group *g, const real *mine, real *all, int n) {
-  TRY(g, MPI_Allgather(mine ? mine : MPI_IN_PLACE, n, REAL_MPI, all, n, REAL_MPI, g->comm), "all-gather");
+  TRY(g, MPI_Allgather(mine ? mine : MPI_IN_PLACE, n, REAL_MPI, all, n, REAL_MPI, g->comm),
+      "all-gather");
 }
 
 void group_exchange_counts(const group *g, const int *out, int *in, int each) {
   TRY(g, MPI_Alltoall(out, each, MPI_INT, in, each, MPI_INT, g->comm), "exchange of counts");
 }
 
-void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows,
-                         int width) {
-  int *n = room((size_t)g->size * 4, sizeof *n), *from = n + g->size, *m = from + g->size, *to = m + g->size;
+void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in,
+                         const int *in_rows, int width) {
+  int *n = room((size_t)g->size * 4, sizeof *n), *from = n + g->size, *m = from + g->size,
+      *to = m + g->size;
   for (int i = 0; i < g->size; i++) {
     n[i] = out_rows[i] * width;
     m[i] = in_rows[i] * width;
@@ -198,7 +217,8 @@ void group_spread(const group *g, double *x, int n, int from) {
 void group_spread_reals(const group *g, real *x, size_t n) {
   enum { MOST = 1 << 30 };
   for (size_t at = 0; !alone(g) && at < n; at += MOST)
-    TRY(g, MPI_Bcast(x + at, (int)(n - at < MOST ? n - at : MOST), REAL_MPI, 0, g->comm), "broadcast");
+    TRY(g, MPI_Bcast(x + at, (int)(n - at < MOST ? n - at : MOST), REAL_MPI, 0, g->comm),
+        "broadcast");
 }
 
 MPI_Request group_send(const group *g, int to, int tag, const real *x, int n) {
@@ -215,7 +235,8 @@ MPI_Request group_sum_start(const group *g, double *x, int n) {
 
 MPI_Request group_scatter_sum_start(const group *g, double *all, int n) {
   MPI_Request r;
-  TRY(g, MPI_Ireduce_scatter_block(MPI_IN_PLACE, all, n, MPI_DOUBLE, MPI_SUM, g->comm, &r), "reduce-scatter");
+  TRY(g, MPI_Ireduce_scatter_block(MPI_IN_PLACE, all, n, MPI_DOUBLE, MPI_SUM, g->comm, &r),
+      "reduce-scatter");
   return r;
 }
 
@@ -224,7 +245,9 @@ void group_poke(const group *g, MPI_Request *r) {
   TRY(g, MPI_Test(r, &done, MPI_STATUS_IGNORE), "sum");
 }
 
-void group_finish(const group *g, MPI_Request *r) { TRY(g, MPI_Wait(r, MPI_STATUS_IGNORE), "wait"); }
+void group_finish(const group *g, MPI_Request *r) {
+  TRY(g, MPI_Wait(r, MPI_STATUS_IGNORE), "wait");
+}
 
 /* A request that fails has also ended. */
 bool group_forget(MPI_Request *r) {

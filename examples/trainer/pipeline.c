@@ -3,11 +3,12 @@
 ** pipeline.c - one step: the microbatches through the stages, forward and backward.
 **
 ** One forward, one backward (1F1B): a rank lets as many microbatches in as there are ranks after
-** it, then alternates forward and backward, then finishes the rest. Interleaved, a rank has several stages and
-** runs as many microbatches as there are ranks through each in turn (Narayanan et al., 2021, section 2.2);
-** it starts with more microbatches, and every microbatch has a slot in every stage. Sends do not wait: the
-** data stays in its slot, and has been received when the slot is used again. Sums of gradients start in the backward pass of
-** the last microbatch, and overlap it (reduce.c).
+** it, then alternates forward and backward, then finishes the rest. Interleaved, a rank has several
+** stages and runs as many microbatches as there are ranks through each in turn (Narayanan et al.,
+** 2021, section 2.2); it starts with more microbatches, and every microbatch has a slot in every
+** stage. Sends do not wait: the data stays in its slot, and has been received when the slot is used
+** again. Sums of gradients start in the backward pass of the last microbatch, and overlap it
+** (reduce.c).
 */
 #include "model.h"
 
@@ -18,9 +19,9 @@ enum { FORWARD = 0, BACKWARD = 1 };
 /* One stage's work on one microbatch: the n-th of this rank in a step. */
 typedef struct work {
   const chunk *stage;
-  slot        *s;
-  int          microbatch;
-  int          in, out; /* tags of messages from the stage before and to the one after */
+  slot *s;
+  int microbatch;
+  int in, out; /* tags of messages from the stage before and to the one after */
 } work;
 
 static work nth(model *m, int n, bool back) {
@@ -28,7 +29,8 @@ static work nth(model *m, int n, bool back) {
   int round = n / (ranks * m->nchunks), microbatch = round * ranks + n % ranks;
   int stage = i * ranks + m->l.pp.rank;
   return (work){ &m->chunks[i], &m->slots[i * m->nslots + microbatch % m->nslots], microbatch,
-                 2 * (stage * m->microbatches + microbatch), 2 * ((stage + 1) * m->microbatches + microbatch) };
+                 2 * (stage * m->microbatches + microbatch),
+                 2 * ((stage + 1) * m->microbatches + microbatch) };
 }
 
 static int before(const model *m) { return (m->l.pp.rank + m->l.pp.size - 1) % m->l.pp.size; }
@@ -37,13 +39,13 @@ static int after(const model *m) { return (m->l.pp.rank + 1) % m->l.pp.size; }
 static void load(model *m, slot *s, int64_t step, int microbatch) {
   int sample = m->l.dp.rank * m->samples + microbatch * m->b;
   for (int i = 0; i < m->b; i++)
-    data_sample(m->text, m->length, &m->c, step, sample + i, m->l.cp.rank * m->s, m->s, s->symbols + i * m->s,
-                s->targets + i * m->s);
+    data_sample(m->text, m->length, &m->c, step, sample + i, m->l.cp.rank * m->s, m->s,
+                s->symbols + i * m->s, s->targets + i * m->s);
 }
 
 static double forward(model *m, int64_t step, work w) {
   slot *s = w.s;
-  int   n = m->T * m->c.width;
+  int n = m->T * m->c.width;
   group_finish(&m->l.pp, &s->sent_x);
   if (w.stage->first || w.stage->last) load(m, s, step, w.microbatch);
   if (w.stage->first)
@@ -61,9 +63,10 @@ static double forward(model *m, int64_t step, work w) {
 }
 
 static void backward(model *m, work w) {
-  slot      *s = w.s;
-  int        n = m->T * m->c.width;
-  const bool last = w.microbatch == m->microbatches - 1; /* its gradients are final, layer by layer */
+  slot *s = w.s;
+  int n = m->T * m->c.width;
+  /* its gradients are final, layer by layer */
+  const bool last = w.microbatch == m->microbatches - 1;
   group_finish(&m->l.pp, &s->sent_d);
   if (w.stage->last)
     head_backward(m, s);
@@ -85,7 +88,7 @@ static void backward(model *m, work w) {
 
 double pipeline_step(model *m, int64_t step) {
   double loss = 0;
-  int    all = m->microbatches * m->nchunks;
+  int all = m->microbatches * m->nchunks;
   weights_gather(m);
   memset(m->memory + m->nvalues, 0, m->nvalues * sizeof(real)); /* gradients */
   for (int i = 0; i < m->warmup; i++) loss += forward(m, step, nth(m, i, false));

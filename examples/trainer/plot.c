@@ -15,8 +15,8 @@
 #include <string.h>
 
 typedef struct curve {
-  char    name[100];
-  size_t  n, room;
+  char name[100];
+  size_t n, room;
   double *step, *loss;
 } curve;
 
@@ -26,8 +26,12 @@ typedef struct panel {
   double x0, x1, y0, y1;
 } panel;
 
-static double px(const panel *p, double x) { return p->left + p->width * (x - p->x0) / (p->x1 - p->x0); }
-static double py(const panel *p, double y) { return p->top + p->height * (p->y1 - y) / (p->y1 - p->y0); }
+static double px(const panel *p, double x) {
+  return p->left + p->width * (x - p->x0) / (p->x1 - p->x0);
+}
+static double py(const panel *p, double y) {
+  return p->top + p->height * (p->y1 - y) / (p->y1 - p->y0);
+}
 
 static const char *const colors[] = { "#1b6ca8", "#d1495b", "#2e8b57", "#e09f3e",
                                       "#6a4c93", "#00798c", "#8d5524", "#555555" };
@@ -35,7 +39,7 @@ enum { NCOLORS = sizeof colors / sizeof colors[0] };
 
 static bool read_curve(const char *path, curve *c) {
   FILE *f = fopen(path, "r");
-  char  line[200];
+  char line[200];
   if (!f) {
     fprintf(stderr, "trainer: %s: %s\n", path, strerror(errno));
     return false;
@@ -79,7 +83,9 @@ static void axes(FILE *f, const panel *p, double dx, double dy, bool powers, con
       fprintf(f, "%g</text>\n", fabs(y) < dy / 2 ? 0 : y);
   }
   for (double x = ceil(p->x0 / dx) * dx; x <= p->x1 + dx * 1e-9; x += dx)
-    fprintf(f, "<path class='g' d='M%.1f %.1fv%.1f'/><text x='%.1f' y='%.1f' text-anchor='middle'>%g</text>\n",
+    fprintf(f,
+            "<path class='g' d='M%.1f %.1fv%.1f'/><text x='%.1f' y='%.1f' "
+            "text-anchor='middle'>%g</text>\n",
             px(p, x), p->top, p->height, px(p, x), p->top + p->height + 16, x);
 }
 
@@ -89,7 +95,8 @@ static void line(FILE *f, const panel *p, const curve *c, const curve *first, si
   if (first)
     fprintf(f, "stroke-width='1.2' points='");
   else
-    fprintf(f, "stroke-width='2.5' stroke-dasharray='9 %zu' stroke-dashoffset='-%zu' points='", 9 * (n - 1), 9 * i);
+    fprintf(f, "stroke-width='2.5' stroke-dasharray='9 %zu' stroke-dashoffset='-%zu' points='",
+            9 * (n - 1), 9 * i);
   for (size_t k = 0; k < c->n; k++) {
     double y = c->loss[k];
     if (first) {
@@ -114,7 +121,8 @@ static void escape(FILE *f, const char *s) {
 }
 
 static void draw(FILE *f, const curve *c, size_t n) {
-  panel  loss = { 60, 36, 560, 260, 0, 1, c[0].loss[0], c[0].loss[0] }, off = { 60, 350, 560, 130, 0, 1, -17, -5 };
+  panel loss = { 60, 36, 560, 260, 0, 1, c[0].loss[0], c[0].loss[0] },
+        off = { 60, 350, 560, 130, 0, 1, -17, -5 };
   size_t height = 520 + 20 * n;
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < c[i].n; k++) {
@@ -127,9 +135,12 @@ static void draw(FILE *f, const curve *c, size_t n) {
   double dy = nice_step(loss.y1 - loss.y0, 6), dx = nice_step(loss.x1, 8);
   loss.y0 = floor(loss.y0 / dy) * dy, loss.y1 = ceil(loss.y1 / dy) * dy;
 
-  fprintf(f, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 640 %zu' width='640' height='%zu'>\n", height,
-          height);
-  fprintf(f, "<style>text{font:12px sans-serif;fill:#333}.t{font-weight:bold}.g{stroke:#ddd;fill:none}</style>\n");
+  fprintf(
+      f,
+      "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 640 %zu' width='640' height='%zu'>\n",
+      height, height);
+  fprintf(f, "<style>text{font:12px "
+             "sans-serif;fill:#333}.t{font-weight:bold}.g{stroke:#ddd;fill:none}</style>\n");
   fprintf(f, "<rect width='640' height='%zu' fill='white'/>\n", height);
   axes(f, &loss, dx, dy, false, "loss by step; curves on each other take turns");
   for (size_t i = 0; i < n; i++) line(f, &loss, &c[i], NULL, i, n);
@@ -137,8 +148,8 @@ static void draw(FILE *f, const curve *c, size_t n) {
   for (size_t i = 1; i < n; i++) line(f, &off, &c[i], &c[0], i, n);
   for (size_t i = 0; i < n; i++) {
     double y = 520 + 20 * (double)i;
-    fprintf(f, "<path d='M60 %.0fh24' stroke='%s' stroke-width='4'/><text x='92' y='%.0f'>", y, colors[i % NCOLORS],
-            y + 4);
+    fprintf(f, "<path d='M60 %.0fh24' stroke='%s' stroke-width='4'/><text x='92' y='%.0f'>", y,
+            colors[i % NCOLORS], y + 4);
     escape(f, c[i].name);
     fprintf(f, "</text>\n");
   }
@@ -147,11 +158,11 @@ static void draw(FILE *f, const curve *c, size_t n) {
 
 int plot(const char *path, int n, const char *const *curves) {
   curve *c = room((size_t)n, sizeof *c);
-  bool   ok = true;
+  bool ok = true;
   for (int i = 0; i < n && ok; i++) ok = read_curve(curves[i], &c[i]);
-  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_output *out = ok ? mgrid_output_file(path, MGRID_WRITE_OVER, &e) : NULL;
-  FILE         *f = out ? mgrid_output_stream(out) : NULL;
+  FILE *f = out ? mgrid_output_stream(out) : NULL;
   if (f) draw(f, c, (size_t)n);
   mgrid_output_end(out, e.status, &e);
   if (e.status) fprintf(stderr, "trainer: %s\n", e.message);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** reduce.c - sum gradients over the ranks that share a parameter, during the backward pass; gather weights from their slices.
+** reduce.c - sum gradients over the ranks that share a parameter, during the backward pass; gather
+** weights from their slices.
 **
-** The policy gradient_family chooses the ranks: dense parameters over dp x cp, those of an expert over the
-** ranks that have the same expert (tokens of other ranks were sent to it). Gradients go in buckets, made from the last
-** parameter to the first, which is the order in which the backward pass of the last microbatch finishes them. A bucket
-** starts when all its gradients are final, so all ranks of a group start the same buckets in the same order.
-** If ranks share the optimizer's state, a reduce-scatter gives each the sum of its slices. The ranks with copies of a slice sum
-** it when the next bucket starts. The embedding is on two stages; their gradients are summed last.
+** The policy gradient_family chooses the ranks: dense parameters over dp x cp, those of an expert
+** over the ranks that have the same expert (tokens of other ranks were sent to it). Gradients go in
+** buckets, made from the last parameter to the first, which is the order in which the backward pass
+** of the last microbatch finishes them. A bucket starts when all its gradients are final, so all
+** ranks of a group start the same buckets in the same order. If ranks share the optimizer's state,
+** a reduce-scatter gives each the sum of its slices. The ranks with copies of a slice sum it when
+** the next bucket starts. The embedding is on two stages; their gradients are summed last.
 */
 #include "model.h"
 
@@ -25,8 +27,8 @@ static void add(model *m, bucket b) {
 /* End a bucket before the parameter that would make it too large. */
 static void cut_family(model *m, const sharing *over) {
   const bucket none = { .over = over, .to = m->nparams, .request = MPI_REQUEST_NULL };
-  bucket       b = none;
-  size_t       n = 0;
+  bucket b = none;
+  size_t n = 0;
   if (over->all->size <= 1) return;
   for (int i = m->nparams - 1; i >= 0; i--) {
     const param *p = &m->params[i];
@@ -48,12 +50,15 @@ void buckets_cut(model *m) {
 
 void buckets_forget(model *m) {
   for (int i = 0; i < m->nbuckets; i++) {
-    if (group_forget(&m->buckets[i].request)) free(m->buckets[i].values); /* else MPI may still write there */
+    /* else MPI may still write there */
+    if (group_forget(&m->buckets[i].request)) free(m->buckets[i].values);
     m->buckets[i].values = NULL;
   }
 }
 
-static void fill(bucket *b) { b->values = room((size_t)b->over->shard->size * b->each, sizeof *b->values); }
+static void fill(bucket *b) {
+  b->values = room((size_t)b->over->shard->size * b->each, sizeof *b->values);
+}
 
 static void empty(bucket *b) {
   free(b->values);
@@ -67,7 +72,8 @@ static param *after(model *m, const bucket *b, param *p) {
   return NULL;
 }
 
-/* How many values of a parameter are in the slice of the ith rank that shares it, and which is the first. */
+/* How many values of a parameter are in the slice of the ith rank that shares it, and which is the
+** first. */
 static size_t slice(const param *p, int i, size_t *first) {
   size_t left = values(p), before = (size_t)i * p->slice;
   *first = before < left ? before : left;
@@ -121,7 +127,8 @@ void gradients_sum(model *m) {
   for (int i = 0; i < m->nbuckets; i++) finish(m, &m->buckets[i]);
   m->started = 0;
   fault_at("embedding");
-  if (m->l.embedding.size > 1) group_sum(&m->l.embedding, m->embedding->g + m->embedding->first, (int)m->embedding->n);
+  if (m->l.embedding.size > 1)
+    group_sum(&m->l.embedding, m->embedding->g + m->embedding->first, (int)m->embedding->n);
 }
 
 /* -------------------------------------------------------------------- weights */

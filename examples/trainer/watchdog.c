@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** watchdog.c - a thread that ends this process if a call of MPI waits for another rank longer than --deadline. These calls
-** have no deadline, and a program cannot leave one that blocks: without ULFM (Open MPI 4, MPICH) the others would wait for a
-** stopped rank for ever.
+** watchdog.c - a thread that ends this process if a call of MPI waits for another rank longer than
+** --deadline. These calls have no deadline, and a program cannot leave one that blocks: without
+** ULFM (Open MPI 4, MPICH) the others would wait for a stopped rank for ever.
 **
-** The thread does not call MPI. To find the missing rank, each rank that waits or computes for long opens an abstract
-** socket; a stopped rank cannot. This shows only ranks of the same host.
+** The thread does not call MPI. To find the missing rank, each rank that waits or computes for long
+** opens an abstract socket; a stopped rank cannot. This shows only ranks of the same host.
 */
 #include "model.h"
 
@@ -22,9 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_int  calls; /* of MPI, begun and ended: odd while this rank is in one */
-static atomic_int  rank, world;
-static double      deadline;
+static atomic_int calls; /* of MPI, begun and ended: odd while this rank is in one */
+static atomic_int rank, world;
+static double deadline;
 static const char *folder;
 
 _Noreturn void end_now(const char *why, mgrid_status s) {
@@ -32,7 +32,8 @@ _Noreturn void end_now(const char *why, mgrid_status s) {
   if (folder) snprintf(index, sizeof index, "%s/model.safetensors.index.json", folder);
   bool saved = *index && access(index, R_OK) == 0;
   fprintf(stderr, "trainer: rank %d: %s%s%s\n", rank, why,
-          saved ? "; the job goes on from its last checkpoint by --resume " : "", saved ? folder : "");
+          saved ? "; the job goes on from its last checkpoint by --resume " : "",
+          saved ? folder : "");
   fflush(NULL);
   _exit(exit_code(s)); /* MPI_Finalize would wait as well */
 }
@@ -40,24 +41,25 @@ _Noreturn void end_now(const char *why, mgrid_status s) {
 /* All ranks of a host have the same parent, the launcher. */
 static socklen_t sign_of(int r, struct sockaddr_un *to) {
   *to = (struct sockaddr_un){ .sun_family = AF_UNIX };
-  int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "moongrid-trainer/%ld/%d/%d", (long)getppid(), world, r);
+  int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "moongrid-trainer/%ld/%d/%d",
+                   (long)getppid(), world, r);
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
 static int show_sign(void) {
   struct sockaddr_un name;
-  socklen_t          length = sign_of(rank, &name);
-  int                sign = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  socklen_t length = sign_of(rank, &name);
+  int sign = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (sign >= 0 && bind(sign, (struct sockaddr *)&name, length)) close(sign), sign = -1;
   return sign;
 }
 
 static void name_missing(char *out, size_t size) {
-  int    from = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), n = 0;
+  int from = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), n = 0;
   size_t at = 0;
   for (int r = 0; r < world && from >= 0; r++) {
     struct sockaddr_un name;
-    socklen_t          length = sign_of(r, &name);
+    socklen_t length = sign_of(r, &name);
     if (r == rank || connect(from, (struct sockaddr *)&name, length) == 0) continue;
     if (at + 16 < size) at += (size_t)snprintf(out + at, size - at, "%s%d", n ? ", " : "", r);
     n++;
@@ -70,16 +72,18 @@ static void name_missing(char *out, size_t size) {
 static void end_here(int call) {
   char who[200] = "", text[300];
   name_missing(who, sizeof who);
-  snprintf(text, sizeof text, "after %g seconds in a call of MPI: it waits for rank %s", deadline, who);
-  nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL); /* give the others time to find this one's socket */
+  snprintf(text, sizeof text, "after %g seconds in a call of MPI: it waits for rank %s", deadline,
+           who);
+  /* give the others time to find this one's socket */
+  nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL);
   if (atomic_load(&calls) == call) end_now(text, MGRID_TIMED_OUT);
 }
 
 static void *watch(void *unused) {
-  const int       looks = 20; /* in a deadline */
-  double          pause = deadline / looks;
+  const int looks = 20; /* in a deadline */
+  double pause = deadline / looks;
   struct timespec t = { (time_t)pause, (long)((pause - (double)(time_t)pause) * 1e9) };
-  int             last = -1, still = 0, silent = 0, sign = -1;
+  int last = -1, still = 0, silent = 0, sign = -1;
   while (!unused) {
     nanosleep(&t, NULL);
     int now = atomic_load(&calls);

@@ -14,8 +14,8 @@
 
 /* What declaring parameters needs to know, and its first error. */
 typedef struct declaring {
-  model       *m;
-  holders      where; /* of the next ones */
+  model *m;
+  holders where; /* of the next ones */
   mgrid_error *err;
 } declaring;
 
@@ -26,10 +26,10 @@ static bool is_here(const declaring *d) {
 }
 
 /* A parameter of the whole model; NULL where this rank has nothing of it. */
-static param *declare(const declaring *d, cut how, int rows, int cols, real middle, double range, const char *format,
-                      ...) {
-  model  *m = d->m;
-  char    name[PARAM_NAME];
+static param *declare(const declaring *d, cut how, int rows, int cols, real middle, double range,
+                      const char *format, ...) {
+  model *m = d->m;
+  char name[PARAM_NAME];
   va_list args;
   va_start(args, format);
   vsnprintf(name, sizeof name, format, args);
@@ -37,9 +37,11 @@ static param *declare(const declaring *d, cut how, int rows, int cols, real midd
   tensor_declare(m, name, how, rows, cols, d->where, d->err);
   m->whole += (size_t)rows * (size_t)cols;
   if (!is_here(d)) return NULL;
-  int    parts = m->l.tp.size, i = m->l.tp.rank;
+  int parts = m->l.tp.size, i = m->l.tp.rank;
   param *p = &m->params[m->nparams++];
-  *p = (param){ .rows = rows, .cols = cols, .nrows = rows, .ncols = cols, .middle = middle, .range = (real)range };
+  *p = (param){
+    .rows = rows, .cols = cols, .nrows = rows, .ncols = cols, .middle = middle, .range = (real)range
+  };
   if (how == BY_ROWS) p->nrows = rows / parts, p->row0 = i * p->nrows;
   if (how == BY_COLUMNS) p->ncols = cols / parts, p->col0 = i * p->ncols;
   memcpy(p->name, name, sizeof name);
@@ -55,17 +57,18 @@ static norm_params declare_norm(const declaring *d, const char *name) {
 }
 
 static void declare_layer(declaring *d, int layer) {
-  model       *m = d->m;
+  model *m = d->m;
   layer_params none, *p = &none;
   for (int i = 0; i < m->nchunks; i++) {
     const chunk *k = &m->chunks[i];
-    if (layer >= k->layer0 && layer < k->layer0 + k->nlayers) p = &m->layers[k->at + layer - k->layer0];
+    if (layer >= k->layer0 && layer < k->layer0 + k->nlayers)
+      p = &m->layers[k->at + layer - k->layer0];
   }
   bool here = p != &none;
   d->where = (holders){ { m->place[layer], m->place[layer] }, -1 };
-  int    D = m->c.width, H = m->c.hidden, E = m->c.experts, first = m->l.ep.rank * m->experts;
+  int D = m->c.width, H = m->c.hidden, E = m->c.experts, first = m->l.ep.rank * m->experts;
   double in = sqrt(3.0 / D), out = sqrt(3.0 / H) / sqrt(2.0 * m->c.layers);
-  char   name[32];
+  char name[32];
   memset(p, 0, sizeof *p);
   snprintf(name, sizeof name, "layer%d.norm1", layer);
   p->norm1 = declare_norm(d, name);
@@ -95,14 +98,15 @@ static void declare_layer(declaring *d, int layer) {
   }
 }
 
-/* First values depend on name and place alone, so all ranks that have a value start with the same one. */
+/* First values depend on name and place alone, so all ranks that have a value start with the same
+** one. */
 static void first_values(model *m, param *p) {
   uint64_t key = m->c.seed;
   for (const char *n = p->name; *n; n++) key = data_mix(key, (uint64_t)(unsigned char)*n);
   for (int r = 0; r < p->nrows; r++)
     for (int c = 0; c < p->ncols; c++) {
       uint64_t at = (uint64_t)(p->row0 + r) * (uint64_t)p->cols + (uint64_t)(p->col0 + c);
-      double   u = (double)(data_mix(key, at) >> 11) * 0x1p-52 - 1;
+      double u = (double)(data_mix(key, at) >> 11) * 0x1p-52 - 1;
       p->w[(size_t)r * p->ncols + c] = (real)(p->middle + p->range * u);
     }
 }
@@ -123,10 +127,11 @@ static void place_values(model *m) {
 }
 
 static void make_slots(model *m) {
-  size_t T = (size_t)m->T, D = (size_t)m->c.width, n = (size_t)m->mine, S = (size_t)m->c.seq, b = (size_t)m->b;
+  size_t T = (size_t)m->T, D = (size_t)m->c.width, n = (size_t)m->mine, S = (size_t)m->c.seq,
+         b = (size_t)m->b;
   m->slots = room((size_t)m->nslots * (size_t)m->nchunks, sizeof *m->slots);
   for (int i = 0; i < m->nslots * m->nchunks; i++) {
-    slot        *s = &m->slots[i];
+    slot *s = &m->slots[i];
     const chunk *stage = &m->chunks[i / m->nslots];
     s->x = reals(T * D);
     s->d = reals(T * D);
@@ -165,18 +170,21 @@ static bool fits(int what, int by, const char *name, const char *dim, mgrid_erro
 static void cut_up(model *m, policies *ask, mgrid_error *err) {
   const config *c = &m->c;
   const layout *l = &m->l;
-  if (!fits(c->width, c->heads, "width", "heads", err) || !fits(c->heads, l->tp.size, "heads", "tp", err)
-      || !fits(c->hidden, l->tp.size, "hidden", "tp", err) || !fits(VOCAB, l->tp.size, "vocabulary", "tp", err)
-      || !fits(c->seq, l->cp.size, "seq", "cp", err) || !fits(c->batch, l->dp.size, "batch", "dp", err)
+  if (!fits(c->width, c->heads, "width", "heads", err)
+      || !fits(c->heads, l->tp.size, "heads", "tp", err)
+      || !fits(c->hidden, l->tp.size, "hidden", "tp", err)
+      || !fits(VOCAB, l->tp.size, "vocabulary", "tp", err)
+      || !fits(c->seq, l->cp.size, "seq", "cp", err)
+      || !fits(c->batch, l->dp.size, "batch", "dp", err)
       || !fits(c->experts, l->ep.size, "experts", "ep", err))
     return;
-  int         ranks = l->pp.size;
+  int ranks = l->pp.size;
   const char *order = "";
   m->samples = c->batch / l->dp.size;
   if (policy_schedule(ask, m->samples, ranks, &m->microbatches, &m->nchunks, &order, err)) return;
-  int      stages = ranks * m->nchunks, layers = 0, total = m->microbatches * m->nchunks;
+  int stages = ranks * m->nchunks, layers = 0, total = m->microbatches * m->nchunks;
   int64_t *each = room((size_t)stages, sizeof *each);
-  bool     ok = !policy_layers(ask, c->layers, stages, each, err);
+  bool ok = !policy_layers(ask, c->layers, stages, each, err);
   m->chunks = room((size_t)m->nchunks, sizeof *m->chunks);
   m->place = room((size_t)c->layers, sizeof *m->place);
   for (int i = 0; ok && i < stages; layers += (int)each[i++]) {
@@ -193,33 +201,37 @@ static void cut_up(model *m, policies *ask, mgrid_error *err) {
   m->nslots = l->idle ? 0 : m->nchunks == 1 && m->warmup < total ? m->warmup + 1 : m->microbatches;
 }
 
-/* Choose the families over which gradients are summed, and the sizes of buckets. After an error ask the other
-** questions all the same, because agreed policies are collective: every rank asks the same about families,
-** and ranks of a dp_cp group ask the same about parameters. */
+/* Choose the families over which gradients are summed, and the sizes of buckets. After an error ask
+** the other questions all the same, because agreed policies are collective: every rank asks the
+** same about families, and ranks of a dp_cp group ask the same about parameters. */
 static void choose_sums(model *m, policies *ask, mgrid_error *err) {
   sharing *both[] = { &m->dense, &m->expert };
   m->dense = (sharing){ &m->l.dp_cp, &m->l.shard, &m->l.copies, 0 };
   m->expert = (sharing){ &m->l.expert_data, &m->l.expert_shard, &m->l.expert_copies, 0 };
   for (int i = 0; i < 2; i++) {
     const group *all = both[i]->all;
-    mgrid_error  one = MGRID_ERROR_INIT;
-    if (policy_bucket_bytes(ask, all->family, all->size, &both[i]->bucket, &one) && !err->status) *err = one;
+    mgrid_error one = MGRID_ERROR_INIT;
+    if (policy_bucket_bytes(ask, all->family, all->size, &both[i]->bucket, &one) && !err->status)
+      *err = one;
   }
   for (int i = 0; i < m->nparams; i++) {
-    param       *p = &m->params[i];
-    const char  *family = "";
-    mgrid_error  one = MGRID_ERROR_INIT;
+    param *p = &m->params[i];
+    const char *family = "";
+    mgrid_error one = MGRID_ERROR_INIT;
     mgrid_status s = policy_gradient_family(ask, p->name, p->expert, &family, &one);
     for (int k = 0; k < 2 && !s; k++)
       if (strcmp(family, both[k]->all->family) == 0) p->sum = both[k];
     if (!s && !p->sum)
-      s = refuse(&one, "policy 'gradient_family' returned '%s' for %s; 'dp_cp' and 'expert_data' are known", family,
-                 p->name);
+      s = refuse(
+          &one,
+          "policy 'gradient_family' returned '%s' for %s; 'dp_cp' and 'expert_data' are known",
+          family, p->name);
     if (s && !err->status) *err = one;
   }
 }
 
-model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mgrid_error *err) {
+model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length,
+                 mgrid_error *err) {
   model *m = room(1, sizeof *m);
   m->c = *c, m->l = *l, m->text = text, m->length = length;
   cut_up(m, ask, err);
@@ -230,12 +242,13 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   }
   m->first = l->pp.rank == 0, m->last = l->pp.rank == l->pp.size - 1;
   m->b = m->samples / m->microbatches, m->s = c->seq / l->cp.size, m->T = m->b * m->s;
-  m->heads = c->heads / l->tp.size, m->mine = c->width / l->tp.size, m->hidden = c->hidden / l->tp.size;
+  m->heads = c->heads / l->tp.size, m->mine = c->width / l->tp.size,
+  m->hidden = c->hidden / l->tp.size;
   m->vocab = VOCAB / l->tp.size, m->experts = c->experts / l->ep.size;
 
   m->params = room((size_t)(4 + m->nlayers * (9 + 2 * m->experts)), sizeof *m->params);
   m->layers = room((size_t)m->nlayers, sizeof *m->layers);
-  int       end = l->pp.size - 1;
+  int end = l->pp.size - 1;
   declaring d = { m, { { 0, end }, -1 }, err };
   m->topology = mgrid_topology_new(mgrid_grid_window(l->dense).world, err);
   m->embedding = declare(&d, BY_ROWS, VOCAB, c->width, 0, 0.1, "embedding");
@@ -251,8 +264,8 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
 
   /* Scratch: room for the largest use of any layer. */
   size_t T = (size_t)m->T, D = (size_t)c->width, S = (size_t)c->seq;
-  m->scratch = T * (size_t)l->ep.size * (D + (size_t)m->hidden) + 2 * (size_t)m->b * S * D + 3 * T * D
-               + (size_t)m->s * S;
+  m->scratch = T * (size_t)l->ep.size * (D + (size_t)m->hidden) + 2 * (size_t)m->b * S * D
+               + 3 * T * D + (size_t)m->s * S;
   m->a = reals(4 * m->scratch);
   m->b1 = m->a + m->scratch, m->b2 = m->b1 + m->scratch, m->b3 = m->b2 + m->scratch;
   choose_sums(m, ask, err);
@@ -291,8 +304,8 @@ void model_free(model *m) {
     free(s->layers), free(s->x), free(s->d), free(s->symbols), free(s->targets), free(s->dlogits);
   }
   for (int k = 0; k < m->nlayers; k++) free(m->layers[k].experts);
-  free(m->slots), free(m->chunks), free(m->layers), free(m->params), free(m->memory), free(m->a), free(m->place),
-      free(m->buckets);
+  free(m->slots), free(m->chunks), free(m->layers), free(m->params), free(m->memory), free(m->a),
+      free(m->place), free(m->buckets);
   mgrid_topology_free(m->topology);
   mgrid_plan_free(m->tensors);
   free(m);

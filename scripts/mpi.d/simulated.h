@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** simulated.h - what SimGrid's SMPI (3.32) lacks, for scripts/lab/simulate, which includes it before code that waits or calls
-** MPI. All ranks are threads of one process, of which one runs at a time: so clocks and sleeps are the simulation's, and
-** a watchdog cannot run beside them.
+** simulated.h - what SimGrid's SMPI (3.32) lacks, for scripts/lab/simulate, which includes it
+** before code that waits or calls MPI. All ranks are threads of one process, of which one runs at a
+** time: so clocks and sleeps are the simulation's, and a watchdog cannot run beside them.
 */
 #ifndef MGRID_SIMULATED_H
 #define MGRID_SIMULATED_H
@@ -12,20 +12,22 @@
 #include <pthread.h>
 #include <time.h>
 
-__attribute__((visibility("default"))) int main(int argc, char **argv); /* it is looked up in a copy for each rank */
+/* it is looked up in a copy for each rank */
+__attribute__((visibility("default"))) int main(int argc, char **argv);
 
 int smpi_clock_gettime(clockid_t clock, struct timespec *t);
 int smpi_nanosleep(const struct timespec *t, struct timespec *left);
 
-/* A microsecond: waiting costs nothing here, and the next message, for which others sleep, arrives before any sleep
-** ends. */
+/* A microsecond: waiting costs nothing here, and the next message, for which others sleep, arrives
+** before any sleep ends. */
 static inline int simulated_sleep(const struct timespec *t, struct timespec *left) {
   const struct timespec microsecond = { 0, 1000 };
   (void)t;
   return smpi_nanosleep(&microsecond, left);
 }
 
-static inline int simulated_thread(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *ud) {
+static inline int simulated_thread(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *),
+                                   void *ud) {
   (void)t, (void)a, (void)run, (void)ud;
   return EAGAIN;
 }
@@ -42,22 +44,23 @@ static inline int simulated_test(MPI_Request *request, int *flag, MPI_Status *st
   return MPI_Test(request, flag, status == MPI_STATUS_IGNORE ? &own : status);
 }
 
-/* Its non-blocking collectives send from each to each; those that block go by trees. So they are done at once, since all
-** ranks come to them in one order. */
+/* Its non-blocking collectives send from each to each; those that block go by trees. So they are
+** done at once, since all ranks come to them in one order. */
 #define SIMULATED_AT_ONCE(call) (*request = MPI_REQUEST_NULL, call)
 
-static inline int simulated_iallreduce(const void *send, void *recv, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                                       MPI_Request *request) {
+static inline int simulated_iallreduce(const void *send, void *recv, int n, MPI_Datatype type,
+                                       MPI_Op op, MPI_Comm comm, MPI_Request *request) {
   return SIMULATED_AT_ONCE(MPI_Allreduce(send, recv, n, type, op, comm));
 }
 
-static inline int simulated_iallgather(const void *send, int n, MPI_Datatype type, void *recv, int m, MPI_Datatype of,
-                                       MPI_Comm comm, MPI_Request *request) {
+static inline int simulated_iallgather(const void *send, int n, MPI_Datatype type, void *recv,
+                                       int m, MPI_Datatype of, MPI_Comm comm,
+                                       MPI_Request *request) {
   return SIMULATED_AT_ONCE(MPI_Allgather(send, n, type, recv, m, of, comm));
 }
 
-static inline int simulated_ialltoall(const void *send, int n, MPI_Datatype type, void *recv, int m, MPI_Datatype of,
-                                      MPI_Comm comm, MPI_Request *request) {
+static inline int simulated_ialltoall(const void *send, int n, MPI_Datatype type, void *recv, int m,
+                                      MPI_Datatype of, MPI_Comm comm, MPI_Request *request) {
   return SIMULATED_AT_ONCE(MPI_Alltoall(send, n, type, recv, m, of, comm));
 }
 
@@ -66,15 +69,17 @@ static inline int simulated_ibcast(void *data, int n, MPI_Datatype type, int roo
   return SIMULATED_AT_ONCE(MPI_Bcast(data, n, type, root, comm));
 }
 
-/* Its creations only broadcast a number. MPI libraries agree on one: Open MPI (4.1: comm_cid.c) by three all-reduces of
-** one or two numbers, over the new communicator's members if they alone create it, else over the parent's. */
+/* Its creations only broadcast a number. MPI libraries agree on one: Open MPI (4.1: comm_cid.c) by
+** three all-reduces of one or two numbers, over the new communicator's members if they alone create
+** it, else over the parent's. */
 static inline int simulated_agreement(int rc, MPI_Comm over) {
   for (int i = 0, word = 0; i < 3 && !rc && over != MPI_COMM_NULL; i++)
     rc = MPI_Allreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_MAX, over);
   return rc;
 }
 
-static inline int simulated_create_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm *comm) {
+static inline int simulated_create_group(MPI_Comm parent, MPI_Group group, int tag,
+                                         MPI_Comm *comm) {
   int rc = MPI_Comm_create_group(parent, group, tag, comm);
   return simulated_agreement(rc, *comm);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** chars.c - characters that do not depend on the host: the C locale and numbers in it, UTF-8, and text from others made
-** safe for a terminal. It is the lowest file: it calls nothing of ours, and all that prints calls it.
+** chars.c - characters that do not depend on the host: the C locale and numbers in it, UTF-8, and
+** text from others made safe for a terminal. It is the lowest file: it calls nothing of ours, and
+** all that prints calls it.
 */
 #include "base/base.h"
 
@@ -11,11 +12,12 @@
 
 /* ============================================================== the C locale */
 
-/* A host may call setlocale for its users, but the meaning of a recipe must not change with it, nor any text that another
-** process reads: no decimal comma, no other order or upper case of letters. */
+/* A host may call setlocale for its users, but the meaning of a recipe must not change with it, nor
+** any text that another process reads: no decimal comma, no other order or upper case of
+** letters. */
 
-/* The C library's "C" locale is a constant: to get it allocates nothing and cannot fail. If it fails nevertheless,
-** uselocale changes nothing. */
+/* The C library's "C" locale is a constant: to get it allocates nothing and cannot fail. If it
+** fails nevertheless, uselocale changes nothing. */
 mgrid_locale mgrid_locale_plain(void) {
   return (mgrid_locale){ (void *)uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)) };
 }
@@ -24,7 +26,7 @@ void mgrid_locale_back(mgrid_locale of) { uselocale((locale_t)of.was); }
 
 int mgrid_vformat(char *buf, size_t len, const char *fmt, va_list args) {
   mgrid_locale host = mgrid_locale_plain();
-  int          n = vsnprintf(buf, len, fmt, args);
+  int n = vsnprintf(buf, len, fmt, args);
   mgrid_locale_back(host);
   return n;
 }
@@ -39,13 +41,13 @@ int mgrid_format(char *buf, size_t len, const char *fmt, ...) {
 
 double mgrid_read_double(const char *text, char **end) {
   mgrid_locale host = mgrid_locale_plain();
-  double       x = strtod(text, end);
+  double x = strtod(text, end);
   mgrid_locale_back(host);
   return x;
 }
 
 const char *mgrid_shortest(const char *number, char *buf, size_t len) {
-  char  *end, seventeen[40];
+  char *end, seventeen[40];
   double x = mgrid_read_double(number, &end);
   if (*end || end == number) return number;
   mgrid_format(seventeen, sizeof seventeen, "%.17g", x);
@@ -59,16 +61,19 @@ const char *mgrid_shortest(const char *number, char *buf, size_t len) {
 
 /* ================================================================= safe text */
 
-/* A name, a message or a path may hold bytes that move the cursor, clear the screen or break the line. Such bytes, and
-** what is not UTF-8, are escaped: \x1b. */
+/* A name, a message or a path may hold bytes that move the cursor, clear the screen or break the
+** line. Such bytes, and what is not UTF-8, are escaped: \x1b. */
 
 /* Return the bytes of the character at s, with n bytes left, and its code; 0 if it is not UTF-8. */
 static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
   static const struct {
     unsigned char first, mask;
-    size_t        bytes;
-    uint32_t      least; /* the lowest code that needs this many bytes */
-  } forms[] = { { 0x00, 0x80, 1, 0 }, { 0xc0, 0xe0, 2, 0x80 }, { 0xe0, 0xf0, 3, 0x800 }, { 0xf0, 0xf8, 4, 0x10000 } };
+    size_t bytes;
+    uint32_t least; /* the lowest code that needs this many bytes */
+  } forms[] = { { 0x00, 0x80, 1, 0 },
+                { 0xc0, 0xe0, 2, 0x80 },
+                { 0xe0, 0xf0, 3, 0x800 },
+                { 0xf0, 0xf8, 4, 0x10000 } };
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     if ((*s & forms[i].mask) != forms[i].first || n < forms[i].bytes) continue;
     uint32_t code = *s & (uint32_t)~forms[i].mask & 0xff;
@@ -77,18 +82,23 @@ static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
       code = code << 6 | (s[k] & 0x3f);
     }
     *out = code;
-    return code < forms[i].least || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff ? 0 : forms[i].bytes;
+    return code < forms[i].least || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff
+               ? 0
+               : forms[i].bytes;
   }
   return 0;
 }
 
-/* The same, but 0 also for a character that controls the terminal, changes the direction of text, or is none in XML. */
+/* The same, but 0 also for a character that controls the terminal, changes the direction of text,
+** or is none in XML. */
 static size_t character(const unsigned char *s, size_t n) {
   static const struct {
     uint32_t low, high;
-  } unsafe[] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x202a, 0x202e }, { 0x2066, 0x2069 }, { 0xfffe, 0xffff } };
+  } unsafe[] = {
+    { 0, 0x1f }, { 0x7f, 0x9f }, { 0x202a, 0x202e }, { 0x2066, 0x2069 }, { 0xfffe, 0xffff }
+  };
   uint32_t code;
-  size_t   bytes = decoded(s, n, &code);
+  size_t bytes = decoded(s, n, &code);
   for (size_t i = 0; i < sizeof unsafe / sizeof *unsafe && bytes; i++)
     if (code >= unsafe[i].low && code <= unsafe[i].high) return 0;
   return bytes;
@@ -115,10 +125,10 @@ bool mgrid_is_shown(const char *s, size_t len) {
 
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len) {
   static const char digits[] = "0123456789abcdef";
-  size_t            n = 0;
+  size_t n = 0;
   for (size_t at = 0; at < len;) {
     size_t bytes = character((const unsigned char *)s + at, len - at);
-    char   code[4] = { '\\', 'x', digits[(unsigned char)s[at] >> 4], digits[s[at] & 15] };
+    char code[4] = { '\\', 'x', digits[(unsigned char)s[at] >> 4], digits[s[at] & 15] };
     size_t put = bytes ? bytes : s[at] == '\n' || s[at] == '\t' ? 2 : 4;
     if (put == 2 && !bytes) code[1] = s[at] == '\n' ? 'n' : 't';
     if (n + put >= room) break;
@@ -130,7 +140,7 @@ size_t mgrid_shown(char *out, size_t room, const char *s, size_t len) {
 }
 
 void mgrid_show(char *text, size_t room) {
-  char   shown[sizeof((mgrid_error *)0)->message];
+  char shown[sizeof((mgrid_error *)0)->message];
   size_t len = strnlen(text, room - 1), most = room < sizeof shown ? room : sizeof shown;
   text[len] = '\0';
   if (!mgrid_is_shown(text, len)) memcpy(text, shown, mgrid_shown(shown, most, text, len) + 1);

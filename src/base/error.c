@@ -13,7 +13,7 @@ const char *mgrid_version(void) { return MGRID_VERSION; }
 /* The text of each status. */
 static const struct {
   mgrid_status status;
-  const char  *text;
+  const char *text;
 } words[] = {
   { MGRID_OK, "ok" },
   { MGRID_REFUSED, "refused" },
@@ -45,7 +45,8 @@ const char *mgrid_status_text(mgrid_status status) {
   return "unknown status";
 }
 
-/* Copy who is missing; `from` NULL: nobody. The error of a host that was built with an earlier header has no room for it. */
+/* Copy who is missing; `from` NULL: nobody. The error of a host that was built with an earlier
+** header has no room for it. */
 static void copy_missing(mgrid_error *err, const mgrid_error *from) {
   static const mgrid_error none = MGRID_ERROR_INIT;
   if (err->size < sizeof *err) return;
@@ -78,8 +79,9 @@ mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, 
   return status;
 }
 
-mgrid_status mgrid_fail_at(mgrid_error *err, mgrid_status status, const char *file, int line, const char *fmt, ...) {
-  char    text[sizeof err->message], number[16] = "";
+mgrid_status mgrid_fail_at(mgrid_error *err, mgrid_status status, const char *file, int line,
+                           const char *fmt, ...) {
+  char text[sizeof err->message], number[16] = "";
   va_list args;
   va_start(args, fmt);
   mgrid_vformat(text, sizeof text, fmt, args);
@@ -99,7 +101,8 @@ void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
 mgrid_status mgrid_oom(mgrid_error *err) {
   char why[MGRID_ALLOWED];
   if (!err || err->status) return MGRID_NO_MEMORY; /* no one will read it */
-  return mgrid_fail(err, MGRID_NO_MEMORY, "out of memory%s", mgrid_allowed(MGRID_SCARCE_MEMORY, why));
+  return mgrid_fail(err, MGRID_NO_MEMORY, "out of memory%s",
+                    mgrid_allowed(MGRID_SCARCE_MEMORY, why));
 }
 
 mgrid_status mgrid_unwritten(mgrid_error *err) {
@@ -108,8 +111,8 @@ mgrid_status mgrid_unwritten(mgrid_error *err) {
 
 mgrid_status mgrid_check_rank(int64_t rank, int64_t world, mgrid_error *err) {
   if (rank >= 0 && rank < world) return MGRID_OK;
-  return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
-                    world - 1);
+  return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                    "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, world - 1);
 }
 
 void *mgrid_null_oom(mgrid_error *err) {
@@ -145,7 +148,7 @@ mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from) {
 }
 
 mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) {
-  char    text[sizeof err->message];
+  char text[sizeof err->message];
   va_list args;
   if (!err) return MGRID_OK;
   va_start(args, fmt);
@@ -163,7 +166,8 @@ static bool all_zero(const unsigned char *bytes, size_t n) {
   return n == 0;
 }
 
-mgrid_status mgrid_struct_check(const void *given, size_t known, const char *what, mgrid_error *err) {
+mgrid_status mgrid_struct_check(const void *given, size_t known, const char *what,
+                                mgrid_error *err) {
   size_t size;
   if (!given) return mgrid_fail(err, MGRID_USAGE, "%s is NULL", what);
   memcpy(&size, given, sizeof size);
@@ -171,12 +175,14 @@ mgrid_status mgrid_struct_check(const void *given, size_t known, const char *wha
     return mgrid_fail(err, MGRID_BAD_STRUCT, "%s without its INIT macro (size %zu)", what, size);
   if (size > known && !all_zero((const unsigned char *)given + known, size - known))
     return mgrid_fail(err, MGRID_BAD_STRUCT,
-                      "%s has %zu bytes, of a later moongrid; this is %s, which knows %zu and the rest is not zero",
+                      "%s has %zu bytes, of a later moongrid; this is %s, which knows %zu and the "
+                      "rest is not zero",
                       what, size, MGRID_VERSION, known);
   return MGRID_OK;
 }
 
-mgrid_status mgrid_struct_read(void *own, size_t known, const void *given, const char *what, mgrid_error *err) {
+mgrid_status mgrid_struct_read(void *own, size_t known, const void *given, const char *what,
+                               mgrid_error *err) {
   size_t size;
   if (!given) return MGRID_OK;
   mgrid_status s = mgrid_struct_check(given, known, what, err);
@@ -208,7 +214,7 @@ bool mgrid_lacks_list(size_t n, bool given, const char *what, mgrid_error *err) 
 
 char *mgrid_strdup(const char *s) {
   size_t len = strlen(s) + 1;
-  char  *copy = malloc(len);
+  char *copy = malloc(len);
   if (copy) memcpy(copy, s, len);
   return copy;
 }

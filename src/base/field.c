@@ -9,7 +9,7 @@
 #include <string.h>
 
 bool mgrid_json_deep(const char *text, size_t length, int most) {
-  int  depth = 0;
+  int depth = 0;
   bool quoted = false;
   for (size_t i = 0; i < length && depth <= most; i++) {
     if (text[i] == '"') quoted = !quoted;
@@ -31,7 +31,7 @@ static void put_place(const mgrid_field *f, mgrid_text *t) {
 
 void mgrid_field_fail(const mgrid_field *f) {
   mgrid_error *err = f->all->err;
-  mgrid_text   place = { 0 };
+  mgrid_text place = { 0 };
   if (f->all->failed) return;
   f->all->failed = true;
   if (!err->status) return; /* of the budget */
@@ -41,8 +41,9 @@ void mgrid_field_fail(const mgrid_field *f) {
 }
 
 void mgrid_field_fault(const mgrid_field *f, const char *expected) {
-  static const char *const kinds[] = { "an object", "this list", "", "", "a fraction", "true", "false", "null" };
-  char                     shown[64] = "but it is not there";
+  static const char *const kinds[] = { "an object",  "this list", "",      "",
+                                       "a fraction", "true",      "false", "null" };
+  char shown[64] = "but it is not there";
   if (f->all->failed) return;
   if (json_is_string(f->v))
     snprintf(shown, sizeof shown, "not '%.40s'", json_string_value(f->v));
@@ -82,8 +83,8 @@ static bool is_one_of(const char *name, const char *names) {
 static void field_refuse_name(const mgrid_field *f, const char *name, const char *names) {
   enum { KNOWN = 64 };
   const char *known[KNOWN];
-  char        tail[256], *copy = mgrid_strdup(names), *rest = copy;
-  size_t      n = 0;
+  char tail[256], *copy = mgrid_strdup(names), *rest = copy;
+  size_t n = 0;
   while (rest && *rest && n < KNOWN) {
     known[n++] = rest;
     rest += strcspn(rest, " ");
@@ -98,13 +99,14 @@ static void field_refuse_name(const mgrid_field *f, const char *name, const char
 void mgrid_field_only(const mgrid_field *f, const char *names) {
   if (!json_is_object(f->v)) mgrid_field_fault(f, "an object");
   const char *name;
-  json_t     *v, *all = (json_t *)(uintptr_t)f->v; /* the macro takes no const */
-  json_object_foreach(all, name, v) if (!f->all->failed && !is_one_of(name, names)) field_refuse_name(f, name, names);
+  json_t *v, *all = (json_t *)(uintptr_t)f->v; /* the macro takes no const */
+  json_object_foreach(all, name, v) if (!f->all->failed && !is_one_of(name, names))
+      field_refuse_name(f, name, names);
 }
 
 size_t mgrid_field_list(const mgrid_field *f, size_t low, size_t high) {
   const size_t n = json_array_size(f->v);
-  char         expected[64] = "a list";
+  char expected[64] = "a list";
   if (json_is_array(f->v) && n >= low && n <= high) return f->all->failed ? 0 : n;
   if (low == high)
     snprintf(expected, sizeof expected, "a list of %zu", low);
@@ -118,7 +120,7 @@ size_t mgrid_field_list(const mgrid_field *f, size_t low, size_t high) {
 
 int64_t mgrid_field_number(const mgrid_field *f, int64_t low, int64_t high) {
   const int64_t n = json_integer_value(f->v);
-  char          expected[80];
+  char expected[80];
   if (json_is_integer(f->v) && n >= low && n <= high) return f->all->failed ? 0 : n;
   int at = snprintf(expected, sizeof expected, "a number from %" PRId64, low);
   if (high < INT64_MAX) snprintf(expected + at, sizeof expected - (size_t)at, " to %" PRId64, high);
@@ -138,7 +140,8 @@ const char *mgrid_field_text(const mgrid_field *f) {
 
 int64_t *mgrid_field_numbers(const mgrid_field *f, int64_t low, int64_t high, size_t *n) {
   const size_t length = mgrid_field_list(f, 0, SIZE_MAX);
-  int64_t     *list = mgrid_field_spend(f, (int64_t)length) ? malloc((length + 1) * sizeof *list) : NULL;
+  int64_t *list = mgrid_field_spend(f, (int64_t)length) ? malloc((length + 1) * sizeof *list)
+                                                        : NULL;
   *n = 0;
   if (!list && !f->all->failed) mgrid_oom(f->all->err), mgrid_field_fail(f);
   for (size_t i = 0; i < length && list && !f->all->failed; i++) {

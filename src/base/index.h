@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** index.h - finds things by a hash: the one hash table. It holds numbers, as of the elements of an array. What they stand
-** for, and when two are equal, only the caller knows; so it goes through the numbers with the hash:
+** index.h - finds things by a hash: the one hash table. It holds numbers, as of the elements of an
+** array. What they stand for, and when two are equal, only the caller knows; so it goes through the
+** numbers with the hash:
 **
 **   size_t  at = 0;
 **   int32_t i = mgrid_index_next(&x, hash, &at);
 **   while (i >= 0 && strcmp(name, thing[i].name) != 0) i = mgrid_index_next(&x, hash, &at);
 **
-** A number is in the first free slot from that of its hash on (open addressing), and at most half of the slots are in use.
-** No order of the numbers follows from it. { 0 } is empty.
+** A number is in the first free slot from that of its hash on (open addressing), and at most half
+** of the slots are in use. No order of the numbers follows from it. { 0 } is empty.
 */
 #ifndef MGRID_INDEX_H
 #define MGRID_INDEX_H
@@ -17,11 +18,11 @@
 
 typedef struct mgrid_slot {
   uint32_t hash;
-  int32_t  number; /* 1 more; 0: free */
+  int32_t number; /* 1 more; 0: free */
 } mgrid_slot;
 
 typedef struct mgrid_index {
-  size_t      n, room; /* numbers; slots, a power of two or 0 */
+  size_t n, room; /* numbers; slots, a power of two or 0 */
   mgrid_slot *slot;
 } mgrid_index;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - what work takes: memory and log lines through the host's hooks, if set, arrays that grow, the hash table
-** of index.h, and the budget of long work. Nothing here makes an error: the caller does.
+** memory.c - what work takes: memory and log lines through the host's hooks, if set, arrays that
+** grow, the hash table of index.h, and the budget of long work. Nothing here makes an error: the
+** caller does.
 */
 #include "base/base.h"
 #include "base/index.h"
@@ -19,7 +20,8 @@ void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes) {
 }
 
 void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes) {
-  return h && h->allocate ? h->allocate(h->ud, block, was, bytes) : mgrid_allocate(NULL, block, was, bytes);
+  return h && h->allocate ? h->allocate(h->ud, block, was, bytes)
+                          : mgrid_allocate(NULL, block, was, bytes);
 }
 
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes) {
@@ -31,13 +33,14 @@ void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes) {
 void mgrid_release(void *block) { free(block); }
 
 void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
-  char    line[1024];
+  char line[1024];
   va_list args;
   if (!h || !h->log) return;
   va_start(args, fmt);
   mgrid_vformat(line, sizeof line, fmt, args);
   va_end(args);
-  if (level != MGRID_LOG_RECIPE) mgrid_show(line, sizeof line); /* a recipe's output goes to the host unchanged */
+  /* a recipe's output goes to the host unchanged */
+  if (level != MGRID_LOG_RECIPE) mgrid_show(line, sizeof line);
   h->log(h->ud, level, line);
 }
 
@@ -45,7 +48,7 @@ void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
 
 bool mgrid_room(void *array, size_t *room, size_t n, size_t each) {
   size_t most = *room ? *room : 1;
-  void  *block; /* its own pointer type is not known here */
+  void *block; /* its own pointer type is not known here */
   if (n <= *room) return true;
   while (most < n) most *= 2;
   memcpy(&block, array, sizeof block);
@@ -113,8 +116,8 @@ void mgrid_budget_pause(mgrid_budget *b) {
   if (b->processor >= 0) b->spent += mgrid_processor_now() - b->processor;
 }
 
-/* Return whether this thread has worked longer than allowed. The kernel is asked only if that much time has passed at
-** all. */
+/* Return whether this thread has worked longer than allowed. The kernel is asked only if that much
+** time has passed at all. */
 static bool is_slow(mgrid_budget *b) {
   double left = b->seconds - b->spent;
   if (b->processor < 0) b->processor = mgrid_processor_now();

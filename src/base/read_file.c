@@ -10,23 +10,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Pipes and devices are refused: they may never end, or give each process something else. Standard input may be one,
-** because the user of the command chose it. */
+/* Pipes and devices are refused: they may never end, or give each process something else. Standard
+** input may be one, because the user of the command chose it. */
 
-static mgrid_status cannot_read(const char *what, const char *path, const char *why, mgrid_error *err) {
+static mgrid_status cannot_read(const char *what, const char *path, const char *why,
+                                mgrid_error *err) {
   return mgrid_fail(err, MGRID_REFUSED, "cannot %s %s: %s", what, path, why);
 }
 
 /* Read from fd to its end; `path` is its name in messages. */
-static mgrid_status read_all(int fd, const char *path, size_t most, mgrid_text *t, mgrid_error *err) {
-  char    piece[4096];
+static mgrid_status read_all(int fd, const char *path, size_t most, mgrid_text *t,
+                             mgrid_error *err) {
+  char piece[4096];
   ssize_t n;
   while ((n = read(fd, piece, sizeof piece)) != 0) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return cannot_read("read", path, strerror(errno), err);
     mgrid_text_put(t, piece, (size_t)n);
     if (t->failed) return mgrid_oom(err);
-    if (t->len > most) return mgrid_fail(err, MGRID_REFUSED, "cannot read %s: it has more than %zu bytes", path, most);
+    if (t->len > most)
+      return mgrid_fail(err, MGRID_REFUSED, "cannot read %s: it has more than %zu bytes", path,
+                        most);
   }
   return MGRID_OK;
 }
@@ -39,11 +43,13 @@ static mgrid_status check_regular(int fd, const char *path, mgrid_error *err) {
   return MGRID_OK;
 }
 
-static mgrid_status read_file_read_file(const char *path, const char *name, size_t most, mgrid_text *t, mgrid_error *err) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* do not wait for a pipe's other end */
+static mgrid_status read_file_read_file(const char *path, const char *name, size_t most,
+                                        mgrid_text *t, mgrid_error *err) {
+  /* do not wait for a pipe's other end */
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     char why[256], allowed[MGRID_ALLOWED];
-    int  number = errno;
+    int number = errno;
     snprintf(why, sizeof why, "%.100s%s", strerror(number), mgrid_allowed_by(number, allowed));
     return cannot_read("open", name, why, err);
   }
@@ -53,7 +59,8 @@ static mgrid_status read_file_read_file(const char *path, const char *name, size
   return s;
 }
 
-mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t, mgrid_error *err) {
+mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
+                                mgrid_error *err) {
   return read_file_read_file(path, name, MGRID_TEXT_MAX, t, err);
 }
 
@@ -70,7 +77,7 @@ mgrid_status mgrid_read_stdin(size_t most, mgrid_text *t, mgrid_error *err) {
 }
 
 size_t mgrid_file_begins(const char *path, char *buf, size_t room) {
-  int     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   ssize_t n = fd >= 0 && !check_regular(fd, path, NULL) ? read(fd, buf, room) : -1;
   if (fd >= 0) close(fd);
   return n > 0 ? (size_t)n : 0;

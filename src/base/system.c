@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** system.c - what this process learns of its system: the time, its machine, its launcher, its limits. It calls nothing
-** of ours. It is the only C file that names launchers; scripts/mpi.d/libraries does it for the scripts.
+** system.c - what this process learns of its system: the time, its machine, its launcher, its
+** limits. It calls nothing of ours. It is the only C file that names launchers;
+** scripts/mpi.d/libraries does it for the scripts.
 */
 #include "base/base.h"
 
@@ -41,11 +42,11 @@ void mgrid_pause(int look) {
 
 /* =============================================================== the machine */
 
-/* Identify a machine by host name and boot id, as NCCL does: several machines may have the same name, and containers on one
-** machine may have different names. */
+/* Identify a machine by host name and boot id, as NCCL does: several machines may have the same
+** name, and containers on one machine may have different names. */
 uint64_t mgrid_machine_id(void) {
-  char    text[160] = "";
-  size_t  len;
+  char text[160] = "";
+  size_t len;
   ssize_t n = 0;
   gethostname(text, 64);
   len = strnlen(text, 64);
@@ -60,7 +61,7 @@ uint64_t mgrid_machine_id(void) {
 
 int64_t mgrid_cores(int64_t *usable) {
   cpu_set_t set;
-  int64_t   online = sysconf(_SC_NPROCESSORS_ONLN);
+  int64_t online = sysconf(_SC_NPROCESSORS_ONLN);
   if (usable) *usable = sched_getaffinity(0, sizeof set, &set) ? online : CPU_COUNT(&set);
   return online;
 }
@@ -69,13 +70,15 @@ int64_t mgrid_cores(int64_t *usable) {
 
 /* What the launcher put into the environment of this process. */
 
-/* The order matters: under Slurm srun starts mpirun, and mpirun's ranks inherit srun's own variables. */
+/* The order matters: under Slurm srun starts mpirun, and mpirun's ranks inherit srun's own
+** variables. */
 static const struct launcher_row {
   const char *by, *rank, *size;
 } launcher_rows[] = {
   { "Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
   { "a launcher with PMI (MPICH's mpirun, srun --mpi=pmi2)", "PMI_RANK", "PMI_SIZE" },
-  { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" }, /* the size is not set in the job's script itself */
+  /* the size is not set in the job's script itself */
+  { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
   { "a launcher with PMIx", "PMIX_RANK", NULL },
 };
 
@@ -96,19 +99,20 @@ mgrid_launched mgrid_launcher(void) {
     l.size = 1;
     l.sized = number(launcher_rows[i].size, 1, MGRID_WORLD_MAX, &l.size);
     int64_t last = l.sized ? l.size - 1 : MGRID_WORLD_MAX - 1;
-    if ((l.sized || !launcher_rows[i].size) && number(launcher_rows[i].rank, 0, last, &l.rank)) return l;
+    if ((l.sized || !launcher_rows[i].size) && number(launcher_rows[i].rank, 0, last, &l.rank))
+      return l;
   }
   return (mgrid_launched){ .size = 1 };
 }
 
 /* ==================================================================== limits */
 
-/* The limits of ulimit, and of the cgroup that a container, Slurm or an administrator has put this process into. They are
-** read after a failure, so nothing here allocates. */
+/* The limits of ulimit, and of the cgroup that a container, Slurm or an administrator has put this
+** process into. They are read after a failure, so nothing here allocates. */
 
 /* Read a small file as text. Returns its length, 0 if it cannot be read. */
 static size_t slurp(const char *path, char *text, size_t room) {
-  int     fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t n = fd >= 0 ? read(fd, text, room - 1) : 0;
   if (fd >= 0) close(fd);
   text[n > 0 ? n : 0] = '\0';
@@ -119,8 +123,9 @@ static size_t slurp(const char *path, char *text, size_t room) {
 
 static const struct limit_row {
   mgrid_scarce of;
-  int          resource, column; /* column of /proc/self/statm with what the process uses, in pages; -1: unknown */
-  const char  *whose, *name;
+  /* column of /proc/self/statm with what the process uses, in pages; -1: unknown */
+  int resource, column;
+  const char *whose, *name;
 } limit_rows[] = {
   { MGRID_SCARCE_MEMORY, RLIMIT_AS, 0, "process", "ulimit -v" },
   { MGRID_SCARCE_MEMORY, RLIMIT_DATA, 5, "process", "ulimit -d" },
@@ -138,17 +143,19 @@ static int64_t in_column(int column) {
 
 static bool by_ulimit(const struct limit_row *r, mgrid_allowance *a) {
   struct rlimit now;
-  if (getrlimit(r->resource, &now) != 0 || now.rlim_cur >= INT64_MAX) return false; /* RLIM_INFINITY is larger */
+  /* RLIM_INFINITY is larger */
+  if (getrlimit(r->resource, &now) != 0 || now.rlim_cur >= INT64_MAX) return false;
   *a = (mgrid_allowance){ r->of, r->whose, r->name, (int64_t)now.rlim_cur, in_column(r->column) };
   return true;
 }
 
 /* ------------------------------------------------------------------ by cgroup */
 
-/* Version 2 has one hierarchy. Version 1 has one for each controller, in a folder of its name, with other files. */
+/* Version 2 has one hierarchy. Version 1 has one for each controller, in a folder of its name, with
+** other files. */
 static const struct group {
   mgrid_scarce of;
-  const char  *controller;
+  const char *controller;
   struct {
     const char *most, *has;
   } file[2]; /* by version */
@@ -156,7 +163,9 @@ static const struct group {
   { MGRID_SCARCE_MEMORY,
     "memory",
     { { "memory.limit_in_bytes", "memory.usage_in_bytes" }, { "memory.max", "memory.current" } } },
-  { MGRID_SCARCE_THREADS, "pids", { { "pids.max", "pids.current" }, { "pids.max", "pids.current" } } },
+  { MGRID_SCARCE_THREADS,
+    "pids",
+    { { "pids.max", "pids.current" }, { "pids.max", "pids.current" } } },
 };
 enum { NGROUPS = sizeof groups / sizeof groups[0] };
 
@@ -164,27 +173,30 @@ enum { NGROUPS = sizeof groups / sizeof groups[0] };
 static bool lists(const char *list, size_t len, const char *word) {
   size_t n = strlen(word);
   for (const char *at = list; at + n <= list + len; at++)
-    if (strncmp(at, word, n) == 0 && (at == list || at[-1] == ',') && (at + n == list + len || at[n] == ','))
+    if (strncmp(at, word, n) == 0 && (at == list || at[-1] == ',')
+        && (at + n == list + len || at[n] == ','))
       return true;
   return false;
 }
 
-/* Find the folder of this process's cgroup for the controller, and return its version, 1 or 2; 0 if there is none. The
-** folder without its last *root characters is the top of the hierarchy. */
+/* Find the folder of this process's cgroup for the controller, and return its version, 1 or 2; 0 if
+** there is none. The folder without its last *root characters is the top of the hierarchy. */
 static int folder_of(const char *controller, char *path, size_t room, size_t *root) {
-  char        text[4096];
-  int         version = 0;
+  char text[4096];
+  int version = 0;
   const char *line = slurp("/proc/self/cgroup", text, sizeof text) ? text : "";
-  for (const char *end; (end = strchr(line, '\n')); line = end + 1) { /* "4:cpu,memory:/a/b"; "0::/a" is version 2 */
+  /* "4:cpu,memory:/a/b"; "0::/a" is version 2 */
+  for (const char *end; (end = strchr(line, '\n')); line = end + 1) {
     const char *list = memchr(line, ':', (size_t)(end - line)),
                *place = list ? memchr(list + 1, ':', (size_t)(end - list - 1)) : NULL;
     if (!place++) continue;
     list++;
     size_t len = (size_t)(place - 1 - list);
-    bool   first = len > 0 && lists(list, len, controller);
+    bool first = len > 0 && lists(list, len, controller);
     if (!first && (len > 0 || version)) continue;
     version = first ? 1 : 2;
-    *root = (size_t)snprintf(path, room, "/sys/fs/cgroup%s%s", first ? "/" : "", first ? controller : "");
+    *root = (size_t)snprintf(path, room, "/sys/fs/cgroup%s%s", first ? "/" : "",
+                             first ? controller : "");
     snprintf(path + *root, room - *root, "%.*s", (int)(end - place), place);
     if (first) break;
   }
@@ -197,15 +209,16 @@ static int64_t number_in(const char *folder, const char *file) {
   snprintf(path, sizeof path, "%.3000s/%s", folder, file);
   if (!slurp(path, text, sizeof text)) return -1;
   long long n = strtoll(text, &end, 10);
-  return end > text && n < INT64_MAX / 2 ? n : -1; /* version 1 writes "no limit" as a number that large */
+  /* version 1 writes "no limit" as a number that large */
+  return end > text && n < INT64_MAX / 2 ? n : -1;
 }
 
 /* Return the smallest limit of the folder and of those above it. */
 static bool by_cgroup(const struct group *g, mgrid_allowance *a) {
-  char   path[PATH_MAX];
+  char path[PATH_MAX];
   size_t root = 0;
-  int    version = folder_of(g->controller, path, sizeof path, &root);
-  bool   found = false;
+  int version = folder_of(g->controller, path, sizeof path, &root);
+  bool found = false;
   for (size_t len = version ? strlen(path) : 0; version && len >= root; len--) {
     if (len > root && path[len] != '/' && path[len] != '\0') continue;
     path[len] = '\0';
@@ -219,12 +232,13 @@ static bool by_cgroup(const struct group *g, mgrid_allowance *a) {
 }
 
 bool mgrid_cgroup_kills(int64_t *killed) {
-  char   path[PATH_MAX], text[512];
+  char path[PATH_MAX], text[512];
   size_t root = 0;
-  int    version = folder_of("memory", path, sizeof path, &root);
+  int version = folder_of("memory", path, sizeof path, &root);
   size_t len = strlen(version ? path : "");
   if (!version) return false;
-  snprintf(path + len, sizeof path - len, "/%s", version == 1 ? "memory.oom_control" : "memory.events");
+  snprintf(path + len, sizeof path - len, "/%s",
+           version == 1 ? "memory.oom_control" : "memory.events");
   const char *line = slurp(path, text, sizeof text) ? strstr(text, "oom_kill ") : NULL;
   if (line) *killed = strtoll(line + strlen("oom_kill "), NULL, 10);
   return line != NULL;
@@ -241,15 +255,17 @@ size_t mgrid_allowances(mgrid_allowance all[MGRID_ALLOWANCES]) {
 
 void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room) {
   static const char *const units[] = { "MiB", "threads", "open files" };
-  const int                shift = a->of == MGRID_SCARCE_MEMORY ? 20 : 0;
-  int n = snprintf(buf, room, "the %s may have %" PRId64 " %s (%s)", a->whose, a->most >> shift, units[a->of], a->name);
+  const int shift = a->of == MGRID_SCARCE_MEMORY ? 20 : 0;
+  int n = snprintf(buf, room, "the %s may have %" PRId64 " %s (%s)", a->whose, a->most >> shift,
+                   units[a->of], a->name);
   if (a->has >= 0) snprintf(buf + n, room - (size_t)n, " and has %" PRId64, a->has >> shift);
 }
 
 /* Of the limits of one kind, choose the one with the least left: at most `within`, or unknown. */
-static const mgrid_allowance *system_nearest(const mgrid_allowance *all, size_t n, mgrid_scarce of, int64_t within) {
+static const mgrid_allowance *system_nearest(const mgrid_allowance *all, size_t n, mgrid_scarce of,
+                                             int64_t within) {
   const mgrid_allowance *found = NULL;
-  int64_t                least = within;
+  int64_t least = within;
   for (size_t i = 0; i < n; i++) {
     int64_t left = all[i].has >= 0 ? all[i].most - all[i].has : within;
     if (all[i].of != of || left > least) continue;
@@ -258,15 +274,17 @@ static const mgrid_allowance *system_nearest(const mgrid_allowance *all, size_t 
   return found;
 }
 
-/* A cgroup's memory is not listed: at that limit the kernel kills, and calls do not fail. A thread needs a stack, too. */
+/* A cgroup's memory is not listed: at that limit the kernel kills, and calls do not fail. A thread
+** needs a stack, too. */
 const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]) {
-  const int64_t          stack = 16 << 20;
-  mgrid_allowance        all[MGRID_ALLOWANCES];
+  const int64_t stack = 16 << 20;
+  mgrid_allowance all[MGRID_ALLOWANCES];
   const mgrid_allowance *a = NULL;
-  bool                   threads = of == MGRID_SCARCE_THREADS;
-  size_t                 n = 0;
+  bool threads = of == MGRID_SCARCE_THREADS;
+  size_t n = 0;
   for (size_t i = 0; i < NROWS; i++) n += by_ulimit(&limit_rows[i], &all[n]);
-  for (size_t i = 0; i < NGROUPS && threads; i++) n += groups[i].of == of && by_cgroup(&groups[i], &all[n]);
+  for (size_t i = 0; i < NGROUPS && threads; i++)
+    n += groups[i].of == of && by_cgroup(&groups[i], &all[n]);
   if (threads) a = system_nearest(all, n, MGRID_SCARCE_MEMORY, stack);
   if (a && a->has < 0) a = NULL;
   if (!a) a = system_nearest(all, n, of, threads ? 1 : INT64_MAX);

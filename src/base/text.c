@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** text.c - growing strings, names, and the nearest name for messages. A string that could not grow stays failed, so a writer
-** of many pieces checks it once, at the end.
+** text.c - growing strings, names, and the nearest name for messages. A string that could not grow
+** stays failed, so a writer of many pieces checks it once, at the end.
 */
 #include "base/base.h"
 
@@ -58,7 +58,7 @@ void mgrid_text_numbers(mgrid_text *t, size_t n, const int64_t *list) {
 }
 
 void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
-  char    small[256];
+  char small[256];
   va_list args;
   va_start(args, fmt);
   int n = mgrid_vformat(small, sizeof small, fmt, args);
@@ -77,7 +77,7 @@ void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
 }
 
 void mgrid_text_shown(mgrid_text *t, const char *s) {
-  char   piece[256];
+  char piece[256];
   size_t len = strlen(s);
   for (size_t at = 0; at < len;) { /* in blocks that end between two characters */
     size_t n = len - at < 60 ? len - at : 60;
@@ -127,8 +127,9 @@ mgrid_status mgrid_check_line(const char *what, const char *s, size_t len, mgrid
   char shown[64];
   if (mgrid_is_shown(s, len)) return MGRID_OK;
   bool whole = mgrid_shown(shown, sizeof shown, s, len) < sizeof shown - 4;
-  return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text in UTF-8, without control characters, not '%s%s'",
-                    what, shown, whole ? "" : "...");
+  return mgrid_fail(err, MGRID_BAD_VALUE,
+                    "%s is one line of text in UTF-8, without control characters, not '%s%s'", what,
+                    shown, whole ? "" : "...");
 }
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c; }
@@ -143,7 +144,8 @@ bool mgrid_is_name(const char *s) {
 }
 
 bool mgrid_is_item_name(const char *s) {
-  size_t n = s ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/") : 0;
+  size_t n = s ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/")
+               : 0;
   return n > 0 && n <= MGRID_ITEM_NAME_MAX && !s[n];
 }
 
@@ -169,7 +171,8 @@ static int distance(const char *a, const char *b) {
   return row[n % 3][m];
 }
 
-/* Return whether the words of a (tensor_parallel has two) occur in b in this order, the first one at its start. */
+/* Return whether the words of a (tensor_parallel has two) occur in b in this order, the first one
+** at its start. */
 static bool has_parts(const char *a, const char *b) {
   for (bool first = true; *a; first = false) {
     size_t n = strcspn(a, "_-");
@@ -186,32 +189,36 @@ static bool has_parts(const char *a, const char *b) {
 
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
-  int         least = 0;
+  int least = 0;
   for (size_t i = 0; i < n; i++) { /* of equally near words prefer one with the same first letter */
-    int  d = distance(word, candidates[i]);
+    int d = distance(word, candidates[i]);
     bool nearer = best && d == least && *best != *word && *candidates[i] == *word;
     if (!best || d < least || nearer) best = candidates[i], least = d;
   }
   size_t longer = best ? (strlen(word) > strlen(best) ? strlen(word) : strlen(best)) : 0;
-  enum { SHORTEST = 4, SLIP = 2 }; /* characters that are enough to tell; edits that are a slip of the hand */
+  /* characters that are enough to tell; edits that are a slip of the hand */
+  enum { SHORTEST = 4, SLIP = 2 };
   bool close = best && (size_t)least * 3 <= longer + 1;
   if (close && least <= SLIP) return best;
   for (size_t i = 0; i < n; i++)
     if (strlen(word) >= SHORTEST && has_parts(word, candidates[i])) return candidates[i];
   if (close) return best;
   for (size_t i = 0; i < n; i++)
-    if (candidates[i][0] && candidates[i][1] && has_parts(candidates[i], word)) return candidates[i];
+    if (candidates[i][0] && candidates[i][1] && has_parts(candidates[i], word))
+      return candidates[i];
   return NULL;
 }
 
-void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n) {
+void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates,
+                   size_t n) {
   enum { SHOWN = 32, REST = sizeof ", , ...)" };
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   const char *near = mgrid_nearest(word, candidates, n);
   if (near) mgrid_text_add(&t, "; nearest is '%s'", near);
   if (n == 0) mgrid_text_add(&t, "; there are none");
   for (size_t i = 0; i < n; i++) {
-    if (i == SHOWN || (i > 0 && t.len + strlen(candidates[i]) + REST > len)) { /* do not cut a name */
+    /* do not cut a name */
+    if (i == SHOWN || (i > 0 && t.len + strlen(candidates[i]) + REST > len)) {
       mgrid_text_add(&t, ", ...");
       break;
     }

@@ -13,14 +13,15 @@ enum { ANY = NAMES_CAPTURES + 1 };
 /* ------------------------------------------------------------------ reading */
 
 typedef struct reading {
-  names       *all;
-  names_rule  *rule;
-  const char  *line; /* where it starts */
-  bool         any;  /* * is any text */
+  names *all;
+  names_rule *rule;
+  const char *line; /* where it starts */
+  bool any;         /* * is any text */
   mgrid_error *err;
 } reading;
 
-#define WRONG(r, ...) mgrid_fail_at((r)->err, MGRID_BAD_VALUE, (r)->all->from, (r)->rule->line, __VA_ARGS__)
+#define WRONG(r, ...) \
+  mgrid_fail_at((r)->err, MGRID_BAD_VALUE, (r)->all->from, (r)->rule->line, __VA_ARGS__)
 
 /* Refuse what is at a place of the line. */
 static mgrid_status wrong_at(const reading *r, const char *at, const char *what) {
@@ -30,12 +31,13 @@ static mgrid_status wrong_at(const reading *r, const char *at, const char *what)
 /* Turn the captures of a name into bytes, in place. seen: which occur. */
 static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
   static const char *const kinds[] = { "(%d+)", "(%a+)", "(%w+)", "(.+)" };
-  char                    *to = name;
+  char *to = name;
   for (const char *at = name; *at;) {
     size_t k = 0;
     while (k < 4 && strncmp(at, kinds[k], strlen(kinds[k])) != 0) k++;
     if (k < 4) {
-      if (r->rule->ncaptures == NAMES_CAPTURES) return WRONG(r, "a rule has at most %d captures", NAMES_CAPTURES);
+      if (r->rule->ncaptures == NAMES_CAPTURES)
+        return WRONG(r, "a rule has at most %d captures", NAMES_CAPTURES);
       r->rule->kind[r->rule->ncaptures] = kinds[k][k == 3 ? 1 : 2];
       *seen |= 1U << r->rule->ncaptures;
       *to++ = (char)++r->rule->ncaptures;
@@ -43,8 +45,8 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
     } else if (*at == '%') {
       int nth = at[1] - '0';
       if (nth < 1 || nth > (int)r->rule->ncaptures)
-        return WRONG(r, "%%%c in '%s' is not a capture; the rule has %zu before it", at[1] ? at[1] : ' ', at,
-                     r->rule->ncaptures);
+        return WRONG(r, "%%%c in '%s' is not a capture; the rule has %zu before it",
+                     at[1] ? at[1] : ' ', at, r->rule->ncaptures);
       *seen |= 1U << (nth - 1);
       *to++ = (char)nth;
       at += 2;
@@ -66,21 +68,24 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
 /* Read NAME or NAME[%1]. */
 static mgrid_status names_read_name(reading *r, int which, char *word, unsigned *seen) {
   names_side *side = &r->rule->side[which];
-  size_t      n = strlen(word);
-  int         slice = -1;
+  size_t n = strlen(word);
+  int slice = -1;
   if (side->n == NAMES_ON_A_SIDE) return WRONG(r, "a side has at most %d names", NAMES_ON_A_SIDE);
   if (n > 4 && strncmp(word + n - 4, "[%", 2) == 0 && word[n - 1] == ']') {
     slice = word[n - 2] - '1';
-    if (slice < 0 || slice > 8) return wrong_at(r, word + n - 4, "an index is [%1] to [%4], the number of a capture");
+    if (slice < 0 || slice > 8)
+      return wrong_at(r, word + n - 4, "an index is [%1] to [%4], the number of a capture");
     word[n - 4] = '\0';
   }
   if (read_captures(r, word, seen)) return r->err->status;
   if (slice >= (int)r->rule->ncaptures) return WRONG(r, "[%%%d] is not a capture", slice + 1);
   if (slice >= 0 && r->rule->kind[slice] != 'd')
     return WRONG(r, "the index %%%d is not a capture of digits, (%%d+)", slice + 1);
-  if (slice >= 0 && *seen & 1U << slice) return WRONG(r, "%%%d is in the name and its index", slice + 1);
+  if (slice >= 0 && *seen & 1U << slice)
+    return WRONG(r, "%%%d is in the name and its index", slice + 1);
   if (slice >= 0) *seen |= 1U << slice;
-  if (side->n > 0 && side->slice != slice) return WRONG(r, "names of one side have different indices");
+  if (side->n > 0 && side->slice != slice)
+    return WRONG(r, "names of one side have different indices");
   side->slice = slice;
   side->name[side->n++] = word;
   return MGRID_OK;
@@ -90,7 +95,8 @@ static mgrid_status names_read_name(reading *r, int which, char *word, unsigned 
 static mgrid_status names_read_side(reading *r, int which, size_t n, char **word, unsigned *seen) {
   if (n % 2 == 0) return WRONG(r, "names on a side are separated by ' + '");
   for (size_t i = 0; i < n; i++) {
-    if ((strcmp(word[i], "+") == 0) != (i % 2 == 1)) return WRONG(r, "names on a side are separated by ' + '");
+    if ((strcmp(word[i], "+") == 0) != (i % 2 == 1))
+      return WRONG(r, "names on a side are separated by ' + '");
     if (i % 2 == 0 && names_read_name(r, which, word[i], &seen[i / 2])) return r->err->status;
   }
   return MGRID_OK;
@@ -110,7 +116,8 @@ static mgrid_status read_how(reading *r, size_t n, char **word) {
       if (*end || r->rule->axis < 0 || r->rule->axis >= MGRID_AXES_MAX)
         return WRONG(r, "axis %s; axes are 0 to %d", word[i], MGRID_AXES_MAX - 1);
     } else {
-      return WRONG(r, "'%s' after the names; 'by N [or N]', 'axis N' and 'transposed' may be there", word[i]);
+      return WRONG(r, "'%s' after the names; 'by N [or N]', 'axis N' and 'transposed' may be there",
+                   word[i]);
     }
   }
   return MGRID_OK;
@@ -119,11 +126,13 @@ static mgrid_status read_how(reading *r, size_t n, char **word) {
 /* Read the words of one line. */
 static mgrid_status names_read_rule(reading *r, size_t n, char **word) {
   names_rule *rule = r->rule;
-  unsigned    seen[2][NAMES_ON_A_SIDE] = { { 0 } };
-  size_t      arrow = 0, end, first = 1; /* the side that defines the captures */
+  unsigned seen[2][NAMES_ON_A_SIDE] = { { 0 } };
+  size_t arrow = 0, end, first = 1; /* the side that defines the captures */
   while (arrow < n && strcmp(word[arrow], "->") != 0) arrow++;
   if (arrow == n) {
-    if (n != 2) return WRONG(r, "NAMES -> NAMES, or a pattern of names and a tensor of the recipe, are expected");
+    if (n != 2)
+      return WRONG(
+          r, "NAMES -> NAMES, or a pattern of names and a tensor of the recipe, are expected");
     rule->side[0].name[rule->side[0].n++] = word[0];
     rule->layout = word[1];
     return MGRID_OK;
@@ -136,7 +145,8 @@ static mgrid_status names_read_rule(reading *r, size_t n, char **word) {
   rule->side[0].slice = rule->side[1].slice = -1;
   if (end == arrow + 2 && strcmp(word[arrow + 1], "-") == 0) {
     r->any = true;
-    if (arrow > 1 || end < n) return WRONG(r, "one name and nothing else is before and after '-> -'");
+    if (arrow > 1 || end < n)
+      return WRONG(r, "one name and nothing else is before and after '-> -'");
     return names_read_side(r, 0, 1, word, seen[0]);
   }
   for (size_t i = 0; i < arrow; i++)
@@ -147,30 +157,37 @@ static mgrid_status names_read_rule(reading *r, size_t n, char **word) {
                    : names_read_side(r, 1, end - arrow - 1, word + arrow + 1, seen[1]))
       return r->err->status;
   }
-  if (rule->side[0].n > 1 && rule->side[1].n > 1) return WRONG(r, "both sides have several names; one side has one");
+  if (rule->side[0].n > 1 && rule->side[1].n > 1)
+    return WRONG(r, "both sides have several names; one side has one");
   for (int k = 0; k < 2; k++)
     for (size_t i = 0; i < rule->side[k].n; i++)
-      if (seen[k][i] != (1U << rule->ncaptures) - 1) return WRONG(r, "each name must have all captures of the rule");
+      if (seen[k][i] != (1U << rule->ncaptures) - 1)
+        return WRONG(r, "each name must have all captures of the rule");
   return read_how(r, n - end, word + end);
 }
 
-mgrid_status names_read(names *out, const char *from, const char *text, size_t length, mgrid_error *err) {
+mgrid_status names_read(names *out, const char *from, const char *text, size_t length,
+                        mgrid_error *err) {
   enum { WORDS = 4 * NAMES_ON_A_SIDE };
   *out = (names){ .from = from, .text = malloc(length + 1) };
   if (!out->text) return mgrid_oom(err);
   memcpy(out->text, text, length);
   out->text[length] = '\0';
   int nth = 0;
-  for (char *line = out->text, *end = line + length, *stop; line <= end && !err->status; line = stop + 1) {
-    char      *word[WORDS], *save = NULL;
-    size_t     n = 0;
+  for (char *line = out->text, *end = line + length, *stop; line <= end && !err->status;
+       line = stop + 1) {
+    char *word[WORDS], *save = NULL;
+    size_t n = 0;
     names_rule rule = { .line = ++nth };
-    reading    r = { .all = out, .rule = &rule, .line = line, .err = err };
+    reading r = { .all = out, .rule = &rule, .line = line, .err = err };
     if (!(stop = memchr(line, '\n', (size_t)(end - line)))) stop = end;
     *stop = '\0';
-    if (line + strlen(line) < stop) return wrong_at(&r, line + strlen(line), "a text has no byte 0");
+    if (line + strlen(line) < stop)
+      return wrong_at(&r, line + strlen(line), "a text has no byte 0");
     line[strcspn(line, "#\r")] = '\0';
-    for (char *at = strtok_r(line, " \t", &save); at && n < WORDS; at = strtok_r(NULL, " \t", &save)) word[n++] = at;
+    for (char *at = strtok_r(line, " \t", &save); at && n < WORDS;
+         at = strtok_r(NULL, " \t", &save))
+      word[n++] = at;
     if (n == 0) continue;
     if (n == WORDS) return WRONG(&r, "a side has at most %d names", NAMES_ON_A_SIDE);
     if (names_read_rule(&r, n, word)) return err->status;
@@ -187,13 +204,13 @@ void names_free(names *n) {
 
 /* ----------------------------------------------------------------- matching
 **
-** A table says of each place in the pattern and each place in the name whether the rest of one can make the rest of the
-** other. It is filled from the end, in pattern x name steps. A walk from the start, which only enters such places, then
-** gives each capture the most that it can have, from left to right. To try each way to divide a name would take
-** exponential time.
+** A table says of each place in the pattern and each place in the name whether the rest of one can
+** make the rest of the other. It is filled from the end, in pattern x name steps. A walk from the
+** start, which only enters such places, then gives each capture the most that it can have, from
+** left to right. To try each way to divide a name would take exponential time.
 **
-** To the table, a capture that occurs again in the same name is any text of its kind. So the walk may find that the texts
-** differ: it turns back to its last choice, and its steps are limited.
+** To the table, a capture that occurs again in the same name is any text of its kind. So the walk
+** may find that the texts differ: it turns back to its last choice, and its steps are limited.
 */
 
 typedef struct choice { /* of what a capture, or *, stands for */
@@ -201,19 +218,21 @@ typedef struct choice { /* of what a capture, or *, stands for */
 } choice;
 
 typedef struct matching {
-  const names_rule    *rule;
+  const names_rule *rule;
   const unsigned char *pattern, *name; /* between the letters that both start and end with */
-  size_t               npattern, nname;
-  bool                 walks; /* the table has all its rows; else the last two, in turn */
-  bool                *table; /* [nname + 2][npattern + 1] */
-  choice              *made;  /* [npattern] */
-  mgrid_budget         steps; /* of the walk */
-  names_bound          bound;
+  size_t npattern, nname;
+  bool walks;         /* the table has all its rows; else the last two, in turn */
+  bool *table;        /* [nname + 2][npattern + 1] */
+  choice *made;       /* [npattern] */
+  mgrid_budget steps; /* of the walk */
+  names_bound bound;
 } matching;
 
 enum { STEPS = 1 << 14, STEPS_FOR_PLACE = 64, TABLE_MOST = 1 << 24 };
 
-static bool *names_row_of(const matching *m, size_t at) { return m->table + (m->walks ? at : at & 1) * (m->npattern + 1); }
+static bool *names_row_of(const matching *m, size_t at) {
+  return m->table + (m->walks ? at : at & 1) * (m->npattern + 1);
+}
 
 /* Return whether an item of the pattern stands for the letter, or for texts of such letters. */
 static bool names_is_of(const names_rule *r, unsigned char item, unsigned char c) {
@@ -230,7 +249,7 @@ static bool fill_table(const matching *m) {
     row[m->npattern] = at == m->nname;
     for (size_t i = m->npattern; i-- > 0;) {
       unsigned char item = m->pattern[i];
-      bool          one = at < m->nname && names_is_of(m->rule, item, m->name[at]);
+      bool one = at < m->nname && names_is_of(m->rule, item, m->name[at]);
       row[i] = (one && (next[i + 1] || (item <= ANY && next[i]))) || (item == ANY && row[i + 1]);
     }
   }
@@ -239,7 +258,8 @@ static bool fill_table(const matching *m) {
 
 static bool take_steps(matching *m, size_t n) { return mgrid_spend(&m->steps, (int64_t)n); }
 
-/* Choose the next text after which the rest can follow: a capture has the most first, * the least. */
+/* Choose the next text after which the rest can follow: a capture has the most first, * the
+** least. */
 static bool names_choose(matching *m, choice *c) {
   unsigned char item = m->pattern[c->item];
   while ((item == ANY ? c->next <= m->nname : c->next > c->from) && take_steps(m, 1)) {
@@ -266,7 +286,7 @@ static bool names_walk(matching *m) {
   size_t n = 0, item = 0, at = 0;
   while (take_steps(m, 1)) {
     unsigned char is = m->pattern[item];
-    bool          can = names_row_of(m, at)[item];
+    bool can = names_row_of(m, at)[item];
     if (can && item == m->npattern) return true;
     if (can && is > ANY) {
       item++, at++;
@@ -291,7 +311,8 @@ static bool names_walk(matching *m) {
   return false;
 }
 
-/* Start with what is between the letters that the pattern and the name start and end with. False: they do not fit, or
+/* Start with what is between the letters that the pattern and the name start and end with. False:
+** they do not fit, or
 ** *fits: they are equal. */
 static bool names_begin(matching *m, const char *pattern, const char *name, bool *fits) {
   size_t least = 0;
@@ -320,16 +341,19 @@ static bool recurs(const matching *m) {
 
 static mgrid_status pay(const names *all, size_t steps, mgrid_error *err) {
   if (mgrid_spend(all->budget, (int64_t)steps)) return MGRID_OK;
-  return mgrid_fail_at(err, MGRID_LIMIT, all->from, 0, "matching names by its rules takes more work than allowed");
+  return mgrid_fail_at(err, MGRID_LIMIT, all->from, 0,
+                       "matching names by its rules takes more work than allowed");
 }
 
-static mgrid_status names_too_many(const names *all, const names_rule *r, const char *name, mgrid_error *err) {
-  return mgrid_fail_at(err, MGRID_LIMIT, all->from, r->line,
-                       "a capture occurs twice in a name, and there are too many ways to find it in '%.100s'", name);
+static mgrid_status names_too_many(const names *all, const names_rule *r, const char *name,
+                                   mgrid_error *err) {
+  return mgrid_fail_at(
+      err, MGRID_LIMIT, all->from, r->line,
+      "a capture occurs twice in a name, and there are too many ways to find it in '%.100s'", name);
 }
 
-mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name, names_bound *bound,
-                       bool *fits, mgrid_error *err) {
+mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name,
+                       names_bound *bound, bool *fits, mgrid_error *err) {
   matching m = { .rule = r };
   *fits = false;
   if (bound) *bound = m.bound;
@@ -339,7 +363,8 @@ mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i
   if (m.walks) rows = m.nname + 2;
   if (m.walks && places > TABLE_MOST) return names_too_many(all, r, name, err);
   if (pay(all, places, err)) return err->status;
-  m.made = malloc(m.walks * m.npattern * sizeof *m.made + rows * (m.npattern + 1) * sizeof *m.table);
+  m.made =
+      malloc(m.walks * m.npattern * sizeof *m.made + rows * (m.npattern + 1) * sizeof *m.table);
   if (!m.made) return mgrid_oom(err);
   m.table = (bool *)(m.made + m.walks * m.npattern);
   m.steps = mgrid_budget_new(STEPS + STEPS_FOR_PLACE * places, 0);
@@ -350,7 +375,8 @@ mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i
   return pay(all, m.steps.used, err);
 }
 
-mgrid_status names_laid_out(const names *all, const names_rule *r, const char *name, bool *fits, mgrid_error *err) {
+mgrid_status names_laid_out(const names *all, const names_rule *r, const char *name, bool *fits,
+                            mgrid_error *err) {
   const char *pattern = r->side[0].name[0];
   *fits = false;
   if (pay(all, strlen(pattern) * (strlen(name) + 1), err)) return err->status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** outputs.c - which stored tensors make which tensors of the result: by layouts and rules of the user, by equal names,
-** by those of the recipe, in this order.
+** outputs.c - which stored tensors make which tensors of the result: by layouts and rules of the
+** user, by equal names, by those of the recipe, in this order.
 */
 #include "checkpoints/outputs.h"
 
@@ -13,15 +13,15 @@
 /* A tensor on either side: its type and shape. */
 typedef struct form {
   const char *name, *type;
-  size_t      naxes;
-  int64_t     shape[MGRID_AXES_MAX];
+  size_t naxes;
+  int64_t shape[MGRID_AXES_MAX];
 } form;
 
 /* ==================================================================== a rule */
 
-/* What a rule between names makes of stored tensors. The names of one side of a rule are parts, which lie one after the
-** other in the tensor of the other side, the whole: along one axis, in blocks. Either may be what is wanted. A side with
-** one name is a whole of one part. */
+/* What a rule between names makes of stored tensors. The names of one side of a rule are parts,
+** which lie one after the other in the tensor of the other side, the whole: along one axis, in
+** blocks. Either may be what is wanted. A side with one name is a whole of one part. */
 
 /* -------------------------------------------------------------------- forms */
 
@@ -40,15 +40,19 @@ static form stored_form(const shards_tensor *t) {
 /* append "f32 4 x 5" */
 static void put_form(mgrid_text *t, const form *f) {
   mgrid_text_str(t, f->type);
-  for (size_t k = 0; k < f->naxes; k++) mgrid_text_add(t, "%s%" PRId64, k ? " x " : " ", f->shape[k]);
+  for (size_t k = 0; k < f->naxes; k++)
+    mgrid_text_add(t, "%s%" PRId64, k ? " x " : " ", f->shape[k]);
 }
 
 /* Refuse elements that cannot become those of the other type, or only with --convert. */
-static mgrid_status outputs_check_type(const outputs *o, const form *stored, const form *wanted, mgrid_error *err) {
+static mgrid_status outputs_check_type(const outputs *o, const form *stored, const form *wanted,
+                                       mgrid_error *err) {
   bool can = elements_convert(stored->type, wanted->type);
   if (strcmp(stored->type, wanted->type) == 0 || (o->convert && can)) return MGRID_OK;
-  return mgrid_fail(err, MGRID_REFUSED, "tensor '%.200s' is %s in the checkpoint, and '%.200s' of the recipe is %s%s",
-                    stored->name, stored->type, wanted->name, wanted->type, can ? "; --convert converts it" : "");
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "tensor '%.200s' is %s in the checkpoint, and '%.200s' of the recipe is %s%s",
+                    stored->name, stored->type, wanted->name, wanted->type,
+                    can ? "; --convert converts it" : "");
 }
 
 /* Leave out the first axis, of which a rule means one index. */
@@ -61,22 +65,23 @@ static form outputs_slice_of(form f) {
 /* ------------------------------------------------------------ a rule applied */
 
 typedef struct applied {
-  outputs             *o;
-  const names         *all;
-  const names_rule    *rule;
-  names_bound          bound;
-  form                 wanted;
-  int                  side;                /* of the plan, */
-  size_t               slot;                /* and which name of it is the wanted tensor */
-  int64_t              slice;               /* the index of the wanted tensor's first axis; -1: none */
+  outputs *o;
+  const names *all;
+  const names_rule *rule;
+  names_bound bound;
+  form wanted;
+  int side;      /* of the plan, */
+  size_t slot;   /* and which name of it is the wanted tensor */
+  int64_t slice; /* the index of the wanted tensor's first axis; -1: none */
   const shards_tensor *of[NAMES_ON_A_SIDE]; /* the stored tensors, by name of the other side */
-  int64_t              blocks;
-  size_t               nparts;
-  form                 part[NAMES_ON_A_SIDE], whole;
-  mgrid_error         *err;
+  int64_t blocks;
+  size_t nparts;
+  form part[NAMES_ON_A_SIDE], whole;
+  mgrid_error *err;
 } applied;
 
-#define REFUSE(a, ...) mgrid_fail_at((a)->err, MGRID_REFUSED, (a)->all->from, (a)->rule->line, __VA_ARGS__)
+#define REFUSE(a, ...) \
+  mgrid_fail_at((a)->err, MGRID_REFUSED, (a)->all->from, (a)->rule->line, __VA_ARGS__)
 
 static const names_side *stored_side(const applied *a) { return &a->rule->side[1 - a->side]; }
 
@@ -84,9 +89,12 @@ static const names_side *stored_side(const applied *a) { return &a->rule->side[1
 static bool gathers(const applied *a) { return a->rule->side[a->side].n == 1; }
 
 /* Return the whole's axis that is an axis of the parts. */
-static size_t to_whole(const applied *a, size_t axis) { return a->rule->transposed ? a->whole.naxes - 1 - axis : axis; }
+static size_t to_whole(const applied *a, size_t axis) {
+  return a->rule->transposed ? a->whole.naxes - 1 - axis : axis;
+}
 
-/* Return the number of 1 or more that a text is, or the parameter of the plan that it names; else 0. */
+/* Return the number of 1 or more that a text is, or the parameter of the plan that it names; else
+** 0. */
 static int64_t outputs_number_of(const mgrid_content *c, const char *text) {
   char *end;
   for (size_t i = 0; i < c->nparams; i++)
@@ -101,13 +109,15 @@ static mgrid_status set_blocks(applied *a) {
   a->blocks = r->by ? outputs_number_of(&a->o->plan->content, r->by) : 1;
   if (!a->blocks && r->or_by) a->blocks = outputs_number_of(&a->o->plan->content, r->or_by);
   if (a->blocks) return MGRID_OK;
-  return REFUSE(a, "'by %.40s' is neither a number of 1 or more nor a parameter that is one", a->rule->by);
+  return REFUSE(a, "'by %.40s' is neither a number of 1 or more nor a parameter that is one",
+                a->rule->by);
 }
 
-/* Find the stored tensors. *any: the checkpoint has one of them; if not, the rule does not apply. */
+/* Find the stored tensors. *any: the checkpoint has one of them; if not, the rule does not
+** apply. */
 static mgrid_status find_stored(applied *a, bool *any) {
   const names_side *side = stored_side(a);
-  mgrid_text        name = { 0 }, lost = { 0 };
+  mgrid_text name = { 0 }, lost = { 0 };
   *any = false;
   for (size_t i = 0; i < side->n; i++) {
     name.len = 0;
@@ -120,18 +130,20 @@ static mgrid_status find_stored(applied *a, bool *any) {
   if (name.failed || lost.failed)
     mgrid_oom(a->err);
   else if (*any && lost.len)
-    REFUSE(a, "the checkpoint has no tensor '%.200s', which '%.200s' is made of", lost.data, a->wanted.name);
+    REFUSE(a, "the checkpoint has no tensor '%.200s', which '%.200s' is made of", lost.data,
+           a->wanted.name);
   mgrid_text_free(&name), mgrid_text_free(&lost);
   return a->err->status;
 }
 
 /* Return the index that a slice of the stored tensors has; of too many digits the largest one. */
 static int64_t stored_slice(const applied *a) {
-  int     capture = stored_side(a)->slice;
+  int capture = stored_side(a)->slice;
   int64_t n = 0;
   if (capture < 0) return -1;
   for (size_t i = 0; i < a->bound.length[capture]; i++)
-    if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, a->bound.at[capture][i] - '0', &n))
+    if (__builtin_mul_overflow(n, 10, &n)
+        || __builtin_add_overflow(n, a->bound.at[capture][i] - '0', &n))
       return INT64_MAX;
   return n;
 }
@@ -151,7 +163,8 @@ static mgrid_status set_stored(applied *a) {
   return a->err->status;
 }
 
-/* Set the forms of the plan's tensors. A part's place depends on those before it, which the plan has, too. */
+/* Set the forms of the plan's tensors. A part's place depends on those before it, which the plan
+** has, too. */
 static mgrid_status set_wanted(applied *a) {
   form mine = a->slice >= 0 ? outputs_slice_of(a->wanted) : a->wanted;
   a->nparts = gathers(a) ? stored_side(a)->n : a->rule->side[a->side].n;
@@ -159,16 +172,18 @@ static mgrid_status set_wanted(applied *a) {
   for (size_t i = 0; i < a->nparts && !gathers(a) && !a->err->status; i++) {
     mgrid_text name = { 0 };
     names_put(a->rule, a->side, i, &a->bound, &name);
-    const char   *known = i == a->slot ? a->wanted.name : NULL;
+    const char *known = i == a->slot ? a->wanted.name : NULL;
     const json_t *at = name.failed || known ? NULL : json_object_get(a->o->wanted, name.data);
     if (at) known = mgrid_plan_tensor_name(a->o->plan, (size_t)json_integer_value(at));
     if (name.failed)
       mgrid_oom(a->err);
     else if (!known)
-      REFUSE(a, "the recipe has no tensor '%.200s', which is a part of '%.200s'", name.data, a->of[0]->name);
+      REFUSE(a, "the recipe has no tensor '%.200s', which is a part of '%.200s'", name.data,
+             a->of[0]->name);
     else
       a->part[i] = i == a->slot ? mine : tensor_form(known, mgrid_plan_tensor(a->o->plan, known));
-    if (known && i != a->slot && a->slice >= 0 && a->part[i].naxes) a->part[i] = outputs_slice_of(a->part[i]);
+    if (known && i != a->slot && a->slice >= 0 && a->part[i].naxes)
+      a->part[i] = outputs_slice_of(a->part[i]);
     mgrid_text_free(&name);
   }
   return a->err->status;
@@ -176,17 +191,20 @@ static mgrid_status set_wanted(applied *a) {
 
 /* Check that the parts, one after the other, have the shape of the whole, in whole blocks. */
 static mgrid_status check_forms(const applied *a) {
-  size_t  axis = (size_t)a->rule->axis;
+  size_t axis = (size_t)a->rule->axis;
   int64_t sum = 0;
-  bool    fits = a->whole.naxes > axis && (!a->rule->transposed || a->whole.naxes == 2);
+  bool fits = a->whole.naxes > axis && (!a->rule->transposed || a->whole.naxes == 2);
   for (size_t i = 0; i < a->nparts && fits; i++) {
     const form *p = &a->part[i];
     fits = p->naxes == a->whole.naxes;
-    for (size_t k = 0; k < p->naxes && fits; k++) fits = k == axis || p->shape[k] == a->whole.shape[to_whole(a, k)];
+    for (size_t k = 0; k < p->naxes && fits; k++)
+      fits = k == axis || p->shape[k] == a->whole.shape[to_whole(a, k)];
     if (fits) fits = !__builtin_add_overflow(sum, p->shape[axis], &sum);
     if (fits && p->shape[axis] % a->blocks)
-      return REFUSE(a, "'%.200s' has %" PRId64 " elements on axis %zu, which are not %" PRId64 " equal blocks", p->name,
-                    p->shape[axis], axis, a->blocks);
+      return REFUSE(a,
+                    "'%.200s' has %" PRId64 " elements on axis %zu, which are not %" PRId64
+                    " equal blocks",
+                    p->name, p->shape[axis], axis, a->blocks);
   }
   if (fits && sum == a->whole.shape[to_whole(a, axis)]) return MGRID_OK;
   mgrid_text t = { 0 };
@@ -194,8 +212,8 @@ static mgrid_status check_forms(const applied *a) {
     mgrid_text_add(&t, "%s'%s' ", i ? " + " : "", a->part[i].name);
     put_form(&t, &a->part[i]);
   }
-  mgrid_text_add(&t, "%s %s not '%s' ", a->rule->transposed ? ", transposed," : "", a->nparts > 1 ? "are" : "is",
-                 a->whole.name);
+  mgrid_text_add(&t, "%s %s not '%s' ", a->rule->transposed ? ", transposed," : "",
+                 a->nparts > 1 ? "are" : "is", a->whole.name);
   put_form(&t, &a->whole);
   if (t.failed)
     mgrid_oom(a->err);
@@ -207,9 +225,10 @@ static mgrid_status check_forms(const applied *a) {
 
 /* Append the box of part i, one for all blocks. */
 static mgrid_status add_box(const applied *a, view *v, size_t i, const shards_tensor *of) {
-  size_t    axis = (size_t)a->rule->axis, skip = stored_side(a)->slice >= 0, shift = a->slice >= 0;
-  int64_t   blocks = a->nparts > 1 ? a->blocks : 1, block = a->part[i].shape[axis] / blocks, before = 0;
-  int64_t   all = a->whole.shape[to_whole(a, axis)] / blocks;
+  size_t axis = (size_t)a->rule->axis, skip = stored_side(a)->slice >= 0, shift = a->slice >= 0;
+  int64_t blocks = a->nparts > 1 ? a->blocks : 1, block = a->part[i].shape[axis] / blocks,
+          before = 0;
+  int64_t all = a->whole.shape[to_whole(a, axis)] / blocks;
   view_box *b = view_add(v, a->err);
   if (!b) return a->err->status;
   for (size_t k = 0; k < i; k++) before += a->part[k].shape[axis] / blocks;
@@ -218,13 +237,15 @@ static mgrid_status add_box(const applied *a, view *v, size_t i, const shards_te
   if (shift) b->start[0] = a->slice, b->length[0] = 1, b->axis[0] = -1;
   if (skip) b->at[0] = stored_slice(a);
   for (size_t k = 0; k < a->whole.naxes; k++) { /* axis k of the parts */
-    size_t  wanted = gathers(a) ? to_whole(a, k) : k, from = gathers(a) ? k : to_whole(a, k);
+    size_t wanted = gathers(a) ? to_whole(a, k) : k, from = gathers(a) ? k : to_whole(a, k);
     int64_t in_whole = k == axis ? before : 0;
     b->axis[shift + wanted] = (int8_t)(skip + from);
     b->start[shift + wanted] = gathers(a) ? in_whole : 0;
     b->length[shift + wanted] = k == axis ? block : a->part[i].shape[k];
     b->at[skip + from] = gathers(a) ? 0 : in_whole;
-    if (k == axis) b->along = shift + wanted, b->step = gathers(a) ? all : block, b->at_step = gathers(a) ? block : all;
+    if (k == axis)
+      b->along = shift + wanted, b->step = gathers(a) ? all : block,
+      b->at_step = gathers(a) ? block : all;
   }
   return MGRID_OK;
 }
@@ -240,9 +261,9 @@ static mgrid_status apply(applied *a, view *v, bool *any) {
 
 /* Apply the rule for each index of the wanted tensor's first axis: all of them, or none. */
 static mgrid_status apply_slices(applied *a, view *v, bool *any) {
-  int     capture = a->rule->side[a->side].slice;
+  int capture = a->rule->side[a->side].slice;
   int64_t n = a->wanted.shape[0];
-  char    digits[24];
+  char digits[24];
   for (a->slice = 0; a->slice < n && !a->err->status; a->slice++) {
     bool found;
     a->bound.length[capture] = (size_t)snprintf(digits, sizeof digits, "%" PRId64, a->slice);
@@ -250,26 +271,34 @@ static mgrid_status apply_slices(applied *a, view *v, bool *any) {
     if (apply(a, v, &found) || (!found && a->slice == 0)) break;
     *any = true;
     if (!found)
-      REFUSE(a, "the checkpoint has slices 0 to %" PRId64 " of '%.200s', whose first axis has %" PRId64, a->slice - 1,
-             a->wanted.name, n);
+      REFUSE(a,
+             "the checkpoint has slices 0 to %" PRId64
+             " of '%.200s', whose first axis has %" PRId64,
+             a->slice - 1, a->wanted.name, n);
   }
   return a->err->status;
 }
 
-/* Make the view of a tensor of the plan by the first rule that applies: whose names on one side fit it, and whose other
-** side the checkpoint has. No rule does: the view stays empty. rules.c */
-static mgrid_status make_by_rules(outputs *o, const names *all, const char *wanted, view *v, mgrid_error *err) {
+/* Make the view of a tensor of the plan by the first rule that applies: whose names on one side fit
+** it, and whose other side the checkpoint has. No rule does: the view stays empty. rules.c */
+static mgrid_status make_by_rules(outputs *o, const names *all, const char *wanted, view *v,
+                                  mgrid_error *err) {
   form want = tensor_form(wanted, mgrid_plan_tensor(o->plan, wanted));
   if (view_begin(v, want.type, want.naxes, want.shape, NULL, err)) return err->status;
   for (size_t k = 0; k < all->n && !err->status; k++) {
     const names_rule *rule = &all->rule[k];
-    bool              any = false;
+    bool any = false;
     if (rule->layout || rule->side[1].n == 0) continue;
     for (int side = 1; side >= 0 && !any && !err->status; side--)
       for (size_t i = 0; i < rule->side[side].n && !any && !err->status; i++) {
-        applied a = {
-          .o = o, .all = all, .rule = rule, .wanted = want, .side = side, .slot = i, .slice = -1, .err = err
-        };
+        applied a = { .o = o,
+                      .all = all,
+                      .rule = rule,
+                      .wanted = want,
+                      .side = side,
+                      .slot = i,
+                      .slice = -1,
+                      .err = err };
         bool fits;
         if (names_fit(all, rule, side, i, wanted, &a.bound, &fits, err) || !fits) continue;
         if (rule->side[side].slice >= 0)
@@ -284,18 +313,20 @@ static mgrid_status make_by_rules(outputs *o, const names *all, const char *want
 
 /* =================================================================== outputs */
 
-static mgrid_status outputs_unknown(const outputs *o, const char *name, const char *where, mgrid_error *err) {
+static mgrid_status outputs_unknown(const outputs *o, const char *name, const char *where,
+                                    mgrid_error *err) {
   enum { MOST = 128 };
   const char *known[MOST];
-  char        tail[512];
-  size_t      n = 0;
-  for (; n < mgrid_plan_ntensors(o->plan) && n < MOST; n++) known[n] = mgrid_plan_tensor_name(o->plan, n);
+  char tail[512];
+  size_t n = 0;
+  for (; n < mgrid_plan_ntensors(o->plan) && n < MOST; n++)
+    known[n] = mgrid_plan_tensor_name(o->plan, n);
   mgrid_suggest(tail, sizeof tail, name, known, n);
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "%s: no tensor '%.200s'%s", where, name, tail);
 }
 
-/* Return the length of the shortest beginning of a stored tensor's name, up to a dot, that several tensors have and none that
-** is used; 0: there is none. *n: how many have it. */
+/* Return the length of the shortest beginning of a stored tensor's name, up to a dot, that several
+** tensors have and none that is used; 0: there is none. *n: how many have it. */
 static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
     size_t length = (size_t)(dot + 1 - name), used = 0;
@@ -309,24 +340,29 @@ static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   return 0;
 }
 
-/* Refuse a stored tensor that nothing needs, with the rule that leaves it out, and all of its kind. */
-static mgrid_status not_needed(const outputs *o, const char *name, const char *where, mgrid_error *err) {
+/* Refuse a stored tensor that nothing needs, with the rule that leaves it out, and all of its
+** kind. */
+static mgrid_status not_needed(const outputs *o, const char *name, const char *where,
+                               mgrid_error *err) {
   enum { MOST = 128 };
   const char *known[MOST], *near;
-  size_t      n = 0, several = 0, used = 0;
+  size_t n = 0, several = 0, used = 0;
   for (size_t i = 0; i < o->from->n; i++) used += o->used[i];
   size_t length = unused_beginning(o, name, &several);
   if (!used || !mgrid_is_item_name(name)) return outputs_unknown(o, name, where, err);
   if (length)
     return mgrid_fail(err, MGRID_UNKNOWN_NAME,
-                      "%s: no tensor '%.200s'; --names with the rule '%.*s(.+) -> -' leaves it out, and the %zu others "
+                      "%s: no tensor '%.200s'; --names with the rule '%.*s(.+) -> -' leaves it "
+                      "out, and the %zu others "
                       "that begin so",
                       where, name, (int)length, name, several - 1);
-  for (; n < mgrid_plan_ntensors(o->plan) && n < MOST; n++) known[n] = mgrid_plan_tensor_name(o->plan, n);
+  for (; n < mgrid_plan_ntensors(o->plan) && n < MOST; n++)
+    known[n] = mgrid_plan_tensor_name(o->plan, n);
   near = mgrid_nearest(name, known, n);
-  return mgrid_fail(err, MGRID_UNKNOWN_NAME,
-                    "%s: no tensor '%.200s'%s%.200s%s; --names with the rule '%.255s -> -' leaves it out", where, name,
-                    near ? "; nearest is '" : "", near ? near : "", near ? "'" : "", name);
+  return mgrid_fail(
+      err, MGRID_UNKNOWN_NAME,
+      "%s: no tensor '%.200s'%s%.200s%s; --names with the rule '%.255s -> -' leaves it out", where,
+      name, near ? "; nearest is '" : "", near ? near : "", near ? "'" : "", name);
 }
 
 static output *outputs_add(outputs *o, const char *name, size_t wanted, mgrid_error *err) {
@@ -342,10 +378,11 @@ static output *outputs_add(outputs *o, const char *name, size_t wanted, mgrid_er
 /* Make the output of a stored tensor that is the wanted one as it is. */
 static mgrid_status outputs_same(outputs *o, size_t stored, size_t wanted, mgrid_error *err) {
   const shards_tensor *s = &o->from->tensor[stored];
-  output              *x = outputs_add(o, s->name, wanted, err);
+  output *x = outputs_add(o, s->name, wanted, err);
   if (!x) return err->status;
   form is = stored_form(s), want = tensor_form(x->of, x->tensor);
-  bool alike = is.naxes == want.naxes && memcmp(is.shape, want.shape, is.naxes * sizeof *is.shape) == 0;
+  bool alike = is.naxes == want.naxes
+               && memcmp(is.shape, want.shape, is.naxes * sizeof *is.shape) == 0;
   o->used[stored] = true;
   if (alike && outputs_check_type(o, &is, &want, err) == MGRID_OK)
     return view_begin(&x->view, want.type, want.naxes, want.shape, s, err);
@@ -356,7 +393,8 @@ static mgrid_status outputs_same(outputs *o, size_t stored, size_t wanted, mgrid
   if (a.failed || b.failed)
     mgrid_oom(err);
   else
-    mgrid_fail(err, MGRID_REFUSED, "tensor '%.200s' is %s in the checkpoint, and '%.200s' of the recipe is %s", s->name,
+    mgrid_fail(err, MGRID_REFUSED,
+               "tensor '%.200s' is %s in the checkpoint, and '%.200s' of the recipe is %s", s->name,
                a.data, x->of, b.data);
   mgrid_text_free(&a), mgrid_text_free(&b);
   return err->status;
@@ -368,8 +406,8 @@ static mgrid_status outputs_same(outputs *o, size_t stored, size_t wanted, mgrid
 static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
   for (size_t k = 0; all && k < all->n; k++) {
     const names_rule *r = &all->rule[k];
-    char              where[300];
-    const json_t     *at = r->layout ? json_object_get(o->wanted, r->layout) : NULL;
+    char where[300];
+    const json_t *at = r->layout ? json_object_get(o->wanted, r->layout) : NULL;
     snprintf(where, sizeof where, "%.250s:%d", all->from, r->line);
     if (!r->layout) continue;
     if (!at) return outputs_unknown(o, r->layout, where, err);
@@ -383,18 +421,20 @@ static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
   return err->status;
 }
 
-/* Pair stored tensors with those of the plan that have their name, up to dots and dashes, and that no rule made. */
+/* Pair stored tensors with those of the plan that have their name, up to dots and dashes, and that
+** no rule made. */
 static mgrid_status by_names(outputs *o, const bool *ruled, mgrid_error *err) {
   for (size_t i = 0; i < o->from->n && !err->status; i++) {
-    const char   *name = o->from->tensor[i].name;
+    const char *name = o->from->tensor[i].name;
     const json_t *at = o->used[i] ? NULL : json_object_get(o->wanted, name);
-    char         *plain = at || o->used[i] ? NULL : strdup(name);
+    char *plain = at || o->used[i] ? NULL : strdup(name);
     if (!at && !o->used[i] && !plain) return mgrid_oom(err);
     for (char *c = plain; c && *c; c++)
       if (*c == '.' || *c == '-') *c = '_';
     if (plain) at = json_object_get(o->wanted, plain);
     free(plain);
-    if (at && !ruled[json_integer_value(at)]) outputs_same(o, i, (size_t)json_integer_value(at), err);
+    if (at && !ruled[json_integer_value(at)])
+      outputs_same(o, i, (size_t)json_integer_value(at), err);
   }
   return err->status;
 }
@@ -419,8 +459,10 @@ static mgrid_status by_rules(outputs *o, const names *all, mgrid_error *err) {
 /* Mark stored tensors that rules do not want. */
 static mgrid_status outputs_drop(outputs *o, const names *all, mgrid_error *err) {
   for (size_t k = 0; all && k < all->n && !err->status; k++)
-    for (size_t i = 0; i < o->from->n && !all->rule[k].layout && all->rule[k].side[1].n == 0 && !err->status; i++)
-      if (!o->used[i]) names_fit(all, &all->rule[k], 0, 0, o->from->tensor[i].name, NULL, &o->used[i], err);
+    for (size_t i = 0;
+         i < o->from->n && !all->rule[k].layout && all->rule[k].side[1].n == 0 && !err->status; i++)
+      if (!o->used[i])
+        names_fit(all, &all->rule[k], 0, 0, o->from->tensor[i].name, NULL, &o->used[i], err);
   return err->status;
 }
 
@@ -434,7 +476,8 @@ mgrid_status outputs_find(outputs *o, mgrid_error *err) {
   for (size_t i = 0; i < o->from->n && ok; i++)
     ok = !json_object_set_new(o->stored, o->from->tensor[i].name, json_integer((json_int_t)i));
   for (size_t k = 0; k < n && ok; k++)
-    ok = !json_object_set_new(o->wanted, mgrid_plan_tensor_name(o->plan, k), json_integer((json_int_t)k));
+    ok = !json_object_set_new(o->wanted, mgrid_plan_tensor_name(o->plan, k),
+                              json_integer((json_int_t)k));
   if (!ok) mgrid_oom(err);
   if (ok && !by_layouts(o, o->given, err) && !by_rules(o, o->given, err)) {
     for (size_t k = 0; k < n; k++) ruled[k] = o->made[k];
@@ -442,7 +485,8 @@ mgrid_status outputs_find(outputs *o, mgrid_error *err) {
     if (!err->status && !outputs_drop(o, o->given, err)) outputs_drop(o, o->own, err);
   }
   for (size_t i = 0; i < o->from->n && !err->status; i++)
-    if (!o->used[i]) not_needed(o, o->from->tensor[i].name, o->given ? o->given->from : o->recipe, err);
+    if (!o->used[i])
+      not_needed(o, o->from->tensor[i].name, o->given ? o->given->from : o->recipe, err);
   for (size_t k = 0; k < n && !err->status; k++)
     if (!o->made[k])
       mgrid_fail(err, MGRID_REFUSED, "the checkpoint has no tensor that is '%s' of the recipe",

@@ -10,29 +10,29 @@
 #include "plan/plan.h"
 
 typedef struct output {
-  const char         *name; /* in the result */
-  const char         *of;   /* the tensor of the plan that it is cut as */
+  const char *name; /* in the result */
+  const char *of;   /* the tensor of the plan that it is cut as */
   const mgrid_tensor *tensor;
-  view                view;
+  view view;
 } output;
 
 typedef struct outputs {
   const mgrid_plan *plan;
-  const shards     *from;
-  const char       *recipe; /* for messages */
-  const names      *given;  /* of --names; NULL: none */
-  const names      *own;    /* of the recipe; NULL: none */
-  bool              convert;
-  size_t            n;
-  output           *at;              /* [n] */
-  bool             *used;            /* by stored tensor */
-  bool             *made;            /* by tensor of the plan */
-  json_t           *stored, *wanted; /* name -> number, of the checkpoint's tensors and of the plan's */
+  const shards *from;
+  const char *recipe; /* for messages */
+  const names *given; /* of --names; NULL: none */
+  const names *own;   /* of the recipe; NULL: none */
+  bool convert;
+  size_t n;
+  output *at;              /* [n] */
+  bool *used;              /* by stored tensor */
+  bool *made;              /* by tensor of the plan */
+  json_t *stored, *wanted; /* name -> number, of the checkpoint's tensors and of the plan's */
 } outputs;
 
-/* Find them: the fields up to `convert` are set. Refused are stored tensors that nothing needs, and tensors of
-** the plan that nothing makes. */
+/* Find them: the fields up to `convert` are set. Refused are stored tensors that nothing needs, and
+** tensors of the plan that nothing makes. */
 mgrid_status outputs_find(outputs *o, mgrid_error *err);
-void         outputs_free(outputs *o);
+void outputs_free(outputs *o);
 
 #endif

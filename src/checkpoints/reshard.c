@@ -2,9 +2,9 @@
 **
 ** reshard.c - write a checkpoint in the layout of a plan.
 **
-** Each rank that holds the first copy of something gets a file. Files are written in sequence, each from its first byte to
-** its last through one buffer, the window. They go into a folder that has its name when every byte is on the disk
-** (base/files.h).
+** Each rank that holds the first copy of something gets a file. Files are written in sequence, each
+** from its first byte to its last through one buffer, the window. They go into a folder that has
+** its name when every byte is on the disk (base/files.h).
 */
 #include "checkpoints/reshard.h"
 #include "plan/json.h"
@@ -15,38 +15,39 @@
 
 struct resharding {
   reshard_options how;
-  mgrid_plan     *plan; /* owned */
-  shards         *from;
-  names           given, own;
-  mgrid_budget    budget; /* of `own` */
-  outputs         to;
-  mgrid_output   *folder; /* NULL: it has ended */
-  json_t         *index;
-  char           *buffer;
-  reshard_done    told;
-  int64_t         rank;    /* of the file */
-  size_t          output;  /* in the file, */
-  int64_t         element; /* and what is next of it */
-  st_writer      *file;    /* NULL: the next step finds the next rank */
-  shards_part    *part;    /* [outputs], of the rank */
-  st_tensor      *tensor;  /* [outputs], in the file */
+  mgrid_plan *plan; /* owned */
+  shards *from;
+  names given, own;
+  mgrid_budget budget; /* of `own` */
+  outputs to;
+  mgrid_output *folder; /* NULL: it has ended */
+  json_t *index;
+  char *buffer;
+  reshard_done told;
+  int64_t rank;      /* of the file */
+  size_t output;     /* in the file, */
+  int64_t element;   /* and what is next of it */
+  st_writer *file;   /* NULL: the next step finds the next rank */
+  shards_part *part; /* [outputs], of the rank */
+  st_tensor *tensor; /* [outputs], in the file */
 };
 
-/* Refuse layouts in which a rank of a tensor's grid holds nothing of it: that rank could not load its part. */
+/* Refuse layouts in which a rank of a tensor's grid holds nothing of it: that rank could not load
+** its part. */
 static mgrid_status check_cuts(const resharding *r, mgrid_error *err) {
   mgrid_text hollow = { 0 };
   mgrid_plan_notes(r->plan, false, &hollow);
   if (hollow.failed)
     mgrid_oom(err);
   else if (hollow.len && !r->how.empty)
-    mgrid_fail(err, MGRID_REFUSED, "%s: %.*s; --empty writes it so", r->how.recipe, (int)strcspn(hollow.data, "\n"),
-               hollow.data);
+    mgrid_fail(err, MGRID_REFUSED, "%s: %.*s; --empty writes it so", r->how.recipe,
+               (int)strcspn(hollow.data, "\n"), hollow.data);
   mgrid_text_free(&hollow);
   return err->status;
 }
 
-/* Return how many elements of an output are read at once: those that are not read straight into the buffer take as
-** much memory again, of at most 8 bytes each. */
+/* Return how many elements of an output are read at once: those that are not read straight into the
+** buffer take as much memory again, of at most 8 bytes each. */
 static int64_t reshard_at_once(const resharding *r, const view *v) {
   int64_t width = st_width(v->type);
   return r->how.window / (v->plain ? width : width + 8);
@@ -56,7 +57,8 @@ static int64_t reshard_at_once(const resharding *r, const view *v) {
 static bool writes(const resharding *r, int64_t rank) {
   for (size_t k = 0; k < mgrid_plan_ntensors(r->plan); k++) {
     mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
-    if (mgrid_tensor_local(r->plan, mgrid_plan_tensor_name(r->plan, k), rank, &part, NULL)) continue;
+    if (mgrid_tensor_local(r->plan, mgrid_plan_tensor_name(r->plan, k), rank, &part, NULL))
+      continue;
     if (part.held && part.copy == 0 && part.elements) return true;
   }
   return false;
@@ -67,9 +69,10 @@ static bool writes(const resharding *r, int64_t rank) {
 /* Start the file of the rank, with its part of each tensor, and add that to the index. */
 static mgrid_status begin_file(resharding *r, mgrid_error *err) {
   mgrid_text path = { 0 };
-  char       file[64];
-  size_t     n = 0;
-  snprintf(file, sizeof file, "model-%05" PRId64 "-of-%05" PRId64 ".safetensors", r->told.made + 1, r->told.files);
+  char file[64];
+  size_t n = 0;
+  snprintf(file, sizeof file, "model-%05" PRId64 "-of-%05" PRId64 ".safetensors", r->told.made + 1,
+           r->told.files);
   mgrid_text_add(&path, "%s/%s", mgrid_output_place(r->folder), file);
   mgrid_status s = path.failed ? mgrid_oom(err) : MGRID_OK;
   for (size_t i = 0; i < r->to.n && !s; i++) {
@@ -95,9 +98,9 @@ static void end_file(resharding *r, mgrid_error *err) {
 
 /* Write the next elements of the file. */
 static mgrid_status write_some(resharding *r, mgrid_error *err) {
-  const view        *v = &r->to.at[r->output].view;
+  const view *v = &r->to.at[r->output].view;
   const shards_part *part = &r->part[r->output];
-  int64_t            width = st_width(v->type), most = reshard_at_once(r, v), n = part->elements - r->element;
+  int64_t width = st_width(v->type), most = reshard_at_once(r, v), n = part->elements - r->element;
   if (n > most) n = most;
   if (view_read(r->from, v, part, r->element, n, r->buffer, err)) return err->status;
   st_write(r->file, r->buffer, n * width, err);
@@ -109,7 +112,8 @@ static mgrid_status write_index(resharding *r, mgrid_error *err) {
   json_t *was = json_object_get(r->from->index, "metadata");
   json_t *metadata = json_is_object(was) ? json_copy(was) : json_object();
   json_object_set_new(metadata, "total_size", json_integer((json_int_t)r->told.bytes));
-  return shards_index_write(r->index, mgrid_output_place(r->folder), MGRID_WRITE_NEW, metadata, err);
+  return shards_index_write(r->index, mgrid_output_place(r->folder), MGRID_WRITE_NEW, metadata,
+                            err);
 }
 
 /* Give the folder its name, or after an error remove it. */
@@ -124,7 +128,8 @@ mgrid_status reshard_step(resharding *r, bool *more, mgrid_error *err) {
   *more = r->folder != NULL;
   while (*more && !err->status) {
     if (r->file) {
-      for (; r->output < r->to.n && r->element >= r->part[r->output].elements; r->output++) r->element = 0;
+      for (; r->output < r->to.n && r->element >= r->part[r->output].elements; r->output++)
+        r->element = 0;
       if (r->output < r->to.n) break;
       end_file(r, err);
       continue;
@@ -148,10 +153,12 @@ reshard_done reshard_so_far(const resharding *r) { return r->told; }
 
 static mgrid_status checkpoints_reshard_begin(resharding *r, mgrid_error *err) {
   static const char *const files[] = { "model-*-of-*.safetensors", SHARDS_INDEX, NULL };
-  const reshard_options   *o = &r->how;
-  if (o->given && names_read(&r->given, o->given_from, o->given, o->given_length, err)) return err->status;
+  const reshard_options *o = &r->how;
+  if (o->given && names_read(&r->given, o->given_from, o->given, o->given_length, err))
+    return err->status;
   if (o->own && names_read(&r->own, o->recipe, o->own, o->own_length, err)) return err->status;
-  r->budget = mgrid_budget_new(1 << 30, 0); /* a recipe may come from anybody: a few seconds of matching */
+  /* a recipe may come from anybody: a few seconds of matching */
+  r->budget = mgrid_budget_new(1 << 30, 0);
   r->own.budget = &r->budget;
   r->to = (outputs){ .plan = r->plan,
                      .from = r->from,
@@ -173,7 +180,8 @@ static mgrid_status checkpoints_reshard_begin(resharding *r, mgrid_error *err) {
   return err->status;
 }
 
-resharding *reshard_begin(shards *from, const mgrid_plan *plan, const reshard_options *o, mgrid_error *err) {
+resharding *reshard_begin(shards *from, const mgrid_plan *plan, const reshard_options *o,
+                          mgrid_error *err) {
   resharding *r = calloc(1, sizeof *r);
   if (!r) return mgrid_null_oom(err);
   r->how = *o, r->from = from, r->plan = mgrid_plan_ref(plan);

@@ -8,28 +8,31 @@
 #include "checkpoints/outputs.h"
 
 typedef struct reshard_options {
-  const char *folder;             /* where it goes; there is none of this name yet */
-  const char *recipe;             /* what messages call the plan's */
-  const char *given, *given_from; /* rules between names of the user, and where they are written; NULL: none */
-  const char *own;                /* those of the recipe; NULL: none */
-  size_t      given_length, own_length;
-  bool        convert; /* between types of floats */
-  bool        empty;   /* allow ranks that hold nothing of a tensor */
-  int64_t     window;  /* bytes of memory for elements */
+  const char *folder; /* where it goes; there is none of this name yet */
+  const char *recipe; /* what messages call the plan's */
+  /* rules between names of the user, and where they are written; NULL: none */
+  const char *given, *given_from;
+  const char *own; /* those of the recipe; NULL: none */
+  size_t given_length, own_length;
+  bool convert;   /* between types of floats */
+  bool empty;     /* allow ranks that hold nothing of a tensor */
+  int64_t window; /* bytes of memory for elements */
 } reshard_options;
 
 typedef struct reshard_done {
-  size_t  tensors;
+  size_t tensors;
   int64_t bytes, files; /* of the result */
   int64_t done, made;   /* of these so far */
 } reshard_done;
 
 typedef struct resharding resharding;
 
-/* Pair the tensors and start the folder. The checkpoint, and the texts of the options, are borrowed until _end. NULL: *err
-** says why. */
-resharding *reshard_begin(shards *from, const mgrid_plan *plan, const reshard_options *o, mgrid_error *err);
-/* Write one window of elements. *more: there are others; else the folder is complete and has its name. */
+/* Pair the tensors and start the folder. The checkpoint, and the texts of the options, are borrowed
+** until _end. NULL: *err says why. */
+resharding *reshard_begin(shards *from, const mgrid_plan *plan, const reshard_options *o,
+                          mgrid_error *err);
+/* Write one window of elements. *more: there are others; else the folder is complete and has its
+** name. */
 mgrid_status reshard_step(resharding *r, bool *more, mgrid_error *err);
 reshard_done reshard_so_far(const resharding *r);
 /* Free it; remove what is not complete. NULL is allowed. */

@@ -22,19 +22,23 @@ enum { HEADER_MAX = 100000000 }; /* bytes; the limit of other readers, too */
 
 static const struct {
   const char *in_file, *type;
-  int64_t     width;
+  int64_t width;
 } types[] = {
-  { "BF16", "bf16", 2 }, { "F16", "f16", 2 },         { "F32", "f32", 4 },         { "F64", "f64", 8 },
-  { "I8", "i8", 1 },     { "I16", "i16", 2 },         { "I32", "i32", 4 },         { "I64", "i64", 8 },
-  { "U8", "u8", 1 },     { "U16", "u16", 2 },         { "U32", "u32", 4 },         { "U64", "u64", 8 },
-  { "BOOL", "bool", 1 }, { "F8_E4M3", "f8_e4m3", 1 }, { "F8_E5M2", "f8_e5m2", 1 }, { "C64", "c64", 8 },
+  { "BF16", "bf16", 2 }, { "F16", "f16", 2 },         { "F32", "f32", 4 },
+  { "F64", "f64", 8 },   { "I8", "i8", 1 },           { "I16", "i16", 2 },
+  { "I32", "i32", 4 },   { "I64", "i64", 8 },         { "U8", "u8", 1 },
+  { "U16", "u16", 2 },   { "U32", "u32", 4 },         { "U64", "u64", 8 },
+  { "BOOL", "bool", 1 }, { "F8_E4M3", "f8_e4m3", 1 }, { "F8_E5M2", "f8_e5m2", 1 },
+  { "C64", "c64", 8 },
 };
 enum { NTYPES = sizeof types / sizeof types[0] };
 
 /* Find a type by its name in files, or by moongrid's; NTYPES: unknown. */
 static size_t type_row(const char *in_file, const char *type) {
   size_t i = 0;
-  while (i < NTYPES && strcmp(in_file ? in_file : type, in_file ? types[i].in_file : types[i].type) != 0) i++;
+  while (i < NTYPES
+         && strcmp(in_file ? in_file : type, in_file ? types[i].in_file : types[i].type) != 0)
+    i++;
   return i;
 }
 
@@ -58,7 +62,8 @@ int64_t st_elements(size_t naxes, const int64_t *shape) {
 #define BAD(f, err, ...) mgrid_fail_at(err, MGRID_REFUSED, (f)->path, 0, __VA_ARGS__)
 
 static mgrid_status open_again(st_file *f, mgrid_error *err) {
-  if (f->fd < 0) f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* do not wait for a pipe */
+  /* do not wait for a pipe */
+  if (f->fd < 0) f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   return f->fd < 0 ? BAD(f, err, "cannot be opened: %s", strerror(errno)) : MGRID_OK;
 }
 
@@ -77,21 +82,28 @@ static mgrid_status read_at(st_file *f, int64_t at, void *to, int64_t n, mgrid_e
 
 static bool is_count(const json_t *x) { return json_is_integer(x) && json_integer_value(x) >= 0; }
 
-static mgrid_status safetensors_read_tensor(st_file *f, const char *name, const json_t *about, int64_t data, mgrid_error *err) {
-  st_tensor    *t = &f->tensor[f->n++];
-  const char   *type = json_string_value(json_object_get(about, "dtype"));
-  const json_t *shape = json_object_get(about, "shape"), *places = json_object_get(about, "data_offsets");
+static mgrid_status safetensors_read_tensor(st_file *f, const char *name, const json_t *about,
+                                            int64_t data, mgrid_error *err) {
+  st_tensor *t = &f->tensor[f->n++];
+  const char *type = json_string_value(json_object_get(about, "dtype"));
+  const json_t *shape = json_object_get(about, "shape"),
+               *places = json_object_get(about, "data_offsets");
   const json_t *from = json_array_get(places, 0), *to = json_array_get(places, 1);
-  size_t        row = type ? type_row(type, NULL) : NTYPES;
-  bool          counts = json_is_array(shape) && json_array_size(places) == 2 && is_count(from) && is_count(to);
-  if (!type || !counts) return BAD(f, err, "tensor '%.200s' needs dtype, shape and two data_offsets", name);
-  if (row == NTYPES) return BAD(f, err, "tensor '%.200s' has the dtype '%.40s', which is not known", name, type);
+  size_t row = type ? type_row(type, NULL) : NTYPES;
+  bool counts = json_is_array(shape) && json_array_size(places) == 2 && is_count(from)
+                && is_count(to);
+  if (!type || !counts)
+    return BAD(f, err, "tensor '%.200s' needs dtype, shape and two data_offsets", name);
+  if (row == NTYPES)
+    return BAD(f, err, "tensor '%.200s' has the dtype '%.40s', which is not known", name, type);
   *t = (st_tensor){ .name = name, .type = types[row].type, .width = types[row].width };
   if ((t->naxes = json_array_size(shape)) > MGRID_AXES_MAX)
-    return BAD(f, err, "tensor '%.200s' has %zu axes; %d are the most", name, t->naxes, MGRID_AXES_MAX);
+    return BAD(f, err, "tensor '%.200s' has %zu axes; %d are the most", name, t->naxes,
+               MGRID_AXES_MAX);
   for (size_t i = 0; i < t->naxes; i++) {
     const json_t *length = json_array_get(shape, i);
-    if (!is_count(length)) return BAD(f, err, "tensor '%.200s' has a shape that is not a list of lengths", name);
+    if (!is_count(length))
+      return BAD(f, err, "tensor '%.200s' has a shape that is not a list of lengths", name);
     t->shape[i] = json_integer_value(length);
   }
   int64_t n = st_elements(t->naxes, t->shape), end = json_integer_value(to);
@@ -99,8 +111,9 @@ static mgrid_status safetensors_read_tensor(st_file *f, const char *name, const 
   t->bytes = end - t->at;
   if (n < 0 || t->bytes != n * t->width)
     return BAD(f, err,
-               "tensor '%.200s' has data_offsets %" PRId64 " to %" PRId64 ", which is not the size of its shape", name,
-               t->at, end);
+               "tensor '%.200s' has data_offsets %" PRId64 " to %" PRId64
+               ", which is not the size of its shape",
+               name, t->at, end);
   if (end > data)
     return BAD(f, err,
                "tensor '%.200s' ends at byte %" PRId64 " of the data, and the file has %" PRId64
@@ -116,9 +129,9 @@ static int safetensors_by_place(const void *a, const void *b) {
 }
 
 static mgrid_status safetensors_read_tensors(st_file *f, int64_t data, mgrid_error *err) {
-  const char  *name;
-  json_t      *about;
-  int64_t      end = 0;
+  const char *name;
+  json_t *about;
+  int64_t end = 0;
   mgrid_status s = MGRID_OK;
   f->tensor = calloc(json_object_size(f->header) + 1, sizeof *f->tensor);
   if (!f->tensor) return mgrid_oom(err);
@@ -128,29 +141,36 @@ static mgrid_status safetensors_read_tensors(st_file *f, int64_t data, mgrid_err
   if (f->n) qsort(f->tensor, f->n, sizeof *f->tensor, safetensors_by_place);
   for (size_t i = 0; i < f->n; end = f->tensor[i].at + f->tensor[i].bytes, i++) {
     const st_tensor *t = &f->tensor[i];
-    if (t->at < end) return BAD(f, err, "tensors '%.200s' and '%.200s' overlap", f->tensor[i - 1].name, t->name);
+    if (t->at < end)
+      return BAD(f, err, "tensors '%.200s' and '%.200s' overlap", f->tensor[i - 1].name, t->name);
     if (t->at > end)
-      return BAD(f, err, "nothing says what bytes %" PRId64 " to %" PRId64 " of the data are", end, t->at);
+      return BAD(f, err, "nothing says what bytes %" PRId64 " to %" PRId64 " of the data are", end,
+                 t->at);
   }
-  return end == data ? MGRID_OK : BAD(f, err, "%" PRId64 " bytes stand behind the last tensor", data - end);
+  return end == data ? MGRID_OK
+                     : BAD(f, err, "%" PRId64 " bytes stand behind the last tensor", data - end);
 }
 
 static mgrid_status read_header(st_file *f, mgrid_error *err) {
   unsigned char first[8];
-  uint64_t      length = 0;
-  struct stat   about;
-  json_error_t  why;
-  mgrid_status  s = open_again(f, err);
+  uint64_t length = 0;
+  struct stat about;
+  json_error_t why;
+  mgrid_status s = open_again(f, err);
   if (s) return s;
   if (fstat(f->fd, &about) || !S_ISREG(about.st_mode)) return BAD(f, err, "is not a regular file");
   if (about.st_size < 8)
-    return BAD(f, err, "has %lld bytes; a safetensors file has 8 or more", (long long)about.st_size);
+    return BAD(f, err, "has %lld bytes; a safetensors file has 8 or more",
+               (long long)about.st_size);
   if ((s = read_at(f, 0, first, 8, err))) return s;
   for (int i = 8; i-- > 0;) length = length << 8 | first[i];
   if (length > (uint64_t)about.st_size - 8)
-    return BAD(f, err, "its header has %" PRIu64 " bytes, and the file has %lld; is it a safetensors file, and whole?",
+    return BAD(f, err,
+               "its header has %" PRIu64
+               " bytes, and the file has %lld; is it a safetensors file, and whole?",
                length, (long long)about.st_size);
-  if (length > HEADER_MAX) return BAD(f, err, "its header has %" PRIu64 " bytes; %d are the most", length, HEADER_MAX);
+  if (length > HEADER_MAX)
+    return BAD(f, err, "its header has %" PRIu64 " bytes; %d are the most", length, HEADER_MAX);
   char *text = malloc(length + 1);
   if (!text) return mgrid_oom(err);
   s = read_at(f, 8, text, (int64_t)length, err);
@@ -158,7 +178,8 @@ static mgrid_status read_header(st_file *f, mgrid_error *err) {
   free(text);
   if (s) return s;
   if (!json_is_object(f->header))
-    return BAD(f, err, "its header is not a JSON object%s%.160s", f->header ? "" : ": ", f->header ? "" : why.text);
+    return BAD(f, err, "its header is not a JSON object%s%.160s", f->header ? "" : ": ",
+               f->header ? "" : why.text);
   f->data = 8 + (int64_t)length;
   return safetensors_read_tensors(f, (int64_t)about.st_size - f->data, err);
 }
@@ -189,7 +210,8 @@ st_tensor *st_find(const st_file *f, const char *name) {
   return NULL;
 }
 
-mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64_t n, mgrid_error *err) {
+mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64_t n,
+                     mgrid_error *err) {
   return read_at(f, f->data + t->at + at, to, n, err);
 }
 
@@ -197,13 +219,14 @@ mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64
 
 struct st_writer {
   mgrid_output *file;
-  int64_t       left; /* bytes of the data not written yet */
+  int64_t left; /* bytes of the data not written yet */
 };
 
 mgrid_status st_finish(st_writer *w, mgrid_status before, mgrid_error *err) {
   if (!w) return before;
   if (!before && w->left)
-    before = mgrid_fail(err, MGRID_USAGE, "%" PRId64 " bytes of the tensors were not written", w->left);
+    before =
+        mgrid_fail(err, MGRID_USAGE, "%" PRId64 " bytes of the tensors were not written", w->left);
   mgrid_status s = mgrid_output_end(w->file, before, err);
   free(w);
   return s;
@@ -211,22 +234,25 @@ mgrid_status st_finish(st_writer *w, mgrid_status before, mgrid_error *err) {
 
 /* NULL: no memory, or *err says why. */
 static json_t *header_of(size_t n, st_tensor *tensors, mgrid_error *err) {
-  json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt"); /* torch's readers need it */
+  /* torch's readers need it */
+  json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
   int64_t at = 0;
   for (size_t i = 0; i < n; i++) {
     st_tensor *t = &tensors[i];
-    json_t    *shape = json_array();
+    json_t *shape = json_array();
     for (size_t k = 0; k < t->naxes; k++) json_array_append_new(shape, json_integer(t->shape[k]));
     t->at = at;
     t->bytes = st_elements(t->naxes, t->shape) * t->width;
     at += t->bytes;
-    size_t  row = type_row(NULL, t->type);
-    json_t *about = row == NTYPES ? NULL
-                                  : json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[row].in_file, "shape", shape,
-                                              "data_offsets", (json_int_t)t->at, (json_int_t)at);
+    size_t row = type_row(NULL, t->type);
+    json_t *about = row == NTYPES
+                        ? NULL
+                        : json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[row].in_file, "shape",
+                                    shape, "data_offsets", (json_int_t)t->at, (json_int_t)at);
     if (row == NTYPES)
       json_decref(shape),
-          mgrid_fail(err, MGRID_REFUSED, "tensor '%.200s' has the type '%.40s', which safetensors files do not have",
+          mgrid_fail(err, MGRID_REFUSED,
+                     "tensor '%.200s' has the type '%.40s', which safetensors files do not have",
                      t->name, t->type);
     if (json_object_set_new(header, t->name, about)) {
       json_decref(header);
@@ -238,9 +264,9 @@ static json_t *header_of(size_t n, st_tensor *tensors, mgrid_error *err) {
 
 st_writer *st_create(const char *path, size_t n, st_tensor *tensors, mgrid_error *err) {
   unsigned char first[8];
-  json_t       *header = header_of(n, tensors, err);
-  st_writer    *w = calloc(1, sizeof *w);
-  mgrid_text    text = { 0 };
+  json_t *header = header_of(n, tensors, err);
+  st_writer *w = calloc(1, sizeof *w);
+  mgrid_text text = { 0 };
   mgrid_json_text(header, JSON_COMPACT, &text);
   json_decref(header);
   while (text.len % 8 && !text.failed) mgrid_text_str(&text, " "); /* data start there */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** views.c - read a wanted tensor through its view: a part of it from the stored parts, in the type that is wanted. Each
-** row of elements that is contiguous on both sides is one read, straight into place.
+** views.c - read a wanted tensor through its view: a part of it from the stored parts, in the type
+** that is wanted. Each row of elements that is contiguous on both sides is one read, straight into
+** place.
 */
 #include "checkpoints/index.h"
 #include "checkpoints/safetensors.h"
@@ -14,13 +15,13 @@
 
 /* ========================================================== rows of elements */
 
-/* Gathered, and converted between f64, f32, f16 and bf16. Conversions go by f64, which has all values of the others, so
-** there is one rounding. */
+/* Gathered, and converted between f64, f32, f16 and bf16. Conversions go by f64, which has all
+** values of the others, so there is one rounding. */
 
 /* bits of the exponent and of the fraction */
 static const struct {
   const char *type;
-  int         exponent, fraction;
+  int exponent, fraction;
 } floats[] = { { "f64", 11, 52 }, { "f32", 8, 23 }, { "f16", 5, 10 }, { "bf16", 8, 7 } };
 enum { NFLOATS = sizeof floats / sizeof floats[0] };
 
@@ -36,9 +37,11 @@ bool elements_convert(const char *from, const char *to) {
 
 /* Return the bits of a float of another type as those of an f64. */
 static uint64_t views_widen(uint64_t bits, int exponent, int fraction) {
-  uint64_t sign = bits >> (exponent + fraction) << 63, part = bits & ((UINT64_C(1) << fraction) - 1);
-  int64_t  power = (int64_t)(bits >> fraction & ((UINT64_C(1) << exponent) - 1)), top = (INT64_C(1) << exponent) - 1;
-  int64_t  bias = top / 2;
+  uint64_t sign = bits >> (exponent + fraction) << 63,
+           part = bits & ((UINT64_C(1) << fraction) - 1);
+  int64_t power = (int64_t)(bits >> fraction & ((UINT64_C(1) << exponent) - 1)),
+          top = (INT64_C(1) << exponent) - 1;
+  int64_t bias = top / 2;
   if (power == top) return sign | UINT64_C(0x7ff) << 52 | part << (52 - fraction);
   if (power == 0 && part == 0) return sign;
   if (power == 0) { /* subnormal: normal as an f64, unless it is one */
@@ -52,18 +55,21 @@ static uint64_t views_widen(uint64_t bits, int exponent, int fraction) {
 /* Return the bits of an f64 as those of a narrower float, rounded to the nearest, ties to even. */
 static uint64_t element_narrow(uint64_t bits, int exponent, int fraction) {
   uint64_t sign = bits >> 63 << (exponent + fraction), part = bits & ((UINT64_C(1) << 52) - 1);
-  int64_t  power = (int64_t)(bits >> 52 & 0x7ff), top = (INT64_C(1) << exponent) - 1, bias = top / 2;
+  int64_t power = (int64_t)(bits >> 52 & 0x7ff), top = (INT64_C(1) << exponent) - 1, bias = top / 2;
   if (exponent == 11) return bits;
   if (power == 0x7ff) /* infinity; a NaN stays one, quiet */
-    return sign | (uint64_t)top << fraction | (part ? part >> (52 - fraction) | UINT64_C(1) << (fraction - 1) : 0);
+    return sign | (uint64_t)top << fraction
+           | (part ? part >> (52 - fraction) | UINT64_C(1) << (fraction - 1) : 0);
   if (power == 0) return sign; /* subnormals of f64 are far below half of the least value */
   int64_t drop = 52 - fraction, to = power - 1023 + bias;
   part |= UINT64_C(1) << 52;
   if (to <= 0) drop += 1 - to, to = 0; /* subnormal */
   if (drop > 53) return sign;
-  uint64_t kept = part >> drop, rest = part & ((UINT64_C(1) << drop) - 1), half = UINT64_C(1) << (drop - 1);
+  uint64_t kept = part >> drop, rest = part & ((UINT64_C(1) << drop) - 1),
+           half = UINT64_C(1) << (drop - 1);
   kept += rest > half || (rest == half && (kept & 1));
-  uint64_t all = to ? ((uint64_t)to << fraction) + (kept - (UINT64_C(1) << fraction)) : kept; /* a carry is right */
+  /* a carry is right */
+  uint64_t all = to ? ((uint64_t)to << fraction) + (kept - (UINT64_C(1) << fraction)) : kept;
   return all >= (uint64_t)top << fraction ? sign | (uint64_t)top << fraction : sign | all;
 }
 
@@ -77,32 +83,36 @@ static void views_store(char *at, size_t width, uint64_t bits) {
   for (size_t i = 0; i < width; i++) at[i] = (char)(unsigned char)(bits >> 8 * i & 0xff);
 }
 
-/* Copy n elements of `from`, `stride` elements apart, to n elements at `to`, one after the other. Values are rounded to
-** the nearest, ties to even; what is too large becomes infinite. Nothing has to be aligned. */
-static void copy_elements(const char *from_type, const void *from, int64_t stride, const char *to_type, void *to,
-                          int64_t n) {
-  size_t      width = (size_t)st_width(from_type), wide = (size_t)st_width(to_type);
+/* Copy n elements of `from`, `stride` elements apart, to n elements at `to`, one after the other.
+** Values are rounded to the nearest, ties to even; what is too large becomes infinite. Nothing has
+** to be aligned. */
+static void copy_elements(const char *from_type, const void *from, int64_t stride,
+                          const char *to_type, void *to, int64_t n) {
+  size_t width = (size_t)st_width(from_type), wide = (size_t)st_width(to_type);
   const char *in = from;
-  char       *out = to;
-  int         a = float_of(from_type), b = float_of(to_type);
+  char *out = to;
+  int a = float_of(from_type), b = float_of(to_type);
   if (strcmp(from_type, to_type) == 0) {
     if (stride == 1)
       memcpy(out, in, (size_t)n * width);
     else
-      for (int64_t i = 0; i < n; i++) memcpy(out + (size_t)i * width, in + (size_t)(i * stride) * width, width);
+      for (int64_t i = 0; i < n; i++)
+        memcpy(out + (size_t)i * width, in + (size_t)(i * stride) * width, width);
     return;
   }
   for (int64_t i = 0; i < n; i++) {
-    uint64_t bits = views_widen(views_load(in + (size_t)(i * stride) * width, width), floats[a].exponent, floats[a].fraction);
-    views_store(out + (size_t)i * wide, wide, element_narrow(bits, floats[b].exponent, floats[b].fraction));
+    uint64_t bits = views_widen(views_load(in + (size_t)(i * stride) * width, width),
+                                floats[a].exponent, floats[a].fraction);
+    views_store(out + (size_t)i * wide, wide,
+                element_narrow(bits, floats[b].exponent, floats[b].fraction));
   }
 }
 
 /* ============================================================== stored parts */
 
-/* The wanted part and a stored one have runs in common on each axis. Their intersection is every combination of these: for
-** each combination of the outer axes a row of elements that is contiguous in both. Each row is one read, straight into
-** place. */
+/* The wanted part and a stored one have runs in common on each axis. Their intersection is every
+** combination of these: for each combination of the outer axes a row of elements that is contiguous
+** in both. Each row is one read, straight into place. */
 
 enum { OPEN_FILES = 64 }; /* at most */
 
@@ -111,30 +121,32 @@ typedef struct common_run {
 } common_run;
 
 typedef struct reading {
-  shards              *s;
+  shards *s;
   const shards_tensor *t;
-  const shards_part   *from, *want;
-  const st_tensor     *in;                /* the tensor in the file of `from` */
-  size_t               inner;             /* the last axis that does not merge with those after it into one row */
-  size_t               n[MGRID_AXES_MAX]; /* common runs */
-  common_run          *run[MGRID_AXES_MAX];
-  int64_t              from_stride[MGRID_AXES_MAX], to_stride[MGRID_AXES_MAX];
-  int64_t              from_low, from_high, to_low, to_high; /* elements stored, and elements wanted now */
-  char                *out;                                  /* where element to_low goes */
-  int64_t              found;                                /* elements so far */
-  mgrid_error         *err;
+  const shards_part *from, *want;
+  const st_tensor *in;      /* the tensor in the file of `from` */
+  size_t inner;             /* the last axis that does not merge with those after it into one row */
+  size_t n[MGRID_AXES_MAX]; /* common runs */
+  common_run *run[MGRID_AXES_MAX];
+  int64_t from_stride[MGRID_AXES_MAX], to_stride[MGRID_AXES_MAX];
+  int64_t from_low, from_high, to_low, to_high; /* elements stored, and elements wanted now */
+  char *out;                                    /* where element to_low goes */
+  int64_t found;                                /* elements so far */
+  mgrid_error *err;
 } reading;
 
 static int64_t part_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t part_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_run *b, common_run *out) {
-  size_t  n = 0;
+static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_run *b,
+                          common_run *out) {
+  size_t n = 0;
   int64_t a_at = 0, b_at = 0; /* elements before the current runs */
   for (size_t i = 0, k = 0; i < na && k < nb;) {
     int64_t a_end = a[i].start + a[i].length, b_end = b[k].start + b[k].length;
     int64_t low = part_most(a[i].start, b[k].start), high = part_least(a_end, b_end);
-    if (low < high) out[n++] = (common_run){ a_at + low - a[i].start, b_at + low - b[k].start, high - low };
+    if (low < high)
+      out[n++] = (common_run){ a_at + low - a[i].start, b_at + low - b[k].start, high - low };
     if (a_end < b_end)
       a_at += a[i++].length;
     else
@@ -143,14 +155,16 @@ static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_
   return n;
 }
 
-/* Narrow the indices *low to *high - 1 to those with elements in begin to end - 1. Each index has `stride` elements; those
-** of index 0 start at `at`. */
-static void part_narrow(int64_t at, int64_t stride, int64_t begin, int64_t end, int64_t *low, int64_t *high) {
+/* Narrow the indices *low to *high - 1 to those with elements in begin to end - 1. Each index has
+** `stride` elements; those of index 0 start at `at`. */
+static void part_narrow(int64_t at, int64_t stride, int64_t begin, int64_t end, int64_t *low,
+                        int64_t *high) {
   if (begin > at) *low = part_most(*low, (begin - at) / stride);
   *high = end > at ? part_least(*high, (end - at - 1) / stride + 1) : 0;
 }
 
-/* Before a file is reopened, close all of them after every OPEN_FILES reopenings: a process may have only a few open. */
+/* Before a file is reopened, close all of them after every OPEN_FILES reopenings: a process may
+** have only a few open. */
 static void keep_open(shards *s, st_file *f) {
   if (f->fd >= 0 || s->nfiles <= OPEN_FILES) return;
   if (++s->recent % OPEN_FILES) return;
@@ -166,7 +180,9 @@ static void read_row(reading *r, int64_t from, int64_t to, int64_t n) {
   if (n <= 0) return;
   keep_open(r->s, r->from->file);
   int64_t place = (from + skip - r->from_low) * width;
-  if (st_read(r->from->file, r->in, place, r->out + (to + skip - r->to_low) * width, n * width, r->err)) return;
+  if (st_read(r->from->file, r->in, place, r->out + (to + skip - r->to_low) * width, n * width,
+              r->err))
+    return;
   r->found += n;
   r->s->read += n * width;
 }
@@ -175,26 +191,27 @@ static void views_read_axis(reading *r, size_t axis, int64_t from, int64_t to) {
   int64_t from_stride = r->from_stride[axis], to_stride = r->to_stride[axis];
   for (size_t i = 0; i < r->n[axis] && !r->err->status; i++) {
     const common_run *c = &r->run[axis][i];
-    int64_t           low = 0, high = c->length, a = from + c->from * from_stride, b = to + c->to * to_stride;
+    int64_t low = 0, high = c->length, a = from + c->from * from_stride, b = to + c->to * to_stride;
     part_narrow(a, from_stride, r->from_low, r->from_high, &low, &high);
     part_narrow(b, to_stride, r->to_low, r->to_high, &low, &high);
     if (axis == r->inner && low < high)
       read_row(r, a, b, c->length * from_stride);
     else
-      for (; low < high && !r->err->status; low++) views_read_axis(r, axis + 1, a + low * from_stride, b + low * to_stride);
+      for (; low < high && !r->err->status; low++)
+        views_read_axis(r, axis + 1, a + low * from_stride, b + low * to_stride);
   }
 }
 
 /* Read what one stored part holds of it. */
 static void read_from(reading *r, const shards_part *from) {
   const shards_part *want = r->want;
-  size_t             room = 1;
+  size_t room = 1;
   r->from = from;
   r->in = st_find(from->file, r->t->name);
   r->from_low = from->first, r->from_high = from->first + from->elements;
   for (size_t k = 0; k < r->t->naxes; k++) room += from->nruns[k] + want->nruns[k];
   common_run *runs = malloc(room * sizeof *runs), *at = runs;
-  bool        any = runs != NULL;
+  bool any = runs != NULL;
   if (!runs) mgrid_oom(r->err);
   for (size_t k = 0; k < r->t->naxes && any; at += r->n[k++]) {
     r->run[k] = at;
@@ -214,29 +231,31 @@ static void read_from(reading *r, const shards_part *from) {
   free(runs);
 }
 
-mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *want, int64_t from, int64_t n, void *to,
-                         mgrid_error *err) {
+mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *want, int64_t from,
+                         int64_t n, void *to, mgrid_error *err) {
   reading r = { .s = s, .t = t, .want = want, .out = to, .err = err };
   r.to_low = want->first + from, r.to_high = r.to_low + n;
   for (size_t i = 0; i < t->nparts && !err->status && r.found < n; i++) read_from(&r, &t->part[i]);
   if (!err->status && r.found != n)
-    mgrid_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %" PRId64 " elements of it are in no part", t->name,
+    mgrid_fail(err, MGRID_REFUSED,
+               "the index on tensor '%.200s': %" PRId64 " elements of it are in no part", t->name,
                n - r.found);
   return err->status;
 }
 
 /* ===================================================================== views */
 
-/* The elements wanted now are a few boxes of the rank's part. What each of them has in common with a box of the view is a
-** part of a stored tensor: it is read as such, and its rows are put where they belong. */
+/* The elements wanted now are a few boxes of the rank's part. What each of them has in common with
+** a box of the view is a part of a stored tensor: it is read as such, and its rows are put where
+** they belong. */
 
 static int64_t view_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t view_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ------------------------------------------------------------------- making */
 
-mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *shape, const shards_tensor *same,
-                        mgrid_error *err) {
+mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *shape,
+                        const shards_tensor *same, mgrid_error *err) {
   *v = (view){ .type = type, .naxes = naxes };
   memcpy(v->shape, shape, naxes * sizeof *shape);
   if (!same) return MGRID_OK;
@@ -265,18 +284,18 @@ void view_free(view *v) {
 /* ------------------------------------------------------------------ reading */
 
 typedef struct place { /* indices of the part on one axis: */
-  int64_t at, length;  /* where they are in the part; the stored ones have no gap in what was read */
+  int64_t at, length; /* where they are in the part; the stored ones have no gap in what was read */
 } place;
 
 typedef struct putting {
-  const view     *v;
+  const view *v;
   const view_box *box;
-  size_t          n[MGRID_AXES_MAX];
-  place          *place[MGRID_AXES_MAX];
-  int64_t         in_stride[MGRID_AXES_MAX], out_stride[MGRID_AXES_MAX]; /* by wanted axis, in elements */
-  const char     *in;
-  char           *out;
-  int64_t         in_width, out_width;
+  size_t n[MGRID_AXES_MAX];
+  place *place[MGRID_AXES_MAX];
+  int64_t in_stride[MGRID_AXES_MAX], out_stride[MGRID_AXES_MAX]; /* by wanted axis, in elements */
+  const char *in;
+  char *out;
+  int64_t in_width, out_width;
 } putting;
 
 static void put_axis(const putting *p, size_t axis, int64_t in, int64_t out) {
@@ -295,20 +314,20 @@ static void put_axis(const putting *p, size_t axis, int64_t in, int64_t out) {
 enum { BLOCKS_AT_ONCE = 4096 };
 
 typedef struct cursor { /* the next block to read, and of which run of the part */
-  size_t  run;
+  size_t run;
   int64_t block;
 } cursor;
 
 /* What the part and a box have in common on an axis. */
 typedef struct shared {
-  size_t     nplaces, nruns, room;
-  place     *place; /* in the part */
-  mgrid_run *run;   /* of the stored tensor */
+  size_t nplaces, nruns, room;
+  place *place;   /* in the part */
+  mgrid_run *run; /* of the stored tensor */
 } shared;
 
 /* Add `length` indices; those that continue the last ones are one with them. */
 static void add_shared(shared *s, int64_t in_part, int64_t stored, int64_t length) {
-  place     *p = s->nplaces ? &s->place[s->nplaces - 1] : NULL;
+  place *p = s->nplaces ? &s->place[s->nplaces - 1] : NULL;
   mgrid_run *r = s->nruns ? &s->run[s->nruns - 1] : NULL;
   if (p && p->at + p->length == in_part)
     p->length += length;
@@ -320,16 +339,16 @@ static void add_shared(shared *s, int64_t in_part, int64_t stored, int64_t lengt
     s->run[s->nruns++] = (mgrid_run){ stored, length };
 }
 
-/* Find what the elements low to high - 1 of the part have in common with a box on an axis, from the cursor on as far as
-** there is room. */
-static void views_common(const shards_part *want, size_t axis, int64_t low, int64_t high, const view_box *b, cursor *next,
-                   shared *s) {
-  const bool    many = axis == b->along && b->blocks > 1;
+/* Find what the elements low to high - 1 of the part have in common with a box on an axis, from the
+** cursor on as far as there is room. */
+static void views_common(const shards_part *want, size_t axis, int64_t low, int64_t high,
+                         const view_box *b, cursor *next, shared *s) {
+  const bool many = axis == b->along && b->blocks > 1;
   const int64_t start = b->start[axis], length = b->length[axis], step = many ? b->step : 1;
-  int64_t       before = 0;
+  int64_t before = 0;
   for (size_t i = 0; i < want->nruns[axis] && length > 0; before += want->runs[axis][i++].length) {
     mgrid_run r = want->runs[axis][i]; /* of which `before` to before + length - 1 are the part's */
-    int64_t   from = view_most(r.start + low - before, r.start),
+    int64_t from = view_most(r.start + low - before, r.start),
             to = view_least(r.start + high - before, r.start + r.length);
     if (from >= to || i < next->run) continue;
     int64_t g = many && from > start ? (from - start) / step : 0;
@@ -347,12 +366,15 @@ static void views_common(const shards_part *want, size_t axis, int64_t low, int6
   *next = (cursor){ want->nruns[axis], 0 };
 }
 
-/* Read what the part and the blocks of a box have in common. `first` is the element of the part that `out` begins with. */
-static mgrid_status read_shared(shards *s, const shards_part *want, const view_box *b, const shared *has, const view *v,
-                                int64_t first, char *out, mgrid_error *err) {
+/* Read what the part and the blocks of a box have in common. `first` is the element of the part
+** that `out` begins with. */
+static mgrid_status read_shared(shards *s, const shards_part *want, const view_box *b,
+                                const shared *has, const view *v, int64_t first, char *out,
+                                mgrid_error *err) {
   shards_part part = { .naxes = b->of->naxes };
-  putting     p = { .v = v, .box = b, .in_width = b->of->width, .out_width = st_width(v->type) };
-  for (size_t k = 0; k < part.naxes; k++) part.nruns[k] = 1; /* of an axis that the wanted tensor lacks */
+  putting p = { .v = v, .box = b, .in_width = b->of->width, .out_width = st_width(v->type) };
+  /* of an axis that the wanted tensor lacks */
+  for (size_t k = 0; k < part.naxes; k++) part.nruns[k] = 1;
   for (size_t k = 0; k < v->naxes; k++) {
     p.n[k] = has[k].nplaces, p.place[k] = has[k].place;
     if (b->axis[k] >= 0) part.nruns[b->axis[k]] = has[k].nruns;
@@ -360,7 +382,8 @@ static mgrid_status read_shared(shards *s, const shards_part *want, const view_b
   if (shards_part_room(&part, err)) return err->status;
   for (size_t k = 0; k < part.naxes; k++) part.runs[k][0] = (mgrid_run){ b->at[k], 1 };
   for (size_t k = 0; k < v->naxes; k++)
-    if (b->axis[k] >= 0) memcpy(part.runs[b->axis[k]], has[k].run, has[k].nruns * sizeof *has[k].run);
+    if (b->axis[k] >= 0)
+      memcpy(part.runs[b->axis[k]], has[k].run, has[k].nruns * sizeof *has[k].run);
   shards_part_shape(&part);
   part.elements = st_elements(part.naxes, part.shape);
   int64_t stride[MGRID_AXES_MAX + 1] = { 0 }, wide = 1;
@@ -382,17 +405,19 @@ static mgrid_status read_shared(shards *s, const shards_part *want, const view_b
 }
 
 /* Read what a box of the part has in common with a box of the view, some blocks at once. */
-static mgrid_status read_box(shards *s, const view *v, const shards_part *want, const shards_box *in, const view_box *b,
-                             int64_t first, char *out, mgrid_error *err) {
+static mgrid_status read_box(shards *s, const view *v, const shards_part *want,
+                             const shards_box *in, const view_box *b, int64_t first, char *out,
+                             mgrid_error *err) {
   shared has[MGRID_AXES_MAX];
   size_t room = 1, at = 0;
   for (size_t k = 0; k < v->naxes; k++)
     room += has[k].room = k == b->along && b->blocks > 1 ? BLOCKS_AT_ONCE : want->nruns[k];
-  place     *places = malloc(room * sizeof *places);
+  place *places = malloc(room * sizeof *places);
   mgrid_run *runs = malloc(room * sizeof *runs);
-  cursor     next = { 0 };
+  cursor next = { 0 };
   if (!places || !runs) mgrid_oom(err);
-  for (size_t k = 0; k < v->naxes; at += has[k++].room) has[k].place = places + at, has[k].run = runs + at;
+  for (size_t k = 0; k < v->naxes; at += has[k++].room)
+    has[k].place = places + at, has[k].run = runs + at;
   for (bool any = true; any && !err->status;) {
     for (size_t k = 0; k < v->naxes && any; k++) {
       cursor all = { 0 };
@@ -407,8 +432,8 @@ static mgrid_status read_box(shards *s, const view *v, const shards_part *want, 
   return err->status;
 }
 
-mgrid_status view_read(shards *s, const view *v, const shards_part *want, int64_t from, int64_t n, void *to,
-                       mgrid_error *err) {
+mgrid_status view_read(shards *s, const view *v, const shards_part *want, int64_t from, int64_t n,
+                       void *to, mgrid_error *err) {
   shards_box boxes[SHARDS_BOXES_MAX];
   if (v->plain) return shards_read(s, v->box[0].of, want, from, n, to, err);
   size_t nboxes = shards_boxes(v->naxes, want->shape, want->first + from, n, boxes);

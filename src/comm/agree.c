@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** agree.c - check that ranks hold the same: all of a backend the same plan, the members of a group the same result. One
-** rendezvous or minimum compares digests. If they differ, a few more exchanges give every rank the same message: the
-** first difference, and the ranks that differ.
+** agree.c - check that ranks hold the same: all of a backend the same plan, the members of a group
+** the same result. One rendezvous or minimum compares digests. If they differ, a few more exchanges
+** give every rank the same message: the first difference, and the ranks that differ.
 */
 #include "comm/compare.h"
 
@@ -14,20 +14,23 @@
 
 /* =================================================================== digests */
 
-/* Compare digests between ranks: all ranks by the backend's collectives, a group by those of its communicator. */
+/* Compare digests between ranks: all ranks by the backend's collectives, a group by those of its
+** communicator. */
 
-/* What a rank broadcasts when digests differ. Whole words, because collectives on GPUs carry it too. */
+/* What a rank broadcasts when digests differ. Whole words, because collectives on GPUs carry it
+** too. */
 typedef struct statement {
   uint64_t digest, of; /* of: a digest, too */
-  int64_t  rank;
-  char     text[MGRID_TOLD], name[96];
+  int64_t rank;
+  char text[MGRID_TOLD], name[96];
 } statement;
 
 mgrid_peers mgrid_peers_all(mgrid_backend *b) { return (mgrid_peers){ .backend = b }; }
 
 bool mgrid_peers_group(mgrid_peers *p, const mgrid_group *g, mgrid_error *err) {
   mgrid_backend *b = g ? g->state->backend : NULL;
-  *p = (mgrid_peers){ .backend = b, .group = g, .alone = !g || g->size == 1 || !b->ops->collective };
+  *p =
+      (mgrid_peers){ .backend = b, .group = g, .alone = !g || g->size == 1 || !b->ops->collective };
   if (!p->alone) p->buffer = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(statement), err);
   return p->alone || p->buffer;
 }
@@ -38,25 +41,26 @@ void mgrid_peers_close(mgrid_peers *p) {
 }
 
 /* Run one collective over the group on n words, in place. */
-static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t root, void *words, size_t n,
-                               mgrid_error *err) {
-  mgrid_backend          *b = p->backend;
+static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t root, void *words,
+                               size_t n, mgrid_error *err) {
+  mgrid_backend *b = p->backend;
   const mgrid_descriptor *kind = mgrid_group_kind(p->group);
-  mgrid_work              w = { .call = call,
-                                .type = MGRID_INT64,
-                                .reduction = MGRID_MIN,
-                                .send = p->buffer,
-                                .recv = p->buffer,
-                                .count = n,
-                                .root = root,
-                                .ours = true };
-  mgrid_status            s = b->ops->copy(b, kind, p->buffer, words, n * sizeof(int64_t), true, err);
+  mgrid_work w = { .call = call,
+                   .type = MGRID_INT64,
+                   .reduction = MGRID_MIN,
+                   .send = p->buffer,
+                   .recv = p->buffer,
+                   .count = n,
+                   .root = root,
+                   .ours = true };
+  mgrid_status s = b->ops->copy(b, kind, p->buffer, words, n * sizeof(int64_t), true, err);
   if (!s) s = mgrid_group_work(p->group, &w, err);
   if (!s) s = b->ops->copy(b, kind, words, p->buffer, n * sizeof(int64_t), false, err);
   return s;
 }
 
-/* Collectives of groups take the minimum of signed words: flip the highest bit to keep the unsigned order. */
+/* Collectives of groups take the minimum of signed words: flip the highest bit to keep the unsigned
+** order. */
 static void flip(uint64_t *words, size_t n) {
   for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
 }
@@ -69,7 +73,8 @@ mgrid_status mgrid_peers_min(const mgrid_peers *p, uint64_t *words, size_t n, mg
   return s;
 }
 
-mgrid_status mgrid_peers_tell(const mgrid_peers *p, uint64_t from, void *data, size_t bytes, mgrid_error *err) {
+mgrid_status mgrid_peers_tell(const mgrid_peers *p, uint64_t from, void *data, size_t bytes,
+                              mgrid_error *err) {
   if (!p->group) return mgrid_hear(p->backend, from, data, bytes, err);
   mgrid_error bad = MGRID_ERROR_INIT;
   if (mgrid_rank_heard(from, p->group->size, &bad) < 0) return mgrid_error_pass(err, &bad);
@@ -77,11 +82,11 @@ mgrid_status mgrid_peers_tell(const mgrid_peers *p, uint64_t from, void *data, s
 }
 
 /* Over all ranks this is a rendezvous, which also finds ranks that are in other calls. */
-static mgrid_status same_of_all(const mgrid_peers *p, const mgrid_brought *mine, uint64_t of, bool *same,
-                                mgrid_error *err) {
+static mgrid_status same_of_all(const mgrid_peers *p, const mgrid_brought *mine, uint64_t of,
+                                bool *same, mgrid_error *err) {
   mgrid_backend *b = p->backend;
-  mgrid_meeting  met = {
-     .call = mgrid_meet_call(b, false, "compare"), .have = true, .first = mine->digest, .second = of
+  mgrid_meeting met = {
+    .call = mgrid_meet_call(b, false, "compare"), .have = true, .first = mine->digest, .second = of
   };
   snprintf(b->doing, sizeof b->doing, "%s", mine->of);
   mgrid_status s = mgrid_meet_over(b, &met, err);
@@ -90,8 +95,8 @@ static mgrid_status same_of_all(const mgrid_peers *p, const mgrid_brought *mine,
   return s;
 }
 
-static mgrid_status same_of_group(const mgrid_peers *p, const mgrid_brought *mine, uint64_t of, bool *same,
-                                  mgrid_error *err) {
+static mgrid_status same_of_group(const mgrid_peers *p, const mgrid_brought *mine, uint64_t of,
+                                  bool *same, mgrid_error *err) {
   uint64_t words[4];
   snprintf(p->backend->doing, sizeof p->backend->doing, "%s", mine->of);
   mgrid_pair_words(words, mine->digest), mgrid_pair_words(words + 2, of);
@@ -107,7 +112,7 @@ static void agree_hear(statement *told) {
 
 mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgrid_error *err) {
   uint64_t who, of = XXH3_64bits(mine->of, strlen(mine->of));
-  bool     all;
+  bool all;
   if (p->alone) return MGRID_OK;
   mgrid_status s = (p->group ? same_of_group : same_of_all)(p, mine, of, &all, err);
   if (s || all) return s;
@@ -123,24 +128,26 @@ mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgri
   if (s) return s;
   agree_hear(&first), agree_hear(&other);
   if (first.of != other.of)
-    return mgrid_fail(err, MGRID_DISAGREE, "ranks differ: rank %" PRId64 " asked for %s, rank %" PRId64 " for %s",
+    return mgrid_fail(err, MGRID_DISAGREE,
+                      "ranks differ: rank %" PRId64 " asked for %s, rank %" PRId64 " for %s",
                       first.rank, first.name, other.rank, other.name);
-  return mgrid_fail(err, MGRID_DISAGREE, "ranks differ: rank %" PRId64 " %s, rank %" PRId64 " %s", first.rank,
-                    first.text, other.rank, other.text);
+  return mgrid_fail(err, MGRID_DISAGREE, "ranks differ: rank %" PRId64 " %s, rank %" PRId64 " %s",
+                    first.rank, first.text, other.rank, other.text);
 }
 
 /* ===================================================================== plans */
 
-/* One line of a plan: the hash of its rule is compared, the first characters of its text are shown. */
+/* One line of a plan: the hash of its rule is compared, the first characters of its text are
+** shown. */
 typedef struct line {
   uint64_t hash[2];
-  char     text[176];
+  char text[176];
 } line;
 
 /* A plan as lines: a head (world, parameters, grids, lists, items), then one line per family. */
 typedef struct sheet {
   size_t nhead, n; /* lines of the head; all lines */
-  line  *at;       /* [n] */
+  line *at;        /* [n] */
 } sheet;
 
 /* Add line i of the plan, which may have none. */
@@ -161,9 +168,10 @@ static bool agree_add_line(sheet *s, const mgrid_plan *p, size_t i, mgrid_text *
 }
 
 static mgrid_status make_sheet(sheet *s, const mgrid_plan *p, mgrid_error *err) {
-  const size_t families = mgrid_plan_first_family(p), lists = mgrid_plan_first_list(p), n = mgrid_plan_nlines(p);
-  mgrid_text   t = { 0 };
-  bool         made = (s->at = calloc(n, sizeof *s->at)) != NULL;
+  const size_t families = mgrid_plan_first_family(p), lists = mgrid_plan_first_list(p),
+               n = mgrid_plan_nlines(p);
+  mgrid_text t = { 0 };
+  bool made = (s->at = calloc(n, sizeof *s->at)) != NULL;
   for (size_t i = 0; i < n && made; i++)
     if (i < families || i >= lists) made = agree_add_line(s, p, i, &t);
   s->nhead = s->n;
@@ -184,7 +192,8 @@ static void list_ranks(mgrid_text *t, const uint64_t *digest, int64_t world, int
   enum { SHOWN = 8 };
   int64_t n = 0;
   for (int64_t r = 0; r < world; r++) {
-    if (memcmp(&digest[MGRID_MET * r], &digest[MGRID_MET * reference], 3 * sizeof *digest) == 0) continue;
+    if (memcmp(&digest[MGRID_MET * r], &digest[MGRID_MET * reference], 3 * sizeof *digest) == 0)
+      continue;
     if (n++ < SHOWN) mgrid_text_add(t, "%s%" PRId64, n > 1 ? ", " : "", r);
   }
   if (n > SHOWN) mgrid_text_add(t, " and %" PRId64 " more", n - SHOWN);
@@ -206,64 +215,69 @@ static int64_t majority(const uint64_t *digest, int64_t world) {
 enum { LINES_MOST = 1 << 20 };
 
 /* Broadcast the sheet of rank `reference` to all ranks. */
-static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int64_t reference, sheet *theirs,
-                                  mgrid_error *err) {
-  uint64_t     count[2] = { mine->nhead, mine->n };
+static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int64_t reference,
+                                  sheet *theirs, mgrid_error *err) {
+  uint64_t count[2] = { mine->nhead, mine->n };
   mgrid_status s = mgrid_peers_tell(all, reference, count, sizeof count, err);
   if (s) return s;
   if (count[0] > count[1] || count[1] > LINES_MOST)
-    s = mgrid_cannot_be(err, "a plan of %" PRIu64 " lines, its head of %" PRIu64, count[1], count[0]);
+    s = mgrid_cannot_be(err, "a plan of %" PRIu64 " lines, its head of %" PRIu64, count[1],
+                        count[0]);
   else
     theirs->nhead = count[0], theirs->n = count[1];
   if (!s) theirs->at = calloc(theirs->n + 1, sizeof *theirs->at);
   if (!s && !theirs->at) s = mgrid_oom(err);
-  if (!s && all->backend->rank == reference) memcpy(theirs->at, mine->at, mine->n * sizeof *mine->at);
+  if (!s && all->backend->rank == reference)
+    memcpy(theirs->at, mine->at, mine->n * sizeof *mine->at);
   s = mgrid_verdict(all->backend, s, err, err);
   if (!s) s = mgrid_peers_tell(all, reference, theirs->at, theirs->n * sizeof *theirs->at, err);
-  for (size_t i = 0; i < theirs->n && !s; i++) mgrid_show(theirs->at[i].text, sizeof theirs->at[i].text);
+  for (size_t i = 0; i < theirs->n && !s; i++)
+    mgrid_show(theirs->at[i].text, sizeof theirs->at[i].text);
   return s;
 }
 
-/* Append the first line in which any rank differs from the reference, in both versions. a[na]: the lines of this rank;
-** r[nr]: the lines of the reference, which all ranks hold. */
-static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, const line *r, size_t nr,
-                              int64_t reference, mgrid_text *story, mgrid_error *err) {
-  uint64_t     first = first_difference(a, na, r, nr);
-  uint64_t     where = first << 32 | (first == UINT32_MAX ? UINT32_MAX : (uint64_t)all->backend->rank);
+/* Append the first line in which any rank differs from the reference, in both versions. a[na]: the
+** lines of this rank; r[nr]: the lines of the reference, which all ranks hold. */
+static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, const line *r,
+                              size_t nr, int64_t reference, mgrid_text *story, mgrid_error *err) {
+  uint64_t first = first_difference(a, na, r, nr);
+  uint64_t where = first << 32 | (first == UINT32_MAX ? UINT32_MAX : (uint64_t)all->backend->rank);
   mgrid_status s = mgrid_peers_min(all, &where, 1, err);
   if (s || where >> 32 == UINT32_MAX) return s;
-  size_t  i = where >> 32;
+  size_t i = where >> 32;
   int64_t who = (int64_t)(where & UINT32_MAX);
-  char    here[sizeof a->text];
+  char here[sizeof a->text];
   memset(here, 0, sizeof here);
   snprintf(here, sizeof here, "%s", i < na ? a[i].text : "nothing");
   s = mgrid_peers_tell(all, (uint64_t)who, here, sizeof here, err);
   if (s) return s;
   mgrid_show(here, sizeof here);
-  mgrid_text_add(story, "%s rank %" PRId64 " has \"%s\", rank %" PRId64 " has \"%s\"", story->len ? ";" : "", who, here,
-                 reference, i < nr ? r[i].text : "nothing");
+  mgrid_text_add(story, "%s rank %" PRId64 " has \"%s\", rank %" PRId64 " has \"%s\"",
+                 story->len ? ";" : "", who, here, reference, i < nr ? r[i].text : "nothing");
   return MGRID_OK;
 }
 
 /* Every rank has a plan: describe how the first rank that differs from the reference differs. */
-static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan, const uint64_t *digest, int64_t reference,
-                            mgrid_error *err) {
-  sheet        mine = { 0 }, theirs = { 0 };
-  mgrid_text   story = { 0 };
+static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan,
+                                  const uint64_t *digest, int64_t reference, mgrid_error *err) {
+  sheet mine = { 0 }, theirs = { 0 };
+  mgrid_text story = { 0 };
   mgrid_status s = make_sheet(&mine, plan, err);
   s = mgrid_verdict(all->backend, s, err, err);
   if (!s) s = get_reference(all, &mine, reference, &theirs, err);
   if (!s) /* families before the head: they matter more */
-    s = tell_line(all, mine.at + mine.nhead, mine.n - mine.nhead, theirs.at + theirs.nhead, theirs.n - theirs.nhead,
-                  reference, &story, err);
+    s = tell_line(all, mine.at + mine.nhead, mine.n - mine.nhead, theirs.at + theirs.nhead,
+                  theirs.n - theirs.nhead, reference, &story, err);
   if (!s) s = tell_line(all, mine.at, mine.nhead, theirs.at, theirs.nhead, reference, &story, err);
   if (!s && story.len == 0)
-    mgrid_text_str(&story, " the groups are the same, but not the text of the recipe, and it has policies");
+    mgrid_text_str(&story,
+                   " the groups are the same, but not the text of the recipe, and it has policies");
   if (!s) {
     mgrid_text_add(&story, "; differing from rank %" PRId64 ": ", reference);
     list_ranks(&story, digest, all->backend->world, reference);
-    s = story.failed ? mgrid_oom(err)
-                     : mgrid_fail(err, MGRID_DISAGREE, "ranks do not have the same plan:%s", story.data);
+    s = story.failed
+            ? mgrid_oom(err)
+            : mgrid_fail(err, MGRID_DISAGREE, "ranks do not have the same plan:%s", story.data);
   }
   free(mine.at);
   free(theirs.at);
@@ -272,17 +286,18 @@ static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan
 }
 
 /* Some ranks have no plan: give all ranks the error of the first of these. */
-static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const mgrid_error *failed,
-                                 mgrid_error *err) {
+static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest,
+                                 const mgrid_error *failed, mgrid_error *err) {
   mgrid_error first = MGRID_ERROR_INIT;
-  int64_t     who = 0, n = 0;
+  int64_t who = 0, n = 0;
   for (int64_t r = b->world - 1; r >= 0; r--)
     if (digest[MGRID_MET * r] != MGRID_OK) who = r, n++;
   if (b->rank == who && failed) mgrid_error_replace(&first, failed);
   mgrid_status s = mgrid_hear(b, (uint64_t)who, &first, sizeof first, err);
   if (s) return s;
   mgrid_error_heard(&first);
-  mgrid_fail(err, MGRID_DISAGREE, "ranks do not have the same plan: rank %" PRId64 "%s has none (%.800s)", who,
+  mgrid_fail(err, MGRID_DISAGREE,
+             "ranks do not have the same plan: rank %" PRId64 "%s has none (%.800s)", who,
              n > 1 ? " and others" : "", first.message);
   return MGRID_DISAGREE;
 }
@@ -296,7 +311,8 @@ mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *p
     else
       mgrid_fail(&mine, MGRID_USAGE, "no plan was given");
   } else if (mgrid_plan_world(plan) != b->world) {
-    mgrid_fail(&mine, MGRID_REFUSED, "the plan is for %" PRId64 " ranks, the communicator has %" PRId64,
+    mgrid_fail(&mine, MGRID_REFUSED,
+               "the plan is for %" PRId64 " ranks, the communicator has %" PRId64,
                mgrid_plan_world(plan), b->world);
     plan = NULL;
   }
@@ -310,18 +326,20 @@ mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *p
   }
   if (!s && met.all) return MGRID_OK;
   const mgrid_peers all = mgrid_peers_all(b);
-  bool              have = plan != NULL;
+  bool have = plan != NULL;
   for (int64_t r = 0; r < b->world && !s; r++) have &= met.each[MGRID_MET * r] == MGRID_OK;
   if (!s)
     s = have ? agree_explain(&all, plan, met.each, majority(met.each, b->world), &told)
              : tell_failure(b, met.each, &mine, &told);
   free(met.each);
   if (!s) return MGRID_OK;
-  if (err && err == failed) mgrid_error_clear(err); /* replaced by the error that all ranks return */
+  /* replaced by the error that all ranks return */
+  if (err && err == failed) mgrid_error_clear(err);
   return mgrid_error_pass(err, &told);
 }
 
-mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed, mgrid_error *err) {
+mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed,
+                         mgrid_error *err) {
   mgrid_status s = b ? mgrid_layout_check(b->layout, "the backend's library", err) : MGRID_USAGE;
   if (s) return s;
   uint64_t call = mgrid_meet_call(b, true, "agree on a plan");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** grow.c - a state in another world: grown, joined, or of the remaining members of a family's groups after a loss. And
-** the memory of a state: suspend, resume, count. origins.c says what becomes of each communicator, state.c makes the
-** new state.
+** grow.c - a state in another world: grown, joined, or of the remaining members of a family's
+** groups after a loss. And the memory of a state: suspend, resume, count. origins.c says what
+** becomes of each communicator, state.c makes the new state.
 */
 #include "comm/state.h"
 
@@ -15,27 +15,31 @@
 static void refuse_parents(const mgrid_plan *plan, mgrid_error *err) {
   for (size_t i = 0; plan && i < plan->content.nentries; i++)
     if (*plan->content.entry[i].choice->asked.parent)
-      mgrid_fail(err, MGRID_UNSUPPORTED, "family '%s' has a parent: a state with such families cannot grow",
+      mgrid_fail(err, MGRID_UNSUPPORTED,
+                 "family '%s' has a parent: a state with such families cannot grow",
                  plan->content.entry[i].name);
 }
 
-mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *larger, const char *name,
-                              mgrid_error *err) {
+mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *larger,
+                              const char *name, mgrid_error *err) {
   if (!s || !larger) return NULL;
   mgrid_error mine = MGRID_ERROR_INIT;
-  int64_t     was = s->plan->content.world;
+  int64_t was = s->plan->content.world;
   if (larger == s->backend || larger->world < was)
-    mgrid_fail(&mine, MGRID_USAGE, "a state of %" PRId64 " ranks grows into another backend, of as many ranks or more",
+    mgrid_fail(&mine, MGRID_USAGE,
+               "a state of %" PRId64 " ranks grows into another backend, of as many ranks or more",
                was);
   else if (larger->rank != s->view.rank)
     mgrid_fail(&mine, MGRID_REFUSED,
-               "rank %" PRId64 " is rank %" PRId64 " of the larger world; ranks that were there keep their numbers",
+               "rank %" PRId64 " is rank %" PRId64
+               " of the larger world; ranks that were there keep their numbers",
                s->view.rank, larger->rank);
   refuse_parents(plan, &mine);
   return mgrid_state_make(plan, larger, name, NULL, &(mgrid_grown){ .from = s, .why = &mine }, err);
 }
 
-mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, const char *name, mgrid_error *err) {
+mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, const char *name,
+                              mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!larger) return NULL;
   refuse_parents(plan, &mine);
@@ -44,7 +48,8 @@ mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, con
 
 /* --------------------------------------------------------------------------- memory */
 
-/* List this rank's existing communicators in s->batch.native, in schedule order, and return their number. */
+/* List this rank's existing communicators in s->batch.native, in schedule order, and return their
+** number. */
 static size_t natives(mgrid_state *s) {
   size_t n = 0;
   for (size_t i = 0; i < s->view.ncomms; i++)
@@ -55,8 +60,8 @@ static size_t natives(mgrid_state *s) {
 static mgrid_status suspend(mgrid_state *s, bool resume, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
   mgrid_backend *b = s->backend;
-  mgrid_error    mine = MGRID_ERROR_INIT;
-  mgrid_status   status = MGRID_OK;
+  mgrid_error mine = MGRID_ERROR_INIT;
+  mgrid_status status = MGRID_OK;
   if (!b->ops->suspend) return MGRID_OK;
   for (int dry = 1; dry >= 0 && !status; dry--) {
     mgrid_outcome own = b->ops->suspend(b, natives(s), s->batch.native, resume, dry, &mine);
@@ -65,13 +70,16 @@ static mgrid_status suspend(mgrid_state *s, bool resume, mgrid_error *err) {
   return status ? mgrid_error_pass(err, &mine) : MGRID_OK;
 }
 
-mgrid_status mgrid_state_suspend(mgrid_state *s, mgrid_error *err) { return suspend(s, false, err); }
+mgrid_status mgrid_state_suspend(mgrid_state *s, mgrid_error *err) {
+  return suspend(s, false, err);
+}
 mgrid_status mgrid_state_resume(mgrid_state *s, mgrid_error *err) { return suspend(s, true, err); }
 
-mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *out, mgrid_error *err) {
+mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *out,
+                                     mgrid_error *err) {
   if (!s) return MGRID_USAGE;
   mgrid_held_memory m = MGRID_HELD_MEMORY_INIT;
-  mgrid_status      status = mgrid_struct_check(out, sizeof m, "mgrid_held_memory", err);
+  mgrid_status status = mgrid_struct_check(out, sizeof m, "mgrid_held_memory", err);
   if (!status && s->backend->ops->held)
     status = s->backend->ops->held(s->backend, natives((mgrid_state *)s), s->batch.native, &m, err);
   if (!status) mgrid_struct_write(out, &m, sizeof m);
@@ -80,11 +88,12 @@ mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *ou
 
 /* ======================================================== without lost ranks */
 
-/* The family of the remaining ranks as a plan. Its groups have lost members, so they have no Cartesian shape. */
+/* The family of the remaining ranks as a plan. Its groups have lost members, so they have no
+** Cartesian shape. */
 static mgrid_plan *grow_plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
   mgrid_topology *t = mgrid_topology_new(left->world, err);
-  mgrid_choice   *choice = NULL;
-  mgrid_status    s = t ? mgrid_choice_shapeless(e->choice, &choice, err) : MGRID_NO_MEMORY;
+  mgrid_choice *choice = NULL;
+  mgrid_status s = t ? mgrid_choice_shapeless(e->choice, &choice, err) : MGRID_NO_MEMORY;
   if (!s) s = mgrid_topology_put(t, e->name, left, choice, err);
   mgrid_plan *p = s ? NULL : mgrid_plan_new(t, err);
   mgrid_choice_free(choice);
@@ -93,13 +102,15 @@ static mgrid_plan *grow_plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_
 }
 
 /* Keep this rank's communicator if its group lost no member, else shrink it. */
-static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old, size_t n,
-                               const int64_t *lost, mgrid_error *err) {
+static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old,
+                               size_t n, const int64_t *lost, mgrid_error *err) {
   mgrid_shared *from = NULL;
   if (now->view.ncomms == 0) return MGRID_OK; /* this rank is in no group, or the only one left */
   for (size_t i = 0; i < was->view.ncomms; i++)
     if (old && was->comm[i] == old->comm) from = was->comm[i];
-  if (!from) return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink", now->comm[0]->name);
+  if (!from)
+    return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink",
+                      now->comm[0]->name);
   int *positions = malloc((n + 1) * sizeof *positions), gone = 0;
   if (!positions) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
@@ -119,11 +130,12 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
   return s;
 }
 
-/* Mark communicators with a lost member: they are aborted, because destroy would wait for that member. */
+/* Mark communicators with a lost member: they are aborted, because destroy would wait for that
+** member. */
 static void grow_lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
   for (size_t i = 0; i < s->view.ncomms; i++) {
     const mgrid_creation *c = &s->view.comm[i];
-    const mgrid_family   *f = s->plan->content.entry[c->entry].family;
+    const mgrid_family *f = s->plan->content.entry[c->entry].family;
     for (size_t k = 0; k < n; k++) {
       int64_t group, position;
       for (int64_t nth = 0; mgrid_family_locate(f, lost[k], nth, &group, &position); nth++)
@@ -132,7 +144,8 @@ static void grow_lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
   }
 }
 
-mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost, mgrid_error *err) {
+mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
+                                mgrid_error *err) {
   if (!s || mgrid_lacks_list(n, lost, "lost ranks", err)) return NULL;
   int64_t entry = mgrid_content_find(&s->plan->content, family);
   if (entry < 0) {
@@ -149,9 +162,9 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
       return mgrid_null(err, MGRID_LOST_RANK, "rank %" PRId64 " lists itself as lost", lost[i]);
   }
   mgrid_family *left = mgrid_family_without(e->family, n, lost, err);
-  mgrid_plan   *p = left ? grow_plan_of(e, left, err) : NULL;
-  mgrid_state  *now = p ? mgrid_state_new(s->backend, err) : NULL;
-  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_plan *p = left ? grow_plan_of(e, left, err) : NULL;
+  mgrid_state *now = p ? mgrid_state_new(s->backend, err) : NULL;
+  mgrid_error why = MGRID_ERROR_INIT;
   if (now) now->partial = true;
   bool whole = s->backend->whole; /* a creation over all ranks would include the lost ones */
   s->backend->whole = false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** hosts.c - this rank's machine, and how the ranks are spread over machines. This needs no collective of its own: the
-** first agreement of a backend also finds whether there is only one machine. If there are several, the verdict on the
-** first creation carries the machine of every rank.
+** hosts.c - this rank's machine, and how the ranks are spread over machines. This needs no
+** collective of its own: the first agreement of a backend also finds whether there is only one
+** machine. If there are several, the verdict on the first creation carries the machine of every
+** rank.
 */
 #include "comm/state.h"
 #include "plan/plan.h"
@@ -21,7 +22,8 @@ static int by_machine(const void *a, const void *b) {
   return x->rank < y->rank ? -1 : 1;
 }
 
-/* If consecutive blocks of n ranks each lie on one machine, return n (the ranks of the first machine); else 0. */
+/* If consecutive blocks of n ranks each lie on one machine, return n (the ranks of the first
+** machine); else 0. */
 static int64_t block_of(const mgrid_location *at, int64_t world) {
   int64_t n = 1;
   while (n < world && at[n].machine == at[0].machine) n++;
@@ -31,7 +33,8 @@ static int64_t block_of(const mgrid_location *at, int64_t world) {
 }
 
 /* Sort by machine, then rank: each machine becomes a run that starts with its lowest rank. */
-static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_t world, int64_t rank) {
+static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_t world,
+                       int64_t rank) {
   uint64_t lowest = 0;
   p->block = block_of(at, world);
   qsort(at, (size_t)world, sizeof *at, by_machine);
@@ -44,23 +47,29 @@ static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_
     p->local_size++;
     p->local_rank += at[i].rank < (uint64_t)rank;
   }
-  bool again = p->block && p->machines < (world + p->block - 1) / p->block; /* a machine has several blocks */
+  /* a machine has several blocks */
+  bool again = p->block && p->machines < (world + p->block - 1) / p->block;
   if (again || p->machines == 1) p->block = 0;
-  for (int64_t i = 0; i < world; i++) p->index += (i == 0 || at[i].machine != at[i - 1].machine) && at[i].rank < lowest;
+  for (int64_t i = 0; i < world; i++)
+    p->index += (i == 0 || at[i].machine != at[i - 1].machine) && at[i].rank < lowest;
 }
 
-mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations, mgrid_error *err) {
+mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations,
+                                 mgrid_error *err) {
   *locations = NULL;
   if (b->place.machines) return MGRID_OK;
   *locations = malloc((size_t)(b->world + 1) * sizeof **locations);
   return *locations ? MGRID_OK : mgrid_oom(err);
 }
 
-/* Each rank fills in its own machine and the maximum elsewhere, so the minimum over ranks holds all machines. */
-mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
-                                     const mgrid_error *failed, mgrid_error *err) {
+/* Each rank fills in its own machine and the maximum elsewhere, so the minimum over ranks holds all
+** machines. */
+mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations,
+                                     mgrid_outcome mine, const mgrid_error *failed,
+                                     mgrid_error *err) {
   if (b->place.machines) return mgrid_verdict(b, mine, failed, err); /* already known */
-  uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id(); /* as words first, in half of the memory */
+  /* as words first, in half of the memory */
+  uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id();
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;
   words[b->world] = mgrid_verdict_of(b, mine);
@@ -68,7 +77,8 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   if (s) return s;
   uint64_t who = words[b->world];
   words[b->rank] = own; /* even if the carrier returned another value */
-  for (int64_t r = b->world - 1; r >= 0; r--) locations[r] = (mgrid_location){ words[r], (uint64_t)r };
+  for (int64_t r = b->world - 1; r >= 0; r--)
+    locations[r] = (mgrid_location){ words[r], (uint64_t)r };
   find_place(&b->place, locations, own, b->world, b->rank);
   return mgrid_verdict_tell(b, who, mine, failed, err);
 }
@@ -98,11 +108,13 @@ mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *er
   return mgrid_verdict_min(b, hosts, (size_t)b->world, MGRID_OK, NULL, err);
 }
 
-mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts, mgrid_error *err) {
+mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts,
+                              mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
-  char        name[sizeof((mgrid_machine *)0)->name] = "";
-  size_t      i = 0;
-  if (!hosts || b->place.machines == 1) return MGRID_OK; /* one host, which the agreement has found */
+  char name[sizeof((mgrid_machine *)0)->name] = "";
+  size_t i = 0;
+  /* one host, which the agreement has found */
+  if (!hosts || b->place.machines == 1) return MGRID_OK;
   mgrid_status s = mgrid_hosts_find(b, hosts, err);
   if (s) return s;
   gethostname(name, sizeof name - 1);
@@ -119,7 +131,7 @@ int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to) {
 mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
   mgrid_machine m = MGRID_MACHINE_INIT;
-  mgrid_status  status = mgrid_struct_check(out, sizeof m, "mgrid_machine", err);
+  mgrid_status status = mgrid_struct_check(out, sizeof m, "mgrid_machine", err);
   if (status) return status;
   const mgrid_place *p = &s->backend->place;
   m.machines = p->machines, m.index = p->index;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** origins.c - where each communicator of a state comes from when its world has changed. In a larger world it is kept,
-** grown or created again; among survivors it is shrunk or created again. All members of a group find the same, because they
-** have been in the same old group. state.c calls this between the agreement and the verdict.
+** origins.c - where each communicator of a state comes from when its world has changed. In a larger
+** world it is kept, grown or created again; among survivors it is shrunk or created again. All
+** members of a group find the same, because they have been in the same old group. state.c calls
+** this between the agreement and the verdict.
 */
 #include "comm/state.h"
 
@@ -11,10 +12,10 @@
 #include <string.h>
 
 struct mgrid_growing {
-  mgrid_grown    what;
-  size_t         n;      /* entries of the batch */
-  mgrid_origin  *origin; /* [n], as the next */
-  mgrid_shared **was;    /* the old state's communicator of origin.native */
+  mgrid_grown what;
+  size_t n;             /* entries of the batch */
+  mgrid_origin *origin; /* [n], as the next */
+  mgrid_shared **was;   /* the old state's communicator of origin.native */
 };
 
 /* ---------------------------------------------------------------------- the old ones */
@@ -41,9 +42,10 @@ static void find_origin(mgrid_growing *g, size_t i, const char *family, const mg
   }
 }
 
-/* Return whether the new group is the old one without some members, which are lost or idle now, in the same order. List the
-** positions of these members. */
-static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid_shared *c, mgrid_origin *o) {
+/* Return whether the new group is the old one without some members, which are lost or idle now, in
+** the same order. List the positions of these members. */
+static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid_shared *c,
+                    mgrid_origin *o) {
   int64_t at = 0;
   o->nlost = 0;
   for (int64_t p = 0; p < old->size; p++) {
@@ -57,12 +59,12 @@ static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid
   return at == c->size;
 }
 
-/* Find this rank's old communicator of the group, if it can be shrunk. All members find the same, since they have been in
-** the same group. */
-static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family, const mgrid_shared *c,
-                                mgrid_error *err) {
+/* Find this rank's old communicator of the group, if it can be shrunk. All members find the same,
+** since they have been in the same group. */
+static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family,
+                                const mgrid_shared *c, mgrid_error *err) {
   const mgrid_group *old;
-  mgrid_origin      *o = &g->origin[i];
+  mgrid_origin *o = &g->origin[i];
   for (size_t nth = 0; (old = mgrid_state_group_nth(g->what.from, family, nth, NULL)); nth++) {
     if (!mgrid_group_native(old) || !old->comm->backend->shrinks || old->size <= c->size) continue;
     if (strcmp(old->comm->options->identity, c->options->identity) != 0) continue;
@@ -79,13 +81,15 @@ static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family, 
 /* Return whether a family is split from another, whose communicators must exist before. */
 static bool has_parents(const mgrid_plan *p) {
   bool any = false;
-  for (size_t i = 0; i < p->content.nentries; i++) any |= *p->content.entry[i].choice->asked.parent != '\0';
+  for (size_t i = 0; i < p->content.nentries; i++)
+    any |= *p->content.entry[i].choice->asked.parent != '\0';
   return any;
 }
 
-mgrid_status mgrid_growing_new(const mgrid_grown *grown, const mgrid_state *s, mgrid_growing **out, mgrid_error *err) {
+mgrid_status mgrid_growing_new(const mgrid_grown *grown, const mgrid_state *s, mgrid_growing **out,
+                               mgrid_error *err) {
   mgrid_growing *g = *out = calloc(1, sizeof *g);
-  mgrid_status   status = MGRID_OK;
+  mgrid_status status = MGRID_OK;
   if (!g) return mgrid_oom(err);
   g->what = *grown, g->n = s->batch.n;
   g->origin = calloc(g->n + 1, sizeof *g->origin);
@@ -114,16 +118,16 @@ void mgrid_growing_free(mgrid_growing *g) {
 
 /* -------------------------------------------------------------------------- create */
 
-/* Sort the batch by kind: created again, shrunk, grown, kept; each kind in schedule order. One call moves the entries of one
-** kind to index `at` and on, and returns the index after them. */
+/* Sort the batch by kind: created again, shrunk, grown, kept; each kind in schedule order. One call
+** moves the entries of one kind to index `at` and on, and returns the index after them. */
 static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how, size_t at) {
   for (size_t i = at; i < batch->n; i++) {
     if (g->origin[i].agreed != how) continue;
-    mgrid_shared   *entry = batch->entry[i], *was = g->was[i];
-    void           *native = batch->native[i];
+    mgrid_shared *entry = batch->entry[i], *was = g->was[i];
+    void *native = batch->native[i];
     mgrid_comm_spec spec = batch->spec[i];
-    mgrid_origin    origin = g->origin[i];
-    size_t          behind = i - at;
+    mgrid_origin origin = g->origin[i];
+    size_t behind = i - at;
     memmove(&batch->entry[at + 1], &batch->entry[at], behind * sizeof(mgrid_shared *));
     memmove(&batch->spec[at + 1], &batch->spec[at], behind * sizeof spec);
     memmove(&batch->native[at + 1], &batch->native[at], behind * sizeof native);
@@ -138,7 +142,7 @@ static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how,
 
 /* Find out whether any rank failed. The verdict after the creation names it. */
 static mgrid_outcome all_of(mgrid_backend *b, mgrid_outcome mine) {
-  mgrid_error  told = MGRID_ERROR_INIT;
+  mgrid_error told = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_verdict(b, mine, NULL, &told);
   mgrid_error_clear(&told);
   return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
@@ -155,7 +159,8 @@ static mgrid_outcome origins_take(mgrid_batch *batch, size_t n, mgrid_outcome s)
 }
 
 /* Shrink what can be shrunk, and create the rest. */
-static mgrid_outcome remake(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g, mgrid_error *err) {
+static mgrid_outcome remake(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g,
+                            mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
   if (b->ops->remake && !b->whole) {
     b->ops->remake(b, batch->n, batch->spec, g->origin, batch->native);
@@ -167,14 +172,16 @@ static mgrid_outcome remake(mgrid_backend *b, mgrid_batch *batch, mgrid_growing 
 }
 
 /* Every rank makes the same calls over all ranks, whether it failed or not. */
-mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g, mgrid_error *err) {
-  bool          votes = b->ops->growth && !b->whole;
+mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g,
+                              mgrid_error *err) {
+  bool votes = b->ops->growth && !b->whole;
   mgrid_outcome s = MGRID_OK;
   mgrid_pool_count(b);
   if (g->what.now) return remake(b, batch, g, err);
   if (votes) s = all_of(b, b->ops->growth(b, batch->n, batch->spec, g->origin, err));
   if (s) return s;
-  size_t anew = sort_batch(batch, g, MGRID_ANEW, 0), grown = sort_batch(batch, g, MGRID_GROWN, anew);
+  size_t anew = sort_batch(batch, g, MGRID_ANEW, 0),
+         grown = sort_batch(batch, g, MGRID_GROWN, anew);
   s = b->ops->create(b, anew, batch->spec, batch->native, err);
   if (votes) s = all_of(b, s);
   for (size_t i = anew; i < grown && !s; i++)
@@ -183,8 +190,9 @@ mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growin
 }
 
 void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {
-  static const char *const how[] = { "created again", "by ncclCommShrink", "grown by ncclCommGrow", "kept" };
-  mgrid_backend           *b = s->backend;
+  static const char *const how[] = { "created again", "by ncclCommShrink", "grown by ncclCommGrow",
+                                     "kept" };
+  mgrid_backend *b = s->backend;
   for (size_t i = 0; i < s->batch.n; i++) {
     mgrid_shared *c = s->batch.entry[i];
     if (!c) continue;
@@ -193,7 +201,7 @@ void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {
       g->was[i]->native = NULL, g->was[i]->real = false;
       b->ops->adopt(b, g->what.from->backend, c->native);
     }
-    mgrid_log(&b->hooks, MGRID_LOG_INFO, "%s: %" PRId64 " ranks, %s%s%s", c->name, c->size, how[g->origin[i].agreed],
-              *g->origin[i].why ? ", because " : "", g->origin[i].why);
+    mgrid_log(&b->hooks, MGRID_LOG_INFO, "%s: %" PRId64 " ranks, %s%s%s", c->name, c->size,
+              how[g->origin[i].agreed], *g->origin[i].why ? ", because " : "", g->origin[i].why);
   }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** pool.c - this rank's communicators of a backend. Groups with the same members, of one state or of several, share one.
-** Ranks need no agreement on what is shared: all members see the same plans in the same order, so each finds the same
-** communicator in its pool.
+** pool.c - this rank's communicators of a backend. Groups with the same members, of one state or of
+** several, share one. Ranks need no agreement on what is shared: all members see the same plans in
+** the same order, so each finds the same communicator in its pool.
 */
 #include "comm/state.h"
 
@@ -22,7 +22,8 @@ static void pool_drop(mgrid_backend *b, mgrid_shared *c) {
 }
 
 static bool pool_same_members(const mgrid_shared *a, const mgrid_shared *b) {
-  return a->hash == b->hash && a->size == b->size && mgrid_same_group(a->family, a->group, b->family, b->group);
+  return a->hash == b->hash && a->size == b->size
+         && mgrid_same_group(a->family, a->group, b->family, b->group);
 }
 
 static mgrid_shared *pool_find(mgrid_backend *b, const mgrid_shared *wanted) {
@@ -38,11 +39,11 @@ static uint64_t pool_hash_of(const mgrid_shared *c) {
   return XXH3_64bits(some, sizeof some);
 }
 
-mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid_creation *made, const char *state,
-                              mgrid_error *err) {
+mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid_creation *made,
+                              const char *state, mgrid_error *err) {
   const mgrid_entry *e = &p->content.entry[made->entry];
-  mgrid_shared      *c = mgrid_zeroed(&b->hooks, sizeof *c);
-  mgrid_text         name = { 0 };
+  mgrid_shared *c = mgrid_zeroed(&b->hooks, sizeof *c);
+  mgrid_text name = { 0 };
   if (!c) return mgrid_null_oom(err);
   mgrid_text_add(&name, "%s%s%s[%" PRId64 "]", state, *state ? "/" : "", e->name, made->group);
   c->users = 1;
@@ -80,7 +81,8 @@ size_t mgrid_backend_ncomms(const mgrid_backend *b) {
 
 /* ------------------------------------------------------------------- creation */
 
-mgrid_status mgrid_batch_init(mgrid_batch *batch, const mgrid_hooks *h, size_t room, mgrid_error *err) {
+mgrid_status mgrid_batch_init(mgrid_batch *batch, const mgrid_hooks *h, size_t room,
+                              mgrid_error *err) {
   batch->n = 0, batch->room = room + 1;
   batch->entry = mgrid_realloc(h, NULL, 0, batch->room * sizeof *batch->entry);
   batch->spec = mgrid_realloc(h, NULL, 0, batch->room * sizeof *batch->spec);
@@ -109,7 +111,8 @@ void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c, int64_t turn) {
   batch->native[n] = NULL;
 }
 
-void mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family, const mgrid_descriptor *backend) {
+void mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family,
+                            const mgrid_descriptor *backend) {
   size_t n = batch->n++;
   batch->entry[n] = NULL;
   batch->spec[n] = (mgrid_comm_spec){
@@ -146,8 +149,9 @@ mgrid_status mgrid_pool_single(mgrid_backend *b, mgrid_shared *c, mgrid_error *e
 void mgrid_pool_log(mgrid_backend *b, const mgrid_batch *batch) {
   for (size_t i = 0; i < batch->n; i++)
     if (batch->entry[i])
-      mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "%s: made by %s, %" PRId64 " of %" PRId64, batch->spec[i].name,
-                batch->spec[i].backend->name, batch->spec[i].position, batch->spec[i].size);
+      mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "%s: made by %s, %" PRId64 " of %" PRId64,
+                batch->spec[i].name, batch->spec[i].backend->name, batch->spec[i].position,
+                batch->spec[i].size);
 }
 
 void mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch) {
@@ -162,25 +166,29 @@ void mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch) {
   if (made > 0) (b->ops->abort ? b->ops->abort : b->ops->destroy)(b, made, batch->native);
 }
 
-mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n, const int *positions,
-                               mgrid_error *err) {
+mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n,
+                               const int *positions, mgrid_error *err) {
   mgrid_comm_spec spec = pool_spec_of(c);
   if (!b->ops->shrink || !c->backend->shrinks)
-    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a communicator of %s cannot shrink, only NCCL's can", c->name,
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "%s: a communicator of %s cannot shrink, only NCCL's can", c->name,
                       c->backend->name);
   if (!from->real || !from->native)
     return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink", c->name);
   mgrid_outcome s = MGRID_OK;
-  if (c->options->asked.lazy) s = b->ops->check(b, 1, &spec, err); /* the others were checked with their state */
+  /* the others were checked with their state */
+  if (c->options->asked.lazy) s = b->ops->check(b, 1, &spec, err);
   if (!s) s = b->ops->shrink(b, &spec, from->native, n, positions, &c->native, err);
   c->real = s == MGRID_OK;
   return mgrid_status_of(s);
 }
 
-mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch, mgrid_error *err) {
+mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch,
+                               mgrid_error *err) {
   size_t some = 0;
   for (size_t i = 0; i < n; i++)
-    if (c[i]->real && c[i]->native && c[i]->backend->revokes && mgrid_same_backend(c[i]->backend, b->kind))
+    if (c[i]->real && c[i]->native && c[i]->backend->revokes
+        && mgrid_same_backend(c[i]->backend, b->kind))
       batch->native[some++] = c[i]->native;
   return some > 0 ? b->ops->revoke(b, some, batch->native, err) : MGRID_OK;
 }
@@ -190,16 +198,18 @@ mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_er
   return b->ops->prove(b, &spec, c->native, err);
 }
 
-mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err) {
+mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w,
+                             mgrid_error *err) {
   mgrid_comm_spec spec = pool_spec_of(c);
   return mgrid_status_of(b->ops->collective(b, &spec, c->native, w, err));
 }
 
-mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w,
-                                  double seconds, mgrid_error *err) {
+mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c,
+                                  const mgrid_work *w, double seconds, mgrid_error *err) {
   mgrid_comm_spec spec[MGRID_TOGETHER_MAX];
-  mgrid_together  call[MGRID_TOGETHER_MAX];
-  if (!b->ops->together) return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together", b->kind->name);
+  mgrid_together call[MGRID_TOGETHER_MAX];
+  if (!b->ops->together)
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together", b->kind->name);
   if (n > MGRID_TOGETHER_MAX)
     return mgrid_fail(err, MGRID_LIMIT, "%zu calls together; at most %d", n, MGRID_TOGETHER_MAX);
   for (size_t i = 0; i < n; i++) {
@@ -209,10 +219,11 @@ mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *cons
   return b->ops->together(b, n, call, seconds, err);
 }
 
-mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_shared *const *c, const mgrid_work *w,
-                               uint64_t tag, double seconds, mgrid_error *err) {
+mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_shared *const *c,
+                               const mgrid_work *w, uint64_t tag, double seconds,
+                               mgrid_error *err) {
   mgrid_comm_spec spec[MGRID_TOGETHER_MAX];
-  mgrid_together  call[MGRID_TOGETHER_MAX];
+  mgrid_together call[MGRID_TOGETHER_MAX];
   for (size_t i = 0; i < n; i++) {
     spec[i] = pool_spec_of(c[i]);
     call[i] = (mgrid_together){ &spec[i], c[i]->native, w[i] };

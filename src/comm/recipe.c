@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** recipe.c - the functions of moongrid_recipe.h. They check their pointers and call libmoongrid_lua, which the first
-** mgrid_runtime_new loads: a host without recipes carries no Lua.
+** recipe.c - the functions of moongrid_recipe.h. They check their pointers and call
+** libmoongrid_lua, which the first mgrid_runtime_new loads: a host without recipes carries no Lua.
 **
-** The host may have another version of Lua, or LuaJIT, with the same function names. So libmoongrid_lua is bound to its own
-** Lua first (RTLD_DEEPBIND) and hides it from others (RTLD_LOCAL). That would also bind it to libc's allocator where a host
-** has replaced it, so it allocates and frees only through base/memory.c.
+** The host may have another version of Lua, or LuaJIT, with the same function names. So
+** libmoongrid_lua is bound to its own Lua first (RTLD_DEEPBIND) and hides it from others
+** (RTLD_LOCAL). That would also bind it to libc's allocator where a host has replaced it, so it
+** allocates and frees only through base/memory.c.
 **
 ** A NULL pointer is refused here; but a NULL state keeps the error of its failed materialize.
 */
@@ -18,33 +19,43 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The entry of libmoongrid_lua.a, in a program that was linked with it (-Wl,-u,mgrid_lua_entry); else NULL. */
+/* The entry of libmoongrid_lua.a, in a program that was linked with it (-Wl,-u,mgrid_lua_entry);
+** else NULL. */
 extern const mgrid_recipe_entry mgrid_lua_entry __attribute__((weak, visibility("hidden")));
 
-/* Sanitizers end a process that uses RTLD_DEEPBIND, and musl has no such flag: a host there has no other Lua than 5.4. */
+/* Sanitizers end a process that uses RTLD_DEEPBIND, and musl has no such flag: a host there has no
+** other Lua than 5.4. */
 #ifndef RTLD_DEEPBIND
 #define RTLD_DEEPBIND 0
 #endif
-static int deeply(void) { return dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace") ? 0 : RTLD_DEEPBIND; }
+static int deeply(void) {
+  return dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace") ? 0 : RTLD_DEEPBIND;
+}
 
 static const mgrid_recipe_entry *entry_of_library(mgrid_error *err) {
   if (&mgrid_lua_entry) return &mgrid_lua_entry;
-  /* Load libmoongrid first, without RTLD_DEEPBIND. In a program with libmoongrid.a this is a second copy of the code; that
-  ** is harmless, because there is no global state. */
+  /* Load libmoongrid first, without RTLD_DEEPBIND. In a program with libmoongrid.a this is a second
+  ** copy of the code; that is harmless, because there is no global state. */
   if (!mgrid_library_open("libmoongrid.so." MGRID_SOVER, 0, "what recipes need", err)) return NULL;
-  return mgrid_library_entry("libmoongrid_lua.so." MGRID_SOVER, deeply(), "mgrid_lua_entry", "what recipes need", err);
+  return mgrid_library_entry("libmoongrid_lua.so." MGRID_SOVER, deeply(), "mgrid_lua_entry",
+                             "what recipes need", err);
 }
 
-static const mgrid_recipe_entry *recipe_entry_of(const void *made) { return ((const mgrid_made_by *)made)->entry; }
+static const mgrid_recipe_entry *recipe_entry_of(const void *made) {
+  return ((const mgrid_made_by *)made)->entry;
+}
 
 /* ------------------------------------------------------------------- runtimes */
 
-mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err) {
+mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks,
+                                 mgrid_error *err) {
   const mgrid_recipe_entry *entry = entry_of_library(err);
   return entry ? entry->runtime_new(limits, hooks, err) : NULL;
 }
 
-mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt) { return rt ? recipe_entry_of(rt)->runtime_ref(rt) : NULL; }
+mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt) {
+  return rt ? recipe_entry_of(rt)->runtime_ref(rt) : NULL;
+}
 
 void mgrid_runtime_free(mgrid_runtime *rt) { mgrid_runtime_end(rt); }
 
@@ -53,40 +64,44 @@ mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f, 
   return recipe_entry_of(rt)->function(rt, f, err);
 }
 
-mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
-                                mgrid_error *err) {
-  if (!rt || mgrid_lacks(recipe, "the recipe", err) || mgrid_lacks_list(length, text, "bytes of text", err))
+mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, const char *text,
+                                size_t length, mgrid_error *err) {
+  if (!rt || mgrid_lacks(recipe, "the recipe", err)
+      || mgrid_lacks_list(length, text, "bytes of text", err))
     return MGRID_USAGE;
   return recipe_entry_of(rt)->load(rt, recipe, text, length, err);
 }
 
-mgrid_status mgrid_runtime_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x, mgrid_error *err) {
+mgrid_status mgrid_runtime_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x,
+                                mgrid_error *err) {
   return rt ? recipe_entry_of(rt)->lend(rt, kind, x, err) : MGRID_USAGE;
 }
 
-mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request, mgrid_error *err) {
+mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request,
+                            mgrid_error *err) {
   if (!entry) entry = entry_of_library(err);
   return entry ? entry->serve(NULL, slice, request, err) : MGRID_MISSING;
 }
 
-mgrid_status mgrid_runtime_serve(mgrid_runtime *rt, const char *slice, void *request, mgrid_error *err) {
+mgrid_status mgrid_runtime_serve(mgrid_runtime *rt, const char *slice, void *request,
+                                 mgrid_error *err) {
   return rt ? recipe_entry_of(rt)->serve(rt, slice, request, err) : MGRID_USAGE;
 }
 
-mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file, size_t n, const char *const *args,
-                               mgrid_error *err) {
+mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file, size_t n,
+                               const char *const *args, mgrid_error *err) {
   if (!rt || mgrid_lacks_list(n, args, "arguments", err)) return NULL;
   return recipe_entry_of(rt)->plan(rt, world, file, n, args, err);
 }
 
-mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
-                                      mgrid_error *err) {
+mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n,
+                                      const mgrid_arg *args, mgrid_error *err) {
   if (!rt || mgrid_lacks_list(n, args, "parameters", err)) return NULL;
   return recipe_entry_of(rt)->plan_values(rt, world, n, args, err);
 }
 
-/* Add the stage to the error, if there is one. The error of another rank names it already; one that quotes a line of the
-** recipe needs no other place. */
+/* Add the stage to the error, if there is one. The error of another rank names it already; one that
+** quotes a line of the recipe needs no other place. */
 static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
   char whole[64];
   snprintf(whole, sizeof whole, stage, world, mgrid_s_of(world));
@@ -96,7 +111,8 @@ static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
 }
 
 /* Make the runtime of mgrid_open and load the recipe; *err says whether that failed. */
-static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe, mgrid_error *err) {
+static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe,
+                                 mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(o->limits, o->hooks, err);
   if (!rt || mgrid_lacks_list(o->nfunctions, o->functions, "functions", err)) return rt;
   const char *at = (const char *)o->functions; /* each of the size that the host's header has */
@@ -106,11 +122,12 @@ static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe
   return rt;
 }
 
-static mgrid_plan *recipe_plan_of(mgrid_runtime *rt, int64_t world, const mgrid_open_options *o, size_t n,
-                           const char *const *args, mgrid_error *err) {
+static mgrid_plan *recipe_plan_of(mgrid_runtime *rt, int64_t world, const mgrid_open_options *o,
+                                  size_t n, const char *const *args, mgrid_error *err) {
   if (o->nvalues == 0) return mgrid_runtime_plan(rt, world, o->params, n, args, err);
   if (n > 0 || o->params)
-    return mgrid_null(err, MGRID_USAGE, "parameters come as values, or as text and from a file, not both ways");
+    return mgrid_null(err, MGRID_USAGE,
+                      "parameters come as values, or as text and from a file, not both ways");
   return mgrid_runtime_plan_values(rt, world, o->nvalues, o->values, err);
 }
 
@@ -118,16 +135,18 @@ mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const ch
                         const mgrid_open_options *options, mgrid_error *err) {
   if (!b) return NULL;
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
-  mgrid_error        mine = MGRID_ERROR_INIT;
-  mgrid_runtime     *rt = NULL;
-  mgrid_plan        *plan = NULL;
-  int64_t            world = mgrid_backend_world(b);
-  if (!mgrid_struct_read(&o, sizeof o, options, "mgrid_open_options", &mine)) rt = runtime_of(&o, recipe, &mine);
+  mgrid_error mine = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = NULL;
+  mgrid_plan *plan = NULL;
+  int64_t world = mgrid_backend_world(b);
+  if (!mgrid_struct_read(&o, sizeof o, options, "mgrid_open_options", &mine))
+    rt = runtime_of(&o, recipe, &mine);
   if (!failed_while(&mine, "loading the recipe", world)) {
     plan = recipe_plan_of(rt, world, &o, n, args, &mine);
     failed_while(&mine, "planning for %" PRId64 " rank%s", world);
   }
-  mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine); /* without a plan all ranks get the error */
+  /* without a plan all ranks get the error */
+  mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine);
   failed_while(&mine, "creating the state", world);
   mgrid_plan_free(plan);
   if (s)
@@ -141,7 +160,7 @@ mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const ch
 mgrid_runtime *mgrid_state_runtime(const mgrid_state *s) { return s ? s->runtime : NULL; }
 
 const char *const *mgrid_recipe_names(void) {
-  static const char *const  none[] = { NULL };
+  static const char *const none[] = { NULL };
   const mgrid_recipe_entry *entry = entry_of_library(NULL);
   return entry ? entry->names : none;
 }
@@ -157,42 +176,49 @@ static mgrid_status no_value(mgrid_arg *out, mgrid_error *err) {
   return s;
 }
 
-mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n, const mgrid_arg *args,
-                               mgrid_kind kind, mgrid_arg *answer, mgrid_error *err) {
+mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                               const mgrid_arg *args, mgrid_kind kind, mgrid_arg *answer,
+                               mgrid_error *err) {
   mgrid_status bad = no_value(answer, rt ? err : NULL);
-  if (!rt || mgrid_lacks(query, "the name of the query", err) || mgrid_lacks_list(n, args, "arguments", err))
+  if (!rt || mgrid_lacks(query, "the name of the query", err)
+      || mgrid_lacks_list(n, args, "arguments", err))
     return MGRID_USAGE;
   if (bad) return bad;
   return recipe_entry_of(rt)->ask(rt, s, query, n, args, kind, answer, err);
 }
 
-const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
-                                       const mgrid_arg *args, mgrid_error *err) {
-  if (!rt || mgrid_lacks(getter, "the name of the getter", err) || mgrid_lacks_list(n, args, "arguments", err))
+const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter,
+                                       size_t n, const mgrid_arg *args, mgrid_error *err) {
+  if (!rt || mgrid_lacks(getter, "the name of the getter", err)
+      || mgrid_lacks_list(n, args, "arguments", err))
     return NULL;
   return recipe_entry_of(rt)->group(rt, s, getter, n, args, err);
 }
 
-mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
+mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting,
+                               mgrid_error *err) {
   if (!rt || mgrid_lacks(setting, "the setting", err)) return MGRID_USAGE;
   return recipe_entry_of(rt)->set(rt, s, setting, err);
 }
 
-mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
+mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
+                                    mgrid_error *err) {
   if (!rt || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   return recipe_entry_of(rt)->describe(rt, json, sink, ud, err);
 }
 
-mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options, mgrid_sink sink, void *ud,
-                             mgrid_error *err) {
-  if (!p || mgrid_lacks(how, "the kind of the picture", err) || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
+mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options,
+                             mgrid_sink sink, void *ud, mgrid_error *err) {
+  if (!p || mgrid_lacks(how, "the kind of the picture", err) || mgrid_lacks(sink, "the sink", err))
+    return MGRID_USAGE;
   const mgrid_recipe_entry *entry = entry_of_library(err);
   return entry ? entry->draw(p, how, options, sink, ud, err) : MGRID_MISSING;
 }
 
 /* ------------------------------------------------------------------- policies */
 
-mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
+mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name,
+                               mgrid_error *err) {
   if (!rt || mgrid_lacks(name, "the name of the policy", err)) return NULL;
   return recipe_entry_of(rt)->policy_new(rt, s, name, err);
 }
@@ -201,15 +227,17 @@ void mgrid_policy_free(mgrid_policy *p) {
   if (p) recipe_entry_of(p)->policy_free(p);
 }
 
-const char *mgrid_policy_agreed(const mgrid_policy *p) { return p ? recipe_entry_of(p)->policy_agreed(p) : ""; }
+const char *mgrid_policy_agreed(const mgrid_policy *p) {
+  return p ? recipe_entry_of(p)->policy_agreed(p) : "";
+}
 
 mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
   return p ? recipe_entry_of(p)->policy_call(p, n, args, err)
            : MGRID_USAGE; /* it checks args itself, because it may be collective */
 }
 
-mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind, mgrid_arg *result,
-                                 mgrid_error *err) {
+mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind,
+                                 mgrid_arg *result, mgrid_error *err) {
   mgrid_status bad = no_value(result, p ? err : NULL);
   if (!p) return MGRID_USAGE;
   return bad ? bad : recipe_entry_of(p)->policy_result(p, path, kind, result, err);
@@ -218,7 +246,8 @@ mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind k
 /* --------------------------------------------------------------------- reload */
 
 mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
-                          const char *const *args, mgrid_state **new_s, mgrid_change *change, mgrid_error *err) {
+                          const char *const *args, mgrid_state **new_s, mgrid_change *change,
+                          mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (new_s) *new_s = NULL;
   if (!s) return MGRID_USAGE;
@@ -226,6 +255,7 @@ mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *r
   mgrid_lacks(new_s, "the place for the new state", &mine);
   mgrid_lacks_list(n, args, "arguments", &mine);
   if (!mine.status) return recipe_entry_of(rt)->reload(rt, s, recipe, n, args, new_s, change, err);
-  mgrid_state_make(NULL, s->backend, s->name, s, NULL, &mine); /* collective: the other ranks get this error */
+  /* collective: the other ranks get this error */
+  mgrid_state_make(NULL, s->backend, s->name, s, NULL, &mine);
   return mgrid_error_pass(err, &mine);
 }

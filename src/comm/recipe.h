@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** recipe.h - the door to recipes. What speaks Lua (recipe/) is a library of its own, libmoongrid_lua;
-** libmoongrid reaches it through this table alone, and carries no Lua.
+** recipe.h - the door to recipes. What speaks Lua (recipe/) is a library of its own,
+** libmoongrid_lua; libmoongrid reaches it through this table alone, and carries no Lua.
 */
 #ifndef MGRID_COMM_RECIPE_H
 #define MGRID_COMM_RECIPE_H
@@ -9,20 +9,25 @@
 #include "comm/backend.h"
 #include "plan/item.h"
 
-/* Give the recipe a thing of a slice, for all plans from now on: one of each kind, NULL for none. The runtime is an owner,
-** and so are those that mgrid_reload makes from it. */
-typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x, mgrid_error *err);
+/* Give the recipe a thing of a slice, for all plans from now on: one of each kind, NULL for none.
+** The runtime is an owner, and so are those that mgrid_reload makes from it. */
+typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind *kind,
+                                       const void *x, mgrid_error *err);
 /* Hand the request of a slice's C function to what the slice has for Lua (recipe/slice.h). */
-typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *slice, void *request, mgrid_error *err);
-mgrid_recipe_serve   mgrid_runtime_serve;
+typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *slice, void *request,
+                                        mgrid_error *err);
+mgrid_recipe_serve mgrid_runtime_serve;
 typedef struct mgrid_recipe_entry mgrid_recipe_entry;
-/* The same for a request that needs no runtime, which the slice gets as NULL. `entry`: of the library with Lua that calls;
-** NULL: libmoongrid_lua is loaded. MGRID_MISSING: it cannot be. recipe.c */
-mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request, mgrid_error *err);
+/* The same for a request that needs no runtime, which the slice gets as NULL. `entry`: of the
+** library with Lua that calls; NULL: libmoongrid_lua is loaded. MGRID_MISSING: it cannot be.
+** recipe.c */
+mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request,
+                            mgrid_error *err);
 
-/* The functions behind the door, X(name, its type), each once: here as a table, in recipe/entry.h as mgrid_script_NAME. But
-** for `lend` and `serve` each is a function of moongrid_recipe.h. recipe.c has looked at the pointers: those that
-** may not be NULL are not, and results are set as they are after a failure. */
+/* The functions behind the door, X(name, its type), each once: here as a table, in recipe/entry.h
+** as mgrid_script_NAME. But for `lend` and `serve` each is a function of moongrid_recipe.h.
+** recipe.c has looked at the pointers: those that may not be NULL are not, and results are set as
+** they are after a failure. */
 #define MGRID_RECIPE_FUNCTIONS(X) \
   X(runtime_new, __typeof__(mgrid_runtime_new)) \
   X(runtime_ref, __typeof__(mgrid_runtime_ref)) \
@@ -46,7 +51,7 @@ mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, 
   X(policy_result, __typeof__(mgrid_policy_result))
 
 struct mgrid_recipe_entry {
-  int                layout; /* MGRID_LAYOUT */
+  int layout; /* MGRID_LAYOUT */
   const char *const *names;
 #define X(name, type) type *name;
   MGRID_RECIPE_FUNCTIONS(X)

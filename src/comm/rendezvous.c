@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** rendezvous.c - every collective of the library starts with a rendezvous: one all-reduce of 64 bytes, the same size for all
-** calls. So ranks that make different calls, or hold different states, still meet there and get an error; none waits for
-** a call that will not come.
+** rendezvous.c - every collective of the library starts with a rendezvous: one all-reduce of 64
+** bytes, the same size for all calls. So ranks that make different calls, or hold different states,
+** still meet there and get an error; none waits for a call that will not come.
 */
 #include "comm/compare.h"
 
@@ -14,20 +14,22 @@
 
 /* The words of the all-reduce; every rank gets the minimum of each. */
 enum {
-  HAVE,        /* 1 + `least` if this rank has a digest, else 0 */
-  MISS,        /* 1 if this rank has none */
-  FIRST,       /* [2] first half of the digest and the call, as mgrid_pair_words */
-  SECOND = 4,  /* [2] second half and the call */
-  MACHINE = 6, /* [2] this rank's machine, until all machines are known: there is no state before; then */
-  STATES = 6,  /* [2] a digest of its states; none from a rank that has left one: mgrid_state_leave */
+  HAVE,       /* 1 + `least` if this rank has a digest, else 0 */
+  MISS,       /* 1 if this rank has none */
+  FIRST,      /* [2] first half of the digest and the call, as mgrid_pair_words */
+  SECOND = 4, /* [2] second half and the call */
+  /* [2] this rank's machine, until all machines are known: there is no state before; then */
+  MACHINE = 6,
+  /* [2] a digest of its states; none from a rank that has left one: mgrid_state_leave */
+  STATES = 6,
   WORDS = 8
 };
 
 /* What ranks in different calls report. */
 typedef struct side {
-  int64_t  rank;
+  int64_t rank;
   uint64_t hash; /* of the nth state, when states are compared one by one; 0: there is none */
-  char     doing[96], states[240], version[24];
+  char doing[96], states[240], version[24];
 } side;
 
 static bool rendezvous_counts(const mgrid_state *s) { return s->made && !s->partial; }
@@ -41,23 +43,26 @@ static uint64_t states_of(const mgrid_backend *b) {
 }
 
 uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) {
-  char    whole[1024]; /* calls that differ late differ */
+  char whole[1024]; /* calls that differ late differ */
   va_list args;
   va_start(args, fmt);
   int n = mgrid_vformat(whole, sizeof whole, fmt, args);
   va_end(args);
   mgrid_format(b->doing, sizeof b->doing, "%s", whole);
   mgrid_text_ellipsis(b->doing, sizeof b->doing, n < 0 ? 0 : (size_t)n);
-  uint64_t h = XXH3_64bits_withSeed(MGRID_VERSION, strlen(MGRID_VERSION), XXH3_64bits(whole, strlen(whole)));
+  uint64_t h =
+      XXH3_64bits_withSeed(MGRID_VERSION, strlen(MGRID_VERSION), XXH3_64bits(whole, strlen(whole)));
   return (h | MGRID_ANY_PLAN) - !plans;
 }
 
 static side side_of(const mgrid_backend *b) {
-  side   mine = { .rank = b->rank, .version = MGRID_VERSION };
+  side mine = { .rank = b->rank, .version = MGRID_VERSION };
   size_t at = 0;
   snprintf(mine.doing, sizeof mine.doing, "%s", b->doing);
   for (const mgrid_state *s = b->states; s && at < sizeof mine.states; s = s->next)
-    if (rendezvous_counts(s)) at += (size_t)snprintf(mine.states + at, sizeof mine.states - at, "%s'%s'", at ? ", " : "", s->name);
+    if (rendezvous_counts(s))
+      at += (size_t)snprintf(mine.states + at, sizeof mine.states - at, "%s'%s'", at ? ", " : "",
+                             s->name);
   return mine;
 }
 
@@ -68,7 +73,8 @@ static void rendezvous_hear(side *told) {
 }
 
 /* Broadcast the sides of two ranks to all. */
-static mgrid_status speak(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other, mgrid_error *err) {
+static mgrid_status speak(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other,
+                          mgrid_error *err) {
   mgrid_status s = mgrid_hear(b, (uint64_t)one, first, sizeof *first, err);
   if (!s) s = mgrid_hear(b, (uint64_t)who, other, sizeof *other, err);
   rendezvous_hear(first), rendezvous_hear(other);
@@ -84,11 +90,12 @@ static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
 }
 
 /* The lists of states are cut before their difference: find the first states that differ. */
-static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other,
-                                mgrid_error *err) {
+static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int64_t who,
+                                side *other, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t nth = 0; !s; nth++) {
-    show_state(b, b->rank == one ? first : other, nth); /* the other ranks' is overwritten by the broadcast */
+    /* the other ranks' is overwritten by the broadcast */
+    show_state(b, b->rank == one ? first : other, nth);
     s = speak(b, one, first, who, other, err);
     if (first->hash != other->hash || !first->hash) break;
   }
@@ -98,14 +105,16 @@ static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int6
 /* Fail with what differs between two sides: their calls, else their versions, else their states. */
 static mgrid_status rendezvous_tell(const side *a, const side *o, mgrid_error *err) {
   const char *what = "have unlike states", *verb = "has", *x = a->states, *y = o->states;
-  const char *remedy =
-      "free a state on all ranks, or leave it where a rank is in none of its groups (mgrid_state_leave)";
+  const char *remedy = "free a state on all ranks, or leave it where a rank is in none of its "
+                       "groups (mgrid_state_leave)";
   if (strcmp(a->doing, o->doing) != 0)
     what = "make unlike calls", verb = "is in", x = a->doing, y = o->doing,
     remedy = "all make the same calls in one order";
   else if (strcmp(a->version, o->version) != 0)
-    what = "have unlike versions of moongrid", x = a->version, y = o->version, remedy = "install one on all hosts";
-  return mgrid_fail(err, MGRID_DISAGREE, "ranks %s: rank %" PRId64 " %s %s, rank %" PRId64 " %s %s; %s", what, a->rank,
+    what = "have unlike versions of moongrid", x = a->version, y = o->version,
+    remedy = "install one on all hosts";
+  return mgrid_fail(err, MGRID_DISAGREE,
+                    "ranks %s: rank %" PRId64 " %s %s, rank %" PRId64 " %s %s; %s", what, a->rank,
                     verb, *x ? x : "none", o->rank, verb, *y ? y : "none", remedy);
 }
 
@@ -113,28 +122,32 @@ static bool goes_with(uint64_t call, uint64_t other) {
   return call == other || (other == MGRID_ANY_PLAN && (call & MGRID_ANY_PLAN));
 }
 
-/* Choose two ranks whose sides show the difference: the first that names its call and the first whose call does not fit it;
-** if all calls fit, the first that reports its states and the first that reports others. */
+/* Choose two ranks whose sides show the difference: the first that names its call and the first
+** whose call does not fit it; if all calls fit, the first that reports its states and the first
+** that reports others. */
 static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgrid_error *err) {
   int64_t one = 0, who = 0;
-  bool    states = false;
+  bool states = false;
   while (one < b->world - 1 && each[MGRID_MET * one + 3] == MGRID_ANY_PLAN) one++;
   while (who < b->world && goes_with(each[MGRID_MET * one + 3], each[MGRID_MET * who + 3])) who++;
   if (who >= b->world) {
     states = true, one = who = 0;
     while (one < b->world - 1 && !each[MGRID_MET * one + 4]) one++;
-    while (who < b->world && (!each[MGRID_MET * who + 4] || each[MGRID_MET * who + 4] == each[MGRID_MET * one + 4]))
+    while (
+        who < b->world
+        && (!each[MGRID_MET * who + 4] || each[MGRID_MET * who + 4] == each[MGRID_MET * one + 4]))
       who++;
   }
   if (who >= b->world) return MGRID_OK;
-  side         first = side_of(b), other = first;
+  side first = side_of(b), other = first;
   mgrid_status s = speak(b, one, &first, who, &other, err);
-  if (!s && states && strcmp(first.states, other.states) == 0) s = find_unlike(b, one, &first, who, &other, err);
+  if (!s && states && strcmp(first.states, other.states) == 0)
+    s = find_unlike(b, one, &first, who, &other, err);
   return s ? s : rendezvous_tell(&first, &other, err);
 }
 
-/* Return whether all ranks that report their states hold the same ones. A rank that has left a state reports again once
-** the others have freed it, too. */
+/* Return whether all ranks that report their states hold the same ones. A rank that has left a
+** state reports again once the others have freed it, too. */
 static bool same_states(mgrid_backend *b, const uint64_t pair[2]) {
   if (pair[0] == UINT64_MAX && pair[1] == UINT64_MAX) return true; /* no rank reports */
   if (mgrid_pair_same(pair) && pair[0] == states_of(b)) b->left = false;
@@ -143,13 +156,14 @@ static bool same_states(mgrid_backend *b, const uint64_t pair[2]) {
 
 mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *err) {
   mgrid_error told = MGRID_ERROR_INIT;
-  uint64_t    words[WORDS] = {
-       m->have ? m->least + 1 : 0, !m->have, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0
+  uint64_t words[WORDS] = {
+    m->have ? m->least + 1 : 0, !m->have, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0
   };
   m->all = m->none = false, m->each = NULL;
   b->meetings++;
   if (m->have)
-    mgrid_pair_words(words + FIRST, m->first ^ m->call), mgrid_pair_words(words + SECOND, m->second ^ m->call);
+    mgrid_pair_words(words + FIRST, m->first ^ m->call),
+        mgrid_pair_words(words + SECOND, m->second ^ m->call);
   const bool placed = b->place.machines > 0;
   if (!placed)
     mgrid_pair_words(words + MACHINE, mgrid_machine_id());
@@ -182,7 +196,7 @@ mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *er
 
 mgrid_status mgrid_meet(mgrid_backend *b, uint64_t call, mgrid_error *err) {
   mgrid_meeting m = { .call = call, .have = true };
-  mgrid_status  s = mgrid_meet_over(b, &m, err);
+  mgrid_status s = mgrid_meet_over(b, &m, err);
   free(m.each);
   return s;
 }

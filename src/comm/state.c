@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** state.c - states and the backend that holds them. A plan becomes communicators: the ranks agree, then create in
-** schedule order, all or none; they are destroyed in reverse order. A backend has users; the last one closes it, with
-** the states that were abandoned. Every rank makes the same collective calls, whether it failed or not.
+** state.c - states and the backend that holds them. A plan becomes communicators: the ranks agree,
+** then create in schedule order, all or none; they are destroyed in reverse order. A backend has
+** users; the last one closes it, with the states that were abandoned. Every rank makes the same
+** collective calls, whether it failed or not.
 */
 #include "comm/compare.h"
 #include "comm/recipe.h"
@@ -14,8 +15,8 @@
 /* ================================================================== backends */
 
 const char *mgrid_backend_name(const mgrid_backend *b) { return b ? b->kind->name : NULL; }
-int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b ? b->rank : -1; }
-int64_t     mgrid_backend_world(const mgrid_backend *b) { return b ? b->world : -1; }
+int64_t mgrid_backend_rank(const mgrid_backend *b) { return b ? b->rank : -1; }
+int64_t mgrid_backend_world(const mgrid_backend *b) { return b ? b->world : -1; }
 
 mgrid_backend *mgrid_backend_ref(mgrid_backend *b) {
   if (b) b->users++;
@@ -24,10 +25,11 @@ mgrid_backend *mgrid_backend_ref(mgrid_backend *b) {
 
 mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks, mgrid_error *err) {
   if (!b) return MGRID_USAGE;
-  mgrid_hooks  h = MGRID_HOOKS_INIT;
+  mgrid_hooks h = MGRID_HOOKS_INIT;
   mgrid_status s = mgrid_layout_check(b->layout, "the backend's library", err);
   if (!s && b->hooks_fixed)
-    s = mgrid_fail(err, MGRID_NOT_NOW, "the %s backend has had a state: hooks come before", b->kind->name);
+    s = mgrid_fail(err, MGRID_NOT_NOW, "the %s backend has had a state: hooks come before",
+                   b->kind->name);
   if (!s) s = mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err);
   if (!s) b->hooks = h;
   return s;
@@ -60,8 +62,9 @@ static bool state_is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
-/* Return the largest number of creations that this rank takes part in. If every creation is a call over all ranks, that is
-** one for each family and round that creates anything, also where this rank is no member. */
+/* Return the largest number of creations that this rank takes part in. If every creation is a call
+** over all ranks, that is one for each family and round that creates anything, also where this rank
+** is no member. */
 static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms + s->view.nmembers; /* groups of one rank included */
   for (size_t i = 0; i < s->plan->content.nentries; i++)
@@ -73,7 +76,7 @@ static size_t batch_room(const mgrid_state *s) {
 /* Return when a creation of this rank's view has its turn: mgrid_comm_spec.turn. */
 static int64_t state_turn_of(const mgrid_state *s, size_t comm) {
   const mgrid_creation *c = &s->view.comm[comm];
-  int64_t               at = 0;
+  int64_t at = 0;
   while (s->plan->order[at] != c->entry) at++;
   return at * MGRID_ROUNDS_MAX + c->round;
 }
@@ -81,14 +84,15 @@ static int64_t state_turn_of(const mgrid_state *s, size_t comm) {
 static void state_name_all(mgrid_state *s) {
   const mgrid_plan *p = s->plan;
   for (size_t k = 0; k < p->content.nentries; k++) {
-    int     entry = p->order[k];
+    int entry = p->order[k];
     int64_t rounds = mgrid_family_rounds(p->content.entry[entry].family), led[MGRID_ROUNDS_MAX];
     mgrid_plan_led_by_round(p, entry, led, NULL);
     for (int64_t r = 0; r < rounds; r++) {
       size_t i = 0;
       if (led[r] == 0) continue;
-      while (i < s->view.ncomms && (s->view.comm[i].entry != entry || s->view.comm[i].round != r)) i++;
-      const mgrid_entry      *e = &p->content.entry[entry];
+      while (i < s->view.ncomms && (s->view.comm[i].entry != entry || s->view.comm[i].round != r))
+        i++;
+      const mgrid_entry *e = &p->content.entry[entry];
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms)
         mgrid_batch_add(&s->batch, s->comm[i], state_turn_of(s, i));
@@ -101,7 +105,8 @@ static void state_name_all(mgrid_state *s) {
 /* Return this rank's communicator of a family whose groups do not overlap, or NULL. */
 static mgrid_shared *state_comm_of(const mgrid_state *s, int entry) {
   for (size_t i = 0; i < s->view.nmembers; i++)
-    if (s->view.member[i].entry == entry && s->view.member[i].comm >= 0) return s->comm[s->view.member[i].comm];
+    if (s->view.member[i].entry == entry && s->view.member[i].comm >= 0)
+      return s->comm[s->view.member[i].comm];
   return NULL;
 }
 
@@ -112,32 +117,42 @@ static void *const *state_place_of(const mgrid_state *s, const mgrid_shared *c) 
   return (void *const *)&c->native;
 }
 
-/* Add all communicators but the lazy ones, in schedule order. Add also those of other ranks that are split from a parent
-** that this rank is in, because a split is a call over the parent. */
+/* Add all communicators but the lazy ones, in schedule order. Add also those of other ranks that
+** are split from a parent that this rank is in, because a split is a call over the parent. */
 static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
   const mgrid_plan *p = s->plan;
-  mgrid_status      status = MGRID_OK;
-  size_t            next = 0;
+  mgrid_status status = MGRID_OK;
+  size_t next = 0;
   for (size_t k = 0; k < p->content.nentries && !status; k++) {
-    int                     entry = p->order[k];
-    const mgrid_choice     *choice = p->content.entry[entry].choice;
+    int entry = p->order[k];
+    const mgrid_choice *choice = p->content.entry[entry].choice;
     const mgrid_descriptor *made_by = choice->backend ? choice->backend : s->backend->kind;
-    size_t                  first = s->batch.n;
+    size_t first = s->batch.n;
     for (; next < s->view.ncomms && s->view.comm[next].entry == entry; next++) {
-      if (!state_is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next], state_turn_of(s, next));
-      if (*choice->asked.parent) status = mgrid_plan_check_parent(p, entry, s->view.comm[next].group, err);
+      if (!state_is_lazy(s, next))
+        mgrid_batch_add(&s->batch, s->comm[next], state_turn_of(s, next));
+      if (*choice->asked.parent)
+        status = mgrid_plan_check_parent(p, entry, s->view.comm[next].group, err);
     }
     if (!*choice->asked.parent || !made_by->splits || status) continue;
-    const mgrid_shared *parent = state_comm_of(s, mgrid_content_find(&p->content, choice->asked.parent));
-    if (parent && s->batch.n == first) mgrid_batch_add_absent(&s->batch, &p->content.entry[entry], made_by);
+    const mgrid_shared *parent =
+        state_comm_of(s, mgrid_content_find(&p->content, choice->asked.parent));
+    if (parent && s->batch.n == first)
+      mgrid_batch_add_absent(&s->batch, &p->content.entry[entry], made_by);
     if (parent && s->batch.n > first) s->batch.spec[first].parent = state_place_of(s, parent);
   }
   return status;
 }
 
-static size_t comm_bytes(const mgrid_state *s) { return (s->view.ncomms + s->view.nmembers + 1) * sizeof *s->comm; }
-static size_t group_bytes(const mgrid_state *s) { return (s->view.nmembers + 1) * sizeof *s->group; }
-static size_t first_bytes(const mgrid_state *s) { return (s->plan->content.nentries + 2) * sizeof *s->first; }
+static size_t comm_bytes(const mgrid_state *s) {
+  return (s->view.ncomms + s->view.nmembers + 1) * sizeof *s->comm;
+}
+static size_t group_bytes(const mgrid_state *s) {
+  return (s->view.nmembers + 1) * sizeof *s->group;
+}
+static size_t first_bytes(const mgrid_state *s) {
+  return (s->plan->content.nentries + 2) * sizeof *s->first;
+}
 
 mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
   mgrid_state *s = mgrid_zeroed(&b->hooks, sizeof *s);
@@ -150,16 +165,17 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
   return s;
 }
 
-/* Make the communicators of groups of one rank, where the family asks for one and its backend makes such. They wait for no
-** other rank, so they are made before the ranks agree, and are not part of the schedule. */
+/* Make the communicators of groups of one rank, where the family asks for one and its backend makes
+** such. They wait for no other rank, so they are made before the ranks agree, and are not part of
+** the schedule. */
 static mgrid_status add_singles(mgrid_state *s, mgrid_error *err) {
   mgrid_backend *b = s->backend;
-  mgrid_status   status = MGRID_OK;
+  mgrid_status status = MGRID_OK;
   for (size_t i = 0; i < s->view.nmembers && b->single && !status; i++) {
-    const mgrid_member     *m = &s->view.member[i];
-    const mgrid_choice     *choice = s->plan->content.entry[m->entry].choice;
+    const mgrid_member *m = &s->view.member[i];
+    const mgrid_choice *choice = s->plan->content.entry[m->entry].choice;
     const mgrid_descriptor *by = choice->backend ? choice->backend : b->kind;
-    const mgrid_creation    made = { m->entry, m->group, 0, m->position, m->size };
+    const mgrid_creation made = { m->entry, m->group, 0, m->position, m->size };
     if (m->size > 1 || !by->singles || !b->wants_single(b, choice)) continue;
     mgrid_shared *c = mgrid_pool_take(b, s->plan, &made, s->name, err);
     if (!c) return MGRID_NO_MEMORY;
@@ -169,9 +185,10 @@ static mgrid_status add_singles(mgrid_state *s, mgrid_error *err) {
   return status;
 }
 
-mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const char *name, mgrid_error *err) {
+mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const char *name,
+                                 mgrid_error *err) {
   mgrid_backend *b = s->backend;
-  mgrid_status   status = mgrid_view_init(&s->view, plan, b->rank, err);
+  mgrid_status status = mgrid_view_init(&s->view, plan, b->rank, err);
   if (status) return status;
   s->plan = mgrid_plan_ref(plan);
   s->name = mgrid_strdup(name);
@@ -181,13 +198,19 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
   if (!s->name || !s->comm || !s->group || !s->first) return mgrid_oom(err);
   if ((status = mgrid_batch_init(&s->batch, &b->hooks, batch_room(s), err))) return status;
   for (size_t i = 0; i < s->view.ncomms; i++)
-    if (!(s->comm[s->ncomms++] = mgrid_pool_take(b, plan, &s->view.comm[i], name, err))) return MGRID_NO_MEMORY;
+    if (!(s->comm[s->ncomms++] = mgrid_pool_take(b, plan, &s->view.comm[i], name, err)))
+      return MGRID_NO_MEMORY;
   for (size_t i = 0; i < s->view.nmembers; i++) {
     const mgrid_member *m = &s->view.member[i];
-    const mgrid_entry  *e = &s->plan->content.entry[m->entry];
-    s->group[i] = (mgrid_group){
-      s, e->name, e->family, m->group, m->position, m->size, m->comm < 0 ? NULL : s->comm[m->comm], e->choice->none
-    };
+    const mgrid_entry *e = &s->plan->content.entry[m->entry];
+    s->group[i] = (mgrid_group){ s,
+                                 e->name,
+                                 e->family,
+                                 m->group,
+                                 m->position,
+                                 m->size,
+                                 m->comm < 0 ? NULL : s->comm[m->comm],
+                                 e->choice->none };
     s->first[m->entry + 1]++;
   }
   for (size_t i = 0; i < plan->content.nentries; i++) s->first[i + 1] += s->first[i];
@@ -200,9 +223,9 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
 }
 
 void mgrid_state_end(mgrid_state *s) {
-  mgrid_backend    *b = s->backend;
+  mgrid_backend *b = s->backend;
   const mgrid_hooks h = b->hooks; /* the backend may end here */
-  mgrid_state     **at = &b->states;
+  mgrid_state **at = &b->states;
   while (*at != s) at = &(*at)->next;
   *at = s->next;
   if (s->comm) mgrid_pool_release(b, s->ncomms, s->comm, &s->batch);
@@ -240,10 +263,11 @@ mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {
 static mgrid_outcome state_first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
 
 /* Create the batch on all ranks or on none. */
-static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_growing *g, mgrid_error *err) {
+static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_growing *g,
+                           mgrid_error *err) {
   mgrid_outcome mine = g ? mgrid_pool_grow(s->backend, &s->batch, g, err)
                          : mgrid_pool_create(s->backend, &s->batch, err);
-  mgrid_status  status = mgrid_locations_verdict(s->backend, locations, mine, err, err);
+  mgrid_status status = mgrid_locations_verdict(s->backend, locations, mine, err, err);
   if (status)
     mgrid_pool_undo(s->backend, &s->batch);
   else if (g)
@@ -254,14 +278,16 @@ static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_grow
   return status;
 }
 
-/* Refuse the name of a state with another plan, except `old`. Identical on all ranks, as their states are. */
-static mgrid_status state_check_name(const mgrid_backend *b, const mgrid_plan *plan, const char *name, const mgrid_state *old,
-                               mgrid_error *err) {
+/* Refuse the name of a state with another plan, except `old`. Identical on all ranks, as their
+** states are. */
+static mgrid_status state_check_name(const mgrid_backend *b, const mgrid_plan *plan,
+                                     const char *name, const mgrid_state *old, mgrid_error *err) {
   for (const mgrid_state *s = *name ? b->states : NULL; s; s = s->next)
     if (s != old && s->name && strcmp(s->name, name) == 0
         && memcmp(s->plan->digest, plan->digest, sizeof plan->digest) != 0)
       return mgrid_fail(err, MGRID_DUPLICATE,
-                        "a state '%s' with another plan is there already; free it first, or name this one otherwise",
+                        "a state '%s' with another plan is there already; free it first, or name "
+                        "this one otherwise",
                         name);
   return MGRID_OK;
 }
@@ -271,32 +297,36 @@ static void log_unheeded(const mgrid_backend *b, const mgrid_plan *plan, const c
   mgrid_text t = { 0 };
   if (b->kind->native) mgrid_plan_unheeded(plan, b->kind, &t);
   if (t.len && !t.failed)
-    mgrid_log(&b->hooks, MGRID_LOG_WARN, "state '%s': without effect on %s: %s", name, b->kind->name, t.data);
+    mgrid_log(&b->hooks, MGRID_LOG_WARN, "state '%s': without effect on %s: %s", name,
+              b->kind->name, t.data);
   mgrid_text_free(&t);
 }
 
-mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name, const mgrid_state *old,
-                              const mgrid_grown *grown, mgrid_error *err) {
+mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name,
+                              const mgrid_state *old, const mgrid_grown *grown, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return NULL;
   if (grown && grown->why && grown->why->status) {
     mgrid_error_pass(&mine, grown->why);
     plan = NULL;
   }
-  if (!plan && err) mgrid_error_pass(&mine, err);         /* why there is no plan; the other ranks return this error */
-  if (!plan && old) mgrid_error_clear(err);               /* in a reload this rank returns what they return */
+  /* why there is no plan; the other ranks return this error */
+  if (!plan && err) mgrid_error_pass(&mine, err);
+  if (!plan && old) mgrid_error_clear(err); /* in a reload this rank returns what they return */
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
   /* over all families, so it is identical on all ranks */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) {
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
   }
-  const uint64_t  call = mgrid_meet_call(b, true, "%s '%s'", old ? "reload" : "materialize", name ? name : "");
-  mgrid_status    status = plan ? state_check_name(b, plan, name ? name : "", old, &mine) : mine.status;
-  mgrid_state    *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
+  const uint64_t call =
+      mgrid_meet_call(b, true, "%s '%s'", old ? "reload" : "materialize", name ? name : "");
+  mgrid_status status = plan ? state_check_name(b, plan, name ? name : "", old, &mine)
+                             : mine.status;
+  mgrid_state *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
-  mgrid_growing  *growing = NULL;
-  uint64_t       *hosts = NULL;
+  mgrid_growing *growing = NULL;
+  uint64_t *hosts = NULL;
   status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
   if (!status && plan) status = mgrid_hosts_new(plan, &hosts, &mine);
@@ -311,25 +341,27 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   if (!status) {
     s->made = true;
     mgrid_log(&b->hooks, MGRID_LOG_INFO,
-              "state '%s' is made: rank %" PRId64 " of %" PRId64 ", %zu groups, %zu communicators", s->name, b->rank,
-              b->world, s->view.nmembers, mgrid_state_ncomms(s));
+              "state '%s' is made: rank %" PRId64 " of %" PRId64 ", %zu groups, %zu communicators",
+              s->name, b->rank, b->world, s->view.nmembers, mgrid_state_ncomms(s));
     log_unheeded(b, plan, s->name);
     return s;
   }
-  mgrid_log(&b->hooks, MGRID_LOG_WARN, "state '%s' is not made: %s", name ? name : "", mine.message);
+  mgrid_log(&b->hooks, MGRID_LOG_WARN, "state '%s' is not made: %s", name ? name : "",
+            mine.message);
   mgrid_state_free(s);
   mgrid_error_pass(err, &mine);
   return NULL;
 }
 
-mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
+mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name,
+                               mgrid_error *err) {
   return mgrid_state_make(plan, b, name, NULL, NULL, err);
 }
 
 mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
-  mgrid_error  mine = MGRID_ERROR_INIT;
-  int64_t      entry = mgrid_content_find(&s->plan->content, family);
+  mgrid_error mine = MGRID_ERROR_INIT;
+  int64_t entry = mgrid_content_find(&s->plan->content, family);
   mgrid_status status = entry < 0 ? mgrid_state_unknown(s, family, &mine) : MGRID_OK;
   s->batch.n = 0;
   for (size_t c = 0; c < s->view.ncomms && entry >= 0; c++) { /* in schedule order */
@@ -343,7 +375,8 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
       status = mgrid_pool_single(s->backend, s->group[i].comm, &mine);
   /* a rank that cannot create fails before any rank begins */
   if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
-  uint64_t    call = mgrid_meet_call(s->backend, false, "create '%.32s' of '%s'", family ? family : "", s->name);
+  uint64_t call =
+      mgrid_meet_call(s->backend, false, "create '%.32s' of '%s'", family ? family : "", s->name);
   mgrid_error unlike = MGRID_ERROR_INIT;
   if (mgrid_meet(s->backend, call, &unlike)) {
     s->batch.n = 0;
@@ -358,9 +391,9 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
 mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err) {
   if (proved) *proved = 0;
   if (!s) return MGRID_USAGE;
-  mgrid_error   mine = MGRID_ERROR_INIT;
+  mgrid_error mine = MGRID_ERROR_INIT;
   mgrid_outcome own = MGRID_OK;
-  int64_t       n = 0;
+  int64_t n = 0;
   if (mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "prove '%s'", s->name), &mine))
     return mgrid_error_pass(err, &mine);
   for (size_t i = 0; i < s->ncomms; i++) {

@@ -15,9 +15,9 @@ static bool apart_same(const struct stat *a, const struct stat *b) {
 
 /* Return the path behind links, on the heap; of a file that is not there yet that of its folder. */
 static char *behind_links(const char *path) {
-  char       *found = realpath(path, NULL);
+  char *found = realpath(path, NULL);
   const char *slash = strrchr(path, '/');
-  char       *above = found ? NULL : slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup(".");
+  char *above = found ? NULL : slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup(".");
   if (above) found = realpath(above, NULL);
   free(above);
   return found;
@@ -26,8 +26,8 @@ static char *behind_links(const char *path) {
 /* Return whether a path is a folder, or lies in it. */
 static bool lies_in(const char *path, const struct stat *folder) {
   struct stat about;
-  char       *at = behind_links(path);
-  bool        found = false;
+  char *at = behind_links(path);
+  bool found = false;
   while (at && *at && !found) {
     char *slash = strrchr(at, '/');
     found = stat(at, &about) == 0 && apart_same(&about, folder);
@@ -40,14 +40,15 @@ static bool lies_in(const char *path, const struct stat *folder) {
 /* Return whether a path is an input, or a folder with it inside. */
 static bool apart_takes(const char *path, const char *input, const struct stat *about) {
   struct stat there;
-  return stat(path, &there) == 0 && (apart_same(&there, about) || (S_ISDIR(there.st_mode) && lies_in(input, &there)));
+  return stat(path, &there) == 0
+         && (apart_same(&there, about) || (S_ISDIR(there.st_mode) && lies_in(input, &there)));
 }
 
 mgrid_status cli_apart(const char *output, const char *input, bool tree, mgrid_error *err) {
   struct stat about;
-  mgrid_text  part = { 0 };
+  mgrid_text part = { 0 };
   if (stat(input, &about) || !(S_ISREG(about.st_mode) || S_ISDIR(about.st_mode))) return MGRID_OK;
-  char  *real = realpath(output, NULL);
+  char *real = realpath(output, NULL);
   size_t n = strlen(output);
   while (n > 1 && output[n - 1] == '/') n--;
   mgrid_text_put(&part, real ? real : output, real ? strlen(real) : n);
@@ -56,9 +57,11 @@ mgrid_status cli_apart(const char *output, const char *input, bool tree, mgrid_e
   if (part.failed)
     mgrid_oom(err);
   else if (tree && S_ISDIR(about.st_mode) && lies_in(output, &about))
-    mgrid_fail(err, MGRID_REFUSED, "%s would be in %s, which is read; take another name", output, input);
+    mgrid_fail(err, MGRID_REFUSED, "%s would be in %s, which is read; take another name", output,
+               input);
   else if (apart_takes(output, input, &about) || apart_takes(part.data, input, &about))
-    mgrid_fail(err, MGRID_REFUSED, "%s would be written over %s, which is read; take another name", output, input);
+    mgrid_fail(err, MGRID_REFUSED, "%s would be written over %s, which is read; take another name",
+               output, input);
   mgrid_text_free(&part);
   return err->status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** editor.c - a word of C for the prompt of moongrid shell: lines are edited by libedit or readline where one is here, which
-** is looked for when the prompt starts.
+** editor.c - a word of C for the prompt of moongrid shell: lines are edited by libedit or readline
+** where one is here, which is looked for when the prompt starts.
 */
 #include "command/words.h"
 
@@ -17,8 +17,8 @@ enum { HISTORY = 1000 }; /* lines kept */
 
 static const char complete_key = 'c'; /* its address: the function that completes */
 
-/* The functions of libedit, which has those of readline. There is one, because completion has no argument for data of its
-** own. */
+/* The functions of libedit, which has those of readline. There is one, because completion has no
+** argument for data of its own. */
 static struct {
   char *(*readline)(const char *prompt);
   int (*add_history)(const char *line);
@@ -26,9 +26,9 @@ static struct {
   int (*read_history)(const char *path);
   int (*write_history)(const char *path);
   char **(*matches)(const char *word, char *(*each)(const char *word, int state));
-  char     **line; /* as typed so far */
-  lua_State *L;    /* that reads a line; the candidates are on its top */
-  int        end, next;
+  char **line;  /* as typed so far */
+  lua_State *L; /* that reads a line; the candidates are on its top */
+  int end, next;
 } editor;
 
 /* ------------------------------------------------------------------- completion */
@@ -47,7 +47,7 @@ static char *next_word(const char *word, int state) {
   if (state == 0) editor.next = 0;
   lua_rawgeti(editor.L, -1, ++editor.next);
   const char *found = lua_tostring(editor.L, -1);
-  char       *copy = found ? strdup(found) : NULL;
+  char *copy = found ? strdup(found) : NULL;
   lua_pop(editor.L, 1);
   return copy;
 }
@@ -75,13 +75,15 @@ static bool editor_open_library(const char *name) {
        *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   char **(*own)(const char *word, int start, int end) = editor_complete;
   static char marks[] = " \t\n\"'(){}[]+-*/%,;=<>~#|&^";
-  char       *at = marks;
+  char *at = marks;
   if (!library) return false;
-  bool all = editor_find(library, "readline", &editor.readline) && editor_find(library, "add_history", &editor.add_history)
+  bool all = editor_find(library, "readline", &editor.readline)
+             && editor_find(library, "add_history", &editor.add_history)
              && editor_find(library, "stifle_history", &editor.stifle_history)
              && editor_find(library, "read_history", &editor.read_history)
              && editor_find(library, "write_history", &editor.write_history)
-             && editor_find(library, "rl_completion_matches", &editor.matches) && editor_find(library, "rl_line_buffer", &editor.line)
+             && editor_find(library, "rl_completion_matches", &editor.matches)
+             && editor_find(library, "rl_line_buffer", &editor.line)
              && editor_find(library, "rl_attempted_completion_function", &completion)
              && editor_find(library, "rl_attempted_completion_over", &over)
              && editor_find(library, "rl_completion_append_character", &append)
@@ -98,13 +100,14 @@ static bool editor_open_library(const char *name) {
 /* Write the history, for the user alone. That it cannot be kept is no error. */
 static void editor_keep(const char *path) {
   mgrid_output *file = mgrid_output_file(path, MGRID_WRITE_OVER, NULL);
-  const char   *place = file ? mgrid_output_place(file) : NULL;
-  bool          good = file && editor.write_history(place) == 0;
+  const char *place = file ? mgrid_output_place(file) : NULL;
+  bool good = file && editor.write_history(place) == 0;
   if (good && strcmp(place, path) != 0) good = chmod(place, 0600) == 0; /* not a device */
   mgrid_output_end(file, good ? MGRID_OK : MGRID_OUTPUT, NULL);
 }
 
-/* read(prompt) -> the next line, which the history keeps, or nil: the end. Upvalue: path of the history */
+/* read(prompt) -> the next line, which the history keeps, or nil: the end. Upvalue: path of the
+** history */
 static int read_line(lua_State *L) {
   const char *path = lua_tostring(L, lua_upvalueindex(1));
   editor.L = L;
@@ -120,8 +123,8 @@ static int read_line(lua_State *L) {
 
 int cli_editor(lua_State *L) {
   static const char *const libraries[] = { "libedit.so.2", "libreadline.so.8", "libedit.so.0" };
-  size_t                   i = 0, n = sizeof libraries / sizeof *libraries;
-  const char              *path = luaL_optstring(L, 2, NULL);
+  size_t i = 0, n = sizeof libraries / sizeof *libraries;
+  const char *path = luaL_optstring(L, 2, NULL);
   luaL_checktype(L, 1, LUA_TFUNCTION);
   while (i < n && !editor_open_library(libraries[i])) i++;
   if (i == n) return 0;

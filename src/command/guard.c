@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** guard.c - messages of a rank that cannot return: an alarm where MPI or the launcher waits for all ranks without a
-** deadline, and the signal by which launchers end a job after another rank died.
+** guard.c - messages of a rank that cannot return: an alarm where MPI or the launcher waits for all
+** ranks without a deadline, and the signal by which launchers end a job after another rank died.
 */
 #include "command/words.h"
 
@@ -14,14 +14,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Handlers read these while the program writes them. Texts are written before the handler that reads them can run. */
-static char                  head[64];  /* "moongrid: [rank 3/8] " */
-static char                  slow[256]; /* the text of the alarm */
-static _Atomic(const char *) doing;     /* what the rank is doing; NULL: it has ended, or has printed an error */
-static volatile sig_atomic_t speaks;    /* prints what all ranks know: rank 0, and rank 1 in its place */
-static _Atomic(const char *) starter;   /* the launcher, while MPI starts and may end the process; else NULL */
-static _Atomic int64_t       killed;    /* mgrid_cgroup_kills before the job started; -1: not counted */
-static bool                  heard;     /* on_exit_of_mpi is registered with atexit; no handler reads it */
+/* Handlers read these while the program writes them. Texts are written before the handler that
+** reads them can run. */
+static char head[64];  /* "moongrid: [rank 3/8] " */
+static char slow[256]; /* the text of the alarm */
+/* what the rank is doing; NULL: it has ended, or has printed an error */
+static _Atomic(const char *) doing;
+/* prints what all ranks know: rank 0, and rank 1 in its place */
+static volatile sig_atomic_t speaks;
+/* the launcher, while MPI starts and may end the process; else NULL */
+static _Atomic(const char *) starter;
+static _Atomic int64_t killed; /* mgrid_cgroup_kills before the job started; -1: not counted */
+static bool heard;             /* on_exit_of_mpi is registered with atexit; no handler reads it */
 
 enum { FAILED = MGRID_BACKEND / 100 };
 
@@ -31,19 +35,20 @@ static void guard_say(const char *text) {
   (void)n;
 }
 
-/* Runs as the process ends: knowing what the kernel did to the other rank is worth calls that signal handlers may not
-** make. */
+/* Runs as the process ends: knowing what the kernel did to the other rank is worth calls that
+** signal handlers may not make. */
 static void say_of_memory(void) {
   mgrid_allowance all[MGRID_ALLOWANCES];
-  char            words[MGRID_ALLOWED], line[64 + MGRID_ALLOWED + sizeof head];
-  const int64_t   before = killed;
-  int64_t         now = before;
+  char words[MGRID_ALLOWED], line[64 + MGRID_ALLOWED + sizeof head];
+  const int64_t before = killed;
+  int64_t now = before;
   if (before < 0 || !mgrid_cgroup_kills(&now) || now <= before) return;
   snprintf(words, sizeof words, "its cgroup has no more memory");
   for (size_t i = mgrid_allowances(all); i-- > 0;)
     if (all[i].of == MGRID_SCARCE_MEMORY && strcmp(all[i].whose, "cgroup") == 0)
       mgrid_allowance_words(&all[i], words, sizeof words);
-  snprintf(line, sizeof line, "%sout of memory: %s; the kernel has ended %" PRId64 " of its processes\n", head, words,
+  snprintf(line, sizeof line,
+           "%sout of memory: %s; the kernel has ended %" PRId64 " of its processes\n", head, words,
            now - before);
   guard_say(line);
 }
@@ -51,7 +56,8 @@ static void say_of_memory(void) {
 static void on_alarm(int nr) {
   /* ranks 0 and 1 print first: the end of another rank may end them */
   const struct timespec first = { 0, 500000000 };
-  const struct timespec forwarded = { 0, 200000000 }; /* launchers may drop what a rank prints as it ends */
+  /* launchers may drop what a rank prints as it ends */
+  const struct timespec forwarded = { 0, 200000000 };
   (void)nr;
   if (!speaks) nanosleep(&first, NULL);
   guard_say(head), guard_say(slow);
@@ -107,12 +113,14 @@ void cli_guard(const char *in) {
 
 void cli_guard_alarm(double seconds, const char *what) {
   struct itimerval none = { .it_value = { 0, 0 } };
-  struct itimerval t = { .it_value = { (time_t)seconds, (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6) } };
+  struct itimerval t = { .it_value = { (time_t)seconds,
+                                       (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6) } };
   if (!mgrid_launcher().by) return;
   setitimer(ITIMER_REAL, &none, NULL);
-  mgrid_format(slow, sizeof slow,
-               "after %g seconds %s: some rank is late, stopped or dead, or was not started as this one\n", seconds,
-               what);
+  mgrid_format(
+      slow, sizeof slow,
+      "after %g seconds %s: some rank is late, stopped or dead, or was not started as this one\n",
+      seconds, what);
   setitimer(ITIMER_REAL, &t, NULL);
   if (!heard) heard = atexit(on_exit_of_mpi) == 0;
   starter = mgrid_launcher().by;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** main.c - the command moongrid: a Lua state that runs lua/command, and what it says where that fails.
+** main.c - the command moongrid: a Lua state that runs lua/command, and what it says where that
+** fails.
 */
 #include "command/words.h"
 #include "moongrid_lua.h"
@@ -9,11 +10,12 @@
 #include <inttypes.h>
 
 typedef struct line {
-  int    argc;
+  int argc;
   char **argv;
 } line;
 
-/* Run `require "command.base.main"` with the words of the command line; return the exit code, and whether a job was joined. */
+/* Run `require "command.base.main"` with the words of the command line; return the exit code, and
+** whether a job was joined. */
 static int main_run(lua_State *L) {
   const line *l = lua_touserdata(L, 1);
   mgrid_lua_open_whole(L);
@@ -41,14 +43,15 @@ static int main_say(const mgrid_error *e) {
   return (int)e->status / 100;
 }
 
-/* Say what was raised; return its exit code. An integer is an exit code whose message has been said. */
+/* Say what was raised; return its exit code. An integer is an exit code whose message has been
+** said. */
 static int fail(lua_State *L, int raised, bool *said) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
-  const char  *message = raised == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
+  const char *message = raised == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
   mgrid_status s = message ? mgrid_lua_status(L, message) : MGRID_NO_MEMORY;
-  if (s && message)
-    e.status = s, snprintf(e.message, sizeof e.message, "%s", message); /* may have lines: that of a recipe, a caret */
+  if (s && message) /* may have lines: that of a recipe, a caret */
+    e.status = s, snprintf(e.message, sizeof e.message, "%s", message);
   else if (message)
     mgrid_fail(&e, MGRID_REFUSED, "%s", message);
   else
@@ -57,7 +60,8 @@ static int fail(lua_State *L, int raised, bool *said) {
   return main_say(&e);
 }
 
-/* The end of the process frees memory faster than lua_close, which takes a tenth of the time of a plan. A job must be left. */
+/* The end of the process frees memory faster than lua_close, which takes a tenth of the time of a
+** plan. A job must be left. */
 #ifdef __SANITIZE_ADDRESS__
 enum { FREES = true }; /* leaks are looked for */
 #else
@@ -75,9 +79,10 @@ static int main_finish(void) {
 int main(int argc, char **argv) {
   line l = { argc, argv };
   bool said = false;
-  mgrid_locale_plain(); /* a preloaded library may have set another; printf writes numbers for other programs */
+  /* a preloaded library may have set another; printf writes numbers for other programs */
+  mgrid_locale_plain();
   lua_State *L = luaL_newstate();
-  int        code = MGRID_NO_MEMORY / 100;
+  int code = MGRID_NO_MEMORY / 100;
   if (L) {
     lua_pushcfunction(L, main_run);
     lua_pushlightuserdata(L, &l);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** progress.c - show what the command is doing, on the last line of a terminal, if it takes more than a second. The
-** library does not call back while it works, so a separate thread watches the clock.
+** progress.c - show what the command is doing, on the last line of a terminal, if it takes more
+** than a second. The library does not call back while it works, so a separate thread watches the
+** clock.
 */
 #include "command/words.h"
 
@@ -12,13 +13,13 @@
 #include <unistd.h>
 
 static struct {
-  pthread_t       thread;
+  pthread_t thread;
   pthread_mutex_t lock;
-  pthread_cond_t  ended;
-  bool            started, done, shown;
-  double          begun;
-  char            what[160];
-  int64_t         bytes; /* written so far */
+  pthread_cond_t ended;
+  bool started, done, shown;
+  double begun;
+  char what[160];
+  int64_t bytes; /* written so far */
 } now = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static const char CLEAR[] = "\r\033[K";
@@ -31,8 +32,8 @@ static void progress_say(const char *text, size_t len) {
 /* Write ", 1.5 GiB" of the bytes. */
 static void put_bytes(char *to, size_t len) {
   static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-  double                   n = (double)now.bytes;
-  int                      i = 0;
+  double n = (double)now.bytes;
+  int i = 0;
   while (n >= 1024 && i < 6) n /= 1024, i++;
   mgrid_format(to, len, i == 0 ? ", %.0f %s" : n < 10 ? ", %.2f %s" : ", %.1f %s", n, unit[i]);
 }
@@ -40,11 +41,11 @@ static void put_bytes(char *to, size_t len) {
 /* Write the line again, in one line of the terminal. The caller holds the lock. */
 static void show(void) {
   struct winsize size;
-  char           line[256], written[48] = "";
-  int            columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  char line[256], written[48] = "";
+  int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
   if (now.bytes) put_bytes(written, sizeof written);
-  int n =
-      mgrid_format(line, sizeof line, "%smoongrid: %s%s, %.0f s", CLEAR, now.what, written, mgrid_now() - now.begun);
+  int n = mgrid_format(line, sizeof line, "%smoongrid: %s%s, %.0f s", CLEAR, now.what, written,
+                       mgrid_now() - now.begun);
   int most = columns - 1 + (int)sizeof CLEAR - 1;
   progress_say(line, (size_t)(n < most ? n : most));
   now.shown = true;
@@ -82,7 +83,8 @@ void cli_progress(const char *what) {
   pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
   pthread_cond_init(&now.ended, &a);
   pthread_condattr_destroy(&a);
-  now.started = pthread_create(&now.thread, NULL, progress_watch, NULL) == 0; /* otherwise nothing is shown */
+  /* otherwise nothing is shown */
+  now.started = pthread_create(&now.thread, NULL, progress_watch, NULL) == 0;
 }
 
 void cli_progress_wrote(size_t bytes) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** words.c - words of C for the Lua of the command: the terminal, the launcher, files, texts that are built in.
+** words.c - words of C for the Lua of the command: the terminal, the launcher, files, texts that
+** are built in.
 */
 #include "command/words.h"
 
@@ -27,16 +28,16 @@ extern char **environ;
 
 static bool is_unicode(void) {
   locale_t host = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-  bool     is = host && strcmp(nl_langinfo_l(CODESET, host), "UTF-8") == 0;
+  bool is = host && strcmp(nl_langinfo_l(CODESET, host), "UTF-8") == 0;
   if (host) freelocale(host);
   return is;
 }
 
-/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with, and
-** whether stderr and stdin are terminals */
+/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has
+** characters to draw with, and whether stderr and stdin are terminals */
 static int terminal(lua_State *L) {
   struct winsize size = { 0 };
-  bool           is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  bool is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
   lua_pushboolean(L, is);
   lua_pushinteger(L, known ? size.ws_col : 0);
   lua_pushinteger(L, known ? size.ws_row : 0);
@@ -63,15 +64,16 @@ static int pause_for(lua_State *L) {
 
 /* command_put(text): write it to stdout; what is in progress tells how much */
 static int put_out(lua_State *L) {
-  size_t      len;
+  size_t len;
   const char *given = luaL_checklstring(L, 1, &len);
   mgrid_error e = MGRID_ERROR_INIT;
   cli_progress_wrote(len);
-  return fwrite(given, 1, len, stdout) == len ? 0 : (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e));
+  return fwrite(given, 1, len, stdout) == len ? 0
+                                              : (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e));
 }
 
-/* command_progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
-** before anything is printed */
+/* command_progress([text]): show on the last line of a terminal what takes more than a second;
+** without a text end it, as is needed before anything is printed */
 static int command_progress(lua_State *L) {
   if (lua_isnoneornil(L, 1))
     cli_progress_end();
@@ -80,7 +82,8 @@ static int command_progress(lua_State *L) {
   return 0;
 }
 
-/* guard([Job | text]): if the launcher ends the job, say what this rank is in; nothing: an error was said, or all is done */
+/* guard([Job | text]): if the launcher ends the job, say what this rank is in; nothing: an error
+** was said, or all is done */
 static int guard(lua_State *L) {
   const mgrid_backend *b = mgrid_lua_to(L, 1, "Job");
   lua_settop(L, 1);
@@ -89,7 +92,8 @@ static int guard(lua_State *L) {
   return 0;
 }
 
-/* alarm([seconds, what]): end the process after that time with "after N seconds WHAT"; nothing: no more */
+/* alarm([seconds, what]): end the process after that time with "after N seconds WHAT"; nothing: no
+** more */
 static int alarm_at(lua_State *L) {
   if (lua_isnoneornil(L, 1))
     cli_guard_end();
@@ -103,8 +107,8 @@ static int command_refuse(lua_State *L) {
   return mgrid_lua_raise_as(L, (mgrid_status)luaL_checkinteger(L, 1), "%s", luaL_checkstring(L, 2));
 }
 
-/* limits(all) -> whether those of the system are enough for the ranks of the launcher, and the words of those that are not, or
-** of all */
+/* limits(all) -> whether those of the system are enough for the ranks of the launcher, and the
+** words of those that are not, or of all */
 static int limits(lua_State *L) {
   mgrid_text words = { 0 };
   lua_pushboolean(L, cli_limits(mgrid_launcher().size, lua_toboolean(L, 1), &words));
@@ -115,10 +119,10 @@ static int limits(lua_State *L) {
 /* command_start(words) -> exit code of moongrid with these words, in a process of its own */
 static int command_start(lua_State *L) {
   enum { WORDS = 512 };
-  char  *argv[WORDS + 2] = { (char[]){ "moongrid" } };
+  char *argv[WORDS + 2] = { (char[]){ "moongrid" } };
   size_t n = (luaL_checktype(L, 1, LUA_TTABLE), lua_rawlen(L, 1));
-  int    how = 0;
-  pid_t  child;
+  int how = 0;
+  pid_t child;
   if (n > WORDS) return mgrid_lua_raise_as(L, MGRID_LIMIT, "more than %d words", WORDS);
   for (size_t i = 1; i <= n; i++) {
     lua_rawgeti(L, 1, (lua_Integer)i);
@@ -126,8 +130,10 @@ static int command_start(lua_State *L) {
     lua_pop(L, 1); /* the list keeps it */
   }
   fflush(stdout);
-  if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ) || waitpid(child, &how, 0) < 0)
-    return mgrid_lua_raise_as(L, MGRID_OUTPUT, "moongrid cannot be started again: %s", strerror(errno));
+  if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ)
+      || waitpid(child, &how, 0) < 0)
+    return mgrid_lua_raise_as(L, MGRID_OUTPUT, "moongrid cannot be started again: %s",
+                              strerror(errno));
   lua_pushinteger(L, WIFEXITED(how) ? WEXITSTATUS(how) : MGRID_LIMIT / 100);
   return 1;
 }
@@ -137,18 +143,19 @@ static int command_start(lua_State *L) {
 /* shown(text) -> the text, safe for a terminal */
 static int shown(lua_State *L) {
   luaL_Buffer b;
-  size_t      len, room;
+  size_t len, room;
   const char *given = luaL_checklstring(L, 1, &len);
-  char       *to = luaL_buffinitsize(L, &b, room = 4 * len + 1);
+  char *to = luaL_buffinitsize(L, &b, room = 4 * len + 1);
   luaL_pushresultsize(&b, mgrid_shown(to, room, given, len));
   return 1;
 }
 
-/* command_nearest(word, names) -> the end of a message, "; nearest is 'why' (why, plan)", and the nearest name or nil */
+/* command_nearest(word, names) -> the end of a message, "; nearest is 'why' (why, plan)", and the
+** nearest name or nil */
 static int command_nearest(lua_State *L) {
-  char         tail[512];
-  const char  *word = luaL_checkstring(L, 1);
-  size_t       n = (luaL_checktype(L, 2, LUA_TTABLE), lua_rawlen(L, 2));
+  char tail[512];
+  const char *word = luaL_checkstring(L, 1);
+  size_t n = (luaL_checktype(L, 2, LUA_TTABLE), lua_rawlen(L, 2));
   const char **names = lua_newuserdatauv(L, (n + 1) * sizeof *names, 0);
   for (size_t i = 0; i < n; i++) {
     lua_rawgeti(L, 2, (lua_Integer)i + 1);
@@ -164,9 +171,9 @@ static int command_nearest(lua_State *L) {
 /* json(text) -> true and its value; nothing: it is no JSON */
 static int json_value(lua_State *L) {
   json_error_t why;
-  size_t       len;
-  const char  *given = luaL_checklstring(L, 1, &len);
-  json_t      *v = mgrid_json_parse(given, len, JSON_DECODE_ANY, &why);
+  size_t len;
+  const char *given = luaL_checklstring(L, 1, &len);
+  json_t *v = mgrid_json_parse(given, len, JSON_DECODE_ANY, &why);
   if (!v) return 0;
   lua_pushboolean(L, true);
   if (mgrid_take_json(L, v)) return lua_error(L);
@@ -182,7 +189,8 @@ static int text(lua_State *L) {
     return c ? 1 : 0;
   }
   lua_newtable(L);
-  for (const mgrid_chunk *c = cli_files; c->name; c++) lua_pushstring(L, c->name), lua_rawseti(L, -2, ++n);
+  for (const mgrid_chunk *c = cli_files; c->name; c++)
+    lua_pushstring(L, c->name), lua_rawseti(L, -2, ++n);
   return 1;
 }
 
@@ -190,7 +198,7 @@ static int text(lua_State *L) {
 
 /* stdin() -> all that is on standard input */
 static int read_stdin(lua_State *L) {
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_read_stdin(MGRID_SAVED_MAX, &t, &e)) {
     mgrid_text_free(&t);
@@ -202,7 +210,7 @@ static int read_stdin(lua_State *L) {
 
 /* read(path) -> what is in a regular file, up to 1 MiB; nil, message if it cannot be read */
 static int command_read_file(lua_State *L) {
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_read_file(luaL_checkstring(L, 1), &t, &e)) {
     mgrid_text_free(&t);
@@ -212,16 +220,18 @@ static int command_read_file(lua_State *L) {
   return 1;
 }
 
-/* folder(path) -> the sorted names in it, or nil. In C, where a name may be there while the list has no room for it. */
+/* folder(path) -> the sorted names in it, or nil. In C, where a name may be there while the list
+** has no room for it. */
 static int folder(lua_State *L) {
   DIR *d = opendir(luaL_checkstring(L, 1));
   if (!d) return 0;
   mgrid_text names = { 0 };
-  for (const struct dirent *e; (e = readdir(d));) mgrid_text_put(&names, e->d_name, strlen(e->d_name) + 1);
+  for (const struct dirent *e; (e = readdir(d));)
+    mgrid_text_put(&names, e->d_name, strlen(e->d_name) + 1);
   closedir(d);
   mgrid_lua_push_text(L, &names);
   lua_newtable(L);
-  size_t      len;
+  size_t len;
   const char *all = lua_tolstring(L, -2, &len);
   for (const char *at = all; at < all + len; at += strlen(at) + 1) {
     lua_pushstring(L, at);
@@ -230,8 +240,8 @@ static int folder(lua_State *L) {
   return 1;
 }
 
-/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing; the bytes of what is there, behind a link, too;
-** when it was last written, in seconds since 1970 */
+/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing; the bytes of what
+** is there, behind a link, too; when it was last written, in seconds since 1970 */
 static int kind(lua_State *L) {
   struct stat about, behind;
   const char *path = luaL_checkstring(L, 1);
@@ -253,19 +263,20 @@ static int make_folder(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
 }
 
-/* command_put(text), which a writer gets. Upvalues: a userdata with its stream; NULL: the file has ended; its path */
+/* command_put(text), which a writer gets. Upvalues: a userdata with its stream; NULL: the file has
+** ended; its path */
 static int command_put(lua_State *L) {
-  FILE       *file = *(FILE **)lua_touserdata(L, lua_upvalueindex(1));
-  size_t      len;
+  FILE *file = *(FILE **)lua_touserdata(L, lua_upvalueindex(1));
+  size_t len;
   const char *text = luaL_checklstring(L, 1, &len);
   if (!file || fwrite(text, 1, len, file) == len) return 0;
-  return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot write %s: %s", lua_tostring(L, lua_upvalueindex(2)),
-                            strerror(errno));
+  return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot write %s: %s",
+                            lua_tostring(L, lua_upvalueindex(2)), strerror(errno));
 }
 
 /* Write a text, or what the function at 2 puts. */
 static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, mgrid_error *err) {
-  size_t      len;
+  size_t len;
   const char *data = lua_tolstring(L, 2, &len);
   if (data) return mgrid_write_file(path, how, data, len, err);
   FILE **file = lua_newuserdatauv(L, sizeof *file, 0);
@@ -278,11 +289,13 @@ static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, 
   if (o && !(*file = mgrid_output_stream(o))) mgrid_oom(err);
   bool raised = *file && lua_pcall(L, 1, 0, 0);
   *file = NULL;
-  mgrid_status status = o ? mgrid_output_end(o, raised ? MGRID_REFUSED : err->status, err) : err->status;
+  mgrid_status status = o ? mgrid_output_end(o, raised ? MGRID_REFUSED : err->status, err)
+                          : err->status;
   return raised ? lua_error(L), MGRID_REFUSED : status;
 }
 
-/* write(path, text | function(put) [, here]): a whole file or nothing; with `here` not behind a link (base/files.h) */
+/* write(path, text | function(put) [, here]): a whole file or nothing; with `here` not behind a
+** link (base/files.h) */
 static int write_file(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -299,12 +312,13 @@ static int apart(lua_State *L) {
   return 0;
 }
 
-/* Return the folder of MOONGRID_LUA, lua/ of a source tree, with the files of the command instead of those built in. Only a
-** binary that lies where it was built, beside what make wrote, heeds it. */
+/* Return the folder of MOONGRID_LUA, lua/ of a source tree, with the files of the command instead
+** of those built in. Only a binary that lies where it was built, beside what make wrote, heeds
+** it. */
 static const char *source_tree(void) {
-  char        path[4096], *slash;
+  char path[4096], *slash;
   const char *folder = getenv("MOONGRID_LUA");
-  ssize_t     n = folder && *folder ? readlink("/proc/self/exe", path, sizeof path - 32) : -1;
+  ssize_t n = folder && *folder ? readlink("/proc/self/exe", path, sizeof path - 32) : -1;
   if (n < 0) return NULL;
   path[n] = '\0';
   if (!(slash = strrchr(path, '/'))) return NULL;
@@ -349,24 +363,25 @@ int cli_open_words(lua_State *L) {
 
 /* --------------------------------------------------------------- its files */
 
-/* Push the chunk of lua/command/why.lua for "command.why". In messages it is "moongrid.command.why": errors of the module
-** have the position of a script before them, but not that of such a chunk (mgrid_lua_where). */
+/* Push the chunk of lua/command/why.lua for "command.why". In messages it is
+** "moongrid.command.why": errors of the module have the position of a script before them, but not
+** that of such a chunk (mgrid_lua_where). */
 static int load_source(lua_State *L, const char *root, const char *name) {
-  mgrid_text  file = { 0 };
+  mgrid_text file = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   luaL_gsub(L, name, ".", "/");
   const char *path = lua_pushfstring(L, "%s/%s.lua", root, lua_tostring(L, -1));
   if (mgrid_read_file(path, &file, &e)) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_push_text(L, &file);
-  size_t      len;
+  size_t len;
   const char *data = lua_tolstring(L, -1, &len);
   return luaL_loadbufferx(L, data, len, lua_pushfstring(L, "=moongrid.%s", name), "t");
 }
 
 /* A searcher of `require`. Pages, which make puts together, are always those that are built in. */
 static int find_file(lua_State *L) {
-  const char        *name = luaL_checkstring(L, 1), *root = source_tree();
-  const char        *whole = lua_pushfstring(L, "moongrid.%s", name);
+  const char *name = luaL_checkstring(L, 1), *root = source_tree();
+  const char *whole = lua_pushfstring(L, "moongrid.%s", name);
   const mgrid_chunk *c = mgrid_bundle_find(cli_files, whole);
   if (!c) c = mgrid_bundle_find(mgrid_pictures, whole);
   if (!c && !root) {

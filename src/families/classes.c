@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** classes.c - all groups of a family at once: as classes of shifted copies, its members as sets of points, and whether two
-** families have the same groups. The family's form knows classes and points; where it does not, groups are compared
-** rank by rank, and that is charged to the budget. Plans call it to share communicators, the forms to compare their parts.
+** classes.c - all groups of a family at once: as classes of shifted copies, its members as sets of
+** points, and whether two families have the same groups. The family's form knows classes and
+** points; where it does not, groups are compared rank by rank, and that is charged to the budget.
+** Plans call it to share communicators, the forms to compare their parts.
 */
 #include "families/classes.h"
 
@@ -14,11 +15,13 @@
 enum { COMPARED_MAX = 4096 }; /* positions that are compared one by one */
 
 mgrid_class *mgrid_classes_add(mgrid_classes *list) {
-  return list->n < MGRID_CLASSES_MAX && MGRID_GROW(list->at, list->n, 1) ? &list->at[list->n++] : NULL;
+  return list->n < MGRID_CLASSES_MAX && MGRID_GROW(list->at, list->n, 1) ? &list->at[list->n++]
+                                                                         : NULL;
 }
 
 mgrid_points *mgrid_sets_add(mgrid_sets *list) {
-  return list->n < MGRID_CLASSES_MAX && MGRID_GROW(list->at, list->n, 1) ? &list->at[list->n++] : NULL;
+  return list->n < MGRID_CLASSES_MAX && MGRID_GROW(list->at, list->n, 1) ? &list->at[list->n++]
+                                                                         : NULL;
 }
 
 void mgrid_class_spread(mgrid_class *c, int64_t times) {
@@ -60,22 +63,27 @@ bool mgrid_class_numbered(const mgrid_class *c, mgrid_points *out) {
   return mgrid_points_apart(out);
 }
 
-mgrid_told mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const mgrid_family *g, const mgrid_class *d) {
+mgrid_told mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const mgrid_family *g,
+                             const mgrid_class *d) {
   if (c->size != d->size) return MGRID_NO;
   if (c->ruled && d->ruled)
-    return c->nshape == d->nshape && memcmp(c->shape, d->shape, (size_t)c->nshape * sizeof *c->shape) == 0 ? MGRID_YES
-                                                                                                           : MGRID_NO;
+    return c->nshape == d->nshape
+                   && memcmp(c->shape, d->shape, (size_t)c->nshape * sizeof *c->shape) == 0
+               ? MGRID_YES
+               : MGRID_NO;
   int64_t shift = d->start - c->start, last = c->size - 1;
-  if (mgrid_family_rank(f, c->group, last) + shift != mgrid_family_rank(g, d->group, last)) return MGRID_NO;
+  if (mgrid_family_rank(f, c->group, last) + shift != mgrid_family_rank(g, d->group, last))
+    return MGRID_NO;
   for (int64_t p = 1; p < last; p++) {
     if (p == COMPARED_MAX) return MGRID_UNTOLD;
-    if (mgrid_family_rank(f, c->group, p) + shift != mgrid_family_rank(g, d->group, p)) return MGRID_NO;
+    if (mgrid_family_rank(f, c->group, p) + shift != mgrid_family_rank(g, d->group, p))
+      return MGRID_NO;
   }
   return MGRID_YES;
 }
 
-bool mgrid_sets_each(const mgrid_points *a, const mgrid_sets *sets, bool every, mgrid_points_fn fn, void *ud,
-                     mgrid_budget *budget) {
+bool mgrid_sets_each(const mgrid_points *a, const mgrid_sets *sets, bool every, mgrid_points_fn fn,
+                     void *ud, mgrid_budget *budget) {
   const mgrid_points **others = malloc((sets->n + 1) * sizeof *others);
   for (size_t i = 0; i < sets->n && others; i++) others[i] = &sets->at[i];
   bool done = others && mgrid_points_each(a, sets->n, others, every, fn, ud, budget);
@@ -90,7 +98,8 @@ static bool find_outside(void *lowest, int64_t point, int64_t weight, int64_t in
   return true;
 }
 
-bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_budget *budget) {
+bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
+                     mgrid_budget *budget) {
   *lowest = -1;
   return mgrid_sets_each(a, sets, false, find_outside, lowest, budget);
 }
@@ -99,24 +108,27 @@ static bool find_inside(void *lowest, int64_t point, int64_t weight, int64_t in)
   return in < 0 || find_outside(lowest, point, weight, -1);
 }
 
-bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_budget *budget) {
+bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
+                     mgrid_budget *budget) {
   *lowest = -1;
   return mgrid_sets_each(a, sets, false, find_inside, lowest, budget);
 }
 
 /* ----------------------------------------------------------------- partners */
 
-bool mgrid_class_position(const mgrid_family *f, const mgrid_class *c, int64_t p, mgrid_sets *list) {
+bool mgrid_class_position(const mgrid_family *f, const mgrid_class *c, int64_t p,
+                          mgrid_sets *list) {
   mgrid_points *set = mgrid_sets_add(list);
   if (!set || !mgrid_class_starts(c, set)) return false;
   set->offset = mgrid_family_rank(f, c->group, p);
   return true;
 }
 
-/* Find the ways to write a distance as forward or backward steps of the modes of a shape: here steps of at[mode] and
-** smaller modes that sum to `left`. The digits for which a step stays inside its mode make a set. */
-static bool add_ways(mgrid_sets *list, const mgrid_class *c, const mgrid_points *shape, int mode, int64_t left,
-                     const mgrid_points *so_far) {
+/* Find the ways to write a distance as forward or backward steps of the modes of a shape: here
+** steps of at[mode] and smaller modes that sum to `left`. The digits for which a step stays inside
+** its mode make a set. */
+static bool add_ways(mgrid_sets *list, const mgrid_class *c, const mgrid_points *shape, int mode,
+                     int64_t left, const mgrid_points *so_far) {
   if (mode == shape->n) {
     mgrid_points *set = left == 0 ? mgrid_sets_add(list) : NULL;
     if (!set) return left != 0;
@@ -126,22 +138,26 @@ static bool add_ways(mgrid_sets *list, const mgrid_class *c, const mgrid_points 
     return mgrid_points_apart(set);
   }
   mgrid_mode m = shape->at[mode];
-  int64_t    low = left / m.stride - (left % m.stride < 0), reach = 0;
+  int64_t low = left / m.stride - (left % m.stride < 0), reach = 0;
   for (int i = mode + 1; i < shape->n; i++) reach += (shape->at[i].size - 1) * shape->at[i].stride;
   for (int64_t step = low; step <= low + 1; step++) {
     int64_t rest = left - step * m.stride, length = m.size - (step < 0 ? -step : step);
     if (length < 1 || rest > reach || -rest > reach) continue;
     mgrid_points set = *so_far;
     if (step < 0) set.offset -= step * m.stride;
-    if (!mgrid_points_push(&set, length, m.stride) || !add_ways(list, c, shape, mode + 1, rest, &set)) return false;
+    if (!mgrid_points_push(&set, length, m.stride)
+        || !add_ways(list, c, shape, mode + 1, rest, &set))
+      return false;
   }
   return true;
 }
 
-bool mgrid_class_partners(const mgrid_family *f, const mgrid_class *c, int64_t distance, mgrid_sets *list) {
+bool mgrid_class_partners(const mgrid_family *f, const mgrid_class *c, int64_t distance,
+                          mgrid_sets *list) {
   if (c->ruled) {
     mgrid_points shape = { 0 }, none = { .offset = c->start };
-    for (int i = 0; i < c->nshape; i++) mgrid_points_push(&shape, c->shape[i].size, c->shape[i].stride);
+    for (int i = 0; i < c->nshape; i++)
+      mgrid_points_push(&shape, c->shape[i].size, c->shape[i].stride);
     return add_ways(list, c, &shape, 0, distance, &none);
   }
   if (c->size > MGRID_LISTED_MAX) return false;
@@ -157,30 +173,33 @@ bool mgrid_class_partners(const mgrid_family *f, const mgrid_class *c, int64_t d
 
 static bool classes_by_class(mgrid_sets *list, const mgrid_family *f) {
   mgrid_classes classes = { 0 };
-  bool          told = mgrid_classes_of(f, &classes);
+  bool told = mgrid_classes_of(f, &classes);
   for (size_t i = 0; i < classes.n && told; i++)
-    for (int64_t p = 0; p < classes.at[i].size && told; p++) told = mgrid_class_position(f, &classes.at[i], p, list);
+    for (int64_t p = 0; p < classes.at[i].size && told; p++)
+      told = mgrid_class_position(f, &classes.at[i], p, list);
   free(classes.at);
   return told;
 }
 
 bool mgrid_members_of(const mgrid_family *f, mgrid_sets *list) {
   if (f->count == 0) return true;
-  return f->form->members ? f->form->members(f, list) : f->max_size <= MGRID_LISTED_MAX && classes_by_class(list, f);
+  return f->form->members ? f->form->members(f, list)
+                          : f->max_size <= MGRID_LISTED_MAX && classes_by_class(list, f);
 }
 
 /* ============================================================ equal families */
 
-/* Whether two families have the same groups. Families of different rules are compared class by class, else
-** rank by rank. */
+/* Whether two families have the same groups. Families of different rules are compared class by
+** class, else rank by rank. */
 
 enum { FEW = 64 }; /* members up to which ranks are compared one by one */
 
-mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs, mgrid_budget *budget) {
+mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs,
+                               mgrid_budget *budget) {
   mgrid_classes own = { 0 }, theirs = { 0 };
-  mgrid_sets    sets = { 0 };
-  bool          told = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs);
-  int64_t       lowest = INT64_MAX, other = -1;
+  mgrid_sets sets = { 0 };
+  bool told = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs);
+  int64_t lowest = INT64_MAX, other = -1;
   for (size_t i = 0; i < own.n && told; i++) {
     mgrid_points groups;
     sets.n = 0;
@@ -206,7 +225,8 @@ static bool equal_groups(const mgrid_family *a, const mgrid_family *b, mgrid_bud
     int64_t n = mgrid_family_size(a, g);
     if (n != mgrid_family_size(b, g)) return false;
     for (int64_t p = 0; p < n; p++)
-      if (mgrid_family_rank(a, g, p) != mgrid_family_rank(b, g, p) || !mgrid_spend(budget, 2 * (a->nodes + b->nodes)))
+      if (mgrid_family_rank(a, g, p) != mgrid_family_rank(b, g, p)
+          || !mgrid_spend(budget, 2 * (a->nodes + b->nodes)))
         return false;
   }
   return true;
@@ -215,7 +235,8 @@ static bool equal_groups(const mgrid_family *a, const mgrid_family *b, mgrid_bud
 bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
   if (a == b) return true;
   if (!a || !b) return false;
-  if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size) return false;
+  if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size)
+    return false;
   mgrid_spend(budget, (int64_t)(a->bytes + b->bytes) / 16);
   if (mgrid_family_same_rule(a, b)) return true;
   if (a->rule && b->rule) return false;
@@ -230,4 +251,6 @@ bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid
   return equal_groups(a, b, budget);
 }
 
-bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b) { return mgrid_family_equal_paid(a, b, NULL); }
+bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b) {
+  return mgrid_family_equal_paid(a, b, NULL);
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** family.c - life of a family and its questions: rank -> (group, position) and back. Its form answers: this file calls a
-** form only through its table. Every answer costs O(modes), or O(log of the members that had to be listed). Hosts and all
-** that comes after the forms call it.
+** family.c - life of a family and its questions: rank -> (group, position) and back. Its form
+** answers: this file calls a form only through its table. Every answer costs O(modes), or O(log of
+** the members that had to be listed). Hosts and all that comes after the forms call it.
 */
 #include "families/family.h"
 
@@ -12,7 +12,8 @@
 
 /* -------------------------------------------------------------------- life */
 
-mgrid_family *mgrid_family_alloc(const mgrid_form *form, int64_t world, size_t own, mgrid_error *err) {
+mgrid_family *mgrid_family_alloc(const mgrid_form *form, int64_t world, size_t own,
+                                 mgrid_error *err) {
   mgrid_family *f = malloc(sizeof *f + own);
   if (!f) return mgrid_null_oom(err);
   memset(f, 0, sizeof *f + own);
@@ -30,9 +31,11 @@ mgrid_status mgrid_family_put_above(mgrid_family *f, const mgrid_family *below, 
   f->nodes += below->nodes;
   f->bytes += below->bytes;
   if (f->depth > MGRID_DEPTH_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "families are nested more than %d deep", MGRID_DEPTH_MAX);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "families are nested more than %d deep",
+                      MGRID_DEPTH_MAX);
   if (f->nodes > MGRID_PARTS_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a family of more than %d parts, counting nested ones", MGRID_PARTS_MAX);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                      "a family of more than %d parts, counting nested ones", MGRID_PARTS_MAX);
   return MGRID_OK;
 }
 
@@ -42,7 +45,9 @@ mgrid_family *mgrid_family_ref(const mgrid_family *f) {
   return owned;
 }
 
-mgrid_family *mgrid_family_origin(const mgrid_family *f) { return mgrid_family_ref(f->origin ? f->origin : f); }
+mgrid_family *mgrid_family_origin(const mgrid_family *f) {
+  return mgrid_family_ref(f->origin ? f->origin : f);
+}
 
 void mgrid_family_free(mgrid_family *f) {
   if (!f || atomic_fetch_sub(&f->refs, 1) != 1) return;
@@ -62,7 +67,8 @@ mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err) {
   if (!f) return NULL;
   mgrid_family *twin = malloc(sizeof *twin);
   if (!twin) return mgrid_null_oom(err);
-  size_t after = offsetof(mgrid_family, form); /* not the count of owners, which other threads may change */
+  /* not the count of owners, which other threads may change */
+  size_t after = offsetof(mgrid_family, form);
   memcpy((char *)twin + after, (const char *)f + after, sizeof *twin - after);
   atomic_init(&twin->refs, 1);
   twin->origin = mgrid_family_origin(f); /* of a twin, too, so that there is no chain */
@@ -75,21 +81,24 @@ mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err) {
 
 mgrid_status mgrid_count_check(const char *what, size_t n, mgrid_error *err) {
   if (n <= (size_t)MGRID_WORLD_MAX) return MGRID_OK;
-  return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: %zu elements; at most %" PRId64, what, n, MGRID_WORLD_MAX);
+  return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: %zu elements; at most %" PRId64, what, n,
+                    MGRID_WORLD_MAX);
 }
 
 mgrid_window mgrid_world(int64_t size) { return (mgrid_window){ size, 0, size }; }
 
 mgrid_status mgrid_window_check(mgrid_window w, mgrid_error *err) {
   if (w.world < 1 || w.world > MGRID_WORLD_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
-                      w.world);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64,
+                      MGRID_WORLD_MAX, w.world);
   if (w.offset < 0 || w.offset >= w.world)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "window offset %" PRId64 " is outside the world (0 to %" PRId64 ")",
-                      w.offset, w.world - 1);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                      "window offset %" PRId64 " is outside the world (0 to %" PRId64 ")", w.offset,
+                      w.world - 1);
   if (w.size < 1 || w.size > w.world - w.offset)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                      "a window from rank %" PRId64 " of %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64,
+                      "a window from rank %" PRId64 " of %" PRId64 " has 1 to %" PRId64
+                      " ranks, not %" PRId64,
                       w.offset, w.world, w.world - w.offset, w.size);
   return MGRID_OK;
 }
@@ -135,8 +144,10 @@ int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_t position
   return f->form->rank(f, group, position);
 }
 
-bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
-  return f && rank >= f->low && rank <= f->high && nth >= 0 && f->form->locate(f, rank, nth, group, position);
+bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
+                         int64_t *position) {
+  return f && rank >= f->low && rank <= f->high && nth >= 0
+         && f->form->locate(f, rank, nth, group, position);
 }
 
 int64_t mgrid_family_singles(const mgrid_family *f) {
@@ -151,7 +162,8 @@ bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b) {
 
 /* ----------------------------------------------------------------- listing */
 
-void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
+void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n,
+                        int32_t *out) {
   if (f->form->slice) {
     f->form->slice(f, group, position, n, out);
     return;
@@ -176,7 +188,9 @@ int64_t mgrid_family_groups(const mgrid_family *f, int64_t group, int64_t n, int
 
 /* ------------------------------------------------------------------ rounds */
 
-int64_t mgrid_family_rounds(const mgrid_family *f) { return f->overlapping ? f->form->rounds(f) : 1; }
+int64_t mgrid_family_rounds(const mgrid_family *f) {
+  return f->overlapping ? f->form->rounds(f) : 1;
+}
 
 int64_t mgrid_family_round(const mgrid_family *f, int64_t group) {
   return f->overlapping ? f->form->round(f, group) : 0;
@@ -208,10 +222,10 @@ size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t len) {
 /* -------------------------------------------------------------- operations */
 
 void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err) {
-  return mgrid_null(
-      err, MGRID_REFUSED,
-      "%s of a %s family needs explicit lists: call lists() first; its cost grows with the number of ranks", operation,
-      f->form->name);
+  return mgrid_null(err, MGRID_REFUSED,
+                    "%s of a %s family needs explicit lists: call lists() first; its cost grows "
+                    "with the number of ranks",
+                    operation, f->form->name);
 }
 
 mgrid_family *mgrid_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
@@ -225,8 +239,8 @@ bool mgrid_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work) {
 
 /* ======================================================== members for a host */
 
-/* Lists of ranks for a host, which has them as 64-bit numbers: a piece at a time, which stays in the cache, as
-** it is held inside, and then made wide. */
+/* Lists of ranks for a host, which has them as 64-bit numbers: a piece at a time, which stays in
+** the cache, as it is held inside, and then made wide. */
 
 enum { PIECE = 2048 }; /* ranks that are made wide together */
 
@@ -244,7 +258,8 @@ static void put_members(const mgrid_family *f, int64_t group, int64_t n, int64_t
   }
 }
 
-int64_t mgrid_family_members(const mgrid_family *f, int64_t group, int64_t n, size_t cap, int64_t *out) {
+int64_t mgrid_family_members(const mgrid_family *f, int64_t group, int64_t n, size_t cap,
+                             int64_t *out) {
   if (!f || group < 0 || n < 0 || n > f->count - group) return -1;
   int32_t piece[PIECE];
   int64_t written = 0, room = !out ? 0 : cap < INT64_MAX ? (int64_t)cap : INT64_MAX;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** form_pairs.c - the form PAIRS: pairs of ranks at a fixed distance inside every group, optionally also around the end. No
-** two ranks make two pairs: half way around a group, the pairs around the end equal those before it.
+** form_pairs.c - the form PAIRS: pairs of ranks at a fixed distance inside every group, optionally
+** also around the end. No two ranks make two pairs: half way around a group, the pairs around the
+** end equal those before it.
 */
 #include "families/classes.h"
 
@@ -10,17 +11,19 @@
 
 typedef struct pairs {
   mgrid_family *base; /* groups of one size, disjoint */
-  int64_t       step; /* positions between partners */
-  bool          wrap; /* also pairs around the end */
-  int64_t       per;  /* pairs of one group */
+  int64_t step;       /* positions between partners */
+  bool wrap;          /* also pairs around the end */
+  int64_t per;        /* pairs of one group */
 } pairs;
 
 /* -------------------------------------------------------------------- making */
 
-static int64_t pairs_of(int64_t n, int64_t step, bool wrap) { return n < 2 ? 0 : wrap ? n : n - step; }
+static int64_t pairs_of(int64_t n, int64_t step, bool wrap) {
+  return n < 2 ? 0 : wrap ? n : n - step;
+}
 
-/* Return whether pairs around the end are new. In a ring of two steps they are the same pairs again. (No sum, because
-** groups of one accept any step.) */
+/* Return whether pairs around the end are new. In a ring of two steps they are the same pairs
+** again. (No sum, because groups of one accept any step.) */
 static bool closes(int64_t size, int64_t step, bool wrap) { return wrap && step != size - step; }
 
 /* Write out the pairs as a table, for groups that differ in size. */
@@ -29,7 +32,8 @@ static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, 
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = mgrid_family_size(f, g);
     if (n > 1 && step >= n)
-      return mgrid_null(err, MGRID_REFUSED, "neighbours(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", step, g,
+      return mgrid_null(err, MGRID_REFUSED,
+                        "neighbours(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", step, g,
                         n);
     count += pairs_of(n, step, closes(n, step, wrap));
   }
@@ -50,7 +54,7 @@ static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, 
 
 typedef struct neighbours {
   int64_t step;
-  bool    wrap;
+  bool wrap;
 } neighbours;
 
 static mgrid_family *neighbours_of_child(const mgrid_family *child, void *ud, mgrid_error *err) {
@@ -58,14 +62,18 @@ static mgrid_family *neighbours_of_child(const mgrid_family *child, void *ud, mg
   return mgrid_family_neighbours(child, n->step, n->wrap, err);
 }
 
-mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err) {
+mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool wrap,
+                                      mgrid_error *err) {
   if (!f) return NULL;
-  if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "neighbours: the groups share ranks already" MGRID_BY_LIST);
-  if (mgrid_family_in_turn(f)) return mgrid_union_map(f, neighbours_of_child, &(neighbours){ step, wrap }, err);
+  if (f->overlapping)
+    return mgrid_null(err, MGRID_REFUSED,
+                      "neighbours: the groups share ranks already" MGRID_BY_LIST);
+  if (mgrid_family_in_turn(f))
+    return mgrid_union_map(f, neighbours_of_child, &(neighbours){ step, wrap }, err);
   if (step < 1 || (f->max_size > 1 && step >= f->max_size))
     return mgrid_null(err, MGRID_OUT_OF_RANGE,
-                      "neighbours(%" PRId64 "): the step is 1 to %" PRId64 " in groups of %" PRId64, step,
-                      f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
+                      "neighbours(%" PRId64 "): the step is 1 to %" PRId64 " in groups of %" PRId64,
+                      step, f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
   if (f->size < 0) return list_pairs(f, step, wrap, err);
   wrap = closes(f->size, step, wrap);
   if (f->size == 2 && !wrap) return mgrid_family_origin(f);
@@ -90,14 +98,16 @@ mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool 
 
 static int64_t pairs_rank(const mgrid_family *f, int64_t group, int64_t position) {
   const pairs *own = f->own;
-  return mgrid_family_rank(own->base, group / own->per, (group % own->per + position * own->step) % own->base->size);
+  return mgrid_family_rank(own->base, group / own->per,
+                           (group % own->per + position * own->step) % own->base->size);
 }
 
-/* A rank at base position p is the first of pair p and the second of pair p - step. Find the nth of these two, in index
-** order. */
-static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
+/* A rank at base position p is the first of pair p and the second of pair p - step. Find the nth of
+** these two, in index order. */
+static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
+                         int64_t *position) {
   const pairs *own = f->own;
-  int64_t      n = own->base->size, per = own->per, step = own->step, g, p;
+  int64_t n = own->base->size, per = own->per, step = own->step, g, p;
   if (per == 0 || !mgrid_family_locate(own->base, rank, 0, &g, &p)) return false;
   int64_t opens = p < per ? p : -1;
   int64_t closes = p >= step ? p - step : own->wrap ? p - step + n : -1;
@@ -123,22 +133,23 @@ static void pairs_text(const mgrid_family *f, mgrid_text *t) {
 
 static void pairs_json(const mgrid_family *f, mgrid_text *t) {
   const pairs *own = f->own;
-  mgrid_text_add(t, "{\"neighbours\":%" PRId64 "%s,\"of\":", own->step, own->wrap ? ",\"wrap\":true" : "");
+  mgrid_text_add(t, "{\"neighbours\":%" PRId64 "%s,\"of\":", own->step,
+                 own->wrap ? ",\"wrap\":true" : "");
   mgrid_family_json(own->base, t);
   mgrid_text_str(t, "}");
 }
 
 static void pairs_explain(const mgrid_family *f, mgrid_text *t) {
   const pairs *own = f->own;
-  mgrid_text_add(t, "pairs: each position of a group of a rule with the one %" PRId64 " further%s", own->step,
-                 own->wrap ? ", also around the end" : "");
+  mgrid_text_add(t, "pairs: each position of a group of a rule with the one %" PRId64 " further%s",
+                 own->step, own->wrap ? ", also around the end" : "");
 }
 
 static void pairs_free(mgrid_family *f) { mgrid_family_free(((pairs *)f->own)->base); }
 
 /* Only another ring can have the pairs around an end. */
 static int64_t pairs_distance(const mgrid_family *f, bool *around) {
-  const pairs         *own = f->own;
+  const pairs *own = f->own;
   const mgrid_strided *rule = own->base->rule;
   *around = own->wrap;
   return rule && rule->inside.n == 1 ? rule->inside.at[0].stride * own->step : 0;
@@ -170,11 +181,12 @@ static int64_t pairs_rounds(const mgrid_family *f) {
   return own->per / pairs_gcd(own->per, own->step) % 2 == 1 ? 3 : 2;
 }
 
-/* The pairs (i, i + step) around n form rings of n / gcd pairs. Pair k of a ring shares ranks only with the pairs k - 1
-** and k + 1, so even and odd k alternate, and an odd ring needs a third round. */
+/* The pairs (i, i + step) around n form rings of n / gcd pairs. Pair k of a ring shares ranks only
+** with the pairs k - 1 and k + 1, so even and odd k alternate, and an odd ring needs a third
+** round. */
 static int64_t pairs_round(const mgrid_family *f, int64_t group) {
   const pairs *own = f->own;
-  int64_t      i = group % own->per;
+  int64_t i = group % own->per;
   if (!own->wrap) return i / own->step % 2;
   int64_t g = pairs_gcd(own->per, own->step), ring = own->per / g;
   int64_t k = ring == 1 ? 0 : i / g * inverse(own->step / g, ring) % ring;
@@ -184,27 +196,30 @@ static int64_t pairs_round(const mgrid_family *f, int64_t group) {
 /* Count the groups with that pairs_round, without a loop. */
 static int64_t pairs_in_round(const mgrid_family *f, int64_t round) {
   const pairs *own = f->own;
-  int64_t      groups = own->base->count;
-  if (own->wrap) { /* gcd rings, each with equal numbers of even and odd pairs, and one more if the ring is odd */
+  int64_t groups = own->base->count;
+  /* gcd rings, each with equal numbers of even and odd pairs, and one more if the ring is odd */
+  if (own->wrap) {
     int64_t rings = pairs_gcd(own->per, own->step), ring = own->per / rings;
     return groups * (round < 2 ? rings * (ring / 2) : round == 2 && ring % 2 == 1 ? rings : 0);
   }
   int64_t runs = own->per / own->step; /* runs of `step` pairs, rounds 0 1 0 1 ... */
   if (round > 1) return 0;
-  return groups * (own->step * ((runs + (round == 0)) / 2) + (runs % 2 == round ? own->per % own->step : 0));
+  return groups
+         * (own->step * ((runs + (round == 0)) / 2)
+            + (runs % 2 == round ? own->per % own->step : 0));
 }
 
 /* ------------------------------------------------------------------- classes */
 
-/* Pairs of groups along one mode: `length` pairs from `first` on, and that run `times` times, `every` pairs apart.
-** round -1: they are in several rounds. */
+/* Pairs of groups along one mode: `length` pairs from `first` on, and that run `times` times,
+** `every` pairs apart. round -1: they are in several rounds. */
 typedef struct run {
   int64_t first, length, times, every, round;
 } run;
 
 static bool add_run(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base, run r) {
   const pairs *own = f->own;
-  int64_t      n = base->size, step = own->step, stride = base->shape[0].stride;
+  int64_t n = base->size, step = own->step, stride = base->shape[0].stride;
   mgrid_class *c = r.length > 0 && r.times > 0 ? mgrid_classes_add(list) : NULL;
   if (!c) return r.length <= 0 || r.times <= 0;
   *c = *base;
@@ -214,26 +229,29 @@ static bool add_run(mgrid_classes *list, const mgrid_family *f, const mgrid_clas
   mgrid_class_spread(c, own->per);
   mgrid_class_line(c, 2, step * stride);
   c->ruled = r.first + step < n; /* else the pairs go around the end, backwards */
-  return mgrid_class_step(c, r.length, stride, 1) && mgrid_class_step(c, r.times, r.every * stride, r.every);
+  return mgrid_class_step(c, r.length, stride, 1)
+         && mgrid_class_step(c, r.times, r.every * stride, r.every);
 }
 
-/* Add the pairs of groups along one mode: those of the even runs of `step`, those of the odd runs, and those around the
-** end. */
+/* Add the pairs of groups along one mode: those of the even runs of `step`, those of the odd runs,
+** and those around the end. */
 static bool pairs_add_line(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base) {
   const pairs *own = f->own;
-  int64_t      n = base->size, step = own->step, line = n - step, runs = line / step;
-  bool         wrap = own->wrap, rounds = !wrap || n % step == 0;
+  int64_t n = base->size, step = own->step, line = n - step, runs = line / step;
+  bool wrap = own->wrap, rounds = !wrap || n % step == 0;
   if (!rounds)
-    return add_run(list, f, base, (run){ 0, line, 1, 1, -1 }) && add_run(list, f, base, (run){ line, step, 1, 1, -1 });
+    return add_run(list, f, base, (run){ 0, line, 1, 1, -1 })
+           && add_run(list, f, base, (run){ line, step, 1, 1, -1 });
   return add_run(list, f, base, (run){ 0, step, (runs + 1) / 2, 2 * step, 0 })
          && add_run(list, f, base, (run){ step, step, runs / 2, 2 * step, 1 })
          && add_run(list, f, base, (run){ runs * step, line % step, 1, 1, runs % 2 })
          && (!wrap || add_run(list, f, base, (run){ line, step, 1, 1, n / step % 2 ? 2 : 1 }));
 }
 
-/* Add the pairs of groups along several modes: at each mode, adding `step` to a position carries or does not. */
-static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base, int mode, bool carry,
-                        const mgrid_class *so_far, int64_t below) {
+/* Add the pairs of groups along several modes: at each mode, adding `step` to a position carries or
+** does not. */
+static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base,
+                        int mode, bool carry, const mgrid_class *so_far, int64_t below) {
   const pairs *own = f->own;
   if (mode == base->nshape) {
     if (carry && !own->wrap) return true;
@@ -246,8 +264,9 @@ static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_
     return true;
   }
   mgrid_mode m = base->shape[mode];
-  int64_t    step = own->step, add = step / below % m.size + carry, low = add < m.size ? m.size - add : 0;
-  run        runs[3] = { { 0, low, 1, 1, so_far->round }, { low, m.size - low, 1, 1, so_far->round } };
+  int64_t step = own->step, add = step / below % m.size + carry,
+          low = add < m.size ? m.size - add : 0;
+  run runs[3] = { { 0, low, 1, 1, so_far->round }, { low, m.size - low, 1, 1, so_far->round } };
   if (mode == 0) runs[0].round = runs[1].round = -1;
   if (mode == 0 && m.size % (2 * step) == 0) { /* the first mode gives the round */
     runs[1] = (run){ low, step, 1, 1, 1 };
@@ -273,10 +292,11 @@ static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_
 }
 
 static bool pairs_classes(const mgrid_family *f, mgrid_classes *list) {
-  const pairs  *own = f->own;
+  const pairs *own = f->own;
   mgrid_classes base = { 0 };
-  int64_t       per = own->per;
-  bool told = mgrid_classes_of(own->base, &base) && (per <= MGRID_LISTED_MAX || base.n == 0 || base.at[0].ruled);
+  int64_t per = own->per;
+  bool told = mgrid_classes_of(own->base, &base)
+              && (per <= MGRID_LISTED_MAX || base.n == 0 || base.at[0].ruled);
   for (size_t i = 0; i < base.n && told; i++) {
     const mgrid_class *b = &base.at[i];
     if (b->ruled) {

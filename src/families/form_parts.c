@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** form_parts.c - the forms UNION and ZIP: families made of other families, their parts. The parts answer for their
-** groups, and operations go part by part. op_regroup.c makes both, after it has checked that the parts fit together.
+** form_parts.c - the forms UNION and ZIP: families made of other families, their parts. The parts
+** answer for their groups, and operations go part by part. op_regroup.c makes both, after it has
+** checked that the parts fit together.
 */
 #include "families/classes.h"
 
@@ -10,7 +11,8 @@
 
 /* ====================================================================== both */
 
-static mgrid_family *parts_new(const mgrid_form *form, size_t n, mgrid_family **child, mgrid_error *err) {
+static mgrid_family *parts_new(const mgrid_form *form, size_t n, mgrid_family **child,
+                               mgrid_error *err) {
   mgrid_family *f = n == 0 ? mgrid_null(err, MGRID_USAGE, "a %s of no families", form->name)
                            : mgrid_family_alloc(form, child[0]->world, sizeof(mgrid_parts), err);
   if (!f) {
@@ -41,7 +43,7 @@ static void parts_free(mgrid_family *f) {
 
 static bool parts_same_rule(const mgrid_family *a, const mgrid_family *b) {
   const mgrid_parts *x = a->own, *y = b->own;
-  bool               same = x->n == y->n;
+  bool same = x->n == y->n;
   for (size_t i = 0; i < x->n && same; i++) same = mgrid_family_same_rule(x->child[i], y->child[i]);
   return same;
 }
@@ -68,11 +70,12 @@ static void parts_json(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_str(t, "]}");
 }
 
-/* Shared by UNION and ZIP. Make a family of n parts, which the caller has checked to fit together; count and sizes are
-** left to the caller. It owns the parts and the array from now on, also on failure. */
+/* Shared by UNION and ZIP. Make a family of n parts, which the caller has checked to fit together;
+** count and sizes are left to the caller. It owns the parts and the array from now on, also on
+** failure. */
 static bool parts_members(const mgrid_family *f, mgrid_sets *list) {
   const mgrid_parts *parts = f->own;
-  bool               told = true;
+  bool told = true;
   for (size_t i = 0; i < parts->n && told; i++) told = mgrid_members_of(parts->child[i], list);
   return told;
 }
@@ -93,9 +96,10 @@ mgrid_family *mgrid_union_new(size_t n, mgrid_family **child, mgrid_error *err) 
   return f;
 }
 
-mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err) {
+mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud,
+                              mgrid_error *err) {
   const mgrid_parts *parts = f->own;
-  mgrid_family     **child = calloc(parts->n, sizeof *child);
+  mgrid_family **child = calloc(parts->n, sizeof *child);
   if (!child) return mgrid_null_oom(err);
   for (size_t i = 0; i < parts->n; i++)
     if (!(child[i] = op(parts->child[i], ud, err))) {
@@ -124,9 +128,10 @@ static int64_t union_rank(const mgrid_family *f, int64_t group, int64_t position
   return mgrid_family_rank(part, group, position);
 }
 
-static bool union_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
+static bool union_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
+                         int64_t *position) {
   const mgrid_parts *parts = f->own;
-  int64_t            before = 0;
+  int64_t before = 0;
   for (size_t i = 0; i < parts->n; i++) {
     const mgrid_family *child = parts->child[i];
     for (int64_t k = 0; mgrid_family_locate(child, rank, k, group, position); k++)
@@ -139,15 +144,17 @@ static bool union_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
   return false;
 }
 
-static void union_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
+static void union_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n,
+                        int32_t *out) {
   const mgrid_family *part = part_of(f, &group);
   mgrid_family_slice(part, group, position, n, out);
 }
 
 static int64_t union_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
   int64_t written = 0;
-  for (int64_t left = n, some; left > 0; group += some, left -= some) { /* at most the remaining groups of a part */
-    int64_t             own = group;
+  /* at most the remaining groups of a part */
+  for (int64_t left = n, some; left > 0; group += some, left -= some) {
+    int64_t own = group;
     const mgrid_family *part = part_of(f, &own);
     some = part->count - own < left ? part->count - own : left;
     written += mgrid_family_groups(part, own, some, out + written);
@@ -156,14 +163,15 @@ static int64_t union_range(const mgrid_family *f, int64_t group, int64_t n, int3
 }
 
 static void union_explain(const mgrid_family *f, mgrid_text *t) {
-  mgrid_text_add(t, "the groups of %zu rules, one rule after the other", ((const mgrid_parts *)f->own)->n);
+  mgrid_text_add(t, "the groups of %zu rules, one rule after the other",
+                 ((const mgrid_parts *)f->own)->n);
 }
 
 /* ------------------------------------------------------------ all groups at once */
 
 static bool union_classes(const mgrid_family *f, mgrid_classes *list) {
   const mgrid_parts *parts = f->own;
-  int64_t            before = 0;
+  int64_t before = 0;
   for (size_t i = 0; i < parts->n; i++) {
     size_t first = list->n;
     if (!mgrid_classes_of(parts->child[i], list)) return false;
@@ -175,7 +183,7 @@ static bool union_classes(const mgrid_family *f, mgrid_classes *list) {
 
 static int64_t union_singles(const mgrid_family *f) {
   const mgrid_parts *parts = f->own;
-  int64_t            n = 0;
+  int64_t n = 0;
   for (size_t i = 0; i < parts->n; i++) n += mgrid_family_singles(parts->child[i]);
   return n;
 }
@@ -183,7 +191,7 @@ static int64_t union_singles(const mgrid_family *f) {
 /* Return the most rounds of a part. The parts share no rank, so their rounds run together. */
 static int64_t union_rounds(const mgrid_family *f) {
   const mgrid_parts *parts = f->own;
-  int64_t            most = 1;
+  int64_t most = 1;
   for (size_t i = 0; i < parts->n; i++) {
     int64_t rounds = mgrid_family_rounds(parts->child[i]);
     if (rounds > most) most = rounds;
@@ -198,7 +206,7 @@ static int64_t union_round(const mgrid_family *f, int64_t group) {
 
 static int64_t union_in_round(const mgrid_family *f, int64_t round) {
   const mgrid_parts *parts = f->own;
-  int64_t            n = 0;
+  int64_t n = 0;
   for (size_t i = 0; i < parts->n; i++) n += mgrid_family_in_round(parts->child[i], round);
   return n;
 }
@@ -207,14 +215,14 @@ static int64_t union_in_round(const mgrid_family *f, int64_t round) {
 
 typedef struct halves {
   const mgrid_splitting *x;
-  mgrid_status           status; /* of the last part */
-  size_t                 n;      /* parts split so far */
-  mgrid_family         **outer;  /* [n]: their outer halves */
+  mgrid_status status;  /* of the last part */
+  size_t n;             /* parts split so far */
+  mgrid_family **outer; /* [n]: their outer halves */
 } halves;
 
 /* Split a part: return its inner half, and keep the outer one for later. */
 static mgrid_family *inner_of_part(const mgrid_family *part, void *ud, mgrid_error *err) {
-  halves         *h = ud;
+  halves *h = ud;
   mgrid_splitting own = { .k = h->x->k, .lists = h->x->lists, .write_out = h->x->write_out };
   if ((h->status = mgrid_split(&own, part, err))) {
     mgrid_family_free(own.inner);
@@ -239,7 +247,7 @@ static mgrid_status union_split(mgrid_splitting *x, const mgrid_family *f, mgrid
 
 static bool union_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work) {
   const mgrid_parts *parts = f->own;
-  bool               lists = false;
+  bool lists = false;
   if (n < 1) return false;
   for (size_t i = 0; i < parts->n && !lists; i++)
     lists = parts->child[i]->count % n != 0 || mgrid_bundle_lists(parts->child[i], n, work);
@@ -255,14 +263,15 @@ static mgrid_family *bundle_part(const mgrid_family *part, void *n, mgrid_error 
 static mgrid_family *union_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   int64_t work;
   if (!mgrid_bundle_lists(f, n, &work)) return mgrid_union_map(f, bundle_part, &n, err);
-  mgrid_family *lists = mgrid_family_lists(f, err), *bundled = lists ? mgrid_bundle(lists, n, err) : NULL;
+  mgrid_family *lists = mgrid_family_lists(f, err),
+               *bundled = lists ? mgrid_bundle(lists, n, err) : NULL;
   mgrid_family_free(lists);
   return bundled;
 }
 
 typedef struct picking {
   mgrid_pick_fn fn;
-  void         *ud;
+  void *ud;
 } picking;
 
 static mgrid_family *pick_part(const mgrid_family *part, void *ud, mgrid_error *err) {
@@ -270,7 +279,8 @@ static mgrid_family *pick_part(const mgrid_family *part, void *ud, mgrid_error *
   return mgrid_family_pick_by(part, p->fn, p->ud, err);
 }
 
-static mgrid_family *union_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
+static mgrid_family *union_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud,
+                                   mgrid_error *err) {
   return mgrid_union_map(f, pick_part, &(picking){ fn, ud }, err);
 }
 
@@ -303,7 +313,8 @@ const mgrid_form mgrid_union_form = {
 
 /* Group i of each part, joined into one. */
 
-mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget, mgrid_error *err) {
+mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget,
+                            mgrid_error *err) {
   mgrid_family *f = parts_new(&mgrid_zip_form, n, child, err);
   if (!f) return NULL;
   f->count = child[0]->count;
@@ -313,17 +324,18 @@ mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget
   }
   f->max_size = f->size;
   if (f->size >= 0) return f;
-  int64_t       least = INT64_MAX;
+  int64_t least = INT64_MAX;
   mgrid_classes classes = { 0 };
-  bool          told = mgrid_classes_of(f, &classes);
-  int64_t       looks = told ? (int64_t)classes.n : f->count;
+  bool told = mgrid_classes_of(f, &classes);
+  int64_t looks = told ? (int64_t)classes.n : f->count;
   for (int64_t g = 0; g < looks && (told || mgrid_spend(budget, 8 * (int64_t)n)); g++) {
     int64_t size = told ? classes.at[g].size : mgrid_family_size(f, g);
     if (size > f->max_size) f->max_size = size;
     if (size < least) least = size;
   }
   free(classes.at);
-  if (least == f->max_size) f->size = least; /* the parts differ in size, but their sums are equal */
+  /* the parts differ in size, but their sums are equal */
+  if (least == f->max_size) f->size = least;
   return f;
 }
 
@@ -331,7 +343,7 @@ mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget
 
 static int64_t zip_size(const mgrid_family *f, int64_t group) {
   const mgrid_parts *parts = f->own;
-  int64_t            size = 0;
+  int64_t size = 0;
   for (size_t i = 0; i < parts->n; i++) size += mgrid_family_size(parts->child[i], group);
   return size;
 }
@@ -345,7 +357,8 @@ static int64_t zip_rank(const mgrid_family *f, int64_t group, int64_t position) 
   }
 }
 
-static bool zip_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
+static bool zip_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
+                       int64_t *position) {
   const mgrid_parts *parts = f->own;
   for (size_t i = 0; i < parts->n && nth == 0; i++) {
     if (!mgrid_family_locate(parts->child[i], rank, 0, group, position)) continue;
@@ -355,7 +368,8 @@ static bool zip_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t
   return false;
 }
 
-static void zip_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
+static void zip_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n,
+                      int32_t *out) {
   mgrid_family *const *c = ((const mgrid_parts *)f->own)->child;
   for (; n > 0; c++) {
     int64_t size = mgrid_family_size(*c, group), length = size - position;
@@ -369,20 +383,22 @@ static void zip_slice(const mgrid_family *f, int64_t group, int64_t position, in
 }
 
 static void zip_explain(const mgrid_family *f, mgrid_text *t) {
-  mgrid_text_add(t, "group i of each of %zu rules, joined to one", ((const mgrid_parts *)f->own)->n);
+  mgrid_text_add(t, "group i of each of %zu rules, joined to one",
+                 ((const mgrid_parts *)f->own)->n);
 }
 
-/* Find the classes where all parts have equal steps: a group of the zip is then shifted as its parts are. */
+/* Find the classes where all parts have equal steps: a group of the zip is then shifted as its
+** parts are. */
 static bool zip_classes(const mgrid_family *f, mgrid_classes *list) {
   const mgrid_parts *parts = f->own;
-  size_t             first = list->n;
-  bool               told = mgrid_classes_of(parts->child[0], list);
-  size_t             n = list->n - first;
+  size_t first = list->n;
+  bool told = mgrid_classes_of(parts->child[0], list);
+  size_t n = list->n - first;
   for (size_t i = 1; i < parts->n && told; i++) {
     mgrid_classes other = { 0 };
     told = mgrid_classes_of(parts->child[i], &other) && other.n == n;
     for (size_t k = 0; k < n && told; k++) {
-      mgrid_class       *c = &list->at[first + k];
+      mgrid_class *c = &list->at[first + k];
       const mgrid_class *d = &other.at[k];
       told = c->group == d->group && c->nsteps == d->nsteps
              && memcmp(c->step, d->step, (size_t)c->nsteps * sizeof *c->step) == 0;
@@ -397,21 +413,24 @@ static bool zip_classes(const mgrid_family *f, mgrid_classes *list) {
 /* ---------------------------------------------------------------- operations */
 
 /* Consecutive positions in one part are a pick of that part; the picks are joined again. */
-static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *positions, mgrid_error *err) {
+static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *positions,
+                              mgrid_error *err) {
   mgrid_family **child = malloc((size_t)n * sizeof *child);
-  int64_t       *own = malloc((size_t)n * sizeof *own), next = 0;
-  size_t         picks = 0;
-  bool           failed = !child || !own;
+  int64_t *own = malloc((size_t)n * sizeof *own), next = 0;
+  size_t picks = 0;
+  bool failed = !child || !own;
   if (failed) mgrid_oom(err);
   while (next < n && !failed) {
     mgrid_family *const *part = ((const mgrid_parts *)f->own)->child;
-    int64_t              before = 0, run = 0;
-    for (; (*part)->size >= 0 && positions[next] >= before + (*part)->size; part++) before += (*part)->size;
-    for (; next < n && positions[next] >= before && positions[next] < before + (*part)->size; next++)
+    int64_t before = 0, run = 0;
+    for (; (*part)->size >= 0 && positions[next] >= before + (*part)->size; part++)
+      before += (*part)->size;
+    for (; next < n && positions[next] >= before && positions[next] < before + (*part)->size;
+         next++)
       own[run++] = positions[next] - before;
-    child[picks] = run > 0
-                       ? mgrid_family_pick(*part, (size_t)run, own, err)
-                       : mgrid_needs_lists("this pick", f, err); /* sizes vary, so no fixed part holds the position */
+    child[picks] = run > 0 ? mgrid_family_pick(*part, (size_t)run, own, err)
+                           /* sizes vary, so no fixed part holds the position */
+                           : mgrid_needs_lists("this pick", f, err);
     failed = !child[picks];
     picks += !failed;
   }
@@ -424,9 +443,10 @@ static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *p
 }
 
 /* The same groups of each part. */
-static mgrid_family *zip_groups(const mgrid_family *f, int64_t n, const int64_t *order, mgrid_error *err) {
+static mgrid_family *zip_groups(const mgrid_family *f, int64_t n, const int64_t *order,
+                                mgrid_error *err) {
   const mgrid_parts *parts = f->own;
-  mgrid_family     **child = malloc(parts->n * sizeof *child);
+  mgrid_family **child = malloc(parts->n * sizeof *child);
   if (!child) return mgrid_null_oom(err);
   for (size_t i = 0; i < parts->n; i++)
     if (!(child[i] = mgrid_family_select(parts->child[i], (size_t)n, order, err))) {

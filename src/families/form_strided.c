@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** form_strided.c - the form STRIDED: a rule of modes, which answers by division. Its operations move modes between inside
-** and index. Where no layout describes the result, they use a view (form_view.c).
+** form_strided.c - the form STRIDED: a rule of modes, which answers by division. Its operations
+** move modes between inside and index. Where no layout describes the result, they use a view
+** (form_view.c).
 */
 #include "families/classes.h"
 
@@ -19,8 +20,9 @@ static bool order_digits(mgrid_strided *s) {
     int64_t weight = 1;
     for (int i = 0; i < list[side]->n; i++) {
       mgrid_mode m = list[side]->at[i];
-      int        place = s->ndigits++;
-      for (; place > 0 && s->digits[place - 1].stride < m.stride; place--) s->digits[place] = s->digits[place - 1];
+      int place = s->ndigits++;
+      for (; place > 0 && s->digits[place - 1].stride < m.stride; place--)
+        s->digits[place] = s->digits[place - 1];
       s->digits[place] = (mgrid_digit){ m.stride, m.size, weight, side == 0 };
       weight *= m.size;
     }
@@ -33,14 +35,15 @@ static bool order_digits(mgrid_strided *s) {
   return true;
 }
 
-mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes *inside, const mgrid_modes *index,
-                                mgrid_error *err) {
-  size_t        n = (size_t)(inside->n + index->n);
-  mgrid_family *f = mgrid_family_alloc(&mgrid_strided_form, world,
-                                       sizeof(mgrid_strided) + n * (sizeof(mgrid_mode) + sizeof(mgrid_digit)), err);
+mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes *inside,
+                                const mgrid_modes *index, mgrid_error *err) {
+  size_t n = (size_t)(inside->n + index->n);
+  mgrid_family *f = mgrid_family_alloc(
+      &mgrid_strided_form, world,
+      sizeof(mgrid_strided) + n * (sizeof(mgrid_mode) + sizeof(mgrid_digit)), err);
   if (!f) return NULL;
   mgrid_strided *s = f->rule = f->own;
-  mgrid_mode    *room = (mgrid_mode *)(s + 1);
+  mgrid_mode *room = (mgrid_mode *)(s + 1);
   s->offset = offset;
   s->inside = (mgrid_modes){ inside->n, room };
   s->index = (mgrid_modes){ index->n, room + inside->n };
@@ -60,7 +63,8 @@ mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes
 }
 
 bool mgrid_strided_equal(const mgrid_strided *x, const mgrid_strided *y) {
-  return x->offset == y->offset && mgrid_modes_equal(&x->inside, &y->inside) && mgrid_modes_equal(&x->index, &y->index);
+  return x->offset == y->offset && mgrid_modes_equal(&x->inside, &y->inside)
+         && mgrid_modes_equal(&x->index, &y->index);
 }
 
 /* ----------------------------------------------------------------- questions */
@@ -69,13 +73,14 @@ static int64_t strided_rank(const mgrid_family *f, int64_t group, int64_t positi
   return mgrid_strided_start(f->rule, group) + mgrid_modes_offset(&f->rule->inside, position);
 }
 
-static bool strided_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
+static bool strided_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
+                           int64_t *position) {
   const mgrid_strided *s = f->rule;
-  int64_t              rest = rank - s->offset, side[2] = { 0, 0 };
+  int64_t rest = rank - s->offset, side[2] = { 0, 0 };
   if (rest < 0 || nth > 0) return false;
   for (int i = 0; i < s->ndigits; i++) {
     const mgrid_digit *d = &s->digits[i];
-    int64_t            digit = rest / d->stride;
+    int64_t digit = rest / d->stride;
     if (digit >= d->size) return false;
     rest -= digit * d->stride;
     side[d->inside] += digit * d->weight;
@@ -93,21 +98,24 @@ static void repeat(int32_t *out, int64_t n, int64_t times, int64_t stride) {
   }
 }
 
-/* Write n ranks of the list of all groups in sequence, from index `at` on; the inside modes and then the index modes
-** count through that list. Build a pattern that stays in the L1 cache from the first modes and as many steps of the
-** next mode as fit. All else is the pattern shifted, so memory is written once and not read. */
+/* Write n ranks of the list of all groups in sequence, from index `at` on; the inside modes and
+** then the index modes count through that list. Build a pattern that stays in the L1 cache from the
+** first modes and as many steps of the next mode as fit. All else is the pattern shifted, so memory
+** is written once and not read. */
 static void strided_write_out(const mgrid_strided *s, int64_t at, int64_t n, int32_t *out) {
   enum { PATTERN = 2048 };
-  int32_t           pattern[PATTERN];
+  int32_t pattern[PATTERN];
   const mgrid_mode *mode = s->inside.at, *end = mode + s->inside.n + s->index.n;
-  int64_t           most = n < PATTERN ? n : PATTERN, filled = 1;
+  int64_t most = n < PATTERN ? n : PATTERN, filled = 1;
   pattern[0] = 0;
   for (; mode < end && filled * mode->size <= most; mode++) {
     repeat(pattern, filled, mode->size, mode->stride);
     filled *= mode->size;
   }
-  mgrid_mode cut = mode < end ? *mode : (mgrid_mode){ 1, 0 }; /* the mode of which the pattern has only some steps */
-  int64_t    steps = cut.size == 1 ? 1 : most / filled, period = filled * steps, span = filled * cut.size;
+  /* the mode of which the pattern has only some steps */
+  mgrid_mode cut = mode < end ? *mode : (mgrid_mode){ 1, 0 };
+  int64_t steps = cut.size == 1 ? 1 : most / filled, period = filled * steps,
+          span = filled * cut.size;
   repeat(pattern, filled, steps, cut.stride);
   while (n > 0) {
     int64_t base = s->offset, over = at / span, in_span = at % span, i = in_span % period;
@@ -125,7 +133,8 @@ static void strided_write_out(const mgrid_strided *s, int64_t at, int64_t n, int
   }
 }
 
-static void strided_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
+static void strided_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n,
+                          int32_t *out) {
   strided_write_out(f->rule, group * f->size + position, n, out);
 }
 
@@ -138,7 +147,8 @@ static bool strided_same_rule(const mgrid_family *a, const mgrid_family *b) {
   return mgrid_strided_equal(a->rule, b->rule);
 }
 
-static mgrid_told strided_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb) {
+static mgrid_told strided_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
+                                     int64_t gb) {
   return mgrid_modes_equal(&a->rule->inside, &b->rule->inside)
                  && mgrid_strided_start(a->rule, ga) == mgrid_strided_start(b->rule, gb)
              ? MGRID_YES
@@ -169,7 +179,9 @@ static void explain_modes(mgrid_text *t, const mgrid_modes *m, const char *what)
   mgrid_text_add(t, "%" PRId64 " %s%s", n, what, mgrid_s_of(n));
   if (m->n == 1) mgrid_text_add(t, ", %" PRId64 " apart", m->at[0].stride);
   for (int i = 0; i < m->n && m->n > 1; i++)
-    mgrid_text_add(t, i ? ", those %" PRId64 " times, %" PRId64 " apart" : ": %" PRId64 " that are %" PRId64 " apart",
+    mgrid_text_add(t,
+                   i ? ", those %" PRId64 " times, %" PRId64 " apart"
+                     : ": %" PRId64 " that are %" PRId64 " apart",
                    m->at[i].size, m->at[i].stride);
 }
 
@@ -189,10 +201,12 @@ static void strided_explain(const mgrid_family *f, mgrid_text *t) {
 
 static bool strided_classes(const mgrid_family *f, mgrid_classes *list) {
   const mgrid_modes *inside = &f->rule->inside, *index = &f->rule->index;
-  mgrid_class       *c = mgrid_classes_add(list);
-  int64_t            weight = 1;
+  mgrid_class *c = mgrid_classes_add(list);
+  int64_t weight = 1;
   if (!c) return false;
-  *c = (mgrid_class){ .start = f->rule->offset, .size = f->size, .ruled = true, .nshape = inside->n };
+  *c = (mgrid_class){
+    .start = f->rule->offset, .size = f->size, .ruled = true, .nshape = inside->n
+  };
   memcpy(c->shape, inside->at, (size_t)inside->n * sizeof *inside->at);
   for (int i = 0; i < index->n; i++) {
     mgrid_class_step(c, index->at[i].size, index->at[i].stride, weight);
@@ -212,7 +226,9 @@ static bool strided_members(const mgrid_family *f, mgrid_sets *list) {
   return true;
 }
 
-static mgrid_shapes strided_shapes(const mgrid_family *f) { return (mgrid_shapes){ 1, 1, f->rule }; }
+static mgrid_shapes strided_shapes(const mgrid_family *f) {
+  return (mgrid_shapes){ 1, 1, f->rule };
+}
 
 static int64_t strided_distance(const mgrid_family *f, bool *around) {
   *around = false;
@@ -221,9 +237,10 @@ static int64_t strided_distance(const mgrid_family *f, bool *around) {
 
 /* ---------------------------------------------------------------- operations */
 
-/* Make one half of a split: `inside` in its groups, the other half's modes with the old index modes. */
-static mgrid_family *half(const mgrid_splitting *x, const mgrid_family *f, const mgrid_modes *inside,
-                          const mgrid_modes *pieces, mgrid_error *err) {
+/* Make one half of a split: `inside` in its groups, the other half's modes with the old index
+** modes. */
+static mgrid_family *half(const mgrid_splitting *x, const mgrid_family *f,
+                          const mgrid_modes *inside, const mgrid_modes *pieces, mgrid_error *err) {
   MGRID_MODES(index);
   mgrid_modes_append(&index, x->by_row ? &f->rule->index : pieces);
   mgrid_modes_append(&index, x->by_row ? pieces : &f->rule->index);
@@ -250,8 +267,8 @@ static mgrid_family *strided_bundle(const mgrid_family *f, int64_t n, mgrid_erro
   mgrid_mode blocking;
   if (!mgrid_modes_cut(&f->rule->index, n, &joined, &index, &blocking))
     return mgrid_null(err, MGRID_REFUSED,
-                      "bundle(%" PRId64 "): %" PRId64 " does not meet index mode (%" PRId64 ":%" PRId64
-                      "); use explicit lists",
+                      "bundle(%" PRId64 "): %" PRId64 " does not meet index mode (%" PRId64
+                      ":%" PRId64 "); use explicit lists",
                       n, n, blocking.size, blocking.stride);
   mgrid_modes_append(&inside, &f->rule->inside);
   mgrid_modes_append(&inside, &joined);
@@ -259,23 +276,27 @@ static mgrid_family *strided_bundle(const mgrid_family *f, int64_t n, mgrid_erro
 }
 
 /* Pick positions: STRIDED where they follow modes, else PICKED. */
-static mgrid_family *strided_pick(const mgrid_family *f, int64_t n, const int64_t *positions, mgrid_error *err) {
+static mgrid_family *strided_pick(const mgrid_family *f, int64_t n, const int64_t *positions,
+                                  mgrid_error *err) {
   const mgrid_strided *s = f->rule;
-  int64_t *offset = malloc((size_t)n * sizeof *offset), first = mgrid_modes_offset(&s->inside, positions[0]);
+  int64_t *offset = malloc((size_t)n * sizeof *offset),
+          first = mgrid_modes_offset(&s->inside, positions[0]);
   if (!offset) return mgrid_null_oom(err);
   for (int64_t i = 0; i < n; i++) offset[i] = mgrid_modes_offset(&s->inside, positions[i]) - first;
   MGRID_MODES(inside);
   mgrid_family *g = NULL;
-  mgrid_error   why = MGRID_ERROR_INIT; /* out of memory does not mean that there is no rule */
-  if (mgrid_modes_of(offset, n, &inside)) g = mgrid_strided_new(f->world, s->offset + first, &inside, &s->index, &why);
+  mgrid_error why = MGRID_ERROR_INIT; /* out of memory does not mean that there is no rule */
+  if (mgrid_modes_of(offset, n, &inside))
+    g = mgrid_strided_new(f->world, s->offset + first, &inside, &s->index, &why);
   free(offset);
   if (why.status) mgrid_error_pass(err, &why);
   return g || why.status ? g : mgrid_picked_new(f, n, positions, err);
 }
 
-static mgrid_family *strided_groups(const mgrid_family *f, int64_t n, const int64_t *order, mgrid_error *err) {
+static mgrid_family *strided_groups(const mgrid_family *f, int64_t n, const int64_t *order,
+                                    mgrid_error *err) {
   const mgrid_modes *old = &f->rule->index;
-  int64_t           *offset = malloc((size_t)n * sizeof *offset), first = mgrid_modes_offset(old, order[0]);
+  int64_t *offset = malloc((size_t)n * sizeof *offset), first = mgrid_modes_offset(old, order[0]);
   if (!offset) return mgrid_null_oom(err);
   for (int64_t i = 0; i < n; i++) offset[i] = mgrid_modes_offset(old, order[i]) - first;
   MGRID_MODES(index);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** form_table.c - the form TABLE: explicit lists, the last resort, and what makes them. They are the user's lists, or
-** families of other forms that are written out, mapped, or without some ranks. Lists that follow a rule of modes become
-** strided. Memory and work are O(members).
+** form_table.c - the form TABLE: explicit lists, the last resort, and what makes them. They are the
+** user's lists, or families of other forms that are written out, mapped, or without some ranks.
+** Lists that follow a rule of modes become strided. Memory and work are O(members).
 */
 #include "families/classes.h"
 #include "families/family.h"
@@ -14,11 +14,11 @@
 /* ===================================================================== TABLE */
 
 typedef struct table {
-  int64_t  *starts;  /* [count + 1]: group g is ranks[starts[g]] .. ranks[starts[g + 1] - 1] */
-  int32_t  *ranks;   /* [total] */
+  int64_t *starts;   /* [count + 1]: group g is ranks[starts[g]] .. ranks[starts[g + 1] - 1] */
+  int32_t *ranks;    /* [total] */
   uint64_t *by_rank; /* [total]: rank << 32 | index into ranks, ascending */
-  int32_t  *round;   /* [count] of a cover, else NULL */
-  int64_t   rounds;  /* of a cover */
+  int32_t *round;    /* [count] of a cover, else NULL */
+  int64_t rounds;    /* of a cover */
 } table;
 
 /* Return the group whose list holds ranks[slot]. */
@@ -30,39 +30,44 @@ static int64_t table_group_at(const mgrid_family *f, int64_t slot) {
 
 static mgrid_status outside(mgrid_window w, int64_t rank, int64_t group, mgrid_error *err) {
   return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                    "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64, rank,
-                    group, w.offset, w.offset + w.size - 1);
+                    "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64
+                    " to %" PRId64,
+                    rank, group, w.offset, w.offset + w.size - 1);
 }
 
 /* Check that every member is in the window, and that no group is empty. */
-static mgrid_status table_check_members(mgrid_window w, int64_t count, const int64_t *starts, const int32_t *ranks,
-                                  mgrid_error *err) {
+static mgrid_status table_check_members(mgrid_window w, int64_t count, const int64_t *starts,
+                                        const int32_t *ranks, mgrid_error *err) {
   for (int64_t g = 0; g < count; g++) {
-    if (starts[g + 1] <= starts[g]) return mgrid_fail(err, MGRID_REFUSED, "group %" PRId64 " of the table is empty", g);
+    if (starts[g + 1] <= starts[g])
+      return mgrid_fail(err, MGRID_REFUSED, "group %" PRId64 " of the table is empty", g);
     for (int64_t i = starts[g]; i < starts[g + 1]; i++)
       if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size) return outside(w, ranks[i], g, err);
   }
   return MGRID_OK;
 }
 
-/* Walk the members sorted by rank. Check them against the declared coverage, and set *overlap if a rank occurs twice.
-** With `hint` the message says what the user can declare instead. */
-static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared, bool hint,
-                                   bool *overlap, mgrid_error *err) {
+/* Walk the members sorted by rank. Check them against the declared coverage, and set *overlap if a
+** rank occurs twice. With `hint` the message says what the user can declare instead. */
+static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared,
+                                   bool hint, bool *overlap, mgrid_error *err) {
   const uint64_t *key = ((const table *)f->own)->by_rank;
-  int64_t         next = w.offset; /* the lowest rank not seen yet */
+  int64_t next = w.offset; /* the lowest rank not seen yet */
   for (int64_t i = 0; i < f->total; i++) {
     int64_t rank = (int64_t)(key[i] >> 32), slot = (int64_t)(key[i] & UINT32_MAX);
     if (i > 0 && rank == (int64_t)(key[i - 1] >> 32)) {
       int64_t before = table_group_at(f, (int64_t)(key[i - 1] & UINT32_MAX));
       int64_t group = table_group_at(f, slot);
       if (before == group)
-        return mgrid_fail(err, MGRID_DUPLICATE, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank,
+        return mgrid_fail(err, MGRID_DUPLICATE,
+                          "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank,
                           group);
       if (declared != MGRID_COVER)
-        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in groups %" PRId64 " and %" PRId64 "%s", rank,
+        return mgrid_fail(err, MGRID_REFUSED,
+                          "rank %" PRId64 " is in groups %" PRId64 " and %" PRId64 "%s", rank,
                           before, group,
-                          hint ? " of the table; declare a 'cover' if that is meant" : "; groups must be disjoint");
+                          hint ? " of the table; declare a 'cover' if that is meant"
+                               : "; groups must be disjoint");
       *overlap = true;
     } else if (declared == MGRID_PARTITION && rank != next) {
       break;
@@ -71,40 +76,44 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
   }
   if (declared == MGRID_PARTITION && next != w.offset + w.size)
     return mgrid_fail(err, MGRID_REFUSED,
-                      "rank %" PRId64 " is in no group of the table; declare it 'partial' if that is meant", next);
+                      "rank %" PRId64
+                      " is in no group of the table; declare it 'partial' if that is meant",
+                      next);
   return MGRID_OK;
 }
 
 /* Return the strided family with the same groups. NULL with *err untouched: there is none. */
 static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   const int32_t *ranks = ((const table *)f->own)->ranks;
-  int64_t        n = f->size, count = f->count;
+  int64_t n = f->size, count = f->count;
   if (f->overlapping || n < 1 || count < 1) return NULL;
   for (int64_t g = 1; g < count; g++)
     for (int64_t p = 1; p < n; p++)
       if (ranks[g * n + p] - ranks[g * n] != ranks[p] - ranks[0]) return NULL;
   int64_t *offsets = malloc((size_t)(n > count ? n : count) * sizeof *offsets);
-  if (!offsets) return mgrid_null_oom(err); /* an error: returning the table would change the digest */
+  /* an error: returning the table would change the digest */
+  if (!offsets) return mgrid_null_oom(err);
   MGRID_MODES(inside);
   MGRID_MODES(index);
   mgrid_family *s = NULL;
   for (int64_t p = 0; p < n; p++) offsets[p] = ranks[p] - ranks[0];
   if (mgrid_modes_of(offsets, n, &inside)) {
     for (int64_t g = 0; g < count; g++) offsets[g] = ranks[g * n] - ranks[0];
-    if (mgrid_modes_of(offsets, count, &index)) s = mgrid_strided_new(f->world, ranks[0], &inside, &index, err);
+    if (mgrid_modes_of(offsets, count, &index))
+      s = mgrid_strided_new(f->world, ranks[0], &inside, &index, err);
   }
   free(offsets);
   return s;
 }
 
-/* Colour a cover greedily, in group order: each group gets the lowest round that none of its members has yet. A bit
-** mask for each rank holds its first 64 rounds. Beyond them a counter does, so that a rank in very many groups still
-** gets an answer. */
+/* Colour a cover greedily, in group order: each group gets the lowest round that none of its
+** members has yet. A bit mask for each rank holds its first 64 rounds. Beyond them a counter does,
+** so that a rank in very many groups still gets an answer. */
 static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
-  table    *own = f->own;
-  size_t    ranks = (size_t)(f->high - f->low + 1);
+  table *own = f->own;
+  size_t ranks = (size_t)(f->high - f->low + 1);
   uint64_t *taken = calloc(ranks, sizeof *taken);
-  int32_t  *later = calloc(ranks, sizeof *later);
+  int32_t *later = calloc(ranks, sizeof *later);
   own->round = malloc((size_t)f->count * sizeof *own->round);
   if (!taken || !later || !own->round) {
     free(taken);
@@ -113,9 +122,9 @@ static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
   }
   for (int64_t g = 0; g < f->count; g++) {
     const int32_t *member = own->ranks + own->starts[g];
-    int64_t        n = mgrid_family_size(f, g);
-    uint64_t       mask = 0;
-    int32_t        next = 64;
+    int64_t n = mgrid_family_size(f, g);
+    uint64_t mask = 0;
+    int32_t next = 64;
     for (int64_t i = 0; i < n; i++) {
       mask |= taken[member[i] - f->low];
       if (later[member[i] - f->low] > next) next = later[member[i] - f->low];
@@ -125,8 +134,9 @@ static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
       free(taken);
       free(later);
       return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                        "group %" PRId64 " of the table shares ranks with %d others or more; at most %d", g, round,
-                        MGRID_ROUNDS_MAX - 1);
+                        "group %" PRId64
+                        " of the table shares ranks with %d others or more; at most %d",
+                        g, round, MGRID_ROUNDS_MAX - 1);
     }
     for (int64_t i = 0; i < n; i++) {
       if (round < 64)
@@ -143,10 +153,11 @@ static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
 }
 
 /* Sort the members by rank, for mgrid_family_locate, and check their coverage. */
-static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverage declared, bool hint,
-                                  mgrid_error *err) {
-  if (f->total > (int64_t)UINT32_MAX) return mgrid_fail(err, MGRID_OVERFLOW, "a table of more than 2^32 members");
-  table    *own = f->own;
+static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverage declared,
+                                  bool hint, mgrid_error *err) {
+  if (f->total > (int64_t)UINT32_MAX)
+    return mgrid_fail(err, MGRID_OVERFLOW, "a table of more than 2^32 members");
+  table *own = f->own;
   uint64_t *key = own->by_rank = malloc((size_t)(f->total ? f->total : 1) * sizeof *key);
   if (!key) return mgrid_oom(err);
   for (int64_t i = 0; i < f->total; i++) key[i] = (uint64_t)own->ranks[i] << 32 | (uint64_t)i;
@@ -168,10 +179,11 @@ static void set_sizes(mgrid_family *f, int64_t count, const int64_t *starts) {
   }
 }
 
-static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
-                           bool hint, bool recognize, mgrid_error *err) {
-  mgrid_family *f = starts && ranks ? mgrid_family_alloc(&mgrid_table_form, w.world, sizeof(table), err)
-                                    : mgrid_null_oom(err);
+static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks,
+                           mgrid_coverage declared, bool hint, bool recognize, mgrid_error *err) {
+  mgrid_family *f = starts && ranks
+                        ? mgrid_family_alloc(&mgrid_table_form, w.world, sizeof(table), err)
+                        : mgrid_null_oom(err);
   if (!f) {
     free(starts);
     free(ranks);
@@ -179,12 +191,14 @@ static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32
   }
   *(table *)f->own = (table){ .starts = starts, .ranks = ranks };
   set_sizes(f, count, starts);
-  f->bytes += (size_t)(count + 1) * sizeof *starts + (size_t)f->total * (sizeof *ranks + sizeof(uint64_t));
-  if (table_check_members(w, count, starts, ranks, err) || index_by_rank(w, f, declared, hint, err)) {
+  f->bytes += (size_t)(count + 1) * sizeof *starts
+              + (size_t)f->total * (sizeof *ranks + sizeof(uint64_t));
+  if (table_check_members(w, count, starts, ranks, err)
+      || index_by_rank(w, f, declared, hint, err)) {
     mgrid_family_free(f);
     return NULL;
   }
-  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_family *strided = recognize ? recognized(f, &why) : NULL;
   if (!strided && !why.status) return f;
   mgrid_family_free(f);
@@ -192,34 +206,41 @@ static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32
   return strided;
 }
 
-mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
-                                bool recognize, mgrid_error *err) {
+mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks,
+                                mgrid_coverage declared, bool recognize, mgrid_error *err) {
   return adopt(w, count, starts, ranks, declared, false, recognize, err);
 }
 
-mgrid_coverage mgrid_table_coverage(const mgrid_family *f) { return f->overlapping ? MGRID_COVER : MGRID_PARTIAL; }
+mgrid_coverage mgrid_table_coverage(const mgrid_family *f) {
+  return f->overlapping ? MGRID_COVER : MGRID_PARTIAL;
+}
 
-static bool can_be_table(mgrid_window w, int64_t ngroups, const int64_t *starts, bool ranks, mgrid_coverage declared,
-                         mgrid_error *err) {
-  if (w.world < 1 || w.world > MGRID_WORLD_MAX || w.offset < 0 || w.size < 1 || w.size > w.world - w.offset)
+static bool can_be_table(mgrid_window w, int64_t ngroups, const int64_t *starts, bool ranks,
+                         mgrid_coverage declared, mgrid_error *err) {
+  if (w.world < 1 || w.world > MGRID_WORLD_MAX || w.offset < 0 || w.size < 1
+      || w.size > w.world - w.offset)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "the table's window does not fit its world");
   if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table without groups");
-  if (mgrid_lacks(starts, "the list of starts", err) || mgrid_lacks(ranks, "the list of ranks", err)) return NULL;
+  if (mgrid_lacks(starts, "the list of starts", err)
+      || mgrid_lacks(ranks, "the list of ranks", err))
+    return NULL;
   if (declared != MGRID_PARTITION && declared != MGRID_PARTIAL && declared != MGRID_COVER)
-    return mgrid_null(err, MGRID_BAD_VALUE, "a coverage is MGRID_PARTITION, MGRID_PARTIAL or MGRID_COVER, not %d",
+    return mgrid_null(err, MGRID_BAD_VALUE,
+                      "a coverage is MGRID_PARTITION, MGRID_PARTIAL or MGRID_COVER, not %d",
                       (int)declared);
   if (mgrid_count_check("table", (size_t)ngroups, err)) return NULL;
   for (int64_t g = 0; g < ngroups; g++)
     if (starts[0] != 0 || starts[g + 1] <= starts[g])
       return mgrid_null(err, MGRID_REFUSED,
-                        starts[0] ? "the starts of a table begin with 0" : "group %" PRId64 " of the table is empty",
+                        starts[0] ? "the starts of a table begin with 0"
+                                  : "group %" PRId64 " of the table is empty",
                         g);
   return true;
 }
 
 /* Copy the ranks of a group; MGRID_OUT_OF_RANGE for one that is not in the window. */
-static mgrid_status ranks_copy(mgrid_window w, int64_t group, int64_t n, const int64_t *from, int32_t *to,
-                               mgrid_error *err) {
+static mgrid_status ranks_copy(mgrid_window w, int64_t group, int64_t n, const int64_t *from,
+                               int32_t *to, mgrid_error *err) {
   for (int64_t i = 0; i < n; i++) {
     if (from[i] < w.offset || from[i] >= w.offset + w.size) return outside(w, from[i], group, err);
     to[i] = (int32_t)from[i];
@@ -228,12 +249,13 @@ static mgrid_status ranks_copy(mgrid_window w, int64_t group, int64_t n, const i
 }
 
 /* A table of a copy of the lists; the ranks are wide, or as they are held. */
-static mgrid_family *copied(mgrid_window w, int64_t ngroups, const int64_t *starts, const int64_t *wide,
-                            const int32_t *ranks, mgrid_coverage declared, mgrid_error *err) {
+static mgrid_family *copied(mgrid_window w, int64_t ngroups, const int64_t *starts,
+                            const int64_t *wide, const int32_t *ranks, mgrid_coverage declared,
+                            mgrid_error *err) {
   if (!can_be_table(w, ngroups, starts, wide || ranks, declared, err)) return NULL;
-  int64_t      total = starts[ngroups];
-  int64_t     *s = malloc((size_t)(ngroups + 1) * sizeof *s);
-  int32_t     *r = malloc((size_t)(total > 0 ? total : 1) * sizeof *r);
+  int64_t total = starts[ngroups];
+  int64_t *s = malloc((size_t)(ngroups + 1) * sizeof *s);
+  int32_t *r = malloc((size_t)(total > 0 ? total : 1) * sizeof *r);
   mgrid_status fits = MGRID_OK;
   if (s && r) {
     memcpy(s, starts, (size_t)(ngroups + 1) * sizeof *s);
@@ -247,13 +269,13 @@ static mgrid_family *copied(mgrid_window w, int64_t ngroups, const int64_t *star
   return NULL;
 }
 
-mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t *starts, const int64_t *ranks,
-                                 mgrid_coverage declared, mgrid_error *err) {
+mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t *starts,
+                                 const int64_t *ranks, mgrid_coverage declared, mgrid_error *err) {
   return copied(w, ngroups, starts, ranks, NULL, declared, err);
 }
 
-mgrid_family *mgrid_table_of(mgrid_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
-                             mgrid_coverage declared, mgrid_error *err) {
+mgrid_family *mgrid_table_of(mgrid_window w, int64_t ngroups, const int64_t *starts,
+                             const int32_t *ranks, mgrid_coverage declared, mgrid_error *err) {
   return copied(w, ngroups, starts, NULL, ranks, declared, err);
 }
 
@@ -269,9 +291,10 @@ static int64_t table_rank(const mgrid_family *f, int64_t group, int64_t position
   return own->ranks[own->starts[group] + position];
 }
 
-static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
+static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
+                         int64_t *position) {
   const table *own = f->own;
-  int64_t      first = mgrid_key_at(own->by_rank, f->total, rank);
+  int64_t first = mgrid_key_at(own->by_rank, f->total, rank);
   if (nth >= f->total - first || own->by_rank[first + nth] >> 32 != (uint64_t)rank) return false;
   int64_t slot = (int64_t)(own->by_rank[first + nth] & UINT32_MAX);
   *group = table_group_at(f, slot);
@@ -279,7 +302,8 @@ static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
   return true;
 }
 
-static void table_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
+static void table_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n,
+                        int32_t *out) {
   const table *own = f->own;
   memcpy(out, own->ranks + own->starts[group] + position, (size_t)n * sizeof *out);
 }
@@ -297,7 +321,8 @@ static bool table_same_rule(const mgrid_family *a, const mgrid_family *b) {
 }
 
 /* Append the lists, with these marks around one, and between two. */
-static void put_lists(const mgrid_family *f, const char marks[2], const char *between, mgrid_text *t) {
+static void put_lists(const mgrid_family *f, const char marks[2], const char *between,
+                      mgrid_text *t) {
   const table *own = f->own;
   for (int64_t g = 0; g < f->count; g++) {
     if (g) mgrid_text_str(t, between);
@@ -345,9 +370,10 @@ static bool table_classes(const mgrid_family *f, mgrid_classes *list) {
 /* Add the ranks, which are sorted, as runs. */
 static bool table_members(const mgrid_family *f, mgrid_sets *list) {
   mgrid_points *set = NULL;
-  int64_t       length = 0;
+  int64_t length = 0;
   for (int64_t i = 0; i < f->total; i++) {
-    int64_t rank = (int64_t)(((const table *)f->own)->by_rank[i] >> 32), next = set ? set->offset + length : -1;
+    int64_t rank = (int64_t)(((const table *)f->own)->by_rank[i] >> 32),
+            next = set ? set->offset + length : -1;
     if (set && rank < next) continue; /* a repeated rank */
     if (rank != next) {
       length = 0;
@@ -367,19 +393,22 @@ static int64_t table_singles(const mgrid_family *f) {
 }
 
 static int64_t table_rounds(const mgrid_family *f) { return ((const table *)f->own)->rounds; }
-static int64_t table_round(const mgrid_family *f, int64_t group) { return ((const table *)f->own)->round[group]; }
+static int64_t table_round(const mgrid_family *f, int64_t group) {
+  return ((const table *)f->own)->round[group];
+}
 
 /* ---------------------------------------------------------------- operations */
 
 static mgrid_status table_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
   if (x->by_row) return mgrid_split_cut(x, f, err);
-  const table   *own = f->own;
+  const table *own = f->own;
   const int64_t *from = own->starts;
-  int64_t        pieces = 0, k = x->k;
+  int64_t pieces = 0, k = x->k;
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = from[g + 1] - from[g];
     if (n % k != 0)
-      return mgrid_fail(err, MGRID_REFUSED, "split(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", k, g, n);
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "split(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", k, g, n);
     pieces += n / k;
   }
   int64_t *in_starts = malloc((size_t)(pieces + 1) * sizeof *in_starts);
@@ -409,9 +438,9 @@ static mgrid_status table_split(mgrid_splitting *x, const mgrid_family *f, mgrid
 
 static mgrid_family *table_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   const table *own = f->own;
-  int64_t      count = f->count / n;
-  int64_t     *starts = malloc((size_t)(count + 1) * sizeof *starts);
-  int32_t     *ranks = malloc((size_t)f->total * sizeof *ranks);
+  int64_t count = f->count / n;
+  int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
+  int32_t *ranks = malloc((size_t)f->total * sizeof *ranks);
   if (starts && ranks) {
     for (int64_t g = 0; g <= count; g++) starts[g] = own->starts[g * n];
     memcpy(ranks, own->ranks, (size_t)f->total * sizeof *ranks);
@@ -424,13 +453,14 @@ static bool table_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work) 
   return true;
 }
 
-static mgrid_family *table_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
+static mgrid_family *table_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud,
+                                   mgrid_error *err) {
   const table *own = f->own;
-  int64_t      cap = 2 * f->max_size + 16, total = 0;
-  int64_t     *positions = malloc((size_t)cap * sizeof *positions);
-  int64_t     *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
-  int32_t     *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof *ranks);
-  bool         failed = !positions || !starts || !ranks;
+  int64_t cap = 2 * f->max_size + 16, total = 0;
+  int64_t *positions = malloc((size_t)cap * sizeof *positions);
+  int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
+  int32_t *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof *ranks);
+  bool failed = !positions || !starts || !ranks;
   if (failed) mgrid_oom(err);
   for (int64_t g = 0; g < f->count && !failed; g++) {
     int64_t n = mgrid_pick_ask(fn, ud, mgrid_family_size(f, g), positions, cap, err);
@@ -445,7 +475,8 @@ static mgrid_family *table_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void
     return NULL;
   }
   starts[f->count] = total;
-  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f), true, err);
+  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f),
+                           true, err);
 }
 
 const mgrid_form mgrid_table_form = {
@@ -474,7 +505,8 @@ const mgrid_form mgrid_table_form = {
 
 /* ========================================================== what makes lists */
 
-/* Write f's groups as the lists of a table; the caller frees *starts and *ranks, also on failure. */
+/* Write f's groups as the lists of a table; the caller frees *starts and *ranks, also on
+** failure. */
 static bool table_write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) {
   *starts = malloc((size_t)(f->count + 1) * sizeof **starts);
   *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof **ranks);
@@ -496,14 +528,15 @@ mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err) {
     free(ranks);
     return mgrid_null_oom(err);
   }
-  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f), false, err);
+  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f),
+                           false, err);
 }
 
 mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err) {
   if (!f || mgrid_lacks(fn, "the function of a map", err)) return NULL;
-  int64_t  cap = 4 * f->max_size > 1024 ? 4 * f->max_size : 1024, total = 0;
+  int64_t cap = 4 * f->max_size > 1024 ? 4 * f->max_size : 1024, total = 0;
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
-  size_t   room = (size_t)(f->total + cap);
+  size_t room = (size_t)(f->total + cap);
   int32_t *ranks = malloc(room * sizeof *ranks);
   int64_t *given = malloc((size_t)cap * sizeof *given);
   if (starts) starts[0] = 0;
@@ -521,7 +554,8 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
     failed = n < 0 || n > cap;
     mgrid_error_close(own, n < 0, "the function of a map", err);
     if (n > cap)
-      mgrid_fail(err, MGRID_REFUSED, "map: group %" PRId64 " got %" PRId64 " ranks; at most %" PRId64, g, n, cap);
+      mgrid_fail(err, MGRID_REFUSED,
+                 "map: group %" PRId64 " got %" PRId64 " ranks; at most %" PRId64, g, n, cap);
     failed |= !failed && ranks_copy(mgrid_world(f->world), g, n, given, ranks + total, err);
     total += failed ? 0 : n;
     starts[g + 1] = total;
@@ -532,16 +566,20 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
     free(ranks);
     return NULL;
   }
-  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f), true, err);
+  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f),
+                           true, err);
 }
 
-mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_t *ranks, mgrid_error *err) {
+mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_t *ranks,
+                                   mgrid_error *err) {
   int64_t *starts = NULL, group, position;
   int32_t *members = NULL;
-  if (!f || mgrid_count_check("without", n, err) || mgrid_lacks_list(n, ranks, "ranks", err)) return NULL;
+  if (!f || mgrid_count_check("without", n, err) || mgrid_lacks_list(n, ranks, "ranks", err))
+    return NULL;
   for (size_t i = 0; i < n; i++)
     if (ranks[i] < 0 || ranks[i] >= f->world)
-      return mgrid_null(err, MGRID_OUT_OF_RANGE, "without: rank %" PRId64 " is out of range; ranks are 0 to %" PRId64,
+      return mgrid_null(err, MGRID_OUT_OF_RANGE,
+                        "without: rank %" PRId64 " is out of range; ranks are 0 to %" PRId64,
                         ranks[i], f->world - 1);
   if (!table_write_out(f, &starts, &members)) {
     free(starts);
@@ -557,5 +595,6 @@ mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_
       if (members[slot] >= 0) members[kept++] = members[slot];
     if (kept > starts[groups]) starts[++groups] = kept;
   }
-  return mgrid_table_adopt(mgrid_world(f->world), groups, starts, members, mgrid_table_coverage(f), true, err);
+  return mgrid_table_adopt(mgrid_world(f->world), groups, starts, members, mgrid_table_coverage(f),
+                           true, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** form_view.c - the forms CUT and PICKED: parts of the groups of another family, their base. The base answers for its
-** ranks, so a view needs memory only for the positions that it keeps. The other forms make views where no layout describes
-** the result of a split or a pick.
+** form_view.c - the forms CUT and PICKED: parts of the groups of another family, their base. The
+** base answers for its ranks, so a view needs memory only for the positions that it keeps. The
+** other forms make views where no layout describes the result of a split or a pick.
 */
 #include "families/classes.h"
 
@@ -15,11 +15,13 @@
 /* Pieces of the groups of the base: segments of any sizes, or splits that no layout describes. */
 
 typedef struct cut {
-  mgrid_family *base;   /* groups of one size, disjoint */
-  int64_t       n;      /* pieces of every group, 2 or more */
-  int64_t      *starts; /* [n + 1]: piece i starts at position starts[i]; NULL: all pieces have one size */
-  bool          links;  /* instead: piece i is the positions i, i + n, i + 2n, ... */
-  bool          by_row; /* number groups of the base before pieces; else the pieces of a group follow each other */
+  mgrid_family *base; /* groups of one size, disjoint */
+  int64_t n;          /* pieces of every group, 2 or more */
+  /* [n + 1]: piece i starts at position starts[i]; NULL: all pieces have one size */
+  int64_t *starts;
+  bool links; /* instead: piece i is the positions i, i + n, i + 2n, ... */
+  /* number groups of the base before pieces; else the pieces of a group follow each other */
+  bool by_row;
 } cut;
 
 /* -------------------------------------------------------------------- making */
@@ -30,8 +32,10 @@ static int64_t cut_size(const mgrid_family *f, int64_t piece) {
   return starts ? starts[piece + 1] - starts[piece] : f->size;
 }
 
-/* Make a cut whose pieces have `size` members, or -1 where they differ. It owns `starts`, also on failure. */
-static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *starts, int64_t size, mgrid_error *err) {
+/* Make a cut whose pieces have `size` members, or -1 where they differ. It owns `starts`, also on
+** failure. */
+static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *starts, int64_t size,
+                             mgrid_error *err) {
   mgrid_family *f = mgrid_family_alloc(&mgrid_cut_form, base->world, sizeof(cut), err);
   if (!f) {
     free(starts);
@@ -53,9 +57,10 @@ static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *start
   return f;
 }
 
-/* Cut into n equal runs of consecutive positions, or with `links` into the ranks at equal positions of size / n
-** runs. */
-static mgrid_family *cut_evenly(const mgrid_family *base, int64_t n, bool links, bool by_row, mgrid_error *err) {
+/* Cut into n equal runs of consecutive positions, or with `links` into the ranks at equal positions
+** of size / n runs. */
+static mgrid_family *cut_evenly(const mgrid_family *base, int64_t n, bool links, bool by_row,
+                                mgrid_error *err) {
   if (n <= 1 || base->count == 0) return mgrid_family_origin(base);
   mgrid_family *f = new_cut(base, n, NULL, base->size / n, err);
   if (!f) return NULL;
@@ -79,13 +84,14 @@ static void admissible_text(const mgrid_modes *inside, int64_t size, mgrid_text 
   }
 }
 
-mgrid_status mgrid_split_refuse(const mgrid_family *f, int64_t k, const mgrid_mode *blocking, mgrid_error *err) {
+mgrid_status mgrid_split_refuse(const mgrid_family *f, int64_t k, const mgrid_mode *blocking,
+                                mgrid_error *err) {
   const mgrid_modes *inside = f->rule ? &f->rule->inside : NULL;
-  mgrid_text         t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_text_add(&t, "split(%" PRId64 ") of groups of %" PRId64 ": ", k, f->size);
   if (blocking) {
-    mgrid_text_add(&t, "%" PRId64 " does not meet mode (%" PRId64 ":%" PRId64 ") of ", k, blocking->size,
-                   blocking->stride);
+    mgrid_text_add(&t, "%" PRId64 " does not meet mode (%" PRId64 ":%" PRId64 ") of ", k,
+                   blocking->size, blocking->stride);
     mgrid_modes_text(inside, &t);
   } else {
     mgrid_text_add(&t, "%" PRId64 " does not divide %" PRId64, k, f->size);
@@ -106,7 +112,7 @@ mgrid_status mgrid_split_cut(mgrid_splitting *x, const mgrid_family *f, mgrid_er
 
 mgrid_status mgrid_split_lists(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
   mgrid_family *table = x->lists ? x->write_out(f, err) : mgrid_needs_lists("a split", f, err);
-  mgrid_status  s = table ? mgrid_split(x, table, err) : x->lists ? MGRID_NO_MEMORY : MGRID_REFUSED;
+  mgrid_status s = table ? mgrid_split(x, table, err) : x->lists ? MGRID_NO_MEMORY : MGRID_REFUSED;
   mgrid_family_free(table);
   return s;
 }
@@ -117,7 +123,8 @@ mgrid_status mgrid_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error 
   return f->size < 0 ? mgrid_split_lists(x, f, err) : mgrid_split_cut(x, f, err);
 }
 
-mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts, bool by_row, mgrid_error *err) {
+mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts, bool by_row,
+                           mgrid_error *err) {
   if (!starts) return mgrid_null_oom(err);
   int64_t first = starts[1], equal = 1;
   while (equal < n && starts[equal + 1] - starts[equal] == first) equal++;
@@ -151,18 +158,21 @@ static int64_t piece_of(const cut *own, int64_t *group) {
   return own->by_row ? index / groups : index % own->n;
 }
 
-static int64_t cut_group_size(const mgrid_family *f, int64_t group) { return cut_size(f, piece_of(f->own, &group)); }
+static int64_t cut_group_size(const mgrid_family *f, int64_t group) {
+  return cut_size(f, piece_of(f->own, &group));
+}
 
 static int64_t cut_rank(const mgrid_family *f, int64_t group, int64_t position) {
   const cut *own = f->own;
-  int64_t    piece = piece_of(own, &group);
+  int64_t piece = piece_of(own, &group);
   return mgrid_family_rank(own->base, group, in_base(f, piece, position));
 }
 
-/* Return the piece that holds a position of the base; *position becomes the position in the piece. */
+/* Return the piece that holds a position of the base; *position becomes the position in the
+** piece. */
 static int64_t view_piece_at(const mgrid_family *f, int64_t *position) {
   const cut *own = f->own;
-  int64_t    offset = *position;
+  int64_t offset = *position;
   if (own->links) {
     *position = offset / own->n;
     return offset % own->n;
@@ -176,7 +186,8 @@ static int64_t view_piece_at(const mgrid_family *f, int64_t *position) {
   return piece;
 }
 
-static bool cut_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
+static bool cut_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
+                       int64_t *position) {
   const cut *own = f->own;
   if (nth > 0 || !mgrid_family_locate(own->base, rank, 0, group, position)) return false;
   int64_t piece = view_piece_at(f, position);
@@ -184,9 +195,10 @@ static bool cut_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t
   return true;
 }
 
-static void cut_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
+static void cut_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n,
+                      int32_t *out) {
   const cut *own = f->own;
-  int64_t    piece = piece_of(own, &group);
+  int64_t piece = piece_of(own, &group);
   if (!own->links) {
     mgrid_family_slice(own->base, group, in_base(f, piece, position), n, out);
     return;
@@ -198,16 +210,20 @@ static void cut_slice(const mgrid_family *f, int64_t group, int64_t position, in
 static bool cut_same_rule(const mgrid_family *a, const mgrid_family *b) {
   const cut *x = a->own, *y = b->own;
   return x->n == y->n && x->links == y->links && x->by_row == y->by_row && !x->starts == !y->starts
-         && (!x->starts || memcmp(x->starts, y->starts, (size_t)(x->n + 1) * sizeof *x->starts) == 0)
+         && (!x->starts
+             || memcmp(x->starts, y->starts, (size_t)(x->n + 1) * sizeof *x->starts) == 0)
          && mgrid_family_same_rule(x->base, y->base);
 }
 
 /* Pieces of one group that have the same first and last position are equal. */
-static mgrid_told cut_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb) {
+static mgrid_told cut_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
+                                 int64_t gb) {
   const cut *x = a->own, *y = b->own;
-  int64_t    last = mgrid_family_size(a, ga) - 1, piece_x = piece_of(x, &ga), piece_y = piece_of(y, &gb);
+  int64_t last = mgrid_family_size(a, ga) - 1, piece_x = piece_of(x, &ga),
+          piece_y = piece_of(y, &gb);
   return ga == gb && in_base(a, piece_x, 0) == in_base(b, piece_y, 0)
-                 && in_base(a, piece_x, last) == in_base(b, piece_y, last) && mgrid_family_same_rule(x->base, y->base)
+                 && in_base(a, piece_x, last) == in_base(b, piece_y, last)
+                 && mgrid_family_same_rule(x->base, y->base)
              ? MGRID_YES
              : MGRID_UNTOLD;
 }
@@ -255,10 +271,10 @@ static void cut_free(mgrid_family *f) {
 /* ------------------------------------------------------------ all groups at once */
 
 /* Add piece i of the groups of a class of the base. */
-static bool view_add_piece(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base, int64_t i,
-                      mgrid_class **out) {
-  const cut   *own = f->own;
-  int64_t      n = own->n, groups = own->base->count;
+static bool view_add_piece(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base,
+                           int64_t i, mgrid_class **out) {
+  const cut *own = f->own;
+  int64_t n = own->n, groups = own->base->count;
   mgrid_class *c = mgrid_classes_add(list);
   if (!c) return false;
   *c = *base;
@@ -267,22 +283,23 @@ static bool view_add_piece(mgrid_classes *list, const mgrid_family *f, const mgr
   c->start = mgrid_family_rank(f, c->group, 0);
   c->ruled = false;
   c->size = cut_size(f, i);
-  if (base->ruled && base->nshape == 1) mgrid_class_line(c, c->size, base->shape[0].stride * (own->links ? n : 1));
+  if (base->ruled && base->nshape == 1)
+    mgrid_class_line(c, c->size, base->shape[0].stride * (own->links ? n : 1));
   if (out) *out = c;
   return true;
 }
 
-/* Equal runs of positions repeat with a period of the modes. Add those of the first period, with the periods as
-** steps. */
+/* Equal runs of positions repeat with a period of the modes. Add those of the first period, with
+** the periods as steps. */
 static bool add_periods(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base) {
-  const cut        *own = f->own;
-  int64_t           size = f->size, unit = own->by_row ? own->base->count : 1;
+  const cut *own = f->own;
+  int64_t size = f->size, unit = own->by_row ? own->base->count : 1;
   const mgrid_modes shape = { base->nshape, (mgrid_mode *)base->shape };
   MGRID_MODES(inner);
   MGRID_MODES(outer);
   for (int64_t pieces = 1; pieces <= MGRID_LISTED_MAX && pieces <= own->n; pieces++) {
     int64_t weight = unit * pieces;
-    bool    told = true;
+    bool told = true;
     if (own->n % pieces || !mgrid_modes_cut(&shape, pieces * size, &inner, &outer, NULL)) continue;
     for (int64_t i = 0; i < pieces && told; i++, weight = unit * pieces) {
       mgrid_class *c;
@@ -296,10 +313,10 @@ static bool add_periods(mgrid_classes *list, const mgrid_family *f, const mgrid_
 }
 
 static bool cut_classes(const mgrid_family *f, mgrid_classes *list) {
-  const cut    *own = f->own;
+  const cut *own = f->own;
   mgrid_classes base = { 0 };
-  int64_t       n = own->n, unit = own->by_row ? own->base->count : 1;
-  bool          told = mgrid_classes_of(own->base, &base);
+  int64_t n = own->n, unit = own->by_row ? own->base->count : 1;
+  bool told = mgrid_classes_of(own->base, &base);
   for (size_t i = 0; i < base.n && told; i++) {
     const mgrid_class *b = &base.at[i];
     if (b->ruled && b->nshape == 1 && !own->starts) { /* the pieces are shifted copies, too */
@@ -322,16 +339,18 @@ static bool cut_members(const mgrid_family *f, mgrid_sets *list) {
 
 static int64_t cut_singles(const mgrid_family *f) {
   const cut *own = f->own;
-  int64_t    n = 0;
+  int64_t n = 0;
   for (int64_t i = 0; i < own->n; i++) n += cut_size(f, i) == 1 ? own->base->count : 0;
   return n;
 }
 
 /* Return a shape for each piece of the first group of the base. */
 static mgrid_shapes cut_shapes(const mgrid_family *f) {
-  const cut   *own = f->own;
-  mgrid_shapes none = { 0 }, base = own->base->form->shapes ? own->base->form->shapes(own->base) : none;
-  return base.n == 1 ? (mgrid_shapes){ own->n, own->by_row ? own->base->count : 1, base.root } : none;
+  const cut *own = f->own;
+  mgrid_shapes none = { 0 },
+               base = own->base->form->shapes ? own->base->form->shapes(own->base) : none;
+  return base.n == 1 ? (mgrid_shapes){ own->n, own->by_row ? own->base->count : 1, base.root }
+                     : none;
 }
 
 /* ---------------------------------------------------------------- operations */
@@ -339,7 +358,7 @@ static mgrid_shapes cut_shapes(const mgrid_family *f) {
 /* Join adjacent pieces into larger pieces, or into whole groups of the base. */
 static mgrid_family *cut_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   const cut *own = f->own;
-  int64_t    left = own->n / n;
+  int64_t left = own->n / n;
   if (own->links || own->by_row || (n % own->n != 0 && own->n % n != 0))
     return mgrid_needs_lists("this bundle", f, err);
   if (n % own->n == 0) return mgrid_bundle(own->base, n / own->n, err);
@@ -349,16 +368,19 @@ static mgrid_family *cut_bundle(const mgrid_family *f, int64_t n, mgrid_error *e
   return mgrid_cut_at(own->base, left, starts, false, err);
 }
 
-/* Pick positions of each piece: pick them from the base, piece by piece, and cut the result into pieces again. */
-static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
+/* Pick positions of each piece: pick them from the base, piece by piece, and cut the result into
+** pieces again. */
+static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud,
+                                 mgrid_error *err) {
   const cut *own = f->own;
-  int64_t    pieces = own->n, cap = mgrid_pick_room(f->max_size), n = 0;
-  int64_t   *some = malloc((size_t)cap * sizeof *some), *all = NULL;
-  int64_t   *starts = malloc((size_t)(pieces + 1) * sizeof *starts);
-  bool       failed = !some || !starts;
+  int64_t pieces = own->n, cap = mgrid_pick_room(f->max_size), n = 0;
+  int64_t *some = malloc((size_t)cap * sizeof *some), *all = NULL;
+  int64_t *starts = malloc((size_t)(pieces + 1) * sizeof *starts);
+  bool failed = !some || !starts;
   if (failed) mgrid_oom(err);
   for (int64_t i = 0, filled = 0; i < pieces && !failed; i++) {
-    if (i == 0 || cut_size(f, i) != cut_size(f, i - 1)) n = mgrid_pick_ask(fn, ud, cut_size(f, i), some, cap, err);
+    if (i == 0 || cut_size(f, i) != cut_size(f, i - 1))
+      n = mgrid_pick_ask(fn, ud, cut_size(f, i), some, cap, err);
     if (n > 0 && !MGRID_GROW(all, (size_t)filled, (size_t)n)) mgrid_oom(err), n = -1;
     failed = n < 0;
     starts[i] = filled;
@@ -366,7 +388,9 @@ static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *
     starts[i + 1] = filled;
   }
   free(some);
-  mgrid_family *picked = failed ? NULL : mgrid_family_pick(own->base, (size_t)starts[pieces], all, err), *made = NULL;
+  mgrid_family *picked = failed ? NULL
+                                : mgrid_family_pick(own->base, (size_t)starts[pieces], all, err),
+               *made = NULL;
   free(all);
   if (picked)
     made = mgrid_cut_at(picked, pieces, starts, own->by_row, err);
@@ -402,13 +426,14 @@ const mgrid_form mgrid_cut_form = {
 
 typedef struct picked {
   mgrid_family *base;
-  int64_t      *positions; /* [size], in the order of the members */
-  uint64_t     *sorted;    /* [size]: position in the base << 32 | position here, ascending */
+  int64_t *positions; /* [size], in the order of the members */
+  uint64_t *sorted;   /* [size]: position in the base << 32 | position here, ascending */
 } picked;
 
-mgrid_family *mgrid_picked_new(const mgrid_family *base, int64_t n, const int64_t *positions, mgrid_error *err) {
-  mgrid_family *f =
-      mgrid_family_alloc(&mgrid_picked_form, base->world, sizeof(picked) + (size_t)n * 2 * sizeof(int64_t), err);
+mgrid_family *mgrid_picked_new(const mgrid_family *base, int64_t n, const int64_t *positions,
+                               mgrid_error *err) {
+  mgrid_family *f = mgrid_family_alloc(&mgrid_picked_form, base->world,
+                                       sizeof(picked) + (size_t)n * 2 * sizeof(int64_t), err);
   if (!f) return NULL;
   picked *own = f->own;
   own->base = mgrid_family_origin(base);
@@ -438,9 +463,10 @@ static int64_t picked_rank(const mgrid_family *f, int64_t group, int64_t positio
   return mgrid_family_rank(own->base, group, own->positions[position]);
 }
 
-static bool picked_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
+static bool picked_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
+                          int64_t *position) {
   const picked *own = f->own;
-  int64_t       p, found;
+  int64_t p, found;
   if (!mgrid_family_locate(own->base, rank, nth, group, &p)) return false;
   found = mgrid_key_at(own->sorted, f->size, p);
   if (found == f->size || own->sorted[found] >> 32 != (uint64_t)p) return false;
@@ -451,7 +477,7 @@ static bool picked_locate(const mgrid_family *f, int64_t rank, int64_t nth, int6
 /* The groups are shifted copies of each other. */
 static int64_t picked_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
   const mgrid_strided *rule = ((const picked *)f->own)->base->rule;
-  int64_t              size = f->size, first = mgrid_strided_start(rule, group);
+  int64_t size = f->size, first = mgrid_strided_start(rule, group);
   mgrid_family_slice(f, group, 0, size, out);
   for (int64_t g = 1; g < n; g++) {
     int32_t shift = (int32_t)(mgrid_strided_start(rule, group + g) - first), *next = out + g * size;
@@ -513,7 +539,7 @@ static mgrid_shapes picked_shapes(const mgrid_family *f) {
 static mgrid_family *picked_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   const picked *own = f->own;
   mgrid_family *base = mgrid_bundle(own->base, n, err), *bundled = NULL;
-  int64_t      *positions = base ? malloc((size_t)(f->size * n) * sizeof *positions) : NULL;
+  int64_t *positions = base ? malloc((size_t)(f->size * n) * sizeof *positions) : NULL;
   for (int64_t i = 0; i < f->size * n && positions; i++)
     positions[i] = own->positions[i % f->size] + i / f->size * own->base->size;
   if (positions)
@@ -530,9 +556,10 @@ static bool picked_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work)
   return false;
 }
 
-static mgrid_family *picked_pick(const mgrid_family *f, int64_t n, const int64_t *positions, mgrid_error *err) {
+static mgrid_family *picked_pick(const mgrid_family *f, int64_t n, const int64_t *positions,
+                                 mgrid_error *err) {
   const picked *own = f->own;
-  int64_t      *of_base = malloc((size_t)n * sizeof *of_base);
+  int64_t *of_base = malloc((size_t)n * sizeof *of_base);
   if (!of_base) return mgrid_null_oom(err);
   for (int64_t i = 0; i < n; i++) of_base[i] = own->positions[positions[i]];
   mgrid_family *g = own->base->form->pick(own->base, n, of_base, err);
@@ -540,7 +567,8 @@ static mgrid_family *picked_pick(const mgrid_family *f, int64_t n, const int64_t
   return g;
 }
 
-static mgrid_family *picked_groups(const mgrid_family *f, int64_t n, const int64_t *order, mgrid_error *err) {
+static mgrid_family *picked_groups(const mgrid_family *f, int64_t n, const int64_t *order,
+                                   mgrid_error *err) {
   const picked *own = f->own;
   mgrid_family *base = own->base->form->groups(own->base, n, order, err);
   mgrid_family *g = base ? base->form->pick(base, f->size, own->positions, err) : NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** grid.c - ordered dims over a window of the world, or over ranks in another order. Dims are modes of positions; an order
-** turns them into modes of ranks where it can. Names and sizes of dims are checked here for every grid.
+** grid.c - ordered dims over a window of the world, or over ranks in another order. Dims are modes
+** of positions; an order turns them into modes of ranks where it can. Names and sizes of dims are
+** checked here for every grid.
 */
 #include "families/grid.h"
 
@@ -15,25 +16,29 @@
 
 mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err) {
   if (n > MGRID_DIMS_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a grid has at most %d dims, not %zu", MGRID_DIMS_MAX, n);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a grid has at most %d dims, not %zu",
+                      MGRID_DIMS_MAX, n);
   if (mgrid_lacks_list(n, dims, "dims", err)) return MGRID_USAGE;
   const char *fill = NULL;
   for (size_t i = 0; i < n; i++) {
     const char *name = dims[i].name;
     if (!mgrid_is_name(name))
-      return mgrid_fail(err, MGRID_BAD_VALUE,
-                        "'%s' is not a dim name (a letter or _, then letters, digits or _; at most %d)",
-                        name ? name : "", MGRID_NAME_MAX);
+      return mgrid_fail(
+          err, MGRID_BAD_VALUE,
+          "'%s' is not a dim name (a letter or _, then letters, digits or _; at most %d)",
+          name ? name : "", MGRID_NAME_MAX);
     for (size_t j = 0; j < i; j++)
       if (strcmp(dims[j].name, name) == 0)
         return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' occurs twice in the grid", name);
     if (dims[i].size == MGRID_FILL) {
       if (fill)
-        return mgrid_fail(err, MGRID_DUPLICATE, "dims '%s' and '%s' are both to be inferred; only one can be", fill,
+        return mgrid_fail(err, MGRID_DUPLICATE,
+                          "dims '%s' and '%s' are both to be inferred; only one can be", fill,
                           name);
       fill = name;
     } else if (dims[i].size < 1 || dims[i].size > MGRID_WORLD_MAX) {
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name,
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                        "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name,
                         dims[i].size, MGRID_WORLD_MAX);
     }
   }
@@ -50,9 +55,11 @@ static void product_text(mgrid_text *t, size_t n, const mgrid_dim *dims, int64_t
   if (shown > 1) mgrid_text_add(t, " = %" PRId64, product);
 }
 
-/* Append the sizes that would fit (0: none): "; nearest: tp 2 or 4" for a dim, ", or a world of 6 or 9 ranks" for a
-** place. `said`: the message has such a text already. Return whether a size was added. */
-static bool grid_nearest_text(mgrid_text *t, int said, const char *dim, const char *place, int64_t below, int64_t above) {
+/* Append the sizes that would fit (0: none): "; nearest: tp 2 or 4" for a dim, ", or a world of 6
+** or 9 ranks" for a place. `said`: the message has such a text already. Return whether a size was
+** added. */
+static bool grid_nearest_text(mgrid_text *t, int said, const char *dim, const char *place,
+                              int64_t below, int64_t above) {
   if (!below && !above) return false;
   mgrid_text_add(t, said ? ", or " : "; nearest: ");
   if (dim)
@@ -66,9 +73,10 @@ static bool grid_nearest_text(mgrid_text *t, int said, const char *dim, const ch
   return true;
 }
 
-/* Refuse the sizes. The message names the first dim that could be resized to fit, and wholes that fit. */
-static mgrid_status refuse_product(const mgrid_whole *whole, size_t n, const mgrid_dim *dims, int64_t product,
-                                   bool fill, mgrid_error *err) {
+/* Refuse the sizes. The message names the first dim that could be resized to fit, and wholes that
+** fit. */
+static mgrid_status refuse_product(const mgrid_whole *whole, size_t n, const mgrid_dim *dims,
+                                   int64_t product, bool fill, mgrid_error *err) {
   mgrid_text t = { 0 };
   product_text(&t, n, dims, product);
   mgrid_text_add(&t, fill ? " does not divide " : " does not make ");
@@ -76,7 +84,8 @@ static mgrid_status refuse_product(const mgrid_whole *whole, size_t n, const mgr
     mgrid_text_add(&t, "%s %" PRId64, whole->dim, whole->size);
   else
     mgrid_text_add(&t, "the %" PRId64 " rank%s", whole->size, mgrid_s_of(whole->size));
-  if (!whole->dim && strcmp(whole->place, "world") != 0) mgrid_text_add(&t, " of the %s", whole->place);
+  if (!whole->dim && strcmp(whole->place, "world") != 0)
+    mgrid_text_add(&t, " of the %s", whole->place);
   int near = 0;
   for (size_t i = 0; i < n && !near; i++) {
     if (dims[i].size == MGRID_FILL || (fill && dims[i].size == 1)) continue;
@@ -96,14 +105,16 @@ static mgrid_status refuse_product(const mgrid_whole *whole, size_t n, const mgr
   return s;
 }
 
-int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dims, mgrid_error *err) {
+int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dims,
+                        mgrid_error *err) {
   int64_t product = 1;
-  bool    fill = false;
+  bool fill = false;
   for (size_t i = 0; i < n; i++) {
     if (dims[i].size == MGRID_FILL) {
       fill = true;
     } else if (__builtin_mul_overflow(product, dims[i].size, &product)) {
-      mgrid_fail(err, MGRID_OVERFLOW, "the product of the sizes overflows 64 bits at dim '%s'", dims[i].name);
+      mgrid_fail(err, MGRID_OVERFLOW, "the product of the sizes overflows 64 bits at dim '%s'",
+                 dims[i].name);
       return 0;
     }
   }
@@ -117,13 +128,15 @@ int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dim
 /* An order: position -> rank and back, and modes of positions as modes of ranks. */
 
 /* Check that each rank is in the window and occurs once. */
-static mgrid_status grid_check_list(mgrid_window w, int64_t n, const int32_t *ranks, mgrid_error *err) {
-  if (n < 1) return mgrid_fail(err, MGRID_REFUSED, "an order without ranks; it needs 1 to %" PRId64, w.size);
+static mgrid_status grid_check_list(mgrid_window w, int64_t n, const int32_t *ranks,
+                                    mgrid_error *err) {
+  if (n < 1)
+    return mgrid_fail(err, MGRID_REFUSED, "an order without ranks; it needs 1 to %" PRId64, w.size);
   for (int64_t i = 0; i < n; i++)
     if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
       return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                        "rank %" PRId32 " at position %" PRId64 " of the order is out of range; ranks are %" PRId64
-                        " to %" PRId64,
+                        "rank %" PRId32 " at position %" PRId64
+                        " of the order is out of range; ranks are %" PRId64 " to %" PRId64,
                         ranks[i], i, w.offset, w.offset + w.size - 1);
   uint64_t *key = malloc((size_t)n * sizeof *key); /* rank << 32 | position */
   if (!key) return mgrid_oom(err);
@@ -133,7 +146,8 @@ static mgrid_status grid_check_list(mgrid_window w, int64_t n, const int32_t *ra
   for (int64_t i = 1; i < n && !s; i++)
     if (key[i] >> 32 == key[i - 1] >> 32)
       s = mgrid_fail(err, MGRID_DUPLICATE,
-                     "rank %" PRIu64 " is at positions %" PRIu64 " and %" PRIu64 " of the order; each is there once",
+                     "rank %" PRIu64 " is at positions %" PRIu64 " and %" PRIu64
+                     " of the order; each is there once",
                      key[i] >> 32, key[i - 1] & UINT32_MAX, key[i] & UINT32_MAX);
   free(key);
   return s;
@@ -152,7 +166,8 @@ mgrid_family *mgrid_order_list(mgrid_window w, int64_t n, int32_t *ranks, mgrid_
 
 mgrid_family *mgrid_order_of(const mgrid_family *f, mgrid_error *err) {
   if (f->count != 1)
-    return mgrid_null(err, MGRID_REFUSED, "a grid needs a family of one group; this one has %" PRId64 "", f->count);
+    return mgrid_null(err, MGRID_REFUSED,
+                      "a grid needs a family of one group; this one has %" PRId64 "", f->count);
   if (f->rule) return mgrid_family_origin(f);
   int32_t *ranks = malloc((size_t)f->total * sizeof *ranks);
   if (ranks) mgrid_family_group(f, 0, ranks);
@@ -165,8 +180,10 @@ mgrid_window mgrid_order_window(const mgrid_family *order, bool *plain) {
   return (mgrid_window){ order->world, order->low, order->high - order->low + 1 };
 }
 
-/* A mode of positions, (size, stride), is every `stride`-th position of the order, `size` of them. */
-bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, mgrid_modes *ranks) {
+/* A mode of positions, (size, stride), is every `stride`-th position of the order, `size` of
+** them. */
+bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions,
+                       mgrid_modes *ranks) {
   MGRID_MODES(before);
   MGRID_MODES(every);
   MGRID_MODES(these);
@@ -200,8 +217,8 @@ void mgrid_order_text(const mgrid_family *order, mgrid_text *t) {
 /* ===================================================================== grids */
 
 /* Make a grid of dims that are checked; it becomes another owner of `order`. */
-static mgrid_grid *grid_make(mgrid_window w, const mgrid_family *order, int64_t size, size_t n, const mgrid_dim *dims,
-                        int64_t fill, mgrid_error *err) {
+static mgrid_grid *grid_make(mgrid_window w, const mgrid_family *order, int64_t size, size_t n,
+                             const mgrid_dim *dims, int64_t fill, mgrid_error *err) {
   mgrid_grid *g = malloc(sizeof *g + n * sizeof g->axis[0]);
   if (!g) return mgrid_null_oom(err);
   atomic_init(&g->refs, 1);
@@ -224,25 +241,28 @@ static mgrid_grid *grid_make(mgrid_window w, const mgrid_family *order, int64_t 
 mgrid_grid *mgrid_grid_new(mgrid_window w, size_t n, const mgrid_dim *dims, mgrid_error *err) {
   if (mgrid_window_check(w, err) || mgrid_dims_check(n, dims, err)) return NULL;
   mgrid_whole whole = { w.size, NULL, w.size == w.world ? "world" : "window" };
-  int64_t     fill = mgrid_dims_fill(&whole, n, dims, err);
+  int64_t fill = mgrid_dims_fill(&whole, n, dims, err);
   return fill ? grid_make(w, NULL, w.size, n, dims, fill, err) : NULL;
 }
 
-mgrid_grid *mgrid_grid_over(const mgrid_family *ranks, size_t n, const mgrid_dim *dims, mgrid_error *err) {
+mgrid_grid *mgrid_grid_over(const mgrid_family *ranks, size_t n, const mgrid_dim *dims,
+                            mgrid_error *err) {
   if (!ranks || mgrid_dims_check(n, dims, err)) return NULL;
   mgrid_family *order = mgrid_order_of(ranks, err);
   if (!order) return NULL;
-  bool         plain;
+  bool plain;
   mgrid_window w = mgrid_order_window(order, &plain);
-  mgrid_whole  whole = { order->size, NULL, "order" };
-  int64_t      fill = mgrid_dims_fill(&whole, n, dims, err);
-  mgrid_grid  *g = fill ? grid_make(w, plain ? NULL : order, order->size, n, dims, fill, err) : NULL;
+  mgrid_whole whole = { order->size, NULL, "order" };
+  int64_t fill = mgrid_dims_fill(&whole, n, dims, err);
+  mgrid_grid *g = fill ? grid_make(w, plain ? NULL : order, order->size, n, dims, fill, err) : NULL;
   mgrid_family_free(order);
   return g;
 }
 
-mgrid_grid *mgrid_grid_like(const mgrid_grid *g, size_t n, const mgrid_dim *dims, mgrid_error *err) {
-  return mgrid_dims_check(n, dims, err) ? NULL : grid_make(g->window, g->order, g->size, n, dims, 1, err);
+mgrid_grid *mgrid_grid_like(const mgrid_grid *g, size_t n, const mgrid_dim *dims,
+                            mgrid_error *err) {
+  return mgrid_dims_check(n, dims, err) ? NULL
+                                        : grid_make(g->window, g->order, g->size, n, dims, 1, err);
 }
 
 mgrid_grid *mgrid_grid_ref(const mgrid_grid *g) {
@@ -265,7 +285,9 @@ mgrid_dim mgrid_grid_dim(const mgrid_grid *g, size_t i) {
   return g && i < g->n ? (mgrid_dim){ g->axis[i].name, g->axis[i].size } : (mgrid_dim){ NULL, -1 };
 }
 
-mgrid_window mgrid_grid_window(const mgrid_grid *g) { return g ? g->window : (mgrid_window){ -1, -1, -1 }; }
+mgrid_window mgrid_grid_window(const mgrid_grid *g) {
+  return g ? g->window : (mgrid_window){ -1, -1, -1 };
+}
 
 int64_t mgrid_grid_size(const mgrid_grid *g) { return g ? g->size : -1; }
 
@@ -279,7 +301,7 @@ int64_t mgrid_grid_require(const mgrid_grid *g, const char *dim, mgrid_error *er
   int64_t d = mgrid_grid_find(g, dim);
   if (d >= 0 || mgrid_lacks(dim, "the name of a dim", err)) return d;
   const char *known[MGRID_DIMS_MAX];
-  char        tail[512];
+  char tail[512];
   for (size_t k = 0; k < g->n; k++) known[k] = g->axis[k].name;
   mgrid_suggest(tail, sizeof tail, dim, known, g->n);
   mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown dim '%s'%s", dim, tail);
@@ -310,10 +332,13 @@ int64_t mgrid_grid_rank(const mgrid_grid *g, const int64_t *coords) {
 
 bool mgrid_grid_equal(const mgrid_grid *a, const mgrid_grid *b) {
   if (a == b) return true;
-  if (!a || !b || a->n != b->n || a->size != b->size || a->window.offset != b->window.offset) return false;
-  if (!a->order != !b->order || (a->order && !mgrid_family_same_rule(a->order, b->order))) return false;
+  if (!a || !b || a->n != b->n || a->size != b->size || a->window.offset != b->window.offset)
+    return false;
+  if (!a->order != !b->order || (a->order && !mgrid_family_same_rule(a->order, b->order)))
+    return false;
   for (size_t i = 0; i < a->n; i++)
-    if (a->axis[i].size != b->axis[i].size || strcmp(a->axis[i].name, b->axis[i].name) != 0) return false;
+    if (a->axis[i].size != b->axis[i].size || strcmp(a->axis[i].name, b->axis[i].name) != 0)
+      return false;
   return true;
 }
 

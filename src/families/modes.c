@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** modes.c - lists of modes (size, stride): kept canonical, and as sets of points. Two equal lists have the same numbers.
-** It knows no family; family.c, the forms and the counts of machine/ call it.
+** modes.c - lists of modes (size, stride): kept canonical, and as sets of points. Two equal lists
+** have the same numbers. It knows no family; family.c, the forms and the counts of machine/ call
+** it.
 */
 #include "families/modes.h"
 
@@ -51,7 +52,8 @@ bool mgrid_modes_equal(const mgrid_modes *a, const mgrid_modes *b) {
   return a->n == b->n && memcmp(a->at, b->at, (size_t)a->n * sizeof a->at[0]) == 0;
 }
 
-bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_modes *outer, mgrid_mode *blocking) {
+bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_modes *outer,
+                     mgrid_mode *blocking) {
   inner->n = outer->n = 0;
   for (int i = 0; i < m->n; i++) {
     mgrid_mode mode = m->at[i];
@@ -102,8 +104,10 @@ void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above
   }
 }
 
-/* Append modes, each with these marks before, in and behind it. The text is written from its end, as digits are. */
-static void put_modes(const mgrid_modes *m, const char marks[3], const char *between, mgrid_text *t) {
+/* Append modes, each with these marks before, in and behind it. The text is written from its end,
+** as digits are. */
+static void put_modes(const mgrid_modes *m, const char marks[3], const char *between,
+                      mgrid_text *t) {
   char text[MGRID_MODES_MAX * 48], *end = text + sizeof text, *at = end;
   for (int i = m->n - 1; i >= 0; i--) {
     *--at = marks[2];
@@ -129,9 +133,9 @@ void mgrid_modes_json(const mgrid_modes *m, mgrid_text *t) {
 
 /* ==================================================================== points */
 
-/* Sets of points described by modes: which points of one set are in which others. Two steps of a mode look
-** the same to another set if both pass it entirely, or if both lie in whole periods of its largest stride. A mode is
-** cut where that changes, and each piece is examined once. */
+/* Sets of points described by modes: which points of one set are in which others. Two steps of a
+** mode look the same to another set if both pass it entirely, or if both lie in whole periods of
+** its largest stride. A mode is cut where that changes, and each piece is examined once. */
 
 enum {
   CUTS_MAX = 1024,  /* pieces of one mode, if no rule shows that they look the same */
@@ -170,21 +174,22 @@ bool mgrid_points_apart(const mgrid_points *p) {
 
 /* --------------------------------------------------------------------- walk */
 
-/* Another set that may hold some points of the current piece: what remains of it from mode `level` on. */
+/* Another set that may hold some points of the current piece: what remains of it from mode `level`
+** on. */
 typedef struct rest {
-  size_t  which;
-  int     level;
+  size_t which;
+  int level;
   int64_t offset;
 } rest;
 
 typedef struct walk {
   const mgrid_points *const *others;
-  mgrid_points_fn            fn;
-  void                      *ud;
-  bool                       every;
-  mgrid_budget              *budget, checks;
-  rest                      *rests; /* those of a piece follow those of the piece that it is cut from */
-  size_t                     room;
+  mgrid_points_fn fn;
+  void *ud;
+  bool every;
+  mgrid_budget *budget, checks;
+  rest *rests; /* those of a piece follow those of the piece that it is cut from */
+  size_t room;
 } walk;
 
 static int64_t modes_gcd(int64_t a, int64_t b) {
@@ -200,7 +205,7 @@ static bool modes_narrow(const mgrid_points *b, int64_t x, int64_t span, rest *r
   if (x + span < r->offset || x - r->offset > span_from(b, r->level)) return false;
   for (; r->level < b->n && x >= r->offset; r->level++) {
     mgrid_mode m = b->at[r->level];
-    int64_t    step = (x - r->offset) / m.stride;
+    int64_t step = (x - r->offset) / m.stride;
     if (step != (x + span - r->offset) / m.stride) return true;
     if (step >= m.size) return false;
     r->offset += step * m.stride;
@@ -212,11 +217,13 @@ static bool modes_narrow(const mgrid_points *b, int64_t x, int64_t span, rest *r
 /* Return whether the set holds all points of the piece. True is exact; false may be wrong. */
 static bool has_all(const mgrid_points *b, const rest *r, const mgrid_points *a) {
   int left = b->n - r->level;
-  if (r->offset == a->offset && left == a->n && memcmp(b->at + r->level, a->at, (size_t)left * sizeof *a->at) == 0)
+  if (r->offset == a->offset && left == a->n
+      && memcmp(b->at + r->level, a->at, (size_t)left * sizeof *a->at) == 0)
     return true;
   if (left != 1 || a->offset < r->offset) return false;
   mgrid_mode m = b->at[r->level];
-  if ((a->offset - r->offset) % m.stride || a->offset - r->offset + span_from(a, 0) > (m.size - 1) * m.stride)
+  if ((a->offset - r->offset) % m.stride
+      || a->offset - r->offset + span_from(a, 0) > (m.size - 1) * m.stride)
     return false;
   for (int i = 0; i < a->n; i++)
     if (a->at[i].stride % m.stride) return false;
@@ -238,8 +245,8 @@ static int modes_ascending(const void *a, const void *b) {
 }
 
 /* Visit steps [first, end) of the largest mode as a separate piece. */
-static bool visit_steps(walk *w, const mgrid_points *a, int64_t first, int64_t end, int64_t weight, size_t from,
-                        size_t n) {
+static bool visit_steps(walk *w, const mgrid_points *a, int64_t first, int64_t end, int64_t weight,
+                        size_t from, size_t n) {
   mgrid_points piece = *a;
   piece.offset += first * a->at[0].stride;
   piece.at[0].size = end - first;
@@ -247,17 +254,18 @@ static bool visit_steps(walk *w, const mgrid_points *a, int64_t first, int64_t e
   return modes_visit(w, &piece, weight, from, n);
 }
 
-/* Cut the largest mode before the steps in cut[n], which this sorts and frees. `alike`: all steps of a piece look the
-** same, so its first one stands for them. */
-static bool visit_pieces(walk *w, const mgrid_points *a, size_t ncuts, int64_t *cut, bool alike, int64_t weight,
-                         size_t from, size_t n) {
-  bool    going = true;
+/* Cut the largest mode before the steps in cut[n], which this sorts and frees. `alike`: all steps
+** of a piece look the same, so its first one stands for them. */
+static bool visit_pieces(walk *w, const mgrid_points *a, size_t ncuts, int64_t *cut, bool alike,
+                         int64_t weight, size_t from, size_t n) {
+  bool going = true;
   int64_t size = a->at[0].size, first = 0;
   qsort(cut, ncuts, sizeof *cut, modes_ascending);
   for (size_t i = 0; i <= ncuts && going; i++) {
     int64_t end = i < ncuts ? cut[i] : size;
     if (end <= first || end > size) continue;
-    going = visit_steps(w, a, first, alike ? first + 1 : end, alike ? weight * (end - first) : weight, from, n);
+    going = visit_steps(w, a, first, alike ? first + 1 : end,
+                        alike ? weight * (end - first) : weight, from, n);
     first = end;
   }
   free(cut);
@@ -265,28 +273,32 @@ static bool visit_pieces(walk *w, const mgrid_points *a, size_t ncuts, int64_t *
 }
 
 /* Cut the largest mode (n:s) into (k:s)(n/k:k*s), and a piece of the remaining steps. */
-static bool visit_periods(walk *w, const mgrid_points *a, int64_t k, int64_t weight, size_t from, size_t n) {
-  mgrid_mode   top = a->at[0];
+static bool visit_periods(walk *w, const mgrid_points *a, int64_t k, int64_t weight, size_t from,
+                          size_t n) {
+  mgrid_mode top = a->at[0];
   mgrid_points piece = *a;
-  int64_t      whole = top.size / k;
+  int64_t whole = top.size / k;
   piece.at[0].size = k;
-  if (!mgrid_points_push(&piece, whole, k * top.stride) || !modes_visit(w, &piece, weight, from, n)) return false;
+  if (!mgrid_points_push(&piece, whole, k * top.stride) || !modes_visit(w, &piece, weight, from, n))
+    return false;
   return top.size % k == 0 || visit_steps(w, a, whole * k, top.size, weight, from, n);
 }
 
 /* Cut the piece where the periods of another set start, whose stride is larger than the piece's. */
-static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64_t inner, int64_t weight, size_t from,
-                            size_t n) {
+static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64_t inner,
+                            int64_t weight, size_t from, size_t n) {
   mgrid_mode top = a->at[0], m = w->others[r->which]->at[r->level];
-  int64_t    k = m.stride / modes_gcd(m.stride, top.stride), both;
-  if (k < top.size && !__builtin_mul_overflow(k, top.stride, &both)) return visit_periods(w, a, k, weight, from, n);
+  int64_t k = m.stride / modes_gcd(m.stride, top.stride), both;
+  if (k < top.size && !__builtin_mul_overflow(k, top.stride, &both))
+    return visit_periods(w, a, k, weight, from, n);
   int64_t span = inner + (top.size - 1) * top.stride, x = a->offset;
-  int64_t first = x < r->offset ? 0 : (x - r->offset) / m.stride + 1, last = (x + span - r->offset) / m.stride;
+  int64_t first = x < r->offset ? 0 : (x - r->offset) / m.stride + 1,
+          last = (x + span - r->offset) / m.stride;
   if (last > m.size) last = m.size;
   if (last - first >= CUTS_MAX) return false;
-  int64_t  offset = r->offset; /* w->rests may move */
+  int64_t offset = r->offset; /* w->rests may move */
   int64_t *cut = malloc((size_t)(2 * (last - first + 1) + 1) * sizeof *cut);
-  size_t   ncuts = 0;
+  size_t ncuts = 0;
   for (int64_t q = first; q <= last && cut; q++) {
     cut[ncuts++] = step_to(x + inner, top, offset + q * m.stride);
     cut[ncuts++] = step_to(x, top, offset + q * m.stride);
@@ -295,14 +307,15 @@ static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64
 }
 
 /* Cut the piece where the other sets start and end. Their strides divide that of the piece. */
-static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t weight, size_t from, size_t n) {
+static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t weight, size_t from,
+                        size_t n) {
   mgrid_mode top = a->at[0];
-  int64_t    x = a->offset, *cut = malloc((4 * n + 1) * sizeof *cut);
-  size_t     ncuts = 0;
+  int64_t x = a->offset, *cut = malloc((4 * n + 1) * sizeof *cut);
+  size_t ncuts = 0;
   for (size_t i = from; i < from + n && cut; i++) {
-    const rest         *r = &w->rests[i];
+    const rest *r = &w->rests[i];
     const mgrid_points *b = w->others[r->which];
-    int64_t             end = r->offset + 1;
+    int64_t end = r->offset + 1;
     if (r->level < b->n) end = r->offset + b->at[r->level].size * b->at[r->level].stride;
     cut[ncuts++] = step_to(x + inner, top, r->offset);
     cut[ncuts++] = step_to(x, top, r->offset);
@@ -312,10 +325,11 @@ static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t w
   return cut && visit_pieces(w, a, ncuts, cut, true, weight, from, n);
 }
 
-/* Report for a piece in which of the n sets at rests[from] its points are. Each point stands for `weight` points. */
+/* Report for a piece in which of the n sets at rests[from] its points are. Each point stands for
+** `weight` points. */
 static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n) {
   int64_t span = span_from(a, 0);
-  size_t  to = from + n, kept = 0;
+  size_t to = from + n, kept = 0;
   if (!mgrid_spend(&w->checks, (int64_t)n + 1) || !mgrid_spend(w->budget, (int64_t)n + 1)
       || !MGRID_ROOM(w->rests, w->room, to + n))
     return false;
@@ -325,24 +339,29 @@ static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t f
   }
   if (kept == 0) return w->fn(w->ud, a->offset, weight * modes_count_of(a), -1);
   const rest *first = &w->rests[to];
-  size_t      whole = 0, looks = w->every ? kept : 1;
+  size_t whole = 0, looks = w->every ? kept : 1;
   while (whole < looks && has_all(w->others[first[whole].which], &first[whole], a)) whole++;
-  if (whole == looks) return w->fn(w->ud, a->offset, weight * modes_count_of(a), (int64_t)first->which);
-  mgrid_mode  top = a->at[0];
-  const rest *largest = NULL,
-             *beside = NULL; /* the set of the largest stride; a set whose stride does not divide the piece's */
+  if (whole == looks)
+    return w->fn(w->ud, a->offset, weight * modes_count_of(a), (int64_t)first->which);
+  mgrid_mode top = a->at[0];
+  const rest
+      *largest = NULL,
+      *beside =
+          NULL; /* the set of the largest stride; a set whose stride does not divide the piece's */
   for (size_t i = to; i < to + kept; i++) {
-    const rest         *r = &w->rests[i];
+    const rest *r = &w->rests[i];
     const mgrid_points *b = w->others[r->which];
     if (r->level == b->n) continue;
-    if (!largest || b->at[r->level].stride > w->others[largest->which]->at[largest->level].stride) largest = r;
+    if (!largest || b->at[r->level].stride > w->others[largest->which]->at[largest->level].stride)
+      largest = r;
     if (top.stride % b->at[r->level].stride) beside = r;
   }
   int64_t inner = span - (top.size - 1) * top.stride;
   if (largest && w->others[largest->which]->at[largest->level].stride > top.stride)
     return visit_by_stride(w, a, largest, inner, weight, to, kept);
   if (!beside) return visit_alike(w, a, inner, weight, to, kept);
-  int64_t stride = w->others[beside->which]->at[beside->level].stride, k = stride / modes_gcd(stride, top.stride);
+  int64_t stride = w->others[beside->which]->at[beside->level].stride,
+          k = stride / modes_gcd(stride, top.stride);
   if (k < top.size) return visit_periods(w, a, k, weight, to, kept);
   if (top.size > CUTS_MAX) return false;
   for (int64_t d = 0; d < top.size; d++)
@@ -350,11 +369,14 @@ static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t f
   return true;
 }
 
-bool mgrid_points_each(const mgrid_points *a, size_t n, const mgrid_points *const *others, bool every,
-                       mgrid_points_fn fn, void *ud, mgrid_budget *budget) {
-  walk w = {
-    .others = others, .fn = fn, .ud = ud, .every = every, .budget = budget, .checks = mgrid_budget_new(CHECKS, 0)
-  };
+bool mgrid_points_each(const mgrid_points *a, size_t n, const mgrid_points *const *others,
+                       bool every, mgrid_points_fn fn, void *ud, mgrid_budget *budget) {
+  walk w = { .others = others,
+             .fn = fn,
+             .ud = ud,
+             .every = every,
+             .budget = budget,
+             .checks = mgrid_budget_new(CHECKS, 0) };
   bool done = MGRID_ROOM(w.rests, w.room, n);
   for (size_t i = 0; i < n && done; i++) w.rests[i] = (rest){ i, 0, others[i]->offset };
   done = done && modes_visit(&w, a, 1, 0, n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** op_grid.c - what is made from a grid: families along its dims, the groups of a family that lie at some of its
-** coordinates, and other grids. It is strided where the grid's order turns modes of positions into modes of ranks, else
-** listed or checked group by group.
+** op_grid.c - what is made from a grid: families along its dims, the groups of a family that lie at
+** some of its coordinates, and other grids. It is strided where the grid's order turns modes of
+** positions into modes of ranks, else listed or checked group by group.
 */
 #include "families/grid.h"
 
@@ -11,9 +11,10 @@
 
 /* ======================================================= families along dims */
 
-/* Mark the named dims in marks[dim] with `mark`, and list their indices in the order of the names. */
-static mgrid_status grid_resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark, char *marks,
-                            size_t *list, mgrid_error *err) {
+/* Mark the named dims in marks[dim] with `mark`, and list their indices in the order of the
+** names. */
+static mgrid_status grid_resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark,
+                                 char *marks, size_t *list, mgrid_error *err) {
   if (mgrid_lacks_list(n, names, "dims", err)) return MGRID_USAGE;
   for (size_t i = 0; i < n; i++) {
     int64_t d = mgrid_grid_require(g, names[i], err);
@@ -25,12 +26,14 @@ static mgrid_status grid_resolve(const mgrid_grid *g, size_t n, const char *cons
   return MGRID_OK;
 }
 
-mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const *dims, mgrid_order order,
-                               mgrid_chosen *c, mgrid_error *err) {
+mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const *dims,
+                               mgrid_order order, mgrid_chosen *c, mgrid_error *err) {
   char marks[MGRID_DIMS_MAX] = { 0 };
-  if (n > g->n) return mgrid_fail(err, MGRID_REFUSED, "%zu dims asked of a grid that has %zu", n, g->n);
+  if (n > g->n)
+    return mgrid_fail(err, MGRID_REFUSED, "%zu dims asked of a grid that has %zu", n, g->n);
   if (order != MGRID_GRID_ORDER && order != MGRID_AS_WRITTEN)
-    return mgrid_fail(err, MGRID_BAD_VALUE, "an order of members is MGRID_GRID_ORDER or MGRID_AS_WRITTEN, not %d",
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "an order of members is MGRID_GRID_ORDER or MGRID_AS_WRITTEN, not %d",
                       (int)order);
   mgrid_status s = grid_resolve(g, n, dims, 'i', marks, c->in, err);
   c->nin = c->nix = 0;
@@ -45,38 +48,45 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
   return s;
 }
 
-mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *const *dims, size_t nindex,
-                                  const char *const *index, mgrid_chosen *c, mgrid_error *err) {
+mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *const *dims,
+                                  size_t nindex, const char *const *index, mgrid_chosen *c,
+                                  mgrid_error *err) {
   char marks[MGRID_DIMS_MAX] = { 0 };
   if (n > g->n || nindex > g->n - n) /* the sum of two arbitrary sizes might wrap around */
-    return mgrid_fail(err, MGRID_REFUSED, "%zu and %zu dims asked of a grid that has %zu", n, nindex, g->n);
+    return mgrid_fail(err, MGRID_REFUSED, "%zu and %zu dims asked of a grid that has %zu", n,
+                      nindex, g->n);
   mgrid_status s = grid_resolve(g, n, dims, 'i', marks, c->in, err);
   if (!s) s = grid_resolve(g, nindex, index, 'x', marks, c->ix, err);
   for (size_t d = 0; d < g->n && !s; d++)
     if (!marks[d] && g->axis[d].size > 1)
-      s = mgrid_fail(err, MGRID_REFUSED, "dim '%s' of size %" PRId64 " is neither inside nor in the index",
+      s = mgrid_fail(err, MGRID_REFUSED,
+                     "dim '%s' of size %" PRId64 " is neither inside nor in the index",
                      g->axis[d].name, g->axis[d].size);
   c->nin = n;
   c->nix = nindex;
   return s;
 }
 
-/* Find the modes of positions of some dims, and their modes of ranks; for a grid without an order only the latter.
-** False: there are no such modes of ranks. Both lists are empty before. */
-static bool grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions, mgrid_modes *ranks) {
-  mgrid_modes *to = g->order ? positions : ranks; /* without an order positions and ranks have the same modes */
-  for (size_t i = 0; i < n; i++) mgrid_modes_push(to, g->axis[dims[i]].size, g->axis[dims[i]].stride);
+/* Find the modes of positions of some dims, and their modes of ranks; for a grid without an order
+** only the latter. False: there are no such modes of ranks. Both lists are empty before. */
+static bool grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions,
+                       mgrid_modes *ranks) {
+  /* without an order positions and ranks have the same modes */
+  mgrid_modes *to = g->order ? positions : ranks;
+  for (size_t i = 0; i < n; i++)
+    mgrid_modes_push(to, g->axis[dims[i]].size, g->axis[dims[i]].stride);
   return !g->order || mgrid_order_modes(g->order, positions, ranks);
 }
 
 /* Make the groups as lists: positions in the grid, then the ranks there. */
-static mgrid_family *grid_listed(const mgrid_grid *g, const mgrid_modes *inside, const mgrid_modes *index,
-                            mgrid_error *err) {
+static mgrid_family *grid_listed(const mgrid_grid *g, const mgrid_modes *inside,
+                                 const mgrid_modes *index, mgrid_error *err) {
   mgrid_family *positions = mgrid_strided_new(g->size, 0, inside, index, err);
   if (!positions) return NULL;
-  int64_t  size = positions->size, count = positions->count;
+  int64_t size = positions->size, count = positions->count;
   int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
-  int32_t *ranks = malloc((size_t)g->size * sizeof *ranks), *order = malloc((size_t)g->size * sizeof *order);
+  int32_t *ranks = malloc((size_t)g->size * sizeof *ranks),
+          *order = malloc((size_t)g->size * sizeof *order);
   if (starts && ranks && order) {
     mgrid_family_groups(positions, 0, count, ranks);
     mgrid_family_group(g->order, 0, order);
@@ -88,7 +98,8 @@ static mgrid_family *grid_listed(const mgrid_grid *g, const mgrid_modes *inside,
   }
   free(order);
   mgrid_family_free(positions);
-  return mgrid_table_adopt(mgrid_world(g->window.world), count, starts, ranks, MGRID_PARTIAL, true, err);
+  return mgrid_table_adopt(mgrid_world(g->window.world), count, starts, ranks, MGRID_PARTIAL, true,
+                           err);
 }
 
 int64_t mgrid_grid_listed(const mgrid_grid *g, const mgrid_chosen *c) {
@@ -97,7 +108,8 @@ int64_t mgrid_grid_listed(const mgrid_grid *g, const mgrid_chosen *c) {
   MGRID_MODES(ix);
   MGRID_MODES(inside);
   MGRID_MODES(index);
-  bool rule = grid_modes(g, c->nin, c->in, &in, &inside) && grid_modes(g, c->nix, c->ix, &ix, &index);
+  bool rule = grid_modes(g, c->nin, c->in, &in, &inside)
+              && grid_modes(g, c->nix, c->ix, &ix, &index);
   if (rule) return 0;
   return c->nix ? g->size : mgrid_modes_count(&in);
 }
@@ -113,48 +125,55 @@ mgrid_family *mgrid_grid_family(const mgrid_grid *g, const mgrid_chosen *c, mgri
   return mgrid_strided_new(g->window.world, g->window.offset, &inside, &index, err);
 }
 
-mgrid_family *mgrid_grid_along(const mgrid_grid *g, size_t n, const char *const *dims, mgrid_order order,
-                               mgrid_error *err) {
+mgrid_family *mgrid_grid_along(const mgrid_grid *g, size_t n, const char *const *dims,
+                               mgrid_order order, mgrid_error *err) {
   mgrid_chosen c;
-  return g && mgrid_grid_choose(g, n, dims, order, &c, err) == MGRID_OK ? mgrid_grid_family(g, &c, err) : NULL;
+  return g && mgrid_grid_choose(g, n, dims, order, &c, err) == MGRID_OK
+             ? mgrid_grid_family(g, &c, err)
+             : NULL;
 }
 
-mgrid_family *mgrid_grid_along_by(const mgrid_grid *g, size_t n, const char *const *dims, size_t nindex,
-                                  const char *const *index, mgrid_error *err) {
+mgrid_family *mgrid_grid_along_by(const mgrid_grid *g, size_t n, const char *const *dims,
+                                  size_t nindex, const char *const *index, mgrid_error *err) {
   mgrid_chosen c;
-  return g && mgrid_grid_choose_by(g, n, dims, nindex, index, &c, err) == MGRID_OK ? mgrid_grid_family(g, &c, err)
-                                                                                   : NULL;
+  return g && mgrid_grid_choose_by(g, n, dims, nindex, index, &c, err) == MGRID_OK
+             ? mgrid_grid_family(g, &c, err)
+             : NULL;
 }
 
 /* ===================================================== groups at coordinates */
 
-/* Where modes determine a coordinate, the modes that change it are removed from the index; else each group is
-** checked. */
+/* Where modes determine a coordinate, the modes that change it are removed from the index; else
+** each group is checked. */
 
-static mgrid_status grid_check(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
+static mgrid_status grid_check(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
+                               mgrid_error *err) {
   if (mgrid_lacks_list(g->n, coords, "coordinates", err)) return MGRID_USAGE;
   if (f->world != g->window.world)
-    return mgrid_fail(err, MGRID_REFUSED, "where: the family is of a world of %" PRId64 " ranks, the grid of %" PRId64,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "where: the family is of a world of %" PRId64 " ranks, the grid of %" PRId64,
                       f->world, g->window.world);
   for (size_t d = 0; d < g->n; d++)
     if (coords[d] < -1 || coords[d] >= g->axis[d].size)
       return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                        "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[d],
-                        g->axis[d].name, g->axis[d].size - 1);
+                        "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")",
+                        coords[d], g->axis[d].name, g->axis[d].size - 1);
   return MGRID_OK;
 }
 
 /* Refuse: say which coordinates have no group, and why. Always return NULL. */
-static mgrid_family *grid_refuse(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
-  mgrid_text  t = { 0 };
+static mgrid_family *grid_refuse(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
+                                 mgrid_error *err) {
+  mgrid_text t = { 0 };
   const char *varies = NULL;
-  size_t      named = 0;
+  size_t named = 0;
   mgrid_text_str(&t, "where: no group has all its ranks ");
   for (size_t d = 0; d < g->n; d++) {
     if (coords[d] < 0) continue;
     mgrid_text_add(&t, "%s%s %" PRId64, named++ ? ", " : "at ", g->axis[d].name, coords[d]);
     int64_t last = mgrid_family_rank(f, 0, mgrid_family_size(f, 0) - 1);
-    if (mgrid_grid_coord(g, mgrid_family_rank(f, 0, 0), d) != mgrid_grid_coord(g, last, d)) varies = g->axis[d].name;
+    if (mgrid_grid_coord(g, mgrid_family_rank(f, 0, 0), d) != mgrid_grid_coord(g, last, d))
+      varies = g->axis[d].name;
   }
   if (!named) mgrid_text_str(&t, "in the grid");
   if (varies) mgrid_text_add(&t, "; %s varies inside the groups", varies);
@@ -168,12 +187,13 @@ static mgrid_family *grid_refuse(const mgrid_family *f, const mgrid_grid *g, con
 
 /* ------------------------------------------------------------------- by rule */
 
-/* The rule as it is narrowed, dim by dim. The index is kept in fine modes, cut where a dim starts and ends. */
+/* The rule as it is narrowed, dim by dim. The index is kept in fine modes, cut where a dim starts
+** and ends. */
 typedef struct narrowing {
-  int64_t            at; /* offset from the first rank of the grid */
+  int64_t at; /* offset from the first rank of the grid */
   const mgrid_modes *inside;
-  int                n; /* modes of the index */
-  mgrid_mode         index[MGRID_MODES_MAX];
+  int n; /* modes of the index */
+  mgrid_mode index[MGRID_MODES_MAX];
 } narrowing;
 
 typedef enum outcome { FOUND, NONE, UNCLEAR } outcome;
@@ -192,8 +212,8 @@ static bool cut_at(narrowing *w, int64_t stride) {
   return true;
 }
 
-/* Sum the reach of modes with strides in [low, high). False if a stride from `low` on is not a multiple of it, or if a
-** smaller mode reaches across it. */
+/* Sum the reach of modes with strides in [low, high). False if a stride from `low` on is not a
+** multiple of it, or if a smaller mode reaches across it. */
 static bool reach(int n, const mgrid_mode *m, int64_t low, int64_t high, int64_t *sum) {
   for (int i = 0; i < n; i++) {
     if (m[i].stride >= low && m[i].stride % low) return false;
@@ -203,17 +223,21 @@ static bool reach(int n, const mgrid_mode *m, int64_t low, int64_t high, int64_t
   return true;
 }
 
-/* Keep the groups at coordinate `want` of a dim. Every rank is w->at plus steps of the modes. Steps smaller than the
-** dim's stride, or beyond its end, do not change the coordinate unless they carry. */
+/* Keep the groups at coordinate `want` of a dim. Every rank is w->at plus steps of the modes. Steps
+** smaller than the dim's stride, or beyond its end, do not change the coordinate unless they
+** carry. */
 static outcome grid_narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
-  int64_t low = dim->stride, high = low * dim->size, below = w->at % low, within = w->at % high / low * low, fixed = 0;
+  int64_t low = dim->stride, high = low * dim->size, below = w->at % low,
+          within = w->at % high / low * low, fixed = 0;
   if (!cut_at(w, low) || !cut_at(w, high)) return UNCLEAR;
   const mgrid_modes *in = w->inside;
-  if (!reach(in->n, in->at, low, high, &fixed) || !reach(w->n, w->index, low, high, &within)) return UNCLEAR;
+  if (!reach(in->n, in->at, low, high, &fixed) || !reach(w->n, w->index, low, high, &within))
+    return UNCLEAR;
   if (!reach(in->n, in->at, high, INT64_MAX, &(int64_t){ 0 })
       || !reach(w->n, w->index, high, INT64_MAX, &(int64_t){ 0 }))
     return UNCLEAR;
-  if (!reach(in->n, in->at, 1, low, &below) || !reach(w->n, w->index, 1, low, &below)) return UNCLEAR;
+  if (!reach(in->n, in->at, 1, low, &below) || !reach(w->n, w->index, 1, low, &below))
+    return UNCLEAR;
   if (below >= low || within + fixed >= high) return UNCLEAR; /* a carry */
   if (fixed) return NONE;
   int64_t rest = want * low - w->at % high / low * low;
@@ -234,12 +258,13 @@ static outcome grid_narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
   }
 }
 
-mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
+mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
+                                  mgrid_error *err) {
   if (grid_check(f, g, coords, err)) return NULL;
   int64_t first = g->window.offset;
   if (!f->rule || g->order || f->low < first || f->high >= first + g->window.size) return NULL;
   const mgrid_strided *rule = f->rule;
-  narrowing            w = { .at = rule->offset - first, .inside = &rule->inside, .n = rule->index.n };
+  narrowing w = { .at = rule->offset - first, .inside = &rule->inside, .n = rule->index.n };
   for (int i = 0; i < w.n; i++) w.index[i] = rule->index.at[i];
   for (size_t d = 0; d < g->n; d++) {
     if (coords[d] < 0 || g->axis[d].size == 1) continue;
@@ -261,7 +286,8 @@ static bool lies_there(const mgrid_grid *g, const int64_t *coords, int64_t rank)
   return true;
 }
 
-mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
+mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
+                                 mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   if (!f || !g) return NULL;
   mgrid_family *by_rule = mgrid_where_by_rule(f, g, coords, &why);
@@ -282,7 +308,8 @@ mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_grid *g, con
     starts[++groups] = kept;
   }
   if (!starts || !ranks || groups > 0)
-    return mgrid_table_adopt(mgrid_world(f->world), groups, starts, ranks, mgrid_table_coverage(f), true, err);
+    return mgrid_table_adopt(mgrid_world(f->world), groups, starts, ranks, mgrid_table_coverage(f),
+                             true, err);
   free(starts);
   free(ranks);
   return grid_refuse(f, g, coords, err);
@@ -297,16 +324,16 @@ static void copy_dims(const mgrid_grid *g, size_t from, size_t to, mgrid_dim *ou
   for (size_t i = from; i < to; i++) out[(*n)++] = mgrid_grid_dim(g, i);
 }
 
-mgrid_grid *mgrid_grid_unflatten(const mgrid_grid *g, const char *dim, size_t n, const mgrid_dim *dims,
-                                 mgrid_error *err) {
+mgrid_grid *mgrid_grid_unflatten(const mgrid_grid *g, const char *dim, size_t n,
+                                 const mgrid_dim *dims, mgrid_error *err) {
   if (!g || mgrid_dims_check(n, dims, err)) return NULL;
   int64_t d = mgrid_grid_require(g, dim, err);
   if (d < 0) return NULL;
   mgrid_whole whole = { g->axis[d].size, g->axis[d].name, NULL };
-  int64_t     fill = mgrid_dims_fill(&whole, n, dims, err);
+  int64_t fill = mgrid_dims_fill(&whole, n, dims, err);
   if (!fill) return NULL;
   mgrid_dim all[2 * MGRID_DIMS_MAX];
-  size_t    nall = 0;
+  size_t nall = 0;
   copy_dims(g, 0, (size_t)d, all, &nall);
   for (size_t i = 0; i < n; i++)
     all[nall++] = (mgrid_dim){ dims[i].name, dims[i].size == MGRID_FILL ? fill : dims[i].size };
@@ -320,7 +347,8 @@ static void order_text(const mgrid_grid *g, mgrid_text *t) {
 }
 
 /* Refuse to flatten dims, because dim `between` lies between them. */
-static void *refuse_flatten(const mgrid_grid *g, size_t between, size_t first, size_t last, mgrid_error *err) {
+static void *refuse_flatten(const mgrid_grid *g, size_t between, size_t first, size_t last,
+                            mgrid_error *err) {
   mgrid_text t = { 0 };
   order_text(g, &t);
   if (t.failed)
@@ -329,18 +357,19 @@ static void *refuse_flatten(const mgrid_grid *g, size_t between, size_t first, s
     mgrid_fail(err, MGRID_REFUSED,
                "dims '%s' and '%s' are not adjacent in %s; flatten '%s' of size %" PRId64
                " with them, or make them adjacent in the order of the grid",
-               g->axis[first].name, g->axis[last].name, t.data, g->axis[between].name, g->axis[between].size);
+               g->axis[first].name, g->axis[last].name, t.data, g->axis[between].name,
+               g->axis[between].size);
   mgrid_text_free(&t);
   return NULL;
 }
 
-mgrid_grid *mgrid_grid_flatten(const mgrid_grid *g, const char *name, size_t n, const char *const *dims,
-                               mgrid_error *err) {
+mgrid_grid *mgrid_grid_flatten(const mgrid_grid *g, const char *name, size_t n,
+                               const char *const *dims, mgrid_error *err) {
   mgrid_chosen c;
   if (!g || mgrid_grid_choose(g, n, dims, MGRID_GRID_ORDER, &c, err)) return NULL;
   if (n == 0) return mgrid_null(err, MGRID_REFUSED, "flatten of no dims; name one or more");
   mgrid_dim all[MGRID_DIMS_MAX], one = { name, 1 };
-  size_t    nall = 0, first = c.in[0], last = c.in[n - 1];
+  size_t nall = 0, first = c.in[0], last = c.in[n - 1];
   for (size_t i = 0; i < n; i++) one.size *= g->axis[c.in[i]].size;
   for (size_t i = 0; i < c.nix; i++)
     if (c.ix[i] > first && c.ix[i] < last && g->axis[c.ix[i]].size > 1)
@@ -355,7 +384,7 @@ mgrid_grid *mgrid_grid_flatten(const mgrid_grid *g, const char *name, size_t n, 
 mgrid_grid *mgrid_grid_rename(const mgrid_grid *g, const char *const *names, mgrid_error *err) {
   if (!g || mgrid_lacks_list(g->n, names, "names", err)) return NULL;
   mgrid_dim all[MGRID_DIMS_MAX];
-  size_t    n = 0;
+  size_t n = 0;
   copy_dims(g, 0, g->n, all, &n);
   for (size_t i = 0; i < n; i++)
     if (names[i]) all[i].name = names[i];
@@ -371,7 +400,8 @@ void mgrid_grid_free_dims(const mgrid_grid *g, const int64_t *coords, mgrid_chos
 }
 
 /* Make an order of the ranks at all coordinates of the free dims, starting at position `first`. */
-static mgrid_family *part_order(const mgrid_grid *g, const mgrid_chosen *c, int64_t first, mgrid_error *err) {
+static mgrid_family *part_order(const mgrid_grid *g, const mgrid_chosen *c, int64_t first,
+                                mgrid_error *err) {
   MGRID_MODES(positions);
   MGRID_MODES(inside);
   MGRID_MODES(none);
@@ -379,7 +409,7 @@ static mgrid_family *part_order(const mgrid_grid *g, const mgrid_chosen *c, int6
     int64_t rank = g->order ? mgrid_family_rank(g->order, 0, first) : g->window.offset + first;
     return mgrid_strided_new(g->window.world, rank, &inside, &none, err);
   }
-  int64_t  n = mgrid_modes_count(&positions);
+  int64_t n = mgrid_modes_count(&positions);
   int32_t *ranks = malloc((size_t)n * sizeof *ranks);
   for (int64_t i = 0; i < n && ranks; i++)
     ranks[i] = (int32_t)mgrid_family_rank(g->order, 0, first + mgrid_modes_offset(&positions, i));
@@ -389,14 +419,14 @@ static mgrid_family *part_order(const mgrid_grid *g, const mgrid_chosen *c, int6
 mgrid_grid *mgrid_grid_at(const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
   if (!g || mgrid_lacks_list(g->n, coords, "coordinates", err)) return NULL;
   mgrid_chosen c;
-  mgrid_dim    dims[MGRID_DIMS_MAX];
-  size_t       n = 0;
-  int64_t      first = 0;
+  mgrid_dim dims[MGRID_DIMS_MAX];
+  size_t n = 0;
+  int64_t first = 0;
   for (size_t i = 0; i < g->n; i++) {
     if (coords[i] < -1 || coords[i] >= g->axis[i].size)
       return mgrid_null(err, MGRID_OUT_OF_RANGE,
-                        "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[i],
-                        g->axis[i].name, g->axis[i].size - 1);
+                        "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")",
+                        coords[i], g->axis[i].name, g->axis[i].size - 1);
     if (coords[i] < 0)
       copy_dims(g, i, i + 1, dims, &n);
     else
@@ -404,13 +434,13 @@ mgrid_grid *mgrid_grid_at(const mgrid_grid *g, const int64_t *coords, mgrid_erro
   }
   mgrid_grid_free_dims(g, coords, &c);
   mgrid_family *order = part_order(g, &c, first, err);
-  mgrid_grid   *part = mgrid_grid_over(order, n, dims, err);
+  mgrid_grid *part = mgrid_grid_over(order, n, dims, err);
   mgrid_family_free(order);
   return part;
 }
 
-mgrid_status mgrid_grid_around(const mgrid_grid *g, int64_t rank, size_t n, const char *const *dims, int64_t *coords,
-                               mgrid_error *err) {
+mgrid_status mgrid_grid_around(const mgrid_grid *g, int64_t rank, size_t n, const char *const *dims,
+                               int64_t *coords, mgrid_error *err) {
   mgrid_chosen c;
   mgrid_status s = mgrid_grid_choose(g, n, dims, MGRID_GRID_ORDER, &c, err);
   for (size_t i = 0; i < g->n && !s; i++) coords[i] = mgrid_grid_coord(g, rank, i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** op_pick.c - pick some positions of every group: find which ones; the form of the family then picks them.
+** op_pick.c - pick some positions of every group: find which ones; the form of the family then
+** picks them.
 */
 #include "families/family.h"
 
@@ -9,11 +10,11 @@
 
 /* ----------------------------------------------------------------- positions */
 
-/* Drop positions that occurred before, keeping the order. Return how many are left, or -1. O(n log n): all but the
-** first of equal positions are marked. */
+/* Drop positions that occurred before, keeping the order. Return how many are left, or -1. O(n log
+** n): all but the first of equal positions are marked. */
 static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
   uint64_t *key = malloc((size_t)n * sizeof *key); /* position << 32 | index in the list */
-  int64_t   kept = 0;
+  int64_t kept = 0;
   if (!key) {
     mgrid_oom(err);
     return -1;
@@ -28,11 +29,13 @@ static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
   return kept;
 }
 
-/* Turn positions as the user wrote them into positions in [0, size), in place: check the range, count
-** negative ones from the end, drop repeats. Return how many are left, or -1 after filling *err. */
+/* Turn positions as the user wrote them into positions in [0, size), in place: check the range,
+** count negative ones from the end, drop repeats. Return how many are left, or -1 after filling
+** *err. */
 static int64_t pick_resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error *err) {
   if (n <= 0) {
-    mgrid_fail(err, MGRID_REFUSED, "an empty pick: name at least one position of groups of %" PRId64, size);
+    mgrid_fail(err, MGRID_REFUSED,
+               "an empty pick: name at least one position of groups of %" PRId64, size);
     return -1;
   }
   for (int64_t i = 0; i < n; i++) {
@@ -49,47 +52,54 @@ static int64_t pick_resolve(int64_t size, int64_t *positions, int64_t n, mgrid_e
   return drop_repeats(positions, n, err);
 }
 
-int64_t mgrid_pick_ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
+int64_t mgrid_pick_ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positions, int64_t cap,
+                       mgrid_error *err) {
   mgrid_error *own = mgrid_error_open(err);
   if (!own) return -1;
   int64_t n = fn(ud, size, positions, cap, own);
   mgrid_error_close(own, n < 0, "the function of a pick", err);
   if (n > cap)
-    mgrid_fail(err, MGRID_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64 "; at most %" PRId64, n,
+    mgrid_fail(err, MGRID_REFUSED,
+               "a pick of %" PRId64 " positions of groups of %" PRId64 "; at most %" PRId64, n,
                size, cap);
   return n < 0 || n > cap ? -1 : pick_resolve(size, positions, n, err);
 }
 
 /* Pick from groups of one size: the function is called once. */
-static mgrid_family *pick_even(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
-  int64_t  cap = mgrid_pick_room(f->size);
+static mgrid_family *pick_even(const mgrid_family *f, mgrid_pick_fn fn, void *ud,
+                               mgrid_error *err) {
+  int64_t cap = mgrid_pick_room(f->size);
   int64_t *positions = malloc((size_t)cap * sizeof *positions);
   if (!positions) return mgrid_null_oom(err);
-  int64_t       n = mgrid_pick_ask(fn, ud, f->size, positions, cap, err);
+  int64_t n = mgrid_pick_ask(fn, ud, f->size, positions, cap, err);
   mgrid_family *picked = n > 0 ? f->form->pick(f, n, positions, err) : NULL;
   free(positions);
   return picked;
 }
 
-mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
+mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud,
+                                   mgrid_error *err) {
   if (!f || mgrid_lacks(fn, "the function of a pick", err)) return NULL;
   if (f->form->pick_by) return f->form->pick_by(f, fn, ud, err);
-  return f->form->pick && f->size >= 0 ? pick_even(f, fn, ud, err) : mgrid_needs_lists("a pick", f, err);
+  return f->form->pick && f->size >= 0 ? pick_even(f, fn, ud, err)
+                                       : mgrid_needs_lists("a pick", f, err);
 }
 
 struct fixed_list {
-  size_t         n;
+  size_t n;
   const int64_t *positions;
 };
 
-static int64_t fixed_positions(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
+static int64_t fixed_positions(void *ud, int64_t size, int64_t *positions, int64_t cap,
+                               mgrid_error *err) {
   const struct fixed_list *list = ud;
   (void)size, (void)err;
   for (size_t i = 0; i < list->n && (int64_t)i < cap; i++) positions[i] = list->positions[i];
   return (int64_t)list->n;
 }
 
-mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const int64_t *positions, mgrid_error *err) {
+mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const int64_t *positions,
+                                mgrid_error *err) {
   if (mgrid_count_check("pick", n, err)) return NULL;
   struct fixed_list list = { n, positions };
   if (mgrid_lacks_list(n, positions, "positions", err)) return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** op_renumber.c - the same groups in another order, or some of them: by a rule where one has that order, else as lists.
+** op_renumber.c - the same groups in another order, or some of them: by a rule where one has that
+** order, else as lists.
 */
 #include "families/family.h"
 
@@ -8,16 +9,19 @@
 #include <stdlib.h>
 
 /* Check that the list holds each group of f once. */
-static mgrid_status renumber_check_order(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err) {
+static mgrid_status renumber_check_order(const mgrid_family *f, size_t n, const int64_t *order,
+                                         mgrid_error *err) {
   if ((uint64_t)n != (uint64_t)f->count)
-    return mgrid_fail(err, MGRID_REFUSED, "renumber: a list of %zu for %" PRId64 " groups", n, f->count);
+    return mgrid_fail(err, MGRID_REFUSED, "renumber: a list of %zu for %" PRId64 " groups", n,
+                      f->count);
   bool *seen = calloc(n + 1, sizeof *seen);
   if (!seen) return mgrid_oom(err);
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < n && !s; i++) {
     if (order[i] < 0 || order[i] >= f->count)
-      s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "renumber: group %" PRId64 " is out of range (0 to %" PRId64 ")",
-                     order[i], f->count - 1);
+      s = mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                     "renumber: group %" PRId64 " is out of range (0 to %" PRId64 ")", order[i],
+                     f->count - 1);
     else if (seen[order[i]])
       s = mgrid_fail(err, MGRID_DUPLICATE, "renumber: group %" PRId64 " is listed twice", order[i]);
     else
@@ -28,7 +32,8 @@ static mgrid_status renumber_check_order(const mgrid_family *f, size_t n, const 
 }
 
 /* Make n groups as lists, in that order. */
-static mgrid_family *by_lists(const mgrid_family *f, int64_t n, const int64_t *order, mgrid_error *err) {
+static mgrid_family *by_lists(const mgrid_family *f, int64_t n, const int64_t *order,
+                              mgrid_error *err) {
   int64_t *starts = malloc((size_t)(n + 1) * sizeof *starts);
   for (int64_t i = 0, total = 0; starts && i <= n; i++) {
     starts[i] = total;
@@ -36,17 +41,20 @@ static mgrid_family *by_lists(const mgrid_family *f, int64_t n, const int64_t *o
   }
   int32_t *ranks = starts ? malloc((size_t)(starts[n] > 0 ? starts[n] : 1) * sizeof *ranks) : NULL;
   for (int64_t i = 0; ranks && i < n; i++) mgrid_family_group(f, order[i], ranks + starts[i]);
-  return mgrid_table_adopt(mgrid_world(f->world), n, starts, ranks, mgrid_table_coverage(f), true, err);
+  return mgrid_table_adopt(mgrid_world(f->world), n, starts, ranks, mgrid_table_coverage(f), true,
+                           err);
 }
 
-mgrid_family *mgrid_renumber_by_rule(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err) {
+mgrid_family *mgrid_renumber_by_rule(const mgrid_family *f, size_t n, const int64_t *order,
+                                     mgrid_error *err) {
   if (renumber_check_order(f, n, order, err)) return NULL;
   if (n == 0) return mgrid_family_origin(f);
   return f->form->groups ? f->form->groups(f, f->count, order, err) : NULL;
 }
 
-mgrid_family *mgrid_family_renumber(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err) {
-  mgrid_error   why = MGRID_ERROR_INIT;
+mgrid_family *mgrid_family_renumber(const mgrid_family *f, size_t n, const int64_t *order,
+                                    mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_family *g = f ? mgrid_renumber_by_rule(f, n, order, &why) : NULL;
   if (g || !f) return g;
   if (!why.status) return by_lists(f, f->count, order, err);
@@ -57,14 +65,17 @@ mgrid_family *mgrid_family_renumber(const mgrid_family *f, size_t n, const int64
 /* ---------------------------------------------------------------- some groups */
 
 /* Return the list with the groups counted from the start, for free; NULL after filling *err. */
-static int64_t *renumber_resolve(const mgrid_family *f, size_t n, const int64_t *groups, mgrid_error *err) {
+static int64_t *renumber_resolve(const mgrid_family *f, size_t n, const int64_t *groups,
+                                 mgrid_error *err) {
   if (mgrid_lacks_list(n, groups, "groups", err)) return NULL;
-  if (n == 0) return mgrid_null(err, MGRID_REFUSED, "groups: none; name at least one of %" PRId64, f->count);
+  if (n == 0)
+    return mgrid_null(err, MGRID_REFUSED, "groups: none; name at least one of %" PRId64, f->count);
   if (n > (uint64_t)f->count)
-    return mgrid_null(err, MGRID_REFUSED, "groups: a list of %zu, and there are %" PRId64, n, f->count);
-  int64_t  *own = malloc(n * sizeof *own);
+    return mgrid_null(err, MGRID_REFUSED, "groups: a list of %zu, and there are %" PRId64, n,
+                      f->count);
+  int64_t *own = malloc(n * sizeof *own);
   uint64_t *key = malloc(n * sizeof *key), twice = 0;
-  bool      fine = own && key;
+  bool fine = own && key;
   if (!fine) mgrid_oom(err);
   for (size_t i = 0; i < n && fine; i++) {
     own[i] = groups[i] < 0 ? groups[i] + f->count : groups[i];
@@ -72,22 +83,25 @@ static int64_t *renumber_resolve(const mgrid_family *f, size_t n, const int64_t 
     key[i] = (uint64_t)own[i];
     if (!fine)
       mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                 "groups: group %" PRId64 " is out of range (0 to %" PRId64 ", or -1 to %" PRId64 " from the end)",
+                 "groups: group %" PRId64 " is out of range (0 to %" PRId64 ", or -1 to %" PRId64
+                 " from the end)",
                  groups[i], f->count - 1, -f->count);
   }
   if (fine) qsort(key, n, sizeof *key, mgrid_key_order);
   for (size_t i = 1; i < n && fine && !twice; i++)
     if (key[i] == key[i - 1]) twice = key[i] + 1;
-  if (twice) mgrid_fail(err, MGRID_DUPLICATE, "groups: group %" PRIu64 " is listed twice", twice - 1);
+  if (twice)
+    mgrid_fail(err, MGRID_DUPLICATE, "groups: group %" PRIu64 " is listed twice", twice - 1);
   free(key);
   if (fine && !twice) return own;
   free(own);
   return NULL;
 }
 
-static mgrid_family *some(const mgrid_family *f, size_t n, const int64_t *groups, bool lists, mgrid_error *err) {
-  mgrid_error   why = MGRID_ERROR_INIT;
-  int64_t      *own = renumber_resolve(f, n, groups, &why);
+static mgrid_family *some(const mgrid_family *f, size_t n, const int64_t *groups, bool lists,
+                          mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
+  int64_t *own = renumber_resolve(f, n, groups, &why);
   mgrid_family *g = own && f->form->groups ? f->form->groups(f, (int64_t)n, own, &why) : NULL;
   if (!g && !why.status && lists) g = by_lists(f, (int64_t)n, own, &why);
   free(own);
@@ -95,10 +109,12 @@ static mgrid_family *some(const mgrid_family *f, size_t n, const int64_t *groups
   return g;
 }
 
-mgrid_family *mgrid_select_by_rule(const mgrid_family *f, size_t n, const int64_t *groups, mgrid_error *err) {
+mgrid_family *mgrid_select_by_rule(const mgrid_family *f, size_t n, const int64_t *groups,
+                                   mgrid_error *err) {
   return some(f, n, groups, false, err);
 }
 
-mgrid_family *mgrid_family_select(const mgrid_family *f, size_t n, const int64_t *groups, mgrid_error *err) {
+mgrid_family *mgrid_family_select(const mgrid_family *f, size_t n, const int64_t *groups,
+                                  mgrid_error *err) {
   return f ? some(f, n, groups, true, err) : NULL;
 }

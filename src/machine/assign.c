@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** assign.c - blocks of ranks to hosts. The bytes between blocks make a graph; the hosts of a level's domains are its parts,
-** of fixed sizes. From the farthest level down, the blocks of a domain are parted among its domains of the next level:
-** from several starts (contiguous blocks in several orders of the domains, grown parts, what there is now), each improved
-** by the best swaps until none helps; the best is taken (Kernighan and Lin, An efficient heuristic procedure for
+** assign.c - blocks of ranks to hosts. The bytes between blocks make a graph; the hosts of a
+** level's domains are its parts, of fixed sizes. From the farthest level down, the blocks of a
+** domain are parted among its domains of the next level: from several starts (contiguous blocks in
+** several orders of the domains, grown parts, what there is now), each improved by the best swaps
+** until none helps; the best is taken (Kernighan and Lin, An efficient heuristic procedure for
 ** partitioning graphs, 1970, with single swaps).
 */
 #include "machine/assign.h"
@@ -20,17 +21,17 @@ enum { STARTS = 16, PASSES = 40, HOSTS_MAX = 16384 };
 
 typedef struct edge {
   uint64_t key; /* the two blocks, the lower one first */
-  double   bytes;
+  double bytes;
 } edge;
 
 typedef struct graph {
-  int64_t  n; /* blocks, those without ranks too: as many as hosts */
-  int64_t  each;
-  size_t   nedges, room;
-  edge    *edge;
+  int64_t n; /* blocks, those without ranks too: as many as hosts */
+  int64_t each;
+  size_t nedges, room;
+  edge *edge;
   int64_t *start; /* [n + 1]: the neighbours of a block, in `to` and `bytes` */
   int32_t *to;
-  double  *bytes;
+  double *bytes;
 } graph;
 
 static void free_graph(graph *g) {
@@ -61,27 +62,31 @@ static bool add_edge(graph *g, int64_t a, int64_t b, double bytes) {
   if (a == b || bytes <= 0) return true;
   if (g->nedges == g->room) {
     assign_merge(g); /* many are equal: the members of a group on two hosts */
-    if (g->nedges * 2 >= g->room && !MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096)) return false;
+    if (g->nedges * 2 >= g->room && !MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096))
+      return false;
   }
-  g->edge[g->nedges++] = (edge){ (uint64_t)(a < b ? a : b) << 32 | (uint64_t)(a < b ? b : a), bytes };
+  g->edge[g->nedges++] =
+      (edge){ (uint64_t)(a < b ? a : b) << 32 | (uint64_t)(a < b ? b : a), bytes };
   return true;
 }
 
 static bool assign_add_flow(graph *g, const mgrid_flow *flow, const mgrid_family *f) {
   int32_t *rank = malloc((size_t)(f->max_size + 1) * sizeof *rank);
-  bool     whole = rank != NULL;
+  bool whole = rank != NULL;
   for (int64_t group = 0; group < f->count && whole; group++) {
     int64_t n = mgrid_family_size(f, group);
-    double  bytes = mgrid_flow_edge(flow, n);
+    double bytes = mgrid_flow_edge(flow, n);
     mgrid_family_group(f, group, rank);
     for (int64_t p = 0; p < n; p++) rank[p] /= (int32_t)g->each;
     if (flow->by->pattern == MGRID_PAIRS) {
       for (int64_t p = 0; p < n && whole; p++)
-        for (int64_t q = p + 1; q < n && whole; q++) whole = add_edge(g, rank[p], rank[q], 2 * bytes);
+        for (int64_t q = p + 1; q < n && whole; q++)
+          whole = add_edge(g, rank[p], rank[q], 2 * bytes);
       continue;
     }
     for (int64_t p = 0; p + 1 < n && whole; p++) whole = add_edge(g, rank[p], rank[p + 1], bytes);
-    if (flow->by->pattern == MGRID_RING && n > 2 && whole) whole = add_edge(g, rank[n - 1], rank[0], bytes);
+    if (flow->by->pattern == MGRID_RING && n > 2 && whole)
+      whole = add_edge(g, rank[n - 1], rank[0], bytes);
   }
   free(rank);
   return whole;
@@ -89,13 +94,14 @@ static bool assign_add_flow(graph *g, const mgrid_flow *flow, const mgrid_family
 
 static bool add_plan(graph *g, const mgrid_plan *p, const mgrid_traffic *traffic) {
   const mgrid_flow usual = { .by = mgrid_collectives, .bytes = 1 << 30, .calls = 1 };
-  bool             whole = true;
+  bool whole = true;
   for (size_t i = 0; i < p->content.nentries && whole; i++) {
     const mgrid_entry *e = &p->content.entry[i];
-    bool               own = p->shares[i] < 0 && !e->choice->none && e->family->max_size > 1;
+    bool own = p->shares[i] < 0 && !e->choice->none && e->family->max_size > 1;
     if (!traffic && own) whole = assign_add_flow(g, &usual, e->family);
     for (size_t k = 0; traffic && k < traffic->n && whole; k++)
-      if (strcmp(traffic->flow[k].family, e->name) == 0) whole = assign_add_flow(g, &traffic->flow[k], e->family);
+      if (strcmp(traffic->flow[k].family, e->name) == 0)
+        whole = assign_add_flow(g, &traffic->flow[k], e->family);
   }
   return whole;
 }
@@ -123,15 +129,15 @@ static bool link_blocks(graph *g) {
 
 /* Blocks of one domain, and how many each of its domains takes. */
 typedef struct parting {
-  const graph   *g;
-  int32_t       *block; /* [n] */
-  int32_t        n, parts;
-  const int32_t *size;        /* [parts] */
-  int32_t       *local;       /* [g->n]: the index in `block`, -1: not here */
-  int32_t       *part, *best; /* [n] */
-  double        *conn;        /* [n * parts]: bytes of a block with each part */
-  double        *mark;        /* [n]: bytes with the block that moves */
-  uint64_t       random;
+  const graph *g;
+  int32_t *block; /* [n] */
+  int32_t n, parts;
+  const int32_t *size;  /* [parts] */
+  int32_t *local;       /* [g->n]: the index in `block`, -1: not here */
+  int32_t *part, *best; /* [n] */
+  double *conn;         /* [n * parts]: bytes of a block with each part */
+  double *mark;         /* [n]: bytes with the block that moves */
+  uint64_t random;
 } parting;
 
 static uint64_t assign_draw(parting *x) {
@@ -171,15 +177,15 @@ static void move(parting *x, int32_t i, int32_t to) {
 /* Swap blocks as long as that saves bytes. */
 static void improve(parting *x) {
   size_t parts = (size_t)x->parts;
-  bool   better = true;
+  bool better = true;
   connect(x);
   for (int pass = 0; pass < PASSES && better; pass++) {
     better = false;
     for (int32_t i = 0; i < x->n; i++) {
       const double *mine = &x->conn[(size_t)i * parts];
-      double        most = 0;
-      int32_t       with = -1, own = x->part[i];
-      bool          apart = false;
+      double most = 0;
+      int32_t with = -1, own = x->part[i];
+      bool apart = false;
       for (size_t d = 0; d < parts; d++) apart |= (int32_t)d != own && mine[d] > 0;
       if (!apart) continue; /* all that it sends stays */
       for (int64_t e = x->g->start[x->block[i]]; e < x->g->start[x->block[i] + 1]; e++)
@@ -226,7 +232,7 @@ static void assign_fill(parting *x, const int32_t *order, bool grow) {
 
 static int by_size(const void *a, const void *b, void *ud) {
   const int32_t *size = ud;
-  int32_t        x = *(const int32_t *)a, y = *(const int32_t *)b;
+  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
   return size[x] != size[y] ? (size[x] > size[y] ? -1 : 1) : (x > y) - (x < y);
 }
 
@@ -238,7 +244,8 @@ static bool part_blocks(parting *x) {
   memcpy(x->best, x->part, (size_t)x->n * sizeof *x->best);
   for (int start = 0; start < STARTS && best > 0; start++) {
     for (int32_t k = 0; k < x->parts; k++) order[k] = k;
-    if (start == 2 || start == 3) qsort_r(order, (size_t)x->parts, sizeof *order, by_size, (void *)(uintptr_t)x->size);
+    if (start == 2 || start == 3)
+      qsort_r(order, (size_t)x->parts, sizeof *order, by_size, (void *)(uintptr_t)x->size);
     for (int32_t k = x->parts - 1; start > 5 && k > 0; k--) {
       int32_t j = (int32_t)(assign_draw(x) % (uint64_t)(k + 1)), kept = order[k];
       order[k] = order[j], order[j] = kept;
@@ -248,7 +255,8 @@ static bool part_blocks(parting *x) {
         int32_t kept = order[k];
         order[k] = order[x->parts - 1 - k], order[x->parts - 1 - k] = kept;
       }
-    if (start > 0) assign_fill(x, order, start % 2 == 0 && x->n <= 4096); /* the first start is what there is */
+    /* the first start is what there is */
+    if (start > 0) assign_fill(x, order, start % 2 == 0 && x->n <= 4096);
     improve(x);
     double now = assign_cut(x);
     if (now < best) {
@@ -264,9 +272,9 @@ static bool part_blocks(parting *x) {
 
 typedef struct assigning {
   const mgrid_machine_model *m;
-  const graph               *g;
-  size_t                     node;
-  int32_t                   *host; /* [g->n]: of each block */
+  const graph *g;
+  size_t node;
+  int32_t *host; /* [g->n]: of each block */
 } assigning;
 
 /* The domains of level `level` that hosts first to last - 1 are in. */
@@ -274,12 +282,14 @@ static bool assign_descend(assigning *a, size_t level, int64_t first, int64_t la
 
 static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block) {
   const mgrid_tier *t = &a->m->tier[level], *node = &a->m->tier[a->node];
-  int64_t           low = mgrid_tier_domain(t, mgrid_tier_start(node, first));
-  int64_t           high = mgrid_tier_domain(t, mgrid_tier_start(node, last - 1));
-  int32_t           parts = (int32_t)(high - low + 1), n = (int32_t)(last - first);
-  parting           x = { .g = a->g, .block = block, .n = n, .parts = parts, .random = UINT64_C(0x9E3779B97F4A7C15) };
-  int32_t          *size = calloc((size_t)parts, sizeof *size), *at = calloc((size_t)parts + 1, sizeof *at);
-  int32_t          *sorted = malloc((size_t)n * sizeof *sorted);
+  int64_t low = mgrid_tier_domain(t, mgrid_tier_start(node, first));
+  int64_t high = mgrid_tier_domain(t, mgrid_tier_start(node, last - 1));
+  int32_t parts = (int32_t)(high - low + 1), n = (int32_t)(last - first);
+  parting x = {
+    .g = a->g, .block = block, .n = n, .parts = parts, .random = UINT64_C(0x9E3779B97F4A7C15)
+  };
+  int32_t *size = calloc((size_t)parts, sizeof *size), *at = calloc((size_t)parts + 1, sizeof *at);
+  int32_t *sorted = malloc((size_t)n * sizeof *sorted);
   x.size = size;
   x.local = malloc((size_t)a->g->n * sizeof *x.local);
   x.part = malloc((size_t)n * sizeof *x.part);
@@ -289,7 +299,8 @@ static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last,
   bool whole = size && at && sorted && x.local && x.part && x.best && x.conn && x.mark;
   if (whole) {
     memset(x.local, 0xff, (size_t)a->g->n * sizeof *x.local);
-    for (int64_t h = first; h < last; h++) size[mgrid_tier_domain(t, mgrid_tier_start(node, h)) - low]++;
+    for (int64_t h = first; h < last; h++)
+      size[mgrid_tier_domain(t, mgrid_tier_start(node, h)) - low]++;
     for (int32_t i = 0; i < n; i++) {
       x.local[block[i]] = i;
       x.part[i] = (int32_t)(mgrid_tier_domain(t, mgrid_tier_start(node, a->host[block[i]])) - low);
@@ -309,7 +320,8 @@ static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last,
   return whole;
 }
 
-static bool assign_descend(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block) {
+static bool assign_descend(assigning *a, size_t level, int64_t first, int64_t last,
+                           int32_t *block) {
   if (level >= a->node || last - first < 2) return true;
   return part_domain(a, level, first, last, block);
 }
@@ -318,14 +330,16 @@ static bool assign_descend(assigning *a, size_t level, int64_t first, int64_t la
 
 bool mgrid_assignable(const mgrid_machine_model *m, int64_t world) {
   const mgrid_tier *node = &m->tier[mgrid_node_level(m)];
-  return mgrid_node_level(m) > 0 && node->each && node->domains > 1 && node->domains <= HOSTS_MAX && m->places
-         && (world - 1) / node->each > 0 && m->tier[mgrid_node_level(m) - 1].domains > 1;
+  return mgrid_node_level(m) > 0 && node->each && node->domains > 1 && node->domains <= HOSTS_MAX
+         && m->places && (world - 1) / node->each > 0
+         && m->tier[mgrid_node_level(m) - 1].domains > 1;
 }
 
-/* The host of each block now, and for blocks without ranks the hosts that are left. False: ranks do not follow hosts. */
-static bool hosts_now(const mgrid_machine_model *m, const mgrid_assignment *a, int64_t world, int64_t hosts,
-                      int32_t *host) {
-  bool   *taken = calloc((size_t)hosts, sizeof *taken), plain = true;
+/* The host of each block now, and for blocks without ranks the hosts that are left. False: ranks do
+** not follow hosts. */
+static bool hosts_now(const mgrid_machine_model *m, const mgrid_assignment *a, int64_t world,
+                      int64_t hosts, int32_t *host) {
+  bool *taken = calloc((size_t)hosts, sizeof *taken), plain = true;
   int64_t left = 0;
   for (int64_t b = 0; b < a->blocks && taken; b++) {
     int64_t d = mgrid_tier_domain(&m->tier[a->node], mgrid_machine_at(m, b * a->each));
@@ -345,22 +359,24 @@ static bool hosts_now(const mgrid_machine_model *m, const mgrid_assignment *a, i
   return plain;
 }
 
-mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p, const mgrid_traffic *traffic,
-                          mgrid_assignment *out, mgrid_error *err) {
+mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p,
+                          const mgrid_traffic *traffic, mgrid_assignment *out, mgrid_error *err) {
   int64_t world = mgrid_plan_world(p);
   *out = (mgrid_assignment){ .node = mgrid_node_level(m) };
   if (!mgrid_assignable(m, world))
-    return mgrid_fail(err, MGRID_REFUSED, "hosts are assigned where several of one size lie below several domains");
-  int64_t   hosts = m->tier[out->node].domains;
-  graph     g = { .n = hosts, .each = m->tier[out->node].each };
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "hosts are assigned where several of one size lie below several domains");
+  int64_t hosts = m->tier[out->node].domains;
+  graph g = { .n = hosts, .each = m->tier[out->node].each };
   assigning a = { m, &g, out->node, malloc((size_t)hosts * sizeof *a.host) };
-  int32_t  *block = malloc((size_t)hosts * sizeof *block);
+  int32_t *block = malloc((size_t)hosts * sizeof *block);
   out->each = g.each;
   out->blocks = (world - 1) / g.each + 1;
   bool plain = a.host && hosts_now(m, out, world, hosts, a.host);
   for (int64_t b = 0; a.host && b < hosts && !plain; b++) a.host[b] = (int32_t)b;
   for (int64_t b = 0; block && b < hosts; b++) block[b] = (int32_t)b;
-  bool whole = a.host && block && add_plan(&g, p, traffic) && link_blocks(&g) && assign_descend(&a, 0, 0, hosts, block);
+  bool whole = a.host && block && add_plan(&g, p, traffic) && link_blocks(&g)
+               && assign_descend(&a, 0, 0, hosts, block);
   free(block);
   free_graph(&g);
   out->host = a.host;
@@ -372,10 +388,10 @@ mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p, con
 
 void mgrid_assignment_free(mgrid_assignment *a) { free(a->host); }
 
-mgrid_machine_model *mgrid_assigned(const mgrid_machine_model *m, const mgrid_assignment *a, const int32_t *hosts,
-                                    int64_t world, mgrid_error *err) {
+mgrid_machine_model *mgrid_assigned(const mgrid_machine_model *m, const mgrid_assignment *a,
+                                    const int32_t *hosts, int64_t world, mgrid_error *err) {
   mgrid_machine_model *own = mgrid_machine_copy(m, err);
-  int32_t             *at = own && hosts ? malloc((size_t)world * sizeof *at) : NULL;
+  int32_t *at = own && hosts ? malloc((size_t)world * sizeof *at) : NULL;
   if (!own) return NULL;
   free(own->at);
   own->at = NULL;

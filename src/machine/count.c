@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** count.c - how groups lie in the domains of a level. Where modes tell, in closed form, at any world size; else by
-** going through their members, which is also what the closed form is proved against. traffic.c, domains.c and the price
-** of a step call it.
+** count.c - how groups lie in the domains of a level. Where modes tell, in closed form, at any
+** world size; else by going through their members, which is also what the closed form is proved
+** against. traffic.c, domains.c and the price of a step call it.
 */
 #include "families/classes.h"
 #include "machine/count.h"
@@ -13,14 +13,15 @@
 
 /* ============================================================ in closed form */
 
-/* The counts in closed form. The groups of a family are classes of shifted copies (families/classes.h), so
-** the ranks where an edge begins are points of modes, and the edge is a distance. Members p and p + 1 of a group differ
-** by a step of one mode after the smaller modes have run around: a group of any size has as many kinds of edges as modes.
+/* The counts in closed form. The groups of a family are classes of shifted copies
+** (families/classes.h), so the ranks where an edge begins are points of modes, and the edge is a
+** distance. Members p and p + 1 of a group differ by a step of one mode after the smaller modes
+** have run around: a group of any size has as many kinds of edges as modes.
 **
-** An edge from x to x + d leaves a domain of E places if x mod E is in the last d places of it. How many points have
-** which remainder is found mode by mode: adding a mode of n steps to a table of E remainders is a sum over a window of n
-** entries, O(E). Where a machine has few, large or unequal domains, the points within the bounds of each domain are
-** counted instead, by division. */
+** An edge from x to x + d leaves a domain of E places if x mod E is in the last d places of it. How
+** many points have which remainder is found mode by mode: adding a mode of n steps to a table of E
+** remainders is a sum over a window of n entries, O(E). Where a machine has few, large or unequal
+** domains, the points within the bounds of each domain are counted instead, by division. */
 
 enum {
   DENSE_MAX = 1 << 16, /* remainders in a table */
@@ -30,14 +31,14 @@ enum {
 
 /* A level as bounds of domains, or as a period of remainders. */
 typedef struct bounds {
-  int64_t           each;    /* places of every domain; 0: they differ */
-  int64_t           used;    /* domains with ranks */
-  const mgrid_tier *tier;    /* of unequal domains */
-  int64_t           world;   /* ranks */
-  int64_t           period;  /* of domains that cross levels; else 0 */
-  int64_t           run;     /* so many places of a period follow each other in one domain */
-  int64_t          *table;   /* [DENSE_MAX] or NULL: counting by bounds */
-  int64_t          *scratch; /* as large */
+  int64_t each;           /* places of every domain; 0: they differ */
+  int64_t used;           /* domains with ranks */
+  const mgrid_tier *tier; /* of unequal domains */
+  int64_t world;          /* ranks */
+  int64_t period;         /* of domains that cross levels; else 0 */
+  int64_t run;            /* so many places of a period follow each other in one domain */
+  int64_t *table;         /* [DENSE_MAX] or NULL: counting by bounds */
+  int64_t *scratch;       /* as large */
 } bounds;
 
 static int64_t remainder_of(int64_t a, int64_t b) {
@@ -82,7 +83,8 @@ static void count_widen(int64_t *h, int64_t *out, int64_t E, int64_t step, int64
 static void count_fill(const bounds *b, int64_t E, const mgrid_points *p) {
   memset(b->table, 0, (size_t)E * sizeof *b->table);
   b->table[remainder_of(p->offset, E)] = 1;
-  for (int i = 0; i < p->n; i++) count_widen(b->table, b->scratch, E, p->at[i].stride, p->at[i].size);
+  for (int i = 0; i < p->n; i++)
+    count_widen(b->table, b->scratch, E, p->at[i].stride, p->at[i].size);
 }
 
 /* --------------------------------------------------------------- by bounds */
@@ -107,7 +109,8 @@ static int64_t count_between(const mgrid_points *p, int64_t low, int64_t high) {
 }
 
 /* How many points x have x + low to x + high in one domain. False: it cannot be told. */
-static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, int64_t high, int64_t *n) {
+static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, int64_t high,
+                         int64_t *n) {
   *n = 0;
   if (b->table) {
     count_fill(b, b->each, p);
@@ -124,17 +127,20 @@ static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, in
 }
 
 /* How many points x have x + distance in another domain. */
-static bool machine_count_count_leaving(const bounds *b, const mgrid_points *p, int64_t distance, int64_t *n) {
+static bool machine_count_count_leaving(const bounds *b, const mgrid_points *p, int64_t distance,
+                                        int64_t *n) {
   int64_t all = 1;
   *n = 0;
   for (int i = 0; i < p->n; i++) all *= p->at[i].size;
   if (b->period) {
     count_fill(b, b->period, p);
     for (int64_t r = 0; r < b->period; r++)
-      if (b->table[r] && r / b->run != remainder_of(r + distance, b->period) / b->run) *n += b->table[r];
+      if (b->table[r] && r / b->run != remainder_of(r + distance, b->period) / b->run)
+        *n += b->table[r];
     return true;
   }
-  if (!count_inside(b, p, distance < 0 ? distance : 0, distance > 0 ? distance : 0, n)) return false;
+  if (!count_inside(b, p, distance < 0 ? distance : 0, distance > 0 ? distance : 0, n))
+    return false;
   *n = all - *n;
   return true;
 }
@@ -143,10 +149,10 @@ static bool machine_count_count_leaving(const bounds *b, const mgrid_points *p, 
 
 /* The shape of the groups of a class: modes with their strides, or listed offsets. */
 typedef struct shape {
-  int        n;
+  int n;
   mgrid_mode mode[MGRID_MODES_MAX];
-  int64_t    size, low, high; /* the lowest and highest offset from the first member */
-  int64_t   *offset;          /* [size], of a class without modes; else NULL */
+  int64_t size, low, high; /* the lowest and highest offset from the first member */
+  int64_t *offset;         /* [size], of a class without modes; else NULL */
 } shape;
 
 static bool count_shape_of(const mgrid_family *f, const mgrid_class *c, shape *s) {
@@ -176,7 +182,8 @@ static bool count_push(mgrid_points *p, int64_t size, int64_t stride) {
 }
 
 /* Count the edges between consecutive members that leave a domain. */
-static bool count_edges(const bounds *b, const mgrid_points *starts, const shape *s, int64_t *edges) {
+static bool count_edges(const bounds *b, const mgrid_points *starts, const shape *s,
+                        int64_t *edges) {
   int64_t n, wrapped = 0; /* the reach of the smaller modes */
   *edges = 0;
   for (int64_t p = 0; s->offset && p + 1 < s->size; p++) {
@@ -210,8 +217,8 @@ static int count_ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Put the members in ascending order: then each domain that a group touches is entered once. False: sorted modes do not
-** ascend. */
+/* Put the members in ascending order: then each domain that a group touches is entered once. False:
+** sorted modes do not ascend. */
 static bool sort_shape(shape *s, int64_t *shift) {
   int64_t reach = 0;
   *shift = s->low;
@@ -222,7 +229,7 @@ static bool sort_shape(shape *s, int64_t *shift) {
   }
   for (int i = 0; i < s->n; i++) {
     mgrid_mode m = s->mode[i];
-    int        k = i;
+    int k = i;
     if (m.stride < 0) m.stride = -m.stride;
     for (; k > 0 && s->mode[k - 1].stride > m.stride; k--) s->mode[k] = s->mode[k - 1];
     s->mode[k] = m;
@@ -234,12 +241,14 @@ static bool sort_shape(shape *s, int64_t *shift) {
   return true;
 }
 
-/* How many domains the groups touch, of domains that cross levels, and how many groups touch one. */
-static bool count_rails(const bounds *b, const mgrid_points *starts, const shape *s, int64_t *inside,
-                        int64_t *touched) {
-  int64_t  P = b->period, rails = (P - 1) / b->run + 1;
-  int64_t *has = b->table, *seen = calloc((size_t)rails, sizeof *seen), *list = malloc((size_t)P * sizeof *list);
-  int64_t  n = 0, stamp = 0;
+/* How many domains the groups touch, of domains that cross levels, and how many groups touch
+** one. */
+static bool count_rails(const bounds *b, const mgrid_points *starts, const shape *s,
+                        int64_t *inside, int64_t *touched) {
+  int64_t P = b->period, rails = (P - 1) / b->run + 1;
+  int64_t *has = b->table, *seen = calloc((size_t)rails, sizeof *seen),
+          *list = malloc((size_t)P * sizeof *list);
+  int64_t n = 0, stamp = 0;
   if (!seen || !list) return free(seen), free(list), false;
   memset(has, 0, (size_t)P * sizeof *has);
   has[0] = !s->offset;
@@ -269,11 +278,12 @@ static bool count_rails(const bounds *b, const mgrid_points *starts, const shape
   return true;
 }
 
-static bool machine_count_count_class(const bounds *b, const mgrid_family *f, const mgrid_class *c, mgrid_machine_counts *out) {
+static bool machine_count_count_class(const bounds *b, const mgrid_family *f, const mgrid_class *c,
+                                      mgrid_machine_counts *out) {
   mgrid_points starts = { .offset = c->start };
-  shape        s;
-  int64_t      all = 1, inside = 0, touched = 0, edges = 0, around = 0, shift = 0, entered = 0;
-  bool         told = count_shape_of(f, c, &s);
+  shape s;
+  int64_t all = 1, inside = 0, touched = 0, edges = 0, around = 0, shift = 0, entered = 0;
+  bool told = count_shape_of(f, c, &s);
   for (int i = 0; i < c->nsteps && told; i++) {
     all *= c->step[i].size;
     told = count_push(&starts, c->step[i].size, c->step[i].stride);
@@ -316,7 +326,7 @@ static bool bounds_of(const mgrid_machine_model *m, size_t level, int64_t world,
     return true;
   }
   const mgrid_crossing *x = &m->crossing[level - m->ntiers];
-  const mgrid_tier     *of = &m->tier[x->of];
+  const mgrid_tier *of = &m->tier[x->of];
   if (x->in >= 0 || !of->each || of->ncounts > 1) return false;
   b->run = of->each * x->share;
   if (x->of > 0 && m->tier[x->of - 1].each < world) {
@@ -329,18 +339,20 @@ static bool bounds_of(const mgrid_machine_model *m, size_t level, int64_t world,
   return true;
 }
 
-bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_machine_counts *c) {
-  bounds        b;
+bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
+                        mgrid_machine_counts *c) {
+  bounds b;
   mgrid_classes classes = { 0 };
-  bool          told = bounds_of(m, level, f->world, &b) && mgrid_classes_of(f, &classes);
-  bool          dense = b.period || (b.each && b.each <= DENSE_MAX && b.each <= b.used);
+  bool told = bounds_of(m, level, f->world, &b) && mgrid_classes_of(f, &classes);
+  bool dense = b.period || (b.each && b.each <= DENSE_MAX && b.each <= b.used);
   if (told && dense) {
     size_t room = (size_t)(b.period ? b.period : b.each);
     b.table = malloc(room * sizeof *b.table);
     b.scratch = malloc(room * sizeof *b.scratch);
     told = b.table && b.scratch;
   }
-  for (size_t i = 0; i < classes.n && told; i++) told = machine_count_count_class(&b, f, &classes.at[i], c);
+  for (size_t i = 0; i < classes.n && told; i++)
+    told = machine_count_count_class(&b, f, &classes.at[i], c);
   free(b.table);
   free(b.scratch);
   free(classes.at);
@@ -349,9 +361,10 @@ bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, siz
 
 /* ================================================================ by members */
 
-int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t world, int32_t *domain) {
+int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t world,
+                         int32_t *domain) {
   const mgrid_tier *t = level < m->ntiers ? &m->tier[level] : NULL;
-  int64_t           at = 0, n = 0;
+  int64_t at = 0, n = 0;
   for (int64_t r = 0; r < world; r++) {
     int64_t place = mgrid_machine_at(m, r);
     if (t && !m->at && t->starts) /* places in order */
@@ -367,9 +380,9 @@ int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t wor
 /* Where the members of a group are, one after the other. */
 typedef struct walk {
   const int32_t *domain;
-  int64_t       *seen; /* of each domain: the last group that was there, plus 1 */
-  int64_t        first, last, position;
-  int64_t        edges, touched;
+  int64_t *seen; /* of each domain: the last group that was there, plus 1 */
+  int64_t first, last, position;
+  int64_t edges, touched;
 } walk;
 
 static void step(walk *w, int64_t group, int32_t rank) {
@@ -389,11 +402,12 @@ mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *
   int32_t piece[PIECE];
   if (f->world > MGRID_COUNTED_MAX)
     return mgrid_fail(err, MGRID_LIMIT,
-                      "no rule counts how these groups cross '%s'; one by one up to %d ranks are counted, not %" PRId64,
+                      "no rule counts how these groups cross '%s'; one by one up to %d ranks are "
+                      "counted, not %" PRId64,
                       mgrid_level_name(m, level), MGRID_COUNTED_MAX, f->world);
   int32_t *domain = malloc((size_t)f->world * sizeof *domain);
-  int64_t  domains = domain ? mgrid_domains_of(m, level, f->world, domain) : 0;
-  walk     w = { .domain = domain, .seen = calloc((size_t)domains + 1, sizeof *w.seen) };
+  int64_t domains = domain ? mgrid_domains_of(m, level, f->world, domain) : 0;
+  walk w = { .domain = domain, .seen = calloc((size_t)domains + 1, sizeof *w.seen) };
   for (int64_t g = 0; domain && w.seen && g < f->count; g++) {
     int64_t size = mgrid_family_size(f, g), touched = w.touched;
     w.position = 0;
@@ -415,17 +429,19 @@ mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *
   return MGRID_OK;
 }
 
-int64_t mgrid_first_crossing(const mgrid_machine_model *m, const mgrid_family *f, size_t level, int64_t from) {
+int64_t mgrid_first_crossing(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
+                             int64_t from) {
   for (int64_t g = from; g < f->count; g++) {
     int64_t d = mgrid_place_domain(m, level, mgrid_machine_at(m, mgrid_family_rank(f, g, 0)));
     for (int64_t p = 1, n = mgrid_family_size(f, g); p < n; p++)
-      if (mgrid_place_domain(m, level, mgrid_machine_at(m, mgrid_family_rank(f, g, p))) != d) return g;
+      if (mgrid_place_domain(m, level, mgrid_machine_at(m, mgrid_family_rank(f, g, p))) != d)
+        return g;
   }
   return -1;
 }
 
-mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const mgrid_family *f, const char *level,
-                                 mgrid_machine_counts *out, mgrid_error *err) {
+mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const mgrid_family *f,
+                                 const char *level, mgrid_machine_counts *out, mgrid_error *err) {
   mgrid_machine_counts c = MGRID_MACHINE_COUNTS_INIT;
   if (!m || !f) return MGRID_USAGE;
   mgrid_status s = mgrid_struct_check(out, sizeof c, "mgrid_machine_counts", err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** domains.c - the domains of a machine beside families: as families themselves, and laws that a recipe claims about
-** both, with the first group that breaks one, and what would do.
+** domains.c - the domains of a machine beside families: as families themselves, and laws that a
+** recipe claims about both, with the first group that breaks one, and what would do.
 */
 #include "machine/count.h"
 #include "machine/item.h"
@@ -14,18 +14,21 @@
 
 /* =============================================================== as families */
 
-/* Regular levels follow modes at any world size: full domains, and a last one that the world does not fill. */
+/* Regular levels follow modes at any world size: full domains, and a last one that the world does
+** not fill. */
 
 /* A family of modes over `size` ranks from `offset` on; a mode of size 1 is nothing. */
-static mgrid_family *modes(int64_t world, int64_t offset, int64_t size, const mgrid_mode *inside, size_t ninside,
-                           const mgrid_mode *index, size_t nindex, mgrid_error *err) {
-  return mgrid_family_modes((mgrid_window){ world, offset, size }, offset, ninside, inside, nindex, index, err);
+static mgrid_family *modes(int64_t world, int64_t offset, int64_t size, const mgrid_mode *inside,
+                           size_t ninside, const mgrid_mode *index, size_t nindex,
+                           mgrid_error *err) {
+  return mgrid_family_modes((mgrid_window){ world, offset, size }, offset, ninside, inside, nindex,
+                            index, err);
 }
 
 /* Groups of `each` consecutive ranks, the last one with the rest. */
 static mgrid_family *blocks(int64_t each, int64_t world, mgrid_error *err) {
-  int64_t       full = world / each, rest = world % each;
-  mgrid_mode    in = { each, 1 }, by = { full, each }, last = { rest, 1 };
+  int64_t full = world / each, rest = world % each;
+  mgrid_mode in = { each, 1 }, by = { full, each }, last = { rest, 1 };
   mgrid_family *part[2] = { NULL, NULL }, *f = NULL;
   if (full) part[0] = modes(world, 0, full * each, &in, 1, &by, 1, err);
   if (rest) part[1] = modes(world, full * each, rest, &last, 1, NULL, 0, err);
@@ -40,8 +43,8 @@ static mgrid_family *blocks(int64_t each, int64_t world, mgrid_error *err) {
 
 /* Groups of consecutive ranks of different sizes. */
 static mgrid_family *segments(const mgrid_tier *t, int64_t world, mgrid_error *err) {
-  int64_t       n = mgrid_tier_used(t, world), *sizes = malloc((size_t)n * sizeof *sizes);
-  mgrid_mode    all = { world, 1 };
+  int64_t n = mgrid_tier_used(t, world), *sizes = malloc((size_t)n * sizeof *sizes);
+  mgrid_mode all = { world, 1 };
   mgrid_family *whole = modes(world, 0, world, &all, 1, NULL, 0, err), *f = NULL;
   for (int64_t d = 0; sizes && d < n; d++) {
     int64_t end = mgrid_tier_start(t, d + 1);
@@ -56,30 +59,33 @@ static mgrid_family *segments(const mgrid_tier *t, int64_t world, mgrid_error *e
   return f;
 }
 
-/* Domains that cross levels: their ranks are `run` consecutive ones, again after each `period`, apart in each `span`. NULL
-** with *ruled false: the machine or the world is not regular enough. */
-static mgrid_family *crossing(const mgrid_machine_model *m, const mgrid_crossing *x, int64_t world, bool *ruled,
-                              mgrid_error *err) {
+/* Domains that cross levels: their ranks are `run` consecutive ones, again after each `period`,
+** apart in each `span`. NULL with *ruled false: the machine or the world is not regular enough. */
+static mgrid_family *crossing(const mgrid_machine_model *m, const mgrid_crossing *x, int64_t world,
+                              bool *ruled, mgrid_error *err) {
   const mgrid_tier *of = &m->tier[x->of];
-  int64_t           period = x->of ? m->tier[x->of - 1].each : world;
-  int64_t           span = x->in < 0 ? world : m->tier[x->in].each, run = of->each * x->share;
+  int64_t period = x->of ? m->tier[x->of - 1].each : world;
+  int64_t span = x->in < 0 ? world : m->tier[x->in].each, run = of->each * x->share;
   *ruled = !m->at && of->each && period && span && of->ncounts == 1 && of->counts[0] % x->share == 0
            && world % span == 0 && span % period == 0 && (x->of || world == m->places);
   if (!*ruled) return NULL;
-  mgrid_mode in[] = { { run, 1 }, { span / period, period } }, by[] = { { period / run, run }, { world / span, span } };
+  mgrid_mode in[] = { { run, 1 }, { span / period, period } },
+             by[] = { { period / run, run }, { world / span, span } };
   return modes(world, 0, world, in, 2, by, 2, err);
 }
 
 static int domains_by_key(const void *a, const void *b) { return mgrid_key_order(a, b); }
 
 /* Groups of any ranks, listed: O(world) and its sorting. */
-static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, int64_t world, mgrid_error *err) {
+static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, int64_t world,
+                                    mgrid_error *err) {
   if (world > MGRID_COUNTED_MAX)
-    return mgrid_null(err, MGRID_LIMIT, "no rule makes the domains of '%s'; up to %d ranks are listed, not %" PRId64,
+    return mgrid_null(err, MGRID_LIMIT,
+                      "no rule makes the domains of '%s'; up to %d ranks are listed, not %" PRId64,
                       mgrid_level_name(m, level), MGRID_COUNTED_MAX, world);
   uint64_t *key = malloc((size_t)world * sizeof *key);
-  int32_t  *ranks = malloc((size_t)world * sizeof *ranks);
-  int64_t  *starts = malloc((size_t)(world + 1) * sizeof *starts), n = 0;
+  int32_t *ranks = malloc((size_t)world * sizeof *ranks);
+  int64_t *starts = malloc((size_t)(world + 1) * sizeof *starts), n = 0;
   if (!key || !ranks || !starts) {
     free(key);
     free(ranks);
@@ -98,7 +104,8 @@ static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, 
   return mgrid_table_adopt(mgrid_world(world), n, starts, ranks, MGRID_PARTITION, true, err);
 }
 
-mgrid_family *mgrid_machine_family(const mgrid_machine_model *m, const char *level, int64_t world, mgrid_error *err) {
+mgrid_family *mgrid_machine_family(const mgrid_machine_model *m, const char *level, int64_t world,
+                                   mgrid_error *err) {
   bool ruled = true;
   if (!m) return NULL;
   int64_t i = mgrid_machine_require(m, level, err);
@@ -120,14 +127,15 @@ void mgrid_domain_text(const mgrid_machine_model *m, size_t level, int64_t domai
   mgrid_text_str(t, ")");
 }
 
-static int64_t domain_at(const mgrid_machine_model *m, size_t level, const mgrid_family *f, int64_t g, int64_t p) {
+static int64_t domain_at(const mgrid_machine_model *m, size_t level, const mgrid_family *f,
+                         int64_t g, int64_t p) {
   return mgrid_place_domain(m, level, mgrid_machine_at(m, mgrid_family_rank(f, g, p)));
 }
 
 /* ------------------------------------------------------------------- within */
 
-static int64_t not_within(const mgrid_machine_model *m, const mgrid_family *f, size_t level, int64_t *first,
-                          mgrid_text *wrong, mgrid_error *err) {
+static int64_t not_within(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
+                          int64_t *first, mgrid_text *wrong, mgrid_error *err) {
   mgrid_machine_counts c = MGRID_MACHINE_COUNTS_INIT;
   if (mgrid_machine_count(m, f, mgrid_level_name(m, level), &c, err)) return -1;
   if (c.crossing == 0) return 0;
@@ -141,32 +149,40 @@ static int64_t not_within(const mgrid_machine_model *m, const mgrid_family *f, s
   return c.crossing;
 }
 
-static void advise_within(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_text *t) {
+static void advise_within(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
+                          mgrid_text *t) {
   mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
   mgrid_machine_describe_level(m, level, &l, NULL);
   if (l.most > 0 && f->max_size > l.most) {
-    mgrid_text_add(t, "the largest %s has %" PRId64 " place%s, so groups of at most %" PRId64 " would do", l.name,
-                   l.most, mgrid_s_of(l.most), l.most);
+    mgrid_text_add(
+        t, "the largest %s has %" PRId64 " place%s, so groups of at most %" PRId64 " would do",
+        l.name, l.most, mgrid_s_of(l.most), l.most);
     return;
   }
   if (f->rule && l.regular && !l.crosses && !m->at) {
     int64_t span = mgrid_modes_span(&f->rule->inside), below, above;
     if (span >= f->max_size && f->rule->inside.n > 0) {
       mgrid_text_add(t,
-                     "its members are %" PRId64 " apart: another order of dims, in which its own comes first, would do",
+                     "its members are %" PRId64
+                     " apart: another order of dims, in which its own comes first, would do",
                      f->rule->inside.at[0].stride);
       return;
     }
     if (l.most % f->max_size) {
       mgrid_nearest_divisors(l.most, f->max_size, &below, &above);
-      mgrid_text_add(t, "groups of %" PRId64 " do not divide the %" PRId64 " places of a %s: groups of %" PRId64,
+      mgrid_text_add(t,
+                     "groups of %" PRId64 " do not divide the %" PRId64
+                     " places of a %s: groups of %" PRId64,
                      f->max_size, l.most, l.name, below);
       if (above) mgrid_text_add(t, " or %" PRId64, above);
-      mgrid_text_add(t, " would do, or to leave %" PRId64 " places of each idle", l.most % f->max_size);
+      mgrid_text_add(t, " would do, or to leave %" PRId64 " places of each idle",
+                     l.most % f->max_size);
       return;
     }
   }
-  mgrid_text_add(t, "another order of dims or sizes, or of %s (ranks = ... lists the place of each rank), would do",
+  mgrid_text_add(t,
+                 "another order of dims or sizes, or of %s (ranks = ... lists the place of each "
+                 "rank), would do",
                  m->tier[0].starts || m->ntiers < 2 ? "hosts" : "ranks");
 }
 
@@ -192,35 +208,39 @@ static int64_t sort_uses(use *u, int64_t n) {
   return kept;
 }
 
-/* Return whether all domains around have the same uses; else the two that differ start at *a and *b. */
+/* Return whether all domains around have the same uses; else the two that differ start at *a and
+** *b. */
 static bool is_aligned(const use *u, int64_t n, int64_t *a, int64_t *b) {
   int64_t each = 0;
   while (each < n && u[each].around == u[0].around) each++;
   for (int64_t at = each; at < n; at += each)
     for (int64_t i = 0; i < each || (at + i < n && u[at + i].around == u[at].around); i++) {
       *a = i < each ? i : each - 1, *b = at + i < n ? at + i : n - 1;
-      if (i >= each || at + i >= n || u[at + i].around != u[at].around || u[at + i].domain != u[i].domain) return false;
+      if (i >= each || at + i >= n || u[at + i].around != u[at].around
+          || u[at + i].domain != u[i].domain)
+        return false;
     }
   return true;
 }
 
-static int64_t not_aligned(const mgrid_machine_model *m, const mgrid_family *f, size_t level, int64_t *first,
-                           mgrid_text *wrong, mgrid_error *err) {
+static int64_t not_aligned(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
+                           int64_t *first, mgrid_text *wrong, mgrid_error *err) {
   int64_t broken = 0;
   if (level < m->ntiers) {
-    mgrid_fail(err, MGRID_BAD_VALUE, "aligned needs domains that cross levels, as rail = gpu makes them; %s is a level",
+    mgrid_fail(err, MGRID_BAD_VALUE,
+               "aligned needs domains that cross levels, as rail = gpu makes them; %s is a level",
                mgrid_level_name(m, level));
     return -1;
   }
   const mgrid_crossing *x = &m->crossing[level - m->ntiers];
-  use                  *u = malloc((size_t)(f->max_size + 1) * sizeof *u);
+  use *u = malloc((size_t)(f->max_size + 1) * sizeof *u);
   if (!u) return mgrid_oom(err), -1;
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = mgrid_family_size(f, g), a = 0, b = 0;
     for (int64_t p = 0; p < n; p++) {
       int64_t rank = mgrid_family_rank(f, g, p), place = mgrid_machine_at(m, rank);
-      u[p] =
-          (use){ x->of ? mgrid_tier_domain(&m->tier[x->of - 1], place) : 0, mgrid_place_domain(m, level, place), rank };
+      u[p] = (use){ x->of ? mgrid_tier_domain(&m->tier[x->of - 1], place) : 0,
+                    mgrid_place_domain(m, level, place), rank };
     }
     n = sort_uses(u, n);
     if (is_aligned(u, n, &a, &b) || broken++) continue;
@@ -237,21 +257,24 @@ static int64_t not_aligned(const mgrid_machine_model *m, const mgrid_family *f, 
   return broken;
 }
 
-static void advise_aligned(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_text *t) {
+static void advise_aligned(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
+                           mgrid_text *t) {
   const mgrid_crossing *x = &m->crossing[level - m->ntiers];
   (void)f;
   mgrid_text_add(t,
-                 "members whose ranks differ by whole %ss would do: sizes before them in the order whose product is "
+                 "members whose ranks differ by whole %ss would do: sizes before them in the order "
+                 "whose product is "
                  "a multiple of the places of a %s",
-                 x->of ? m->tier[x->of - 1].name : "machine", x->of ? m->tier[x->of - 1].name : "machine");
+                 x->of ? m->tier[x->of - 1].name : "machine",
+                 x->of ? m->tier[x->of - 1].name : "machine");
 }
 
 /* ------------------------------------------------------------------- spread */
 
-static int64_t not_spread(const mgrid_machine_model *m, const mgrid_family *f, size_t level, int64_t *first,
-                          mgrid_text *wrong, mgrid_error *err) {
+static int64_t not_spread(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
+                          int64_t *first, mgrid_text *wrong, mgrid_error *err) {
   mgrid_machine_counts c = MGRID_MACHINE_COUNTS_INIT;
-  int64_t              broken = 0;
+  int64_t broken = 0;
   if (mgrid_machine_count(m, f, mgrid_level_name(m, level), &c, err)) return -1;
   if (c.touched == f->total) return 0;
   use *u = malloc((size_t)(f->max_size + 1) * sizeof *u);
@@ -266,21 +289,26 @@ static int64_t not_spread(const mgrid_machine_model *m, const mgrid_family *f, s
     while (i < n && u[i].around != u[i - 1].around) i++;
     if (i >= n || broken++) continue;
     *first = g;
-    mgrid_text_add(wrong, "its ranks %" PRId64 " and %" PRId64 " are both in ", u[i - 1].rank, u[i].rank);
+    mgrid_text_add(wrong, "its ranks %" PRId64 " and %" PRId64 " are both in ", u[i - 1].rank,
+                   u[i].rank);
     mgrid_domain_text(m, level, u[i].around, wrong);
   }
   free(u);
   return broken;
 }
 
-static void advise_spread(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_text *t) {
+static void advise_spread(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
+                          mgrid_text *t) {
   mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
   mgrid_machine_describe_level(m, level, &l, NULL);
   if (l.domains >= 0 && f->max_size > l.domains)
     mgrid_text_add(t, "there %s %" PRId64 " %s%s, so groups of at most %" PRId64 " would do",
-                   l.domains == 1 ? "is" : "are", l.domains, l.name, mgrid_s_of(l.domains), l.domains);
+                   l.domains == 1 ? "is" : "are", l.domains, l.name, mgrid_s_of(l.domains),
+                   l.domains);
   else
-    mgrid_text_add(t, "members that are a whole %s apart would do: its dim later in the order of the grid", l.name);
+    mgrid_text_add(
+        t, "members that are a whole %s apart would do: its dim later in the order of the grid",
+        l.name);
 }
 
 /* -------------------------------------------------------------------- by name */
@@ -298,21 +326,23 @@ const mgrid_machine_law *mgrid_machine_law_named(const char *name) {
   return l->name ? l : NULL;
 }
 
-mgrid_status mgrid_machine_hold(const mgrid_machine_law *law, const mgrid_machine_model *m, const mgrid_family *f,
-                                const char *family, const char *level, mgrid_error *err) {
+mgrid_status mgrid_machine_hold(const mgrid_machine_law *law, const mgrid_machine_model *m,
+                                const mgrid_family *f, const char *family, const char *level,
+                                mgrid_error *err) {
   mgrid_text wrong = { 0 };
-  int64_t    first = 0, i = mgrid_machine_require(m, level, err);
+  int64_t first = 0, i = mgrid_machine_require(m, level, err);
   if (i < 0) return MGRID_UNKNOWN_NAME;
-  mgrid_error  why = MGRID_ERROR_INIT;
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_machine_fits(m, f->world, &why);
-  int64_t      broken = s ? -1 : law->broken(m, f, (size_t)i, &first, &wrong, &why);
+  int64_t broken = s ? -1 : law->broken(m, f, (size_t)i, &first, &wrong, &why);
   if (broken > 0) {
     mgrid_text_str(&wrong, "; ");
     law->advise(m, f, (size_t)i, &wrong);
     s = mgrid_fail(&why, MGRID_REFUSED,
-                   "%" PRId64 " of %" PRId64 " group%s of %s %s: the first is group %" PRId64 ": %s", broken, f->count,
-                   mgrid_s_of(f->count), family, broken == 1 ? law->breaks : law->break_, first,
-                   mgrid_text_chars(&wrong));
+                   "%" PRId64 " of %" PRId64 " group%s of %s %s: the first is group %" PRId64
+                   ": %s",
+                   broken, f->count, mgrid_s_of(f->count), family,
+                   broken == 1 ? law->breaks : law->break_, first, mgrid_text_chars(&wrong));
   }
   mgrid_text_free(&wrong);
   return broken == 0 ? MGRID_OK : mgrid_error_pass(err, &why);
@@ -324,15 +354,17 @@ bool mgrid_machine_is_law(const char *law) {
   return strstr(law, "machine.") || strcmp(name, "aligned") == 0 || strcmp(name, "spread") == 0;
 }
 
-mgrid_status mgrid_machine_check_law(const mgrid_machine_model *m, const mgrid_plan *p, const char *law,
-                                     mgrid_error *err) {
+mgrid_status mgrid_machine_check_law(const mgrid_machine_model *m, const mgrid_plan *p,
+                                     const char *law, mgrid_error *err) {
   char name[MGRID_NAME_MAX + 1], family[MGRID_NAME_MAX + 1], level[MGRID_NAME_MAX + 1], tail[512];
-  int end = 0, n = sscanf(law, " %31[a-z] ( %31[A-Za-z0-9_] , machine.%31[A-Za-z0-9_] ) %n", name, family, level, &end);
+  int end = 0, n = sscanf(law, " %31[a-z] ( %31[A-Za-z0-9_] , machine.%31[A-Za-z0-9_] ) %n", name,
+                          family, level, &end);
   if (n != 3 || end == 0 || law[end])
-    return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "a law about the machine is within(a, machine.node), aligned(a, machine.rail) or "
-                      "spread(a, machine.rack), not '%s'",
-                      law);
+    return mgrid_fail(
+        err, MGRID_BAD_VALUE,
+        "a law about the machine is within(a, machine.node), aligned(a, machine.rail) or "
+        "spread(a, machine.rack), not '%s'",
+        law);
   const mgrid_machine_law *row = mgrid_machine_law_named(name);
   if (!row) {
     const char *known[] = { "within", "aligned", "spread" };
@@ -345,10 +377,12 @@ mgrid_status mgrid_machine_check_law(const mgrid_machine_model *m, const mgrid_p
     return mgrid_fail(err, MGRID_UNKNOWN_NAME, "law %s: unknown family '%s'%s", law, family, tail);
   }
   if (!m)
-    return mgrid_fail(err, MGRID_USAGE,
-                      "law %s needs a machine: --machine FILE, TEXT or PRESET, or machine = in the recipe", law);
-  mgrid_error  why = MGRID_ERROR_INIT;
+    return mgrid_fail(
+        err, MGRID_USAGE,
+        "law %s needs a machine: --machine FILE, TEXT or PRESET, or machine = in the recipe", law);
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_machine_hold(row, m, f, family, level, &why);
   if (!s) return MGRID_OK;
-  return mgrid_fail(err, s, "law %s%s: %s", law, s == MGRID_REFUSED ? " does not hold" : "", why.message);
+  return mgrid_fail(err, s, "law %s%s: %s", law, s == MGRID_REFUSED ? " does not hold" : "",
+                    why.message);
 }

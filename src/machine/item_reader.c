@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** item_reader.c - the machine of a plan: an item of topologies and plans, or one that a host lends to a runtime; as
-** JSON; compared with the hosts on which the ranks of a job run; and read back from a saved plan. The Makefile finds
-** mgrid_item_reader_machine by the name of this file.
+** item_reader.c - the machine of a plan: an item of topologies and plans, or one that a host lends
+** to a runtime; as JSON; compared with the hosts on which the ranks of a job run; and read back
+** from a saved plan. The Makefile finds mgrid_item_reader_machine by the name of this file.
 */
 #include "comm/recipe.h"
 #include "machine/item.h"
@@ -20,7 +20,8 @@
 
 /* lua/machine/json.lua reads it back:
 **   {"levels": [{"name": "node", "counts": [2, 3], "bandwidth": 4e11, "latency": 3e-06, "domains": ["n0", ...]}, ...],
-**    "crossings": [{"name": "rail", "of": "gpu", "share": 1, "in": "rack", ...}], "ranks": [8, 9, ...], "notes": ["..."]} */
+**    "crossings": [{"name": "rail", "of": "gpu", "share": 1, "in": "rack", ...}], "ranks": [8, 9, ...], "notes":
+** ["..."]} */
 
 static void put_link(mgrid_json *w, mgrid_link link) {
   if (link.bandwidth > 0) mgrid_json_field(w, "bandwidth", json_real(link.bandwidth));
@@ -35,7 +36,8 @@ static void put_tier(mgrid_json *w, const mgrid_tier *t) {
   if (t->names) {
     mgrid_json_in(w, " ", "domains", "[");
     for (int64_t d = 0; d < t->domains && !w->failed; d++) {
-      mgrid_json_element(w, d % 8 ? " " : "\n      ", t->names[d] ? json_string(t->names[d]) : json_null());
+      mgrid_json_element(w, d % 8 ? " " : "\n      ",
+                         t->names[d] ? json_string(t->names[d]) : json_null());
     }
     mgrid_json_close(w, "]");
   }
@@ -69,7 +71,8 @@ static void put_notes(mgrid_json *w, const char *notes) {
   mgrid_json_close(w, "]");
 }
 
-mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink sink, void *ud, mgrid_error *err) {
+mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink sink, void *ud,
+                                      mgrid_error *err) {
   mgrid_json w = { .sink = sink, .ud = ud, .first = true };
   if (!m || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   mgrid_json_open(&w, "{");
@@ -98,7 +101,7 @@ mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink s
 
 typedef struct seat { /* of a rank */
   uint64_t host;
-  int64_t  node, rank;
+  int64_t node, rank;
 } seat;
 
 static int item_reader_by_host(const void *a, const void *b) {
@@ -113,8 +116,10 @@ static int by_node(const void *a, const void *b) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Count the ranks that are not where the first rank of their run is, and find the lowest of them, *second, and its *first. */
-static int64_t strays(const seat *s, int64_t n, bool hosts, const seat **first, const seat **second) {
+/* Count the ranks that are not where the first rank of their run is, and find the lowest of them,
+** *second, and its *first. */
+static int64_t strays(const seat *s, int64_t n, bool hosts, const seat **first,
+                      const seat **second) {
   int64_t found = 0, start = 0;
   *second = NULL;
   for (int64_t i = 1; i < n; i++) {
@@ -126,61 +131,67 @@ static int64_t strays(const seat *s, int64_t n, bool hosts, const seat **first, 
   return found;
 }
 
-static const char advice[] = "; `moongrid machine --json` under the launcher writes the machine that a job has";
+static const char advice[] =
+    "; `moongrid machine --json` under the launcher writes the machine that a job has";
 
 /* Refuse ranks of one node that run on two hosts, and ranks of two nodes that run on one. */
-static mgrid_status compare_groups(const mgrid_machine_model *m, size_t level, seat *s, int64_t n, mgrid_error *err) {
-  const seat  *first = NULL, *second;
-  mgrid_text   t = { 0 };
+static mgrid_status compare_groups(const mgrid_machine_model *m, size_t level, seat *s, int64_t n,
+                                   mgrid_error *err) {
+  const seat *first = NULL, *second;
+  mgrid_text t = { 0 };
   mgrid_status status = MGRID_OK;
   for (int hosts = 0; hosts < 2 && !status; hosts++) {
     qsort(s, (size_t)n, sizeof *s, hosts ? item_reader_by_host : by_node);
     int64_t found = strays(s, n, hosts, &first, &second);
     if (!found) continue;
-    mgrid_text_add(&t, "the ranks do not run where the machine says: ranks %" PRId64 " and %" PRId64, first->rank,
-                   second->rank);
+    mgrid_text_add(&t,
+                   "the ranks do not run where the machine says: ranks %" PRId64 " and %" PRId64,
+                   first->rank, second->rank);
     mgrid_text_str(&t, hosts ? " run on one host, and are in " : " are in ");
     mgrid_domain_text(m, level, first->node, &t);
     if (hosts) mgrid_text_str(&t, " and "), mgrid_domain_text(m, level, second->node, &t);
     mgrid_text_add(&t, "%s; %" PRId64 " rank%s so", hosts ? "" : ", and run on two hosts", found,
                    found == 1 ? " is" : "s are");
-    status = mgrid_fail(err, t.failed ? MGRID_NO_MEMORY : MGRID_REFUSED, "%s%s", mgrid_text_chars(&t), advice);
+    status = mgrid_fail(err, t.failed ? MGRID_NO_MEMORY : MGRID_REFUSED, "%s%s",
+                        mgrid_text_chars(&t), advice);
   }
   mgrid_text_free(&t);
   return status;
 }
 
-/* Equal up to the domain that one of them may have: "n0" and "n0.cluster.org". An address has none. */
+/* Equal up to the domain that one of them may have: "n0" and "n0.cluster.org". An address has
+** none. */
 static bool same_name(const char *a, const char *b) {
   size_t n = strcspn(a, "."), k = strcspn(b, ".");
   if (a[strspn(a, "0123456789.:")] == '\0' || (a[n] && b[k])) return strcmp(a, b) == 0;
   return n == k && strncmp(a, b, n) == 0;
 }
 
-/* Refuse a host that the machine has elsewhere. One that it does not name at all may have another name there, as pods of
-** Kubernetes have. */
-static mgrid_status compare_name(const mgrid_machine_model *m, size_t level, int64_t rank, const char *name,
-                                 mgrid_error *err) {
+/* Refuse a host that the machine has elsewhere. One that it does not name at all may have another
+** name there, as pods of Kubernetes have. */
+static mgrid_status compare_name(const mgrid_machine_model *m, size_t level, int64_t rank,
+                                 const char *name, mgrid_error *err) {
   const mgrid_tier *t = &m->tier[level];
-  int64_t           mine = mgrid_tier_domain(t, mgrid_machine_at(m, rank));
+  int64_t mine = mgrid_tier_domain(t, mgrid_machine_at(m, rank));
   if (!t->names || (t->names[mine] && same_name(t->names[mine], name))) return MGRID_OK;
   for (int64_t d = 0; d < t->domains; d++) {
     if (!t->names[d] || !same_name(t->names[d], name)) continue;
     mgrid_text at = { 0 };
     mgrid_domain_text(m, level, mine, &at);
     mgrid_fail(err, MGRID_REFUSED,
-               "the ranks do not run where the machine says: rank %" PRId64 " runs on %.64s, and is in %s%s", rank,
-               name, mgrid_text_chars(&at), advice);
+               "the ranks do not run where the machine says: rank %" PRId64
+               " runs on %.64s, and is in %s%s",
+               rank, name, mgrid_text_chars(&at), advice);
     mgrid_text_free(&at);
     return MGRID_REFUSED;
   }
   return MGRID_OK;
 }
 
-mgrid_status mgrid_machine_meets(const mgrid_machine_model *m, const uint64_t *host, int64_t world, int64_t rank,
-                                 const char *name, mgrid_error *err) {
+mgrid_status mgrid_machine_meets(const mgrid_machine_model *m, const uint64_t *host, int64_t world,
+                                 int64_t rank, const char *name, mgrid_error *err) {
   size_t level = mgrid_node_level(m);
-  bool   one = true;
+  bool one = true;
   for (int64_t r = 1; r < world; r++) one &= host[r] == host[0];
   if (one || (level + 1 == m->ntiers && strcmp(m->tier[level].name, "node") != 0)) return MGRID_OK;
   mgrid_status s = mgrid_machine_fits(m, world, err);
@@ -196,7 +207,8 @@ mgrid_status mgrid_machine_meets(const mgrid_machine_model *m, const uint64_t *h
 
 /* ================================================================== the item */
 
-mgrid_machine_item *mgrid_machine_item_new(const mgrid_machine_model *m, int64_t world, mgrid_error *err) {
+mgrid_machine_item *mgrid_machine_item_new(const mgrid_machine_model *m, int64_t world,
+                                           mgrid_error *err) {
   mgrid_machine_item *x = calloc(1, sizeof *x);
   if (!x) return mgrid_null_oom(err);
   atomic_init(&x->refs, 1);
@@ -205,7 +217,9 @@ mgrid_machine_item *mgrid_machine_item_new(const mgrid_machine_model *m, int64_t
   return x;
 }
 
-static int64_t item_reader_world_of(const void *x) { return ((const mgrid_machine_item *)x)->world; }
+static int64_t item_reader_world_of(const void *x) {
+  return ((const mgrid_machine_item *)x)->world;
+}
 
 static void *item_reader_ref(const void *x) {
   mgrid_machine_item *own = (mgrid_machine_item *)(uintptr_t)x;
@@ -223,29 +237,34 @@ static void item_reader_free_item(void *x) {
 
 static size_t item_reader_held(const void *x) {
   const mgrid_machine_model *m = ((const mgrid_machine_item *)x)->model;
-  size_t                     n = sizeof *m + (size_t)m->nranks * sizeof *m->at;
+  size_t n = sizeof *m + (size_t)m->nranks * sizeof *m->at;
   for (size_t i = 0; i < m->ntiers; i++)
-    n += (size_t)(m->tier[i].ncounts + (m->tier[i].starts ? m->tier[i].domains : 0)) * sizeof(int64_t);
+    n += (size_t)(m->tier[i].ncounts + (m->tier[i].starts ? m->tier[i].domains : 0))
+         * sizeof(int64_t);
   return n;
 }
 
 static bool unread(const void *x) { return ((const mgrid_machine_item *)x)->unread; }
 
-static void text(const void *x, mgrid_text *t) { mgrid_machine_text(((const mgrid_machine_item *)x)->model, t); }
+static void text(const void *x, mgrid_text *t) {
+  mgrid_machine_text(((const mgrid_machine_item *)x)->model, t);
+}
 
 /* Write the domains of a rank, or the machine and the laws that held. */
 static void item_reader_json(const void *x, int64_t rank, mgrid_json *w) {
-  const mgrid_machine_item  *item = x;
+  const mgrid_machine_item *item = x;
   const mgrid_machine_model *m = item->model;
-  mgrid_text                 t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_json_open(w, "{");
   for (size_t i = 0; i < m->ntiers + m->ncrossings && rank >= 0; i++)
-    mgrid_json_integer(w, mgrid_level_name(m, i), mgrid_place_domain(m, i, mgrid_machine_at(m, rank)));
+    mgrid_json_integer(w, mgrid_level_name(m, i),
+                       mgrid_place_domain(m, i, mgrid_machine_at(m, rank)));
   if (rank < 0) {
     mgrid_machine_text(m, &t);
     mgrid_json_field(w, "text", t.failed ? NULL : json_string(mgrid_text_chars(&t)));
     mgrid_json_in(w, " ", "laws", "[");
-    for (const char *at = mgrid_text_chars(&item->laws), *end; (end = strchr(at, '\n')); at = end + 1) {
+    for (const char *at = mgrid_text_chars(&item->laws), *end; (end = strchr(at, '\n'));
+         at = end + 1) {
       mgrid_json_element(w, w->first ? "" : " ", json_stringn(at, (size_t)(end - at)));
     }
     mgrid_json_close(w, "]");
@@ -254,8 +273,8 @@ static void item_reader_json(const void *x, int64_t rank, mgrid_json *w) {
   mgrid_text_free(&t);
 }
 
-static mgrid_status meets(const void *x, const uint64_t *host, int64_t world, int64_t rank, const char *name,
-                          mgrid_error *err) {
+static mgrid_status meets(const void *x, const uint64_t *host, int64_t world, int64_t rank,
+                          const char *name, mgrid_error *err) {
   return mgrid_machine_meets(((const mgrid_machine_item *)x)->model, host, world, rank, name, err);
 }
 
@@ -282,7 +301,8 @@ const mgrid_machine_model *mgrid_plan_machine(const mgrid_plan *p) {
   return item ? item->model : NULL;
 }
 
-mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model *m, mgrid_error *err) {
+mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model *m,
+                                   mgrid_error *err) {
   if (!rt) return MGRID_USAGE;
   mgrid_machine_item *item = m ? mgrid_machine_item_new(m, 0, err) : NULL;
   if (m && !item) return MGRID_NO_MEMORY;
@@ -296,9 +316,9 @@ mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model 
 /* The machine and the traffic of a saved plan. Their texts are those that a user writes. */
 
 static void item_reader_read_machine(const char *text, mgrid_topology *t, mgrid_fields *all) {
-  const int64_t        world = t->content.world;
+  const int64_t world = t->content.world;
   mgrid_machine_model *m = mgrid_machine_words(text, "machine", all->budget, all->err);
-  mgrid_machine_item  *x = NULL;
+  mgrid_machine_item *x = NULL;
   if (m && !mgrid_machine_fits(m, world, all->err)) x = mgrid_machine_item_new(m, world, all->err);
   if (x) mgrid_topology_put_item(t, MGRID_MACHINE_NAME, &mgrid_machine_kind, x, all->err);
   if (x) mgrid_machine_kind.free(x);
@@ -314,7 +334,7 @@ static void item_reader_read_traffic(const char *text, mgrid_topology *t, mgrid_
 
 static void read_item(const mgrid_field *s, const char *name, mgrid_topology *t) {
   const mgrid_field word = mgrid_field_of(s, "machine"), field = mgrid_field_of(s, "text");
-  const char       *text = mgrid_field_text(&field);
+  const char *text = mgrid_field_text(&field);
   if (s->all->failed) return;
   if (strcmp(name, MGRID_MACHINE_NAME) == 0)
     item_reader_read_machine(text, t, s->all);
@@ -326,4 +346,4 @@ static void read_item(const mgrid_field *s, const char *name, mgrid_topology *t)
 }
 
 extern const mgrid_item_reader mgrid_item_reader_machine;
-const mgrid_item_reader        mgrid_item_reader_machine = { "machine", "machine text", read_item };
+const mgrid_item_reader mgrid_item_reader_machine = { "machine", "machine text", read_item };

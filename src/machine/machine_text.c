@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_text.c - a machine from what a user has: words, a preset, or a file of another tool and more words. Words are
-** read into a list, where a later word for the same level replaces what an earlier one says, and then made. So a preset
-** is its text, with more words behind. Lua, C and the command make machines here; model.c completes them.
+** machine_text.c - a machine from what a user has: words, a preset, or a file of another tool and
+** more words. Words are read into a list, where a later word for the same level replaces what an
+** earlier one says, and then made. So a preset is its text, with more words behind. Lua, C and the
+** command make machines here; model.c completes them.
 */
 #include "machine/model.h"
 #include "machine/readers.h"
@@ -15,12 +16,12 @@
 
 /* ===================================================================== units */
 
-/* Bandwidths and latencies as text: 400GB/s, 400Gb/s, 3us. B is a byte, b or bit an eighth of it; k, M, G, T are powers of
-** 1000, Ki, Mi, Gi, Ti of 1024. */
+/* Bandwidths and latencies as text: 400GB/s, 400Gb/s, 3us. B is a byte, b or bit an eighth of it;
+** k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024. */
 
 typedef struct unit {
   const char *name;
-  double      of; /* bytes a second, seconds */
+  double of; /* bytes a second, seconds */
 } unit;
 
 /* Of each kind those that are written first. */
@@ -33,9 +34,12 @@ static const unit of_bandwidth[] = {
   { "Gbps", 1e9 / 8 },   { "Tbps", 1e12 / 8 },   { "Mbps", 1e6 / 8 },
   { NULL, 0 },
 };
-static const unit of_latency[] = { { "us", 1e-6 }, { "ns", 1e-9 }, { "ms", 1e-3 }, { "s", 1 }, { NULL, 0 } };
+static const unit of_latency[] = {
+  { "us", 1e-6 }, { "ns", 1e-9 }, { "ms", 1e-3 }, { "s", 1 }, { NULL, 0 }
+};
 
-/* Return the unit at the start of a text, which ends before a comma, a bracket, a blank or the end. */
+/* Return the unit at the start of a text, which ends before a comma, a bracket, a blank or the
+** end. */
 static const unit *unit_at(const unit *units, const char *text, size_t len) {
   for (; units->name; units++)
     if (strlen(units->name) == len && memcmp(units->name, text, len) == 0) return units;
@@ -44,13 +48,14 @@ static const unit *unit_at(const unit *units, const char *text, size_t len) {
 
 /* Read "400GB/s" or "3us" at *at into the link; false: it is neither, *why says why. */
 static bool take_link(const char **at, mgrid_link *link, const char **why) {
-  char  *end;
+  char *end;
   double n = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
   *why = "a bandwidth or a latency, as 400GB/s or 3us";
   if (!(n >= 0)) return false;
   end += strspn(end, " ");
-  size_t      len = strcspn(end, " ,]\t\r\n");
-  const unit *of = unit_at(of_bandwidth, end, len), *late = of ? NULL : unit_at(of_latency, end, len);
+  size_t len = strcspn(end, " ,]\t\r\n");
+  const unit *of = unit_at(of_bandwidth, end, len),
+             *late = of ? NULL : unit_at(of_latency, end, len);
   *why = "a unit behind the number, as 400GB/s, 400Gb/s, 3us or 900ns,";
   if (!of && !late) {
     *at = end;
@@ -66,7 +71,8 @@ static bool take_link(const char **at, mgrid_link *link, const char **why) {
   return true;
 }
 
-/* Write the number of units with the fewest digits; false: none of 17 digits is read back as the same value. */
+/* Write the number of units with the fewest digits; false: none of 17 digits is read back as the
+** same value. */
 static bool put_in(double value, const unit *of, mgrid_text *t) {
   char digits[40];
   for (int n = 1; n <= 17; n++) {
@@ -78,15 +84,20 @@ static bool put_in(double value, const unit *of, mgrid_text *t) {
   return false;
 }
 
-/* Write the value in units that fit it. Where the multiplication by a unit skips over it, 17 digits of the unit 1 are
-** exact: different machines have different texts. */
+/* Write the value in units that fit it. Where the multiplication by a unit skips over it, 17 digits
+** of the unit 1 are exact: different machines have different texts. */
 static void machine_text_put(double value, const unit *units, int which, int one, mgrid_text *t) {
   if (!put_in(value, &units[which], t)) mgrid_text_add(t, "%.17g%s", value, units[one].name);
 }
 
 static void bandwidth_text(double bandwidth, mgrid_text *t) {
   enum { GB, TB, MB, ONE = 4 };
-  machine_text_put(bandwidth, of_bandwidth, bandwidth >= 1e14 ? TB : bandwidth >= 1e8 ? GB : bandwidth >= 1e5 ? MB : ONE, ONE, t);
+  machine_text_put(bandwidth, of_bandwidth,
+                   bandwidth >= 1e14  ? TB
+                   : bandwidth >= 1e8 ? GB
+                   : bandwidth >= 1e5 ? MB
+                                      : ONE,
+                   ONE, t);
 }
 
 static void latency_text(double latency, mgrid_text *t) {
@@ -105,34 +116,41 @@ void mgrid_link_text(mgrid_link link, mgrid_text *t) {
 
 /* =================================================================== presets */
 
-/* Machines from public data sheets. The link of a level is what one of its domains can send at a time, in one direction: of a
-** gpu its share of NVLink or xGMI, of a node the sum of its network ports. */
+/* Machines from public data sheets. The link of a level is what one of its domains can send at a
+** time, in one direction: of a gpu its share of NVLink or xGMI, of a node the sum of its network
+** ports. */
 
 static const struct preset {
   const char *name, *text, *source;
 } presets[] = {
   /* in the order of their names; ends with a NULL name */
   { "dgx-a100", "node:*[200GB/s] gpu:8[300GB/s] rail = gpu[25GB/s]",
-    "NVIDIA DGX A100 data sheet: 8 A100 with NVLink 3 at 600 GB/s (both directions), 8 ConnectX-6 ports of 200 Gb/s" },
+    "NVIDIA DGX A100 data sheet: 8 A100 with NVLink 3 at 600 GB/s (both directions), 8 ConnectX-6 "
+    "ports of 200 Gb/s" },
   { "dgx-b200", "node:*[400GB/s] gpu:8[900GB/s] rail = gpu[50GB/s]",
-    "NVIDIA DGX B200 data sheet: 8 B200 with NVLink 5 at 1.8 TB/s (both directions), 8 ConnectX-7 ports of 400 Gb/s" },
+    "NVIDIA DGX B200 data sheet: 8 B200 with NVLink 5 at 1.8 TB/s (both directions), 8 ConnectX-7 "
+    "ports of 400 Gb/s" },
   { "dgx-h100", "node:*[400GB/s] gpu:8[450GB/s] rail = gpu[50GB/s]",
-    "NVIDIA DGX H100 data sheet: 8 H100 with NVLink 4 at 900 GB/s (both directions), 8 ConnectX-7 ports of 400 Gb/s" },
+    "NVIDIA DGX H100 data sheet: 8 H100 with NVLink 4 at 900 GB/s (both directions), 8 ConnectX-7 "
+    "ports of 400 Gb/s" },
   { "dgx-h200", "node:*[400GB/s] gpu:8[450GB/s] rail = gpu[50GB/s]",
-    "NVIDIA DGX H200 data sheet: 8 H200 with NVLink 4 at 900 GB/s (both directions), 8 ConnectX-7 ports of 400 Gb/s" },
+    "NVIDIA DGX H200 data sheet: 8 H200 with NVLink 4 at 900 GB/s (both directions), 8 ConnectX-7 "
+    "ports of 400 Gb/s" },
   { "gb200-nvl72", "rack:*[3600GB/s] node:18[3600GB/s] gpu:4[900GB/s] rail = gpu[50GB/s]",
-    "NVIDIA GB200 NVL72 data sheet: a rack is one NVLink domain of 18 compute trays with 4 B200 each, NVLink 5 at 1.8 "
+    "NVIDIA GB200 NVL72 data sheet: a rack is one NVLink domain of 18 compute trays with 4 B200 "
+    "each, NVLink 5 at 1.8 "
     "TB/s "
     "a GPU (both directions); network: 4 ConnectX-7 ports of 400 Gb/s a tray" },
   { "mi300x", "node:*[400GB/s] gpu:8[448GB/s] rail = gpu[50GB/s]",
-    "AMD Instinct MI300X platform data sheet: 8 MI300X, each with 7 links of Infinity Fabric at 128 GB/s (both "
+    "AMD Instinct MI300X platform data sheet: 8 MI300X, each with 7 links of Infinity Fabric at "
+    "128 GB/s (both "
     "directions); network: 8 ports of 400 Gb/s, as the platform's reference designs have" },
   { NULL, NULL, NULL },
 };
 
 bool mgrid_machine_preset(size_t i, const char **name, const char **text, const char **source) {
   size_t n = sizeof presets / sizeof *presets - 1;
-  bool   there = i < n;
+  bool there = i < n;
   if (name) *name = there ? presets[i].name : NULL;
   if (text) *text = there ? presets[i].text : NULL;
   if (source) *source = there ? presets[i].source : NULL;
@@ -144,19 +162,19 @@ bool mgrid_machine_preset(size_t i, const char **name, const char **text, const 
 enum { WORDS_MAX = 2 * MGRID_LEVELS_MAX };
 
 typedef struct word {
-  char       name[MGRID_NAME_MAX + 1];
-  size_t     ncounts; /* of a level; 0: the word says only its link, or what crosses */
-  int64_t   *counts;
-  char       of[MGRID_NAME_MAX + 1], in[MGRID_NAME_MAX + 1]; /* of what crosses; "" else */
-  int64_t    share;
+  char name[MGRID_NAME_MAX + 1];
+  size_t ncounts; /* of a level; 0: the word says only its link, or what crosses */
+  int64_t *counts;
+  char of[MGRID_NAME_MAX + 1], in[MGRID_NAME_MAX + 1]; /* of what crosses; "" else */
+  int64_t share;
   mgrid_link link;
 } word;
 
 typedef struct word_list {
-  size_t   n;
-  int64_t  ncounts; /* that were read, of all levels */
-  word     at[WORDS_MAX];
-  int64_t  nranks;
+  size_t n;
+  int64_t ncounts; /* that were read, of all levels */
+  word at[WORDS_MAX];
+  int64_t nranks;
   int32_t *ranks;
 } word_list;
 
@@ -167,12 +185,13 @@ static void free_words(word_list *w) {
 
 /* ------------------------------------------------------------------- reading */
 
-/* After the first fault nothing is read, so that a reader of many pieces looks at `failed` once, at their end. */
+/* After the first fault nothing is read, so that a reader of many pieces looks at `failed` once, at
+** their end. */
 typedef struct scan {
-  const char   *text, *at; /* where the next piece begins */
-  mgrid_error  *err;       /* gets the first fault */
-  mgrid_budget *budget;    /* of what is made of the text */
-  bool          failed;
+  const char *text, *at; /* where the next piece begins */
+  mgrid_error *err;      /* gets the first fault */
+  mgrid_budget *budget;  /* of what is made of the text */
+  bool failed;
 } scan;
 
 /* MGRID_BAD_VALUE: "character 12: `expected` expected, not 'x y'". */
@@ -182,8 +201,8 @@ static void machine_text_fault(scan *s, const char *expected) {
   if (!*s->at)
     mgrid_fail(s->err, MGRID_BAD_VALUE, "it ends where %s is expected", expected);
   else
-    mgrid_fail(s->err, MGRID_BAD_VALUE, "character %zu: %s expected, not '%.20s'", (size_t)(s->at - s->text) + 1,
-               expected, s->at);
+    mgrid_fail(s->err, MGRID_BAD_VALUE, "character %zu: %s expected, not '%.20s'",
+               (size_t)(s->at - s->text) + 1, expected, s->at);
 }
 
 static void machine_text_skip_blanks(scan *s) {
@@ -195,7 +214,9 @@ static bool at_end(scan *s) {
   return s->failed || !*s->at;
 }
 
-static bool is_next(const scan *s, const char *text) { return !s->failed && strncmp(s->at, text, strlen(text)) == 0; }
+static bool is_next(const scan *s, const char *text) {
+  return !s->failed && strncmp(s->at, text, strlen(text)) == 0;
+}
 
 /* Does this come next? Then skip it. _word: after blanks, which are skipped, too. */
 static bool machine_text_take(scan *s, const char *text) {
@@ -214,7 +235,7 @@ static bool take_word(scan *s, const char *text) {
 
 /* Return a number, 0 or more; 0 after a fault. */
 static int64_t machine_text_read_number(scan *s) {
-  int64_t     n = 0;
+  int64_t n = 0;
   const char *from = s->at;
   if (s->failed) return 0;
   while (mgrid_is_digit(*s->at)) {
@@ -234,7 +255,8 @@ static void machine_text_read_name(scan *s, char name[MGRID_NAME_MAX + 1]) {
   size_t n = 0;
   name[0] = '\0';
   if (s->failed) return;
-  while (n <= MGRID_NAME_MAX && (mgrid_is_letter(s->at[n]) || s->at[n] == '_' || (n > 0 && mgrid_is_digit(s->at[n]))))
+  while (n <= MGRID_NAME_MAX
+         && (mgrid_is_letter(s->at[n]) || s->at[n] == '_' || (n > 0 && mgrid_is_digit(s->at[n]))))
     n++;
   if (n == 0 || n > MGRID_NAME_MAX) {
     machine_text_fault(s, "a name of at most 31 letters, digits and _");
@@ -267,7 +289,7 @@ static void read_counts(scan *s, word_list *all, word *w) {
   machine_text_skip_blanks(s);
   do {
     const char *from = s->at;
-    int64_t     times = 1, n = machine_text_take(s, "*") ? 0 : machine_text_read_number(s);
+    int64_t times = 1, n = machine_text_take(s, "*") ? 0 : machine_text_read_number(s);
     if (n && machine_text_take(s, "x")) times = n, n = machine_text_read_number(s);
     if (!s->failed && ((n == 0 && *from != '*') || times < 1 || n > MGRID_WORLD_MAX)) {
       s->at = from;
@@ -294,8 +316,11 @@ static void machine_text_read_ranks(scan *s, word_list *w) {
   do {
     machine_text_skip_blanks(s);
     const char *from = s->at;
-    int64_t     first = machine_text_read_number(s), last = machine_text_take(s, "..") ? machine_text_read_number(s) : first;
-    if (!s->failed && (last < first || last >= MGRID_WORLD_MAX || last - first >= MGRID_PLACED_MAX - w->nranks)) {
+    int64_t first = machine_text_read_number(s),
+            last = machine_text_take(s, "..") ? machine_text_read_number(s) : first;
+    if (!s->failed
+        && (last < first || last >= MGRID_WORLD_MAX
+            || last - first >= MGRID_PLACED_MAX - w->nranks)) {
       s->at = from;
       machine_text_fault(s, "places from low to high, at most 16777216,");
     }
@@ -342,9 +367,10 @@ static void read_crossing(scan *s, word *one) {
   }
 }
 
-/* Read one word. `fresh`: no word of this text has named the level yet, so that it may replace one of a preset. */
+/* Read one word. `fresh`: no word of this text has named the level yet, so that it may replace one
+** of a preset. */
 static void machine_text_read_word(scan *s, word_list *w, bool fresh[WORDS_MAX]) {
-  char        name[MGRID_NAME_MAX + 1];
+  char name[MGRID_NAME_MAX + 1];
   const char *from = s->at;
   machine_text_read_name(s, name);
   if (s->failed) return;
@@ -354,7 +380,8 @@ static void machine_text_read_word(scan *s, word_list *w, bool fresh[WORDS_MAX])
     return;
   }
   machine_text_skip_blanks(s);
-  if (!level && !crosses && !is_next(s, "[")) machine_text_fault(s, "':' and a number, as in node:4,");
+  if (!level && !crosses && !is_next(s, "["))
+    machine_text_fault(s, "':' and a number, as in node:4,");
   word *one = s->failed ? NULL : word_of(w, name, s, from);
   if (!one) return;
   if (!fresh[one - w->at] && (level || crosses)) {
@@ -387,7 +414,7 @@ static mgrid_status machine_text_build(mgrid_machine_model *m, word_list *w, mgr
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < w->n && !s; i++) {
     const word *one = &w->at[i];
-    int64_t     there = one->ncounts || *one->of ? -1 : mgrid_machine_require(m, one->name, err);
+    int64_t there = one->ncounts || *one->of ? -1 : mgrid_machine_require(m, one->name, err);
     if (one->ncounts)
       s = mgrid_machine_add(m, one->name, one->ncounts, one->counts, one->link, err);
     else if (!*one->of && there < 0)
@@ -399,7 +426,8 @@ static mgrid_status machine_text_build(mgrid_machine_model *m, word_list *w, mgr
   for (size_t i = 0; i < w->n && !s; i++) {
     const word *one = &w->at[i];
     if (*one->of)
-      s = mgrid_machine_add_crossing(m, one->name, one->of, one->share, *one->in ? one->in : NULL, one->link, err);
+      s = mgrid_machine_add_crossing(m, one->name, one->of, one->share, *one->in ? one->in : NULL,
+                                     one->link, err);
   }
   if (s || !w->ranks) return s;
   int32_t *ranks = w->ranks;
@@ -415,8 +443,8 @@ static mgrid_machine_model *machine_text_made(word_list *w, mgrid_error *err) {
 }
 
 mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *text, mgrid_error *err) {
-  word_list   *w = calloc(1, sizeof *w);
-  scan         s = { .text = text, .at = text, .err = err };
+  word_list *w = calloc(1, sizeof *w);
+  scan s = { .text = text, .at = text, .err = err };
   mgrid_status status = MGRID_BAD_VALUE;
   if (!w) return mgrid_oom(err);
   read_words(&s, w);
@@ -439,22 +467,26 @@ static const struct preset *preset_at(const char *text, const char **rest) {
 static mgrid_status machine_text_refuse_name(const char *text, mgrid_error *err) {
   enum { SHOWN = 40, KNOWN = 64 };
   const char *known[KNOWN];
-  char        first[SHOWN + 1], tail[512];
-  size_t      n = 0;
+  char first[SHOWN + 1], tail[512];
+  size_t n = 0;
   snprintf(first, sizeof first, "%.*s", (int)strcspn(text, " \t\r\n"), text);
   for (const struct preset *p = presets; p->name && n < KNOWN; p++) known[n++] = p->name;
   mgrid_suggest(tail, sizeof tail, first, known, n);
-  return mgrid_fail(err, MGRID_UNKNOWN_NAME,
-                    "unknown machine '%s': it is no file and no preset%s; levels are written as 'node:4 gpu:8'", first,
-                    tail);
+  return mgrid_fail(
+      err, MGRID_UNKNOWN_NAME,
+      "unknown machine '%s': it is no file and no preset%s; levels are written as 'node:4 gpu:8'",
+      first, tail);
 }
 
-static bool machine_text_is_number(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
+static bool machine_text_is_number(const char *text) {
+  return *text && text[strspn(text, "0123456789")] == '\0';
+}
 
-mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_budget *budget, mgrid_error *err) {
-  const char          *rest;
-  char                 plain[64];
-  mgrid_error          why = MGRID_ERROR_INIT;
+mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_budget *budget,
+                                         mgrid_error *err) {
+  const char *rest;
+  char plain[64];
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_machine_model *m = NULL;
   text += strspn(text, " \t\r\n");
   const struct preset *preset = preset_at(text, &rest);
@@ -469,7 +501,7 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
   word_list *w = calloc(1, sizeof *w);
   if (!w) return mgrid_null_oom(err);
   const char *first = preset ? preset->text : "";
-  scan        s = { .text = first, .at = first, .err = &why };
+  scan s = { .text = first, .at = first, .err = &why };
   read_words(&s, w);
   s = (scan){ .text = rest, .at = rest, .err = &why, .budget = budget, .failed = s.failed };
   read_words(&s, w);
@@ -479,7 +511,8 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
     m = mgrid_null_oom(&why);
   }
   if (why.status && why.status != MGRID_NO_MEMORY)
-    mgrid_error_reword(&why, "%s '%.60s%s': %s", what, text, strlen(text) > 60 ? "..." : "", why.message);
+    mgrid_error_reword(&why, "%s '%.60s%s': %s", what, text, strlen(text) > 60 ? "..." : "",
+                       why.message);
   mgrid_error_pass(err, &why);
   free_words(w);
   free(w);
@@ -489,7 +522,8 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
 mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err) {
   if (mgrid_lacks(text, "the text of the machine", err)) return NULL;
   if (strlen(text) > MGRID_MACHINE_TEXT)
-    return mgrid_null(err, MGRID_LIMIT, "the text of a machine has at most %d bytes; a file may have more",
+    return mgrid_null(err, MGRID_LIMIT,
+                      "the text of a machine has at most %d bytes; a file may have more",
                       MGRID_MACHINE_TEXT);
   return mgrid_machine_words(text, "machine", NULL, err);
 }
@@ -499,7 +533,8 @@ mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err) {
 /* Append a list of numbers, with runs of equal ones as "3x18". */
 static void counts_text(const mgrid_tier *tier, mgrid_text *t) {
   for (int64_t i = 0, run; i < tier->ncounts; i += run) {
-    for (run = 1; i + run < tier->ncounts && tier->counts[i + run] == tier->counts[i]; run++) continue;
+    for (run = 1; i + run < tier->ncounts && tier->counts[i + run] == tier->counts[i]; run++)
+      continue;
     if (i) mgrid_text_str(t, ",");
     if (run > 1) mgrid_text_int(t, run), mgrid_text_str(t, "x");
     if (tier->counts[i])
@@ -541,15 +576,18 @@ size_t mgrid_machine_describe(const mgrid_machine_model *m, char *buf, size_t le
 
 /* libmoongrid_lua has the readers. */
 
-mgrid_machine_model *mgrid_machine_read_by(const mgrid_recipe_entry *entry, const char *text, size_t length,
-                                           const char *name, const char *words, mgrid_error *err) {
+mgrid_machine_model *mgrid_machine_read_by(const mgrid_recipe_entry *entry, const char *text,
+                                           size_t length, const char *name, const char *words,
+                                           mgrid_error *err) {
   if (mgrid_lacks_list(length, text, "bytes of text", err)) return NULL;
-  mgrid_error        mine = MGRID_ERROR_INIT;
-  mgrid_machine_file f = { text, length, name ? name : "machine", words ? words : "", NULL, MGRID_ERROR_INIT };
-  mgrid_status       s = mgrid_serve_by(entry, "machine", &f, &mine);
+  mgrid_error mine = MGRID_ERROR_INIT;
+  mgrid_machine_file f = { text, length,          name ? name : "machine", words ? words : "",
+                           NULL, MGRID_ERROR_INIT };
+  mgrid_status s = mgrid_serve_by(entry, "machine", &f, &mine);
   if (s == MGRID_MISSING)
-    mgrid_error_reword(&mine, "%s: without libmoongrid_lua only machines as words, 'node:4 gpu:8', are read: %s",
-                       f.name, mine.message);
+    mgrid_error_reword(
+        &mine, "%s: without libmoongrid_lua only machines as words, 'node:4 gpu:8', are read: %s",
+        f.name, mine.message);
   if (!s && !f.made->source && !(f.made->source = mgrid_strdup(f.name))) s = mgrid_oom(&mine);
   if (!s) return f.made;
   mgrid_machine_free(f.made);
@@ -557,8 +595,8 @@ mgrid_machine_model *mgrid_machine_read_by(const mgrid_recipe_entry *entry, cons
   return NULL;
 }
 
-mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name, const char *words,
-                                        mgrid_error *err) {
+mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name,
+                                        const char *words, mgrid_error *err) {
   return mgrid_machine_read_by(NULL, text, length, name, words, err);
 }
 
@@ -568,10 +606,11 @@ mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const c
 
 enum { FILE_MAX = 1 << 30 }; /* bytes; a line for each of a million hosts is far less */
 
-/* The length of the file name at the start of a source: what is a file as a whole, or else up to the first blank. */
+/* The length of the file name at the start of a source: what is a file as a whole, or else up to
+** the first blank. */
 static size_t machine_text_name_of(const char *source, char *name, size_t room) {
   struct stat at;
-  size_t      whole = strlen(source), first = strcspn(source, " \t\r\n");
+  size_t whole = strlen(source), first = strcspn(source, " \t\r\n");
   for (size_t n = whole;; n = first) {
     if (n < room) {
       memcpy(name, source, n);
@@ -582,9 +621,9 @@ static size_t machine_text_name_of(const char *source, char *name, size_t room) 
   }
 }
 
-static mgrid_machine_model *from_file(const mgrid_recipe_entry *entry, const char *name, const char *words,
-                                      mgrid_error *err) {
-  mgrid_text           t = { 0 };
+static mgrid_machine_model *from_file(const mgrid_recipe_entry *entry, const char *name,
+                                      const char *words, mgrid_error *err) {
+  mgrid_text t = { 0 };
   mgrid_machine_model *m = NULL;
   if (!mgrid_read_file_up_to(name, FILE_MAX, &t, err))
     m = mgrid_machine_read_by(entry, mgrid_text_chars(&t), t.len, name, words, err);
@@ -593,15 +632,18 @@ static mgrid_machine_model *from_file(const mgrid_recipe_entry *entry, const cha
 }
 
 /* The job of Slurm that this process is in. */
-static mgrid_machine_model *from_environment(const mgrid_recipe_entry *entry, const char *words, mgrid_error *err) {
-  static const char *const names[] = { "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_TASKS_PER_NODE",
-                                       "SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN" };
-  mgrid_text               t = { 0 };
-  mgrid_machine_model     *m = NULL;
-  const char              *list = getenv(names[0]) ? getenv(names[0]) : getenv(names[1]);
-  bool                     one = list && !strpbrk(list, ",["); /* the address is that of this node alone */
+static mgrid_machine_model *from_environment(const mgrid_recipe_entry *entry, const char *words,
+                                             mgrid_error *err) {
+  static const char *const names[] = { "SLURM_JOB_NODELIST", "SLURM_NODELIST",
+                                       "SLURM_TASKS_PER_NODE", "SLURM_TOPOLOGY_ADDR",
+                                       "SLURM_TOPOLOGY_ADDR_PATTERN" };
+  mgrid_text t = { 0 };
+  mgrid_machine_model *m = NULL;
+  const char *list = getenv(names[0]) ? getenv(names[0]) : getenv(names[1]);
+  bool one = list && !strpbrk(list, ",["); /* the address is that of this node alone */
   if (!list)
-    return mgrid_null(err, MGRID_MISSING, "slurm: this process is in no job of Slurm: SLURM_JOB_NODELIST is not set");
+    return mgrid_null(err, MGRID_MISSING,
+                      "slurm: this process is in no job of Slurm: SLURM_JOB_NODELIST is not set");
   for (size_t i = 0; i < (one ? 5 : 3); i++)
     if (getenv(names[i])) mgrid_text_add(&t, "%s=%s\n", names[i], getenv(names[i]));
   if (t.failed)
@@ -612,7 +654,8 @@ static mgrid_machine_model *from_environment(const mgrid_recipe_entry *entry, co
   return m;
 }
 
-/* Is the first word the name of a file that is not there? Then the error of opening it is the right one. */
+/* Is the first word the name of a file that is not there? Then the error of opening it is the right
+** one. */
 static bool looks_like_file(const char *source, char *name, size_t room) {
   size_t n = strcspn(source, " \t\r\n");
   if (n == 0 || n >= room) return false;
@@ -621,15 +664,17 @@ static bool looks_like_file(const char *source, char *name, size_t room) {
   return strpbrk(name, "./") && !strpbrk(name, ":=[");
 }
 
-mgrid_machine_model *mgrid_machine_open_by(const mgrid_recipe_entry *entry, const char *source, mgrid_error *err) {
+mgrid_machine_model *mgrid_machine_open_by(const mgrid_recipe_entry *entry, const char *source,
+                                           mgrid_error *err) {
   char name[4096];
   if (mgrid_lacks(source, "the source of the machine", err)) return NULL;
   size_t n = machine_text_name_of(source, name, sizeof name);
   if (n) return from_file(entry, name, source + n, err);
   if (strncmp(source, "slurm", 5) == 0 && (source[5] == '\0' || source[5] == ' '))
     return from_environment(entry, source + 5, err);
-  return looks_like_file(source, name, sizeof name) ? from_file(entry, name, "", err)
-                                                    : mgrid_machine_words(source, "machine", NULL, err);
+  return looks_like_file(source, name, sizeof name)
+             ? from_file(entry, name, "", err)
+             : mgrid_machine_words(source, "machine", NULL, err);
 }
 
 mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err) {

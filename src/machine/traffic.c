@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** traffic.c - what families send, what of it leaves domains, and the least that could: the cost of a plan on a machine.
-** The library of Lua prints it, assign.c and the search for orders make it small.
+** traffic.c - what families send, what of it leaves domains, and the least that could: the cost of
+** a plan on a machine. The library of Lua prints it, assign.c and the search for orders make it
+** small.
 */
 #include "machine/traffic.h"
 #include "machine/count.h"
@@ -14,15 +15,16 @@
 
 /* ============================================================== what is sent */
 
-/* A ring of n members, as NCCL makes for large messages, carries 2 (n - 1) / n of the bytes of an all_reduce over each of its
-** edges, and (n - 1) / n of those of an all_gather or a reduce_scatter, whose bytes are those of the whole buffer (Patarasuk
-** and Yuan, Bandwidth optimal all-reduce algorithms, 2009). In an all_to_all every pair exchanges 1 / n of them in both
-** directions. */
+/* A ring of n members, as NCCL makes for large messages, carries 2 (n - 1) / n of the bytes of an
+** all_reduce over each of its edges, and (n - 1) / n of those of an all_gather or a reduce_scatter,
+** whose bytes are those of the whole buffer (Patarasuk and Yuan, Bandwidth optimal all-reduce
+** algorithms, 2009). In an all_to_all every pair exchanges 1 / n of them in both directions. */
 
 const mgrid_collective mgrid_collectives[] = {
-  { "all_reduce", MGRID_RING, 2 },  { "all_gather", MGRID_RING, 1 }, { "reduce_scatter", MGRID_RING, 1 },
-  { "all_to_all", MGRID_PAIRS, 1 }, { "broadcast", MGRID_CHAIN, 1 }, { "reduce", MGRID_CHAIN, 1 },
-  { "send", MGRID_CHAIN, 1 },       { NULL, MGRID_RING, 0 },
+  { "all_reduce", MGRID_RING, 2 },     { "all_gather", MGRID_RING, 1 },
+  { "reduce_scatter", MGRID_RING, 1 }, { "all_to_all", MGRID_PAIRS, 1 },
+  { "broadcast", MGRID_CHAIN, 1 },     { "reduce", MGRID_CHAIN, 1 },
+  { "send", MGRID_CHAIN, 1 },          { NULL, MGRID_RING, 0 },
 };
 
 mgrid_traffic *mgrid_traffic_new(int64_t world, mgrid_error *err) {
@@ -43,7 +45,7 @@ void mgrid_traffic_free(mgrid_traffic *t) {
 
 static const struct {
   const char *name;
-  double      of;
+  double of;
 } units[] = { { "GiB", 1073741824 },
               { "MiB", 1048576 },
               { "KiB", 1024 },
@@ -57,10 +59,10 @@ static const struct {
 
 static void traffic_skip(const char **at) { *at += strspn(*at, " \t\r\n"); }
 
-static mgrid_status traffic_refuse(const char *family, const char *text, const char *expected, const char *at,
-                           mgrid_error *err) {
-  return mgrid_fail(err, MGRID_BAD_VALUE, "traffic of %s, '%.60s': %s expected, not '%.20s'", family, text, expected,
-                    at);
+static mgrid_status traffic_refuse(const char *family, const char *text, const char *expected,
+                                   const char *at, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_BAD_VALUE, "traffic of %s, '%.60s': %s expected, not '%.20s'",
+                    family, text, expected, at);
 }
 
 /* Read "2 GiB all_reduce x 96" at *at. */
@@ -68,12 +70,16 @@ static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, 
   char *end;
   traffic_skip(at);
   f->bytes = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
-  if (!(f->bytes >= 0)) return traffic_refuse(f->family, text, "a number of bytes, as in '2 GiB all_reduce x 96',", *at, err);
+  if (!(f->bytes >= 0))
+    return traffic_refuse(f->family, text, "a number of bytes, as in '2 GiB all_reduce x 96',", *at,
+                          err);
   *at = end;
   traffic_skip(at);
   size_t len = strspn(*at, "abcdefghijklmnopqrstuvwxyzBGKMT"), i = 0;
-  while (units[i].name && (strlen(units[i].name) != len || memcmp(units[i].name, *at, len) != 0)) i++;
-  if (!units[i].name) return traffic_refuse(f->family, text, "a unit behind the number, as GiB or GB,", *at, err);
+  while (units[i].name && (strlen(units[i].name) != len || memcmp(units[i].name, *at, len) != 0))
+    i++;
+  if (!units[i].name)
+    return traffic_refuse(f->family, text, "a unit behind the number, as GiB or GB,", *at, err);
   f->bytes *= units[i].of;
   if (!(f->bytes < 1e18)) return traffic_refuse(f->family, text, "fewer than 1e18 bytes", *at, err);
   *at += len;
@@ -83,13 +89,13 @@ static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, 
     if (strlen(f->by->name) == len && memcmp(f->by->name, *at, len) == 0) break;
   if (!f->by->name) {
     const char *known[16];
-    char        word[40], tail[256];
-    size_t      n = 0;
+    char word[40], tail[256];
+    size_t n = 0;
     for (const mgrid_collective *c = mgrid_collectives; c->name; c++) known[n++] = c->name;
     snprintf(word, sizeof word, "%.*s", (int)len, *at);
     mgrid_suggest(tail, sizeof tail, word, known, n);
-    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "traffic of %s, '%.60s': unknown collective '%s'%s", f->family, text,
-                      word, tail);
+    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "traffic of %s, '%.60s': unknown collective '%s'%s",
+                      f->family, text, word, tail);
   }
   *at += len;
   traffic_skip(at);
@@ -106,7 +112,8 @@ static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, 
 }
 
 /* Read flows up to the end of the text, or a semicolon. */
-static mgrid_status traffic_add(mgrid_traffic *t, const char *family, const char *text, const char **at, mgrid_error *err) {
+static mgrid_status traffic_add(mgrid_traffic *t, const char *family, const char *text,
+                                const char **at, mgrid_error *err) {
   do {
     mgrid_flow one = { .calls = 1 };
     snprintf(one.family, sizeof one.family, "%s", family);
@@ -115,11 +122,13 @@ static mgrid_status traffic_add(mgrid_traffic *t, const char *family, const char
     if (s) return s;
     t->flow[t->n++] = one;
   } while (**at == '+' && ++*at);
-  return **at && **at != ';' ? traffic_refuse(family, text, "'x', '+' or the end", *at, err) : MGRID_OK;
+  return **at && **at != ';' ? traffic_refuse(family, text, "'x', '+' or the end", *at, err)
+                             : MGRID_OK;
 }
 
-mgrid_status mgrid_traffic_add(mgrid_traffic *t, const char *family, const char *text, mgrid_error *err) {
-  const char  *at = text;
+mgrid_status mgrid_traffic_add(mgrid_traffic *t, const char *family, const char *text,
+                               mgrid_error *err) {
+  const char *at = text;
   mgrid_status s = traffic_add(t, family, text, &at, err);
   return !s && *at ? traffic_refuse(family, text, "the end", at, err) : s;
 }
@@ -127,12 +136,13 @@ mgrid_status mgrid_traffic_add(mgrid_traffic *t, const char *family, const char 
 mgrid_status mgrid_traffic_parse(mgrid_traffic *t, const char *text, mgrid_error *err) {
   for (const char *at = text;;) {
     char family[MGRID_NAME_MAX + 1];
-    int  n = 0;
+    int n = 0;
     traffic_skip(&at);
     if (!*at) return MGRID_OK;
     if (sscanf(at, "%31[A-Za-z0-9_] = %n", family, &n) != 1 || n == 0)
       return mgrid_fail(err, MGRID_BAD_VALUE,
-                        "traffic is written as 'tp = 2 GiB all_reduce x 96; dp = ...', not '%.40s'", at);
+                        "traffic is written as 'tp = 2 GiB all_reduce x 96; dp = ...', not '%.40s'",
+                        at);
     at += n;
     mgrid_status s = traffic_add(t, family, at, &at, err);
     if (s) return s;
@@ -150,14 +160,16 @@ static void *traffic_ref(const void *x) {
   return own;
 }
 
-static void   traffic_free_item(void *x) { mgrid_traffic_free(x); }
-static size_t traffic_held(const void *x) { return sizeof(mgrid_traffic) + ((const mgrid_traffic *)x)->n * sizeof(mgrid_flow); }
+static void traffic_free_item(void *x) { mgrid_traffic_free(x); }
+static size_t traffic_held(const void *x) {
+  return sizeof(mgrid_traffic) + ((const mgrid_traffic *)x)->n * sizeof(mgrid_flow);
+}
 
 static void text(const void *x, mgrid_text *out) {
   const mgrid_traffic *t = x;
   for (size_t i = 0; i < t->n; i++)
-    mgrid_text_add(out, "%s%s = %.17g B %s x %" PRId64, i ? "; " : "", t->flow[i].family, t->flow[i].bytes,
-                   t->flow[i].by->name, t->flow[i].calls);
+    mgrid_text_add(out, "%s%s = %.17g B %s x %" PRId64, i ? "; " : "", t->flow[i].family,
+                   t->flow[i].bytes, t->flow[i].by->name, t->flow[i].calls);
 }
 
 static void traffic_json(const void *x, int64_t rank, mgrid_json *w) {
@@ -201,11 +213,12 @@ static double cross(const int32_t *domain, int32_t a, int32_t b, double bytes, d
   return bytes;
 }
 
-double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const int32_t *domain, int64_t ndomains,
-                          double *out, mgrid_error *err) {
+double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const int32_t *domain,
+                          int64_t ndomains, double *out, mgrid_error *err) {
   int32_t *group = malloc((size_t)(f->max_size + 1) * sizeof *group);
-  int64_t *here = calloc((size_t)ndomains + 1, sizeof *here); /* members of a group in each domain */
-  double   sum = 0;
+  /* members of a group in each domain */
+  int64_t *here = calloc((size_t)ndomains + 1, sizeof *here);
+  double sum = 0;
   if (!group || !here) {
     free(group);
     free(here);
@@ -214,11 +227,12 @@ double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const i
   }
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = mgrid_family_size(f, g);
-    double  bytes = mgrid_flow_edge(flow, n);
+    double bytes = mgrid_flow_edge(flow, n);
     mgrid_family_group(f, g, group);
     if (flow->by->pattern != MGRID_PAIRS) {
       for (int64_t p = 0; p + 1 < n; p++) sum += cross(domain, group[p], group[p + 1], bytes, out);
-      if (flow->by->pattern == MGRID_RING && n > 2) sum += cross(domain, group[n - 1], group[0], bytes, out);
+      if (flow->by->pattern == MGRID_RING && n > 2)
+        sum += cross(domain, group[n - 1], group[0], bytes, out);
       continue;
     }
     for (int64_t p = 0; p < n; p++) here[domain[group[p]]]++;
@@ -239,18 +253,19 @@ double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const i
 
 /* ======================================================== the cost of a plan */
 
-/* The bound: a group of n members needs ceil(n / C) domains of C places, wherever its ranks are. Its ring enters each of
-** them, so as many of its edges lie between domains (one, if it has two members); a chain has one fewer; and of pairs the
-** fewest are apart if all domains but the last are full. */
+/* The bound: a group of n members needs ceil(n / C) domains of C places, wherever its ranks are.
+** Its ring enters each of them, so as many of its edges lie between domains (one, if it has two
+** members); a chain has one fewer; and of pairs the fewest are apart if all domains but the last
+** are full. */
 
 typedef struct costing {
   const mgrid_machine_model *m;
-  const mgrid_plan          *p;
-  const mgrid_traffic       *traffic;
-  size_t                     level;
-  int32_t                   *domain; /* of each rank; NULL: not needed yet */
-  int64_t                    domains;
-  double                    *leaving; /* of each domain, for the busiest; NULL: not needed */
+  const mgrid_plan *p;
+  const mgrid_traffic *traffic;
+  size_t level;
+  int32_t *domain; /* of each rank; NULL: not needed yet */
+  int64_t domains;
+  double *leaving; /* of each domain, for the busiest; NULL: not needed */
 } costing;
 
 static mgrid_status need_domains(costing *c, mgrid_error *err) {
@@ -264,8 +279,9 @@ static mgrid_status need_domains(costing *c, mgrid_error *err) {
 static double traffic_least(const mgrid_flow *flow, const mgrid_family *f, int64_t most) {
   double sum = 0;
   for (int64_t g = 0; g < (f->size > 0 ? 1 : f->count); g++) {
-    int64_t n = mgrid_family_size(f, g), domains = most ? (n - 1) / most + 1 : 1, whole = most ? n / most : 0;
-    double  bytes = mgrid_flow_edge(flow, n);
+    int64_t n = mgrid_family_size(f, g), domains = most ? (n - 1) / most + 1 : 1,
+            whole = most ? n / most : 0;
+    double bytes = mgrid_flow_edge(flow, n);
     if (domains < 2) continue;
     if (flow->by->pattern == MGRID_PAIRS)
       sum += bytes
@@ -277,18 +293,18 @@ static double traffic_least(const mgrid_flow *flow, const mgrid_family *f, int64
   return f->size > 0 ? sum * (double)f->count : sum;
 }
 
-static mgrid_status traffic_add_flow(costing *c, const mgrid_flow *flow, const mgrid_family *f, mgrid_cost *out,
-                             mgrid_error *err) {
+static mgrid_status traffic_add_flow(costing *c, const mgrid_flow *flow, const mgrid_family *f,
+                                     mgrid_cost *out, mgrid_error *err) {
   const mgrid_tier *t = &c->m->tier[c->level];
   out->bound[c->level] += traffic_least(flow, f, t->most);
   if (flow->by->pattern == MGRID_RING && f->size > 0 && !c->leaving) {
     mgrid_machine_counts n = MGRID_MACHINE_COUNTS_INIT;
-    mgrid_status         s = mgrid_machine_count(c->m, f, t->name, &n, err);
+    mgrid_status s = mgrid_machine_count(c->m, f, t->name, &n, err);
     out->bytes[c->level] += (double)n.edges * mgrid_flow_edge(flow, f->size);
     return s;
   }
   mgrid_status s = need_domains(c, err);
-  double       sum = s ? -1 : mgrid_flow_leaving(flow, f, c->domain, c->domains, c->leaving, err);
+  double sum = s ? -1 : mgrid_flow_leaving(flow, f, c->domain, c->domains, c->leaving, err);
   out->bytes[c->level] += sum;
   return sum < 0 ? MGRID_NO_MEMORY : MGRID_OK;
 }
@@ -296,24 +312,26 @@ static mgrid_status traffic_add_flow(costing *c, const mgrid_flow *flow, const m
 /* The flows of a family: those of the traffic, or one all_reduce. */
 static mgrid_status traffic_add_family(costing *c, size_t i, mgrid_cost *out, mgrid_error *err) {
   const mgrid_entry *e = &c->p->content.entry[i];
-  const mgrid_flow   usual = { .by = mgrid_collectives, .bytes = 1 << 30, .calls = 1 };
-  mgrid_status       s = MGRID_OK;
+  const mgrid_flow usual = { .by = mgrid_collectives, .bytes = 1 << 30, .calls = 1 };
+  mgrid_status s = MGRID_OK;
   if (!c->traffic)
     return c->p->shares[i] >= 0 || e->choice->none || e->family->max_size < 2
                ? MGRID_OK
                : traffic_add_flow(c, &usual, e->family, out, err);
   for (size_t k = 0; k < c->traffic->n && !s; k++)
-    if (strcmp(c->traffic->flow[k].family, e->name) == 0) s = traffic_add_flow(c, &c->traffic->flow[k], e->family, out, err);
+    if (strcmp(c->traffic->flow[k].family, e->name) == 0)
+      s = traffic_add_flow(c, &c->traffic->flow[k], e->family, out, err);
   return s;
 }
 
 /* Add the cost at a level. */
 static mgrid_status traffic_add_level(costing *c, bool timed, mgrid_cost *out, mgrid_error *err) {
-  double       bandwidth = c->m->tier[c->level].link.bandwidth, most = 0;
+  double bandwidth = c->m->tier[c->level].link.bandwidth, most = 0;
   mgrid_status s = MGRID_OK;
   timed &= bandwidth > 0;
   if (timed) s = need_domains(c, err);
-  if (timed && !s && !(c->leaving = calloc((size_t)c->domains + 1, sizeof *c->leaving))) s = mgrid_oom(err);
+  if (timed && !s && !(c->leaving = calloc((size_t)c->domains + 1, sizeof *c->leaving)))
+    s = mgrid_oom(err);
   for (size_t i = 0; i < c->p->content.nentries && !s; i++) s = traffic_add_family(c, i, out, err);
   for (int64_t d = 0; c->leaving && d < c->domains; d++)
     if (c->leaving[d] > most) most = c->leaving[d];
@@ -323,11 +341,13 @@ static mgrid_status traffic_add_level(costing *c, bool timed, mgrid_cost *out, m
   return s;
 }
 
-mgrid_status mgrid_cost_of(const mgrid_machine_model *m, const mgrid_plan *p, const mgrid_traffic *traffic, bool timed,
-                           mgrid_cost *out, mgrid_error *err) {
+mgrid_status mgrid_cost_of(const mgrid_machine_model *m, const mgrid_plan *p,
+                           const mgrid_traffic *traffic, bool timed, mgrid_cost *out,
+                           mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   *out = (mgrid_cost){ .n = m->ntiers > 1 ? m->ntiers - 1 : 1 };
   for (size_t l = 0; l < out->n && !s; l++)
-    s = traffic_add_level(&(costing){ .m = m, .p = p, .traffic = traffic, .level = l }, timed, out, err);
+    s = traffic_add_level(&(costing){ .m = m, .p = p, .traffic = traffic, .level = l }, timed, out,
+                          err);
   return s;
 }

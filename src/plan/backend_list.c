@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-/* Name of the library of a backend, as the Makefile builds it, and of what MGRID_ENTRY exports in it. */
+/* Name of the library of a backend, as the Makefile builds it, and of what MGRID_ENTRY exports in
+** it. */
 #define ROW(backend, ...) \
   { .name = #backend, \
     .library = "libmoongrid_" #backend ".so." MGRID_SOVER, \
@@ -18,7 +19,8 @@ const mgrid_descriptor mgrid_backends[] = {
 #include "plan/backend_table.h"
   { .name = NULL },
 };
-_Static_assert(sizeof mgrid_backends / sizeof mgrid_backends[0] <= MGRID_BACKENDS_MAX + 1, "MGRID_BACKENDS_MAX");
+_Static_assert(sizeof mgrid_backends / sizeof mgrid_backends[0] <= MGRID_BACKENDS_MAX + 1,
+               "MGRID_BACKENDS_MAX");
 
 const mgrid_descriptor *mgrid_backend_named(const char *name) {
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++)
@@ -47,7 +49,8 @@ size_t mgrid_backend_names(const char *names[], mgrid_backends_of which) {
 }
 
 /* Names with ", " between, and before the last of them `last`. */
-static const char *join(char text[MGRID_BACKENDS_TEXT], const char *const names[], size_t n, const char *last) {
+static const char *join(char text[MGRID_BACKENDS_TEXT], const char *const names[], size_t n,
+                        const char *last) {
   size_t at = 0;
   *text = '\0';
   for (size_t i = 0; i < n && at < MGRID_BACKENDS_TEXT; i++)
@@ -91,6 +94,6 @@ bool mgrid_backend_heeds(const mgrid_descriptor *d, const char *option) {
 
 const char *mgrid_backends_heeding(char text[MGRID_BACKENDS_TEXT], const char *option) {
   const char *found[MGRID_BACKENDS_MAX] = { "all" };
-  size_t      n = heeding(found, option);
+  size_t n = heeding(found, option);
   return join(text, found, n ? n : 1, ", ");
 }

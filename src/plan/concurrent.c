@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** concurrent.c - families that a trainer uses at the same time: the lists, the lanes that keep their communicators
-** apart, and the order in which their calls are launched.
+** concurrent.c - families that a trainer uses at the same time: the lists, the lanes that keep
+** their communicators apart, and the order in which their calls are launched.
 **
-** NCCL runs the calls on one communicator in sequence, whatever their streams. So families of one list are in different
-** lanes, and families in different lanes share no communicator. A lane is a number in the record of a family's options
-** and part of their identity, so sharing inside a plan and between states respects it without knowing the lists.
+** NCCL runs the calls on one communicator in sequence, whatever their streams. So families of one
+** list are in different lanes, and families in different lanes share no communicator. A lane is a
+** number in the record of a family's options and part of their identity, so sharing inside a plan
+** and between states respects it without knowing the lists.
 */
 #include "plan/plan.h"
 
@@ -21,14 +22,18 @@ void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mg
   }
 }
 
-static mgrid_status concurrent_check_names(const mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
-  if (n < 2) return mgrid_fail(err, MGRID_REFUSED, "concurrent: a list has two families or more, not %zu", n);
+static mgrid_status concurrent_check_names(const mgrid_content *c, size_t n,
+                                           const char *const *names, mgrid_error *err) {
+  if (n < 2)
+    return mgrid_fail(err, MGRID_REFUSED, "concurrent: a list has two families or more, not %zu",
+                      n);
   for (size_t k = 0; k < n; k++) {
     const char *name = names[k] ? names[k] : "";
     if (mgrid_content_require(c, "concurrent: ", name, err) < 0) return MGRID_UNKNOWN_NAME;
     for (size_t i = 0; i < k; i++)
       if (strcmp(names[i], name) == 0)
-        return mgrid_fail(err, MGRID_DUPLICATE, "concurrent: family '%s' is in the list twice", name);
+        return mgrid_fail(err, MGRID_DUPLICATE, "concurrent: family '%s' is in the list twice",
+                          name);
   }
   return MGRID_OK;
 }
@@ -39,11 +44,12 @@ static size_t names_in_lists(const mgrid_content *c) {
   return n;
 }
 
-/* Mark every family that the lists put after this one. next[]: the marked families whose followers remain to be
-** marked. */
-static void mark_later(const mgrid_content *c, const char *family, bool *later, int *next, mgrid_budget *budget) {
+/* Mark every family that the lists put after this one. next[]: the marked families whose followers
+** remain to be marked. */
+static void mark_later(const mgrid_content *c, const char *family, bool *later, int *next,
+                       mgrid_budget *budget) {
   int64_t all = (int64_t)names_in_lists(c);
-  size_t  left = 0;
+  size_t left = 0;
   while (mgrid_spend(budget, all)) {
     for (size_t i = 0; i < c->nconcurrent; i++) {
       const mgrid_concurrent *list = &c->concurrent[i];
@@ -59,9 +65,10 @@ static void mark_later(const mgrid_content *c, const char *family, bool *later, 
 }
 
 /* Refuse a list with two families in the opposite order of the lists before it. */
-static mgrid_status concurrent_check_order(const mgrid_content *c, size_t n, const char *const *names, mgrid_budget *budget,
-                                mgrid_error *err) {
-  int  *next = malloc(c->nentries * (sizeof *next + sizeof(bool)));
+static mgrid_status concurrent_check_order(const mgrid_content *c, size_t n,
+                                           const char *const *names, mgrid_budget *budget,
+                                           mgrid_error *err) {
+  int *next = malloc(c->nentries * (sizeof *next + sizeof(bool)));
   bool *later = (bool *)(next + c->nentries);
   if (!next) return mgrid_oom(err);
   mgrid_status s = MGRID_OK;
@@ -71,24 +78,27 @@ static mgrid_status concurrent_check_order(const mgrid_content *c, size_t n, con
     if (!mgrid_spend(budget, (int64_t)(k * c->nentries))) break;
     for (size_t i = 0; i < k && !s; i++)
       if (later[mgrid_content_find(c, names[i])])
-        s = mgrid_fail(err, MGRID_REFUSED,
-                       "concurrent: '%s' is before '%s' in this list, but after it by earlier lists", names[i],
-                       names[k]);
+        s = mgrid_fail(
+            err, MGRID_REFUSED,
+            "concurrent: '%s' is before '%s' in this list, but after it by earlier lists", names[i],
+            names[k]);
   }
   free(next);
   return s;
 }
 
-mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names, mgrid_error *err) {
+mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names,
+                                       mgrid_error *err) {
   return mgrid_concurrent_add(t, n, names, NULL, err);
 }
 
-mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_budget *budget,
-                                  mgrid_error *err) {
+mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names,
+                                  mgrid_budget *budget, mgrid_error *err) {
   if (!t) return MGRID_USAGE;
   size_t had = names_in_lists(&t->content);
   if (n > MGRID_CONCURRENT_MAX - had)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "concurrent: more than %d names in all lists", MGRID_CONCURRENT_MAX);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "concurrent: more than %d names in all lists",
+                      MGRID_CONCURRENT_MAX);
   mgrid_spend(budget, (int64_t)(n * n));
   mgrid_status s = concurrent_check_names(&t->content, n, names, err);
   if (!s) s = concurrent_check_order(&t->content, n, names, budget, err);
@@ -99,7 +109,7 @@ mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const
 
 /* A family's lane, and whether its calls go first. lane -1: it is in no list. */
 typedef struct place {
-  int  lane;
+  int lane;
   bool urgent, listed;
 } place;
 
@@ -134,7 +144,8 @@ static bool is_listed(const mgrid_content *c, const char *family) {
   return false;
 }
 
-/* Choose lanes in the order of the topology, not of the lists: so another launch order makes the same communicators. */
+/* Choose lanes in the order of the topology, not of the lists: so another launch order makes the
+** same communicators. */
 static void give_lanes(const mgrid_content *c, place *p, mgrid_budget *budget) {
   int64_t names = (int64_t)names_in_lists(c);
   for (size_t i = 0; i < c->nentries && mgrid_spend(budget, names); i++) {
@@ -147,13 +158,13 @@ static void give_lanes(const mgrid_content *c, place *p, mgrid_budget *budget) {
   }
 }
 
-/* Give priority to the first family of each list that makes communicators, unless a family of the list asks for it
-** itself. */
+/* Give priority to the first family of each list that makes communicators, unless a family of the
+** list asks for it itself. */
 static void give_priority(const mgrid_content *c, place *p) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
-    place                  *first = NULL, *its;
-    bool                    asked = false;
+    place *first = NULL, *its;
+    bool asked = false;
     for (size_t k = 0; k < list->n; k++) {
       const mgrid_entry *e = named(c, list->name[k], p, &its);
       asked |= e->choice->asked.high_priority;
@@ -163,15 +174,17 @@ static void give_priority(const mgrid_content *c, place *p) {
   }
 }
 
-/* Put a family that is in no list into the lane of a listed one with the same groups, so that the two still share. */
+/* Put a family that is in no list into the lane of a listed one with the same groups, so that the
+** two still share. */
 static void concurrent_follow(const mgrid_content *c, place *p, mgrid_budget *budget) {
   for (size_t i = 0; i < c->nentries && mgrid_spend(budget, (int64_t)c->nentries); i++) {
     const mgrid_entry *e = &c->entry[i];
-    bool               found = !can_share(e) || p[i].listed;
+    bool found = !can_share(e) || p[i].listed;
     for (size_t k = 0; k < c->nentries && !found; k++) {
       const mgrid_entry *other = &c->entry[k];
       if (!p[k].listed || !mgrid_choice_shares(e->choice, other->choice)) continue;
-      found = mgrid_all_within(e->family, other->family, budget) || mgrid_all_within(other->family, e->family, budget);
+      found = mgrid_all_within(e->family, other->family, budget)
+              || mgrid_all_within(other->family, e->family, budget);
       if (found) p[i] = p[k];
     }
   }
@@ -189,7 +202,8 @@ mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgri
   for (size_t i = 0; i < c->nentries && !s; i++) {
     mgrid_choice *own = NULL;
     if (p[i].lane <= 0 && !p[i].urgent) continue;
-    s = mgrid_choice_in_lane(c->entry[i].choice, p[i].lane > 0 ? p[i].lane : 0, p[i].urgent, &own, err);
+    s = mgrid_choice_in_lane(c->entry[i].choice, p[i].lane > 0 ? p[i].lane : 0, p[i].urgent, &own,
+                             err);
     if (s) break;
     mgrid_choice_free(c->entry[i].choice);
     c->entry[i].choice = own;
@@ -204,18 +218,19 @@ mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgri
 static void each_next(const mgrid_content *c, const char *family, int *waits, int change) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
-    size_t                  next = mgrid_concurrent_place(list, family) + 1;
+    size_t next = mgrid_concurrent_place(list, family) + 1;
     if (next < list->n) waits[mgrid_content_find(c, list->name[next])] += change;
   }
 }
 
 mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_error *err) {
   const mgrid_content *c = &p->content;
-  int64_t              names = (int64_t)names_in_lists(c), entries = (int64_t)c->nentries;
-  int64_t              number = 0;
-  int                 *waits = NULL;
+  int64_t names = (int64_t)names_in_lists(c), entries = (int64_t)c->nentries;
+  int64_t number = 0;
+  int *waits = NULL;
   if (c->nconcurrent == 0) { /* the order of creation */
-    for (size_t k = 0; k < c->nentries; number += mgrid_family_rounds(c->entry[p->order[k++]].family))
+    for (size_t k = 0; k < c->nentries;
+         number += mgrid_family_rounds(c->entry[p->order[k++]].family))
       p->launch[p->order[k]] = number;
     return MGRID_OK;
   }
@@ -224,11 +239,13 @@ mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_e
     p->launch[i] = -1;
     each_next(c, c->entry[i].name, waits, 1);
   }
-  for (size_t n = 0, from = 0; n < c->nentries; n++) { /* launch the first family of the schedule that waits for none */
+  /* launch the first family of the schedule that waits for none */
+  for (size_t n = 0, from = 0; n < c->nentries; n++) {
     size_t k = from;
     if (!mgrid_spend(budget, 2 * names + entries / 8)) break;
     while (k < c->nentries && (p->launch[p->order[k]] >= 0 || waits[p->order[k]] > 0)) k++;
-    if (k == c->nentries) { /* mgrid_concurrent_add refuses such lists, unless its budget was exhausted */
+    /* mgrid_concurrent_add refuses such lists, unless its budget was exhausted */
+    if (k == c->nentries) {
       free(waits);
       return mgrid_fail(err, MGRID_REFUSED, "concurrent: the lists have no common order");
     }

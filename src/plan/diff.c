@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** diff.c - the changes from one plan to another: parameters, grids, families, and the communicators of a rank.
+** diff.c - the changes from one plan to another: parameters, grids, families, and the communicators
+** of a rank.
 */
 #include "plan/plan.h"
 
@@ -8,14 +9,14 @@
 #include <string.h>
 
 typedef struct report {
-  mgrid_text  text;
-  int         changes; /* lines so far */
-  mgrid_tell *tell;    /* NULL: only text */
-  void       *ud;
+  mgrid_text text;
+  int changes;      /* lines so far */
+  mgrid_tell *tell; /* NULL: only text */
+  void *ud;
 } report;
 
-/* Add a line. `from` or `to` is NULL where only one plan has the thing; both are NULL where there is nothing more to
-** say. */
+/* Add a line. `from` or `to` is NULL where only one plan has the thing; both are NULL where there
+** is nothing more to say. */
 static void line(report *r, const char *what, const char *name, const char *from, const char *to) {
   mgrid_difference d = { !from == !to ? '~' : from ? '-' : '+', what, name, from, to };
   mgrid_text_add(&r->text, "%c %-8s %s", d.sign, what, name);
@@ -40,7 +41,8 @@ static void diff_params(report *r, const mgrid_content *a, const mgrid_content *
     if (!now) {
       line(r, "param", a->param[i].name, mgrid_shortest(was, digits[0], sizeof digits[0]), NULL);
     } else if (strcmp(now, was) != 0) {
-      was = mgrid_shortest(was, digits[0], sizeof digits[0]), now = mgrid_shortest(now, digits[1], sizeof digits[1]);
+      was = mgrid_shortest(was, digits[0], sizeof digits[0]),
+      now = mgrid_shortest(now, digits[1], sizeof digits[1]);
       mgrid_shown(from, sizeof from, was, strlen(was)); /* whole characters */
       mgrid_shown(to, sizeof to, now, strlen(now));
       line(r, "param", a->param[i].name, from, to);
@@ -48,7 +50,8 @@ static void diff_params(report *r, const mgrid_content *a, const mgrid_content *
   }
   for (size_t i = 0; i < b->nparams; i++)
     if (!param_of(a, b->param[i].name))
-      line(r, "param", b->param[i].name, NULL, mgrid_shortest(b->param[i].value, digits[0], sizeof digits[0]));
+      line(r, "param", b->param[i].name, NULL,
+           mgrid_shortest(b->param[i].value, digits[0], sizeof digits[0]));
 }
 
 static const char *version_of(const mgrid_content *c, const char *name) {
@@ -63,7 +66,8 @@ static void diff_functions(report *r, const mgrid_content *a, const mgrid_conten
     if (!now || strcmp(now, was) != 0) line(r, "function", a->called[i].name, was, now);
   }
   for (size_t i = 0; i < b->ncalled; i++)
-    if (!version_of(a, b->called[i].name)) line(r, "function", b->called[i].name, NULL, b->called[i].version);
+    if (!version_of(a, b->called[i].name))
+      line(r, "function", b->called[i].name, NULL, b->called[i].version);
 }
 
 static void grid_text(report *r, const mgrid_grid *g, char *buf, size_t len) {
@@ -97,7 +101,7 @@ static void diff_grids(report *r, const mgrid_content *a, const mgrid_content *b
 static void diff_concurrent(report *r, bool gone, const mgrid_content *a, const mgrid_content *b) {
   for (size_t i = 0; i < a->nconcurrent; i++) {
     mgrid_text was = { 0 };
-    bool       found = false;
+    bool found = false;
     mgrid_concurrent_text(&a->concurrent[i], ", ", &was);
     for (size_t k = 0; k < b->nconcurrent && !found && !was.failed; k++) {
       mgrid_text now = { 0 };
@@ -127,11 +131,11 @@ static void entry_text(report *r, const mgrid_entry *e, char *buf, size_t len) {
 }
 
 static size_t diff_families(report *r, const mgrid_content *a, const mgrid_content *b) {
-  char   was[512], now[512];
+  char was[512], now[512];
   size_t kept = 0;
   for (size_t i = 0; i < a->nentries; i++) {
     const mgrid_entry *e = &a->entry[i];
-    int                other = mgrid_content_find(b, e->name);
+    int other = mgrid_content_find(b, e->name);
     entry_text(r, e, was, sizeof was);
     if (other < 0) {
       line(r, "family", e->name, was, NULL);
@@ -206,18 +210,18 @@ static int64_t count_now(const mgrid_plan *p, const mgrid_view *v) {
   return n;
 }
 
-/* Count the communicators of a rank that both plans have: equal members, and options that may share. Lazy ones do not
-** count, because they may not have been created. */
-static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *out,
-                               mgrid_error *err) {
-  mgrid_view   va = { 0 }, vb = { 0 };
+/* Count the communicators of a rank that both plans have: equal members, and options that may
+** share. Lazy ones do not count, because they may not have been created. */
+static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t rank,
+                               mgrid_change *out, mgrid_error *err) {
+  mgrid_view va = { 0 }, vb = { 0 };
   mgrid_status s = mgrid_view_init(&va, a, rank, err);
   if (!s) s = mgrid_view_init(&vb, b, rank, err);
   *out = (mgrid_change)MGRID_CHANGE_INIT;
   for (size_t i = 0; i < vb.ncomms && !s; i++) {
     const mgrid_creation *c = &vb.comm[i];
-    const mgrid_entry    *e = &b->content.entry[c->entry];
-    bool                  found = false;
+    const mgrid_entry *e = &b->content.entry[c->entry];
+    bool found = false;
     for (size_t k = 0; k < va.ncomms && !found && !diff_is_lazy(b, c); k++) {
       const mgrid_entry *was = &a->content.entry[va.comm[k].entry];
       found = !diff_is_lazy(a, &va.comm[k]) && mgrid_choice_shares(was->choice, e->choice)
@@ -232,12 +236,13 @@ static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t
   return s;
 }
 
-mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
-                                    mgrid_tell *tell, mgrid_sink sink, void *ud, mgrid_error *err) {
-  report       r = { { 0 }, 0, tell, ud };
+mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank,
+                                    mgrid_change *change, mgrid_tell *tell, mgrid_sink sink,
+                                    void *ud, mgrid_error *err) {
+  report r = { { 0 }, 0, tell, ud };
   mgrid_change c = MGRID_CHANGE_INIT;
   mgrid_status s = change ? mgrid_struct_check(change, sizeof c, "mgrid_change", err) : MGRID_OK;
-  bool         one_world = a->content.world == b->content.world;
+  bool one_world = a->content.world == b->content.world;
   if (s) return s;
   if (!one_world) {
     char from[32], to[32];
@@ -255,14 +260,16 @@ mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, in
   if (a->content.policies != b->content.policies && a->content.policies && b->content.policies)
     line(&r, "policies", "may differ: the text of the recipe has changed", NULL, NULL);
   if (r.changes == 0 && memcmp(a->digest, b->digest, sizeof a->digest) != 0)
-    line(&r, "digest", "differs: equal things in another order, or equal groups by another rule", NULL, NULL);
+    line(&r, "digest", "differs: equal things in another order, or equal groups by another rule",
+         NULL, NULL);
   if (r.changes == 0) mgrid_text_str(&r.text, "no difference\n");
   mgrid_text_add(&r.text, "%zu of %zu famil%s as before\n", kept, b->content.nentries,
                  b->content.nentries == 1 ? "y" : "ies");
   if (one_world) {
     s = count_kept(a, b, rank < 0 ? 0 : rank, &c, err);
     mgrid_text_add(&r.text,
-                   "rank %" PRId64 " keeps %" PRId64 " communicator%s, creates %" PRId64 ", destroys %" PRId64 "\n",
+                   "rank %" PRId64 " keeps %" PRId64 " communicator%s, creates %" PRId64
+                   ", destroys %" PRId64 "\n",
                    rank < 0 ? 0 : rank, c.kept, mgrid_s_of(c.kept), c.created, c.dropped);
   }
   if (!s && r.text.failed) s = mgrid_oom(err);
@@ -272,7 +279,7 @@ mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, in
   return s;
 }
 
-mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
-                             mgrid_sink sink, void *ud, mgrid_error *err) {
+mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank,
+                             mgrid_change *change, mgrid_sink sink, void *ud, mgrid_error *err) {
   return a && b ? mgrid_plan_differences(a, b, rank, change, NULL, sink, ud, err) : MGRID_USAGE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** json.h - write JSON piece by piece into a sink, so that memory does not grow with the output. Used by plan/print.c and
-** by the slices, each for its own things in a plan.
+** json.h - write JSON piece by piece into a sink, so that memory does not grow with the output.
+** Used by plan/print.c and by the slices, each for its own things in a plan.
 */
 #ifndef MGRID_JSON_H
 #define MGRID_JSON_H
@@ -13,14 +13,15 @@
 
 typedef struct mgrid_json { /* set sink, ud and first = true to start */
   mgrid_sink sink;
-  void      *ud;
-  mgrid_text text;   /* not given to the sink yet */
-  bool       failed; /* the sink stopped, or a value could not be made: nothing more is written */
-  bool       first;  /* no comma before the next item */
+  void *ud;
+  mgrid_text text; /* not given to the sink yet */
+  bool failed;     /* the sink stopped, or a value could not be made: nothing more is written */
+  bool first;      /* no comma before the next item */
 } mgrid_json;
 
-/* As json_pack, but a value that cannot be made, of text that is not UTF-8 for example, is not lost in silence: NULL would be
-** left out of the list or object that it is for. It becomes a value that no JSON can hold, so who writes them fails. */
+/* As json_pack, but a value that cannot be made, of text that is not UTF-8 for example, is not lost
+** in silence: NULL would be left out of the list or object that it is for. It becomes a value that
+** no JSON can hold, so who writes them fails. */
 json_t *mgrid_json_pack(const char *fmt, ...);
 /* Return a path as a string. A path may be any bytes, which are escaped; JSON is UTF-8. */
 json_t *mgrid_json_path(const char *path);
@@ -41,7 +42,8 @@ void mgrid_json_key(mgrid_json *w, const char *between, const char *name);
 void mgrid_json_in(mgrid_json *w, const char *between, const char *name, const char *bracket);
 /* Write the next item of a list. */
 void mgrid_json_element(mgrid_json *w, const char *between, json_t *value);
-/* Write a key with its value, on a line of the outermost object; _field, _integer, _integers: on the same line. */
+/* Write a key with its value, on a line of the outermost object; _field, _integer, _integers: on
+** the same line. */
 void mgrid_json_line(mgrid_json *w, const char *name, json_t *value);
 void mgrid_json_field(mgrid_json *w, const char *name, json_t *value);
 void mgrid_json_integer(mgrid_json *w, const char *name, int64_t n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** json_writer.c - write JSON piece by piece. Jansson encodes every value except lists of integers, which are digits and
-** commas and grow with the world.
+** json_writer.c - write JSON piece by piece. Jansson encodes every value except lists of integers,
+** which are digits and commas and grow with the world.
 */
 #include "plan/json.h"
 
@@ -51,7 +51,8 @@ static int put_piece(const char *text, size_t len, void *ud) {
 void mgrid_json_put(mgrid_json *w, const char *text) { put_piece(text, strlen(text), w); }
 
 void mgrid_json_value(mgrid_json *w, json_t *value) {
-  if (!value || json_dump_callback(value, put_piece, w, JSON_COMPACT | JSON_ENCODE_ANY) != 0) w->failed = true;
+  if (!value || json_dump_callback(value, put_piece, w, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
+    w->failed = true;
   json_decref(value);
 }
 

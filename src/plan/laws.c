@@ -11,32 +11,37 @@
 
 enum { RULE = 160 };
 
-/* Members up to which a family is checked one by one: in a small family this finds the first counterexample
-** directly. */
+/* Members up to which a family is checked one by one: in a small family this finds the first
+** counterexample directly. */
 enum { FEW = 64 };
 
-mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget, mgrid_error *err) {
-  char    x[RULE], y[RULE];
+mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget,
+                            mgrid_error *err) {
+  char x[RULE], y[RULE];
   int64_t g = 0, p = 0;
   if (mgrid_family_equal_paid(a, b, budget)) return MGRID_OK;
   mgrid_family_describe(a, x, sizeof x);
   mgrid_family_describe(b, y, sizeof y);
   if (a->world != b->world || a->count != b->count)
-    return mgrid_fail(err, MGRID_REFUSED, "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s",
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s",
                       a->count, x, b->count, y);
   if (a->total > FEW && mgrid_classes_equal(a, b, &g, budget) != MGRID_NO) g = 0;
-  while (mgrid_same_group(a, g, b, g) && mgrid_spend(budget, 2 * (a->nodes + b->nodes) * mgrid_family_size(a, g))) g++;
-  while (mgrid_family_rank(a, g, p) == mgrid_family_rank(b, g, p) && mgrid_spend(budget, 2 * (a->nodes + b->nodes)))
+  while (mgrid_same_group(a, g, b, g)
+         && mgrid_spend(budget, 2 * (a->nodes + b->nodes) * mgrid_family_size(a, g)))
+    g++;
+  while (mgrid_family_rank(a, g, p) == mgrid_family_rank(b, g, p)
+         && mgrid_spend(budget, 2 * (a->nodes + b->nodes)))
     p++;
   int64_t in_a = mgrid_family_rank(a, g, p), in_b = mgrid_family_rank(b, g, p);
   if (in_a < 0 || in_b < 0)
     return mgrid_fail(err, MGRID_REFUSED,
-                      "the families are not the same: group %" PRId64 " has %" PRId64 " ranks in %s and %" PRId64
-                      " in %s",
+                      "the families are not the same: group %" PRId64 " has %" PRId64
+                      " ranks in %s and %" PRId64 " in %s",
                       g, mgrid_family_size(a, g), x, mgrid_family_size(b, g), y);
   return mgrid_fail(err, MGRID_REFUSED,
-                    "the families are not the same: position %" PRId64 " of group %" PRId64 " is rank %" PRId64
-                    " in %s and rank %" PRId64 " in %s",
+                    "the families are not the same: position %" PRId64 " of group %" PRId64
+                    " is rank %" PRId64 " in %s and rank %" PRId64 " in %s",
                     p, g, in_a, x, in_b, y);
 }
 
@@ -59,13 +64,14 @@ static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *
   return n;
 }
 
-/* Return whether group g of a is inside one of b. Else *first and *other become ranks of it that no group of b has
-** both; *other -1: no group of b has *first. */
-static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t *first, int64_t *other,
-                      mgrid_budget *budget) {
+/* Return whether group g of a is inside one of b. Else *first and *other become ranks of it that no
+** group of b has both; *other -1: no group of b has *first. */
+static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t *first,
+                      int64_t *other, mgrid_budget *budget) {
   int64_t size = mgrid_family_size(a, g), most = 0, group, position;
   *first = mgrid_family_rank(a, g, 0);
-  for (int64_t nth = 0; most < size && mgrid_family_locate(b, *first, nth, &group, &position); nth++) {
+  for (int64_t nth = 0; most < size && mgrid_family_locate(b, *first, nth, &group, &position);
+       nth++) {
     int64_t n = members_in(a, g, b, group, budget);
     if (n > most) most = n;
   }
@@ -75,23 +81,25 @@ static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, i
 
 typedef struct pairing { /* members of a and of b at one distance */
   const mgrid_family *a, *b;
-  mgrid_classes       of_b;
-  mgrid_sets          sets;
-  mgrid_budget       *budget;
-  int64_t             worst; /* the lowest group of a that is not inside one of b */
+  mgrid_classes of_b;
+  mgrid_sets sets;
+  mgrid_budget *budget;
+  int64_t worst; /* the lowest group of a that is not inside one of b */
 } pairing;
 
 static bool note_group(void *ud, int64_t rank, int64_t weight, int64_t in) {
   pairing *w = ud;
-  int64_t  group, position;
+  int64_t group, position;
   (void)weight;
   for (int64_t nth = 0; in < 0 && mgrid_family_locate(w->a, rank, nth, &group, &position); nth++)
-    if (group < w->worst && !is_within(w->a, group, w->b, &(int64_t){ 0 }, &(int64_t){ 0 }, w->budget))
+    if (group < w->worst
+        && !is_within(w->a, group, w->b, &(int64_t){ 0 }, &(int64_t){ 0 }, w->budget))
       w->worst = group;
   return true;
 }
 
-/* Check that all ranks x of a set are with x + distance in groups of b; distance 0: that they are in a group at all. */
+/* Check that all ranks x of a set are with x + distance in groups of b; distance 0: that they are
+** in a group at all. */
 static bool laws_look(pairing *w, const mgrid_points *ranks, int64_t distance) {
   bool told = true;
   w->sets.n = 0;
@@ -101,15 +109,16 @@ static bool laws_look(pairing *w, const mgrid_points *ranks, int64_t distance) {
   return told && mgrid_sets_each(ranks, &w->sets, false, note_group, w, w->budget);
 }
 
-/* Check that adjacent members of the groups of a class of a are always in one group of b. If groups of b share no
-** ranks, or those of a are pairs, then all members are. */
+/* Check that adjacent members of the groups of a class of a are always in one group of b. If groups
+** of b share no ranks, or those of a are pairs, then all members are. */
 static bool look_at_class(pairing *w, const mgrid_class *c) {
   enum { LISTED = 256 };
   mgrid_points ranks;
   if (c->size == 1) return mgrid_class_starts(c, &ranks) && laws_look(w, &ranks, 0);
   if (!c->ruled) {
     for (int64_t p = 0; p + 1 < c->size; p++) {
-      int64_t rank = mgrid_family_rank(w->a, c->group, p), next = mgrid_family_rank(w->a, c->group, p + 1);
+      int64_t rank = mgrid_family_rank(w->a, c->group, p),
+              next = mgrid_family_rank(w->a, c->group, p + 1);
       if (c->size > LISTED || !mgrid_class_starts(c, &ranks)) return false;
       ranks.offset = rank;
       if (!laws_look(w, &ranks, next - rank)) return false;
@@ -125,11 +134,14 @@ static bool look_at_class(pairing *w, const mgrid_class *c) {
   return true;
 }
 
-/* Return the first group of a that is not inside one of b, a->count if all are; -1: the modes cannot tell. */
-static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
-  pairing       w = { .a = a, .b = b, .budget = budget, .worst = a->count };
+/* Return the first group of a that is not inside one of b, a->count if all are; -1: the modes
+** cannot tell. */
+static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b,
+                                mgrid_budget *budget) {
+  pairing w = { .a = a, .b = b, .budget = budget, .worst = a->count };
   mgrid_classes own = { 0 };
-  bool told = (!b->overlapping || a->max_size <= 2) && mgrid_classes_of(a, &own) && mgrid_classes_of(b, &w.of_b);
+  bool told = (!b->overlapping || a->max_size <= 2) && mgrid_classes_of(a, &own)
+              && mgrid_classes_of(b, &w.of_b);
   for (size_t i = 0; i < own.n && told && mgrid_spend(budget, (int64_t)w.of_b.n + 1); i++)
     told = look_at_class(&w, &own.at[i]);
   free(own.at);
@@ -138,32 +150,39 @@ static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b, mg
   return told ? w.worst : -1;
 }
 
-mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                              mgrid_budget *budget, mgrid_error *err) {
+mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b,
+                              const mgrid_law_names *names, mgrid_budget *budget,
+                              mgrid_error *err) {
   int64_t first, other, g = 0;
   if (a->world != b->world)
-    return mgrid_fail(err, MGRID_REFUSED, "the families are of worlds of %" PRId64 " and %" PRId64 " ranks", a->world,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "the families are of worlds of %" PRId64 " and %" PRId64 " ranks", a->world,
                       b->world);
   if (a->total > FEW && (g = first_not_within(a, b, budget)) < 0) g = 0;
-  while (g < a->count && is_within(a, g, b, &first, &other, budget) && mgrid_spend(budget, a->nodes + b->nodes)) g++;
+  while (g < a->count && is_within(a, g, b, &first, &other, budget)
+         && mgrid_spend(budget, a->nodes + b->nodes))
+    g++;
   if (g == a->count) return MGRID_OK;
   if (other < 0)
-    return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " of group %" PRId64 " of %s is in no group of %s", first, g,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "rank %" PRId64 " of group %" PRId64 " of %s is in no group of %s", first, g,
                       names->a, names->b);
   return mgrid_fail(err, MGRID_REFUSED,
-                    "group %" PRId64 " of %s has ranks %" PRId64 " and %" PRId64 ", and no group of %s has both", g,
-                    names->a, first, other, names->b);
+                    "group %" PRId64 " of %s has ranks %" PRId64 " and %" PRId64
+                    ", and no group of %s has both",
+                    g, names->a, first, other, names->b);
 }
 
 /* --------------------------------------------------------- disjoint, covers */
 
-/* Find the lowest rank that is in both families, or with `b` NULL in no group of a; -1: none. False: the modes cannot
-** tell. */
-static bool find_rank(const mgrid_family *a, const mgrid_family *b, int64_t *rank, mgrid_budget *budget) {
-  mgrid_sets   own = { 0 }, theirs = { 0 };
+/* Find the lowest rank that is in both families, or with `b` NULL in no group of a; -1: none.
+** False: the modes cannot tell. */
+static bool find_rank(const mgrid_family *a, const mgrid_family *b, int64_t *rank,
+                      mgrid_budget *budget) {
+  mgrid_sets own = { 0 }, theirs = { 0 };
   mgrid_points world = { .offset = 0 };
-  int64_t      found, lowest = -1;
-  bool         told = mgrid_points_push(&world, a->world, 1) && mgrid_members_of(a, &own)
+  int64_t found, lowest = -1;
+  bool told = mgrid_points_push(&world, a->world, 1) && mgrid_members_of(a, &own)
               && (!b || mgrid_members_of(b, &theirs));
   if (told && !b) told = mgrid_sets_lack(&world, &own, &lowest, budget);
   for (size_t i = 0; i < own.n && told && b && mgrid_spend(budget, (int64_t)theirs.n + 1); i++) {
@@ -176,25 +195,29 @@ static bool find_rank(const mgrid_family *a, const mgrid_family *b, int64_t *ran
   return told;
 }
 
-static mgrid_status refuse_disjoint(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                                    int64_t rank, mgrid_error *err) {
+static mgrid_status refuse_disjoint(const mgrid_family *a, const mgrid_family *b,
+                                    const mgrid_law_names *names, int64_t rank, mgrid_error *err) {
   int64_t in_a = -1, in_b = -1, position;
   mgrid_family_locate(a, rank, 0, &in_a, &position);
   mgrid_family_locate(b, rank, 0, &in_b, &position);
-  return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in group %" PRId64 " of %s and in group %" PRId64 " of %s",
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "rank %" PRId64 " is in group %" PRId64 " of %s and in group %" PRId64 " of %s",
                     rank, in_a, names->a, in_b, names->b);
 }
 
-mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                                mgrid_budget *budget, mgrid_error *err) {
+mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b,
+                                const mgrid_law_names *names, mgrid_budget *budget,
+                                mgrid_error *err) {
   const mgrid_family *f = a->total < b->total ? a : b, *other = f == a ? b : a;
-  int64_t             group, position, rank;
+  int64_t group, position, rank;
   if (f->total > FEW && find_rank(a, b, &rank, budget))
     return rank < 0 ? MGRID_OK : refuse_disjoint(a, b, names, rank, err);
   for (int64_t g = 0; g < f->count; g++)
-    for (int64_t k = 0, n = mgrid_family_size(f, g); k < n && mgrid_spend(budget, a->nodes + b->nodes); k++) {
+    for (int64_t k = 0, n = mgrid_family_size(f, g);
+         k < n && mgrid_spend(budget, a->nodes + b->nodes); k++) {
       rank = mgrid_family_rank(f, g, k);
-      if (mgrid_family_locate(other, rank, 0, &group, &position)) return refuse_disjoint(a, b, names, rank, err);
+      if (mgrid_family_locate(other, rank, 0, &group, &position))
+        return refuse_disjoint(a, b, names, rank, err);
     }
   return MGRID_OK;
 }
@@ -204,23 +227,26 @@ mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_budget *budget, mgrid
   if (mgrid_family_coverage(f) == MGRID_PARTITION) return MGRID_OK;
   if (!find_rank(f, NULL, &rank, budget)) {
     rank = 0;
-    while (rank < f->world && mgrid_spend(budget, f->nodes) && mgrid_family_locate(f, rank, 0, &group, &position))
+    while (rank < f->world && mgrid_spend(budget, f->nodes)
+           && mgrid_family_locate(f, rank, 0, &group, &position))
       rank++;
     if (rank == f->world) rank = -1;
   }
-  return rank < 0 ? MGRID_OK : mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in no group", rank);
+  return rank < 0 ? MGRID_OK
+                  : mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in no group", rank);
 }
 
 /* ------------------------------------------------------------------ by text */
 
 mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err) {
   static const char *const known[] = { "same", "within", "disjoint", "covers" };
-  char                     name[MGRID_NAME_MAX + 1], word[2][MGRID_NAME_MAX + 1], tail[512];
-  int                      end = 0, n = sscanf(law, " %31[a-z] ( %31[A-Za-z0-9_] %n", name, word[0], &end);
-  bool                     two = n == 2 && sscanf(law + end, " , %31[A-Za-z0-9_] %n", word[1], &n) == 1;
+  char name[MGRID_NAME_MAX + 1], word[2][MGRID_NAME_MAX + 1], tail[512];
+  int end = 0, n = sscanf(law, " %31[a-z] ( %31[A-Za-z0-9_] %n", name, word[0], &end);
+  bool two = n == 2 && sscanf(law + end, " , %31[A-Za-z0-9_] %n", word[1], &n) == 1;
   if (two) end += n;
   if (end == 0 || strcmp(law + end, ")") != 0)
-    return mgrid_fail(err, MGRID_BAD_VALUE, "a law is within(a, b), disjoint(a, b), same(a, b) or covers(a), not '%s'",
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "a law is within(a, b), disjoint(a, b), same(a, b) or covers(a), not '%s'",
                       law);
   size_t which = 0;
   while (which < 4 && strcmp(known[which], name) != 0) which++;
@@ -229,21 +255,23 @@ mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *e
     return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown law '%s'%s", name, tail);
   }
   if (two != (which < 3))
-    return mgrid_fail(err, MGRID_BAD_VALUE, "law '%s' needs %s", name, which < 3 ? "two families" : "one family");
+    return mgrid_fail(err, MGRID_BAD_VALUE, "law '%s' needs %s", name,
+                      which < 3 ? "two families" : "one family");
   const mgrid_family *f[2] = { NULL, NULL };
   for (int i = 0; i <= two; i++) {
     int entry = mgrid_content_find(&p->content, word[i]);
     if (entry < 0) {
       mgrid_content_suggest(&p->content, word[i], tail, sizeof tail);
-      return mgrid_fail(err, MGRID_UNKNOWN_NAME, "law %s: unknown family '%s'%s", law, word[i], tail);
+      return mgrid_fail(err, MGRID_UNKNOWN_NAME, "law %s: unknown family '%s'%s", law, word[i],
+                        tail);
     }
     f[i] = p->content.entry[entry].family;
   }
-  mgrid_error     why = MGRID_ERROR_INIT;
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_law_names names = { word[0], word[1] };
-  mgrid_status    s = which == 0   ? mgrid_law_same(f[0], f[1], NULL, &why)
-                      : which == 1 ? mgrid_law_within(f[0], f[1], &names, NULL, &why)
-                      : which == 2 ? mgrid_law_disjoint(f[0], f[1], &names, NULL, &why)
-                                   : mgrid_law_covers(f[0], NULL, &why);
+  mgrid_status s = which == 0   ? mgrid_law_same(f[0], f[1], NULL, &why)
+                   : which == 1 ? mgrid_law_within(f[0], f[1], &names, NULL, &why)
+                   : which == 2 ? mgrid_law_disjoint(f[0], f[1], &names, NULL, &why)
+                                : mgrid_law_covers(f[0], NULL, &why);
   return s ? mgrid_fail(err, s, "law %s does not hold: %s", law, why.message) : s;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl_demand.c - what one NCCL communicator takes: GPU memory, thread blocks, multicast objects, file descriptors.
-** plan/nccl.h and src/comm/README.md explain the formulas. The table of backends points here, so every backend links it.
+** nccl_demand.c - what one NCCL communicator takes: GPU memory, thread blocks, multicast objects,
+** file descriptors. plan/nccl.h and src/comm/README.md explain the formulas. The table of backends
+** points here, so every backend links it.
 */
 #include "plan/nccl.h"
 
@@ -11,7 +12,9 @@ static int64_t channels(const mgrid_nccl_values *v) {
   return least > MGRID_NCCL_CHANNELS ? least : MGRID_NCCL_CHANNELS;
 }
 
-static int64_t granules(int64_t bytes) { return (bytes + (INT64_C(2) << 20) - 1) / (INT64_C(2) << 20); }
+static int64_t granules(int64_t bytes) {
+  return (bytes + (INT64_C(2) << 20) - 1) / (INT64_C(2) << 20);
+}
 
 int64_t mgrid_nccl_granules(int64_t bytes) { return granules(bytes) * (INT64_C(2) << 20); }
 
@@ -30,12 +33,16 @@ enum {
   NET_SHARED = 4 << 20,   /* all other peers, both directions of a channel: 2 x 16 x 128 KiB */
   NVLS_CHANNELS = 16,     /* on Hopper */
   FILES = 14,
-  FILES_CHANNEL = 4 /* FILES: of a communicator; FILES_CHANNEL: of a channel to another machine and back */
+  /* FILES: of a communicator; FILES_CHANNEL: of a channel to another machine and back */
+  FILES_CHANNEL = 4
 };
 
-/* Return the bytes of n channels to a neighbour and from one. The buffers of a direction, 0.5 MiB LL, 4.7 LL128 and 4
-** Simple, take 10 MiB: whole granules. On one machine the receiver has them, and the sender one granule. */
-static int64_t nccl_demand_pairs(int64_t n, bool spans) { return n * (spans ? NET_PAIR : P2P_PAIR); }
+/* Return the bytes of n channels to a neighbour and from one. The buffers of a direction, 0.5 MiB
+** LL, 4.7 LL128 and 4 Simple, take 10 MiB: whole granules. On one machine the receiver has them,
+** and the sender one granule. */
+static int64_t nccl_demand_pairs(int64_t n, bool spans) {
+  return n * (spans ? NET_PAIR : P2P_PAIR);
+}
 
 static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 
@@ -49,20 +56,25 @@ static int64_t power_of_2_from(int64_t n) {
 static int64_t nvls_channels(const mgrid_nccl_values *v) {
   int64_t wanted = v->given[MGRID_NCCL_NVLS_CTAS] ? v->number[MGRID_NCCL_NVLS_CTAS] : NVLS_CHANNELS;
   int64_t least = v->number[MGRID_NCCL_MIN_CTAS];
-  return at_most(wanted > least ? wanted : least, v->given[MGRID_NCCL_MAX_CTAS] ? v->number[MGRID_NCCL_MAX_CTAS] : 64);
+  return at_most(wanted > least ? wanted : least,
+                 v->given[MGRID_NCCL_MAX_CTAS] ? v->number[MGRID_NCCL_MAX_CTAS] : 64);
 }
 
-void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, bool nvls, mgrid_demand *out) {
+void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, bool nvls,
+                       mgrid_demand *out) {
   *out = (mgrid_demand){ 0 };
   if (n < 2) return;
-  bool    spans = local < n;
+  bool spans = local < n;
   int64_t c = channels(v), p2p_channels = power_of_2_from(c), per_peer = p2p_channels;
   int64_t machines = (n + local - 1) / local;
   out->created = mgrid_nccl_memory(v, n);
   out->ring = nccl_demand_pairs(c, spans);
-  out->tree = nccl_demand_pairs(c * (at_most(spans ? 4 : 2, n - 1) - 1), spans); /* 1 up, at most 3 down; the ring has a pair */
+  /* 1 up, at most 3 down; the ring has a pair */
+  out->tree = nccl_demand_pairs(c * (at_most(spans ? 4 : 2, n - 1) - 1), spans);
   if (spans) {
-    int64_t asked = v->given[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] ? v->number[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] : 2;
+    int64_t asked = v->given[MGRID_NCCL_N_CHANNELS_PER_NET_PEER]
+                        ? v->number[MGRID_NCCL_N_CHANNELS_PER_NET_PEER]
+                        : 2;
     per_peer = at_most(power_of_2_from(asked), p2p_channels);
     out->p2p = p2p_channels * NET_SHARED;
   }
@@ -72,7 +84,9 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   if (!nvls || local < 2) return;
   int64_t k = nvls_channels(v);
   out->nvls_created = (k + 1) * GRANULE;
-  out->nvls = k * 2 * STEP_BUFFERS * at_most(local, 32); /* a head for each rank of the machine, 32 at most */
-  if (spans) out->nvls += nccl_demand_pairs(k * at_most(3, machines - 1), true); /* a tree over machines */
-  out->multicast = 2;                                                /* credits at creation, buffers at first use */
+  /* a head for each rank of the machine, 32 at most */
+  out->nvls = k * 2 * STEP_BUFFERS * at_most(local, 32);
+  /* a tree over machines */
+  if (spans) out->nvls += nccl_demand_pairs(k * at_most(3, machines - 1), true);
+  out->multicast = 2; /* credits at creation, buffers at first use */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.c - the table of options, a row each, and the record of the options of a family. Lua, C, text, JSON, sharing
-** and the documents follow from the rows.
+** options.c - the table of options, a row each, and the record of the options of a family. Lua, C,
+** text, JSON, sharing and the documents follow from the rows.
 */
 #include "plan/options.h"
 
@@ -18,8 +18,9 @@ static size_t makers(const char *names[]) {
   return n + 1;
 }
 
-/* To add an option: its field and default in moongrid_plan.h, its row here, at the end; if some backends do not
-** support it, its name in the rows of those that do (plan/backend_table.h); then `make docs`. */
+/* To add an option: its field and default in moongrid_plan.h, its row here, at the end; if some
+** backends do not support it, its name in the rows of those that do (plan/backend_table.h); then
+** `make docs`. */
 const mgrid_option mgrid_option_table[] = {
   { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .unset = "false",
     .doc = "never share with another family" },
@@ -27,35 +28,41 @@ const mgrid_option mgrid_option_table[] = {
     .doc = "create before the families that do not say so; excludes `lazy`" },
   { "lazy", MGRID_OPTION_FLAG, offsetof(mgrid_options, lazy), .unset = "false",
     .doc = "create when `state:create` asks, not before" },
-  { "high_priority", MGRID_OPTION_FLAG, offsetof(mgrid_options, high_priority), .apart = true, .unset = "false",
-    .doc = "high priority for the stream of its calls" },
-  { "timeout", MGRID_OPTION_SECONDS, offsetof(mgrid_options, timeout), .apart = true, .unset = "the backend's",
-    .doc = "seconds that its creation may take" },
+  { "high_priority", MGRID_OPTION_FLAG, offsetof(mgrid_options, high_priority), .apart = true,
+    .unset = "false", .doc = "high priority for the stream of its calls" },
+  { "timeout", MGRID_OPTION_SECONDS, offsetof(mgrid_options, timeout), .apart = true,
+    .unset = "the backend's", .doc = "seconds that its creation may take" },
   { "backend", MGRID_OPTION_WORD, offsetof(mgrid_options, backend), .words = makers, .apart = true,
     .unset = "the state's",
-    .doc = "which backend makes it: \"mpi\" keeps a family on the CPU, \"none\" makes no communicator" },
+    .doc = "which backend makes it: \"mpi\" keeps a family on the CPU, \"none\" makes no "
+           "communicator" },
   { "nccl", MGRID_OPTION_FIELDS, offsetof(mgrid_options, nccl), .apart = true, .unset = "NCCL's",
     .doc = "fields of ncclConfig_t" },
-  { "cartesian", MGRID_OPTION_SHAPE, offsetof(mgrid_options, cartesian), .apart = true, .unset = "no topology",
+  { "cartesian", MGRID_OPTION_SHAPE, offsetof(mgrid_options, cartesian), .apart = true,
+    .unset = "no topology",
     .doc = "dims of every group for MPI's Cartesian topology; `grid:cartesian` writes it" },
-  { "windows", MGRID_OPTION_NUMBERS, offsetof(mgrid_options, windows), .rules = mgrid_window_rules, .apart = true,
-    .unset = "none", .doc = "bytes of symmetric memory, by name, registered as windows of NCCL" },
-  { "device", MGRID_OPTION_NUMBERS, offsetof(mgrid_options, device), .rules = mgrid_device_rules, .apart = true,
-    .unset = "none", .doc = "a device communicator of NCCL, and what it has" },
+  { "windows", MGRID_OPTION_NUMBERS, offsetof(mgrid_options, windows), .rules = mgrid_window_rules,
+    .apart = true, .unset = "none",
+    .doc = "bytes of symmetric memory, by name, registered as windows of NCCL" },
+  { "device", MGRID_OPTION_NUMBERS, offsetof(mgrid_options, device), .rules = mgrid_device_rules,
+    .apart = true, .unset = "none", .doc = "a device communicator of NCCL, and what it has" },
   { "parent", MGRID_OPTION_NAME, offsetof(mgrid_options, parent), .apart = true, .unset = "none",
     .doc = "the family whose communicators are split to make its own" },
   { "single", MGRID_OPTION_FLAG, offsetof(mgrid_options, single), .unset = "false",
-    .doc = "a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins and `cartesian` "
+    .doc = "a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins "
+           "and `cartesian` "
            "imply it" },
   { NULL, MGRID_OPTION_FLAG, 0, NULL, NULL, false, NULL, NULL },
 };
-_Static_assert(sizeof mgrid_option_table / sizeof mgrid_option_table[0] <= MGRID_OPTIONS_MAX + 1, "MGRID_OPTIONS_MAX");
+_Static_assert(sizeof mgrid_option_table / sizeof mgrid_option_table[0] <= MGRID_OPTIONS_MAX + 1,
+               "MGRID_OPTIONS_MAX");
 
 /* ------------------------------------------------------------- canonical form */
 
 static mgrid_status canonical_seconds(const mgrid_option *row, double *seconds, mgrid_error *err) {
   if (!(*seconds >= 0 && *seconds <= 1e9))
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a %s is 0 (the default) to 1e9 seconds, not %g", row->name, *seconds);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a %s is 0 (the default) to 1e9 seconds, not %g",
+                      row->name, *seconds);
   double us = round(*seconds * 1e6);
   if (*seconds > 0 && us < 1) us = 1; /* 0 means the default */
   *seconds = us / 1e6;
@@ -64,7 +71,7 @@ static mgrid_status canonical_seconds(const mgrid_option *row, double *seconds, 
 
 static mgrid_status canonical_word(const mgrid_option *row, const char **word, mgrid_error *err) {
   const char *given = *word ? *word : "", *known[MGRID_WORDS_MAX];
-  size_t      n = row->words(known);
+  size_t n = row->words(known);
   *word = "";
   for (size_t i = 0; i < n; i++)
     if (strcmp(given, known[i]) == 0) *word = known[i];
@@ -81,7 +88,8 @@ static mgrid_status options_canonical(mgrid_options *o, mgrid_error *err) {
     if (row->kind == MGRID_OPTION_SECONDS) s = canonical_seconds(row, field, err);
     if (row->kind == MGRID_OPTION_WORD) s = canonical_word(row, field, err);
   }
-  if (!s && o->first && o->lazy) s = mgrid_fail(err, MGRID_REFUSED, "a family is 'first' or 'lazy', not both");
+  if (!s && o->first && o->lazy)
+    s = mgrid_fail(err, MGRID_REFUSED, "a family is 'first' or 'lazy', not both");
   return s;
 }
 
@@ -142,7 +150,8 @@ static mgrid_status options_parse(mgrid_choice *c, const mgrid_options *o, mgrid
   for (size_t i = 0; !s && c->windows && i < c->windows->n; i++)
     c->nccl.windows += mgrid_nccl_granules(c->windows->at[i].value);
   if (!s && o->parent && *o->parent && !mgrid_is_name(o->parent))
-    s = mgrid_fail(err, MGRID_BAD_VALUE, "option 'parent' is the name of a family, not '%.100s'", o->parent);
+    s = mgrid_fail(err, MGRID_BAD_VALUE, "option 'parent' is the name of a family, not '%.100s'",
+                   o->parent);
   return s;
 }
 
@@ -159,14 +168,15 @@ static mgrid_status write_texts(mgrid_choice *c, const char *parent, mgrid_error
   c->asked.windows = taken(&windows);
   c->asked.device = taken(&device);
   c->asked.parent = taken(&name);
-  bool all = c->asked.nccl && c->asked.cartesian && c->asked.windows && c->asked.device && c->asked.parent;
+  bool all = c->asked.nccl && c->asked.cartesian && c->asked.windows && c->asked.device
+             && c->asked.parent;
   c->text = all ? plan_options_options_text(c, false) : NULL;
   c->identity = c->text ? plan_options_options_text(c, true) : NULL;
   return c->identity ? MGRID_OK : mgrid_oom(err);
 }
 
-static mgrid_status options_make(const mgrid_options *o, const mgrid_nccl_values *nccl, int lane, mgrid_choice **out,
-                         mgrid_error *err) {
+static mgrid_status options_make(const mgrid_options *o, const mgrid_nccl_values *nccl, int lane,
+                                 mgrid_choice **out, mgrid_error *err) {
   mgrid_choice *c = *out = calloc(1, sizeof *c);
   if (!c) return mgrid_oom(err);
   atomic_init(&c->refs, 1);
@@ -187,19 +197,20 @@ static mgrid_status options_make(const mgrid_options *o, const mgrid_nccl_values
   return s;
 }
 
-mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
-                               mgrid_error *err) {
+mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl,
+                               mgrid_choice **out, mgrid_error *err) {
   return options_make(o, nccl, 0, out, err);
 }
 
-mgrid_status mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out, mgrid_error *err) {
+mgrid_status mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out,
+                                  mgrid_error *err) {
   mgrid_options o = c->asked;
   o.high_priority |= urgent;
   return options_make(&o, &c->nccl, lane, out, err);
 }
 
 mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mgrid_error *err) {
-  mgrid_options     o = MGRID_OPTIONS_INIT;
+  mgrid_options o = MGRID_OPTIONS_INIT;
   mgrid_nccl_values nccl;
   *out = NULL;
   mgrid_status s = mgrid_struct_read(&o, sizeof o, given, "mgrid_options", err);
@@ -254,6 +265,7 @@ bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row) {
 }
 
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b) {
-  return !a->asked.unique && !b->asked.unique && !a->none && !b->none && !a->windows && !a->device && !b->windows
-         && !b->device && !*a->asked.parent && !*b->asked.parent && (a == b || strcmp(a->identity, b->identity) == 0);
+  return !a->asked.unique && !b->asked.unique && !a->none && !b->none && !a->windows && !a->device
+         && !b->windows && !b->device && !*a->asked.parent && !*b->asked.parent
+         && (a == b || strcmp(a->identity, b->identity) == 0);
 }

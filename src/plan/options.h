@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.h - options of families: the table of all options, and the record of the options of one family. A record is
-** made once, when a family gets its options, and never changes. Topology, plan, communicators and backends point to it.
-** Everything that reads, writes, compares or documents options uses the table.
+** options.h - options of families: the table of all options, and the record of the options of one
+** family. A record is made once, when a family gets its options, and never changes. Topology, plan,
+** communicators and backends point to it. Everything that reads, writes, compares or documents
+** options uses the table.
 */
 #ifndef MGRID_OPTIONS_H
 #define MGRID_OPTIONS_H
@@ -14,57 +15,63 @@
 
 /* ----------------------------------------------------------- option_values.c */
 
-/* An option whose value is a set of named numbers: the windows of a family, and the contents of its device
-** communicator. */
+/* An option whose value is a set of named numbers: the windows of a family, and the contents of its
+** device communicator. */
 enum { MGRID_NUMBERS_MAX = 16 };
 
-/* The range of a number. The last rule has no name; if it has a range, any other name is allowed, too. */
+/* The range of a number. The last rule has no name; if it has a range, any other name is allowed,
+** too. */
 typedef struct mgrid_number_rule {
   const char *name;
-  int64_t     low, high;
+  int64_t low, high;
 } mgrid_number_rule;
 extern const mgrid_number_rule mgrid_window_rules[], mgrid_device_rules[];
 
 typedef struct mgrid_number {
-  char    name[MGRID_NAME_MAX + 1];
+  char name[MGRID_NAME_MAX + 1];
   int64_t value;
 } mgrid_number;
 
 typedef struct mgrid_numbers {
-  size_t       n;
+  size_t n;
   mgrid_number at[MGRID_NUMBERS_MAX]; /* by name */
 } mgrid_numbers;
 
-/* Read "grads=1048576 kv=4194304" in any order, separated by blanks or commas, each name once. "" and NULL: none, *out
-** becomes NULL. `option` is the name in messages. Release the result with free. */
-mgrid_status mgrid_numbers_read(const char *text, const char *option, const mgrid_number_rule *rules,
-                                mgrid_numbers **out, mgrid_error *err);
+/* Read "grads=1048576 kv=4194304" in any order, separated by blanks or commas, each name once. ""
+** and NULL: none, *out becomes NULL. `option` is the name in messages. Release the result with
+** free. */
+mgrid_status mgrid_numbers_read(const char *text, const char *option,
+                                const mgrid_number_rule *rules, mgrid_numbers **out,
+                                mgrid_error *err);
 /* Write the same in canonical form: by name, separated by one blank. */
 void mgrid_numbers_text(const mgrid_numbers *n, mgrid_text *t);
 /* Return the number of that name, or 0. n may be NULL. */
 int64_t mgrid_numbers_of(const mgrid_numbers *n, const char *name);
 
-/* Every group is a grid, whose dims have names, sizes and periods: the value of the option `cartesian`. Dims go fastest
-** first, as everywhere here. MPI's go slowest first, so MPI's coordinates are these in reverse. */
+/* Every group is a grid, whose dims have names, sizes and periods: the value of the option
+** `cartesian`. Dims go fastest first, as everywhere here. MPI's go slowest first, so MPI's
+** coordinates are these in reverse. */
 typedef struct mgrid_side { /* one dim of a shape */
-  char    name[MGRID_NAME_MAX + 1];
+  char name[MGRID_NAME_MAX + 1];
   int64_t size;
-  bool    periodic; /* its last coordinate is followed by the first */
+  bool periodic; /* its last coordinate is followed by the first */
 } mgrid_side;
 
 typedef struct mgrid_shape {
-  int        n;      /* dims, 1 to MGRID_DIMS_MAX */
+  int n;             /* dims, 1 to MGRID_DIMS_MAX */
   mgrid_side side[]; /* [n], fastest first */
 } mgrid_shape;
 
-/* Read "x:4:periodic y:2", separated by blanks or commas; for "" and NULL there is no shape, *out becomes NULL. Release
-** the result with free. */
+/* Read "x:4:periodic y:2", separated by blanks or commas; for "" and NULL there is no shape, *out
+** becomes NULL. Release the result with free. */
 mgrid_status mgrid_shape_read(const char *text, mgrid_shape **out, mgrid_error *err);
 /* Write the same in canonical form: separated by one blank. */
 void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t);
-/* Refuse a family whose groups do not have as many ranks as this shape; `name` is the family's. Positions are read as a
-** grid, whatever their ranks; which ranks are adjacent is not checked. O(1). */
-mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f, mgrid_error *err);
+/* Refuse a family whose groups do not have as many ranks as this shape; `name` is the family's.
+** Positions are read as a grid, whatever their ranks; which ranks are adjacent is not checked.
+** O(1). */
+mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f,
+                              mgrid_error *err);
 
 /* Return the index of a dim, or -1 after filling *err. */
 int mgrid_shape_find(const mgrid_shape *s, const char *dim, mgrid_error *err);
@@ -80,61 +87,73 @@ typedef enum mgrid_option_kind {
   MGRID_OPTION_FLAG,    /* bool (false) */
   MGRID_OPTION_SECONDS, /* double (0), above 0 and up to 1e9; kept in whole microseconds */
   MGRID_OPTION_WORD,    /* const char * (""), one of `words` */
-  MGRID_OPTION_FIELDS,  /* const char * (""), fields of ncclConfig_t: plan/nccl.h. At most one row */
-  MGRID_OPTION_SHAPE,   /* const char * (""), dims of a grid: mgrid_shape. At most one row */
+  MGRID_OPTION_FIELDS, /* const char * (""), fields of ncclConfig_t: plan/nccl.h. At most one row */
+  MGRID_OPTION_SHAPE,  /* const char * (""), dims of a grid: mgrid_shape. At most one row */
   MGRID_OPTION_NUMBERS, /* const char * (""), mgrid_numbers */
   MGRID_OPTION_NAME     /* const char * (""), the name of another family */
 } mgrid_option_kind;
 
 typedef struct mgrid_option {
-  const char       *name; /* in Lua, in text and in JSON; NULL ends the table */
+  const char *name; /* in Lua, in text and in JSON; NULL ends the table */
   mgrid_option_kind kind;
-  size_t            offset;             /* of its field in mgrid_options */
-  size_t (*words)(const char *words[]); /* of a WORD: write them, at most MGRID_WORDS_MAX; return how many */
-  const mgrid_number_rule *rules;       /* of NUMBERS */
-  bool                     apart;       /* families that differ in it do not share a communicator */
-  const char              *unset;       /* text: the value that applies when it is not given */
-  const char              *doc;         /* one line that starts in lower case */
+  size_t offset; /* of its field in mgrid_options */
+  /* of a WORD: write them, at most MGRID_WORDS_MAX; return how many */
+  size_t (*words)(const char *words[]);
+  const mgrid_number_rule *rules; /* of NUMBERS */
+  bool apart;                     /* families that differ in it do not share a communicator */
+  const char *unset;              /* text: the value that applies when it is not given */
+  const char *doc;                /* one line that starts in lower case */
 } mgrid_option;
 
-enum { MGRID_OPTIONS_MAX = 32, MGRID_WORDS_MAX = MGRID_BACKENDS_MAX + 1 }; /* limits: rows, words of one row */
-extern const mgrid_option mgrid_option_table[]; /* in the order in which options are read and written */
+/* limits: rows, words of one row */
+enum { MGRID_OPTIONS_MAX = 32, MGRID_WORDS_MAX = MGRID_BACKENDS_MAX + 1 };
+/* in the order in which options are read and written */
+extern const mgrid_option mgrid_option_table[];
 
-/* Return the address of the row's field in *o: a bool *, double * or const char **. Write there only if you own *o. */
+/* Return the address of the row's field in *o: a bool *, double * or const char **. Write there
+** only if you own *o. */
 static inline void *mgrid_option_at(const mgrid_options *o, const mgrid_option *row) {
   return (char *)(uintptr_t)o + row->offset;
 }
 
-/* Options of one family: mgrid_options checked, in canonical form, strings owned. Immutable and counted. */
+/* Options of one family: mgrid_options checked, in canonical form, strings owned. Immutable and
+** counted. */
 typedef struct mgrid_choice {
-  atomic_int              refs;
-  mgrid_options           asked; /* strings are not NULL; seconds are whole microseconds; nccl is sorted by name */
-  mgrid_nccl_values       nccl;  /* asked.nccl, parsed */
-  mgrid_shape            *shape; /* asked.cartesian, parsed; NULL: none; so are the next two */
-  mgrid_numbers          *windows, *device;
-  int                     lane;    /* families of a plan in different lanes share nothing: plan/concurrent.c */
-  bool                    none;    /* asked.backend is "none": the family never gets a communicator */
-  const mgrid_descriptor *backend; /* asked.backend, looked up; NULL: the backend of the state, or `none` */
-  const char             *text; /* canonical: " unique timeout_us=600000000 nccl{max_ctas=16}", "" for the defaults */
-  const char             *identity; /* the same for the options that keep families apart */
+  atomic_int refs;
+  /* strings are not NULL; seconds are whole microseconds; nccl is sorted by name */
+  mgrid_options asked;
+  mgrid_nccl_values nccl; /* asked.nccl, parsed */
+  mgrid_shape *shape;     /* asked.cartesian, parsed; NULL: none; so are the next two */
+  mgrid_numbers *windows, *device;
+  int lane;  /* families of a plan in different lanes share nothing: plan/concurrent.c */
+  bool none; /* asked.backend is "none": the family never gets a communicator */
+  /* asked.backend, looked up; NULL: the backend of the state, or `none` */
+  const mgrid_descriptor *backend;
+  /* canonical: " unique timeout_us=600000000 nccl{max_ctas=16}", "" for the defaults */
+  const char *text;
+  const char *identity; /* the same for the options that keep families apart */
 } mgrid_choice;
 
-/* Make a record from the struct of a C program; `given` NULL: the defaults. The caller owns *out, which is NULL on
-** failure. The message names the option. MGRID_BAD_STRUCT: MGRID_OPTIONS_INIT was not used. */
+/* Make a record from the struct of a C program; `given` NULL: the defaults. The caller owns *out,
+** which is NULL on failure. The message names the option. MGRID_BAD_STRUCT: MGRID_OPTIONS_INIT was
+** not used. */
 mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mgrid_error *err);
 /* The same with values of `nccl` that are already parsed; o->nccl is not read. */
-mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
-                               mgrid_error *err);
+mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl,
+                               mgrid_choice **out, mgrid_error *err);
 /* Copy a record with `unique`; _shapeless: without `cartesian` and `parent`. */
 mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 /* Copy a record into another lane, with high priority if `urgent`. */
-mgrid_status  mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out, mgrid_error *err);
-mgrid_choice *mgrid_choice_ref(const mgrid_choice *c); /* another owner; never fails; NULL gives NULL */
-void          mgrid_choice_free(mgrid_choice *c);
+mgrid_status mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out,
+                                  mgrid_error *err);
+/* another owner; never fails; NULL gives NULL */
+mgrid_choice *mgrid_choice_ref(const mgrid_choice *c);
+void mgrid_choice_free(mgrid_choice *c);
 /* Return whether this option is given. */
 bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row);
-/* Return whether two families with these options may share a communicator. Never if one of them gets none. */
+/* Return whether two families with these options may share a communicator. Never if one of them
+** gets none. */
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - make a topology canonical for one world: order, sharing, lanes, launch order, digest. A plan does not change
-** after that. And questions about all of it: its families and grids, ranks in no group, notes about likely mistakes.
+** plan.c - make a topology canonical for one world: order, sharing, lanes, launch order, digest. A
+** plan does not change after that. And questions about all of it: its families and grids, ranks in
+** no group, notes about likely mistakes.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -12,8 +13,9 @@
 
 /* =================================================================== parents */
 
-/* Families whose communicators are split from those of another family: the parent exists and is created before them. Each
-** rank checks for its own groups that they are inside groups of the parent (comm/state.c), because that is O(members). */
+/* Families whose communicators are split from those of another family: the parent exists and is
+** created before them. Each rank checks for its own groups that they are inside groups of the
+** parent (comm/state.c), because that is O(members). */
 
 /* Return the index of a family in the schedule. */
 static size_t plan_turn_of(const mgrid_plan *p, int entry) {
@@ -25,20 +27,20 @@ static size_t plan_turn_of(const mgrid_plan *p, int entry) {
 static mgrid_status plan_unknown(const mgrid_content *c, const mgrid_entry *e, mgrid_error *err) {
   enum { SHOWN = 64 };
   const char *known[SHOWN];
-  size_t      n = 0;
-  char        tail[512] = "";
+  size_t n = 0;
+  char tail[512] = "";
   for (size_t i = 0; i < c->nentries && n < SHOWN; i++)
     if (&c->entry[i] != e) known[n++] = c->entry[i].name;
   mgrid_suggest(tail, sizeof tail, e->choice->asked.parent, known, n);
-  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "family '%s': unknown parent '%s'%s", e->name, e->choice->asked.parent,
-                    tail);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "family '%s': unknown parent '%s'%s", e->name,
+                    e->choice->asked.parent, tail);
 }
 
 mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
   const mgrid_content *c = &p->content;
   for (size_t i = 0; i < c->nentries; i++) {
     const mgrid_entry *e = &c->entry[i];
-    const char        *name = e->choice->asked.parent, *why = NULL;
+    const char *name = e->choice->asked.parent, *why = NULL;
     if (!*name) continue;
     int other = mgrid_content_find(c, name);
     if (other < 0) return plan_unknown(c, e, err);
@@ -55,23 +57,26 @@ mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
       why = "or itself has groups that share ranks";
     else if (plan_turn_of(p, other) > plan_turn_of(p, (int)i))
       why = "is made later; put it before";
-    if (why) return mgrid_fail(err, MGRID_REFUSED, "family '%s': its parent '%s' %s", e->name, name, why);
+    if (why)
+      return mgrid_fail(err, MGRID_REFUSED, "family '%s': its parent '%s' %s", e->name, name, why);
   }
   return MGRID_OK;
 }
 
-mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group, mgrid_error *err) {
-  const mgrid_entry  *e = &p->content.entry[entry];
-  const mgrid_family *parent = p->content.entry[mgrid_content_find(&p->content, e->choice->asked.parent)].family;
-  int64_t             first = -1, in_parent, position;
+mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group,
+                                     mgrid_error *err) {
+  const mgrid_entry *e = &p->content.entry[entry];
+  const mgrid_family *parent =
+      p->content.entry[mgrid_content_find(&p->content, e->choice->asked.parent)].family;
+  int64_t first = -1, in_parent, position;
   for (int64_t i = 0; i < mgrid_family_size(e->family, group); i++) {
     int64_t rank = mgrid_family_rank(e->family, group, i);
-    bool    found = mgrid_family_locate(parent, rank, 0, &in_parent, &position);
+    bool found = mgrid_family_locate(parent, rank, 0, &in_parent, &position);
     if (found && i == 0) first = in_parent;
     if (!found || in_parent != first)
       return mgrid_fail(err, MGRID_REFUSED,
-                        "family '%s': group %" PRId64 " is not within one group of its parent '%s': rank %" PRId64
-                        " is outside",
+                        "family '%s': group %" PRId64
+                        " is not within one group of its parent '%s': rank %" PRId64 " is outside",
                         e->name, group, e->choice->asked.parent, rank);
   }
   return MGRID_OK;
@@ -79,9 +84,13 @@ mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t gro
 
 /* ================================================================== the plan */
 
-static int rank_of_choice(const mgrid_choice *c) { return c->asked.first ? 0 : c->asked.lazy ? 2 : 1; }
+static int rank_of_choice(const mgrid_choice *c) {
+  return c->asked.first ? 0 : c->asked.lazy ? 2 : 1;
+}
 
-mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) { return mgrid_plan_make(t, NULL, err); }
+mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
+  return mgrid_plan_make(t, NULL, err);
+}
 
 mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid_error *err) {
   if (!t) return NULL;
@@ -115,7 +124,8 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
   for (size_t k = 0; k < n; k++) {
     int i = p->order[k];
     p->shares[i] = -1;
-    mgrid_spend(budget, (int64_t)(k + p->content.entry[i].family->bytes / 2)); /* comparing, and text for the digest */
+    /* comparing, and text for the digest */
+    mgrid_spend(budget, (int64_t)(k + p->content.entry[i].family->bytes / 2));
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
       /* a family that shares is led by an earlier one, which this loop also reaches */
@@ -128,8 +138,8 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
       return NULL;
     }
   }
-  if (mgrid_plan_check_parents(p, err) || mgrid_plan_take_launch(p, budget, err) || (budget && budget->exhausted)
-      || mgrid_plan_take_digest(p, err)) {
+  if (mgrid_plan_check_parents(p, err) || mgrid_plan_take_launch(p, budget, err)
+      || (budget && budget->exhausted) || mgrid_plan_take_digest(p, err)) {
     mgrid_plan_free(p);
     return NULL;
   }
@@ -153,8 +163,8 @@ void mgrid_plan_free(mgrid_plan *p) {
 
 /* --------------------------------------------------------------- questions */
 
-int64_t     mgrid_plan_world(const mgrid_plan *p) { return p ? p->content.world : -1; }
-size_t      mgrid_plan_nfamilies(const mgrid_plan *p) { return p ? p->content.nentries : 0; }
+int64_t mgrid_plan_world(const mgrid_plan *p) { return p ? p->content.world : -1; }
+size_t mgrid_plan_nfamilies(const mgrid_plan *p) { return p ? p->content.nentries : 0; }
 const char *mgrid_plan_family_name(const mgrid_plan *p, size_t i) {
   return p && i < p->content.nentries ? p->content.entry[i].name : NULL;
 }
@@ -199,13 +209,14 @@ static bool plan_is_idle(const mgrid_plan *p, int64_t rank) {
 
 typedef struct seeker {
   const mgrid_plan *p;
-  mgrid_sets        sets; /* of all members */
-  bool              told; /* by modes; else each rank is checked */
+  mgrid_sets sets; /* of all members */
+  bool told;       /* by modes; else each rank is checked */
 } seeker;
 
-/* Return the next rank from `rank` on that is idle, or with `idle` false that is not; world: none. */
+/* Return the next rank from `rank` on that is idle, or with `idle` false that is not; world:
+** none. */
 static int64_t next_rank(seeker *s, int64_t rank, bool idle) {
-  int64_t      world = s->p->content.world, found;
+  int64_t world = s->p->content.world, found;
   mgrid_points rest = { .offset = rank };
   if (rank == world) return world;
   mgrid_points_push(&rest, world - rank, 1);
@@ -232,7 +243,7 @@ static bool take_sets(seeker *s) {
     if (!mgrid_members_of(s->p->content.entry[i].family, &s->sets)) return false;
     for (size_t k = first; k < s->sets.n; k++) { /* add each set once */
       const mgrid_points *one = &s->sets.at[k];
-      bool                known = false;
+      bool known = false;
       for (size_t e = 0; e < kept && !known; e++)
         known = s->sets.at[e].offset == one->offset && s->sets.at[e].n == one->n
                 && memcmp(s->sets.at[e].at, one->at, (size_t)one->n * sizeof *one->at) == 0;
@@ -244,9 +255,9 @@ static bool take_sets(seeker *s) {
 }
 
 int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
-  int64_t      world = p->content.world, idle = 0;
-  int          ranges = 0;
-  seeker       s = { .p = p };
+  int64_t world = p->content.world, idle = 0;
+  int ranges = 0;
+  seeker s = { .p = p };
   mgrid_points all = { .offset = 0 };
   for (size_t i = 0; i < p->content.nentries; i++)
     if (mgrid_family_coverage(p->content.entry[i].family) == MGRID_PARTITION) return 0;
@@ -270,16 +281,20 @@ int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
 
 /* ===================================================================== notes */
 
-/* The options that a backend does not support, so that nobody expects an effect; the notes of slices. */
+/* The options that a backend does not support, so that nobody expects an effect; the notes of
+** slices. */
 
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t) {
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
     int64_t n = 0;
     for (size_t i = 0; i < p->content.nentries; i++) {
       const mgrid_choice *c = p->content.entry[i].choice;
-      n += mgrid_choice_has(c, row) && !mgrid_backend_heeds(c->backend ? c->backend : backend, row->name);
+      n += mgrid_choice_has(c, row)
+           && !mgrid_backend_heeds(c->backend ? c->backend : backend, row->name);
     }
-    if (n > 0) mgrid_text_add(t, "%s%s of %" PRId64 " famil%s", t->len ? ", " : "", row->name, n, n == 1 ? "y" : "ies");
+    if (n > 0)
+      mgrid_text_add(t, "%s%s of %" PRId64 " famil%s", t->len ? ", " : "", row->name, n,
+                     n == 1 ? "y" : "ies");
   }
 }
 

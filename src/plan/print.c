@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** print.c - the plan as text and as JSON: the canonical lines, the rules of which the digest is made, the schedule, and
-** one JSON object with all of it. Output is written piece by piece into a sink, so memory does not grow with it.
+** print.c - the plan as text and as JSON: the canonical lines, the rules of which the digest is
+** made, the schedule, and one JSON object with all of it. Output is written piece by piece into a
+** sink, so memory does not grow with it.
 */
 #include "plan/json.h"
 #include "plan/plan.h"
@@ -17,14 +18,16 @@ enum { FULL = 16384 }; /* bytes of text that are worth a call of the sink */
 
 /* -------------------------------------------------------------------- lines */
 
-/* The parts of a plan, each of which has a line in the canonical text and a rule: the world, then in the order of their
-** calls parameters, functions, grids; families; lists of concurrent families, items. So a rule names only what is before
-** it. */
+/* The parts of a plan, each of which has a line in the canonical text and a rule: the world, then
+** in the order of their calls parameters, functions, grids; families; lists of concurrent families,
+** items. So a rule names only what is before it. */
 size_t mgrid_plan_first_family(const mgrid_plan *p) {
   return 1 + p->content.nparams + p->content.ncalled + p->content.ngrids;
 }
 
-size_t mgrid_plan_first_list(const mgrid_plan *p) { return mgrid_plan_first_family(p) + p->content.nentries; }
+size_t mgrid_plan_first_list(const mgrid_plan *p) {
+  return mgrid_plan_first_family(p) + p->content.nentries;
+}
 size_t mgrid_plan_nlines(const mgrid_plan *p) {
   return mgrid_plan_first_list(p) + p->content.nconcurrent + p->content.nitems;
 }
@@ -72,8 +75,8 @@ void mgrid_plan_line(const mgrid_plan *p, size_t i, mgrid_text *t) {
 }
 
 /* Print the lines from `first` to before `end`. */
-static mgrid_status print_lines(const mgrid_plan *p, size_t first, size_t end, mgrid_text *t, mgrid_sink sink, void *ud,
-                                mgrid_error *err) {
+static mgrid_status print_lines(const mgrid_plan *p, size_t first, size_t end, mgrid_text *t,
+                                mgrid_sink sink, void *ud, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t i = first; i < end && !s; i++) {
     mgrid_plan_line(p, i, t);
@@ -85,7 +88,7 @@ static mgrid_status print_lines(const mgrid_plan *p, size_t first, size_t end, m
 mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err) {
   if (!p || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   const size_t families = mgrid_plan_first_family(p), lists = mgrid_plan_first_list(p);
-  mgrid_text   t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_text_str(&t, "moongrid 1\n");
   mgrid_status s = print_lines(p, 0, families, &t, sink, ud, err);
   if (!s) s = print_lines(p, lists, mgrid_plan_nlines(p), &t, sink, ud, err);
@@ -140,7 +143,7 @@ static void print_put_list(const mgrid_concurrent *list, mgrid_text *t) {
 
 static void print_put_item(const mgrid_content *c, size_t i, mgrid_text *t) {
   const mgrid_item_kind *kind = c->item[i].kind;
-  mgrid_text             text = { 0 };
+  mgrid_text text = { 0 };
   if (kind->rule) {
     kind->rule(c, i, t);
     return;
@@ -193,7 +196,7 @@ int mgrid_plan_sharer(const mgrid_plan *p, int entry, int from) {
 
 mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err) {
   XXH3_state_t *state = XXH3_createState();
-  mgrid_text    t = { 0 };
+  mgrid_text t = { 0 };
   if (!state) return mgrid_oom(err);
   XXH3_128bits_reset(state);
   for (size_t i = 0, n = mgrid_plan_nlines(p); i < n && !t.failed; i++) {
@@ -212,24 +215,27 @@ mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err) {
 }
 
 void mgrid_plan_digest(const mgrid_plan *p, char out[33]) {
-  if (out) snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, p ? p->digest[0] : 0, p ? p->digest[1] : 0);
+  if (out)
+    snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, p ? p->digest[0] : 0, p ? p->digest[1] : 0);
 }
 
 /* ---------------------------------------------------------------- schedule */
 
-static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err) {
-  int          step = 0;
-  mgrid_text   t = { 0 };
+static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *ud,
+                                    mgrid_error *err) {
+  int step = 0;
+  mgrid_text t = { 0 };
   mgrid_status s = MGRID_OK;
   for (size_t k = 0; k < p->content.nentries && !s; k++) {
-    const mgrid_entry  *e = &p->content.entry[p->order[k]];
+    const mgrid_entry *e = &p->content.entry[p->order[k]];
     const mgrid_family *f = e->family;
     if (f->max_size < 2) {
       mgrid_text_add(&t, "       %-16s groups of one rank: no communicator\n", e->name);
     } else if (e->choice->none) {
       mgrid_text_add(&t, "       %-16s backend none: no communicator\n", e->name);
     } else if (p->shares[p->order[k]] >= 0) {
-      mgrid_text_add(&t, "       %-16s shares with %s\n", e->name, p->content.entry[p->shares[p->order[k]]].name);
+      mgrid_text_add(&t, "       %-16s shares with %s\n", e->name,
+                     p->content.entry[p->shares[p->order[k]]].name);
     } else {
       int64_t rounds = mgrid_family_rounds(f), of_round[MGRID_ROUNDS_MAX];
       mgrid_plan_led_by_round(p, p->order[k], of_round, NULL);
@@ -240,7 +246,8 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
         if (rounds > 1) mgrid_text_add(&t, "round %" PRId64 ": ", r);
         mgrid_text_add(&t, "%" PRId64 " communicator%s at once, ", led, mgrid_s_of(led));
         if (f->size >= 0)
-          mgrid_text_add(&t, "%" PRId64 " ranks each%s\n", f->size, e->choice->asked.lazy ? ", when asked for" : "");
+          mgrid_text_add(&t, "%" PRId64 " ranks each%s\n", f->size,
+                         e->choice->asked.lazy ? ", when asked for" : "");
         else
           mgrid_text_add(&t, "up to %" PRId64 " ranks%s\n", f->max_size,
                          e->choice->asked.lazy ? ", when asked for" : "");
@@ -252,16 +259,18 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
   return s;
 }
 
-static mgrid_status print_rank_steps(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud, mgrid_error *err) {
-  mgrid_view   v;
-  mgrid_text   t = { 0 };
+static mgrid_status print_rank_steps(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
+                                     mgrid_error *err) {
+  mgrid_view v;
+  mgrid_text t = { 0 };
   mgrid_status s = mgrid_view_init(&v, p, rank, err);
   for (size_t i = 0; i < v.ncomms && !s; i++) {
     const mgrid_creation *c = &v.comm[i];
-    mgrid_text_add(&t, "%5zu  %s[%" PRId64 "] as %" PRId64 " of %" PRId64 ", for:", i, p->content.entry[c->entry].name,
-                   c->group, c->position, c->size);
+    mgrid_text_add(&t, "%5zu  %s[%" PRId64 "] as %" PRId64 " of %" PRId64 ", for:", i,
+                   p->content.entry[c->entry].name, c->group, c->position, c->size);
     for (size_t m = 0; m < v.nmembers; m++)
-      if (v.member[m].comm == (int)i) mgrid_text_add(&t, " %s", p->content.entry[v.member[m].entry].name);
+      if (v.member[m].comm == (int)i)
+        mgrid_text_add(&t, " %s", p->content.entry[v.member[m].entry].name);
     mgrid_text_add(&t, "\n");
     s = mgrid_text_flush(&t, sink, ud, err);
   }
@@ -270,7 +279,8 @@ static mgrid_status print_rank_steps(const mgrid_plan *p, int64_t rank, mgrid_si
   return s;
 }
 
-mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud, mgrid_error *err) {
+mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
+                                       mgrid_error *err) {
   if (!p || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   return rank < 0 ? print_all_steps(p, sink, ud, err) : print_rank_steps(p, rank, sink, ud, err);
 }
@@ -279,8 +289,8 @@ mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_
 
 enum { PIECE = 1024 };
 
-/* Return the value of a parameter, which is text: if the text is JSON (a number, true, a list) as it is, else as a
-** string. */
+/* Return the value of a parameter, which is text: if the text is JSON (a number, true, a list) as
+** it is, else as a string. */
 static json_t *param_value(const char *text) {
   json_error_t why;
   if (mgrid_json_deep(text, strlen(text), MGRID_JSON_DEEP)) return json_string(text);
@@ -305,18 +315,21 @@ static void print_put_ranks(mgrid_json *w, const mgrid_family *f, int64_t group)
 }
 
 static void put_head(mgrid_json *w, const mgrid_plan *p) {
-  mgrid_json_line(w, "recipe", *p->content.recipe ? mgrid_json_path(p->content.recipe) : json_null());
+  mgrid_json_line(w, "recipe",
+                  *p->content.recipe ? mgrid_json_path(p->content.recipe) : json_null());
   mgrid_json_line(w, "world", json_integer(p->content.world));
 }
 
 static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
   mgrid_json_in(w, "\n  ", "params", "{");
-  for (size_t i = 0; i < c->nparams; i++) mgrid_json_field(w, c->param[i].name, param_value(c->param[i].value));
+  for (size_t i = 0; i < c->nparams; i++)
+    mgrid_json_field(w, c->param[i].name, param_value(c->param[i].value));
   mgrid_json_close(w, "}");
   if (c->ncalled > 0) {
     mgrid_json_in(w, "\n  ", "functions", "{");
-    for (size_t i = 0; i < c->ncalled; i++) mgrid_json_field(w, c->called[i].name, json_string(c->called[i].version));
+    for (size_t i = 0; i < c->ncalled; i++)
+      mgrid_json_field(w, c->called[i].name, json_string(c->called[i].version));
     mgrid_json_close(w, "}");
   }
   mgrid_json_in(w, "\n  ", "grids", "{");
@@ -353,8 +366,8 @@ static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   mgrid_json_close(w, "]");
 }
 
-/* Write the items of slices by kind, in the order of the first item of each kind. A plan without items has no such
-** field. */
+/* Write the items of slices by kind, in the order of the first item of each kind. A plan without
+** items has no such field. */
 static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
   for (size_t k = 0; k < c->nitems; k++) {
@@ -415,18 +428,20 @@ static void options_json(mgrid_json *w, const mgrid_choice *c) {
   mgrid_json_close(w, "}");
 }
 
-/* Write the families that share a communicator, and the memory that each would take without sharing. */
+/* Write the families that share a communicator, and the memory that each would take without
+** sharing. */
 static void put_sharing(mgrid_json *w, const mgrid_plan *p, const mgrid_site *site) {
   const mgrid_content *c = &p->content;
   mgrid_json_in(w, "\n  ", "sharing", "[");
   for (size_t i = 0; i < c->nentries; i++) {
     mgrid_demand more;
-    int          k = mgrid_plan_sharer(p, (int)i, (int)i + 1);
+    int k = mgrid_plan_sharer(p, (int)i, (int)i + 1);
     if (k < 0) continue;
     mgrid_json_in(w, "\n    ", NULL, "{");
     mgrid_json_in(w, "", "families", "[");
     mgrid_json_element(w, "", json_string(c->entry[i].name));
-    for (; k >= 0; k = mgrid_plan_sharer(p, (int)i, k + 1)) mgrid_json_element(w, "", json_string(c->entry[k].name));
+    for (; k >= 0; k = mgrid_plan_sharer(p, (int)i, k + 1))
+      mgrid_json_element(w, "", json_string(c->entry[k].name));
     mgrid_json_close(w, "]");
     mgrid_entry_demand(&c->entry[i], c->entry[i].family->max_size, 1, site, &more);
     mgrid_json_integer(w, "apart_created", more.created);
@@ -449,14 +464,16 @@ static void put_all(mgrid_json *w, const mgrid_plan *p, const mgrid_resources *r
   static const char *const coverage[] = { "partition", "partial", "cover" };
   mgrid_json_in(w, "\n  ", "families", "{");
   for (size_t i = 0; i < p->content.nentries; i++) {
-    const mgrid_entry  *e = &p->content.entry[i];
+    const mgrid_entry *e = &p->content.entry[i];
     const mgrid_family *f = e->family;
     mgrid_json_in(w, "\n    ", e->name, "{");
     mgrid_json_integer(w, "count", f->count);
     mgrid_json_field(w, "size", f->size >= 0 ? json_integer(f->size) : json_null());
     mgrid_json_field(w, "coverage", json_string(coverage[mgrid_family_coverage(f)]));
     mgrid_json_integer(w, "launch_order", p->launch[i]);
-    mgrid_json_field(w, "shares", p->shares[i] < 0 ? json_null() : json_string(p->content.entry[p->shares[i]].name));
+    mgrid_json_field(w, "shares",
+                     p->shares[i] < 0 ? json_null()
+                                      : json_string(p->content.entry[p->shares[i]].name));
     options_json(w, e->choice);
     mgrid_json_in(w, " ", "groups", "[");
     for (int64_t g = 0; g < f->count && !w->failed; g++) {
@@ -530,7 +547,8 @@ static void put_rank(mgrid_json *w, const mgrid_plan *p, const mgrid_view *v) {
   mgrid_json_close(w, "]");
 }
 
-mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud, mgrid_error *err) {
+mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
+                                   mgrid_error *err) {
   mgrid_site site = MGRID_SITE_INIT;
   site.machine_ranks = MGRID_SITE_RANKS;
   return p ? mgrid_plan_json_at(p, rank, &site, sink, ud, err) : MGRID_USAGE;
@@ -546,13 +564,13 @@ mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud, mgr
   return mgrid_json_end(&w, err);
 }
 
-mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
-                                mgrid_error *err) {
+mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site,
+                                mgrid_sink sink, void *ud, mgrid_error *err) {
   if (mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
-  mgrid_json      w = { .sink = sink, .ud = ud, .first = true };
-  mgrid_view      v = { 0 };
+  mgrid_json w = { .sink = sink, .ud = ud, .first = true };
+  mgrid_view v = { 0 };
   mgrid_resources r = MGRID_RESOURCES_INIT;
-  mgrid_status    s = mgrid_plan_resources(p, rank, site, &r, err);
+  mgrid_status s = mgrid_plan_resources(p, rank, site, &r, err);
   if (!s && rank >= 0) s = mgrid_view_init(&v, p, rank, err);
   if (s) return s;
   mgrid_json_open(&w, "{");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** resources.c - what the NCCL communicators of a plan take from a rank's GPU, its process and its machine. All ranks of
-** a machine are checked to find which members of a group are on it.
+** resources.c - what the NCCL communicators of a plan take from a rank's GPU, its process and its
+** machine. All ranks of a machine are checked to find which members of a group are on it.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -15,7 +15,7 @@
 static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site) {
   mgrid_nccl_values v = e->choice->nccl;
   const struct {
-    int     field;
+    int field;
     int64_t value;
   } set[] = { { MGRID_NCCL_MIN_CTAS, site->min_ctas }, { MGRID_NCCL_MAX_CTAS, site->max_ctas } };
   for (int i = 0; i < 2; i++)
@@ -23,8 +23,10 @@ static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site)
   return v;
 }
 
-/* A family that names no backend may be made by any of them: count the one that takes the most memory. */
-void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site, mgrid_demand *out) {
+/* A family that names no backend may be made by any of them: count the one that takes the most
+** memory. */
+void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site,
+                        mgrid_demand *out) {
   const mgrid_nccl_values v = values_at(e, site);
   *out = (mgrid_demand){ 0 };
   for (const mgrid_descriptor *d = mgrid_backends; d->name && size >= 2; d++) {
@@ -47,8 +49,9 @@ static void add_memory(const mgrid_entry *e, int64_t size, int64_t times, const 
 /* Return an upper bound for the ranks that lie within the bounds of the same families as `rank`. */
 static mgrid_gpu_memory at_rank(const mgrid_plan *p, int64_t rank, const mgrid_site *site) {
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
-  for (size_t i = 0; i < p->content.nentries; i++) { /* a rank is in at most one group of each round */
-    const mgrid_entry  *e = &p->content.entry[i];
+  /* a rank is in at most one group of each round */
+  for (size_t i = 0; i < p->content.nentries; i++) {
+    const mgrid_entry *e = &p->content.entry[i];
     const mgrid_family *f = e->family;
     if (p->shares[i] < 0 && !e->choice->none && f->low <= rank && rank <= f->high)
       add_memory(e, f->max_size, mgrid_family_rounds(f), site, &m);
@@ -67,18 +70,18 @@ static void take_most(mgrid_gpu_memory *most, const mgrid_gpu_memory *m) {
 typedef struct kinds {
   const mgrid_plan *p;
   const mgrid_site *site;
-  mgrid_gpu_memory  most;
-  int               seen;
-  bool              failed;
+  mgrid_gpu_memory most;
+  int seen;
+  bool failed;
 } kinds;
 
 /* Take the memory of one rank of a kind, which all ranks of the kind need. */
 static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
   enum { KINDS_MAX = 1024 };
-  kinds           *k = ud;
-  mgrid_error      err = MGRID_ERROR_INIT;
+  kinds *k = ud;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
-  mgrid_view       v;
+  mgrid_view v;
   (void)weight;
   if (in < 0) return true; /* in no group */
   k->failed = ++k->seen > KINDS_MAX || mgrid_view_init(&v, k->p, rank, &err);
@@ -91,16 +94,18 @@ static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* Add the sets of a class: all its members, which are in one group of it each; or with `positions` those at each
-** position, which also show whether two classes have the same group there. */
-static bool resources_add_class(const mgrid_family *f, const mgrid_class *c, bool positions, mgrid_sets *sets) {
+/* Add the sets of a class: all its members, which are in one group of it each; or with `positions`
+** those at each position, which also show whether two classes have the same group there. */
+static bool resources_add_class(const mgrid_family *f, const mgrid_class *c, bool positions,
+                                mgrid_sets *sets) {
   enum { LISTED = 256 };
   mgrid_points *set = NULL;
   if (c->size == 1) return true;
   if (c->ruled && !positions) {
     if (!(set = mgrid_sets_add(sets))) return false;
     bool told = mgrid_class_starts(c, set);
-    for (int i = 0; i < c->nshape && told; i++) told = mgrid_points_push(set, c->shape[i].size, c->shape[i].stride);
+    for (int i = 0; i < c->nshape && told; i++)
+      told = mgrid_points_push(set, c->shape[i].size, c->shape[i].stride);
     if (told && mgrid_points_apart(set)) return true;
     sets->n--;
   }
@@ -110,30 +115,33 @@ static bool resources_add_class(const mgrid_family *f, const mgrid_class *c, boo
 }
 
 static bool resources_add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
-  bool          compared = false; /* whether some of its groups are groups of another entry */
+  bool compared = false; /* whether some of its groups are groups of another entry */
   mgrid_classes classes = { 0 };
   for (size_t e = 0, later = 0; e < p->content.nentries && !compared; e++) {
     int j = p->order[e];
     if (j == i)
       later = 1;
     else
-      compared = p->shares[j] < 0 && (later ? mgrid_plan_rivals(p, j, i) : mgrid_plan_rivals(p, i, j));
+      compared = p->shares[j] < 0
+                 && (later ? mgrid_plan_rivals(p, j, i) : mgrid_plan_rivals(p, i, j));
   }
   const mgrid_family *f = p->content.entry[i].family;
-  bool                told = mgrid_classes_of(f, &classes);
-  for (size_t k = 0; k < classes.n && told; k++) told = resources_add_class(f, &classes.at[k], compared, sets);
+  bool told = mgrid_classes_of(f, &classes);
+  for (size_t k = 0; k < classes.n && told; k++)
+    told = resources_add_class(f, &classes.at[k], compared, sets);
   free(classes.at);
   return told;
 }
 
 static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *most) {
   enum { ENTRIES = 256 }; /* entries that are compared with each other */
-  kinds        k = { .p = p, .site = site, .most = MGRID_GPU_MEMORY_INIT };
-  mgrid_sets   sets = { 0 };
+  kinds k = { .p = p, .site = site, .most = MGRID_GPU_MEMORY_INIT };
+  mgrid_sets sets = { 0 };
   mgrid_points world = { .offset = 0 };
-  bool         told = p->content.nentries <= ENTRIES && mgrid_points_push(&world, p->content.world, 1);
+  bool told = p->content.nentries <= ENTRIES && mgrid_points_push(&world, p->content.world, 1);
   for (size_t i = 0; i < p->content.nentries && told; i++)
-    if (p->shares[i] < 0 && !p->content.entry[i].choice->none) told = resources_add_entry(p, (int)i, &sets);
+    if (p->shares[i] < 0 && !p->content.entry[i].choice->none)
+      told = resources_add_entry(p, (int)i, &sets);
   told = told && mgrid_sets_each(&world, &sets, true, look_at_kind, &k, NULL) && !k.failed;
   free(sets.at);
   *most = k.most;
@@ -142,15 +150,15 @@ static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memo
 
 /* ------------------------------------------------------------------- bounds */
 
-/* Add an upper bound. Families on separate ranks do not add up, so the most is where one of them starts. With very many
-** families all are added. */
+/* Add an upper bound. Families on separate ranks do not add up, so the most is where one of them
+** starts. With very many families all are added. */
 static void bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
   enum { STARTS = 64 };
   int64_t start[STARTS];
-  int     n = 0;
+  int n = 0;
   for (size_t i = 0; i < p->content.nentries && n <= STARTS; i++) {
     const mgrid_family *f = p->content.entry[i].family;
-    bool                known = f->low > f->high;
+    bool known = f->low > f->high;
     for (int k = 0; k < n && !known; k++) known = start[k] == f->low;
     if (known) continue;
     if (n < STARTS) start[n] = f->low;
@@ -169,7 +177,8 @@ static void bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory 
     mgrid_gpu_memory m = at_rank(p, start[k], site);
     take_most(&most, &m);
   }
-  out->communicators += most.communicators, out->created += most.created, out->first_use += most.first_use;
+  out->communicators += most.communicators, out->created += most.created,
+      out->first_use += most.first_use;
 }
 
 void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
@@ -178,18 +187,21 @@ void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_
     bound(p, site, out);
     return;
   }
-  out->communicators += most.communicators, out->created += most.created, out->first_use += most.first_use;
+  out->communicators += most.communicators, out->created += most.created,
+      out->first_use += most.first_use;
 }
 
-mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out, mgrid_error *err) {
+mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out,
+                                   mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   const mgrid_site site = MGRID_SITE_INIT;
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
-  mgrid_view       v = { 0 };
-  mgrid_status     s = mgrid_struct_check(out, sizeof m, "mgrid_gpu_memory", err);
+  mgrid_view v = { 0 };
+  mgrid_status s = mgrid_struct_check(out, sizeof m, "mgrid_gpu_memory", err);
   if (!s && rank >= 0) s = mgrid_view_init(&v, p, rank, err);
   if (s) return s;
-  for (size_t i = 0; i < v.ncomms; i++) add_memory(&p->content.entry[v.comm[i].entry], v.comm[i].size, 1, &site, &m);
+  for (size_t i = 0; i < v.ncomms; i++)
+    add_memory(&p->content.entry[v.comm[i].entry], v.comm[i].size, 1, &site, &m);
   mgrid_view_free(&v);
   if (rank < 0) mgrid_plan_memory_bound(p, &site, &m);
   mgrid_struct_write(out, &m, sizeof m);
@@ -198,20 +210,20 @@ mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_
 
 /* ===================================================== one rank, one machine */
 
-/* Worlds of up to WHOLE ranks are checked completely; of larger ones the first machine, one in the middle, and the
-** last. */
+/* Worlds of up to WHOLE ranks are checked completely; of larger ones the first machine, one in the
+** middle, and the last. */
 enum { WHOLE = 4096 };
 
 /* A communicator on one rank. */
 typedef struct use {
-  int     entry;
+  int entry;
   int64_t group, size, rank;
 } use;
 
 typedef struct machine {
-  int64_t          first, ranks;
-  size_t           n, room;
-  use             *uses;  /* [n] */
+  int64_t first, ranks;
+  size_t n, room;
+  use *uses;              /* [n] */
   mgrid_resources *taken; /* [ranks] */
 } machine;
 
@@ -224,8 +236,9 @@ static int by_group(const void *a, const void *b) {
 static int64_t resources_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Return the thread blocks of the largest communicator that a family uses on this rank. */
-static int64_t blocks_of(const mgrid_plan *p, const mgrid_view *v, const char *family, const mgrid_site *site) {
-  int     entry = mgrid_content_find(&p->content, family);
+static int64_t blocks_of(const mgrid_plan *p, const mgrid_view *v, const char *family,
+                         const mgrid_site *site) {
+  int entry = mgrid_content_find(&p->content, family);
   int64_t most = 0;
   for (size_t i = 0; i < v->nmembers; i++) {
     mgrid_demand d;
@@ -236,13 +249,14 @@ static int64_t blocks_of(const mgrid_plan *p, const mgrid_view *v, const char *f
   return most;
 }
 
-/* Inspect one rank: its communicators, and the thread blocks that may be on its GPU at once: those of a list of
-** concurrent families, or of one communicator. */
-static mgrid_status resources_look(machine *m, const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_error *err) {
-  mgrid_view       v;
-  mgrid_demand     d;
+/* Inspect one rank: its communicators, and the thread blocks that may be on its GPU at once: those
+** of a list of concurrent families, or of one communicator. */
+static mgrid_status resources_look(machine *m, const mgrid_plan *p, int64_t rank,
+                                   const mgrid_site *site, mgrid_error *err) {
+  mgrid_view v;
+  mgrid_demand d;
   mgrid_resources *taken = &m->taken[rank - m->first];
-  mgrid_status     s = mgrid_view_init(&v, p, rank, err);
+  mgrid_status s = mgrid_view_init(&v, p, rank, err);
   if (s) return s;
   if (!MGRID_ROOM(m->uses, m->room, m->n + v.ncomms)) {
     mgrid_view_free(&v);
@@ -276,9 +290,10 @@ static void add_demand(mgrid_resources *r, const mgrid_demand *d) {
 }
 
 /* Fill m->taken, for every rank of the machine. */
-static mgrid_status scan(machine *m, const mgrid_plan *p, const mgrid_site *site, mgrid_error *err) {
+static mgrid_status scan(machine *m, const mgrid_plan *p, const mgrid_site *site,
+                         mgrid_error *err) {
   mgrid_status s = MGRID_OK;
-  int64_t      slots = 0;
+  int64_t slots = 0;
   m->n = 0;
   for (int64_t i = 0; i < m->ranks && !s; i++) {
     m->taken[i] = (mgrid_resources)MGRID_RESOURCES_INIT;
@@ -289,7 +304,8 @@ static mgrid_status scan(machine *m, const mgrid_plan *p, const mgrid_site *site
   for (size_t first = 0, end; first < m->n; first = end) {
     mgrid_demand d;
     for (end = first + 1; end < m->n && by_group(&m->uses[first], &m->uses[end]) == 0;) end++;
-    mgrid_entry_demand(&p->content.entry[m->uses[first].entry], m->uses[first].size, (int64_t)(end - first), site, &d);
+    mgrid_entry_demand(&p->content.entry[m->uses[first].entry], m->uses[first].size,
+                       (int64_t)(end - first), site, &d);
     slots += d.multicast;
     for (size_t i = first; i < end; i++) add_demand(&m->taken[m->uses[i].rank - m->first], &d);
   }
@@ -324,11 +340,11 @@ static void choose_machine(machine *m, const mgrid_plan *p, const mgrid_site *si
   m->ranks = left < site->machine_ranks ? left : site->machine_ranks;
 }
 
-static mgrid_status of_any(machine *m, const mgrid_plan *p, const mgrid_site *site, mgrid_resources *r,
-                           mgrid_error *err) {
-  int64_t          machines = (p->content.world - 1) / site->machine_ranks + 1;
+static mgrid_status of_any(machine *m, const mgrid_plan *p, const mgrid_site *site,
+                           mgrid_resources *r, mgrid_error *err) {
+  int64_t machines = (p->content.world - 1) / site->machine_ranks + 1;
   mgrid_gpu_memory bound = MGRID_GPU_MEMORY_INIT;
-  mgrid_status     s = MGRID_OK;
+  mgrid_status s = MGRID_OK;
   r->sampled = p->content.world > WHOLE && machines > 3;
   for (int64_t i = 0; i < (r->sampled ? 3 : machines) && !s; i++) {
     choose_machine(m, p, site, !r->sampled ? i : i == 0 ? 0 : i == 1 ? machines / 2 : machines - 1);
@@ -344,23 +360,25 @@ static mgrid_status of_any(machine *m, const mgrid_plan *p, const mgrid_site *si
 
 static mgrid_status check_site(const mgrid_site *site, mgrid_error *err) {
   if (site->machine_ranks < 1 || site->machine_ranks > MGRID_MACHINE_RANKS_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a machine has 1 to %d ranks, not %" PRId64, MGRID_MACHINE_RANKS_MAX,
-                      site->machine_ranks);
-  const int64_t low = mgrid_nccl_fields[MGRID_NCCL_MAX_CTAS].low, high = mgrid_nccl_fields[MGRID_NCCL_MAX_CTAS].high;
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a machine has 1 to %d ranks, not %" PRId64,
+                      MGRID_MACHINE_RANKS_MAX, site->machine_ranks);
+  const int64_t low = mgrid_nccl_fields[MGRID_NCCL_MAX_CTAS].low,
+                high = mgrid_nccl_fields[MGRID_NCCL_MAX_CTAS].high;
   const int64_t given[] = { site->min_ctas, site->max_ctas };
   for (int i = 0; i < 2; i++)
     if (given[i] != 0 && (given[i] < low || given[i] > high))
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s_ctas of a site is %" PRId64 " to %" PRId64 ", not %" PRId64,
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                        "%s_ctas of a site is %" PRId64 " to %" PRId64 ", not %" PRId64,
                         i ? "max" : "min", low, high, given[i]);
   return MGRID_OK;
 }
 
-mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid_site *given, mgrid_resources *out,
-                                  mgrid_error *err) {
+mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid_site *given,
+                                  mgrid_resources *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
-  mgrid_site      site = MGRID_SITE_INIT;
+  mgrid_site site = MGRID_SITE_INIT;
   mgrid_resources r = MGRID_RESOURCES_INIT;
-  mgrid_status    s = mgrid_struct_read(&site, sizeof site, given, "mgrid_site", err);
+  mgrid_status s = mgrid_struct_read(&site, sizeof site, given, "mgrid_site", err);
   if (!s) s = mgrid_struct_check(out, sizeof r, "mgrid_resources", err);
   if (site.machine_ranks == 0) site.machine_ranks = MGRID_SITE_RANKS;
   if (!s) s = check_site(&site, err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** share.c - which groups have a communicator of their own, and which use that of an equal, earlier group; and so what
-** one rank is in and creates. Groups are compared by rules and class by class, so the size of the world does not
-** matter; where no modes tell, group by group. plan.c calls it when a plan is made, comm/ for each rank's view.
+** share.c - which groups have a communicator of their own, and which use that of an equal, earlier
+** group; and so what one rank is in and creates. Groups are compared by rules and class by class,
+** so the size of the world does not matter; where no modes tell, group by group. plan.c calls it
+** when a plan is made, comm/ for each rank's view.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -16,14 +17,15 @@
 
 enum { PAID = 1024 }; /* members that are compared between payments */
 
-/* Return whether the first rank of every group of a is the first rank of some group of b. True is exact. False may be
-** wrong, but not for families of grids: there each index mode of a steps along one index mode of b without carrying. */
+/* Return whether the first rank of every group of a is the first rank of some group of b. True is
+** exact. False may be wrong, but not for families of grids: there each index mode of a steps along
+** one index mode of b without carrying. */
 static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   int64_t digit[MGRID_MODES_MAX], rest = a->offset - b->offset;
   if (rest < 0) return false;
   for (int i = 0; i < b->ndigits; i++) { /* the digits of a's first start in b */
     const mgrid_digit *d = &b->digits[i];
-    int64_t            value = rest / d->stride;
+    int64_t value = rest / d->stride;
     if (value >= d->size || (d->inside && value != 0)) return false;
     rest -= value * d->stride;
     for (int k = 0; k < b->index.n && !d->inside; k++)
@@ -40,7 +42,8 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
         digit[k] += (left.size - 1) * step;
         left.size = 1;
       } else if (digit[k] == 0 && m.size % step == 0 && left.size % (m.size / step) == 0) {
-        digit[k] = m.size - 1; /* the steps cover all of m; what remains of the mode steps by multiples of it */
+        /* the steps cover all of m; what remains of the mode steps by multiples of it */
+        digit[k] = m.size - 1;
         left = (mgrid_mode){ left.size / (m.size / step), m.size * m.stride };
         k = b->index.n; /* the carry may go to any mode */
       }
@@ -50,7 +53,8 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   return true;
 }
 
-/* Return the distance of the two ranks of all ascending groups of a family of pairs; 0: it varies. */
+/* Return the distance of the two ranks of all ascending groups of a family of pairs; 0: it
+** varies. */
 static int64_t pair_distance(const mgrid_family *f, bool *around) {
   return f->size == 2 && f->form->distance ? f->form->distance(f, around) : 0;
 }
@@ -65,16 +69,16 @@ static void share_shape_of(const mgrid_family *f, int64_t group, int64_t *size, 
   *step = *size < 2 ? 0 : mgrid_family_rank(f, group, 1) - mgrid_family_rank(f, group, 0);
 }
 
-/* Compare shape by shape. If both families have one root, the shapes decide; if not, they can only show that no groups
-** are equal. */
+/* Compare shape by shape. If both families have one root, the shapes decide; if not, they can only
+** show that no groups are equal. */
 static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
   enum { LOOKS = 1 << 16 };
   mgrid_shapes x = shapes_of(a), y = shapes_of(b);
-  int64_t      some = 0, found = 0;
+  int64_t some = 0, found = 0;
   if (x.n == 0 || y.n == 0 || x.n > LOOKS || y.n > LOOKS || x.n * y.n > LOOKS) return MGRID_SOME;
   bool one_root = mgrid_strided_equal(x.root, y.root);
   for (int64_t i = 0; i < x.n; i++) {
-    bool    equal = false;
+    bool equal = false;
     int64_t size[2], step[2];
     share_shape_of(a, i * x.every, &size[0], &step[0]);
     for (int64_t k = 0; k < y.n && size[0] > 1 && !equal; k++) {
@@ -119,16 +123,18 @@ mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) 
   }
   mgrid_overlap told = by_shapes(a, b);
   if (told != MGRID_SOME) return told;
-  bool    a_descends, b_descends; /* whether some pairs go around an end */
+  bool a_descends, b_descends; /* whether some pairs go around an end */
   int64_t x = pair_distance(a, &a_descends), y = pair_distance(b, &b_descends);
   return x && y && x != y && !(a_descends && b_descends) ? MGRID_NONE : MGRID_SOME;
 }
 
-static bool same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb, mgrid_budget *budget) {
+static bool same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb,
+                       mgrid_budget *budget) {
   int64_t n = mgrid_family_size(a, ga);
   if (n != mgrid_family_size(b, gb)) return false;
   if (a == b && ga == gb) return true;
-  mgrid_told told = a->form == b->form && a->form->same_group ? a->form->same_group(a, ga, b, gb) : MGRID_UNTOLD;
+  mgrid_told told = a->form == b->form && a->form->same_group ? a->form->same_group(a, ga, b, gb)
+                                                              : MGRID_UNTOLD;
   if (told != MGRID_UNTOLD) return told == MGRID_YES;
   for (int64_t p = 0; p < n; p++) {
     if (mgrid_family_rank(a, ga, p) != mgrid_family_rank(b, gb, p)) return false;
@@ -141,10 +147,12 @@ bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, 
   return same_group(a, ga, b, gb, NULL);
 }
 
-int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit, mgrid_budget *budget) {
+int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit,
+                       mgrid_budget *budget) {
   int64_t group, position, first = mgrid_family_rank(a, ga, 0), found = -1;
   for (int64_t nth = 0; mgrid_family_locate(b, first, nth, &group, &position); nth++) {
-    if (position == 0 && group < limit && (found < 0 || group < found) && same_group(a, ga, b, group, budget))
+    if (position == 0 && group < limit && (found < 0 || group < found)
+        && same_group(a, ga, b, group, budget))
       found = group;
     if (nth % 16 == 15 && !mgrid_spend(budget, 64 * b->nodes)) break;
   }
@@ -161,11 +169,11 @@ static bool is_in(void *all, int64_t start, int64_t weight, int64_t in) {
 /* Return whether the groups of a class are among those of the classes of b. */
 static mgrid_told class_within(const mgrid_family *a, const mgrid_class *c, const mgrid_family *b,
                                const mgrid_classes *theirs, mgrid_budget *budget) {
-  size_t               n = 0;
-  bool                 all = true;
-  mgrid_points         own, *sets = malloc((theirs->n + 1) * sizeof *sets);
+  size_t n = 0;
+  bool all = true;
+  mgrid_points own, *sets = malloc((theirs->n + 1) * sizeof *sets);
   const mgrid_points **others = malloc((theirs->n + 1) * sizeof *others);
-  bool                 told = sets && others && mgrid_class_starts(c, &own);
+  bool told = sets && others && mgrid_class_starts(c, &own);
   for (size_t k = 0; k < theirs->n && told; k++) {
     mgrid_told alike = mgrid_class_alike(a, c, b, &theirs->at[k]);
     if (alike == MGRID_NO) continue;
@@ -181,7 +189,8 @@ static mgrid_told class_within(const mgrid_family *a, const mgrid_class *c, cons
 
 static mgrid_told all_by_class(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
   mgrid_classes own = { 0 }, theirs = { 0 };
-  mgrid_told    r = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs) ? MGRID_YES : MGRID_UNTOLD;
+  mgrid_told r = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs) ? MGRID_YES
+                                                                           : MGRID_UNTOLD;
   for (size_t i = 0; i < own.n && r == MGRID_YES && mgrid_spend(budget, (int64_t)theirs.n + 1); i++)
     if (own.at[i].size > 1) r = class_within(a, &own.at[i], b, &theirs, budget);
   free(own.at);
@@ -195,14 +204,17 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget
   mgrid_overlap r = mgrid_groups_within(a, b);
   if (r != MGRID_SOME) return r == MGRID_ALL;
   int64_t last = a->count - 1; /* usually the last group shows that the answer is no */
-  if (mgrid_family_size(a, last) > 1 && mgrid_group_in(a, last, b, INT64_MAX, budget) < 0) return false;
+  if (mgrid_family_size(a, last) > 1 && mgrid_group_in(a, last, b, INT64_MAX, budget) < 0)
+    return false;
   for (int64_t g = 0; g < last; g++) {
     if (mgrid_family_size(a, g) > 1
-        && (!mgrid_spend(budget, a->nodes + b->nodes + 8) || mgrid_group_in(a, g, b, INT64_MAX, budget) < 0))
+        && (!mgrid_spend(budget, a->nodes + b->nodes + 8)
+            || mgrid_group_in(a, g, b, INT64_MAX, budget) < 0))
       return false;
     if (g != FEW) continue;
     mgrid_told all = all_by_class(a, b, budget);
-    if (all != MGRID_UNTOLD || (budget && budget->exhausted) || a->count > COMPARE_MAX) return all == MGRID_YES;
+    if (all != MGRID_UNTOLD || (budget && budget->exhausted) || a->count > COMPARE_MAX)
+      return all == MGRID_YES;
   }
   return !budget || !budget->exhausted;
 }
@@ -222,7 +234,8 @@ static bool may_repeat(const mgrid_family *f) {
 /* Entries that share are led by another entry, which comes before them. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j) {
   return p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
-         && mgrid_groups_within(p->content.entry[i].family, p->content.entry[j].family) != MGRID_NONE;
+         && mgrid_groups_within(p->content.entry[i].family, p->content.entry[j].family)
+                != MGRID_NONE;
 }
 
 /* Return whether some group of entry i must be compared. */
@@ -237,13 +250,13 @@ static bool is_open(const mgrid_plan *p, int i) {
 
 typedef struct rivals {
   mgrid_classes classes;
-  int           owner[MGRID_CLASSES_MAX]; /* entry of each class */
+  int owner[MGRID_CLASSES_MAX]; /* entry of each class */
 } rivals;
 
 typedef struct tally {
-  const int *owner;  /* entry of each set */
-  int64_t   *groups; /* led, by entry; may be NULL */
-  int64_t    alone;
+  const int *owner; /* entry of each set */
+  int64_t *groups;  /* led, by entry; may be NULL */
+  int64_t alone;
 } tally;
 
 static bool share_count(void *ud, int64_t start, int64_t weight, int64_t in) {
@@ -258,7 +271,7 @@ static bool share_count(void *ud, int64_t start, int64_t weight, int64_t in) {
 
 static bool find_rivals(const mgrid_plan *p, int i, rivals *r) {
   for (size_t e = 0; p->order[e] != i; e++) {
-    int    j = p->order[e];
+    int j = p->order[e];
     size_t first = r->classes.n;
     if (!mgrid_plan_rivals(p, i, j)) continue;
     if (!mgrid_classes_of(p->content.entry[j].family, &r->classes)) return false;
@@ -268,17 +281,19 @@ static bool find_rivals(const mgrid_plan *p, int i, rivals *r) {
 }
 
 /* Count the groups of a class by the entry that leads them. */
-static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, const rivals *r, tally *t,
-                        mgrid_budget *budget) {
-  size_t               room = r->classes.n + 1, n = 0;
-  mgrid_points         own;
-  mgrid_points        *sets = malloc(room * sizeof *sets);
+static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, const rivals *r,
+                              tally *t, mgrid_budget *budget) {
+  size_t room = r->classes.n + 1, n = 0;
+  mgrid_points own;
+  mgrid_points *sets = malloc(room * sizeof *sets);
   const mgrid_points **others = malloc(room * sizeof *others);
-  int                 *owner = malloc(room * sizeof *owner);
-  bool told = sets && others && owner && mgrid_class_starts(c, &own) && mgrid_spend(budget, (int64_t)room);
+  int *owner = malloc(room * sizeof *owner);
+  bool told = sets && others && owner && mgrid_class_starts(c, &own)
+              && mgrid_spend(budget, (int64_t)room);
   for (size_t k = 0; k < r->classes.n && told; k++) {
     const mgrid_class *d = &r->classes.at[k];
-    mgrid_told alike = mgrid_class_alike(p->content.entry[i].family, c, p->content.entry[r->owner[k]].family, d);
+    mgrid_told alike =
+        mgrid_class_alike(p->content.entry[i].family, c, p->content.entry[r->owner[k]].family, d);
     if (alike == MGRID_NO) continue;
     told = alike == MGRID_YES && mgrid_class_starts(d, &sets[n]);
     others[n] = &sets[n];
@@ -292,14 +307,15 @@ static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, 
   return told;
 }
 
-/* Return how many groups of entry i (with round >= 0 of that round) no group leads; -1: no modes tell. groups[] as in
-** mgrid_plan_leaders; it may be NULL. */
-static int64_t share_by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups, mgrid_budget *budget) {
+/* Return how many groups of entry i (with round >= 0 of that round) no group leads; -1: no modes
+** tell. groups[] as in mgrid_plan_leaders; it may be NULL. */
+static int64_t share_by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups,
+                              mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
-  mgrid_classes       own = { 0 };
-  rivals             *r = calloc(1, sizeof *r);
-  tally               t = { NULL, groups, 0 };
-  bool                told = r && !may_repeat(f) && mgrid_classes_of(f, &own) && find_rivals(p, i, r);
+  mgrid_classes own = { 0 };
+  rivals *r = calloc(1, sizeof *r);
+  tally t = { NULL, groups, 0 };
+  bool told = r && !may_repeat(f) && mgrid_classes_of(f, &own) && find_rivals(p, i, r);
   for (size_t k = 0; k < own.n && told; k++) {
     const mgrid_class *c = &own.at[k];
     if (c->size < 2 || (round >= 0 && c->round >= 0 && c->round != round)) continue;
@@ -318,7 +334,8 @@ static int share_leader_of(const mgrid_plan *p, int i, int64_t group) {
   const mgrid_family *f = p->content.entry[i].family;
   for (size_t e = 0; p->order[e] != i; e++) {
     int j = p->order[e];
-    if (mgrid_plan_may_share(p, i, j) && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX, NULL) >= 0)
+    if (mgrid_plan_may_share(p, i, j)
+        && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX, NULL) >= 0)
       return j;
   }
   bool again = may_repeat(f) && !p->content.entry[i].choice->asked.unique;
@@ -343,7 +360,8 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round, mgrid_budget *
   if (led >= 0) return led;
   led = 0;
   for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++)
-    led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round) && share_leader_of(p, i, g) < 0;
+    led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round)
+           && share_leader_of(p, i, g) < 0;
   return led;
 }
 
@@ -363,9 +381,10 @@ void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups, mgrid_budge
   }
 }
 
-void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUNDS_MAX], mgrid_budget *budget) {
+void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUNDS_MAX],
+                             mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
-  int64_t             rounds = mgrid_family_rounds(f);
+  int64_t rounds = mgrid_family_rounds(f);
   if (rounds <= 3) { /* pairs, which modes may decide */
     for (int64_t r = 0; r < rounds; r++) led[r] = mgrid_plan_led(p, i, rounds > 1 ? r : -1, budget);
     return;
@@ -384,16 +403,16 @@ bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier) {
 
 /* --------------------------------------------------------- the job's total */
 
-mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mgrid_plan_counts *out,
-                                   mgrid_error *err) {
+mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget,
+                                   mgrid_plan_counts *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
-  mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
+  mgrid_status s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
   if (s) return s;
   c.families = (int64_t)p->content.nentries;
   for (int i = 0; i < (int)p->content.nentries; i++) {
     const mgrid_family *f = p->content.entry[i].family;
-    int64_t             ones = mgrid_family_singles(f);
+    int64_t ones = mgrid_family_singles(f);
     c.singles += ones;
     c.groups += f->count - ones;
     c.communicators += mgrid_plan_led(p, i, -1, budget);
@@ -402,12 +421,13 @@ mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mg
   return MGRID_OK;
 }
 
-mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out, mgrid_error *err) {
+mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out,
+                              mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   if (rank < 0) return mgrid_plan_count_paid(p, NULL, out, err);
-  mgrid_view        v;
+  mgrid_view v;
   mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
-  mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
+  mgrid_status s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
   if (!s) s = mgrid_view_init(&v, p, rank, err);
   if (s) return s;
   c.families = (int64_t)p->content.nentries;
@@ -440,7 +460,8 @@ static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_cr
   const mgrid_entry *e = &p->content.entry[c->entry];
   for (size_t k = 0; k < v->ncomms; k++) {
     const mgrid_creation *made = &v->comm[k];
-    if (made->size == c->size && made->position == c->position && mgrid_plan_may_share(p, c->entry, made->entry)
+    if (made->size == c->size && made->position == c->position
+        && mgrid_plan_may_share(p, c->entry, made->entry)
         && mgrid_same_group(e->family, c->group, p->content.entry[made->entry].family, made->group))
       return (int)k;
   }
@@ -453,32 +474,37 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
   if (s) return s;
   v->rank = rank;
   int64_t group, position;
-  size_t  total = 0;
+  size_t total = 0;
   for (size_t i = 0; i < p->content.nentries; i++)
-    for (int64_t nth = 0; mgrid_family_locate(p->content.entry[i].family, rank, nth, &group, &position); nth++) total++;
+    for (int64_t nth = 0;
+         mgrid_family_locate(p->content.entry[i].family, rank, nth, &group, &position); nth++)
+      total++;
   v->member = malloc((total + 1) * sizeof *v->member);
   v->comm = malloc((total + 1) * sizeof *v->comm);
-  mgrid_creation *groups = malloc((total + 1) * sizeof *groups); /* this rank's groups of one family */
+  /* this rank's groups of one family */
+  mgrid_creation *groups = malloc((total + 1) * sizeof *groups);
   if (!v->member || !v->comm || !groups) {
     free(groups);
     mgrid_view_free(v);
     return mgrid_oom(err);
   }
   for (size_t k = 0; k < p->content.nentries; k++) {
-    int                 i = p->order[k];
+    int i = p->order[k];
     const mgrid_family *f = p->content.entry[i].family;
-    size_t              n = 0;
+    size_t n = 0;
     for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &group, &position); nth++)
-      groups[n++] = (mgrid_creation){ i, group, mgrid_family_round(f, group), position, mgrid_family_size(f, group) };
+      groups[n++] = (mgrid_creation){ i, group, mgrid_family_round(f, group), position,
+                                      mgrid_family_size(f, group) };
     if (n > 1) qsort(groups, n, sizeof *groups, share_by_round);
     for (size_t g = 0; g < n; g++) {
       bool made = groups[g].size > 1 && !p->content.entry[i].choice->none;
-      int  comm = made ? made_already(v, p, &groups[g]) : -1;
+      int comm = made ? made_already(v, p, &groups[g]) : -1;
       if (comm < 0 && made) {
         comm = (int)v->ncomms;
         v->comm[v->ncomms++] = groups[g];
       }
-      v->member[v->nmembers++] = (mgrid_member){ i, groups[g].group, groups[g].position, groups[g].size, comm };
+      v->member[v->nmembers++] =
+          (mgrid_member){ i, groups[g].group, groups[g].position, groups[g].size, comm };
     }
   }
   free(groups);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.c - the builder: families, grids, items and lists of concurrent families by name, in the order of the calls. A
-** name stands once, whatever has it. Recipes and hosts call it; plan.c copies its content.
+** topology.c - the builder: families, grids, items and lists of concurrent families by name, in the
+** order of the calls. A name stands once, whatever has it. Recipes and hosts call it; plan.c copies
+** its content.
 */
 #include "plan/topology.h"
 
@@ -20,7 +21,8 @@ static void free_lists(mgrid_content *c) {
   free(c->concurrent);
 }
 
-mgrid_status mgrid_concurrent_append(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
+mgrid_status mgrid_concurrent_append(mgrid_content *c, size_t n, const char *const *names,
+                                     mgrid_error *err) {
   if (!MGRID_GROW(c->concurrent, c->nconcurrent, 1)) return mgrid_oom(err);
   mgrid_concurrent *one = &c->concurrent[c->nconcurrent];
   *one = (mgrid_concurrent){ n, calloc(n, sizeof *one->name) };
@@ -34,7 +36,7 @@ static mgrid_status copy_lists(mgrid_content *to, const mgrid_content *from, mgr
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < from->nconcurrent && !s; i++) {
     const mgrid_concurrent *list = &from->concurrent[i];
-    const char            **names = malloc(list->n * sizeof *names);
+    const char **names = malloc(list->n * sizeof *names);
     for (size_t k = 0; names && k < list->n; k++) names[k] = list->name[k];
     s = names ? mgrid_concurrent_append(to, list->n, names, err) : mgrid_oom(err);
     free(names);
@@ -52,8 +54,9 @@ static void leave_lists(mgrid_content *c, const char *family) {
   size_t left = 0;
   for (size_t i = 0; i < c->nconcurrent; i++) {
     mgrid_concurrent *list = &c->concurrent[i];
-    size_t            index = mgrid_concurrent_place(list, family);
-    if (index < list->n) memmove(list->name + index, list->name + index + 1, (--list->n - index) * sizeof *list->name);
+    size_t index = mgrid_concurrent_place(list, family);
+    if (index < list->n)
+      memmove(list->name + index, list->name + index + 1, (--list->n - index) * sizeof *list->name);
     if (list->n < 2)
       free(list->name);
     else
@@ -97,18 +100,20 @@ static const char *name_at(const mgrid_content *c, int32_t number) {
 
 static uint64_t topology_hash_of(const char *name) { return XXH3_64bits(name, strlen(name)); }
 
-/* Return the number of a name; -1: nothing has it. Families, grids and items share one name space. */
+/* Return the number of a name; -1: nothing has it. Families, grids and items share one name
+** space. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
   if (!name) return -1;
   uint64_t hash = topology_hash_of(name);
-  size_t   at = 0;
-  int32_t  i = mgrid_index_next(&c->names, hash, &at);
+  size_t at = 0;
+  int32_t i = mgrid_index_next(&c->names, hash, &at);
   while (i >= 0 && strcmp(name, name_at(c, i)) != 0) i = mgrid_index_next(&c->names, hash, &at);
   return i;
 }
 
 static mgrid_status topology_put_name(mgrid_content *c, int32_t number, mgrid_error *err) {
-  return mgrid_index_put(&c->names, topology_hash_of(name_at(c, number)), number) ? MGRID_OK : mgrid_oom(err);
+  return mgrid_index_put(&c->names, topology_hash_of(name_at(c, number)), number) ? MGRID_OK
+                                                                                  : mgrid_oom(err);
 }
 
 int mgrid_content_find(const mgrid_content *c, const char *family) {
@@ -124,9 +129,10 @@ void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tai
   free(known);
 }
 
-int mgrid_content_require(const mgrid_content *c, const char *before, const char *family, mgrid_error *err) {
+int mgrid_content_require(const mgrid_content *c, const char *before, const char *family,
+                          mgrid_error *err) {
   char tail[512];
-  int  at = mgrid_content_find(c, family);
+  int at = mgrid_content_find(c, family);
   if (at >= 0) return at;
   mgrid_content_suggest(c, family, tail, sizeof tail);
   mgrid_fail(err, MGRID_UNKNOWN_NAME, "%sunknown family '%s'%s", before, family, tail);
@@ -138,8 +144,9 @@ int mgrid_content_grid(const mgrid_content *c, const char *grid) {
   return i >= GRIDS && i < ITEMS ? i - GRIDS : -1;
 }
 
-const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind, const char *name) {
-  int32_t           i = look_up(c, name);
+const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind,
+                                     const char *name) {
+  int32_t i = look_up(c, name);
   const mgrid_item *item = i >= ITEMS ? &c->item[i - ITEMS] : NULL;
   return item && item->kind == kind ? item : NULL;
 }
@@ -156,20 +163,21 @@ const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kin
   return NULL;
 }
 
-static mgrid_status check_shape(const char *name, const mgrid_family *f, const mgrid_choice *choice, mgrid_error *err) {
+static mgrid_status check_shape(const char *name, const mgrid_family *f, const mgrid_choice *choice,
+                                mgrid_error *err) {
   return choice && choice->shape ? mgrid_shape_fits(choice->shape, name, f, err) : MGRID_OK;
 }
 
 /* Find the record of an entry's options; that of a twin is always unique. */
-static mgrid_status choice_for(const mgrid_family *f, const mgrid_choice *choice, mgrid_choice **own,
-                               mgrid_error *err) {
+static mgrid_status choice_for(const mgrid_family *f, const mgrid_choice *choice,
+                               mgrid_choice **own, mgrid_error *err) {
   if (f->twin) return mgrid_choice_unique(choice, own, err);
   *own = mgrid_choice_ref(choice);
   return MGRID_OK;
 }
 
-static mgrid_status topology_add_entry(mgrid_content *c, const char *name, const mgrid_family *f, const mgrid_choice *choice,
-                              mgrid_error *err) {
+static mgrid_status topology_add_entry(mgrid_content *c, const char *name, const mgrid_family *f,
+                                       const mgrid_choice *choice, mgrid_error *err) {
   if (!MGRID_GROW(c->entry, c->nentries, 1)) return mgrid_oom(err);
   mgrid_entry *e = &c->entry[c->nentries];
   memset(e, 0, sizeof *e);
@@ -184,7 +192,8 @@ static mgrid_status topology_add_entry(mgrid_content *c, const char *name, const
   return MGRID_OK;
 }
 
-static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_grid *g, mgrid_error *err) {
+static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_grid *g,
+                             mgrid_error *err) {
   if (!MGRID_GROW(c->grid, c->ngrids, 1)) return mgrid_oom(err);
   mgrid_named_grid *one = &c->grid[c->ngrids];
   memset(one, 0, sizeof *one);
@@ -195,8 +204,9 @@ static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_gri
   return MGRID_OK;
 }
 
-static mgrid_status topology_add_item(mgrid_content *c, const char *name, const mgrid_item_kind *kind, const void *x,
-                             mgrid_error *err) {
+static mgrid_status topology_add_item(mgrid_content *c, const char *name,
+                                      const mgrid_item_kind *kind, const void *x,
+                                      mgrid_error *err) {
   if (!MGRID_GROW(c->item, c->nitems, 1)) return mgrid_oom(err);
   mgrid_item *one = &c->item[c->nitems];
   *one = (mgrid_item){ .kind = kind, .nth = mgrid_content_items(c, kind) };
@@ -208,7 +218,8 @@ static mgrid_status topology_add_item(mgrid_content *c, const char *name, const 
   return MGRID_OK;
 }
 
-static mgrid_status add_param(mgrid_content *c, const char *name, const char *value, mgrid_error *err) {
+static mgrid_status add_param(mgrid_content *c, const char *name, const char *value,
+                              mgrid_error *err) {
   if (!MGRID_GROW(c->param, c->nparams, 1)) return mgrid_oom(err);
   mgrid_param p = { mgrid_strdup(name), mgrid_strdup(value), false, false };
   if (!p.name || !p.value) {
@@ -220,7 +231,8 @@ static mgrid_status add_param(mgrid_content *c, const char *name, const char *va
   return MGRID_OK;
 }
 
-static mgrid_status add_called(mgrid_content *c, const char *name, const char *version, mgrid_error *err) {
+static mgrid_status add_called(mgrid_content *c, const char *name, const char *version,
+                               mgrid_error *err) {
   if (!MGRID_GROW(c->called, c->ncalled, 1)) return mgrid_oom(err);
   mgrid_called f = { mgrid_strdup(name), mgrid_strdup(version) };
   if (!f.name || !f.version) {
@@ -240,8 +252,10 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   to->idle = from->idle;
   mgrid_status s = to->recipe ? MGRID_OK : mgrid_oom(err);
   for (size_t i = 0; i < from->nentries && !s; i++)
-    s = topology_add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice, err);
-  for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
+    s = topology_add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice,
+                           err);
+  for (size_t i = 0; i < from->ngrids && !s; i++)
+    s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
   for (size_t i = 0; i < from->nitems && !s; i++)
     s = topology_add_item(to, from->item[i].name, from->item[i].kind, from->item[i].x, err);
   for (size_t i = 0; i < from->nparams && !s; i++) {
@@ -259,8 +273,8 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
 
 mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err) {
   if (world < 1 || world > MGRID_WORLD_MAX)
-    return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
-                      world);
+    return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64,
+                      MGRID_WORLD_MAX, world);
   mgrid_topology *t = calloc(1, sizeof *t);
   if (!t) return mgrid_null_oom(err);
   atomic_init(&t->refs, 1);
@@ -285,15 +299,17 @@ void mgrid_topology_free(mgrid_topology *t) {
   free(t);
 }
 
-static mgrid_status check_new_name(const mgrid_content *c, const char *what, bool item, const char *name, int64_t world,
-                                   mgrid_error *err) {
+static mgrid_status check_new_name(const mgrid_content *c, const char *what, bool item,
+                                   const char *name, int64_t world, mgrid_error *err) {
   if (item && !mgrid_is_item_name(name))
-    return mgrid_fail(err, MGRID_BAD_VALUE, "'%.300s' is not a %s name (letters, digits, _ . - or /; at most %d)",
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "'%.300s' is not a %s name (letters, digits, _ . - or /; at most %d)",
                       name ? name : "", what, MGRID_ITEM_NAME_MAX);
   if (!item && !mgrid_is_name(name))
-    return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "'%s' is not a %s name (a letter or _, then letters, digits or _; at most %d)", name ? name : "",
-                      what, MGRID_NAME_MAX);
+    return mgrid_fail(
+        err, MGRID_BAD_VALUE,
+        "'%s' is not a %s name (a letter or _, then letters, digits or _; at most %d)",
+        name ? name : "", what, MGRID_NAME_MAX);
   int32_t taken = look_up(c, name);
   if (taken >= 0)
     return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%s'",
@@ -302,34 +318,38 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, boo
                                        : "family",
                       name);
   if (world != c->world)
-    return mgrid_fail(err, MGRID_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
                       name, world, c->world);
   return MGRID_OK;
 }
 
-/* Refuse an argument that is NULL. If the call that failed to make it has filled *err, leave *err alone. */
+/* Refuse an argument that is NULL. If the call that failed to make it has filled *err, leave *err
+** alone. */
 static mgrid_status made_of_nothing(const char *what, const char *name, mgrid_error *err) {
   if (err && err->status) return MGRID_USAGE;
   return mgrid_fail(err, MGRID_USAGE, "%s '%s' or its topology is NULL", what, name ? name : "");
 }
 
-static mgrid_status check_new_family(const mgrid_topology *t, const char *name, const mgrid_family *f,
-                                     mgrid_error *err) {
+static mgrid_status check_new_family(const mgrid_topology *t, const char *name,
+                                     const mgrid_family *f, mgrid_error *err) {
   if (!t || !f) return made_of_nothing("family", name, err);
   return check_new_name(&t->content, "family", false, name, f->world, err);
 }
 
-mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
-                                mgrid_error *err) {
+mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f,
+                                const mgrid_choice *choice, mgrid_error *err) {
   mgrid_status s = check_new_family(t, name, f, err);
   if (!s) s = check_shape(name, f, choice, err);
   return s ? s : topology_add_entry(&t->content, name, f, choice ? choice : t->plain, err);
 }
 
-mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err) {
-  int           index = mgrid_content_find(&t->content, name);
+mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice,
+                                   mgrid_error *err) {
+  int index = mgrid_content_find(&t->content, name);
   mgrid_choice *own = NULL;
-  if (index < 0) return mgrid_fail(err, MGRID_UNKNOWN_NAME, "the topology has no family '%s'", name);
+  if (index < 0)
+    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "the topology has no family '%s'", name);
   mgrid_entry *e = &t->content.entry[index];
   mgrid_status s = check_shape(name, e->family, choice, err);
   if (!s) s = choice_for(e->family, choice ? choice : t->plain, &own, err);
@@ -350,8 +370,8 @@ static void remove_item(mgrid_content *c, size_t i) {
 
 bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
   mgrid_content *c = &topology->content;
-  mgrid_error    unused = MGRID_ERROR_INIT;
-  int32_t        i = look_up(c, name);
+  mgrid_error unused = MGRID_ERROR_INIT;
+  int32_t i = look_up(c, name);
   if (i < 0) return false;
   if (i >= ITEMS) {
     remove_item(c, (size_t)(i - ITEMS));
@@ -373,16 +393,18 @@ bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
   return true;
 }
 
-mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err) {
+mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
+                                     mgrid_error *err) {
   if (!t || !g) return made_of_nothing("grid", name, err);
   mgrid_status s = check_new_name(&t->content, "grid", false, name, g->window.world, err);
   return s ? s : add_grid(&t->content, name, g, err);
 }
 
-/* The calls of moongrid.h. A trainer that does not check what one of them returns must not get a plan without the thing
-** that it added. So the first failure breaks the topology. */
+/* The calls of moongrid.h. A trainer that does not check what one of them returns must not get a
+** plan without the thing that it added. So the first failure breaks the topology. */
 
-/* Return the initial error of a call: that of an earlier call, if the caller has not seen it yet. */
+/* Return the initial error of a call: that of an earlier call, if the caller has not seen it
+** yet. */
 static mgrid_error topology_begin(const mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (err && err->status) mgrid_error_replace(&mine, err);
@@ -390,7 +412,8 @@ static mgrid_error topology_begin(const mgrid_error *err) {
 }
 
 /* End a call; s is its own status. */
-static mgrid_status topology_end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine, mgrid_error *err) {
+static mgrid_status topology_end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine,
+                                 mgrid_error *err) {
   if (!s) return MGRID_OK;
   if (t && !t->broken.status) mgrid_error_replace(&t->broken, mine);
   mgrid_error_pass(err, mine);
@@ -399,9 +422,9 @@ static mgrid_status topology_end(mgrid_topology *t, mgrid_status s, const mgrid_
 
 mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
                                 const mgrid_options *options, mgrid_error *err) {
-  mgrid_error   mine = topology_begin(err);
+  mgrid_error mine = topology_begin(err);
   mgrid_choice *choice = NULL;
-  mgrid_status  s = check_new_family(t, name, f, &mine);
+  mgrid_status s = check_new_family(t, name, f, &mine);
   if (!s && options) s = mgrid_choice_new(options, &choice, &mine);
   if (!s && options) s = check_shape(name, f, choice, &mine);
   if (!s) s = topology_add_entry(&t->content, name, f, options ? choice : t->plain, &mine);
@@ -409,31 +432,33 @@ mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid
   return topology_end(t, s, &mine, err);
 }
 
-mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err) {
+mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
+                                     mgrid_error *err) {
   mgrid_error mine = topology_begin(err);
   return topology_end(t, mgrid_topology_put_grid(t, name, g, &mine), &mine, err);
 }
 
-mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
-                                     mgrid_error *err) {
+mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name,
+                                     const mgrid_item_kind *kind, const void *x, mgrid_error *err) {
   if (!t || !x) return made_of_nothing(kind->name, name, err);
   mgrid_status s = check_new_name(&t->content, kind->name, true, name, kind->world(x), err);
   return s ? s : topology_add_item(&t->content, name, kind, x, err);
 }
 
-mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
-                                     mgrid_error *err) {
+mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name,
+                                     const mgrid_item_kind *kind, const void *x, mgrid_error *err) {
   mgrid_error mine = topology_begin(err);
   return topology_end(t, mgrid_topology_put_item(t, name, kind, x, &mine), &mine, err);
 }
 
-mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value, size_t value_len,
-                               mgrid_error *err) {
+mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value,
+                               size_t value_len, mgrid_error *err) {
   char what[160];
   /* In a text for people another line would be another thing, and the name ends at its '='. */
   mgrid_status s = mgrid_check_line("the name of a parameter", name, name_len, err);
   if (!s && memchr(name, '=', name_len))
-    s = mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter has no '=', as '%.100s' has", name);
+    s = mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter has no '=', as '%.100s' has",
+                   name);
   snprintf(what, sizeof what, "the value of parameter '%.100s'", name);
   return s ? s : mgrid_check_line(what, value, value_len, err);
 }
@@ -443,8 +468,10 @@ static mgrid_status refuse_twice(const char *what, const char *name, mgrid_error
   return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%.100s'", what, name);
 }
 
-static mgrid_status put_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
-  if (mgrid_lacks(name, "the name of a parameter", err) || mgrid_lacks(value, "the value of a parameter", err))
+static mgrid_status put_param(mgrid_topology *t, const char *name, const char *value,
+                              mgrid_error *err) {
+  if (mgrid_lacks(name, "the name of a parameter", err)
+      || mgrid_lacks(value, "the value of a parameter", err))
     return MGRID_USAGE;
   mgrid_status s = mgrid_param_check(name, strlen(name), value, strlen(value), err);
   for (size_t i = 0; i < t->content.nparams && !s; i++)
@@ -452,14 +479,17 @@ static mgrid_status put_param(mgrid_topology *t, const char *name, const char *v
   return s ? s : add_param(&t->content, name, value, err);
 }
 
-mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
+mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value,
+                                  mgrid_error *err) {
   if (!t) return MGRID_USAGE;
   mgrid_error mine = topology_begin(err);
   return topology_end(t, put_param(t, name, value, &mine), &mine, err);
 }
 
-mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version, mgrid_error *err) {
-  if (!mgrid_is_name(name)) return mgrid_fail(err, MGRID_BAD_VALUE, "'%s' is not a function name", name);
+mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version,
+                                   mgrid_error *err) {
+  if (!mgrid_is_name(name))
+    return mgrid_fail(err, MGRID_BAD_VALUE, "'%s' is not a function name", name);
   char what[MGRID_NAME_MAX + 40];
   snprintf(what, sizeof what, "the version of function '%s'", name);
   if (!*version) return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text, not empty", what);

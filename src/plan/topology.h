@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.h - ordered, named families with their options; named grids; families that are used at the same time; the
-** things of slices; and the parameters of the recipe.
+** topology.h - ordered, named families with their options; named grids; families that are used at
+** the same time; the things of slices; and the parameters of the recipe.
 */
 #ifndef MGRID_TOPOLOGY_H
 #define MGRID_TOPOLOGY_H
@@ -13,101 +13,113 @@
 #include "plan/item.h"
 
 typedef struct mgrid_entry { /* a family in a topology or plan */
-  char          name[MGRID_NAME_MAX + 1];
+  char name[MGRID_NAME_MAX + 1];
   mgrid_family *family;
   mgrid_choice *choice; /* its options; of a twin always with `unique` */
 } mgrid_entry;
 
 typedef struct mgrid_named_grid {
-  char        name[MGRID_NAME_MAX + 1];
+  char name[MGRID_NAME_MAX + 1];
   mgrid_grid *grid;
 } mgrid_named_grid;
 
 typedef struct mgrid_param {
   char *name, *value; /* of the recipe, as text */
-  bool  usual;        /* the value is the default */
-  bool  unread;       /* the recipe's build did not read it */
+  bool usual;         /* the value is the default */
+  bool unread;        /* the recipe's build did not read it */
 } mgrid_param;
 
 typedef struct mgrid_called { /* a function of the host that the recipe's text names */
   char *name, *version;
 } mgrid_called;
 
-typedef struct mgrid_concurrent { /* families that a trainer uses at the same time, the most urgent first */
-  size_t n;                       /* 2 or more */
+/* families that a trainer uses at the same time, the most urgent first */
+typedef struct mgrid_concurrent {
+  size_t n; /* 2 or more */
   char (*name)[MGRID_NAME_MAX + 1];
 } mgrid_concurrent;
 
 /* Shared by the topology, which grows, and the plan, which does not. */
 typedef struct mgrid_content {
-  int64_t           world;    /* ranks */
-  char             *recipe;   /* "": none */
-  bool              idle;     /* the recipe says that ranks may be in no group */
-  uint64_t          policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
-  size_t            nentries, ngrids, nparams, ncalled, nconcurrent, nitems;
-  mgrid_entry      *entry;      /* [nentries], in the order of the calls; so are the next five */
-  mgrid_named_grid *grid;       /* [ngrids] */
-  mgrid_param      *param;      /* [nparams] */
-  mgrid_called     *called;     /* [ncalled] */
-  mgrid_concurrent *concurrent; /* [nconcurrent]; no two lists have two families in opposite orders */
-  mgrid_item       *item;       /* [nitems] */
-  size_t            held;       /* bytes of the items */
-  mgrid_index       names;      /* of entries, grids and items */
+  int64_t world;     /* ranks */
+  char *recipe;      /* "": none */
+  bool idle;         /* the recipe says that ranks may be in no group */
+  uint64_t policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
+  size_t nentries, ngrids, nparams, ncalled, nconcurrent, nitems;
+  mgrid_entry *entry;     /* [nentries], in the order of the calls; so are the next five */
+  mgrid_named_grid *grid; /* [ngrids] */
+  mgrid_param *param;     /* [nparams] */
+  mgrid_called *called;   /* [ncalled] */
+  /* [nconcurrent]; no two lists have two families in opposite orders */
+  mgrid_concurrent *concurrent;
+  mgrid_item *item;  /* [nitems] */
+  size_t held;       /* bytes of the items */
+  mgrid_index names; /* of entries, grids and items */
 } mgrid_content;
 
 mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
-void         mgrid_content_free(mgrid_content *c);
-int          mgrid_content_find(const mgrid_content *c, const char *family); /* or -1 */
-int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* or -1 */
-/* Return the item of that kind and name, or NULL. _items: return how many items are of a kind; _nth: return the ith of
-** them, or NULL. */
-const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind, const char *name);
-size_t            mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind);
+void mgrid_content_free(mgrid_content *c);
+int mgrid_content_find(const mgrid_content *c, const char *family); /* or -1 */
+int mgrid_content_grid(const mgrid_content *c, const char *grid);   /* or -1 */
+/* Return the item of that kind and name, or NULL. _items: return how many items are of a kind;
+** _nth: return the ith of them, or NULL. */
+const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind,
+                                     const char *name);
+size_t mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind);
 const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i);
-/* Return the entry of a family, or -1 after a refusal with the nearest name; `before`: what the message begins with. */
-int mgrid_content_require(const mgrid_content *c, const char *before, const char *family, mgrid_error *err);
+/* Return the entry of a family, or -1 after a refusal with the nearest name; `before`: what the
+** message begins with. */
+int mgrid_content_require(const mgrid_content *c, const char *before, const char *family,
+                          mgrid_error *err);
 /* Call mgrid_suggest with its families; "" if out of memory. */
 void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len);
 
 struct mgrid_topology {
-  atomic_int    refs;
+  atomic_int refs;
   mgrid_content content;
-  mgrid_error   broken; /* why a call of moongrid.h failed to add something: then no plan is made */
-  mgrid_choice *plain;  /* the record of all families without options */
+  mgrid_error broken;  /* why a call of moongrid.h failed to add something: then no plan is made */
+  mgrid_choice *plain; /* the record of all families without options */
 };
 
-/* As mgrid_topology_add (the options are a record; NULL: none), mgrid_topology_add_grid and _add_item, but a failure
-** does not break the topology: Lua raises it. */
-mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
-                                mgrid_error *err);
-mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err);
-mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
+/* As mgrid_topology_add (the options are a record; NULL: none), mgrid_topology_add_grid and
+** _add_item, but a failure does not break the topology: Lua raises it. */
+mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f,
+                                const mgrid_choice *choice, mgrid_error *err);
+mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
                                      mgrid_error *err);
+mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name,
+                                     const mgrid_item_kind *kind, const void *x, mgrid_error *err);
 /* Check the name and the value of a parameter, which may have zeros in them. */
-mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value, size_t value_len,
-                               mgrid_error *err);
+mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value,
+                               size_t value_len, mgrid_error *err);
 /* Record a function of the host that the recipe names. It is printed, and part of the digest. */
-mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version, mgrid_error *err);
-/* For a slice's function of moongrid.h: add one of its things by name. The topology becomes another owner of it. */
-mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
-                                     mgrid_error *err);
-/* Change the options of the family of this name, which keeps its groups and its place; NULL: none. */
-mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err);
+mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version,
+                                   mgrid_error *err);
+/* For a slice's function of moongrid.h: add one of its things by name. The topology becomes another
+** owner of it. */
+mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name,
+                                     const mgrid_item_kind *kind, const void *x, mgrid_error *err);
+/* Change the options of the family of this name, which keeps its groups and its place; NULL:
+** none. */
+mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice,
+                                   mgrid_error *err);
 /* Remove the family, grid or item of this name. False: there is none. */
 bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 
-/* concurrent.c: the lists of a content. As mgrid_topology_concurrent, and the work is charged to the budget. Once the budget
-** has nothing left there is no error, and the list may be missing. */
+/* concurrent.c: the lists of a content. As mgrid_topology_concurrent, and the work is charged to
+** the budget. Once the budget has nothing left there is no error, and the list may be missing. */
 enum { MGRID_CONCURRENT_MAX = 4096 }; /* names in all lists */
-mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_budget *budget,
-                                  mgrid_error *err);
-/* Of topology.c. Append a list that was checked. _place: return the index of the family in the list; list->n: it is not
-** in it. */
-mgrid_status mgrid_concurrent_append(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err);
-size_t       mgrid_concurrent_place(const mgrid_concurrent *list, const char *family);
+mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names,
+                                  mgrid_budget *budget, mgrid_error *err);
+/* Of topology.c. Append a list that was checked. _place: return the index of the family in the
+** list; list->n: it is not in it. */
+mgrid_status mgrid_concurrent_append(mgrid_content *c, size_t n, const char *const *names,
+                                     mgrid_error *err);
+size_t mgrid_concurrent_place(const mgrid_concurrent *list, const char *family);
 /* Append the names, separated by `between`. */
 void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t);
-/* Put the families of each list into different lanes, and give the first one high priority, in their options. */
+/* Put the families of each list into different lanes, and give the first one high priority, in
+** their options. */
 mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgrid_error *err);
 
 #endif

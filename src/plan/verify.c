@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** verify.c - check the laws of a plan instead of trusting them. Families: the questions "rank at a position" and
-** "position of a rank" agree. Schedule: the premises of the proof in plan.h hold, and every rank reaches its end.
+** verify.c - check the laws of a plan instead of trusting them. Families: the questions "rank at a
+** position" and "position of a rank" agree. Schedule: the premises of the proof in plan.h hold, and
+** every rank reaches its end.
 */
 #include "plan/plan.h"
 
@@ -12,8 +13,9 @@
 
 /* ============================================================== the premises */
 
-/* Member by member and rank by rank, in memory that does not grow with the world. Every rank creates its groups in one
-** order of all groups, is in each at the position that its view says, and all members of a group create it. */
+/* Member by member and rank by rank, in memory that does not grow with the world. Every rank
+** creates its groups in one order of all groups, is in each at the position that its view says, and
+** all members of a group create it. */
 
 /* ---------------------------------------------------------------- schedule */
 
@@ -23,20 +25,22 @@ static uint64_t verify_mark(const mgrid_creation *c, int64_t position) {
   return XXH3_64bits(what, sizeof what);
 }
 
-static mgrid_status out_of_order(const mgrid_plan *p, int64_t rank, const mgrid_creation *a, const mgrid_creation *b,
-                                 mgrid_error *err) {
+static mgrid_status out_of_order(const mgrid_plan *p, int64_t rank, const mgrid_creation *a,
+                                 const mgrid_creation *b, mgrid_error *err) {
   return mgrid_fail(err, MGRID_UNPROVED,
                     "rank %" PRId64 " creates %s[%" PRId64 "] before %s[%" PRId64
                     "], against the order of the schedule",
-                    rank, p->content.entry[a->entry].name, a->group, p->content.entry[b->entry].name, b->group);
+                    rank, p->content.entry[a->entry].name, a->group,
+                    p->content.entry[b->entry].name, b->group);
 }
 
-/* Check that the rank is a member of each group that it creates, at the position in its view, and that they are in the
-** order of the schedule. place[entry]: the index of an entry in that order. */
-static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid_view *v, mgrid_error *err) {
+/* Check that the rank is a member of each group that it creates, at the position in its view, and
+** that they are in the order of the schedule. place[entry]: the index of an entry in that order. */
+static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid_view *v,
+                              mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i], *before = i ? c - 1 : NULL;
-    const mgrid_entry    *e = &p->content.entry[c->entry];
+    const mgrid_entry *e = &p->content.entry[c->entry];
     if (mgrid_family_rank(e->family, c->group, c->position) != v->rank
         || mgrid_family_size(e->family, c->group) != c->size)
       return mgrid_fail(err, MGRID_UNPROVED,
@@ -44,7 +48,7 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
                         ", but is not that member",
                         v->rank, e->name, c->group, c->position, c->size);
     if (!before) continue;
-    int     step = place[c->entry] - place[before->entry];
+    int step = place[c->entry] - place[before->entry];
     int64_t round = c->round - before->round;
     if (step < 0 || (step == 0 && (round < 0 || (round == 0 && c->group <= before->group))))
       return out_of_order(p, v->rank, before, c, err);
@@ -52,33 +56,39 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
   return MGRID_OK;
 }
 
-/* Check that the next member of each of the rank's groups creates it, too. Over all ranks this finds the same faults as
-** the sum of marks and names the missing rank, but costs several times more. */
+/* Check that the next member of each of the rank's groups creates it, too. Over all ranks this
+** finds the same faults as the sum of marks and names the missing rank, but costs several times
+** more. */
 static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i];
-    const mgrid_entry    *e = &p->content.entry[c->entry];
-    int64_t               next = (c->position + 1) % c->size, other = mgrid_family_rank(e->family, c->group, next);
-    mgrid_view            theirs = { 0 };
-    bool                  there = false;
-    mgrid_status          s = other < 0 ? MGRID_OK : mgrid_view_init(&theirs, p, other, err);
+    const mgrid_entry *e = &p->content.entry[c->entry];
+    int64_t next = (c->position + 1) % c->size,
+            other = mgrid_family_rank(e->family, c->group, next);
+    mgrid_view theirs = { 0 };
+    bool there = false;
+    mgrid_status s = other < 0 ? MGRID_OK : mgrid_view_init(&theirs, p, other, err);
     if (s) return s;
     for (size_t k = 0; k < theirs.ncomms && !there; k++)
-      there = theirs.comm[k].entry == c->entry && theirs.comm[k].group == c->group && theirs.comm[k].position == next;
+      there = theirs.comm[k].entry == c->entry && theirs.comm[k].group == c->group
+              && theirs.comm[k].position == next;
     mgrid_view_free(&theirs);
     if (!there)
       return mgrid_fail(err, MGRID_UNPROVED,
-                        "rank %" PRId64 " would wait forever in %s[%" PRId64 "]: rank %" PRId64 " does not arrive",
+                        "rank %" PRId64 " would wait forever in %s[%" PRId64 "]: rank %" PRId64
+                        " does not arrive",
                         v->rank, e->name, c->group, other);
   }
   return MGRID_OK;
 }
 
-mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_created *out, mgrid_error *err) {
-  int64_t      world = p->content.world, step = sample > 0 && sample < world ? world / sample : 1;
-  uint64_t     sum = 0;
+mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_created *out,
+                               mgrid_error *err) {
+  int64_t world = p->content.world, step = sample > 0 && sample < world ? world / sample : 1;
+  uint64_t sum = 0;
   mgrid_status s = MGRID_OK;
-  int         *place = malloc((p->content.nentries + 1) * sizeof *place); /* index of an entry in schedule order */
+  /* index of an entry in schedule order */
+  int *place = malloc((p->content.nentries + 1) * sizeof *place);
   if (!place) return mgrid_oom(err);
   for (size_t k = 0; k < p->content.nentries; k++) place[p->order[k]] = (int)k;
   *out = (mgrid_created){ 0 };
@@ -94,11 +104,13 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
       sum += verify_mark(c, c->position);
       if (c->position != 0) continue;
       out->communicators++;
-      for (int64_t k = 0; k < c->size && step == 1; k++) sum -= verify_mark(c, k); /* meaningless for a sample */
+      /* meaningless for a sample */
+      for (int64_t k = 0; k < c->size && step == 1; k++) sum -= verify_mark(c, k);
     }
     mgrid_view_free(&v);
   }
-  for (int64_t r = 0; r < world && !s && step == 1 && sum != 0; r++) { /* a member is missing: find it */
+  /* a member is missing: find it */
+  for (int64_t r = 0; r < world && !s && step == 1 && sum != 0; r++) {
     mgrid_view v;
     if ((s = mgrid_view_init(&v, p, r, err))) break;
     s = check_next(p, &v, err);
@@ -114,10 +126,12 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
 
 enum { PIECE = 1024 }; /* members that are listed at a time */
 
-static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t position, mgrid_error *err) {
+static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t position,
+                              mgrid_error *err) {
   return mgrid_fail(err, MGRID_UNPROVED,
-                    "family '%s': member %" PRId64 " of group %" PRId64 " is not found again by its rank", e->name,
-                    position, group);
+                    "family '%s': member %" PRId64 " of group %" PRId64
+                    " is not found again by its rank",
+                    e->name, position, group);
 }
 
 /* Check (group, position) -> rank -> (group, position) for one member. */
@@ -128,13 +142,13 @@ static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position
   return false;
 }
 
-/* Check every member of every group, in pieces. Except in covers, mgrid_family_locate finds a rank in only one group.
-** So if all members are found where they are listed, no rank is listed twice; a partition then has as many members as
-** ranks. */
+/* Check every member of every group, in pieces. Except in covers, mgrid_family_locate finds a rank
+** in only one group. So if all members are found where they are listed, no rank is listed twice; a
+** partition then has as many members as ranks. */
 static mgrid_status verify_check_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
-  int32_t             ranks[PIECE];
-  int64_t             members = 0;
+  int32_t ranks[PIECE];
+  int64_t members = 0;
   for (int64_t g = 0; g < f->count; g++) {
     int64_t size = mgrid_family_size(f, g);
     for (int64_t first = 0; first < size; first += PIECE) {
@@ -150,13 +164,14 @@ static mgrid_status verify_check_members(const mgrid_entry *e, int64_t *checked,
   *checked += members;
   if (members == f->total) return MGRID_OK;
   return mgrid_fail(err, MGRID_UNPROVED,
-                    "family '%s' has %" PRId64 " members in %" PRId64 " ranks, but reports %" PRId64, e->name, members,
-                    f->world, f->total);
+                    "family '%s' has %" PRId64 " members in %" PRId64
+                    " ranks, but reports %" PRId64,
+                    e->name, members, f->world, f->total);
 }
 
 static mgrid_status check_some_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
-  uint64_t            x = 88172645463325252u; /* xorshift: the same sample everywhere */
+  uint64_t x = 88172645463325252u; /* xorshift: the same sample everywhere */
   for (int i = 0; i < MGRID_CHECK_SOME && f->count > 0; i++, ++*checked) {
     x ^= x << 13, x ^= x >> 7, x ^= x << 17;
     int64_t group = (int64_t)(x % (uint64_t)f->count), size = mgrid_family_size(f, group);
@@ -169,11 +184,12 @@ static mgrid_status check_some_members(const mgrid_entry *e, int64_t *checked, m
 mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
-  mgrid_created      schedule;
-  mgrid_status       s = out ? mgrid_struct_check(out, sizeof c, "mgrid_plan_checked", err) : MGRID_OK;
+  mgrid_created schedule;
+  mgrid_status s = out ? mgrid_struct_check(out, sizeof c, "mgrid_plan_checked", err) : MGRID_OK;
   c.sampled = p->content.world > MGRID_CHECK_WHOLE;
   for (size_t i = 0; i < p->content.nentries && !s; i++)
-    s = (c.sampled ? check_some_members : verify_check_members)(&p->content.entry[i], &c.members, err);
+    s = (c.sampled ? check_some_members : verify_check_members)(&p->content.entry[i], &c.members,
+                                                                err);
   if (!s) s = mgrid_plan_verify(p, c.sampled ? MGRID_CHECK_SOME / 4 : 0, &schedule, err);
   if (s) return s;
   c.communicators = schedule.communicators, c.memberships = schedule.memberships;
@@ -184,8 +200,8 @@ mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgri
 
 /* ============================================================== what follows */
 
-/* Play every rank of a plan in one process: each goes through its creations in its own order and waits in each until all
-** members have arrived. This needs memory for all ranks at once. */
+/* Play every rank of a plan in one process: each goes through its creations in its own order and
+** waits in each until all members have arrived. This needs memory for all ranks at once. */
 
 enum { MGRID_REHEARSED_MAX = 1 << 20 }; /* ranks: each takes some hundred bytes */
 
@@ -193,14 +209,14 @@ enum { MGRID_REHEARSED_MAX = 1 << 20 }; /* ranks: each takes some hundred bytes 
 
 mgrid_status mgrid_itinerary_of(mgrid_itinerary *it, const mgrid_plan *p, mgrid_error *err) {
   int64_t world = mgrid_plan_world(p);
-  size_t  n = 0;
+  size_t n = 0;
   memset(it, 0, sizeof *it);
   it->world = world;
   it->start = malloc((size_t)(world + 1) * sizeof *it->start);
   if (!it->start) return mgrid_oom(err);
   it->start[0] = 0;
   for (int64_t r = 0; r < world; r++) {
-    mgrid_view   v;
+    mgrid_view v;
     mgrid_status status = mgrid_view_init(&v, p, r, err);
     if (!status && !MGRID_GROW(it->step, n, v.ncomms)) status = mgrid_oom(err);
     if (!status && v.ncomms) memcpy(it->step + n, v.comm, v.ncomms * sizeof *v.comm);
@@ -226,35 +242,38 @@ typedef struct progress {
   int32_t *arrived; /* [groups]: members that wait in a group, by its number */
   int64_t *at;      /* [world]: the current step of a rank; start[rank + 1]: it has finished */
   int64_t *ready;   /* [world]: a stack of the ranks that are not waiting */
-  int64_t  nready;
+  int64_t nready;
 } progress;
 
-static mgrid_status verify_stuck(const progress *now, const mgrid_itinerary *it, const mgrid_plan *p, int64_t rank,
-                          mgrid_error *err) {
+static mgrid_status verify_stuck(const progress *now, const mgrid_itinerary *it,
+                                 const mgrid_plan *p, int64_t rank, mgrid_error *err) {
   const mgrid_creation *c = &it->step[now->at[rank]];
-  const mgrid_entry    *e = &p->content.entry[c->entry];
-  int64_t               absent = -1;
+  const mgrid_entry *e = &p->content.entry[c->entry];
+  int64_t absent = -1;
   for (int64_t i = 0; i < c->size && absent < 0; i++) {
     int64_t other = mgrid_family_rank(e->family, c->group, i);
-    bool    there = now->at[other] < it->start[other + 1] && it->step[now->at[other]].entry == c->entry
+    bool there = now->at[other] < it->start[other + 1] && it->step[now->at[other]].entry == c->entry
                  && it->step[now->at[other]].group == c->group;
     if (!there) absent = other;
   }
   return mgrid_fail(err, MGRID_UNPROVED,
                     "rank %" PRId64 " would wait forever in %s[%" PRId64 "]: %d of %" PRId64
                     " members arrived, rank %" PRId64 " does not",
-                    rank, e->name, c->group, now->arrived[now->base[c->entry] + c->group], c->size, absent);
+                    rank, e->name, c->group, now->arrived[now->base[c->entry] + c->group], c->size,
+                    absent);
 }
 
-/* Move each rank that does not wait to its next group. The last member to arrive lets all members continue. */
-static mgrid_status verify_walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p, mgrid_created *out,
-                         mgrid_error *err) {
+/* Move each rank that does not wait to its next group. The last member to arrive lets all members
+** continue. */
+static mgrid_status verify_walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p,
+                                mgrid_created *out, mgrid_error *err) {
   while (now->nready > 0) {
     int64_t rank = now->ready[--now->nready];
     if (now->at[rank] == it->start[rank + 1]) continue;
     const mgrid_creation *c = &it->step[now->at[rank]];
-    const mgrid_family   *f = p->content.entry[c->entry].family;
-    if (mgrid_family_rank(f, c->group, c->position) != rank || mgrid_family_size(f, c->group) != c->size)
+    const mgrid_family *f = p->content.entry[c->entry].family;
+    if (mgrid_family_rank(f, c->group, c->position) != rank
+        || mgrid_family_size(f, c->group) != c->size)
       return mgrid_fail(err, MGRID_UNPROVED,
                         "rank %" PRId64 " creates %s[%" PRId64 "] as %" PRId64 " of %" PRId64
                         ", but is not that member",
@@ -272,10 +291,10 @@ static mgrid_status verify_walk(progress *now, const mgrid_itinerary *it, const 
   return MGRID_OK;
 }
 
-mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p, mgrid_created *out,
-                                  mgrid_error *err) {
+mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p,
+                                  mgrid_created *out, mgrid_error *err) {
   progress now = { 0 };
-  int64_t  groups = 0;
+  int64_t groups = 0;
   *out = (mgrid_created){ 0 };
   now.base = malloc((p->content.nentries + 1) * sizeof *now.base);
   for (size_t i = 0; now.base && i < p->content.nentries; i++) {
@@ -305,8 +324,8 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
 mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_itinerary steps = { 0 };
-  mgrid_created   seen;
-  mgrid_status    s = MGRID_OK;
+  mgrid_created seen;
+  mgrid_status s = MGRID_OK;
   if (p->content.world > MGRID_REHEARSED_MAX)
     s = mgrid_fail(err, MGRID_OUT_OF_RANGE,
                    "a rehearsal goes through every rank, at most %d of them, not %" PRId64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** why.c - why two ranks communicate: the groups that contain both, or the shortest chain of groups between them. The
-** answer is made as JSON; its text is written from that.
+** why.c - why two ranks communicate: the groups that contain both, or the shortest chain of groups
+** between them. The answer is made as JSON; its text is written from that.
 */
 #include "families/classes.h"
 #include "plan/json.h"
@@ -22,10 +22,11 @@ static int step_of(const mgrid_view *v, const mgrid_creation *c) {
 }
 
 /* Return a communicator, with the step in which each of both ranks makes it. */
-static json_t *communicator(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b, int comm) {
+static json_t *communicator(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b,
+                            int comm) {
   const mgrid_creation *c = &a->comm[comm];
-  return mgrid_json_pack("{sssIs[ii]}", "family", p->content.entry[c->entry].name, "group", (json_int_t)c->group,
-                         "steps", comm, step_of(b, c));
+  return mgrid_json_pack("{sssIs[ii]}", "family", p->content.entry[c->entry].name, "group",
+                         (json_int_t)c->group, "steps", comm, step_of(b, c));
 }
 
 /* Return the ranks at the positions between two of a group. */
@@ -42,12 +43,15 @@ static json_t *why_between(const mgrid_family *f, int64_t group, int64_t from, i
 /* Insert a group after those that are not larger. */
 static int put_by_size(json_t *list, json_t *one) {
   json_int_t size = json_integer_value(json_object_get(one, "size"));
-  size_t     index = json_array_size(list);
-  while (index > 0 && json_integer_value(json_object_get(json_array_get(list, index - 1), "size")) > size) index--;
+  size_t index = json_array_size(list);
+  while (index > 0
+         && json_integer_value(json_object_get(json_array_get(list, index - 1), "size")) > size)
+    index--;
   return json_array_insert_new(list, index, one);
 }
 
-/* Return all groups that contain both ranks, the smallest first, equal sizes in the order of the topology. */
+/* Return all groups that contain both ranks, the smallest first, equal sizes in the order of the
+** topology. */
 static json_t *why_common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
   json_t *list = json_array();
   for (size_t i = 0; i < a->nmembers && list; i++)
@@ -55,11 +59,12 @@ static json_t *why_common(const mgrid_plan *p, const mgrid_view *a, const mgrid_
       const mgrid_member *x = &a->member[i], *y = &b->member[k];
       if (x->entry != y->entry || x->group != y->group) continue;
       const mgrid_entry *e = &p->content.entry[x->entry];
-      json_t *one = mgrid_json_pack("{sssIsIs[II]sbsoso}", "family", e->name, "group", (json_int_t)x->group, "size",
-                                    (json_int_t)x->size, "positions", (json_int_t)x->position, (json_int_t)y->position,
-                                    "pair", x->size == 2, "between",
-                                    why_between(e->family, x->group, x->position, y->position), "communicator",
-                                    x->comm < 0 ? json_null() : communicator(p, a, b, x->comm));
+      json_t *one = mgrid_json_pack(
+          "{sssIsIs[II]sbsoso}", "family", e->name, "group", (json_int_t)x->group, "size",
+          (json_int_t)x->size, "positions", (json_int_t)x->position, (json_int_t)y->position,
+          "pair", x->size == 2, "between",
+          why_between(e->family, x->group, x->position, y->position), "communicator",
+          x->comm < 0 ? json_null() : communicator(p, a, b, x->comm));
       if (put_by_size(list, one)) {
         json_decref(list);
         list = NULL;
@@ -77,20 +82,22 @@ static json_t *first_meeting(const mgrid_plan *p, const mgrid_view *a, const mgr
 
 /* -------------------------------------------------------------------- chains */
 
-enum { SEARCHED_AT_ONCE = 4096, SEARCHED_MAX = 1 << 24 }; /* worlds whose ranks are all searched, at first or at all */
+/* worlds whose ranks are all searched, at first or at all */
+enum { SEARCHED_AT_ONCE = 4096, SEARCHED_MAX = 1 << 24 };
 
 /* A search over ranks, group by group; each group is searched once. */
 typedef struct search {
   const mgrid_plan *p;
-  int32_t *queue, *from; /* [world]: ranks in the order they were found; the rank that each was found from, or -1 */
-  int32_t *entry;        /* [world]: the family of the group that it was found in */
-  int64_t *start;        /* [entries]: the first bit of each family in `seen` */
-  uint8_t *seen;         /* a bit per group */
-  int64_t  head, tail;
+  /* [world]: ranks in the order they were found; the rank that each was found from, or -1 */
+  int32_t *queue, *from;
+  int32_t *entry; /* [world]: the family of the group that it was found in */
+  int64_t *start; /* [entries]: the first bit of each family in `seen` */
+  uint8_t *seen;  /* a bit per group */
+  int64_t head, tail;
 } search;
 
 static bool search_make(search *s, const mgrid_plan *p) {
-  size_t  world = (size_t)p->content.world, n = p->content.nentries;
+  size_t world = (size_t)p->content.world, n = p->content.nentries;
   int64_t groups = 0;
   *s = (search){ p,
                  malloc(world * sizeof *s->queue),
@@ -120,7 +127,7 @@ static void search_free(search *s) {
 
 static void find_members(search *s, int32_t rank, int entry, int64_t group) {
   const mgrid_family *f = s->p->content.entry[entry].family;
-  int64_t             bit = s->start[entry] + group, size = mgrid_family_size(f, group);
+  int64_t bit = s->start[entry] + group, size = mgrid_family_size(f, group);
   if (s->seen[bit / 8] >> (bit % 8) & 1) return;
   s->seen[bit / 8] |= (uint8_t)(1 << (bit % 8));
   for (int64_t k = 0; k < size; k++) {
@@ -139,7 +146,8 @@ static bool found(search *s, int64_t a, int64_t b) {
   while (s->head < s->tail && s->from[b] == -2) {
     int32_t rank = s->queue[s->head++];
     for (size_t i = 0; i < s->p->content.nentries && s->from[b] == -2; i++)
-      for (int64_t nth = 0; mgrid_family_locate(s->p->content.entry[i].family, rank, nth, &group, &position); nth++)
+      for (int64_t nth = 0;
+           mgrid_family_locate(s->p->content.entry[i].family, rank, nth, &group, &position); nth++)
         find_members(s, rank, (int)i, group);
   }
   return s->from[b] != -2;
@@ -159,10 +167,11 @@ static bool ranks_of(const mgrid_family *f, int64_t group, mgrid_sets *sets) {
   enum { LISTED = 256 };
   if (f->rule) {
     const mgrid_modes *inside = &f->rule->inside;
-    mgrid_points      *set = mgrid_sets_add(sets);
+    mgrid_points *set = mgrid_sets_add(sets);
     if (!set) return false;
     *set = (mgrid_points){ .offset = mgrid_family_rank(f, group, 0) };
-    for (int i = 0; i < inside->n; i++) mgrid_points_push(set, inside->at[i].size, inside->at[i].stride);
+    for (int i = 0; i < inside->n; i++)
+      mgrid_points_push(set, inside->at[i].size, inside->at[i].stride);
     return true;
   }
   int64_t size = mgrid_family_size(f, group);
@@ -174,10 +183,12 @@ static bool ranks_of(const mgrid_family *f, int64_t group, mgrid_sets *sets) {
   return true;
 }
 
-/* Return a rank that is in a group with a, and in one with b; -1: there is none, or no modes tell. */
-static int64_t rank_between(const mgrid_view *a, const mgrid_view *b, const mgrid_plan *p, size_t *of_a, size_t *of_b) {
+/* Return a rank that is in a group with a, and in one with b; -1: there is none, or no modes
+** tell. */
+static int64_t rank_between(const mgrid_view *a, const mgrid_view *b, const mgrid_plan *p,
+                            size_t *of_a, size_t *of_b) {
   mgrid_sets own = { 0 }, theirs = { 0 };
-  int64_t    rank = -1;
+  int64_t rank = -1;
   for (*of_a = 0; *of_a < a->nmembers; ++*of_a)
     for (*of_b = 0; *of_b < b->nmembers; ++*of_b) {
       const mgrid_member *x = &a->member[*of_a], *y = &b->member[*of_b];
@@ -202,9 +213,10 @@ static json_t *step_between(const mgrid_plan *p, int64_t from, int64_t to, const
                          p->content.entry[m->entry].name, "group", (json_int_t)m->group);
 }
 
-/* Return the chain of two groups if there is one. In small worlds the search over all ranks finds it. */
+/* Return the chain of two groups if there is one. In small worlds the search over all ranks finds
+** it. */
 static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
-  size_t  x, y;
+  size_t x, y;
   int64_t rank = p->content.world > SEARCHED_AT_ONCE ? rank_between(a, b, p, &x, &y) : -1;
   if (rank < 0) return NULL;
   return mgrid_json_pack("[oo]", step_between(p, a->rank, rank, &a->member[x]),
@@ -213,13 +225,14 @@ static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid
 
 /* Return the steps from a to b, each in one group; null: no chain connects them. */
 static json_t *why_chain(const mgrid_plan *p, int64_t a, int64_t b) {
-  search  s;
-  bool    made = search_make(&s, p);
+  search s;
+  bool made = search_make(&s, p);
   json_t *list = !made ? NULL : found(&s, a, b) ? json_array() : json_null();
   for (int64_t rank = b; json_is_array(list) && rank != a; rank = s.from[rank]) {
     const mgrid_entry *e = &p->content.entry[s.entry[rank]];
-    json_t *step = mgrid_json_pack("{sIsIsssI}", "from", (json_int_t)s.from[rank], "to", (json_int_t)rank, "family",
-                                   e->name, "group", (json_int_t)group_of_both(e->family, s.from[rank], rank));
+    json_t *step = mgrid_json_pack("{sIsIsssI}", "from", (json_int_t)s.from[rank], "to",
+                                   (json_int_t)rank, "family", e->name, "group",
+                                   (json_int_t)group_of_both(e->family, s.from[rank], rank));
     if (!json_array_insert_new(list, 0, step)) continue;
     json_decref(list);
     list = NULL;
@@ -230,28 +243,31 @@ static json_t *why_chain(const mgrid_plan *p, int64_t a, int64_t b) {
 
 /* ----------------------------------------------------------------------- all */
 
-mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err) {
+mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out,
+                                 mgrid_error *err) {
   mgrid_view va = { 0 }, vb = { 0 };
   *out = NULL;
   mgrid_status s = mgrid_view_init(&va, p, a, err);
   if (!s) s = mgrid_view_init(&vb, p, b, err);
   if (!s && a == b)
-    s = mgrid_fail(err, MGRID_BAD_VALUE, "both ranks are %" PRId64 "; two different ranks are needed", a);
+    s = mgrid_fail(err, MGRID_BAD_VALUE,
+                   "both ranks are %" PRId64 "; two different ranks are needed", a);
   if (!s) {
     json_t *groups = why_common(p, &va, &vb);
-    bool    none = groups && json_array_size(groups) == 0;
+    bool none = groups && json_array_size(groups) == 0;
     json_t *steps = none ? short_chain(p, &va, &vb) : json_null();
     if (!steps && p->content.world > SEARCHED_MAX) {
-      s = mgrid_fail(
-          err, MGRID_LIMIT,
-          "ranks %" PRId64 " and %" PRId64
-          " are in no group together, and no two groups connect them; longer chains are found in worlds of at "
-          "most %d ranks",
-          a, b, SEARCHED_MAX);
+      s = mgrid_fail(err, MGRID_LIMIT,
+                     "ranks %" PRId64 " and %" PRId64
+                     " are in no group together, and no two groups connect them; longer chains are "
+                     "found in worlds of at "
+                     "most %d ranks",
+                     a, b, SEARCHED_MAX);
       json_decref(groups);
     } else {
-      *out = mgrid_json_pack("{s[II]sososo}", "ranks", (json_int_t)a, (json_int_t)b, "groups", groups, "first",
-                             first_meeting(p, &va, &vb), "chain", steps ? steps : why_chain(p, a, b));
+      *out = mgrid_json_pack("{s[II]sososo}", "ranks", (json_int_t)a, (json_int_t)b, "groups",
+                             groups, "first", first_meeting(p, &va, &vb), "chain",
+                             steps ? steps : why_chain(p, a, b));
       if (!*out) s = mgrid_oom(err);
     }
   }
@@ -274,9 +290,10 @@ static const char *why_text(const json_t *object, const char *key) {
 static void put_group(mgrid_text *t, const json_t *g) {
   enum { SHOWN = 6 };
   const json_t *comm = json_object_get(g, "communicator"), *middle = json_object_get(g, "between");
-  size_t        n = json_array_size(middle);
-  mgrid_text_add(t, "  %s[%" PRId64 "]: positions %" PRId64 " and %" PRId64 " of %" PRId64, why_text(g, "family"),
-                 why_integer(g, "group"), nth(g, "positions", 0), nth(g, "positions", 1), why_integer(g, "size"));
+  size_t n = json_array_size(middle);
+  mgrid_text_add(t, "  %s[%" PRId64 "]: positions %" PRId64 " and %" PRId64 " of %" PRId64,
+                 why_text(g, "family"), why_integer(g, "group"), nth(g, "positions", 0),
+                 nth(g, "positions", 1), why_integer(g, "size"));
   if (json_is_true(json_object_get(g, "pair")))
     mgrid_text_str(t, ", a pair");
   else if (n == 0)
@@ -288,36 +305,41 @@ static void put_group(mgrid_text *t, const json_t *g) {
   if (json_is_null(comm))
     mgrid_text_str(t, "; no communicator");
   else if (strcmp(why_text(comm, "family"), why_text(g, "family")) != 0)
-    mgrid_text_add(t, "; communicator of %s[%" PRId64 "]", why_text(comm, "family"), why_integer(comm, "group"));
+    mgrid_text_add(t, "; communicator of %s[%" PRId64 "]", why_text(comm, "family"),
+                   why_integer(comm, "group"));
   mgrid_text_str(t, "\n");
 }
 
 static void put_answer(mgrid_text *t, const json_t *why) {
-  int64_t       a = nth(why, "ranks", 0), b = nth(why, "ranks", 1);
+  int64_t a = nth(why, "ranks", 0), b = nth(why, "ranks", 1);
   const json_t *groups = json_object_get(why, "groups"), *first = json_object_get(why, "first");
   const json_t *steps = json_object_get(why, "chain");
-  size_t        n = json_array_size(groups);
+  size_t n = json_array_size(groups);
   mgrid_text_add(t, "ranks %" PRId64 " and %" PRId64 " are together in ", a, b);
-  if (n == 0 && json_is_null(steps)) mgrid_text_str(t, "no group, and no chain of groups connects them\n");
-  if (n == 0 && !json_is_null(steps)) mgrid_text_str(t, "no group; a shortest way from one to the other\n");
+  if (n == 0 && json_is_null(steps))
+    mgrid_text_str(t, "no group, and no chain of groups connects them\n");
+  if (n == 0 && !json_is_null(steps))
+    mgrid_text_str(t, "no group; a shortest way from one to the other\n");
   if (n > 0) mgrid_text_add(t, "%zu group%s\n", n, mgrid_s_of(n));
   for (size_t i = 0; i < n; i++) put_group(t, json_array_get(groups, i));
   for (size_t i = 0; i < json_array_size(steps); i++) {
     const json_t *step = json_array_get(steps, i);
-    mgrid_text_add(t, "  %" PRId64 " to %" PRId64 " in %s[%" PRId64 "]\n", why_integer(step, "from"), why_integer(step, "to"),
-                   why_text(step, "family"), why_integer(step, "group"));
+    mgrid_text_add(t, "  %" PRId64 " to %" PRId64 " in %s[%" PRId64 "]\n",
+                   why_integer(step, "from"), why_integer(step, "to"), why_text(step, "family"),
+                   why_integer(step, "group"));
   }
   if (n == 0 || json_is_null(first)) return;
   mgrid_text_add(t,
-                 "they first meet in %s[%" PRId64 "]: step %" PRId64 " of rank %" PRId64 ", step %" PRId64
-                 " of rank %" PRId64 "\n",
-                 why_text(first, "family"), why_integer(first, "group"), nth(first, "steps", 0), a, nth(first, "steps", 1), b);
+                 "they first meet in %s[%" PRId64 "]: step %" PRId64 " of rank %" PRId64
+                 ", step %" PRId64 " of rank %" PRId64 "\n",
+                 why_text(first, "family"), why_integer(first, "group"), nth(first, "steps", 0), a,
+                 nth(first, "steps", 1), b);
 }
 
-mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink, void *ud,
-                            mgrid_error *err) {
+mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink,
+                            void *ud, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
-  json_t      *why;
+  json_t *why;
   mgrid_status s = mgrid_plan_why_json(p, a, b, &why, err);
   if (s) return s;
   mgrid_text t = { 0 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** bind.c - errors, metatables, argument checks, the C objects of userdata, and the Lua that is embedded.
+** bind.c - errors, metatables, argument checks, the C objects of userdata, and the Lua that is
+** embedded.
 */
 #include "recipe/budget.h"
 #include "recipe/bundle.h"
@@ -17,13 +18,13 @@
 */
 
 struct mgrid_lua_held {
-  mgrid_lua_held   *prev, *next;
+  mgrid_lua_held *prev, *next;
   mgrid_lua_budget *budget; /* NULL: of a host's Lua state */
   void (*release)(void *box);
   size_t bytes; /* that count, including this header */
 };
 
-static void           *bind_box_of(mgrid_lua_held *h) { return h + 1; }
+static void *bind_box_of(mgrid_lua_held *h) { return h + 1; }
 static mgrid_lua_held *held_of(void *box) { return (mgrid_lua_held *)box - 1; }
 
 static void box_drop(mgrid_lua_held *h) {
@@ -41,14 +42,15 @@ void mgrid_budget_release(mgrid_lua_budget *b) {
   while (b->held) box_drop(b->held);
 }
 
-void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box)) {
+void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class,
+                        void (*release)(void *box)) {
   mgrid_lua_budget *b = mgrid_budget_of(L);
-  size_t            bytes = sizeof(mgrid_lua_held) + size;
-  mgrid_lua_held  **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
+  size_t bytes = sizeof(mgrid_lua_held) + size;
+  mgrid_lua_held **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
   *owner = NULL;
   luaL_setmetatable(L, class);
-  /* Ask for some more, so that garbage objects are collected here: where Lua itself runs out, it collects without
-  ** finalizers. */
+  /* Ask for some more, so that garbage objects are collected here: where Lua itself runs out, it
+  ** collects without finalizers. */
   if (b && !mgrid_budget_has(b, bytes + b->limits.memory / 64)) mgrid_budget_refuse(L, b);
   if (!(h = mgrid_zeroed(NULL, bytes))) mgrid_lua_oom(L);
   *h = (mgrid_lua_held){ NULL, b ? b->held : NULL, b, release, bytes };
@@ -76,7 +78,8 @@ void *mgrid_lua_check_box(lua_State *L, int i, const char *class) {
   return box;
 }
 
-/* With the debug library programs can call this, too, with any value, even while a method uses the box. */
+/* With the debug library programs can call this, too, with any value, even while a method uses the
+** box. */
 int mgrid_lua_free_box(lua_State *L) {
   if (!mgrid_lua_collected(L)) return 0;
   bool ours = lua_type(L, 1) == LUA_TUSERDATA && luaL_getmetafield(L, 1, "__gc") != LUA_TNIL
@@ -89,7 +92,7 @@ int mgrid_lua_free_box(lua_State *L) {
 }
 
 void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes) {
-  mgrid_lua_held   *h = held_of(box);
+  mgrid_lua_held *h = held_of(box);
   mgrid_lua_budget *b = h->budget;
   if (!b) return;
   b->used += bytes - h->bytes;
@@ -106,17 +109,19 @@ void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each) {
 
 /* ------------------------------------------------------------------- errors */
 
-/* While Lua moves its stack (since 5.4.5), frames hold offsets instead of pointers, and lua_getinfo would follow them.
-** The first word of a frame locates its function. */
+/* While Lua moves its stack (since 5.4.5), frames hold offsets instead of pointers, and lua_getinfo
+** would follow them. The first word of a frame locates its function. */
 static bool is_moving(const lua_Debug *ar) {
-  enum { MOST = 1000000 * 32 }; /* bytes of a stack: LUAI_MAXSTACK, which is not in the headers of Lua 5.5 */
+  /* bytes of a stack: LUAI_MAXSTACK, which is not in the headers of Lua 5.5 */
+  enum { MOST = 1000000 * 32 };
   uintptr_t function;
   memcpy(&function, (const void *)ar->i_ci, sizeof function);
   return function < MOST;
 }
 
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar) {
-  for (int level = 0; level < MGRID_FRAMES && lua_getstack(L, level, ar) && !is_moving(ar); level++) {
+  for (int level = 0; level < MGRID_FRAMES && lua_getstack(L, level, ar) && !is_moving(ar);
+       level++) {
     lua_getinfo(L, "Sl", ar);
     if (ar->currentline > 0 && strncmp(ar->source, "=moongrid", 9) != 0) return true;
   }
@@ -140,7 +145,7 @@ static int raise(lua_State *L, mgrid_status status, const char *text) {
 }
 
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) {
-  char    text[1024];
+  char text[1024];
   va_list args;
   va_start(args, fmt);
   mgrid_vformat(text, sizeof text, fmt, args);
@@ -149,7 +154,7 @@ int mgrid_lua_raise(lua_State *L, const char *fmt, ...) {
 }
 
 int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) {
-  char    text[1024];
+  char text[1024];
   va_list args;
   va_start(args, fmt);
   mgrid_vformat(text, sizeof text, fmt, args);
@@ -157,7 +162,9 @@ int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) 
   return raise(L, status, text);
 }
 
-int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e) { return raise(L, e->status, e->message); }
+int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e) {
+  return raise(L, e->status, e->message);
+}
 
 int mgrid_lua_raise_runtime(lua_State *L, const mgrid_error *e) {
   if (e->line == 0) return mgrid_lua_raise_error(L, e);
@@ -191,16 +198,19 @@ void mgrid_lua_read_failure(lua_State *L, int i, const char *call, mgrid_error *
   if (lua_isnone(L, i) || lua_toboolean(L, i)) return;
   lua_Integer status = mgrid_lua_opt_integer(L, i + 2, MGRID_REFUSED);
   if (status < 1 || status > 999)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %lld is not the status of an error", call, (long long)status);
-  mgrid_fail(e, (mgrid_status)status, "%s", luaL_optstring(L, i + 1, "this rank could not do its part"));
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %lld is not the status of an error", call,
+                       (long long)status);
+  mgrid_fail(e, (mgrid_status)status, "%s",
+             luaL_optstring(L, i + 1, "this rank could not do its part"));
 }
 
 void mgrid_lua_stack(lua_State *L, int n) {
   if (!lua_checkstack(L, n)) mgrid_lua_oom(L);
 }
 
-int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n) {
-  char        tail[512];
+int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known,
+                      size_t n) {
+  char tail[512];
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge_nearest(L, name, n);
   mgrid_suggest(tail, sizeof tail, name, known, n);
@@ -208,7 +218,8 @@ int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const ch
   return mgrid_lua_raise_error(L, &e);
 }
 
-void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list) {
+void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n,
+                          bool list) {
   enum { SOME = 256 };
   const char *bad = NULL;
   lua_Integer at = 0;
@@ -219,9 +230,10 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
     if (at % SOME == 0) mgrid_lua_charge(L, 4 * SOME);
     if (list && lua_isinteger(L, -1)) continue;
     if (lua_type(L, -1) != LUA_TSTRING)
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%ss are by name; a key is a %s", what,
+                         luaL_typename(L, -1));
     const char *key = lua_tostring(L, -1);
-    bool        found = false;
+    bool found = false;
     for (size_t k = 0; k < n && !found; k++) found = strcmp(known[k], key) == 0;
     if (!found && !bad) bad = key;
   }
@@ -233,7 +245,8 @@ bool mgrid_lua_collected(lua_State *L) {
   lua_Debug ar;
   if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "n", &ar)) return false;
   /* "hook": the collector runs inside a debug hook, whose frame hides its own. */
-  return strcmp(ar.namewhat, "hook") == 0 || (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0);
+  return strcmp(ar.namewhat, "hook") == 0
+         || (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0);
 }
 
 static int bind_refuse(lua_State *L, const char *class, const char *what) {
@@ -244,7 +257,9 @@ static int bind_refuse(lua_State *L, const char *class, const char *what) {
 }
 
 int mgrid_lua_no_list(lua_State *L, const char *class) { return bind_refuse(L, class, "a list"); }
-int mgrid_lua_no_iterator(lua_State *L, const char *class) { return bind_refuse(L, class, "an iterator"); }
+int mgrid_lua_no_iterator(lua_State *L, const char *class) {
+  return bind_refuse(L, class, "an iterator");
+}
 
 static const luaL_Reg *bind_find(const luaL_Reg *list, const char *key) {
   for (; list && list->name; list++)
@@ -252,8 +267,8 @@ static const luaL_Reg *bind_find(const luaL_Reg *list, const char *key) {
   return NULL;
 }
 
-/* Return the next entry that slices add to a class, after *s and `at`; NULL: no more. Start with the first slice and
-** NULL. */
+/* Return the next entry that slices add to a class, after *s and `at`; NULL: no more. Start with
+** the first slice and NULL. */
 static const mgrid_lua_class *next_added(const mgrid_lua_class *c, const mgrid_lua_slice *const **s,
                                          const mgrid_lua_class *at) {
   for (; **s; at = NULL, ++*s)
@@ -265,7 +280,7 @@ static const mgrid_lua_class *next_added(const mgrid_lua_class *c, const mgrid_l
 /* Find a method, or with `fields` a field. */
 static const luaL_Reg *find_in(const mgrid_lua_class *c, bool fields, const char *key) {
   const mgrid_lua_slice *const *s = mgrid_lua_slices;
-  const luaL_Reg               *found = bind_find(fields ? c->fields : c->methods, key);
+  const luaL_Reg *found = bind_find(fields ? c->fields : c->methods, key);
   if (!found && !fields) found = bind_find(c->more, key);
   for (const mgrid_lua_class *add = NULL; !found && (add = next_added(c, &s, add));)
     found = bind_find(fields ? add->fields : add->methods, key);
@@ -309,7 +324,7 @@ static size_t list_members(const mgrid_lua_class *c, const char *known[MEMBERS_M
 
 int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key) {
   const char *known[MEMBERS_MAX];
-  char        what[64];
+  char what[64];
   snprintf(what, sizeof what, "field of a %s", strrchr(c->name, '.') + 1);
   return mgrid_lua_unknown(L, what, key, known, list_members(c, known));
 }
@@ -328,7 +343,7 @@ void mgrid_lua_members(lua_State *L, int object) {
   lua_pop(L, 2);
   if (!c) return;
   const char *known[MEMBERS_MAX];
-  size_t      n = list_members(c, known);
+  size_t n = list_members(c, known);
   for (size_t i = 0; i < n; i++) bind_append(L, known[i]);
   if (mgrid_lua_test_box(L, object, MGRID_LUA_GRID)) {
     const mgrid_grid *g = mgrid_lua_check_grid(L, object);
@@ -351,7 +366,8 @@ static int class_index(lua_State *L) {
 }
 
 static int no_assignment(lua_State *L) {
-  return mgrid_lua_raise(L, "a %s cannot be changed", strrchr(lua_tostring(L, lua_upvalueindex(1)), '.') + 1);
+  return mgrid_lua_raise(L, "a %s cannot be changed",
+                         strrchr(lua_tostring(L, lua_upvalueindex(1)), '.') + 1);
 }
 
 void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c) {
@@ -409,13 +425,16 @@ mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *
   return box;
 }
 
-mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i) { return mgrid_lua_check_box(L, i, MGRID_LUA_WORLD); }
+mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i) {
+  return mgrid_lua_check_box(L, i, MGRID_LUA_WORLD);
+}
 
 mgrid_lua_world *mgrid_lua_world_argument(lua_State *L) {
   if (lua_isinteger(L, 1))
-    luaL_argerror(L, 1,
-                  lua_pushfstring(L, "a World, not the number %I: mg.world(%I) makes one, build is given one",
-                                  (LUAI_UACINT)lua_tointeger(L, 1), (LUAI_UACINT)lua_tointeger(L, 1)));
+    luaL_argerror(
+        L, 1,
+        lua_pushfstring(L, "a World, not the number %I: mg.world(%I) makes one, build is given one",
+                        (LUAI_UACINT)lua_tointeger(L, 1), (LUAI_UACINT)lua_tointeger(L, 1)));
   return mgrid_lua_check_world(L, 1);
 }
 mgrid_grid *mgrid_lua_check_grid(lua_State *L, int i) {
@@ -425,7 +444,9 @@ mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i) {
   return *(mgrid_plan **)mgrid_lua_check_box(L, i, MGRID_LUA_PLAN);
 }
 
-mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i) { return mgrid_lua_check_box(L, i, MGRID_LUA_FAMILY); }
+mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i) {
+  return mgrid_lua_check_box(L, i, MGRID_LUA_FAMILY);
+}
 
 mgrid_topology *mgrid_lua_check_topology(lua_State *L, int i) {
   return *(mgrid_topology **)mgrid_lua_check_box(L, i, MGRID_LUA_TOPOLOGY);
@@ -434,7 +455,8 @@ mgrid_topology *mgrid_lua_check_topology(lua_State *L, int i) {
 bool mgrid_lua_check_wrap(lua_State *L, int i) {
   static const char *const known[] = { "wrap" };
   if (lua_type(L, i) == LUA_TSTRING) {
-    if (strcmp(lua_tostring(L, i), "wrap") != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
+    if (strcmp(lua_tostring(L, i), "wrap") != 0)
+      mgrid_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
     return true;
   }
   if (lua_isnoneornil(L, i) || lua_isboolean(L, i)) return lua_toboolean(L, i);
@@ -447,14 +469,14 @@ bool mgrid_lua_check_wrap(lua_State *L, int i) {
 }
 
 bool mgrid_lua_is_whole(lua_State *L, int i) {
-  size_t      len;
+  size_t len;
   const char *text = lua_tolstring(L, i, &len);
   return strlen(text) == len;
 }
 
 const char *mgrid_lua_name(lua_State *L, int i) {
-  char        shown[256];
-  size_t      len;
+  char shown[256];
+  size_t len;
   const char *text = lua_tolstring(L, i, &len);
   if (strlen(text) == len) return text;
   mgrid_shown(shown, sizeof shown, text, len);
@@ -479,7 +501,8 @@ lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise) {
 
 void mgrid_lua_check_table(lua_State *L, int i, const char *such_as) {
   if (lua_istable(L, i)) return;
-  const char *is = luaL_getmetafield(L, i, "__name") == LUA_TSTRING ? lua_tostring(L, -1) : luaL_typename(L, i);
+  const char *is = luaL_getmetafield(L, i, "__name") == LUA_TSTRING ? lua_tostring(L, -1)
+                                                                    : luaL_typename(L, i);
   luaL_argerror(L, i, lua_pushfstring(L, "a table such as %s expected, got %s", such_as, is));
 }
 
@@ -505,7 +528,8 @@ void mgrid_lua_set_string(lua_State *L, const char *key, const char *value) {
 
 const char *mgrid_lua_kind(lua_State *L, int i) {
   if (lua_isnoneornil(L, i)) return "nil";
-  if (luaL_getmetafield(L, i, "__name") != LUA_TSTRING) return lua_pushfstring(L, "a %s", luaL_typename(L, i));
+  if (luaL_getmetafield(L, i, "__name") != LUA_TSTRING)
+    return lua_pushfstring(L, "a %s", luaL_typename(L, i));
   const char *class = lua_tostring(L, -1), *dot = strrchr(class, '.');
   return lua_pushfstring(L, "a %s", dot ? dot + 1 : class);
 }
@@ -513,7 +537,9 @@ const char *mgrid_lua_kind(lua_State *L, int i) {
 static const char fill_key = 'f'; /* its address is the value of `fill` */
 
 void mgrid_lua_push_fill(lua_State *L) { lua_pushlightuserdata(L, (void *)&fill_key); }
-bool mgrid_lua_is_fill(lua_State *L, int i) { return lua_islightuserdata(L, i) && lua_touserdata(L, i) == &fill_key; }
+bool mgrid_lua_is_fill(lua_State *L, int i) {
+  return lua_islightuserdata(L, i) && lua_touserdata(L, i) == &fill_key;
+}
 
 /* Return a list of integers, or of sizes: a size is 1 or more, or fill. */
 static int64_t *bind_check_list(lua_State *L, int i, bool sizes, size_t *n) {
@@ -523,10 +549,11 @@ static int64_t *bind_check_list(lua_State *L, int i, bool sizes, size_t *n) {
   for (size_t k = 1; k <= *n; k++) { /* check all before allocating: an error would leak */
     lua_rawgeti(L, i, (lua_Integer)k);
     if (!lua_isinteger(L, -1) && !(sizes && mgrid_lua_is_fill(L, -1)))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "element %d of the list is %s, not an integer%s", (int)k,
-                         mgrid_lua_kind(L, -1), sizes ? " or fill" : "");
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "element %d of the list is %s, not an integer%s",
+                         (int)k, mgrid_lua_kind(L, -1), sizes ? " or fill" : "");
     if (sizes && lua_isinteger(L, -1) && lua_tointeger(L, -1) < 1)
-      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "element %d of the list is %" PRId64 "; a size is 1 or more, or fill",
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                         "element %d of the list is %" PRId64 "; a size is 1 or more, or fill",
                          (int)k, (int64_t)lua_tointeger(L, -1));
     lua_pop(L, 1);
   }
@@ -540,8 +567,12 @@ static int64_t *bind_check_list(lua_State *L, int i, bool sizes, size_t *n) {
   return list;
 }
 
-int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) { return bind_check_list(L, i, false, n); }
-int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n) { return bind_check_list(L, i, true, n); }
+int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) {
+  return bind_check_list(L, i, false, n);
+}
+int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n) {
+  return bind_check_list(L, i, true, n);
+}
 
 static int push_text(lua_State *L) {
   mgrid_text *t = lua_touserdata(L, 1);
@@ -581,7 +612,8 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   char name[64];
   snprintf(name, sizeof name, "=%s", c->name);
   if (c->binary && strstr(lua_ident, mgrid_bundle_release)) {
-    if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
+    if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK)
+      return LUA_OK;
     lua_pop(L, 1); /* binary for another number format, or no memory: try the text */
   }
   return luaL_loadbufferx(L, (const char *)c->text, c->text_size, name, "t");
@@ -598,15 +630,17 @@ void mgrid_bundle_push(lua_State *L, const char *name) {
 /* nearest(name, list of at most 32 names) -> the one that may be meant | nil */
 static int hints_nearest(lua_State *L) {
   const char *known[32];
-  size_t      n = 0;
+  size_t n = 0;
   lua_settop(L, 2);
   mgrid_lua_stack(L, 32);
-  while (n < 32 && lua_rawgeti(L, 2, (lua_Integer)n + 1) == LUA_TSTRING) known[n++] = lua_tostring(L, -1);
+  while (n < 32 && lua_rawgeti(L, 2, (lua_Integer)n + 1) == LUA_TSTRING)
+    known[n++] = lua_tostring(L, -1);
   lua_pushstring(L, mgrid_nearest(luaL_checkstring(L, 1), known, n));
   return 1;
 }
 
-static const char hints_key = 'h'; /* its address: what hints.lua returned, once there was an error */
+/* its address: what hints.lua returned, once there was an error */
+static const char hints_key = 'h';
 
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers) {
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &hints_key) != LUA_TTABLE) {

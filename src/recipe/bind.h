@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** bind.h - grids, families, topologies, plans and states as Lua userdata, and the helpers to make them.
+** bind.h - grids, families, topologies, plans and states as Lua userdata, and the helpers to make
+** them.
 **
-** Make a userdata in three steps: allocate its box empty, set its metatable, then fill in the C object. An error
-** between two steps leaves a userdata that __gc can free. An error message starts with the file and line of the
-** innermost Lua function that is not moongrid's own.
+** Make a userdata in three steps: allocate its box empty, set its metatable, then fill in the C
+** object. An error between two steps leaves a userdata that __gc can free. An error message starts
+** with the file and line of the innermost Lua function that is not moongrid's own.
 */
 #ifndef MGRID_BIND_H
 #define MGRID_BIND_H
@@ -16,9 +17,10 @@
 
 /* ------------------------------------------------------------------ errors */
 
-/* Find the innermost running Lua function of the user: its source and line. False: there is none among the last
-** MGRID_FRAMES calls. moongrid's own Lua has fewer in a row, and a longer search takes time that grows with the square
-** of the stack. Needs no memory, so the allocator may call it. */
+/* Find the innermost running Lua function of the user: its source and line. False: there is none
+** among the last MGRID_FRAMES calls. moongrid's own Lua has fewer in a row, and a longer search
+** takes time that grows with the square of the stack. Needs no memory, so the allocator may call
+** it. */
 enum { MGRID_FRAMES = 100 };
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar);
 /* Push "file:line: " of that function; "" if there is none. */
@@ -30,98 +32,112 @@ int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e);
 /* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
 int mgrid_lua_raise_runtime(lua_State *L, const mgrid_error *e);
 int mgrid_lua_oom(lua_State *L);
-/* Return an error as values: push nil, message, status, return 3; or 4, with { n, ranks, seconds, call } of ranks that are
-** missing. For failures of the job (a lost rank);
-** mistakes of the program are raised. */
+/* Return an error as values: push nil, message, status, return 3; or 4, with { n, ranks, seconds,
+** call } of ranks that are missing. For failures of the job (a lost rank); mistakes of the program
+** are raised. */
 int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
-/* Read such values at i: what this rank could not do, into *e, if the first is nil or false; `call` is where. */
+/* Read such values at i: what this rank could not do, into *e, if the first is nil or false; `call`
+** is where. */
 void mgrid_lua_read_failure(lua_State *L, int i, const char *call, mgrid_error *e);
 /* Raise about an unknown name, with the nearest of the n candidates. */
-int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
-/* Make room for n more values; raise out of memory if there is none (luaL_checkstack would say stack overflow). */
+int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known,
+                      size_t n);
+/* Make room for n more values; raise out of memory if there is none (luaL_checkstack would say
+** stack overflow). */
 void mgrid_lua_stack(lua_State *L, int n);
-/* Keep a function's frame, which an mgrid_error makes large, off the stack while its caller calls the recipe back: a
-** recipe can nest such calls. */
+/* Keep a function's frame, which an mgrid_error makes large, off the stack while its caller calls
+** the recipe back: a recipe can nest such calls. */
 #define MGRID_APART __attribute__((noinline))
-/* Call a function of lua/prelude/hints.lua with the `given` values on the top; they become its answers. */
+/* Call a function of lua/prelude/hints.lua with the `given` values on the top; they become its
+** answers. */
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers);
-/* Raise that an object is not a list, as for x[1], or not an iterator, as for `for r in x`, and say how to visit its
-** contents. */
+/* Raise that an object is not a list, as for x[1], or not an iterator, as for `for r in x`, and say
+** how to visit its contents. */
 int mgrid_lua_no_list(lua_State *L, const char *class);
 int mgrid_lua_no_iterator(lua_State *L, const char *class);
-/* The handler of a call into a recipe: every error gets text and a position, and one of Lua's own a hint. budget.c */
+/* The handler of a call into a recipe: every error gets text and a position, and one of Lua's own a
+** hint. budget.c */
 int mgrid_lua_message(lua_State *L);
 
 /* -------------------------------------------------- the budget of a recipe */
 
-/* For the budget of a runtime's Lua state: budget.c. _charge counts work done in C as that many instructions of Lua,
-** and raises when the budget is spent. _note records the status and text of an error that is about to be raised. Both
-** do nothing in a Lua state without a budget, such as a host's own. */
+/* For the budget of a runtime's Lua state: budget.c. _charge counts work done in C as that many
+** instructions of Lua, and raises when the budget is spent. _note records the status and text of an
+** error that is about to be raised. Both do nothing in a Lua state without a budget, such as a
+** host's own. */
 void mgrid_lua_charge(lua_State *L, int64_t work);
-/* Charge `each` for every member of the list at i, and return its length; with holes it may seem to have any length. */
+/* Charge `each` for every member of the list at i, and return its length; with holes it may seem to
+** have any length. */
 size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each);
 /* Charge for finding the nearest of n names. */
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
-/* In a host's state: the status of a message that was caught, if it is the last one raised here; MGRID_OK: it is not. */
+/* In a host's state: the status of a message that was caught, if it is the last one raised here;
+** MGRID_OK: it is not. */
 mgrid_status mgrid_lua_status(lua_State *L, const char *message);
-/* Send what a recipe prints to the host's log, after "file:line: ". Long texts and many lines are cut, with a note. */
+/* Send what a recipe prints to the host's log, after "file:line: ". Long texts and many lines are
+** cut, with a note. */
 void mgrid_lua_say(lua_State *L, const char *text);
 
 /* ----------------------------------------------------------------- classes */
 
-/* A class of userdata. Each list ends with a NULL name; NULL is an empty list. Messages list these names, fields
-** first. */
+/* A class of userdata. Each list ends with a NULL name; NULL is an empty list. Messages list these
+** names, fields first. */
 typedef struct mgrid_lua_class {
-  const char     *name;           /* of the metatable: "moongrid.Family" */
+  const char *name;               /* of the metatable: "moongrid.Family" */
   const luaL_Reg *fields;         /* each a function (object) that pushes one value */
   const luaL_Reg *methods, *more; /* more: methods of another file */
-  const luaL_Reg *meta;           /* metamethods; __index gives fields and methods unless it is here */
+  const luaL_Reg *meta; /* metamethods; __index gives fields and methods unless it is here */
 } mgrid_lua_class;
 
 void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c); /* c must outlive L */
-/* Push the method or the value of the field `key` of the object at `object`; false, with nothing pushed,
-** if there is none. */
+/* Push the method or the value of the field `key` of the object at `object`; false, with nothing
+** pushed, if there is none. */
 bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, const char *key);
 bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key);
-int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
-/* Append the names that the object at `object` has, of its class and of itself, to the list on the top. */
+int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
+/* Append the names that the object at `object` has, of its class and of itself, to the list on the
+** top. */
 void mgrid_lua_members(lua_State *L, int object);
 
-/* A State, Group, Job or Buffer can be closed at any moment in which Lua runs: by a finalizer while a method allocates, by
-** a metamethod of a table that it reads. So a method reads its arguments and makes its results first, then asks for the
-** object (mgrid_lua_check_...), and asks again after each call that may run Lua; or it holds a reference, as
-** mgrid_state_ref. scripts/lint.d/bindings.lua checks it. */
+/* A State, Group, Job or Buffer can be closed at any moment in which Lua runs: by a finalizer while
+** a method allocates, by a metamethod of a table that it reads. So a method reads its arguments and
+** makes its results first, then asks for the object (mgrid_lua_check_...), and asks again after
+** each call that may run Lua; or it holds a reference, as mgrid_state_ref.
+** scripts/lint.d/bindings.lua checks it. */
 
-/* Push a userdata that owns an empty box of that many bytes, zeroed, and return the box. The caller stores a C object
-** there; __gc, or the end of the runtime, calls release. */
+/* Push a userdata that owns an empty box of that many bytes, zeroed, and return the box. The caller
+** stores a C object there; __gc, or the end of the runtime, calls release. */
 typedef struct mgrid_lua_held mgrid_lua_held;
-void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box));
-void *mgrid_lua_in_box(void *userdata);                           /* its box; NULL once it is freed */
+void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class,
+                        void (*release)(void *box));
+void *mgrid_lua_in_box(void *userdata); /* its box; NULL once it is freed */
 void *mgrid_lua_test_box(lua_State *L, int i, const char *class); /* NULL: another value */
 void *mgrid_lua_check_box(lua_State *L, int i, const char *class);
-int   mgrid_lua_free_box(lua_State *L); /* the __gc of all such classes */
-/* Return whether the collector calls the running finalizer; a program that calls it by hand frees nothing. So an object
-** lives as long as it is on the stack of a method. bind.c */
+int mgrid_lua_free_box(lua_State *L); /* the __gc of all such classes */
+/* Return whether the collector calls the running finalizer; a program that calls it by hand frees
+** nothing. So an object lives as long as it is on the stack of a method. bind.c */
 bool mgrid_lua_collected(lua_State *L);
-/* Record that the object in a box holds that many bytes; _reserve: that n times `each` bytes are about to be needed.
-** Both raise if a recipe has not that much memory left, even after a garbage collection. */
+/* Record that the object in a box holds that many bytes; _reserve: that n times `each` bytes are
+** about to be needed. Both raise if a recipe has not that much memory left, even after a garbage
+** collection. */
 void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes);
 void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each);
 
 /* ------------------------------------------------------- walks through tables */
 
-/* All walks through tables whose order could be seen use these. _keys: push a list of the keys of the table at i
-** (numbers, strings by bytes, false, true, the rest by type), and return their number. _step: push key and value of the
-** k-th key of such a list, from *k = 0 on; false at its end. _key_before: return whether the key at a is before the one
-** at b. key_order.c */
+/* All walks through tables whose order could be seen use these. _keys: push a list of the keys of
+** the table at i (numbers, strings by bytes, false, true, the rest by type), and return their
+** number. _step: push key and value of the k-th key of such a list, from *k = 0 on; false at its
+** end. _key_before: return whether the key at a is before the one at b. key_order.c */
 lua_Integer mgrid_lua_keys(lua_State *L, int i);
-bool        mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k);
-bool        mgrid_lua_key_before(lua_State *L, int a, int b);
-/* The same in any order, called as lua_next. Only where the order cannot be seen, for example to count members. */
+bool mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k);
+bool mgrid_lua_key_before(lua_State *L, int a, int b);
+/* The same in any order, called as lua_next. Only where the order cannot be seen, for example to
+** count members. */
 int mgrid_lua_next(lua_State *L, int i);
-/* Return the length of the list at i; -1: it has other keys than 1 to n. lua_rawlen is not used, because the border
-** that it finds in a table with gaps differs between processes. */
+/* Return the length of the list at i; -1: it has other keys than 1 to n. lua_rawlen is not used,
+** because the border that it finds in a table with gaps differs between processes. */
 lua_Integer mgrid_lua_length(lua_State *L, int i);
 /* Push a list of n values; `push` pushes value i, from 0 on. */
 #define MGRID_LUA_LIST(L, n, push) \
@@ -134,13 +150,14 @@ lua_Integer mgrid_lua_length(lua_State *L, int i);
   } while (0)
 /* Stable merge sort of n members of the list at `list`, a positive index. */
 typedef bool mgrid_lua_before(lua_State *L, int a, int b);
-void         mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *before);
+void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *before);
 
 /* --------------------------------------------------- arguments and results */
 
-/* Raise when the table at i has a key that is not one of the n known ones. With `list`, integer keys are
-** allowed as well. */
-void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
+/* Raise when the table at i has a key that is not one of the n known ones. With `list`, integer
+** keys are allowed as well. */
+void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n,
+                          bool list);
 /* Raise unless the argument is a table; such_as is an example of a valid one, "{ 2, 4 }". */
 void mgrid_lua_check_table(lua_State *L, int i, const char *such_as);
 /* Set a field of the table on the top; NULL is nil. */
@@ -150,8 +167,8 @@ void mgrid_lua_set_boolean(lua_State *L, const char *key, bool value);
 void mgrid_lua_set_string(lua_State *L, const char *key, const char *value);
 /* Return the kind of the value: "a number", "nil". */
 const char *mgrid_lua_kind(lua_State *L, int i);
-/* As luaL_checkinteger and luaL_optinteger, but refuse text: "2" is not a size, though Lua's own functions accept
-** it. */
+/* As luaL_checkinteger and luaL_optinteger, but refuse text: "2" is not a size, though Lua's own
+** functions accept it. */
 lua_Integer mgrid_lua_check_integer(lua_State *L, int i);
 lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise);
 /* Return the number at i; "not a number" without a sign, which differs between processors. */
@@ -160,15 +177,15 @@ double mgrid_lua_number(lua_State *L, int i);
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
 /* The same for sizes of 1 or more, one of which may be fill (MGRID_FILL in the list). */
 int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n);
-void     mgrid_lua_push_fill(lua_State *L); /* the value of `fill` */
-bool     mgrid_lua_is_fill(lua_State *L, int i);
+void mgrid_lua_push_fill(lua_State *L); /* the value of `fill` */
+bool mgrid_lua_is_fill(lua_State *L, int i);
 /* Return whether the text at i has no zero byte, which would end it in C. */
 bool mgrid_lua_is_whole(lua_State *L, int i);
-/* Return the text at i. If it has a zero byte, replace it with a text that shows the byte and is not the name of
-** anything. */
+/* Return the text at i. If it has a zero byte, replace it with a text that shows the byte and is
+** not the name of anything. */
 const char *mgrid_lua_name(lua_State *L, int i);
-/* Return the option `wrap` at i: "wrap", true and { wrap = true } are true; nil, false or nothing are false. Raises for
-** others. */
+/* Return the option `wrap` at i: "wrap", true and { wrap = true } are true; nil, false or nothing
+** are false. Raises for others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);
 /* Push and free a text; raise if it failed. */
 void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
@@ -191,12 +208,12 @@ void mgrid_lua_push_lines(lua_State *L, const char *text);
 
 /* The ranks that a grid may lie over: a window, or ranks in another order. */
 typedef struct mgrid_lua_world {
-  mgrid_window  window; /* from the lowest rank to the highest */
-  mgrid_family *order;  /* as of a mgrid_grid; NULL: the ranks of the window, ascending */
+  mgrid_window window; /* from the lowest rank to the highest */
+  mgrid_family *order; /* as of a mgrid_grid; NULL: the ranks of the window, ascending */
 } mgrid_lua_world;
 
-/* A family and the options it will have in a topology. Its user value is the Grid that it was made from, if any: the
-** grid of family:where. */
+/* A family and the options it will have in a topology. Its user value is the Grid that it was made
+** from, if any: the grid of family:where. */
 typedef struct mgrid_lua_family {
   mgrid_family *f;
   mgrid_choice *choice; /* NULL: none */
@@ -204,92 +221,104 @@ typedef struct mgrid_lua_family {
 
 /* Push an empty userdata, and return where its C object is stored. */
 mgrid_lua_world *mgrid_lua_new_world(lua_State *L);
-mgrid_grid     **mgrid_lua_new_grid(lua_State *L);
-/* _new_family: with the options of `like`; NULL: none. _derive: for groups of the Family at 1, so that it has the same
-** grid. */
+mgrid_grid **mgrid_lua_new_grid(lua_State *L);
+/* _new_family: with the options of `like`; NULL: none. _derive: for groups of the Family at 1, so
+** that it has the same grid. */
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like);
 mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like);
-mgrid_plan      **mgrid_lua_new_plan(lua_State *L);          /* its user value may be the Recipe that it is of */
-mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned); /* owned: freed when the userdata is closed or collected */
-/* Keep the Recipe that the Plan is of with the State on the top, one that a job made; push what was kept. */
-void             mgrid_lua_keep_recipe(lua_State *L, int plan);
-void             mgrid_lua_push_recipe(lua_State *L, int state);
-mgrid_backend  **mgrid_lua_new_job(lua_State *L);
+mgrid_plan **mgrid_lua_new_plan(lua_State *L); /* its user value may be the Recipe that it is of */
+/* owned: freed when the userdata is closed or collected */
+mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
+/* Keep the Recipe that the Plan is of with the State on the top, one that a job made; push what was
+** kept. */
+void mgrid_lua_keep_recipe(lua_State *L, int plan);
+void mgrid_lua_push_recipe(lua_State *L, int state);
+mgrid_backend **mgrid_lua_new_job(lua_State *L);
 mgrid_topology **mgrid_lua_new_topology(lua_State *L);
 
 mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i);
 /* The first argument of grid and topology, which is often given as a number of ranks. */
-mgrid_lua_world  *mgrid_lua_world_argument(lua_State *L);
-mgrid_grid       *mgrid_lua_check_grid(lua_State *L, int i);
+mgrid_lua_world *mgrid_lua_world_argument(lua_State *L);
+mgrid_grid *mgrid_lua_check_grid(lua_State *L, int i);
 mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i);
-mgrid_topology   *mgrid_lua_check_topology(lua_State *L, int i);
-mgrid_plan       *mgrid_lua_check_plan(lua_State *L, int i);
-mgrid_state      *mgrid_lua_check_state(lua_State *L, int i);
-mgrid_backend    *mgrid_lua_check_job(lua_State *L, int i); /* raises if it is closed */
+mgrid_topology *mgrid_lua_check_topology(lua_State *L, int i);
+mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i);
+mgrid_state *mgrid_lua_check_state(lua_State *L, int i);
+mgrid_backend *mgrid_lua_check_job(lua_State *L, int i); /* raises if it is closed */
 
 /* ------------------------------------------------ grids, families, options */
 
-/* Read coordinates by name at i; `absent` is the coordinate of a dim that is not named. If it is -1, for any, negative
-** coordinates count from the end. Raises. */
-void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent, int64_t *coords);
+/* Read coordinates by name at i; `absent` is the coordinate of a dim that is not named. If it is
+** -1, for any, negative coordinates count from the end. Raises. */
+void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent,
+                            int64_t *coords);
 /* Finish making a family in this box: raise the error, or count its memory; return 1. */
 int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e);
-/* Explicit lists cost memory and time for each rank. Charge the recipe's budget for the lists of the chosen dims, or of
-** the groups. _charge_family: charge for a walk through the parts of a family; nothing for a rule of modes. family.c */
+/* Explicit lists cost memory and time for each rank. Charge the recipe's budget for the lists of
+** the chosen dims, or of the groups. _charge_family: charge for a walk through the parts of a
+** family; nothing for a rule of modes. family.c */
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
 /* Write the line of thing i; return its length, as snprintf does. */
 enum { MGRID_LUA_COLUMNS = 78 };
-typedef size_t mgrid_lua_line(lua_State *L, const void *of, size_t i, char line[MGRID_LUA_COLUMNS + 1]);
-/* Add to the text on the top the lines of n things, at most a screen of them. _families: of a topology or plan. family.c */
+typedef size_t mgrid_lua_line(lua_State *L, const void *of, size_t i,
+                              char line[MGRID_LUA_COLUMNS + 1]);
+/* Add to the text on the top the lines of n things, at most a screen of them. _families: of a
+** topology or plan. family.c */
 void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of, mgrid_lua_line *write);
 void mgrid_lua_add_families(lua_State *L, const mgrid_content *c);
 /* Push the list of the ranks of a group; the recipe pays for it. family.c */
 void mgrid_lua_push_ranks(lua_State *L, const mgrid_family *f, int64_t group);
-/* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, which else prints an address; recipes
-** print lists anyway. family.c */
+/* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, which else prints an
+** address; recipes print lists anyway. family.c */
 void mgrid_lua_printed_list(lua_State *L);
 /* Read the options in the table at i on top of those of a family (NULL: none). Raises. options.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
-/* choose(topology, family, option, value): set one option, or field of `nccl`, on top of those of the family. A value
-** may be text as on a command line. Raises. options.c */
+/* choose(topology, family, option, value): set one option, or field of `nccl`, on top of those of
+** the family. A value may be text as on a command line. Raises. options.c */
 int mgrid_lua_choose(lua_State *L);
 
 /* family_cut.c: family:pick, family:map */
-int                   mgrid_lua_family_pick(lua_State *L);
-int                   mgrid_lua_family_map(lua_State *L);
-int                   mgrid_lua_some_groups(lua_State *L); /* family:groups{0, 3}. family_cut.c */
-extern const luaL_Reg mgrid_lua_family_pieces[];           /* split ...: family_cut.c */
+int mgrid_lua_family_pick(lua_State *L);
+int mgrid_lua_family_map(lua_State *L);
+int mgrid_lua_some_groups(lua_State *L);         /* family:groups{0, 3}. family_cut.c */
+extern const luaL_Reg mgrid_lua_family_pieces[]; /* split ...: family_cut.c */
 
 /* ------------------------------------------------------- topologies, plans */
 
-/* concurrent(topology, names | lists of names) for the prelude, with "file:line: " for errors behind. topology.c */
+/* concurrent(topology, names | lists of names) for the prelude, with "file:line: " for errors
+** behind. topology.c */
 int mgrid_lua_concurrent_at(lua_State *L);
 
-/* Records which lines of a recipe families come from. After _begin, each new family keeps its line and the family that
-** it was made from (_add, for the family on the top). _push: push name -> list of "source:line", the first one first.
-** lines.c */
+/* Records which lines of a recipe families come from. After _begin, each new family keeps its line
+** and the family that it was made from (_add, for the family on the top). _push: push name -> list
+** of "source:line", the first one first. lines.c */
 void mgrid_lua_trail_begin(lua_State *L);
 void mgrid_lua_trail_add(lua_State *L);
 void mgrid_lua_trail_push(lua_State *L, int topology);
 
 /* ---------------------------------------------------- states, groups, jobs */
 
-/* Make a dry state of the plan and rank in the empty State on the top; it is garbage-collected. *err: it failed. */
-void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank, mgrid_error *err);
+/* Make a dry state of the plan and rank in the empty State on the top; it is garbage-collected.
+** *err: it failed. */
+void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank,
+                        mgrid_error *err);
 /* Free an owned state; its groups raise from now on. */
 void mgrid_lua_close_state(lua_State *L, int i);
 /* Return the State at 1. Raise if it is that of a query or policy, which cannot communicate. */
 mgrid_state *mgrid_lua_check_host_state(lua_State *L);
 /* Push the Group of a handle of the State at `state`, nil for NULL; returns 1. */
-const mgrid_group *mgrid_lua_to_group(lua_State *L, int i); /* NULL: it is none, or its state is closed */
-int                mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g);
+/* NULL: it is none, or its state is closed */
+const mgrid_group *mgrid_lua_to_group(lua_State *L, int i);
+int mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g);
 const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its state is closed */
-/* Return the group at i, to communicate over. Raise for a group of the State of a query or policy, because a query runs
-** on only one rank and a collective would hang, and for a group without a backend. */
+/* Return the group at i, to communicate over. Raise for a group of the State of a query or policy,
+** because a query runs on only one rank and a collective would hang, and for a group without a
+** backend. */
 const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i);
-/* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the grid. mesh.c */
+/* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the
+** grid. mesh.c */
 void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank);
 
@@ -299,12 +328,13 @@ int mgrid_lua_state_suspend(lua_State *L);
 int mgrid_lua_state_resume(lua_State *L);
 int mgrid_lua_state_held_memory(lua_State *L);
 
-extern const luaL_Reg        mgrid_lua_group_use[], mgrid_lua_job_use[]; /* collectives.c */
-extern const mgrid_lua_class mgrid_lua_state_class;                      /* its fields: names that no family may have */
+extern const luaL_Reg mgrid_lua_group_use[], mgrid_lua_job_use[]; /* collectives.c */
+extern const mgrid_lua_class mgrid_lua_state_class; /* its fields: names that no family may have */
 
 /* ------------------------------------------------------------- all classes */
 
-/* Open Lua's libraries, and moongrid for `require`, in a state of our own; push moongrid. module.c */
+/* Open Lua's libraries, and moongrid for `require`, in a state of our own; push moongrid.
+** module.c */
 void mgrid_lua_open_whole(lua_State *L);
 /* Register the classes, and put their constructors into the table on the top. */
 void mgrid_lua_open_world(lua_State *L);    /* world */
@@ -313,11 +343,13 @@ void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, concurrent */
 void mgrid_lua_open_plan(lua_State *L);     /* plan */
-void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */
+/* no constructor: plan:dry and job:materialize make states */
+void mgrid_lua_open_state(lua_State *L);
 /* For the module alone: */
-void mgrid_lua_open_saved(lua_State *L);    /* saved, is_saved */
-void mgrid_lua_open_use(lua_State *L);      /* Buffer */
-void mgrid_lua_open_job(lua_State *L);      /* mpi and its like */
-void mgrid_lua_open_pictures(lua_State *L); /* pictures, a table that loads lua/pictures when it is first used */
+void mgrid_lua_open_saved(lua_State *L); /* saved, is_saved */
+void mgrid_lua_open_use(lua_State *L);   /* Buffer */
+void mgrid_lua_open_job(lua_State *L);   /* mpi and its like */
+/* pictures, a table that loads lua/pictures when it is first used */
+void mgrid_lua_open_pictures(lua_State *L);
 
 #endif

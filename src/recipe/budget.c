@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Check the clock after STEP instructions, and after fewer if these take long: on a text or a table of LARGE bytes one
-** instruction may walk through all of it. */
+/* Check the clock after STEP instructions, and after fewer if these take long: on a text or a table
+** of LARGE bytes one instruction may walk through all of it. */
 enum { STEP = 1000, STEP_LARGE = 100, STEP_FIRST = 10, LARGE = 64 << 10, SMALL = 1 << 10 };
 
 /* ------------------------------------------------------------------- memory */
@@ -24,7 +24,8 @@ static void look_after(mgrid_lua_budget *b, int step) {
   lua_sethook(b->L, budget_hook, LUA_MASKCOUNT, step);
 }
 
-/* Return whether a block of more than SMALL bytes is available. A text has a limit; the work to make it counts. */
+/* Return whether a block of more than SMALL bytes is available. A text has a limit; the work to
+** make it counts. */
 static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
   b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* and Lua's own header */
   if (text) mgrid_spend(&b->work, (int64_t)(nsize / 16));
@@ -34,18 +35,21 @@ static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
   return !b->long_text;
 }
 
-/* Keep the position of the recipe when memory is refused: Lua unwinds its stack before anybody can ask. Inside the
-** allocator only functions that need no memory may be called. */
+/* Keep the position of the recipe when memory is refused: Lua unwinds its stack before anybody can
+** ask. Inside the allocator only functions that need no memory may be called. */
 static void keep_place(mgrid_lua_budget *b) {
   lua_Debug ar;
-  if (!b->L || b->no_memory) return; /* there must be a Lua state; keep the first position that ran out */
-  if (mgrid_lua_caller(b->L, &ar)) snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
+  /* there must be a Lua state; keep the first position that ran out */
+  if (!b->L || b->no_memory) return;
+  if (mgrid_lua_caller(b->L, &ar))
+    snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
 }
 
 /* Allocate all blocks but the usual ones; separate, so that these do not pay for it. */
-__attribute__((noinline)) static void *get_block(mgrid_lua_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
-  bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
-  bool  may = nsize <= SMALL || may_have(b, text, old, nsize);
+__attribute__((noinline)) static void *get_block(mgrid_lua_budget *b, void *ptr, bool text,
+                                                 size_t old, size_t nsize) {
+  bool fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
+  bool may = nsize <= SMALL || may_have(b, text, old, nsize);
   void *block = fits && may ? b->hooks.allocate(b->hooks.ud, ptr, old, nsize) : NULL;
   if (block) {
     b->used = b->used - old + nsize;
@@ -64,7 +68,7 @@ __attribute__((noinline)) static void *get_block(mgrid_lua_budget *b, void *ptr,
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   mgrid_lua_budget *b = budget;
-  size_t            old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
+  size_t old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
   if (nsize == 0) {
     b->used -= old;
     return ptr ? b->hooks.allocate(b->hooks.ud, ptr, old, 0) : NULL;
@@ -98,11 +102,12 @@ int mgrid_budget_refuse(lua_State *L, mgrid_lua_budget *b) {
 }
 
 static mgrid_status no_memory(const mgrid_lua_budget *b, mgrid_error *err) {
-  bool        mib = b->limits.memory >> 20;
+  bool mib = b->limits.memory >> 20;
   mgrid_error e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   if (b->starved) return mgrid_oom(err);
   if (b->long_text)
-    mgrid_fail(&e, MGRID_LIMIT, "%sthe recipe makes a text of more than %d bytes", b->place, MGRID_TEXT_MAX);
+    mgrid_fail(&e, MGRID_LIMIT, "%sthe recipe makes a text of more than %d bytes", b->place,
+               MGRID_TEXT_MAX);
   else
     mgrid_fail(&e, MGRID_LIMIT, "%sthe recipe needs more than %zu %s of memory", b->place,
                b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
@@ -122,13 +127,14 @@ bool mgrid_budget_spend(mgrid_lua_budget *b, int64_t work) {
   if (!b->over) {
     b->over = true;
     look_after(b, 1);
-    if (b->no_memory)
-      snprintf(b->verdict, sizeof b->verdict, "not enough memory"); /* as Lua says it: the verdict has the words */
+    if (b->no_memory) /* as Lua says it: the verdict has the words */
+      snprintf(b->verdict, sizeof b->verdict, "not enough memory");
     else if (b->work.slow)
-      mgrid_format(b->verdict, sizeof b->verdict, "the recipe takes more than %g s of processor time", b->work.seconds);
+      mgrid_format(b->verdict, sizeof b->verdict,
+                   "the recipe takes more than %g s of processor time", b->work.seconds);
     else
-      snprintf(b->verdict, sizeof b->verdict, "the recipe runs for more than %" PRIu64 " instructions",
-               b->limits.instructions);
+      snprintf(b->verdict, sizeof b->verdict,
+               "the recipe runs for more than %" PRIu64 " instructions", b->limits.instructions);
   }
   return false;
 }
@@ -146,11 +152,12 @@ static void raise_verdict(lua_State *L, mgrid_lua_budget *b) {
   lua_error(L);
 }
 
-/* Check more often if the instructions since the last check took long, less often if they were quick. */
+/* Check more often if the instructions since the last check took long, less often if they were
+** quick. */
 static void budget_hook(lua_State *L, lua_Debug *ar) {
   mgrid_lua_budget *b = mgrid_budget_of(L);
-  double            before = b->work.looked;
-  int               most = b->large ? STEP_LARGE : STEP;
+  double before = b->work.looked;
+  int most = b->large ? STEP_LARGE : STEP;
   (void)ar;
   if (!mgrid_budget_spend(b, b->step)) raise_verdict(L, b);
   double took = b->work.looked - before;
@@ -185,12 +192,14 @@ void mgrid_lua_say(lua_State *L, const char *text) {
   mgrid_lua_budget *b = mgrid_budget_of(L);
   if (!b || !b->hooks.log || b->said > LINES) return;
   char where[MGRID_PLACE_MAX + 32] = "", path[MGRID_PLACE_MAX];
-  int  line;
+  int line;
   mgrid_lua_where(L);
-  if (mgrid_budget_place(L, lua_tostring(L, -1), path, &line)) snprintf(where, sizeof where, "%s:%d: ", path, line);
+  if (mgrid_budget_place(L, lua_tostring(L, -1), path, &line))
+    snprintf(where, sizeof where, "%s:%d: ", path, line);
   lua_pop(L, 1);
   int n = (int)strlen(text), cut = n > BYTES ? BYTES : n;
-  while (cut < n && cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* not inside a character */
+  /* not inside a character */
+  while (cut < n && cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--;
   if (b->said++ == LINES)
     mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s... what is printed from here on is left out", where);
   else
@@ -210,10 +219,10 @@ static void note_for_host(lua_State *L, mgrid_status status, const char *text) {
 mgrid_status mgrid_lua_status(lua_State *L, const char *message) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &raised_key);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &status_key);
-  const char  *text = lua_tostring(L, -2);
+  const char *text = lua_tostring(L, -2);
   mgrid_status status = (mgrid_status)lua_tointeger(L, -1);
-  size_t       length = strlen(message), end = text ? strlen(text) : 0;
-  bool         same = text && length >= end && strcmp(message + length - end, text) == 0;
+  size_t length = strlen(message), end = text ? strlen(text) : 0;
+  bool same = text && length >= end && strcmp(message + length - end, text) == 0;
   lua_pop(L, 2);
   return same ? status : MGRID_OK;
 }
@@ -224,7 +233,8 @@ void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
     note_for_host(L, status, text);
     return;
   }
-  if (status == MGRID_NO_MEMORY) b->no_memory = b->starved = true; /* a recipe that catches it must not go on */
+  /* a recipe that catches it must not go on */
+  if (status == MGRID_NO_MEMORY) b->no_memory = b->starved = true;
   b->status = status;
   b->length = strlen(text);
   b->text = XXH3_64bits(text, b->length);
@@ -237,13 +247,15 @@ void mgrid_budget_quote(lua_State *L, const char *message, const char *source) {
   snprintf(b->source, sizeof b->source, "%s", source);
 }
 
-/* Return whether this is the noted message: a recipe may have caught that error and raised another. */
+/* Return whether this is the noted message: a recipe may have caught that error and raised
+** another. */
 static bool is_noted(const mgrid_lua_budget *b, const char *message, size_t length) {
-  return b->status && length >= b->length && XXH3_64bits(message + length - b->length, b->length) == b->text;
+  return b->status && length >= b->length
+         && XXH3_64bits(message + length - b->length, b->length) == b->text;
 }
 
-/* Collect the garbage of many calls between two of them, while there is room. A call that meets the limit would collect
-** it without finalizers, and so keep the objects that wait for these. */
+/* Collect the garbage of many calls between two of them, while there is room. A call that meets the
+** limit would collect it without finalizers, and so keep the objects that wait for these. */
 static void tidy(lua_State *L, mgrid_lua_budget *b) {
   if (b->used < b->limits.memory / 8 || b->used / 2 < b->settled) return;
   lua_gc(L, LUA_GCCOLLECT, 0);
@@ -285,7 +297,7 @@ static bool is_out_of_memory(lua_State *L) {
 
 /* Return whether the message on the top ends with this text. A position may precede it. */
 static bool ends(lua_State *L, const char *text) {
-  size_t      len, n = strlen(text);
+  size_t len, n = strlen(text);
   const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &len) : NULL;
   return message && len >= n && strcmp(message + len - n, text) == 0;
 }
@@ -294,10 +306,11 @@ static const char no_level[] = "C stack overflow"; /* as Lua says it */
 
 bool mgrid_budget_no_level(lua_State *L) { return ends(L, no_level) || ends(L, MGRID_NO_LEVEL); }
 
-/* Push how the function was called that raised an error, and the name and value of each table in its first locals. */
+/* Push how the function was called that raised an error, and the name and value of each table in
+** its first locals. */
 static void push_call(lua_State *L) {
   enum { LOCALS = 4 };
-  lua_Debug   ar;
+  lua_Debug ar;
   const char *name;
   if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "n", &ar)) return;
   lua_pushstring(L, ar.namewhat);
@@ -316,13 +329,14 @@ static int hint_body(lua_State *L) {
 
 int mgrid_lua_message(lua_State *L) {
   const mgrid_lua_budget *b = mgrid_budget_of(L);
-  const int               top = lua_gettop(L), type = lua_type(L, top);
+  const int top = lua_gettop(L), type = lua_type(L, top);
   if (type == LUA_TSTRING && !ends(L, no_level)) {
     if (b->over || b->no_memory) return 1; /* no Lua may run */
     lua_pushcfunction(L, hint_body);
     lua_pushvalue(L, top);
     push_call(L);
-    if (lua_pcall(L, lua_gettop(L) - top - 1, 1, 0)) lua_settop(L, top); /* as near the deepest level */
+    /* as near the deepest level */
+    if (lua_pcall(L, lua_gettop(L) - top - 1, 1, 0)) lua_settop(L, top);
     return 1;
   }
   const char *kind = mgrid_lua_kind(L, top);
@@ -339,28 +353,32 @@ int mgrid_lua_message(lua_State *L) {
   return 1;
 }
 
-/* Cut off a position in the prelude, which does not help a user: "moongrid/recipe.lua:265: text" -> "text". */
+/* Cut off a position in the prelude, which does not help a user: "moongrid/recipe.lua:265: text" ->
+** "text". */
 static const char *without_prelude(const char *message) {
   const char *text = strncmp(message, "moongrid/", 9) == 0 ? strstr(message, ": ") : NULL;
   return text ? text + 2 : message;
 }
 
 /* Outside of any pcall: nothing here may allocate in the Lua state. */
-mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_lua_budget *b, int rc, mgrid_error *err) {
+mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_lua_budget *b, int rc,
+                                  mgrid_error *err) {
   if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
-  mgrid_error  e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
+  mgrid_error e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
-  const char  *source = "";
+  const char *source = "";
   if (b->no_memory || rc == LUA_ERRMEM || is_out_of_memory(L))
-    return no_memory(b, err); /* also when the recipe caught it, and went on to an error of its own */
+    /* also when the recipe caught it, and went on to an error of its own */
+    return no_memory(b, err);
   if (lua_type(L, -1) == LUA_TSTRING) {
-    size_t      length;
+    size_t length;
     const char *message = lua_tolstring(L, -1, &length);
-    char        shown[sizeof e.message]; /* a zero byte does not end it */
-    int         kind = b->status / 100;
+    char shown[sizeof e.message]; /* a zero byte does not end it */
+    int kind = b->status / 100;
     if (!b->over && is_noted(b, message, length)) {
       source = b->source;
-      if (kind == 1 || kind == 3) s = b->status; /* MGRID_USAGE is of hosts: here the recipe made the call */
+      /* MGRID_USAGE is of hosts: here the recipe made the call */
+      if (kind == 1 || kind == 3) s = b->status;
     }
     mgrid_shown(shown, sizeof shown, message, length);
     mgrid_fail(&e, s, "%s", length ? without_prelude(shown) : "an error without a message");

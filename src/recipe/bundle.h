@@ -2,9 +2,10 @@
 **
 ** bundle.h - Lua inside the library; bundle.c is made by scripts/make/embed.lua.
 **
-** A chunk is embedded as text, and what a start waits for also compiled when the library was built. The compiled form
-** loads ten times faster, but is safe only for the release of Lua that made it; with another release
-** mgrid_bundle_load uses the text. Only this code is loaded in compiled form: recipes of users are always text.
+** A chunk is embedded as text, and what a start waits for also compiled when the library was built.
+** The compiled form loads ten times faster, but is safe only for the release of Lua that made it;
+** with another release mgrid_bundle_load uses the text. Only this code is loaded in compiled form:
+** recipes of users are always text.
 */
 #ifndef MGRID_BUNDLE_H
 #define MGRID_BUNDLE_H
@@ -13,11 +14,11 @@
 #include <stddef.h>
 
 typedef struct mgrid_chunk {
-  const char          *name; /* in messages; of a bundled recipe the name of the recipe */
+  const char *name; /* in messages; of a bundled recipe the name of the recipe */
   const unsigned char *text;
-  size_t               text_size;
+  size_t text_size;
   const unsigned char *binary; /* NULL: only as text */
-  size_t               binary_size;
+  size_t binary_size;
 } mgrid_chunk;
 
 extern const char mgrid_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
@@ -25,10 +26,13 @@ extern const char mgrid_bundle_release[]; /* "Lua 5.4.4 ": what made the binarie
 /* Lists with a NULL name at the end: */
 extern const mgrid_chunk mgrid_prelude[];     /* lua/prelude/, "moongrid/recipe.lua" */
 extern const mgrid_chunk mgrid_machine_lua[]; /* lua/machine/, "moongrid/machine/hwloc.lua" */
-extern const mgrid_chunk mgrid_bundled[]; /* lua/moongrid/recipes/ as they were written, "megatron", "megatron.grids" */
-extern const mgrid_chunk mgrid_pictures[]; /* what the library needs of lua/pictures/, "moongrid.pictures.svg" */
+/* lua/moongrid/recipes/ as they were written, "megatron", "megatron.grids" */
+extern const mgrid_chunk mgrid_bundled[];
+/* what the library needs of lua/pictures/, "moongrid.pictures.svg" */
+extern const mgrid_chunk mgrid_pictures[];
 
-extern const char *const mgrid_bundled_names[]; /* of recipes, not of their parts; NULL at the end */
+/* of recipes, not of their parts; NULL at the end */
+extern const char *const mgrid_bundled_names[];
 
 /* Return that of a list; NULL: none has the name. bind.c */
 const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** calls.c - what a host asks of a recipe: plans, answers, groups, settings, its description, a changed recipe,
-** and what slices ask. libmoongrid calls these functions by the table at the end.
+** calls.c - what a host asks of a recipe: plans, answers, groups, settings, its description, a
+** changed recipe, and what slices ask. libmoongrid calls these functions by the table at the end.
 */
 #include "recipe/entry.h"
 
@@ -23,12 +23,12 @@
 */
 
 typedef struct evaluation {
-  const char        *recipe;
-  int64_t            world;
+  const char *recipe;
+  int64_t world;
   const mgrid_given *params;
-  json_t            *file; /* values of a file of parameters; NULL: none */
-  mgrid_plan        *plan;
-  mgrid_runtime     *trails; /* keeps the lines; NULL: none does */
+  json_t *file; /* values of a file of parameters; NULL: none */
+  mgrid_plan *plan;
+  mgrid_runtime *trails; /* keeps the lines; NULL: none does */
 } evaluation;
 
 static int plan_body(lua_State *L) {
@@ -40,7 +40,7 @@ static int plan_body(lua_State *L) {
   if (e->file) mgrid_push_json(L, e->file);
   lua_call(L, e->file ? 4 : 3, 1);
   mgrid_topology *t = mgrid_lua_check_topology(L, -1);
-  mgrid_error     err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   if (mgrid_topology_recipe(t, e->recipe, &err)) return mgrid_lua_raise_error(L, &err);
   mgrid_budget *budget = mgrid_lua_work(L);
   e->plan = mgrid_plan_make(t, budget, &err);
@@ -63,34 +63,37 @@ mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, mgrid_error *err) {
   return mgrid_runtime_protected(rt, trail_body, NULL, err);
 }
 
-static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params, json_t *file,
-                             mgrid_error *err) {
+static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params,
+                             json_t *file, mgrid_error *err) {
   if (mgrid_runtime_check_loaded(rt, err)) return NULL;
   if (world < 1 || world > MGRID_WORLD_MAX)
-    return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
-                      world);
+    return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64,
+                      MGRID_WORLD_MAX, world);
   evaluation e = { rt->recipe, world, params, file, NULL, rt->trails ? rt : NULL };
   if (mgrid_runtime_protected(rt, plan_body, &e, err)) {
     mgrid_plan_free(e.plan);
     return NULL;
   }
-  mgrid_log(&rt->budget.hooks, MGRID_LOG_INFO, "recipe %s is planned for %" PRId64 " ranks: %zu families", rt->recipe,
-            world, mgrid_plan_nfamilies(e.plan));
+  mgrid_log(&rt->budget.hooks, MGRID_LOG_INFO,
+            "recipe %s is planned for %" PRId64 " ranks: %zu families", rt->recipe, world,
+            mgrid_plan_nfamilies(e.plan));
   return e.plan;
 }
 
-mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params, mgrid_error *err) {
+mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params,
+                                    mgrid_error *err) {
   return plan_with(rt, world, params, NULL, err);
 }
 
 /* ------------------------------------------------------------------------ strings */
 
 /* Put "name=value" strings into the object; a name in two strings is an error. */
-static mgrid_status add_strings(json_t *given, size_t n, const char *const *args, mgrid_error *err) {
+static mgrid_status add_strings(json_t *given, size_t n, const char *const *args,
+                                mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < n && !s; i++) {
     const char *eq = args[i] ? strchr(args[i], '=') : NULL;
-    char        name[128];
+    char name[128];
     if (!args[i]) {
       s = mgrid_fail(err, MGRID_USAGE, "argument %zu of %zu is NULL", i, n);
       break;
@@ -111,8 +114,8 @@ static mgrid_status add_strings(json_t *given, size_t n, const char *const *args
 
 /* ---------------------------------------------------------------------- C values */
 
-mgrid_plan *mgrid_script_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
-                                     mgrid_error *err) {
+mgrid_plan *mgrid_script_plan_values(mgrid_runtime *rt, int64_t world, size_t n,
+                                     const mgrid_arg *args, mgrid_error *err) {
   if (mgrid_args_check(n, args, "parameter", err)) return NULL;
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < i; k++)
@@ -125,7 +128,7 @@ mgrid_plan *mgrid_script_plan_values(mgrid_runtime *rt, int64_t world, size_t n,
 
 typedef struct table_file {
   const char *path;
-  json_t     *values;
+  json_t *values;
 } table_file;
 
 /* Run a file "return { tp = 2 }" as Lua in a recipe's sandbox. */
@@ -136,25 +139,28 @@ static int run_file(lua_State *L) {
   f->values = lua_istable(L, -1) ? mgrid_json_of(L, -1) : NULL;
   if (!f->values) mgrid_lua_charge(L, 0); /* raises if that is the reason */
   if (!json_is_object(f->values) && !(json_is_array(f->values) && json_array_size(f->values) == 0))
-    return mgrid_lua_raise(L, "%s: a file of parameters returns a table of plain values by name", f->path);
+    return mgrid_lua_raise(L, "%s: a file of parameters returns a table of plain values by name",
+                           f->path);
   return 0;
 }
 
-/* Return whether a text is Lua, not JSON or YAML. It starts with a comment, or with a word that cannot be the first
-** name of a table of values. */
+/* Return whether a text is Lua, not JSON or YAML. It starts with a comment, or with a word that
+** cannot be the first name of a table of values. */
 static bool is_lua(const char *text) {
   text += strspn(text, " \t\r\n");
   if (strncmp(text, "---", 3) == 0) return text[3] == '-'; /* where a document of YAML begins */
   size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyz");
   if (strncmp(text, "--", 2) == 0 || *text == '\0') return true;
-  return ((word == 6 && strncmp(text, "return", 6) == 0) || (word == 5 && strncmp(text, "local", 5) == 0))
+  return ((word == 6 && strncmp(text, "return", 6) == 0)
+          || (word == 5 && strncmp(text, "local", 5) == 0))
          && text[word + strspn(text + word, " ")] != ':';
 }
 
 /* Decide by the name, or, if that says nothing, by the text. */
 static bool is_table(const char *path, mgrid_status *s, mgrid_error *err) {
   const char *dot = strrchr(path, '.');
-  if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) return true;
+  if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0))
+    return true;
   if (dot && strcmp(dot, ".lua") == 0) return false;
   mgrid_text t = { 0 };
   *s = mgrid_read_file(path, &t, err);
@@ -163,10 +169,11 @@ static bool is_table(const char *path, mgrid_status *s, mgrid_error *err) {
   return table;
 }
 
-static mgrid_status params_read_file(mgrid_runtime *rt, const char *path, json_t **object, mgrid_error *err) {
-  mgrid_error  mine = MGRID_ERROR_INIT;
+static mgrid_status params_read_file(mgrid_runtime *rt, const char *path, json_t **object,
+                                     mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
-  bool         table = is_table(path, &s, &mine);
+  bool table = is_table(path, &s, &mine);
   *object = NULL;
   if (!s && table && !(*object = mgrid_read_table(path, &mine))) s = mine.status;
   if (s || table) return s ? mgrid_error_pass(err, &mine) : MGRID_OK;
@@ -184,9 +191,9 @@ static mgrid_status params_read_file(mgrid_runtime *rt, const char *path, json_t
   return *object ? MGRID_OK : mgrid_oom(err);
 }
 
-mgrid_plan *mgrid_script_plan(mgrid_runtime *rt, int64_t world, const char *path, size_t n, const char *const *args,
-                              mgrid_error *err) {
-  json_t     *file = NULL, *given = json_object();
+mgrid_plan *mgrid_script_plan(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
+                              const char *const *args, mgrid_error *err) {
+  json_t *file = NULL, *given = json_object();
   mgrid_plan *p = NULL;
   if (mgrid_runtime_check_loaded(rt, err)) {
     json_decref(given);
@@ -210,11 +217,11 @@ mgrid_plan *mgrid_script_plan(mgrid_runtime *rt, int64_t world, const char *path
 static const char asked_key = 'a';
 
 typedef struct question {
-  mgrid_runtime     *rt;
-  mgrid_state       *state;
-  const char        *how, *name; /* "ask" a query of that name, or the "group" of a getter */
+  mgrid_runtime *rt;
+  mgrid_state *state;
+  const char *how, *name; /* "ask" a query of that name, or the "group" of a getter */
   const mgrid_given *args;
-  const char        *from; /* "query 'world_size'" */
+  const char *from; /* "query 'world_size'" */
 } question;
 
 static int ask_body(lua_State *L) {
@@ -247,7 +254,7 @@ void mgrid_runtime_close_state(lua_State *L) {
 
 /* Ask, and keep the answer as rt->answer. */
 static mgrid_status calls_ask(const question *q, mgrid_error *err) {
-  lua_State   *L = q->rt->L;
+  lua_State *L = q->rt->L;
   mgrid_status status = mgrid_runtime_check_state(q->rt, q->state, err);
   if (status) return status;
   status = mgrid_runtime_call(q->rt, ask_body, (void *)q, 0, err);
@@ -258,24 +265,28 @@ static mgrid_status calls_ask(const question *q, mgrid_error *err) {
   return status;
 }
 
-mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
-                                    const char *from, mgrid_error *err) {
+mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query,
+                                    const mgrid_given *args, const char *from, mgrid_error *err) {
   return calls_ask(&(question){ rt, s, "ask", query, args, from }, err);
 }
 
-mgrid_status mgrid_script_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n, const mgrid_arg *args,
-                              mgrid_kind kind, mgrid_arg *answer, mgrid_error *err) {
-  char         from[128];
-  mgrid_given  given = { .n = n, .args = args };
+mgrid_status mgrid_script_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                              const mgrid_arg *args, mgrid_kind kind, mgrid_arg *answer,
+                              mgrid_error *err) {
+  char from[128];
+  mgrid_given given = { .n = n, .args = args };
   mgrid_status status = mgrid_args_check(n, args, NULL, err);
   snprintf(from, sizeof from, "query '%s'", query);
   if (!status) status = mgrid_runtime_ask_with(rt, s, query, &given, from, err);
-  if (!status) status = mgrid_result_read(&(mgrid_reading){ rt, rt->answer, from, NULL, kind, true }, answer, err);
+  if (!status)
+    status =
+        mgrid_result_read(&(mgrid_reading){ rt, rt->answer, from, NULL, kind, true }, answer, err);
   return status;
 }
 
-mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, const mgrid_given *args,
-                                      const mgrid_group **group, mgrid_error *err) {
+mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter,
+                                      const mgrid_given *args, const mgrid_group **group,
+                                      mgrid_error *err) {
   mgrid_status status = calls_ask(&(question){ rt, s, "group", getter, args, "a getter" }, err);
   *group = NULL;
   if (status) return status;
@@ -286,8 +297,8 @@ mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const c
   return MGRID_OK;
 }
 
-const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
-                                      const mgrid_arg *args, mgrid_error *err) {
+const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const char *getter,
+                                      size_t n, const mgrid_arg *args, mgrid_error *err) {
   const mgrid_group *group = NULL;
   if (!mgrid_args_check(n, args, NULL, err))
     mgrid_runtime_group_with(rt, s, getter, &(mgrid_given){ .n = n, .args = args }, &group, err);
@@ -300,8 +311,8 @@ const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const c
 */
 
 typedef struct new_setting {
-  mgrid_state       *state;
-  const char        *name;
+  mgrid_state *state;
+  const char *name;
   const mgrid_given *value;
 } new_setting;
 
@@ -325,17 +336,20 @@ static int set_body(lua_State *L) {
   return mgrid_lua_oom(L);
 }
 
-mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, const mgrid_given *value,
-                                    mgrid_error *err) {
+mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name,
+                                    const mgrid_given *value, mgrid_error *err) {
   mgrid_status status = mgrid_runtime_check_state(rt, s, err);
-  return status ? status : mgrid_runtime_call(rt, set_body, &(new_setting){ s, name, value }, 0, err);
+  return status ? status
+                : mgrid_runtime_call(rt, set_body, &(new_setting){ s, name, value }, 0, err);
 }
 
-mgrid_status mgrid_script_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
+mgrid_status mgrid_script_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting,
+                              mgrid_error *err) {
   mgrid_status status = mgrid_args_check(1, setting, "setting", err);
-  return status ? status
-                : mgrid_runtime_set_with(rt, s, setting->name, &(mgrid_given){ .n = 1, .args = setting, .one = true },
-                                         err);
+  return status
+             ? status
+             : mgrid_runtime_set_with(rt, s, setting->name,
+                                      &(mgrid_given){ .n = 1, .args = setting, .one = true }, err);
 }
 
 /* -------------------------------------------------------------- description
@@ -358,8 +372,8 @@ mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_err
   bool fits = *info || mgrid_value_fits(rt->L, -1);
   if (!*info) s = mgrid_budget_after(&rt->budget, err);
   if (!s && !fits)
-    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "the recipe describes itself in " MGRID_TOO_MUCH, MGRID_VALUES_MAX,
-                   MGRID_VALUES_TEXT_MAX);
+    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "the recipe describes itself in " MGRID_TOO_MUCH,
+                   MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
   else if (!s && !*info)
     s = mgrid_oom(err);
   lua_settop(rt->L, 0);
@@ -368,43 +382,46 @@ mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_err
 
 /* Append a line for each parameter or setting. */
 static void describe_declared(const json_t *list, mgrid_text *t) {
-  size_t        i;
+  size_t i;
   const json_t *p;
   json_array_foreach(list, i, p) {
-    const char   *value = json_string_value(json_object_get(p, "default"));
-    char          digits[40];
+    const char *value = json_string_value(json_object_get(p, "default"));
+    char digits[40];
     const json_t *aliases = json_object_get(p, "aliases"), *alias;
-    size_t        k;
+    size_t k;
     mgrid_text_add(t, "  %-36s %-8s %-18s %s", json_string_value(json_object_get(p, "name")),
                    json_string_value(json_object_get(p, "kind")),
                    value ? mgrid_shortest(value, digits, sizeof digits) : "-",
                    json_string_value(json_object_get(p, "doc")));
-    json_array_foreach(aliases, k, alias) mgrid_text_add(t, "%s%s", k ? ", " : " (also ", json_string_value(alias));
+    json_array_foreach(aliases, k, alias)
+        mgrid_text_add(t, "%s%s", k ? ", " : " (also ", json_string_value(alias));
     mgrid_text_add(t, "%s\n", json_array_size(aliases) ? ")" : "");
   }
 }
 
 /* Append a line for each family that a getter gives, with the arguments that select it. */
 static void describe_getters(const json_t *list, mgrid_text *t) {
-  size_t        i, k;
+  size_t i, k;
   const json_t *getter, *one;
-  if (json_array_size(list) > 0) mgrid_text_add(t, "\ngetters of groups, and their families at the defaults\n");
+  if (json_array_size(list) > 0)
+    mgrid_text_add(t, "\ngetters of groups, and their families at the defaults\n");
   json_array_foreach(list, i, getter) {
     const json_t *gives = json_object_get(getter, "gives");
-    const char   *name = json_string_value(json_object_get(getter, "name"));
+    const char *name = json_string_value(json_object_get(getter, "name"));
     if (json_array_size(gives) == 0) mgrid_text_add(t, "  %s\n", name);
     json_array_foreach(gives, k, one) {
       const char *with = json_string_value(json_object_get(one, "arguments"));
-      mgrid_text_add(t, "  %-50s %s%s%s%s\n", k ? "" : name, json_string_value(json_object_get(one, "family")),
-                     *with ? " (" : "", with, *with ? ")" : "");
+      mgrid_text_add(t, "  %-50s %s%s%s%s\n", k ? "" : name,
+                     json_string_value(json_object_get(one, "family")), *with ? " (" : "", with,
+                     *with ? ")" : "");
     }
   }
 }
 
 static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
-  size_t        i;
+  size_t i;
   const json_t *q, *settings = json_object_get(info, "settings");
-  const char   *doc = json_string_value(json_object_get(info, "doc"));
+  const char *doc = json_string_value(json_object_get(info, "doc"));
   mgrid_text_shown(t, name);
   mgrid_text_add(t, "%s%s\n\nparameters\n", doc && *doc ? ": " : "", doc ? doc : "");
   describe_declared(json_object_get(info, "params"), t);
@@ -416,26 +433,33 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
     const char *policy = json_string_value(json_object_get(q, "name")),
                *by = json_string_value(json_object_get(q, "agreed"));
     if (by)
-      mgrid_text_add(t, "  %-36s agreed by %s%s\n", policy, strcmp(by, "world") == 0 ? "the " : "", by);
+      mgrid_text_add(t, "  %-36s agreed by %s%s\n", policy, strcmp(by, "world") == 0 ? "the " : "",
+                     by);
     else
       mgrid_text_add(t, "  %s\n", policy);
   }
-  if (json_array_size(json_object_get(info, "functions")) > 0) mgrid_text_add(t, "\nfunctions of the host\n");
+  if (json_array_size(json_object_get(info, "functions")) > 0)
+    mgrid_text_add(t, "\nfunctions of the host\n");
   json_array_foreach(json_object_get(info, "functions"), i, q)
       mgrid_text_add(t, "  %-36s version %s\n", json_string_value(json_object_get(q, "name")),
                      json_string_value(json_object_get(q, "version")));
   if (json_array_size(json_object_get(info, "queries")) > 0) mgrid_text_add(t, "\nqueries\n");
-  json_array_foreach(json_object_get(info, "queries"), i, q) mgrid_text_add(t, "  %s\n", json_string_value(q));
+  json_array_foreach(json_object_get(info, "queries"), i, q)
+      mgrid_text_add(t, "  %s\n", json_string_value(q));
   describe_getters(json_object_get(info, "getters"), t);
-  if (json_array_size(json_object_get(info, "arguments")) > 0) mgrid_text_add(t, "\narguments of these\n");
+  if (json_array_size(json_object_get(info, "arguments")) > 0)
+    mgrid_text_add(t, "\narguments of these\n");
   describe_declared(json_object_get(info, "arguments"), t);
-  if (json_array_size(json_object_get(info, "families")) > 0) mgrid_text_add(t, "\nfamilies that exist with\n");
-  json_array_foreach(json_object_get(info, "families"), i, q) mgrid_text_add(
-      t, "  %-36s %s\n", json_string_value(json_object_get(q, "name")), json_string_value(json_object_get(q, "with")));
+  if (json_array_size(json_object_get(info, "families")) > 0)
+    mgrid_text_add(t, "\nfamilies that exist with\n");
+  json_array_foreach(json_object_get(info, "families"), i, q)
+      mgrid_text_add(t, "  %-36s %s\n", json_string_value(json_object_get(q, "name")),
+                     json_string_value(json_object_get(q, "with")));
 }
 
-mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
-  json_t      *info;
+mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
+                                   mgrid_error *err) {
+  json_t *info;
   mgrid_status s = mgrid_runtime_info_json(rt, &info, err);
   if (s) return s;
   mgrid_text t = { 0 };
@@ -460,35 +484,42 @@ mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink
 */
 
 /* Load the recipe of that name; NULL: that of rt again, whose text the host may have given. */
-static mgrid_status reload_load(mgrid_runtime *fresh, const mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
+static mgrid_status reload_load(mgrid_runtime *fresh, const mgrid_runtime *rt, const char *recipe,
+                                mgrid_error *err) {
   if (recipe) return mgrid_script_load(fresh, recipe, NULL, 0, err);
   return mgrid_script_load(fresh, rt->recipe, rt->text.data, rt->text.len, err);
 }
 
-/* Do all that is local: load the recipe, make its plan, and find what changes on this rank. NULL after filling *err. */
-static mgrid_plan *calls_evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt, const mgrid_state *s, const char *recipe,
-                            size_t n, const char *const *args, mgrid_change *what, mgrid_error *err) {
+/* Do all that is local: load the recipe, make its plan, and find what changes on this rank. NULL
+** after filling *err. */
+static mgrid_plan *calls_evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt,
+                                  const mgrid_state *s, const char *recipe, size_t n,
+                                  const char *const *args, mgrid_change *what, mgrid_error *err) {
   mgrid_plan *plan = NULL;
   if (err->status || mgrid_functions_copy(fresh, rt, err)) return NULL;
   for (size_t i = 0; i < MGRID_LENT_MAX; i++)
-    if (rt->lent[i].x && mgrid_script_lend(fresh, rt->lent[i].kind, rt->lent[i].x, err)) return NULL;
+    if (rt->lent[i].x && mgrid_script_lend(fresh, rt->lent[i].kind, rt->lent[i].x, err))
+      return NULL;
   if (reload_load(fresh, rt, recipe, err) == MGRID_OK)
     plan = mgrid_script_plan(fresh, mgrid_plan_world(s->plan), NULL, n, args, err);
-  if (!plan || mgrid_plan_diff(s->plan, plan, s->view.rank, what, NULL, NULL, err) == MGRID_OK) return plan;
+  if (!plan || mgrid_plan_diff(s->plan, plan, s->view.rank, what, NULL, NULL, err) == MGRID_OK)
+    return plan;
   mgrid_plan_free(plan);
   return NULL;
 }
 
-mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
-                                 const char *const *args, mgrid_state **new_s, mgrid_change *change, mgrid_error *err) {
-  mgrid_error    mine = MGRID_ERROR_INIT;
-  mgrid_change   what = MGRID_CHANGE_INIT;
+mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe,
+                                 size_t n, const char *const *args, mgrid_state **new_s,
+                                 mgrid_change *change, mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
+  mgrid_change what = MGRID_CHANGE_INIT;
   mgrid_runtime *fresh = NULL;
   if (change) mgrid_struct_check(change, sizeof what, "mgrid_change", &mine);
   if (recipe || mgrid_runtime_check_loaded(rt, &mine) == MGRID_OK)
     fresh = mgrid_script_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
   mgrid_plan *plan = calls_evaluate(fresh, rt, s, recipe, n, args, &what, &mine);
-  /* Collective from here on: a rank without a plan takes part, too, so that all ranks get its error. */
+  /* Collective from here on: a rank without a plan takes part, too, so that all ranks get its
+  ** error. */
   mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, NULL, &mine);
   mgrid_plan_free(plan);
   if (!state) {
@@ -497,7 +528,8 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
   }
   mgrid_struct_write(change, &what, sizeof what);
   mgrid_log(&rt->budget.hooks, MGRID_LOG_INFO,
-            "recipe %s is taken anew: %" PRId64 " communicators kept, %" PRId64 " created, %" PRId64 " to go",
+            "recipe %s is taken anew: %" PRId64 " communicators kept, %" PRId64 " created, %" PRId64
+            " to go",
             fresh->recipe, what.kept, what.created, what.dropped);
   state->runtime = fresh;
   *new_s = state;
@@ -510,7 +542,7 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
 
 typedef struct typed {
   const char *what, *text;
-  size_t      len;
+  size_t len;
 } typed;
 
 static int typed_body(lua_State *L) {
@@ -523,20 +555,22 @@ static int typed_body(lua_State *L) {
 
 int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what) {
   mgrid_error e = MGRID_ERROR_INIT;
-  typed       t = { .what = what };
+  typed t = { .what = what };
   t.text = luaL_checklstring(L, 2, &t.len);
   if (mgrid_runtime_value(rt, typed_body, &t, &e)) return mgrid_lua_raise_runtime(L, &e);
   t.text = lua_tolstring(rt->L, -1, &t.len);
   if (t.text) return lua_pushlstring(L, t.text, t.len), 1;
   if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
-  return mgrid_budget_after(&rt->budget, &e) ? mgrid_lua_raise_error(L, &e) : mgrid_lua_raise(L, "too many words");
+  return mgrid_budget_after(&rt->budget, &e) ? mgrid_lua_raise_error(L, &e)
+                                             : mgrid_lua_raise(L, "too many words");
 }
 
 /* ------------------------------------------------------------------- slices
 ** What C functions of slices ask of a recipe: each slice answers for itself.
 */
 
-mgrid_status mgrid_script_serve(mgrid_runtime *rt, const char *slice, void *request, mgrid_error *err) {
+mgrid_status mgrid_script_serve(mgrid_runtime *rt, const char *slice, void *request,
+                                mgrid_error *err) {
   for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
     if ((*s)->serve && strcmp((*s)->name, slice) == 0) return (*s)->serve(rt, request, err);
   return mgrid_fail(err, MGRID_MISSING, "this libmoongrid_lua was built without %s", slice);

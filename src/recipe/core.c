@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** core.c - `core`, the C functions that the prelude uses: messages, keys in order, JSON, data of a recipe
-** in its topology and plan. The functions that load a file are in load.c.
+** core.c - `core`, the C functions that the prelude uses: messages, keys in order, JSON, data of a
+** recipe in its topology and plan. The functions that load a file are in load.c.
 */
 #include "recipe/prelude.h"
 #include "recipe/read.h"
@@ -18,8 +18,9 @@ static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_check
 
 /* raise_at(where, message [, the words of its status: "bad value"]) */
 static int core_raise_at(lua_State *L) {
-  static const mgrid_status kinds[] = { MGRID_BAD_VALUE, MGRID_UNKNOWN_NAME, MGRID_OUT_OF_RANGE, MGRID_DUPLICATE };
-  const char               *message = luaL_checkstring(L, 2), *words = luaL_optstring(L, 3, "");
+  static const mgrid_status kinds[] = { MGRID_BAD_VALUE, MGRID_UNKNOWN_NAME, MGRID_OUT_OF_RANGE,
+                                        MGRID_DUPLICATE };
+  const char *message = luaL_checkstring(L, 2), *words = luaL_optstring(L, 3, "");
   luaL_checkstring(L, 1);
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (strcmp(words, mgrid_status_text(kinds[i])) == 0) mgrid_lua_note(L, kinds[i], message);
@@ -42,8 +43,8 @@ static int core_where(lua_State *L) {
 
 enum { NAMES_MAX = 128 };
 
-/* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack, and return their
-** number. Keys of other types are left out. */
+/* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack,
+** and return their number. Keys of other types are left out. */
 static size_t push_names(lua_State *L, int i, const char **names) {
   size_t n = 0;
   mgrid_lua_stack(L, NAMES_MAX + 4);
@@ -58,7 +59,7 @@ static size_t push_names(lua_State *L, int i, const char **names) {
 /* unknown(what, name, known names [, where]) */
 static int core_unknown(lua_State *L) {
   const char *known[NAMES_MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
-  char        tail[512];
+  char tail[512];
   mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
   size_t n = push_names(L, 3, known);
@@ -83,8 +84,8 @@ static int core_where_of(lua_State *L) {
   return 1;
 }
 
-/* place() -> "file:line: " where the word `recipe` was last read. The stack cannot tell: `return recipe {...}`
-** is a tail call, whose caller is gone. */
+/* place() -> "file:line: " where the word `recipe` was last read. The stack cannot tell: `return
+** recipe {...}` is a tail call, whose caller is gone. */
 static int core_place(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key);
   return 1;
@@ -102,12 +103,13 @@ static int core_is_topology(lua_State *L) {
   return 1;
 }
 
-/* note(topology, name, text, usual, unread): a parameter; usual: it has its default; unread: build did not read it */
+/* note(topology, name, text, usual, unread): a parameter; usual: it has its default; unread: build
+** did not read it */
 static int core_note(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
-  mgrid_error     e = MGRID_ERROR_INIT;
-  size_t          len, size;
-  const char     *name = luaL_checklstring(L, 2, &len), *value = luaL_checklstring(L, 3, &size);
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t len, size;
+  const char *name = luaL_checklstring(L, 2, &len), *value = luaL_checklstring(L, 3, &size);
   if (mgrid_param_check(name, len, value, size, &e) || mgrid_topology_param(t, name, value, &e))
     return mgrid_lua_raise_error(L, &e);
   mgrid_param *p = &t->content.param[t->content.nparams - 1];
@@ -126,8 +128,8 @@ static int core_fields(lua_State *L) {
   return 1;
 }
 
-/* begin(world, values of these fields, where) -> the World that build gets, finish(topology, where, world): before and after the
-** build of a plan */
+/* begin(world, values of these fields, where) -> the World that build gets, finish(topology, where,
+** world): before and after the build of a plan */
 static int core_begin(lua_State *L) {
   int64_t world = mgrid_lua_check_world(L, 1)->window.world;
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -140,9 +142,11 @@ static int core_begin(lua_State *L) {
 }
 
 static int core_finish(lua_State *L) {
-  int64_t is = mgrid_lua_check_topology(L, 1)->content.world, wanted = mgrid_lua_check_world(L, 3)->window.world;
+  int64_t is = mgrid_lua_check_topology(L, 1)->content.world,
+          wanted = mgrid_lua_check_world(L, 3)->window.world;
   if (is != wanted)
-    return mgrid_lua_raise(L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64, is, wanted);
+    return mgrid_lua_raise(
+        L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64, is, wanted);
   for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
     if ((*s)->end) (*s)->end(L, 1, luaL_checkstring(L, 2));
   return 0;
@@ -157,14 +161,16 @@ static int core_allow_idle(lua_State *L) {
 /* note_function(topology, name, version): of the host, which the recipe names */
 static int core_note_function(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_topology_called(mgrid_lua_check_topology(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e))
+  if (mgrid_topology_called(mgrid_lua_check_topology(L, 1), luaL_checkstring(L, 2),
+                            luaL_checkstring(L, 3), &e))
     return mgrid_lua_raise_error(L, &e);
   return 0;
 }
 
 /* The plan at 1, or that of a state. */
 static const mgrid_plan *core_plan_of(lua_State *L) {
-  return mgrid_lua_test_box(L, 1, MGRID_LUA_PLAN) ? mgrid_lua_check_plan(L, 1) : mgrid_lua_check_state(L, 1)->plan;
+  return mgrid_lua_test_box(L, 1, MGRID_LUA_PLAN) ? mgrid_lua_check_plan(L, 1)
+                                                  : mgrid_lua_check_state(L, 1)->plan;
 }
 
 /* digest(state or plan) -> that of its plan, equal where families and parameters are */
@@ -174,7 +180,8 @@ static int core_digest(lua_State *L) {
   return 1;
 }
 
-/* note_policies(topology, hash of the recipe's text): ranks compare it, since equal plans may have other policies */
+/* note_policies(topology, hash of the recipe's text): ranks compare it, since equal plans may have
+** other policies */
 static int core_note_policies(lua_State *L) {
   mgrid_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
   return 0;
@@ -201,13 +208,15 @@ static int core_settings(lua_State *L) {
   return 1;
 }
 
-/* encode(value, parameter) -> JSON text with sorted keys, equal for equal values. An error says whose value it is. */
+/* encode(value, parameter) -> JSON text with sorted keys, equal for equal values. An error says
+** whose value it is. */
 static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
   if (!v) {
     char why[128] = "a value that is not plain: numbers, strings, booleans, lists, tables by name";
     mgrid_lua_charge(L, 0); /* raises if that is the reason */
-    if (!mgrid_value_fits(L, 1)) snprintf(why, sizeof why, MGRID_TOO_MUCH, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
+    if (!mgrid_value_fits(L, 1))
+      snprintf(why, sizeof why, MGRID_TOO_MUCH, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
     lua_getfield(L, 2, "where");
     lua_getfield(L, 2, "name");
     lua_pushfstring(L, "%sparameter '%s': %s", lua_tostring(L, -2), lua_tostring(L, -1), why);
@@ -223,10 +232,11 @@ static int core_encode(lua_State *L) {
 /* decode(JSON text) -> value | nil if it is not JSON | nil, why the value is not allowed */
 static int core_decode(lua_State *L) {
   json_error_t why;
-  size_t       len;
-  const char  *text = luaL_checklstring(L, 1, &len);
-  json_t      *v = mgrid_json_parse(text, len, JSON_DECODE_ANY, &why);
-  if (!v && !*why.text) return mgrid_lua_oom(L); /* no fault in the text: no memory, and text is not what it is */
+  size_t len;
+  const char *text = luaL_checklstring(L, 1, &len);
+  json_t *v = mgrid_json_parse(text, len, JSON_DECODE_ANY, &why);
+  /* no fault in the text: no memory, and text is not what it is */
+  if (!v && !*why.text) return mgrid_lua_oom(L);
   if (v && !mgrid_json_has_gap(v)) return mgrid_take_json(L, v) ? lua_error(L) : 1;
   bool gap = v, deep = !v && strcmp(why.text, MGRID_TOO_DEEP) == 0;
   json_decref(v);
@@ -256,7 +266,7 @@ static int core_hint(lua_State *L) {
 static int core_read(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
-  json_t     *table = mgrid_read_table(path, &e);
+  json_t *table = mgrid_read_table(path, &e);
   if (table) return mgrid_take_json(L, table) ? lua_error(L) : 1;
   if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
   lua_pushnil(L);
@@ -270,8 +280,8 @@ static int core_words(lua_State *L) {
   return 1;
 }
 
-/* members(value) -> the names of the fields and methods of a value of moongrid, of the dims of a Grid, of what is in a
-** Topology */
+/* members(value) -> the names of the fields and methods of a value of moongrid, of the dims of a
+** Grid, of what is in a Topology */
 static int core_members(lua_State *L) {
   luaL_checkany(L, 1);
   lua_newtable(L);

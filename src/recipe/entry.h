@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** entry.h - the entry points that libmoongrid calls: comm/recipe.h explains them, moongrid_recipe.h is the manual.
+** entry.h - the entry points that libmoongrid calls: comm/recipe.h explains them, moongrid_recipe.h
+** is the manual.
 */
 #ifndef MGRID_SCRIPT_ENTRY_H
 #define MGRID_SCRIPT_ENTRY_H

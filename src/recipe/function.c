@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** function.c - functions of the host, which its recipes call by name. What a call needs lies in userdata of Lua, so it counts
-** as memory of the recipe, and an error in between frees it.
+** function.c - functions of the host, which its recipes call by name. What a call needs lies in
+** userdata of Lua, so it counts as memory of the recipe, and an error in between frees it.
 **
-** The plan has the functions that the text of a recipe names, not those that were called: a query or a policy may call one
-** later, on one rank only. load.c notes them for each file, prelude/recipe.lua adds up those of a recipe's files.
+** The plan has the functions that the text of a recipe names, not those that were called: a query
+** or a policy may call one later, on one rank only. load.c notes them for each file,
+** prelude/recipe.lua adds up those of a recipe's files.
 */
 #include "recipe/function.h"
 
@@ -21,24 +22,29 @@ static const char functions_key = 'f'; /* its address: the registry key of the r
 
 /* -------------------------------------------------------------------------- calls */
 
-/* Refuse arguments that are not plain values, before anything is made of them; the recipe pays for the walk. */
+/* Refuse arguments that are not plain values, before anything is made of them; the recipe pays for
+** the walk. */
 static void check_arguments(lua_State *L, const mgrid_function *f, int n) {
   for (int i = 1; i <= n; i++) {
     if (mgrid_has_json(L, i)) continue;
     mgrid_lua_charge(L, 0); /* raises if that is the reason */
-    mgrid_lua_raise_as(
-        L, MGRID_BAD_VALUE,
-        "%s: argument %d is %s; it takes plain values: finite numbers, text in UTF-8, true, false, nil, lists, "
-        "tables by name",
-        f->name, i, lua_type(L, i) == LUA_TTABLE ? "a table of other values" : mgrid_lua_kind(L, i));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "%s: argument %d is %s; it takes plain values: finite numbers, text in "
+                       "UTF-8, true, false, nil, lists, "
+                       "tables by name",
+                       f->name, i,
+                       lua_type(L, i) == LUA_TTABLE ? "a table of other values"
+                                                    : mgrid_lua_kind(L, i));
   }
 }
 
-static int function_fail(lua_State *L, const mgrid_function *f, mgrid_status status, const mgrid_error *e) {
+static int function_fail(lua_State *L, const mgrid_function *f, mgrid_status status,
+                         const mgrid_error *e) {
   mgrid_status s = e->status ? e->status : status;
-  const char  *text = mgrid_status_text(s);
+  const char *text = mgrid_status_text(s);
   if (s == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
-  if (strcmp(text, "unknown status") == 0) /* a later version may have more, but this one does not know it */
+  if (strcmp(text, "unknown status")
+      == 0) /* a later version may have more, but this one does not know it */
     return mgrid_lua_raise(L, "%s: it returned %d, which is no status", f->name, (int)s);
   if (*e->message) text = e->message;
   char shown[sizeof e->message];
@@ -49,14 +55,14 @@ static int function_fail(lua_State *L, const mgrid_function *f, mgrid_status sta
 /* The Lua function of a function of the host, which is the upvalue. */
 static int call_host(lua_State *L) {
   const mgrid_function *f = lua_touserdata(L, lua_upvalueindex(1));
-  const int             n = lua_gettop(L);
-  mgrid_arg             result = MGRID_ARG_INIT;
-  mgrid_error           e = MGRID_ERROR_INIT;
+  const int n = lua_gettop(L);
+  mgrid_arg result = MGRID_ARG_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, f->work);
   check_arguments(L, f, n);
   lua_newtable(L);
   mgrid_arg_maker c = { L, n + 1, f->arg_size, f->name };
-  char           *args = mgrid_arg_array(&c, (size_t)n, f->arg_size);
+  char *args = mgrid_arg_array(&c, (size_t)n, f->arg_size);
   for (int i = 1; i <= n; i++) lua_pushvalue(L, i), mgrid_arg_put(&c, args, (size_t)i - 1, NULL);
   result.size = f->arg_size;
   mgrid_status s = f->call(f->ud, (size_t)n, (const mgrid_arg *)args, &result, &e);
@@ -91,12 +97,13 @@ typedef struct addition {
 
 static int add_body(lua_State *L) {
   const addition *a = lua_touserdata(L, 1);
-  const char     *name = a->own->f.name;
+  const char *name = a->own->f.name;
   if (mgrid_sandbox_is_taken(L, name))
-    return mgrid_lua_raise_as(L, MGRID_DUPLICATE,
-                              "'%s' is a word of recipes or of Lua already: a function of the host has "
-                              "another name",
-                              name);
+    return mgrid_lua_raise_as(
+        L, MGRID_DUPLICATE,
+        "'%s' is a word of recipes or of Lua already: a function of the host has "
+        "another name",
+        name);
   lua_pushlightuserdata(L, a->list);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &functions_key);
   lua_pushlightuserdata(L, &a->own->f);
@@ -105,36 +112,45 @@ static int add_body(lua_State *L) {
   return 0;
 }
 
-static mgrid_status function_check(const mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err) {
+static mgrid_status function_check(const mgrid_runtime *rt, const mgrid_function *f,
+                                   mgrid_error *err) {
   if (rt->recipe || rt->unloaded.status)
-    return mgrid_fail(err, MGRID_NOT_NOW, "functions of the host are registered before the recipe is loaded");
-  if (mgrid_lacks(f->name, "the name of a function", err) || mgrid_lacks(f->version, "the version of a function", err)
+    return mgrid_fail(err, MGRID_NOT_NOW,
+                      "functions of the host are registered before the recipe is loaded");
+  if (mgrid_lacks(f->name, "the name of a function", err)
+      || mgrid_lacks(f->version, "the version of a function", err)
       || mgrid_lacks(f->call, "the function", err))
     return MGRID_USAGE;
   if (!mgrid_is_name(f->name))
-    return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "'%s' is not a function name (a letter or _, then letters, digits or _; at most %d)", f->name,
-                      MGRID_NAME_MAX);
+    return mgrid_fail(
+        err, MGRID_BAD_VALUE,
+        "'%s' is not a function name (a letter or _, then letters, digits or _; at most %d)",
+        f->name, MGRID_NAME_MAX);
   char what[MGRID_NAME_MAX + 40];
   snprintf(what, sizeof what, "the version of function '%s'", f->name);
-  if (!*f->version) return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text, not empty", what);
+  if (!*f->version)
+    return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text, not empty", what);
   if (mgrid_check_line(what, f->version, strlen(f->version), err)) return MGRID_BAD_VALUE;
   if (f->work < 0)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "the work of function '%s' is 0 (the default) or more, not %lld",
-                      f->name, (long long)f->work);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                      "the work of function '%s' is 0 (the default) or more, not %lld", f->name,
+                      (long long)f->work);
   if (f->arg_size < offsetof(mgrid_arg, as) || f->arg_size > sizeof(mgrid_arg))
-    return mgrid_fail(err, MGRID_BAD_STRUCT, "arg_size of function '%s' is sizeof(mgrid_arg), not %zu", f->name,
+    return mgrid_fail(err, MGRID_BAD_STRUCT,
+                      "arg_size of function '%s' is sizeof(mgrid_arg), not %zu", f->name,
                       f->arg_size);
   for (const mgrid_host_function *other = rt->functions; other; other = other->next)
     if (strcmp(other->f.name, f->name) == 0)
-      return mgrid_fail(err, MGRID_DUPLICATE, "the runtime has a function '%s' already, of version %s", f->name,
+      return mgrid_fail(err, MGRID_DUPLICATE,
+                        "the runtime has a function '%s' already, of version %s", f->name,
                         other->f.version);
   return MGRID_OK;
 }
 
-mgrid_status mgrid_script_function(mgrid_runtime *rt, const mgrid_function *given, mgrid_error *err) {
+mgrid_status mgrid_script_function(mgrid_runtime *rt, const mgrid_function *given,
+                                   mgrid_error *err) {
   mgrid_function f = MGRID_FUNCTION_INIT;
-  mgrid_status   s = mgrid_struct_read(&f, sizeof f, given, "mgrid_function", err);
+  mgrid_status s = mgrid_struct_read(&f, sizeof f, given, "mgrid_function", err);
   if (f.arg_size == 0) f.arg_size = sizeof(mgrid_arg);
   if (f.work == 0) f.work = 100;
   if (!s) s = function_check(rt, &f, err);
@@ -178,7 +194,8 @@ void mgrid_functions_note(lua_State *L, const char *text, size_t len) {
   mgrid_bundle_push(L, "words");
   lua_pushlstring(L, text, len);
   lua_call(L, 1, 1);
-  const bool all = lua_getfield(L, -1, "_ENV") != LUA_TNIL; /* it reaches all globals by names that no text shows */
+  /* it reaches all globals by names that no text shows */
+  const bool all = lua_getfield(L, -1, "_ENV") != LUA_TNIL;
   lua_pop(L, 1);
   for (mgrid_host_function *own = list; own; own = own->next, lua_pop(L, 1))
     own->named = lua_getfield(L, -1, own->f.name) != LUA_TNIL || all;

@@ -8,16 +8,18 @@
 #include "recipe/runtime.h"
 
 typedef struct mgrid_host_function {
-  mgrid_function              f;     /* name and version are its own copies */
-  bool                        named; /* the text that was loaded last names it */
-  struct mgrid_host_function *next;  /* in the order of their names */
+  mgrid_function f;                 /* name and version are its own copies */
+  bool named;                       /* the text that was loaded last names it */
+  struct mgrid_host_function *next; /* in the order of their names */
 } mgrid_host_function;
 
-/* Give a runtime without a recipe the functions of another one. _free: free the list of a runtime. */
+/* Give a runtime without a recipe the functions of another one. _free: free the list of a
+** runtime. */
 mgrid_status mgrid_functions_copy(mgrid_runtime *to, const mgrid_runtime *from, mgrid_error *err);
-void         mgrid_functions_free(mgrid_runtime *rt);
+void mgrid_functions_free(mgrid_runtime *rt);
 
-/* Note which functions of the host this text of a recipe names; NULL: a bundled recipe, which names none. May raise. */
+/* Note which functions of the host this text of a recipe names; NULL: a bundled recipe, which names
+** none. May raise. */
 void mgrid_functions_note(lua_State *L, const char *text, size_t len);
 /* Push { name = version } of those noted last; nil: none. */
 void mgrid_functions_push(lua_State *L);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** job.c - moongrid.mpi() and its like: a Job, which is a backend that is open, for scripts under mpirun.
+** job.c - moongrid.mpi() and its like: a Job, which is a backend that is open, for scripts under
+** mpirun.
 */
 #include "moongrid_lua.h"
 
@@ -10,19 +11,23 @@
 #include <limits.h>
 
 /* Return a Job, or nil, message, status if opened is NULL. */
-static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *opened, const mgrid_error *e) {
+static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *opened,
+                          const mgrid_error *e) {
   *box = opened;
   return opened ? 1 : mgrid_lua_failure(L, e);
 }
 
-/* Read { timeout, threads, on_deadline, communicators, comm } at 1, or comm alone; it may be absent. All but the first are
-** for backends that make communicators. comm, the Fortran handle of the host's communicator, goes to *comm. */
+/* Read { timeout, threads, on_deadline, communicators, comm } at 1, or comm alone; it may be
+** absent. All but the first are for backends that make communicators. comm, the Fortran handle of
+** the host's communicator, goes to *comm. */
 static mgrid_mpi_options opening(lua_State *L, const mgrid_descriptor *d, int *comm) {
-  static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators", "comm" };
-  static const char *const ends[] = { "error", "abort" };                              /* as mgrid_on_deadline */
-  static const char *const levels[] = { "any", "funneled", "serialized", "multiple" }; /* as mgrid_threads */
-  mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
-  char                     what[64];
+  static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators",
+                                       "comm" };
+  static const char *const ends[] = { "error", "abort" }; /* as mgrid_on_deadline */
+  /* as mgrid_threads */
+  static const char *const levels[] = { "any", "funneled", "serialized", "multiple" };
+  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
+  char what[64];
   if (lua_isnoneornil(L, 1)) return o;
   if (d->native && lua_isinteger(L, 1)) {
     lua_createtable(L, 0, 1);
@@ -36,39 +41,49 @@ static mgrid_mpi_options opening(lua_State *L, const mgrid_descriptor *d, int *c
   if (lua_getfield(L, 1, "comm") != LUA_TNIL) {
     lua_Integer handle = mgrid_lua_check_integer(L, -1);
     if (handle < INT_MIN || handle > INT_MAX)
-      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "comm is the Fortran handle of a communicator (MPI_Comm_c2f), not %lld",
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                         "comm is the Fortran handle of a communicator (MPI_Comm_c2f), not %lld",
                          (long long)handle);
     *comm = (int)handle;
     o.comm = comm;
   }
-  const char *level = lua_getfield(L, 1, "threads") == LUA_TNIL ? levels[0] : luaL_checkstring(L, -1);
+  const char *level = lua_getfield(L, 1, "threads") == LUA_TNIL ? levels[0]
+                                                                : luaL_checkstring(L, -1);
   while (o.threads < 4 && strcmp(levels[o.threads], level) != 0) o.threads++;
   if (o.threads == 4) mgrid_lua_unknown(L, "level of threads", level, levels, 4);
-  const char *end = lua_getfield(L, 1, "on_deadline") == LUA_TNIL ? ends[0] : luaL_checkstring(L, -1);
-  if (strcmp(end, ends[0]) != 0 && strcmp(end, ends[1]) != 0) mgrid_lua_unknown(L, "on_deadline", end, ends, 2);
+  const char *end = lua_getfield(L, 1, "on_deadline") == LUA_TNIL ? ends[0]
+                                                                  : luaL_checkstring(L, -1);
+  if (strcmp(end, ends[0]) != 0 && strcmp(end, ends[1]) != 0)
+    mgrid_lua_unknown(L, "on_deadline", end, ends, 2);
   o.on_deadline = strcmp(end, ends[1]) == 0 ? MGRID_DEADLINE_ABORT : MGRID_DEADLINE_ERROR;
-  if (lua_getfield(L, 1, "communicators") != LUA_TNIL) o.communicators = mgrid_lua_check_integer(L, -1);
+  if (lua_getfield(L, 1, "communicators") != LUA_TNIL)
+    o.communicators = mgrid_lua_check_integer(L, -1);
   return o;
 }
 
-/* Return the row of the backend that the function is for: each row with a library has a function of its name. NULL: of auto. */
-static const mgrid_descriptor *job_row_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
+/* Return the row of the backend that the function is for: each row with a library has a function of
+** its name. NULL: of auto. */
+static const mgrid_descriptor *job_row_of(lua_State *L) {
+  return lua_touserdata(L, lua_upvalueindex(1));
+}
 
-/* moongrid.mpi([options or comm]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD or the communicator with that Fortran
-** handle, or of the ranks that a launcher with PMIx started | nil, message, status. Collective. */
+/* moongrid.mpi([options or comm]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD or the
+** communicator with that Fortran handle, or of the ranks that a launcher with PMIx started | nil,
+** message, status. Collective. */
 static int job_open_alone(lua_State *L) {
-  int                   comm = 0;
-  mgrid_mpi_options     mpi = opening(L, job_row_of(L), &comm);
+  int comm = 0;
+  mgrid_mpi_options mpi = opening(L, job_row_of(L), &comm);
   mgrid_backend_options o = { sizeof o, mpi.timeout, &mpi };
-  mgrid_backend       **box = mgrid_lua_new_job(L);
-  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_backend **box = mgrid_lua_new_job(L);
+  mgrid_error e = MGRID_ERROR_INIT;
   return job_or_failure(L, box, mgrid_backend_open(job_row_of(L)->name, &o, &e), &e);
 }
 
 /* Open the backend that the option `carrier` names; NULL without one, after an error in *e. */
-static mgrid_backend *job_carrier_of(lua_State *L, const char *name, double timeout, mgrid_error *e) {
-  const char           *carriers[MGRID_BACKENDS_MAX];
-  size_t                n = mgrid_backend_names(carriers, MGRID_BACKENDS_CARRIERS);
+static mgrid_backend *job_carrier_of(lua_State *L, const char *name, double timeout,
+                                     mgrid_error *e) {
+  const char *carriers[MGRID_BACKENDS_MAX];
+  size_t n = mgrid_backend_names(carriers, MGRID_BACKENDS_CARRIERS);
   mgrid_backend_options o = { sizeof o, timeout, NULL };
   for (size_t i = 0; i < n; i++)
     if (strcmp(name, carriers[i]) == 0) return mgrid_backend_open(name, &o, e);
@@ -76,11 +91,13 @@ static mgrid_backend *job_carrier_of(lua_State *L, const char *name, double time
   return NULL;
 }
 
-/* Read the option `device`: the GPU of this rank, or a list of those of the ranks of a machine. They stay on the stack. */
+/* Read the option `device`: the GPU of this rank, or a list of those of the ranks of a machine.
+** They stay on the stack. */
 static void read_devices(lua_State *L, mgrid_nccl_options *o) {
-  bool   list = lua_getfield(L, 1, "device") == LUA_TTABLE;
+  bool list = lua_getfield(L, 1, "device") == LUA_TTABLE;
   size_t n = list ? lua_rawlen(L, -1) : !lua_isnil(L, -1);
-  int   *devices = n > INT_MAX / sizeof *devices ? NULL : lua_newuserdatauv(L, (n + 1) * sizeof *devices, 0);
+  int *devices = n > INT_MAX / sizeof *devices ? NULL
+                                               : lua_newuserdatauv(L, (n + 1) * sizeof *devices, 0);
   for (size_t i = 0; devices && i < n; i++) {
     if (list) lua_rawgeti(L, -2, (lua_Integer)i + 1);
     devices[i] = (int)mgrid_lua_check_integer(L, list ? -1 : -2);
@@ -89,18 +106,18 @@ static void read_devices(lua_State *L, mgrid_nccl_options *o) {
   if (n > 0 && (list || devices[0] >= 0)) o->devices = devices, o->ndevices = (int)n;
 }
 
-/* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job on the GPUs of the ranks of
-** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. moongrid.auto: the first backend
-** that is there on all ranks, else the carrier. */
+/* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job
+** on the GPUs of the ranks of the carrier, which is MPI_COMM_WORLD if none is said | nil, message,
+** status. Collective. moongrid.auto: the first backend that is there on all ranks, else the
+** carrier. */
 static int job_open_over(lua_State *L) {
-  static const char *const known[] = {
-    "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking"
-  };
+  static const char *const known[] = { "carrier", "device",       "share_gpu", "timeout",
+                                       "budget",  "ranks_per_id", "blocking" };
   const mgrid_descriptor *d = job_row_of(L);
-  const char             *name = mgrid_backend_usual()->name;
-  bool                    given = false; /* by the script, as a Job at 2 */
-  mgrid_nccl_options      o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_error             e = MGRID_ERROR_INIT;
+  const char *name = mgrid_backend_usual()->name;
+  bool given = false; /* by the script, as a Job at 2 */
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
     char what[64];
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -112,7 +129,8 @@ static int job_open_over(lua_State *L) {
       mgrid_lua_check_job(L, 2);
     else if (!lua_isnil(L, 2))
       name = luaL_checkstring(L, 2);
-    if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
+    if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL)
+      o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
     read_devices(L, &o);
     if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
     if (lua_getfield(L, 1, "budget") != LUA_TNIL) o.budget = mgrid_lua_check_integer(L, -1);
@@ -121,8 +139,10 @@ static int job_open_over(lua_State *L) {
     o.share_gpu = lua_toboolean(L, -1);
   }
   mgrid_backend **box = mgrid_lua_new_job(L);
-  mgrid_backend  *carrier = given ? mgrid_backend_ref(mgrid_lua_check_job(L, 2)) : job_carrier_of(L, name, o.timeout, &e);
-  if (carrier) *box = d ? mgrid_backend_over(carrier, d->name, &o, &e) : mgrid_backend_best(carrier, &o, &e);
+  mgrid_backend *carrier = given ? mgrid_backend_ref(mgrid_lua_check_job(L, 2))
+                                 : job_carrier_of(L, name, o.timeout, &e);
+  if (carrier)
+    *box = d ? mgrid_backend_over(carrier, d->name, &o, &e) : mgrid_backend_best(carrier, &o, &e);
   mgrid_backend_free(carrier); /* the backend over it keeps it */
   return job_or_failure(L, box, *box, &e);
 }
@@ -130,10 +150,10 @@ static int job_open_over(lua_State *L) {
 /* job:materialize(plan [, name]) -> State | nil, message, status. Collective. */
 static int job_materialize(lua_State *L) {
   mgrid_lua_check_job(L, 1);
-  mgrid_plan   *p = mgrid_lua_check_plan(L, 2);
-  const char   *name = luaL_optstring(L, 3, "");
+  mgrid_plan *p = mgrid_lua_check_plan(L, 2);
+  const char *name = luaL_optstring(L, 3, "");
   mgrid_state **box = mgrid_lua_new_state(L, true);
-  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   *box = mgrid_materialize(p, mgrid_lua_check_job(L, 1), name, &e);
   if (!*box) return mgrid_lua_failure(L, &e);
   mgrid_lua_keep_recipe(L, 2);
@@ -187,11 +207,14 @@ static const luaL_Reg job_fields[] = { { "rank", job_rank },
                                        { "ncomms", job_ncomms },
                                        { "machine_ranks", job_machine_ranks },
                                        { NULL, NULL } };
-static const luaL_Reg job_methods[] = { { "materialize", job_materialize }, { "close", job_close }, { NULL, NULL } };
+static const luaL_Reg job_methods[] = { { "materialize", job_materialize },
+                                        { "close", job_close },
+                                        { NULL, NULL } };
 static const luaL_Reg job_meta[] = {
   { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
 };
-static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, mgrid_lua_job_use, job_meta };
+static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods,
+                                           mgrid_lua_job_use, job_meta };
 
 void mgrid_lua_open_job(lua_State *L) {
   mgrid_lua_open_class(L, &job_class);

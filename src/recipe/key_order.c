@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** key_order.c - the keys of a table in one order. The order of lua_next is that of a hash table, which differs between
-** processes by a seed and by addresses. No recipe may see it: not in a message, a first error, or anything made from
-** the table.
+** key_order.c - the keys of a table in one order. The order of lua_next is that of a hash table,
+** which differs between processes by a seed and by addresses. No recipe may see it: not in a
+** message, a first error, or anything made from the table.
 */
 #include "recipe/bind.h"
 
@@ -24,11 +24,12 @@ static int key_order_class_of(lua_State *L, int i) {
 
 /* Compare by bytes; strcoll depends on the locale. */
 static bool string_before(lua_State *L, int a, int b) {
-  size_t      la, lb;
+  size_t la, lb;
   const char *sa = lua_tolstring(L, a, &la), *sb = lua_tolstring(L, b, &lb);
   if (sa == sb) return false;
   size_t len = la < lb ? la : lb;
-  if (len >= LONG) mgrid_lua_charge(L, (int64_t)(len / 8)); /* short ones are not worth a check of the clock */
+  /* short ones are not worth a check of the clock */
+  if (len >= LONG) mgrid_lua_charge(L, (int64_t)(len / 8));
   int c = memcmp(sa, sb, len);
   return c ? c < 0 : la < lb;
 }
@@ -39,23 +40,24 @@ bool mgrid_lua_key_before(lua_State *L, int a, int b) {
   if (ca == NUMBER) return lua_compare(L, a, b, LUA_OPLT);
   if (ca == STRING) return string_before(L, a, b);
   if (ca == BOOLEAN) return lua_toboolean(L, a) < lua_toboolean(L, b);
-  int         top = lua_gettop(L);
+  int top = lua_gettop(L);
   const char *ka = mgrid_lua_kind(L, a), *kb = mgrid_lua_kind(L, b);
-  bool        before = strcmp(ka, kb) < 0;
+  bool before = strcmp(ka, kb) < 0;
   lua_settop(L, top);
   return before;
 }
 
 /* Merge the sorted runs [lo, mid) and [mid, hi) of the list at `from` into the list `to`. */
-static void key_order_merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mid, lua_Integer hi,
-                  mgrid_lua_before *before) {
+static void key_order_merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mid,
+                            lua_Integer hi, mgrid_lua_before *before) {
   lua_Integer i = lo, j = mid;
   for (lua_Integer k = lo; k < hi; k++) {
     bool right = i >= mid;
     if (!right && j < hi) {
       lua_geti(L, from, j + 1);
       lua_geti(L, from, i + 1);
-      right = before(L, lua_gettop(L) - 1, lua_gettop(L)); /* only if strictly before, so that the sort is stable */
+      /* only if strictly before, so that the sort is stable */
+      right = before(L, lua_gettop(L) - 1, lua_gettop(L));
       lua_pop(L, 2);
     }
     lua_geti(L, from, (right ? j++ : i++) + 1);
@@ -64,7 +66,8 @@ static void key_order_merge(lua_State *L, int from, int to, lua_Integer lo, lua_
 }
 
 /* Merge sort bottom up, with one spare list; charge `work` for each level. */
-static void key_order_sort(lua_State *L, int list, lua_Integer n, lua_Integer work, mgrid_lua_before *before) {
+static void key_order_sort(lua_State *L, int list, lua_Integer n, lua_Integer work,
+                           mgrid_lua_before *before) {
   lua_createtable(L, (int)n, 0);
   int from = list, to = lua_gettop(L);
   for (lua_Integer run = 1; run < n; run *= 2) {
@@ -89,19 +92,20 @@ void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *bef
   key_order_sort(L, list, n, 4 * n, before);
 }
 
-/* Most tables have a few names: sort their pointers, and write the list once. False: it is another table. */
+/* Most tables have a few names: sort their pointers, and write the list once. False: it is another
+** table. */
 static bool sort_names(lua_State *L, int list, lua_Integer n) {
   enum { FEW = 64 };
   struct {
     const char *text;
-    size_t      len;
+    size_t len;
     lua_Integer at;
   } name[FEW];
   bool moved = false;
   if (n > FEW) return false;
   for (lua_Integer i = 0; i < n; i++) {
     if (lua_rawgeti(L, list, i + 1) != LUA_TSTRING) return lua_pop(L, 1), false;
-    size_t      len, k = (size_t)i;
+    size_t len, k = (size_t)i;
     const char *text = lua_tolstring(L, -1, &len);
     lua_pop(L, 1);
     if (len >= LONG) return false;
@@ -166,7 +170,7 @@ int mgrid_lua_next(lua_State *L, int i) { return lua_next(L, i); }
 
 lua_Integer mgrid_lua_length(lua_State *L, int i) {
   lua_Integer n = 0, most = 0;
-  bool        list = true;
+  bool list = true;
   i = lua_absindex(L, i);
   mgrid_lua_charge(L, 1);
   for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1), n++) {

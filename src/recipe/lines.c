@@ -13,8 +13,9 @@
 ** folder, wherever that is and however the host named it; the host gets a path of its own.
 */
 
-/* Their addresses are registry keys; kept_key is that of the home that was kept: { name of the host's file, the path by
-** which the host named it, the folder of that path with its slash }; false: the recipe is bundled or a text. */
+/* Their addresses are registry keys; kept_key is that of the home that was kept: { name of the
+** host's file, the path by which the host named it, the folder of that path with its slash };
+** false: the recipe is bundled or a text. */
 static const char home_key = 'h', kept_key = 'k';
 enum { NAME = 1, PATH, FOLDER };
 
@@ -70,7 +71,7 @@ size_t mgrid_budget_place(lua_State *L, const char *text, char path[MGRID_PLACE_
   const char *colon = strchr(text, ':');
   while (colon && !(colon[1] >= '0' && colon[1] <= '9')) colon = strchr(colon + 1, ':');
   char *end;
-  long  at = colon ? strtol(colon + 1, &end, 10) : 0;
+  long at = colon ? strtol(colon + 1, &end, 10) : 0;
   if (at <= 0 || *end != ':') return 0;
   size_t len = (size_t)(colon - text);
   if (memchr(text, ' ', len)) return 0;
@@ -80,8 +81,8 @@ size_t mgrid_budget_place(lua_State *L, const char *text, char path[MGRID_PLACE_
 }
 
 void mgrid_budget_position(lua_State *L, mgrid_error *err) {
-  char   path[MGRID_PLACE_MAX];
-  int    line;
+  char path[MGRID_PLACE_MAX];
+  int line;
   size_t len = mgrid_budget_place(L, err->message, path, &line);
   if (!len) return;
   mgrid_error_reword(err, "%s%s", path, err->message + len);
@@ -94,7 +95,8 @@ void mgrid_budget_position(lua_State *L, mgrid_error *err) {
 */
 
 static const char
-    trail_key; /* its address: the registry key of the table Family -> { source, line, the Family it is of } */
+    /* its address: the registry key of the table Family -> { source, line, the Family it is of } */
+    trail_key;
 
 void mgrid_lua_trail_begin(lua_State *L) {
   lua_newtable(L);
@@ -111,7 +113,7 @@ void mgrid_lua_trail_add(lua_State *L) {
     return;
   }
   lua_Debug ar;
-  bool      found = mgrid_lua_caller(L, &ar);
+  bool found = mgrid_lua_caller(L, &ar);
   lua_pushvalue(L, -2); /* the family; below it the table */
   lua_createtable(L, 3, 0);
   lua_pushstring(L, found ? ar.source : "");
@@ -126,20 +128,22 @@ void mgrid_lua_trail_add(lua_State *L) {
   lua_pop(L, 1);
 }
 
-/* Append the lines that the family on the top comes from to the list below it, the first one first. Pop the family. */
+/* Append the lines that the family on the top comes from to the list below it, the first one first.
+** Pop the family. */
 static void places(lua_State *L) {
   enum { DEEP = 64 };
   int list = lua_gettop(L) - 1, depth = 0;
   lua_rawgetp(L, LUA_REGISTRYINDEX, &trail_key);
   int trail = lua_gettop(L);
   mgrid_lua_stack(L, 2 * DEEP + 8);
-  for (lua_pushvalue(L, list + 1); depth < DEEP && lua_rawget(L, trail) == LUA_TTABLE; depth++) lua_rawgeti(L, -1, 3);
+  for (lua_pushvalue(L, list + 1); depth < DEEP && lua_rawget(L, trail) == LUA_TTABLE; depth++)
+    lua_rawgeti(L, -1, 3);
   for (lua_pop(L, 1); lua_gettop(L) > trail; lua_pop(L, 1)) {
     lua_rawgeti(L, -1, 1);
     lua_rawgeti(L, -2, 2);
     const char *source = lua_tostring(L, -2);
-    char        path[PATH_MAX];
-    bool        named = *source == '@' || *source == '=';
+    char path[PATH_MAX];
+    bool named = *source == '@' || *source == '=';
     mgrid_budget_path(L, source + named, strlen(source + named), path, sizeof path);
     lua_pushfstring(L, "%s:%d", path, (int)lua_tointeger(L, -1));
     lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);

@@ -22,15 +22,16 @@
 ** folder is refused before the system is asked where it leads.
 */
 
-/* A path is shorter than the system's limit, so that the length of the folder's own path cannot be detected. */
+/* A path is shorter than the system's limit, so that the length of the folder's own path cannot be
+** detected. */
 enum { LONGEST = 1024 };
 
 typedef struct walk {
   const char *root;
-  bool        inside;        /* so far */
-  char        way[LONGEST];  /* the path from the root, without links and dots */
-  char        rest[LONGEST]; /* the rest of the path */
-  char        path[PATH_MAX], link[PATH_MAX], step[LONGEST];
+  bool inside;        /* so far */
+  char way[LONGEST];  /* the path from the root, without links and dots */
+  char rest[LONGEST]; /* the rest of the path */
+  char path[PATH_MAX], link[PATH_MAX], step[LONGEST];
 } walk;
 
 /* Go one step up; the root has none. */
@@ -76,8 +77,9 @@ static bool load_follow(walk *w) {
   return true;
 }
 
-/* Push the path from the folder `root` to the file that a recipe calls `path`, relative to root, without links and
-** dots. Push nil and return NULL if it leads out of the folder; the system is not asked about that. */
+/* Push the path from the folder `root` to the file that a recipe calls `path`, relative to root,
+** without links and dots. Push nil and return NULL if it leads out of the folder; the system is not
+** asked about that. */
 static const char *folder_find(lua_State *L, const char *root, const char *path) {
   enum { LINKS = 40 };
   walk *w = lua_newuserdatauv(L, sizeof *w, 0); /* large for a stack on which recipes nest */
@@ -111,17 +113,17 @@ static const char *folder_find(lua_State *L, const char *root, const char *path)
 
 const char mgrid_env_key = 'e', mgrid_place_key = 'l';
 
-/* The text of a chunk in small pieces, at most lines. The parser's work may grow with the square of the text; between
-** pieces it comes under the budget, and its line is known. */
+/* The text of a chunk in small pieces, at most lines. The parser's work may grow with the square of
+** the text; between pieces it comes under the budget, and its line is known. */
 typedef struct reader {
   const char *at, *end;
-  int         line; /* of the last piece */
-  bool        ended;
+  int line; /* of the last piece */
+  bool ended;
 } reader;
 
 static const char *load_next_piece(lua_State *L, void *ud, size_t *size) {
   enum { PIECE = 512 };
-  reader     *r = ud;
+  reader *r = ud;
   const char *piece = r->at;
   *size = r->end - r->at < PIECE ? (size_t)(r->end - r->at) : PIECE;
   const char *line = memchr(piece, '\n', *size);
@@ -133,10 +135,10 @@ static const char *load_next_piece(lua_State *L, void *ud, size_t *size) {
   return *size ? piece : NULL;
 }
 
-/* Report what is wrong with a text whose name does not say that it is Lua without quoting it: it may not be a recipe
-** but a private file. */
+/* Report what is wrong with a text whose name does not say that it is Lua without quoting it: it
+** may not be a recipe but a private file. */
 static void tell_the_line_alone(lua_State *L, const char *path) {
-  size_t      len = strlen(path);
+  size_t len = strlen(path);
   const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near ") : NULL;
   if (!near || (len > 4 && strcmp(path + len - 4, ".lua") == 0)) return;
   const char *line = strstr(message, path) == message ? message + len + 1 : "";
@@ -153,16 +155,17 @@ static void add_hint(lua_State *L, const char *text, size_t len) {
   lua_pop(L, 1);
 }
 
-/* Load the text of a recipe, or of a file that it imports; *hash is its hash, which ranks compare. */
+/* Load the text of a recipe, or of a file that it imports; *hash is its hash, which ranks
+** compare. */
 static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint64_t *hash) {
   const char *text = mgrid_text_chars(t);
-  size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
-  if (text[skip] == '#')
-    skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */
+  size_t skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
+  if (text[skip] == '#') /* a first line #!...; its line break stays, for line numbers */
+    skip += strcspn(text + skip, "\n");
   *hash = XXH3_64bits(text, t->len);
   mgrid_functions_note(L, text + skip, t->len - skip);
   reader r = { text + skip, text + t->len, 1, false };
-  int    rc = lua_load(L, load_next_piece, &r, source, "t");
+  int rc = lua_load(L, load_next_piece, &r, source, "t");
   if (rc == LUA_ERRRUN && mgrid_budget_no_level(L)) { /* Lua does not say where */
     lua_pushfstring(L, "%s:%d: " MGRID_NO_LEVEL, source + 1, r.line);
     lua_remove(L, -2);
@@ -172,10 +175,10 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
 }
 
 typedef struct loading {
-  mgrid_text  text;
+  mgrid_text text;
   const char *source;
-  uint64_t   *hash;
-  int         rc;
+  uint64_t *hash;
+  int rc;
 } loading;
 
 static int recipe_load_load_body(lua_State *L) {
@@ -184,9 +187,11 @@ static int recipe_load_load_body(lua_State *L) {
   return 1;
 }
 
-/* Push a file as a function, as luaL_loadfilex does. `name` is its name in messages, `told` the name if it cannot be
-** read. The file is read once, so function and hash are of the same text even if somebody edits it meanwhile. */
-static int load_file(lua_State *L, const char *path, const char *told, const char *name, uint64_t *hash) {
+/* Push a file as a function, as luaL_loadfilex does. `name` is its name in messages, `told` the
+** name if it cannot be read. The file is read once, so function and hash are of the same text even
+** if somebody edits it meanwhile. */
+static int load_file(lua_State *L, const char *path, const char *told, const char *name,
+                     uint64_t *hash) {
   mgrid_error e = MGRID_ERROR_INIT;
   lua_pushfstring(L, "@%s", name); /* may raise, so before the file is open */
   loading x = { .source = lua_tostring(L, -1), .hash = hash };
@@ -207,16 +212,18 @@ static int load_file(lua_State *L, const char *path, const char *told, const cha
   return x.rc;
 }
 
-static const char root_key = 'r';  /* its address: the folder of files that recipes may name; nil: none */
-static const char given_key = 'g'; /* its address: the mgrid_text of the next recipe that the host loads */
+/* its address: the folder of files that recipes may name; nil: none */
+static const char root_key = 'r';
+/* its address: the mgrid_text of the next recipe that the host loads */
+static const char given_key = 'g';
 
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
   lua_pushlightuserdata(L, (void *)(uintptr_t)text);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &given_key);
 }
 
-/* Push true path, path and chunk of a recipe whose text the host has given under a name, if there is one. Such a recipe
-** is in no folder. */
+/* Push true path, path and chunk of a recipe whose text the host has given under a name, if there
+** is one. Such a recipe is in no folder. */
 static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &given_key);
   const mgrid_text *text = lua_touserdata(L, -1);
@@ -244,9 +251,9 @@ static bool looks_like_path(const char *name) {
   return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
 }
 
-/* Push the path of a recipe that another recipe names, relative to the folder of that other recipe. The path of that
-** one starts at the common folder; it is the file that is running (`from`), or, inside a build, the file of the running
-** function. */
+/* Push the path of a recipe that another recipe names, relative to the folder of that other recipe.
+** The path of that one starts at the common folder; it is the file that is running (`from`), or,
+** inside a build, the file of the running function. */
 static void push_path(lua_State *L, const char *name, const char *from) {
   lua_Debug ar;
   for (int level = 0; !from && level < MGRID_FRAMES && lua_getstack(L, level, &ar); level++) {
@@ -264,10 +271,10 @@ static void push_path(lua_State *L, const char *name, const char *from) {
   }
 }
 
-/* Record that the host names a file: recipes may name others in its folder. A file that is nowhere, such as a pipe or a
-** removed file, has none. Push the name of the file in its folder. */
+/* Record that the host names a file: recipes may name others in its folder. A file that is nowhere,
+** such as a pipe or a removed file, has none. Push the name of the file in its folder. */
 static void set_home(lua_State *L, const char *path, bool of_recipes) {
-  char        real[PATH_MAX], *slash = realpath(path, real) ? strrchr(real, '/') : NULL;
+  char real[PATH_MAX], *slash = realpath(path, real) ? strrchr(real, '/') : NULL;
   const char *base = strrchr(path, '/');
   lua_pushstring(L, slash ? slash + 1 : base ? base + 1 : path);
   if (slash) *slash = '\0';
@@ -290,22 +297,26 @@ static void forget_home(lua_State *L) {
   mgrid_budget_no_home(L);
 }
 
-/* A recipe may name other recipes in its folder: push the path from there, and the absolute path. All else is refused
-** without checking what exists, so that no answer reveals it. */
+/* A recipe may name other recipes in its folder: push the path from there, and the absolute path.
+** All else is refused without checking what exists, so that no answer reveals it. */
 static void check_path(lua_State *L, const char *name, const char *path) {
   size_t len = strlen(name);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
   const char *root = lua_tostring(L, -1);
   if (!root)
-    load_refuse_name(
-        L, lua_pushfstring(
-               L, "'%s' is a file, and a recipe that lies in no folder, as one from standard input, names none", name));
+    load_refuse_name(L, lua_pushfstring(L,
+                                        "'%s' is a file, and a recipe that lies in no folder, as "
+                                        "one from standard input, names none",
+                                        name));
   const char *way = folder_find(L, root, path);
   if (!way)
-    load_refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it%s", name,
-                                        *name == '/' ? "; a name is a path from there, as \"./x.lua\"" : ""));
+    load_refuse_name(
+        L,
+        lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it%s",
+                        name, *name == '/' ? "; a name is a path from there, as \"./x.lua\"" : ""));
   if (len < 5 || strcmp(name + len - 4, ".lua") != 0)
-    load_refuse_name(L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
+    load_refuse_name(
+        L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
   lua_pushfstring(L, "%s/%s", root, way);
   lua_remove(L, -3);
 }
@@ -316,8 +327,8 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
   if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
     return mgrid_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
   if (rc != LUA_ERRFILE) return lua_error(L);
-  size_t      n = 0;
-  char        tail[512];
+  size_t n = 0;
+  char tail[512];
   mgrid_error e = MGRID_ERROR_INIT;
   if (looks_like_path(name)) {
     mgrid_fail(&e, MGRID_REFUSED, "%s", message);
@@ -356,10 +367,10 @@ static int load_beside(lua_State *L, const char *name, const char *from, uint64_
 
 /* load(name [, path of the file that is being run] [, by the host]): prelude.h */
 int mgrid_core_load(lua_State *L) {
-  const char        *name = luaL_checkstring(L, 1);
+  const char *name = luaL_checkstring(L, 1);
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : mgrid_bundle_find(mgrid_bundled, name);
-  uint64_t           hash = 0;
-  int                rc;
+  uint64_t hash = 0;
+  int rc;
   mgrid_functions_note(L, NULL, 0);
   lua_settop(L, 3); /* a missing argument must not be what is pushed next */
   bool by_host = lua_toboolean(L, 3);
@@ -377,7 +388,8 @@ int mgrid_core_load(lua_State *L) {
   if (rc) return load_failed(L, rc, name, by_host ? path : lua_tostring(L, -2));
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
-  lua_pushfstring(L, ours ? "%s" : "/%s", lua_tostring(L, -2)); /* a file may have the name of a bundled one */
+  /* a file may have the name of a bundled one */
+  lua_pushfstring(L, ours ? "%s" : "/%s", lua_tostring(L, -2));
   lua_pushinteger(L, (lua_Integer)hash);
   lua_pushstring(L, by_host ? path : lua_tostring(L, -4));
   mgrid_functions_push(L);

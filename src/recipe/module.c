@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, and recipes, each in its own runtime; and what
-** a C host and the scripts in its own Lua give each other.
+** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, and recipes, each in
+** its own runtime; and what a C host and the scripts in its own Lua give each other.
 */
 #include "moongrid_lua.h"
 
@@ -58,7 +58,8 @@ static void push_group(lua_State *L, const void *g) {
 static void push_runtime(lua_State *L, const void *object) {
   mgrid_runtime *rt = (void *)object;
   if (rt->made_by.entry != &mgrid_lua_entry)
-    luaL_error(L, "the runtime was made by another libmoongrid_lua than the one that is open in this Lua");
+    luaL_error(
+        L, "the runtime was made by another libmoongrid_lua than the one that is open in this Lua");
   mgrid_runtime **box = lua_newuserdatauv(L, sizeof *box, 0);
   *box = NULL;
   luaL_setmetatable(L, MGRID_LUA_RECIPE);
@@ -111,10 +112,13 @@ static const mgrid_lua_handed *module_class_of(const char *name) {
 int mgrid_lua_push(lua_State *L, const char *class_name, const void *object) {
   const mgrid_lua_handed *c = module_class_of(class_name);
   luaL_checkstack(L, 8, "moongrid");
-  if (!c) return luaL_error(L, "'%s' is no class of objects for scripts", class_name ? class_name : "NULL");
+  if (!c)
+    return luaL_error(L, "'%s' is no class of objects for scripts",
+                      class_name ? class_name : "NULL");
   if (!object) return lua_pushnil(L), 1;
   if (luaL_getmetatable(L, c->class) == LUA_TNIL)
-    luaL_error(L, "open moongrid in this Lua first: luaL_requiref(L, \"moongrid\", mgrid_lua_open, 0)");
+    luaL_error(
+        L, "open moongrid in this Lua first: luaL_requiref(L, \"moongrid\", mgrid_lua_open, 0)");
   lua_pop(L, 1);
   c->push(L, object);
   return 1;
@@ -142,7 +146,7 @@ static void push_part(lua_State *L, const char *name, bool works, const char *te
 /* moongrid.probe() -> a list of { name, works, text }: planning, and each backend */
 static int probe(lua_State *L) {
   enum { WORDS = 1100 };
-  char        words[WORDS];
+  char words[WORDS];
   mgrid_error e = MGRID_ERROR_INIT;
   lua_newtable(L);
   snprintf(words, sizeof words, "moongrid %s, %s", mgrid_version(), mgrid_lua_release());
@@ -170,8 +174,8 @@ static int call_log(lua_State *L) {
   return 0;
 }
 
-/* An mgrid_hooks log: give what the recipe prints to the script's function, the one value of this thread. An error in it is
-** lost, because the recipe runs on. */
+/* An mgrid_hooks log: give what the recipe prints to the script's function, the one value of this
+** thread. An error in it is lost, because the recipe runs on. */
 static void log_to_script(void *thread, mgrid_level level, const char *message) {
   lua_State *L = thread;
   if (level != MGRID_LOG_RECIPE || !lua_checkstack(L, 4)) return;
@@ -185,11 +189,11 @@ static void log_to_script(void *thread, mgrid_level level, const char *message) 
 /* moongrid.load(name or path [, { text, log, lines }]) -> Recipe */
 static int module_load(lua_State *L) {
   static const char *const known[] = { "text", "log", "lines" };
-  const char              *name = luaL_checkstring(L, 1), *text = NULL;
-  bool                     lines = false;
-  size_t                   length = 0;
-  mgrid_hooks              hooks = MGRID_HOOKS_INIT;
-  mgrid_error              e = MGRID_ERROR_INIT;
+  const char *name = luaL_checkstring(L, 1), *text = NULL;
+  bool lines = false;
+  size_t length = 0;
+  mgrid_hooks hooks = MGRID_HOOKS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(L, 2);
   mgrid_runtime **box = lua_newuserdatauv(L, sizeof *box, 1);
   *box = NULL;
@@ -208,17 +212,19 @@ static int module_load(lua_State *L) {
     lines = lua_toboolean(L, -1);
   }
   *box = mgrid_script_runtime_new(NULL, &hooks, &e);
-  if (!*box || mgrid_script_load(*box, name, text, length, &e)) return mgrid_lua_raise_runtime(L, &e);
+  if (!*box || mgrid_script_load(*box, name, text, length, &e))
+    return mgrid_lua_raise_runtime(L, &e);
   if (lines && mgrid_runtime_trail(*box, &e)) return mgrid_lua_raise_runtime(L, &e);
   lua_settop(L, 3);
   return 1;
 }
 
-/* Plan with the texts NAME=VALUE in the list at 3, over the file at 4. The Plan at 5 keeps them, for plans of fewer ranks. */
+/* Plan with the texts NAME=VALUE in the list at 3, over the file at 4. The Plan at 5 keeps them,
+** for plans of fewer ranks. */
 static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mgrid_error *e) {
   if (lua_isnil(L, 3)) lua_newtable(L), lua_replace(L, 3);
   luaL_checktype(L, 3, LUA_TTABLE);
-  size_t       n = lua_rawlen(L, 3);
+  size_t n = lua_rawlen(L, 3);
   const char **args = lua_newuserdatauv(L, (n + 1) * sizeof *args, 0);
   mgrid_lua_check_keys(L, 3, "parameter that is no text NAME=VALUE", NULL, 0, true);
   lua_createtable(L, (int)n, 0); /* the list may change while the recipe runs */
@@ -234,21 +240,25 @@ static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mg
   return mgrid_script_plan(rt, world, file, n, args, e);
 }
 
-/* recipe:plan(world, { tp = 2 } or { "tp=2" } [, file]) -> Plan; raises with the recipe's position when refused */
+/* recipe:plan(world, { tp = 2 } or { "tp=2" } [, file]) -> Plan; raises with the recipe's position
+** when refused */
 static int recipe_plan(lua_State *L) {
-  mgrid_runtime   *rt = check_recipe(L, 1);
+  mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_lua_world *given = mgrid_lua_test_box(L, 2, MGRID_LUA_WORLD);
-  mgrid_window     w = given ? given->window : mgrid_world(mgrid_lua_check_integer(L, 2));
+  mgrid_window w = given ? given->window : mgrid_world(mgrid_lua_check_integer(L, 2));
   if (given && given->order)
-    return mgrid_lua_raise(L, "a recipe is planned for a world in its own order; a recipe on top of it may order the "
-                              "world that it gives to build");
-  if (w.size != w.world) return mgrid_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
+    return mgrid_lua_raise(
+        L, "a recipe is planned for a world in its own order; a recipe on top of it may order the "
+           "world that it gives to build");
+  if (w.size != w.world)
+    return mgrid_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
   lua_settop(L, 4);
   mgrid_plan **box = mgrid_lua_new_plan(L);
-  mgrid_error  e = MGRID_ERROR_INIT;
-  bool         texts = !lua_isnil(L, 4) || (lua_istable(L, 3) && lua_rawlen(L, 3) > 0);
+  mgrid_error e = MGRID_ERROR_INIT;
+  bool texts = !lua_isnil(L, 4) || (lua_istable(L, 3) && lua_rawlen(L, 3) > 0);
   *box = texts ? plan_texts(L, rt, w.world, &e)
-               : mgrid_runtime_plan_with(rt, w.world, &(mgrid_given){ .from = L, .at = 3, .what = "parameters" }, &e);
+               : mgrid_runtime_plan_with(
+                   rt, w.world, &(mgrid_given){ .from = L, .at = 3, .what = "parameters" }, &e);
   if (!*box) return mgrid_lua_raise_runtime(L, &e);
   lua_settop(L, 5);
   lua_pushvalue(L, 1);
@@ -267,8 +277,8 @@ static int recipe_ask(lua_State *L) {
   const char *query = luaL_checkstring(L, 3);
   mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
-  mgrid_given  args = { .from = L, .at = 4, .what = "arguments of a query" };
-  const char  *from = lua_pushfstring(L, "query '%s'", query);
+  mgrid_given args = { .from = L, .at = 4, .what = "arguments of a query" };
+  const char *from = lua_pushfstring(L, "query '%s'", query);
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_ask_with(rt, s, query, &args, from, &e);
   mgrid_state_free(s);
@@ -281,11 +291,11 @@ static int recipe_ask(lua_State *L) {
 static int recipe_group(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_lua_check_state(L, 2);
-  const char        *getter = luaL_checkstring(L, 3);
+  const char *getter = luaL_checkstring(L, 3);
   const mgrid_group *g;
-  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
-  mgrid_given  args = { .from = L, .at = 4, .what = "arguments of a getter" };
+  mgrid_given args = { .from = L, .at = 4, .what = "arguments of a getter" };
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_group_with(rt, s, getter, &args, &g, &e);
   mgrid_state_free(s);
@@ -301,7 +311,7 @@ static int recipe_set(lua_State *L) {
   const char *name = luaL_checkstring(L, 3);
   mgrid_error e = MGRID_ERROR_INIT;
   luaL_checkany(L, 4);
-  mgrid_given  value = { .from = L, .at = 4, .what = "a setting", .one = true };
+  mgrid_given value = { .from = L, .at = 4, .what = "a setting", .one = true };
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_set_with(rt, s, name, &value, &e);
   mgrid_state_free(s);
@@ -313,22 +323,22 @@ static int push_result(lua_State *L) {
   return 1;
 }
 
-/* recipe:call(state, policy [, { stages = 4 } [, "number"]]) -> value. Collective if the policy is agreed; if
-** ranks differ then, it returns nil, message, status. */
+/* recipe:call(state, policy [, { stages = 4 } [, "number"]]) -> value. Collective if the policy is
+** agreed; if ranks differ then, it returns nil, message, status. */
 static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_lua_check_state(L, 2);
   static const char *const kinds[] = { "any", "number", NULL };
-  const char              *name = luaL_checkstring(L, 3);
-  bool                     number = luaL_checkoption(L, 5, "any", kinds) == 1;
-  mgrid_arg                answer = MGRID_ARG_INIT;
-  mgrid_error              e = MGRID_ERROR_INIT;
+  const char *name = luaL_checkstring(L, 3);
+  bool number = luaL_checkoption(L, 5, "any", kinds) == 1;
+  mgrid_arg answer = MGRID_ARG_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
   if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
   luaL_checktype(L, 4, LUA_TTABLE);
-  mgrid_state  *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
+  mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_policy *p = mgrid_script_policy_new(rt, s, name, &e);
-  mgrid_status  status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
+  mgrid_status status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
   if (!status && number) status = mgrid_script_policy_result(p, NULL, MGRID_IS_NUMBER, &answer, &e);
   lua_pushcfunction(L, push_result);
   lua_pushlightuserdata(L, p);
@@ -341,7 +351,7 @@ static int recipe_call(lua_State *L) {
 
 /* Push the text of an answer of recipe:info; upvalue: recipe */
 static int info_tostring(lua_State *L) {
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_script_describe(check_recipe(L, lua_upvalueindex(1)), false, mgrid_text_sink, &t, &e)) {
     mgrid_text_free(&t);
@@ -355,8 +365,8 @@ static int info_tostring(lua_State *L) {
 /* recipe:info() -> { doc, params, settings, queries, getters, arguments, families, policies } */
 static int recipe_info(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
-  mgrid_error    e = MGRID_ERROR_INIT;
-  json_t        *info;
+  mgrid_error e = MGRID_ERROR_INIT;
+  json_t *info;
   if (mgrid_runtime_info_json(rt, &info, &e)) return mgrid_lua_raise_error(L, &e);
   if (mgrid_take_json(L, info)) return lua_error(L);
   lua_createtable(L, 0, 1);
@@ -367,10 +377,12 @@ static int recipe_info(lua_State *L) {
   return 1;
 }
 
-/* recipe:run(lines) -> what they print and return, or nil: they are unfinished. recipe:complete(line) -> list of the words
-** that its last one may become */
+/* recipe:run(lines) -> what they print and return, or nil: they are unfinished.
+** recipe:complete(line) -> list of the words that its last one may become */
 static int recipe_run(lua_State *L) { return mgrid_lua_typed(L, check_recipe(L, 1), "run"); }
-static int recipe_complete(lua_State *L) { return mgrid_lua_typed(L, check_recipe(L, 1), "complete"); }
+static int recipe_complete(lua_State *L) {
+  return mgrid_lua_typed(L, check_recipe(L, 1), "complete");
+}
 
 static int recipe_gc(lua_State *L) {
   mgrid_runtime **box = luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
@@ -390,7 +402,8 @@ static int recipe_tostring(lua_State *L) {
 
 /* moongrid.status(message) -> the status of an error that was caught, or nil */
 static int status(lua_State *L) {
-  mgrid_status s = lua_type(L, 1) == LUA_TSTRING ? mgrid_lua_status(L, lua_tostring(L, 1)) : MGRID_OK;
+  mgrid_status s = lua_type(L, 1) == LUA_TSTRING ? mgrid_lua_status(L, lua_tostring(L, 1))
+                                                 : MGRID_OK;
   luaL_checkany(L, 1);
   if (s)
     lua_pushinteger(L, s);
@@ -401,8 +414,8 @@ static int status(lua_State *L) {
 
 static int now(lua_State *L) { return lua_pushnumber(L, mgrid_now()), 1; }
 
-/* moongrid.recipes([name]) -> the names of the bundled recipes; or the text of one or of a part of one, and the names of the
-** parts of it; nil: no such name */
+/* moongrid.recipes([name]) -> the names of the bundled recipes; or the text of one or of a part of
+** one, and the names of the parts of it; nil: no such name */
 static int recipes(lua_State *L) {
   size_t n = 0;
   if (!lua_isnoneornil(L, 1)) {
@@ -425,12 +438,13 @@ static int recipes(lua_State *L) {
 
 static int module_missing(lua_State *L) {
   const char *known[64];
-  size_t      n = 0;
+  size_t n = 0;
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_Integer at = 0;
   mgrid_lua_keys(L, 1);
   for (int keys = lua_gettop(L); mgrid_lua_step(L, 1, keys, &at); lua_pop(L, 2))
-    if (n < sizeof known / sizeof known[0]) known[n++] = lua_tostring(L, -2); /* all keys are names */
+    /* all keys are names */
+    if (n < sizeof known / sizeof known[0]) known[n++] = lua_tostring(L, -2);
   return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
 }
 
@@ -439,12 +453,16 @@ static const luaL_Reg recipe_methods[] = {
   { "set", recipe_set },   { "call", recipe_call },         { "info", recipe_info },
   { "run", recipe_run },   { "complete", recipe_complete }, { NULL, NULL }
 };
-static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
-static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, recipe_meta };
+static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc },
+                                        { "__tostring", recipe_tostring },
+                                        { NULL, NULL } };
+static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL,
+                                              recipe_meta };
 
 int mgrid_lua_open(lua_State *L) {
-  static const luaL_Reg functions[] = { { "load", module_load }, { "recipes", recipes }, { "status", status },
-                                        { "now", now },          { "probe", probe },     { NULL, NULL } };
+  static const luaL_Reg functions[] = { { "load", module_load }, { "recipes", recipes },
+                                        { "status", status },    { "now", now },
+                                        { "probe", probe },      { NULL, NULL } };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
   mgrid_lua_open_class(L, &recipe_class);

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* The `require` of these files, which changes nothing of the host's. Upvalues: what was loaded, by name; the environment of
-** the files. */
+/* The `require` of these files, which changes nothing of the host's. Upvalues: what was loaded, by
+** name; the environment of the files. */
 static int require(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   if (lua_getfield(L, lua_upvalueindex(1), name) != LUA_TNIL) return 1;
@@ -33,7 +33,7 @@ static int require(lua_State *L) {
 /* A field of a table of options. */
 typedef struct option {
   const char *name;
-  int         type;
+  int type;
   const char *is; /* in words */
 } option;
 
@@ -56,21 +56,23 @@ static const option of_page[] = { { "recipe", LUA_TSTRING, "a text" },
 
 /* Check the value on the top, which is not nil. `p`: of a picture. */
 static void check_option(lua_State *L, const option *o, const char *what, const mgrid_plan *p) {
-  int         whole = 1;
+  int whole = 1;
   lua_Integer n = o->type == LUA_TNUMBER ? lua_tointegerx(L, -1, &whole) : 1;
   if (lua_type(L, -1) != o->type || !whole)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' of a %s is %s, not %s", o->name, what, o->is,
-                       lua_type(L, -1) == LUA_TNUMBER ? luaL_tolstring(L, -1, NULL) : mgrid_lua_kind(L, -1));
+    mgrid_lua_raise_as(
+        L, MGRID_BAD_VALUE, "option '%s' of a %s is %s, not %s", o->name, what, o->is,
+        lua_type(L, -1) == LUA_TNUMBER ? luaL_tolstring(L, -1, NULL) : mgrid_lua_kind(L, -1));
   if (strcmp(o->name, "rank") == 0)
     mgrid_lua_opt_rank(L, p, -1);
   else if (n < 1)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "option '%s' of a %s is 1 or more, not %lld", o->name, what,
-                       (long long)n);
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "option '%s' of a %s is 1 or more, not %lld", o->name,
+                       what, (long long)n);
 }
 
-static void pictures_check_options(lua_State *L, int i, const char *what, const option *all, size_t n, const mgrid_plan *p) {
+static void pictures_check_options(lua_State *L, int i, const char *what, const option *all,
+                                   size_t n, const mgrid_plan *p) {
   const char *names[sizeof of_picture / sizeof *of_picture];
-  char        named[32];
+  char named[32];
   for (size_t k = 0; k < n; k++) names[k] = all[k].name;
   snprintf(named, sizeof named, "option of a %s", what);
   mgrid_lua_check_keys(L, i, named, names, n, false);
@@ -80,14 +82,15 @@ static void pictures_check_options(lua_State *L, int i, const char *what, const 
   }
 }
 
-/* Call the function at the upvalue, in the plain locale: pictures write numbers for other programs. */
+/* Call the function at the upvalue, in the plain locale: pictures write numbers for other
+** programs. */
 static int call_plain(lua_State *L, int most) {
   lua_settop(L, most);
   if (!lua_isnil(L, most)) luaL_checktype(L, most, LUA_TFUNCTION);
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
   mgrid_locale host = mgrid_locale_plain();
-  int          raised = lua_pcall(L, most, 1, 0);
+  int raised = lua_pcall(L, most, 1, 0);
   mgrid_locale_back(host);
   return raised ? lua_error(L) : 1;
 }
@@ -126,9 +129,11 @@ static int page(lua_State *L) {
   return 0;
 }
 
-static const luaL_Reg kinds[] = {
-  { "text", picture }, { "svg", picture }, { "explain", pictures_explain }, { "page", page }, { NULL, NULL }
-};
+static const luaL_Reg kinds[] = { { "text", picture },
+                                  { "svg", picture },
+                                  { "explain", pictures_explain },
+                                  { "page", page },
+                                  { NULL, NULL } };
 
 /* pictures.svg: load the functions, and return that one. Upvalue: the module */
 static int pictures_load(lua_State *L) {
@@ -174,16 +179,16 @@ void mgrid_lua_open_pictures(lua_State *L) {
 
 typedef struct request {
   const mgrid_plan *plan;
-  const char       *how, *options;
-  mgrid_sink        sink;
-  void             *ud;
-  bool              stopped; /* by the sink */
+  const char *how, *options;
+  mgrid_sink sink;
+  void *ud;
+  bool stopped; /* by the sink */
 } request;
 
 /* The sink of the picture. Upvalue: the request */
 static int pictures_put(lua_State *L) {
-  request    *r = lua_touserdata(L, lua_upvalueindex(1));
-  size_t      len;
+  request *r = lua_touserdata(L, lua_upvalueindex(1));
+  size_t len;
   const char *text = luaL_checklstring(L, 1, &len);
   r->stopped = r->sink(r->ud, text, len) != 0;
   return r->stopped ? luaL_error(L, "stopped") : 0;
@@ -191,7 +196,7 @@ static int pictures_put(lua_State *L) {
 
 /* read(file) -> its text, or nil */
 static int pictures_read_text(lua_State *L) {
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_read_file(luaL_checkstring(L, 1), &t, &e)) {
     mgrid_text_free(&t);
@@ -202,9 +207,10 @@ static int pictures_read_text(lua_State *L) {
 }
 
 static void push_options(lua_State *L, const request *r) {
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   json_error_t why;
-  json_t      *v = r->options ? mgrid_json_parse(r->options, strlen(r->options), 0, &why) : json_object();
+  json_t *v = r->options ? mgrid_json_parse(r->options, strlen(r->options), 0, &why)
+                         : json_object();
   if (!json_is_object(v)) {
     json_decref(v);
     mgrid_fail(&e, MGRID_BAD_VALUE, "the options of a picture are a JSON object");
@@ -218,11 +224,13 @@ static int pictures_draw(lua_State *L) {
   mgrid_lua_open_whole(L);
   lua_getfield(L, -1, "pictures");
   if (lua_getfield(L, -1, r->how) != LUA_TFUNCTION)
-    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "a picture is text, svg, explain or page, not '%s'", r->how);
+    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME,
+                              "a picture is text, svg, explain or page, not '%s'", r->how);
   push_options(L, r);
   mgrid_lua_push(L, "Plan", r->plan);
   if (strcmp(r->how, "page") == 0) {
-    pictures_check_options(L, lua_gettop(L) - 1, "page", of_page, 1, NULL); /* the plan is its only frame */
+    /* the plan is its only frame */
+    pictures_check_options(L, lua_gettop(L) - 1, "page", of_page, 1, NULL);
     lua_createtable(L, 1, 0);
     lua_insert(L, -2);
     lua_rawseti(L, -2, 1);
@@ -233,7 +241,8 @@ static int pictures_draw(lua_State *L) {
     }
     lua_pop(L, 1);
   } else {
-    if (strcmp(r->how, "explain") == 0) lua_pushcfunction(L, pictures_read_text), lua_setfield(L, -3, "read");
+    if (strcmp(r->how, "explain") == 0)
+      lua_pushcfunction(L, pictures_read_text), lua_setfield(L, -3, "read");
     lua_insert(L, -2);
   }
   lua_pushlightuserdata(L, r);
@@ -242,21 +251,22 @@ static int pictures_draw(lua_State *L) {
   return 0;
 }
 
-mgrid_status mgrid_script_draw(const mgrid_plan *p, const char *how, const char *options, mgrid_sink sink, void *ud,
-                               mgrid_error *err) {
-  request      r = { p, how, options, sink, ud, false };
+mgrid_status mgrid_script_draw(const mgrid_plan *p, const char *how, const char *options,
+                               mgrid_sink sink, void *ud, mgrid_error *err) {
+  request r = { p, how, options, sink, ud, false };
   mgrid_status s = mgrid_runtime_check_lua(err);
   if (s) return s;
   lua_State *L = mgrid_runtime_new_lua(mgrid_allocate, NULL);
   if (!L) return mgrid_oom(err);
   lua_pushcfunction(L, pictures_draw);
   lua_pushlightuserdata(L, &r);
-  int         raised = lua_pcall(L, 1, 0, 0);
+  int raised = lua_pcall(L, 1, 0, 0);
   const char *message = raised && raised != LUA_ERRMEM ? lua_tostring(L, -1) : NULL;
   if (raised && r.stopped)
     s = mgrid_unwritten(err);
   else if (raised && message)
-    s = mgrid_fail(err, mgrid_lua_status(L, message) ? mgrid_lua_status(L, message) : MGRID_REFUSED, "%s", message);
+    s = mgrid_fail(err, mgrid_lua_status(L, message) ? mgrid_lua_status(L, message) : MGRID_REFUSED,
+                   "%s", message);
   else if (raised)
     s = mgrid_oom(err);
   lua_close(L);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up once: its function,
-** State and parameters are kept in the registry of the runtime, so a call is a table of arguments and a lua_pcall. If
-** an agreed policy fails or returns another result on one rank, every rank gets an error, so ranks cannot continue with
-** different decisions.
+** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up
+** once: its function, State and parameters are kept in the registry of the runtime, so a call is a
+** table of arguments and a lua_pcall. If an agreed policy fails or returns another result on one
+** rank, every rank gets an error, so ranks cannot continue with different decisions.
 */
 #include "comm/compare.h"
 #include "recipe/entry.h"
@@ -15,19 +15,21 @@
 #include <xxhash.h>
 
 struct mgrid_policy {
-  mgrid_made_by  made_by;
+  mgrid_made_by made_by;
   mgrid_runtime *rt;
-  mgrid_state   *state;
-  int            function, box, params, result; /* references in the registry; box: the State that the recipe sees */
-  char           name[64];
-  char           agreed[64]; /* "world" or the family whose groups compare its results; "": not compared */
-  char           where[256]; /* "file:line: " of the function */
-  mgrid_peers    peers;      /* the ranks that compare */
+  mgrid_state *state;
+  /* references in the registry; box: the State that the recipe sees */
+  int function, box, params, result;
+  char name[64];
+  char agreed[64];   /* "world" or the family whose groups compare its results; "": not compared */
+  char where[256];   /* "file:line: " of the function */
+  mgrid_peers peers; /* the ranks that compare */
 };
 
 /* ----------------------------------------------------------------------- look-up */
 
-/* Find the peers that compare results of the policy; none if this rank is in no group of the family. */
+/* Find the peers that compare results of the policy; none if this rank is in no group of the
+** family. */
 static bool find_peers(mgrid_policy *p, mgrid_error *err) {
   if (strcmp(p->agreed, "world") != 0)
     return mgrid_peers_group(&p->peers, mgrid_state_group(p->state, p->agreed, NULL), err);
@@ -52,7 +54,8 @@ static int new_body(lua_State *L) {
   return 0;
 }
 
-mgrid_policy *mgrid_script_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
+mgrid_policy *mgrid_script_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name,
+                                      mgrid_error *err) {
   if (mgrid_runtime_check_state(rt, s, err)) return NULL;
   if (strlen(name) >= sizeof((mgrid_policy *)0)->name)
     return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown policy '%s'", name);
@@ -61,7 +64,9 @@ mgrid_policy *mgrid_script_policy_new(mgrid_runtime *rt, mgrid_state *s, const c
   p->made_by = rt->made_by, p->rt = mgrid_script_runtime_ref(rt), p->state = s;
   p->function = p->box = p->params = p->result = LUA_NOREF;
   snprintf(p->name, sizeof p->name, "%s", name);
-  if (mgrid_runtime_call(rt, new_body, p, 0, err) == MGRID_OK && (!*p->agreed || find_peers(p, err))) return p;
+  if (mgrid_runtime_call(rt, new_body, p, 0, err) == MGRID_OK
+      && (!*p->agreed || find_peers(p, err)))
+    return p;
   mgrid_script_policy_free(p);
   return NULL;
 }
@@ -84,7 +89,9 @@ void mgrid_script_policy_free(mgrid_policy *p) {
 
 /* -------------------------------------------------------------------------- call */
 
-enum { MGRID_POLICY_FROM = sizeof((mgrid_policy *)0)->where + sizeof((mgrid_policy *)0)->name + 16 };
+enum {
+  MGRID_POLICY_FROM = sizeof((mgrid_policy *)0)->where + sizeof((mgrid_policy *)0)->name + 16
+};
 
 /* What messages call it. */
 static const char *policy_name_of(const mgrid_policy *p, char from[MGRID_POLICY_FROM]) {
@@ -94,7 +101,7 @@ static const char *policy_name_of(const mgrid_policy *p, char from[MGRID_POLICY_
 
 typedef struct call {
   mgrid_policy *p;
-  mgrid_given   args; /* of a Lua state: with any keys */
+  mgrid_given args; /* of a Lua state: with any keys */
 } call;
 
 static int call_body(lua_State *L) {
@@ -104,14 +111,16 @@ static int call_body(lua_State *L) {
   if (!c->args.from)
     mgrid_push_given(L, &c->args);
   else if (!mgrid_copy_value(c->args.from, c->args.at, L, MGRID_ANY_KEYS))
-    return luaL_error(L, "%spolicy '%s': an argument is not a plain value", c->p->where, c->p->name);
+    return luaL_error(L, "%spolicy '%s': an argument is not a plain value", c->p->where,
+                      c->p->name);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
   char from[MGRID_POLICY_FROM];
   policy_name_of(c->p, from);
   if (lua_istable(L, -1) && lua_getmetatable(L, -1)) /* a Mesh, or a read-only view */
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "%s returned a table that is to be read, such as p; plain values alone leave it", from);
+    mgrid_lua_raise_as(
+        L, MGRID_BAD_VALUE,
+        "%s returned a table that is to be read, such as p; plain values alone leave it", from);
   mgrid_result_keep(L, &c->p->result, from);
   return 0;
 }
@@ -122,7 +131,8 @@ void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err) {
   mgrid_budget_position(p->rt->L, err);
 }
 
-/* Say whose error it is, where it has no line of the recipe, such as a limit hit in a function of moongrid. */
+/* Say whose error it is, where it has no line of the recipe, such as a limit hit in a function of
+** moongrid. */
 static void place(const mgrid_policy *p, mgrid_error *err) {
   if (err->line || !*p->where) return;
   mgrid_error_reword(err, "policy '%s': %.800s", p->name, err->message);
@@ -131,13 +141,13 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- agreement */
 
-/* Write the result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has none; another
-** status is reported. */
+/* Write the result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has
+** none; another status is reported. */
 static mgrid_status policy_canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
   lua_State *L = p->rt->L;
   mgrid_result_push(L, p->result);
   json_t *v = mgrid_json_of(L, -1);
-  bool    has = v || mgrid_has_json(L, -1);
+  bool has = v || mgrid_has_json(L, -1);
   lua_settop(L, 0);
   if (v) mgrid_json_text(v, JSON_COMPACT | JSON_SORT_KEYS, text);
   bool written = v && !text->failed;
@@ -146,13 +156,15 @@ static mgrid_status policy_canonical(const mgrid_policy *p, mgrid_text *text, mg
   return s ? s : !has ? MGRID_BAD_VALUE : written ? MGRID_OK : mgrid_oom(err);
 }
 
-enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of failures; a digest of a value has the bit VALUE */
+/* digests of failures; a digest of a value has the bit VALUE */
+enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 };
 
-/* Return the result of the call on this rank: a digest to compare, and a text for the other ranks. Without memory for
-** these the call has failed. */
-static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed, char told[MGRID_TOLD]) {
-  mgrid_text   text = { 0 };
-  uint64_t     digest = FAILED;
+/* Return the result of the call on this rank: a digest to compare, and a text for the other ranks.
+** Without memory for these the call has failed. */
+static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed,
+                        char told[MGRID_TOLD]) {
+  mgrid_text text = { 0 };
+  uint64_t digest = FAILED;
   mgrid_status s = *status ? MGRID_OK : policy_canonical(p, &text, failed);
   if (s && s != MGRID_BAD_VALUE) *status = s;
   if (*status) {
@@ -168,23 +180,25 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error
   return digest;
 }
 
-/* Compare status and result with the peers, after the call ended here with `status` and *err. Collective over them. */
+/* Compare status and result with the peers, after the call ended here with `status` and *err.
+** Collective over them. */
 static mgrid_status policy_agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
-  char          told[MGRID_TOLD], name[sizeof p->name + 16];
-  mgrid_error   why = MGRID_ERROR_INIT;
+  char told[MGRID_TOLD], name[sizeof p->name + 16];
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_brought mine = { outcome(p, &status, err, told), told, name };
   snprintf(name, sizeof name, "policy '%s'", p->name);
   mgrid_status s = mgrid_compare(&p->peers, &mine, &why);
   if (status && s / 100 != MGRID_BACKEND / 100) return status; /* report its own error */
   if (s == MGRID_DISAGREE)
-    mgrid_fail(err, s, "%spolicy '%s' is agreed by %s%s, and %s", p->where, p->name, p->peers.group ? "" : "the ",
-               p->agreed, why.message);
+    mgrid_fail(err, s, "%spolicy '%s' is agreed by %s%s, and %s", p->where, p->name,
+               p->peers.group ? "" : "the ", p->agreed, why.message);
   else if (s)
     mgrid_error_replace(err, &why);
   else if (mine.digest == INCOMPARABLE)
-    s = mgrid_fail(err, MGRID_BAD_VALUE,
-                   "%spolicy '%s' is agreed, and returned what ranks cannot compare: " MGRID_NO_JSON, p->where,
-                   p->name);
+    s = mgrid_fail(
+        err, MGRID_BAD_VALUE,
+        "%spolicy '%s' is agreed, and returned what ranks cannot compare: " MGRID_NO_JSON, p->where,
+        p->name);
   if (s) mgrid_budget_position(p->rt->L, err);
   return s;
 }
@@ -192,7 +206,7 @@ static mgrid_status policy_agree(const mgrid_policy *p, mgrid_status status, mgr
 /* -------------------------------------------------------------------------- calls */
 
 static mgrid_status policy_run(call *c, mgrid_error *err) {
-  mgrid_error  e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
+  mgrid_error e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
   mgrid_status s = MGRID_OK;
   if (!c->args.from && mgrid_lacks_list(c->args.n, c->args.args, "arguments", &e)) s = e.status;
   if (!s) s = mgrid_args_check(c->args.n, c->args.args, NULL, &e);
@@ -201,21 +215,24 @@ static mgrid_status policy_run(call *c, mgrid_error *err) {
   if (*c->p->agreed) s = policy_agree(c->p, s, &e);
   if (!s) return MGRID_OK;
   place(c->p, &e);
-  mgrid_result_forget(c->p->rt->L, c->p->result); /* neither that of an earlier call, nor one that was not agreed */
+  /* neither that of an earlier call, nor one that was not agreed */
+  mgrid_result_forget(c->p->rt->L, c->p->result);
   return mgrid_error_pass(err, &e);
 }
 
 const char *mgrid_script_policy_agreed(const mgrid_policy *p) { return p->agreed; }
 
-mgrid_status mgrid_script_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
+mgrid_status mgrid_script_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args,
+                                      mgrid_error *err) {
   return policy_run(&(call){ p, { .n = n, .args = args } }, err);
 }
 
-mgrid_status mgrid_script_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind, mgrid_arg *result,
-                                        mgrid_error *err) {
+mgrid_status mgrid_script_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind,
+                                        mgrid_arg *result, mgrid_error *err) {
   char from[MGRID_POLICY_FROM];
-  return mgrid_result_read(&(mgrid_reading){ p->rt, p->result, policy_name_of(p, from), path, kind, false }, result,
-                           err);
+  return mgrid_result_read(
+      &(mgrid_reading){ p->rt, p->result, policy_name_of(p, from), path, kind, false }, result,
+      err);
 }
 
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err) {

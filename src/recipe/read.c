@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.c - read files that hold a table of plain values: JSON, or YAML (libyaml). A plain scalar of YAML is null, a
-** boolean, an integer or a number if it looks like one, as in YAML's core schema; a quoted one is text.
+** read.c - read files that hold a table of plain values: JSON, or YAML (libyaml). A plain scalar of
+** YAML is null, a boolean, an integer or a number if it looks like one, as in YAML's core schema; a
+** quoted one is text.
 */
 #include "recipe/read.h"
 
@@ -13,11 +14,11 @@
 #include <yaml.h>
 
 typedef struct reading {
-  const char    *path;
+  const char *path;
   yaml_parser_t *parser;
-  json_t        *anchors;       /* the values that have names, for aliases */
-  int64_t        values, bytes; /* made so far; bytes of texts. Aliases could make a small file huge */
-  mgrid_error   *err;
+  json_t *anchors;       /* the values that have names, for aliases */
+  int64_t values, bytes; /* made so far; bytes of texts. Aliases could make a small file huge */
+  mgrid_error *err;
 } reading;
 
 /* Refuse at a line, counted from 0; always NULL. */
@@ -36,38 +37,43 @@ static bool one_of(const char *text, const char *const *words) {
   return false;
 }
 
-/* Return the value of a plain scalar. A number too large for a double is infinite, which JSON cannot hold: NULL. */
+/* Return the value of a plain scalar. A number too large for a double is infinite, which JSON
+** cannot hold: NULL. */
 static json_t *plain_scalar(const char *text) {
   static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
-  static const char *const trues[] = { "true", "True", "TRUE", NULL }, *const falses[] = { "false", "False", "FALSE",
-                                                                                           NULL };
+  static const char *const trues[] = { "true", "True", "TRUE", NULL }, *const falses[] = {
+    "false", "False", "FALSE", NULL
+  };
   char *end;
   if (one_of(text, nulls)) return json_null();
   if (one_of(text, trues)) return json_true();
   if (one_of(text, falses)) return json_false();
   if (!strspn(text, "+-.0123456789")) return json_string(text); /* nan, inf: text */
   errno = 0;
-  bool      hex = strncmp(text, "0x", 2) == 0;
+  bool hex = strncmp(text, "0x", 2) == 0;
   long long n = strtoll(text, &end, hex ? 16 : 10);
   if (*end == '\0' && errno == 0) return json_integer(n);
   double number = mgrid_read_double(text, &end);
-  return *end == '\0' && !hex && strspn(text, "+-.0123456789eE") == strlen(text) ? json_real(number)
-                                                                                 : json_string(text);
+  return *end == '\0' && !hex && strspn(text, "+-.0123456789eE") == strlen(text)
+             ? json_real(number)
+             : json_string(text);
 }
 
 /* Count a value and the bytes of its text, before it is made. */
 static bool read_take(reading *r, size_t line, int depth, size_t bytes) {
   r->values++, r->bytes += (int64_t)bytes;
-  if (depth <= MGRID_VALUES_DEEP && r->values <= MGRID_VALUES_MAX && r->bytes <= MGRID_VALUES_TEXT_MAX) return true;
+  if (depth <= MGRID_VALUES_DEEP && r->values <= MGRID_VALUES_MAX
+      && r->bytes <= MGRID_VALUES_TEXT_MAX)
+    return true;
   read_refuse(r, line, depth > MGRID_VALUES_DEEP ? MGRID_TOO_DEEP : "too many values");
   return false;
 }
 
 /* The same for a whole value, which an alias repeats. */
 static bool take_all(reading *r, size_t line, int depth, const json_t *v) {
-  size_t      i;
+  size_t i;
   const char *key;
-  json_t     *item;
+  json_t *item;
   if (!read_take(r, line, depth, json_string_length(v))) return false;
   json_array_foreach(v, i, item) if (!take_all(r, line, depth + 1, item)) return false;
   json_object_foreach((json_t *)v, key, item) {
@@ -90,8 +96,9 @@ static bool next_event(const reading *r, yaml_event_t *e) {
 
 static json_t *scalar(const reading *r, const yaml_event_t *e) {
   const char *text = (const char *)e->data.scalar.value;
-  bool        plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-  if (strlen(text) != e->data.scalar.length) return read_refuse(r, e->start_mark.line, "a text with a zero byte");
+  bool plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+  if (strlen(text) != e->data.scalar.length)
+    return read_refuse(r, e->start_mark.line, "a text with a zero byte");
   json_t *value = plain ? plain_scalar(text) : json_string(text);
   return value ? value : read_refuse(r, e->start_mark.line, "a number that is too large");
 }
@@ -103,7 +110,8 @@ static json_t *alias(reading *r, const yaml_event_t *e, int depth) {
 }
 
 /* Keep a value that has a name. */
-static void read_keep(const reading *r, const yaml_event_t *e, const yaml_char_t *anchor, json_t *value) {
+static void read_keep(const reading *r, const yaml_event_t *e, const yaml_char_t *anchor,
+                      json_t *value) {
   const char *name = (const char *)anchor;
   if (!name || !value) return;
   if (json_object_get(r->anchors, name))
@@ -115,8 +123,8 @@ static void read_keep(const reading *r, const yaml_event_t *e, const yaml_char_t
 static json_t *value_of(reading *r, const yaml_event_t *e, int depth);
 
 static void add_field(reading *r, const yaml_event_t *key, json_t *object, int depth) {
-  const bool   text = key->type == YAML_SCALAR_EVENT;
-  const char  *name = text ? (const char *)key->data.scalar.value : "";
+  const bool text = key->type == YAML_SCALAR_EVENT;
+  const char *name = text ? (const char *)key->data.scalar.value : "";
   yaml_event_t e;
   if (!text || strlen(name) != key->data.scalar.length) { /* "\0" in quotes */
     read_refuse(r, key->start_mark.line, "a key is not text");
@@ -149,7 +157,7 @@ static json_t *members(reading *r, json_t *all, yaml_event_type_t end, int depth
   if (!all) mgrid_oom(r->err);
   while (!ended && !r->err->status) {
     yaml_event_t e;
-    bool         good = next_event(r, &e);
+    bool good = next_event(r, &e);
     ended = good && e.type == end;
     if (good && !ended) (json_is_object(all) ? add_field : read_add_item)(r, &e, all, depth);
     yaml_event_delete(&e);
@@ -160,8 +168,10 @@ static json_t *members(reading *r, json_t *all, yaml_event_type_t end, int depth
 /* Return the value that starts with an event: a new reference, or NULL after filling *r->err. */
 static json_t *value_of(reading *r, const yaml_event_t *e, int depth) {
   const yaml_char_t *anchor = NULL;
-  json_t            *value = NULL;
-  if (!read_take(r, e->start_mark.line, depth, e->type == YAML_SCALAR_EVENT ? e->data.scalar.length : 0)) return NULL;
+  json_t *value = NULL;
+  if (!read_take(r, e->start_mark.line, depth,
+                 e->type == YAML_SCALAR_EVENT ? e->data.scalar.length : 0))
+    return NULL;
   switch (e->type) {
   case YAML_MAPPING_START_EVENT:
     anchor = e->data.mapping_start.anchor;
@@ -188,10 +198,10 @@ static json_t *value_of(reading *r, const yaml_event_t *e, int depth) {
 /* Return the first document of the stream; {} if there is none. */
 static json_t *document(reading *r) {
   json_t *value = NULL;
-  bool    ended = false;
+  bool ended = false;
   while (!ended && !r->err->status) {
     yaml_event_t e;
-    bool         good = next_event(r, &e);
+    bool good = next_event(r, &e);
     ended = good && (e.type == YAML_DOCUMENT_END_EVENT || e.type == YAML_STREAM_END_EVENT);
     if (good && !ended && e.type != YAML_STREAM_START_EVENT && e.type != YAML_DOCUMENT_START_EVENT)
       value = value_of(r, &e, 0);
@@ -202,8 +212,8 @@ static json_t *document(reading *r) {
   return NULL;
 }
 
-/* Find text for which libyaml keeps names of tags: its work grows with the square of their number, and a tag may be of
-** any length. */
+/* Find text for which libyaml keeps names of tags: its work grows with the square of their number,
+** and a tag may be of any length. */
 static const char *find_tag_names(const mgrid_text *t) {
   const char *text = mgrid_text_chars(t), *end = text + t->len, *found = text;
   while ((found = memmem(found, (size_t)(end - found), "%TAG", 4))) {
@@ -215,12 +225,12 @@ static const char *find_tag_names(const mgrid_text *t) {
   return NULL;
 }
 
-/* Read value by value as the events arrive: libyaml's own document takes much memory, searches all anchors for each,
-** and has no limits. */
+/* Read value by value as the events arrive: libyaml's own document takes much memory, searches all
+** anchors for each, and has no limits. */
 static json_t *read_yaml(reading *r, const mgrid_text *t) {
   yaml_parser_t parser;
-  json_t       *value = NULL;
-  const char   *tags = find_tag_names(t);
+  json_t *value = NULL;
+  const char *tags = find_tag_names(t);
   if (tags) {
     size_t line = 0;
     for (const char *p = mgrid_text_chars(t); p < tags; p++) line += *p == '\n';
@@ -242,8 +252,8 @@ static json_t *read_yaml(reading *r, const mgrid_text *t) {
 
 static json_t *recipe_read_read_json(reading *r, const mgrid_text *t) {
   json_error_t why;
-  size_t       flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
-  json_t      *value = mgrid_json_parse(mgrid_text_chars(t), t->len, flags, &why);
+  size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
+  json_t *value = mgrid_json_parse(mgrid_text_chars(t), t->len, flags, &why);
   if (!value && !*why.text) return mgrid_null_oom(r->err);
   if (value && mgrid_json_has_gap(value)) {
     json_decref(value);
@@ -253,28 +263,30 @@ static json_t *recipe_read_read_json(reading *r, const mgrid_text *t) {
 }
 
 json_t *mgrid_read_yaml(const char *name, const char *text, size_t len, mgrid_error *err) {
-  mgrid_error      mine = MGRID_ERROR_INIT;
-  reading          r = { name, NULL, NULL, 0, 0, &mine };
+  mgrid_error mine = MGRID_ERROR_INIT;
+  reading r = { name, NULL, NULL, 0, 0, &mine };
   const mgrid_text t = { .data = (char *)(uintptr_t)text, .len = len };
-  json_t          *value = read_yaml(&r, &t);
+  json_t *value = read_yaml(&r, &t);
   if (!value) mgrid_error_pass(err, &mine);
   return value;
 }
 
 json_t *mgrid_read_table(const char *path, mgrid_error *err) {
-  size_t       len = strlen(path);
-  mgrid_text   t = { 0 };
-  bool         is_json = len > 5 && strcmp(path + len - 5, ".json") == 0;
-  mgrid_error  mine = MGRID_ERROR_INIT;
+  size_t len = strlen(path);
+  mgrid_text t = { 0 };
+  bool is_json = len > 5 && strcmp(path + len - 5, ".json") == 0;
+  mgrid_error mine = MGRID_ERROR_INIT;
   mgrid_locale host = mgrid_locale_plain();
-  reading      r = { path, NULL, NULL, 0, 0, &mine };
-  json_t      *value = NULL;
-  if (mgrid_read_file(path, &t, &mine) == MGRID_OK) value = is_json ? recipe_read_read_json(&r, &t) : read_yaml(&r, &t);
+  reading r = { path, NULL, NULL, 0, 0, &mine };
+  json_t *value = NULL;
+  if (mgrid_read_file(path, &t, &mine) == MGRID_OK)
+    value = is_json ? recipe_read_read_json(&r, &t) : read_yaml(&r, &t);
   mgrid_text_free(&t);
   mgrid_locale_back(host);
   if (value && !json_is_object(value)) {
     json_decref(value);
-    value = read_refuse(&r, 0, is_json ? "a JSON object is expected" : "a table by name is expected");
+    value =
+        read_refuse(&r, 0, is_json ? "a JSON object is expected" : "a table by name is expected");
   }
   if (!value) mgrid_error_pass(err, &mine);
   return value;

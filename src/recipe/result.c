@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** result.c - values of Lua as C values: the arguments of a host's function, and what a query or a policy returned, read
-** by path: "layers[0].first".
+** result.c - values of Lua as C values: the arguments of a host's function, and what a query or a
+** policy returned, read by path: "layers[0].first".
 **
-** A path is walked by raw accesses alone, so that neither a scalar nor a refusal needs memory. What a list or a table
-** needs is in userdata of Lua, beside the result: it counts as memory of the recipe and lives as long as the result.
+** A path is walked by raw accesses alone, so that neither a scalar nor a refusal needs memory. What
+** a list or a table needs is in userdata of Lua, beside the result: it counts as memory of the
+** recipe and lives as long as the result.
 */
 #include "recipe/result.h"
 
@@ -47,9 +48,9 @@ void mgrid_arg_put(const mgrid_arg_maker *c, char *array, size_t k, const char *
 
 /* The list of n numbers at i, as integers or as numbers. */
 static void put_numbers(const mgrid_arg_maker *c, int i, size_t n, bool integers, mgrid_arg *a) {
-  void    *array = mgrid_arg_array(c, n, sizeof(int64_t)); /* or doubles */
+  void *array = mgrid_arg_array(c, n, sizeof(int64_t)); /* or doubles */
   int64_t *integer = array;
-  double  *number = array;
+  double *number = array;
   for (size_t k = 0; k < n; k++, lua_pop(c->L, 1)) {
     lua_rawgeti(c->L, i, (lua_Integer)k + 1);
     if (integers)
@@ -65,7 +66,7 @@ static void put_numbers(const mgrid_arg_maker *c, int i, size_t n, bool integers
 
 static void put_table(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   lua_State *L = c->L;
-  size_t     n = (size_t)lua_rawlen(L, i), k = 0;
+  size_t n = (size_t)lua_rawlen(L, i), k = 0;
   if (n > 0) {
     mgrid_kind is = list_kind(L, i);
     if (is != MGRID_IS_LIST) {
@@ -78,7 +79,7 @@ static void put_table(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
     return;
   }
   n = (size_t)mgrid_lua_keys(L, i);
-  int   keys = lua_gettop(L);
+  int keys = lua_gettop(L);
   char *array = mgrid_arg_array(c, n, c->each);
   for (lua_Integer at = 0; mgrid_lua_step(L, i, keys, &at);)
     if (lua_type(L, -2) == LUA_TSTRING)
@@ -107,7 +108,8 @@ static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
     return;
   case LUA_TTABLE:
     if (lua_getmetatable(c->L, i))
-      mgrid_lua_raise_as(c->L, MGRID_BAD_VALUE, "%s%sa table that is to be read, such as p, is no plain value",
+      mgrid_lua_raise_as(c->L, MGRID_BAD_VALUE,
+                         "%s%sa table that is to be read, such as p, is no plain value",
                          c->function ? c->function : "", c->function ? ": " : "");
     put_table(c, i, a);
     return;
@@ -120,8 +122,8 @@ static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
 /* One step of a path: a key, or an index where key is NULL. */
 typedef struct step {
   const char *key;
-  size_t      length;
-  int64_t     index;
+  size_t length;
+  int64_t index;
 } step;
 
 /* Read the first step of *path and move *path after it; false if it is malformed. */
@@ -149,7 +151,7 @@ static bool next_step(const char **path, bool first, step *out) {
 }
 
 static bool is_key(lua_State *L, int at, const step *s) {
-  size_t      length = 0;
+  size_t length = 0;
   const char *key = lua_type(L, at) == LUA_TSTRING ? lua_tolstring(L, at, &length) : NULL;
   return key && length == s->length && memcmp(key, s->key, length) == 0;
 }
@@ -172,14 +174,16 @@ static void result_enter(lua_State *L, const step *s) {
 
 /* ------------------------------------------------------------------------- results */
 
-/* A result is a table in the registry, with the value at VALUE, its text as JSON at TEXT, and what else was made of it: an
-** mgrid_arg by the table that it is of, arrays by their addresses. */
+/* A result is a table in the registry, with the value at VALUE, its text as JSON at TEXT, and what
+** else was made of it: an mgrid_arg by the table that it is of, arrays by their addresses. */
 enum { VALUE = 1, TEXT = 2 };
 
 void mgrid_result_keep(lua_State *L, int *result, const char *from) {
   int type = lua_type(L, -1);
-  if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD || type == LUA_TLIGHTUSERDATA)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned %s; plain values alone leave it", from, mgrid_lua_kind(L, -1));
+  if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD
+      || type == LUA_TLIGHTUSERDATA)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned %s; plain values alone leave it", from,
+                       mgrid_lua_kind(L, -1));
   lua_createtable(L, 1, 0);
   lua_insert(L, -2);
   lua_rawseti(L, -2, VALUE);
@@ -202,19 +206,23 @@ void mgrid_result_push(lua_State *L, int result) {
     lua_rawgeti(L, -1, VALUE), lua_remove(L, -2);
 }
 
-void mgrid_result_copy(mgrid_runtime *rt, int result, mgrid_plain plain, const char *from, lua_State *to) {
+void mgrid_result_copy(mgrid_runtime *rt, int result, mgrid_plain plain, const char *from,
+                       lua_State *to) {
   mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(rt->L, 0);
   mgrid_result_push(rt->L, result);
   if (mgrid_copy_value(rt->L, 1, to, plain)) return;
   if (mgrid_budget_after(&rt->budget, &e)) mgrid_lua_raise_error(to, &e);
   if (!mgrid_value_fits(rt->L, 1))
-    mgrid_fail(&e, MGRID_BAD_VALUE, "%s returned " MGRID_TOO_MUCH, from, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
+    mgrid_fail(&e, MGRID_BAD_VALUE, "%s returned " MGRID_TOO_MUCH, from, MGRID_VALUES_MAX,
+               MGRID_VALUES_TEXT_MAX);
   else if (plain == MGRID_AS_JSON)
     mgrid_fail(&e, MGRID_BAD_VALUE, "%s returned what JSON does not have: " MGRID_NO_JSON, from);
   else
-    mgrid_fail(&e, MGRID_BAD_VALUE,
-               "%s returned a value that is not plain: a function, a state, or a table with one in it", from);
+    mgrid_fail(
+        &e, MGRID_BAD_VALUE,
+        "%s returned a value that is not plain: a function, a state, or a table with one in it",
+        from);
   mgrid_budget_position(rt->L, &e);
   luaL_error(to, "%s", e.message);
 }
@@ -222,7 +230,7 @@ void mgrid_result_copy(mgrid_runtime *rt, int result, mgrid_plain plain, const c
 /* Push the value at the path, nil if there is none, and return its kind. */
 static mgrid_kind push_at(lua_State *L, int result, const char *path) {
   const char *at = path ? path : "";
-  step        s;
+  step s;
   mgrid_result_push(L, result);
   while (*at) {
     if (!next_step(&at, at == path, &s)) {
@@ -263,7 +271,8 @@ static bool suits(lua_State *L, mgrid_kind is, mgrid_kind wanted) {
   case MGRID_IS_LIST:
     if (is == MGRID_IS_NUMBERS && wanted == MGRID_IS_INTEGERS) return all_whole(L);
     if (is == MGRID_IS_INTEGERS && wanted == MGRID_IS_NUMBERS) return true;
-    if (is != MGRID_IS_TABLE || (lua_pushnil(L), mgrid_lua_next(L, -2) == 0)) return is == MGRID_IS_TABLE;
+    if (is != MGRID_IS_TABLE || (lua_pushnil(L), mgrid_lua_next(L, -2) == 0))
+      return is == MGRID_IS_TABLE;
     lua_pop(L, 2);
     return false;
   default: return false;
@@ -272,19 +281,21 @@ static bool suits(lua_State *L, mgrid_kind is, mgrid_kind wanted) {
 
 typedef struct reading {
   const mgrid_reading *r;
-  mgrid_kind           is;
-  size_t               each; /* bytes of an mgrid_arg of the host */
-  mgrid_arg           *value;
+  mgrid_kind is;
+  size_t each; /* bytes of an mgrid_arg of the host */
+  mgrid_arg *value;
 } reading;
 
 /* The value at the top as JSON, which stays until the next one is made. */
 static void make_json(const reading *g, int kept) {
   lua_State *L = g->r->rt->L;
-  json_t    *v = mgrid_json_of(L, -1);
-  bool       has = v || mgrid_has_json(L, -1);
+  json_t *v = mgrid_json_of(L, -1);
+  bool has = v || mgrid_has_json(L, -1);
   mgrid_text text = { .failed = !v };
   if (!v) mgrid_lua_charge(L, 0); /* raises if that is the reason */
-  if (!has) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned what JSON does not have: " MGRID_NO_JSON, g->r->from);
+  if (!has)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned what JSON does not have: " MGRID_NO_JSON,
+                       g->r->from);
   if (v) mgrid_json_text(v, JSON_COMPACT | JSON_SORT_KEYS, &text);
   json_decref(v);
   mgrid_lua_push_text(L, &text);
@@ -296,8 +307,8 @@ static void make_json(const reading *g, int kept) {
 /* The table on the top as a C value, which stays as long as the result. */
 static void make_table(const reading *g, int kept) {
   lua_State *L = g->r->rt->L;
-  int        table = lua_gettop(L);
-  bool       numbers = g->is == MGRID_IS_INTEGERS || g->is == MGRID_IS_NUMBERS;
+  int table = lua_gettop(L);
+  bool numbers = g->is == MGRID_IS_INTEGERS || g->is == MGRID_IS_NUMBERS;
   mgrid_kind kind = g->r->wanted == MGRID_IS_NONE ? g->is : g->r->wanted;
   lua_pushvalue(L, table);
   lua_rawget(L, kept);
@@ -310,8 +321,8 @@ static void make_table(const reading *g, int kept) {
   mgrid_arg_maker c = { L, kept, g->each, NULL };
   if (!mgrid_value_fits(L, table)) {
     mgrid_lua_charge(L, 0);
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned " MGRID_TOO_MUCH, g->r->from, MGRID_VALUES_MAX,
-                       MGRID_VALUES_TEXT_MAX);
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned " MGRID_TOO_MUCH, g->r->from,
+                       MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
   }
   if (numbers)
     put_numbers(&c, table, (size_t)lua_rawlen(L, table), kind == MGRID_IS_INTEGERS, g->value);
@@ -353,21 +364,23 @@ static mgrid_status wrong_kind(const mgrid_reading *r, mgrid_kind is, mgrid_erro
   static const char *const kinds[] = { "nothing",           "a boolean",      "an integer",
                                        "a number",          "text",           "a list of integers",
                                        "a list of numbers", "a table by key", "a list" };
-  mgrid_error              e = MGRID_ERROR_INIT;
-  bool                     inside = r->path && *r->path;
-  if (r->wanted > MGRID_IS_JSON) return mgrid_fail(err, MGRID_USAGE, "%d is no kind of values", (int)r->wanted);
-  mgrid_fail(&e, MGRID_BAD_VALUE, "%s returned %s%s%s%s, not %s", r->from, kinds[is], inside ? " at '" : "",
-             inside ? r->path : "", inside ? "'" : "", kinds[r->wanted]);
+  mgrid_error e = MGRID_ERROR_INIT;
+  bool inside = r->path && *r->path;
+  if (r->wanted > MGRID_IS_JSON)
+    return mgrid_fail(err, MGRID_USAGE, "%d is no kind of values", (int)r->wanted);
+  mgrid_fail(&e, MGRID_BAD_VALUE, "%s returned %s%s%s%s, not %s", r->from, kinds[is],
+             inside ? " at '" : "", inside ? r->path : "", inside ? "'" : "", kinds[r->wanted]);
   mgrid_budget_position(r->rt->L, &e);
   return mgrid_error_pass(err, &e);
 }
 
 mgrid_status mgrid_result_read(const mgrid_reading *r, mgrid_arg *out, mgrid_error *err) {
   lua_State *L = r->rt->L;
-  mgrid_arg  value = MGRID_ARG_INIT;
-  reading    g = { r, push_at(L, r->result, r->path), out->size, &value };
-  bool       none = r->may_lack && g.is == MGRID_IS_NONE && r->wanted != MGRID_IS_JSON;
-  bool       fits = none || suits(L, g.is, r->wanted), made = none || !fits || read_scalar(L, g.is, r->wanted, &value);
+  mgrid_arg value = MGRID_ARG_INIT;
+  reading g = { r, push_at(L, r->result, r->path), out->size, &value };
+  bool none = r->may_lack && g.is == MGRID_IS_NONE && r->wanted != MGRID_IS_JSON;
+  bool fits = none || suits(L, g.is, r->wanted),
+       made = none || !fits || read_scalar(L, g.is, r->wanted, &value);
   lua_settop(L, 0);
   if (none && r->wanted == MGRID_IS_INTEGER) value.as.integer = -1;
   if (none && r->wanted == MGRID_IS_TEXT) value.as.text = "";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** runtime.c - moongrid's own Lua state for one recipe. Everything that may raise runs under lua_pcall and a budget.
-** A recipe's text goes through load.c to lua/prelude/recipe.lua, which evaluates it; calls.c has what is asked of it, policy.c its
-** policies.
+** runtime.c - moongrid's own Lua state for one recipe. Everything that may raise runs under
+** lua_pcall and a budget. A recipe's text goes through load.c to lua/prelude/recipe.lua, which
+** evaluates it; calls.c has what is asked of it, policy.c its policies.
 */
 #include "recipe/runtime.h"
 
@@ -83,12 +83,13 @@ void mgrid_prelude_push(lua_State *L, const char *name) {
 
 const char mgrid_recipe_key = 'r';
 
-static mgrid_status runtime_run(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, double seconds,
-                                double spent, mgrid_error *err) {
+static mgrid_status runtime_run(mgrid_runtime *rt, lua_CFunction body, void *ud, int results,
+                                double seconds, double spent, mgrid_error *err) {
   lua_State *L = rt->L;
   if (rt->budget.step)
     return mgrid_fail(err, MGRID_NOT_NOW,
-                      "a hook or a function of the host runs in it, and neither may call moongrid, nor leave by an "
+                      "a hook or a function of the host runs in it, and neither may call moongrid, "
+                      "nor leave by an "
                       "exception (moongrid_cpp.h)");
   mgrid_locale host = mgrid_locale_plain();
   lua_settop(L, 0);
@@ -105,21 +106,25 @@ static mgrid_status runtime_run(mgrid_runtime *rt, lua_CFunction body, void *ud,
   return s;
 }
 
-mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
+mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud,
+                                     mgrid_error *err) {
   return runtime_run(rt, body, ud, 0, rt->budget.limits.seconds, rt->loading, err);
 }
 
-mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
+mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud,
+                                 mgrid_error *err) {
   return runtime_run(rt, body, ud, 1, rt->budget.limits.seconds, rt->loading, err);
 }
 
-mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err) {
+mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results,
+                                mgrid_error *err) {
   return runtime_run(rt, body, ud, results, rt->budget.limits.call_seconds, 0, err);
 }
 
 /* --------------------------------------------------------------------- life */
 
-/* Lua makes the seed of its hashes from addresses and the time; since 5.5 the host may choose it. */
+/* Lua makes the seed of its hashes from addresses and the time; since 5.5 the host may choose
+** it. */
 lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud) {
 #if LUA_VERSION_NUM >= 505
   return lua_newstate(allocate, ud, 0);
@@ -128,8 +133,8 @@ lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud) {
 #endif
 }
 
-/* Where libmoongrid_lua could not be bound to its own Lua first
-** (comm/recipe.c), the functions that every Lua has may be the host's, beside those that are new in 5.4. */
+/* Where libmoongrid_lua could not be bound to its own Lua first (comm/recipe.c), the functions that
+** every Lua has may be the host's, beside those that are new in 5.4. */
 mgrid_status mgrid_runtime_check_lua(mgrid_error *err) {
   Dl_info of_any = { 0 }, of_ours = { 0 };
   dladdr((void *)(uintptr_t)lua_newstate, &of_any);
@@ -138,18 +143,21 @@ mgrid_status mgrid_runtime_check_lua(mgrid_error *err) {
   return mgrid_fail(err, MGRID_MISSING,
                     "recipes need " LUA_VERSION
                     ", and lua_newstate is that of %s: a sanitizer forbids to load a Lua apart "
-                    "from the program's; link the archives (pkg-config moongrid_static), or run without sanitizer",
+                    "from the program's; link the archives (pkg-config moongrid_static), or run "
+                    "without sanitizer",
                     of_any.dli_fname);
 }
 
-mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err) {
+mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks,
+                                        mgrid_error *err) {
   mgrid_limits l = MGRID_LIMITS_INIT;
-  mgrid_hooks  h = MGRID_HOOKS_INIT;
+  mgrid_hooks h = MGRID_HOOKS_INIT;
   if (mgrid_struct_read(&l, sizeof l, limits, "mgrid_limits", err)) return NULL;
   if (mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err)) return NULL;
   if (!(l.seconds >= 0 && l.call_seconds >= 0))
-    return mgrid_null(err, MGRID_OUT_OF_RANGE, "limits are 0 (the default) or more, not %g seconds, %g of a call",
-                      l.seconds, l.call_seconds);
+    return mgrid_null(err, MGRID_OUT_OF_RANGE,
+                      "limits are 0 (the default) or more, not %g seconds, %g of a call", l.seconds,
+                      l.call_seconds);
   if (l.memory == 0) l.memory = (size_t)64 << 20;
   if (l.instructions == 0) l.instructions = UINT64_C(200000000);
   if (l.seconds == 0) l.seconds = 10;
@@ -160,14 +168,16 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   rt->made_by.entry = &mgrid_lua_entry;
   rt->users = 1, rt->answer = LUA_NOREF;
   rt->budget.limits = l, rt->budget.hooks = h;
-  if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate; /* it is called for every block, without a test */
+  /* it is called for every block, without a test */
+  if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate;
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
   rt->L = mgrid_runtime_new_lua(mgrid_budget_alloc, &rt->budget);
   if (!rt->L) {
     bool starved = rt->budget.starved;
     mgrid_release(rt);
     if (starved) return mgrid_null_oom(err);
-    return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory", l.memory);
+    return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory",
+                      l.memory);
   }
   if (mgrid_runtime_protected(rt, open_prelude, NULL, err)) {
     mgrid_script_runtime_free(rt);
@@ -176,9 +186,10 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   return rt;
 }
 
-mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud, mgrid_error *err) {
+mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud,
+                                 mgrid_error *err) {
   mgrid_runtime rt = { .budget = { .limits = *limits, .hooks = MGRID_HOOKS_INIT } };
-  mgrid_status  s = mgrid_runtime_check_lua(err);
+  mgrid_status s = mgrid_runtime_check_lua(err);
   if (s) return s;
   rt.budget.hooks.allocate = mgrid_allocate;
   if (!(rt.L = mgrid_runtime_new_lua(mgrid_budget_alloc, &rt.budget))) return mgrid_oom(err);
@@ -216,7 +227,8 @@ static int lend_body(lua_State *L) {
   return 0;
 }
 
-mgrid_status mgrid_script_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x, mgrid_error *err) {
+mgrid_status mgrid_script_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x,
+                               mgrid_error *err) {
   mgrid_lent *at = rt->lent, more = { kind, NULL };
   while (at < rt->lent + MGRID_LENT_MAX && at->kind && at->kind != kind) at++;
   if (at == rt->lent + MGRID_LENT_MAX)
@@ -240,7 +252,7 @@ void *mgrid_lua_lent(lua_State *L, const mgrid_item_kind *kind) {
 }
 
 typedef struct loading {
-  const char       *recipe;
+  const char *recipe;
   const mgrid_text *text; /* NULL: the recipe is a file or bundled */
 } loading;
 
@@ -255,29 +267,34 @@ static int runtime_load_body(lua_State *L) {
 }
 
 /* Keep the text: mgrid_reload loads it again. */
-static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *text, size_t length, mgrid_error *err) {
+static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *text, size_t length,
+                              mgrid_error *err) {
   mgrid_text_free(&rt->text);
   if (!text) return MGRID_OK;
   if (length > MGRID_TEXT_MAX)
-    return mgrid_fail(err, MGRID_REFUSED, "recipe %s has %zu bytes, and %d at most", name, length, MGRID_TEXT_MAX);
+    return mgrid_fail(err, MGRID_REFUSED, "recipe %s has %zu bytes, and %d at most", name, length,
+                      MGRID_TEXT_MAX);
   mgrid_text_put(&rt->text, text, length);
   return rt->text.failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-/* Add the folder to the error: a relative path says little in a job whose processes may have been started elsewhere. */
+/* Add the folder to the error: a relative path says little in a job whose processes may have been
+** started elsewhere. */
 static void tell_folder(const char *recipe, mgrid_error *err) {
   char folder[300];
-  if (*recipe != '/' && strncmp(err->message, "cannot open ", 12) == 0 && getcwd(folder, sizeof folder))
+  if (*recipe != '/' && strncmp(err->message, "cannot open ", 12) == 0
+      && getcwd(folder, sizeof folder))
     mgrid_error_reword(err, "%s, in %s", err->message, folder);
 }
 
-mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
-                               mgrid_error *err) {
-  if (rt->recipe) return mgrid_fail(err, MGRID_NOT_NOW, "the runtime has a recipe already: %s", rt->recipe);
+mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char *text,
+                               size_t length, mgrid_error *err) {
+  if (rt->recipe)
+    return mgrid_fail(err, MGRID_NOT_NOW, "the runtime has a recipe already: %s", rt->recipe);
   mgrid_error *why = &rt->unloaded;
   mgrid_error_clear(why);
-  double       began = mgrid_processor_now();
-  loading      l = { recipe, text ? &rt->text : NULL };
+  double began = mgrid_processor_now();
+  loading l = { recipe, text ? &rt->text : NULL };
   mgrid_status s = take_text(rt, recipe, text, length, why);
   if (!s) s = mgrid_runtime_protected(rt, runtime_load_body, &l, why);
   rt->loading = mgrid_processor_now() - began;
@@ -289,20 +306,23 @@ mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char
 }
 
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err) {
-  if (!rt) return mgrid_fail(err, MGRID_NOT_NOW, "the recipe is closed"); /* a Recipe that Lua has collected */
+  /* a Recipe that Lua has collected */
+  if (!rt) return mgrid_fail(err, MGRID_NOT_NOW, "the recipe is closed");
   if (!rt->recipe && rt->unloaded.status)
     return mgrid_error_pass(err, &rt->unloaded); /* the error of the load that failed */
   return rt->recipe ? MGRID_OK
-                    : mgrid_fail(err, MGRID_NOT_NOW, "the runtime has no recipe: call mgrid_runtime_load first");
+                    : mgrid_fail(err, MGRID_NOT_NOW,
+                                 "the runtime has no recipe: call mgrid_runtime_load first");
 }
 
-mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err) {
+mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s,
+                                       mgrid_error *err) {
   mgrid_status status = mgrid_runtime_check_loaded(rt, err);
   if (status || !s) return status ? status : MGRID_USAGE;
   const char *other = s->plan->content.recipe;
   if (strcmp(other, rt->recipe) == 0) return MGRID_OK;
-  return mgrid_fail(err, MGRID_NOT_NOW, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
-                    *other ? "of " : "of none", other);
+  return mgrid_fail(err, MGRID_NOT_NOW, "the state's plan is not of this recipe (%s) but %s%s",
+                    rt->recipe, *other ? "of " : "of none", other);
 }
 
 const char *mgrid_lua_release(void) { return LUA_RELEASE; }

@@ -15,70 +15,83 @@ enum { MGRID_LENT_MAX = 4 };
 /* A thing of a slice that the host gives to the recipe. */
 typedef struct mgrid_lent {
   const mgrid_item_kind *kind;
-  void                  *x;
+  void *x;
 } mgrid_lent;
 
 struct mgrid_runtime {
-  mgrid_made_by               made_by;
-  lua_State                  *L;
-  mgrid_lua_budget            budget;
-  int                         users;     /* owners: the caller, each _ref, each policy */
-  char                       *recipe;    /* name or path, as the host gave it; NULL: none is loaded */
-  mgrid_text                  text;      /* of the recipe, if the host gave text; else data is NULL */
-  mgrid_error                 unloaded;  /* the error if loading failed */
-  double                      loading;   /* seconds of processor time that loading took: a plan has the rest */
+  mgrid_made_by made_by;
+  lua_State *L;
+  mgrid_lua_budget budget;
+  int users;            /* owners: the caller, each _ref, each policy */
+  char *recipe;         /* name or path, as the host gave it; NULL: none is loaded */
+  mgrid_text text;      /* of the recipe, if the host gave text; else data is NULL */
+  mgrid_error unloaded; /* the error if loading failed */
+  double loading;       /* seconds of processor time that loading took: a plan has the rest */
   struct mgrid_host_function *functions; /* of the host: function.h */
-  mgrid_lent                  lent[MGRID_LENT_MAX]; /* those without a kind are free */
-  int                         answer;               /* to the last query: a result of result.h */
-  bool                        trails;               /* plans keep the lines that their families come from */
-  json_t *trail; /* those of the last plan: name of a family -> list of "source:line"; who needs it takes it */
+  mgrid_lent lent[MGRID_LENT_MAX];       /* those without a kind are free */
+  int answer;                            /* to the last query: a result of result.h */
+  bool trails;                           /* plans keep the lines that their families come from */
+  /* those of the last plan: name of a family -> list of "source:line"; who needs it takes it */
+  json_t *trail;
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
 
-/* Make a Lua state, NULL: out of memory. _check_lua, before it: fail unless all functions of Lua are of one Lua. */
-lua_State   *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud);
+/* Make a Lua state, NULL: out of memory. _check_lua, before it: fail unless all functions of Lua
+** are of one Lua. */
+lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud);
 mgrid_status mgrid_runtime_check_lua(mgrid_error *err);
 /* Run body(ud) under lua_pcall with a fresh budget and in the plain locale. */
-mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* The same in a Lua state that is made for the call and has nothing of recipes, not even Lua's libraries. */
-mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud, mgrid_error *err);
-/* The same as _protected, and leave the one value that body returns on the top of rt->L for the caller, until the next call. */
+mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud,
+                                     mgrid_error *err);
+/* The same in a Lua state that is made for the call and has nothing of recipes, not even Lua's
+** libraries. */
+mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud,
+                                 mgrid_error *err);
+/* The same as _protected, and leave the one value that body returns on the top of rt->L for the
+** caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* The same for a question, a setting or a policy of a recipe that is planned, with a shorter time limit. */
-mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err);
-/* _loaded: fail unless a recipe is loaded; _state: fail unless the state's plan is of this recipe. */
+/* The same for a question, a setting or a policy of a recipe that is planned, with a shorter time
+** limit. */
+mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results,
+                                mgrid_error *err);
+/* _loaded: fail unless a recipe is loaded; _state: fail unless the state's plan is of this
+** recipe. */
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
-mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
+mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s,
+                                       mgrid_error *err);
 
 typedef struct mgrid_given mgrid_given; /* what a host gives: values.h */
 
 /* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
-mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params, mgrid_error *err);
+mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params,
+                                    mgrid_error *err);
 /* Make the next plans keep rt->trail. */
 mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, mgrid_error *err);
-/* Ask a query of the recipe over a state of this process, and keep the answer in rt->answer; `from`: what messages call it. */
-mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
-                                    const char *from, mgrid_error *err);
-/* Close the State on the top, because the recipe may have kept it or a Group of it, and pop it. Nothing here allocates, so
-** it cannot fail. */
+/* Ask a query of the recipe over a state of this process, and keep the answer in rt->answer;
+** `from`: what messages call it. */
+mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query,
+                                    const mgrid_given *args, const char *from, mgrid_error *err);
+/* Close the State on the top, because the recipe may have kept it or a Group of it, and pop it.
+** Nothing here allocates, so it cannot fail. */
 void mgrid_runtime_close_state(lua_State *L);
 /* Find this rank's group that a getter gives, NULL if it is in none. */
-mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, const mgrid_given *args,
-                                      const mgrid_group **group, mgrid_error *err);
+mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter,
+                                      const mgrid_given *args, const mgrid_group **group,
+                                      mgrid_error *err);
 /* As mgrid_runtime_set, with one value; nil: back to the default. */
-mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, const mgrid_given *value,
-                                    mgrid_error *err);
-/* For a host's Lua state: as mgrid_policy_call, with the table at `at` of `from` as arguments; then push the result to
-** `to`, or raise there. */
+mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name,
+                                    const mgrid_given *value, mgrid_error *err);
+/* For a host's Lua state: as mgrid_policy_call, with the table at `at` of `from` as arguments; then
+** push the result to `to`, or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
-void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
+void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 /* Add the file and the line of the policy to an error without a line of the recipe. */
 void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err);
 /* Describe doc, parameters, settings, policies and queries as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
-/* Call "run" or "complete" of the prelude with what is typed, the text at 2, about the last plan of the runtime; push its
-** answer. Raises. */
+/* Call "run" or "complete" of the prelude with what is typed, the text at 2, about the last plan of
+** the runtime; push its answer. Raises. */
 int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what);
 /* Return the Lua that the library was built with, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);

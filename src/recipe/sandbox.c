@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** sandbox.c - the allow list. Every rank evaluates the recipe, so it must mean the same in every
-** process: no clock, randomness, addresses or files; pairs follows key order, sort is stable. And it
-** must end: no patterns (matching may take exponential time inside C, where no instruction is counted),
-** no metatables (finalizers run uncounted), string.rep makes short strings only.
+** process: no clock, randomness, addresses or files; pairs follows key order, sort is stable. And
+** it must end: no patterns (matching may take exponential time inside C, where no instruction is
+** counted), no metatables (finalizers run uncounted), string.rep makes short strings only.
 */
 #include "recipe/sandbox.h"
 
@@ -20,14 +20,14 @@
 
 enum { STRING_CAP = 64 * 1024, REP_CAP = 65536 };
 
-/* Charge a recipe for a walk through text: about eight bytes count as one instruction. Short texts are not worth a check of
-** the clock. */
+/* Charge a recipe for a walk through text: about eight bytes count as one instruction. Short texts
+** are not worth a check of the clock. */
 static void charge_bytes(lua_State *L, size_t bytes) {
   if (bytes >= 1024) mgrid_lua_charge(L, (int64_t)(bytes / 8));
 }
 
 static int string_rep(lua_State *L) {
-  size_t      len, lsep;
+  size_t len, lsep;
   const char *s = luaL_checklstring(L, 1, &len), *sep = luaL_optlstring(L, 3, "", &lsep);
   lua_Integer n = luaL_checkinteger(L, 2);
   if (n <= 0) n = 0;
@@ -48,7 +48,7 @@ static int string_rep(lua_State *L) {
 
 /* string.split("tp-cp-dp", "-") -> { "tp", "cp", "dp" }; the separator is plain text */
 static int string_split(lua_State *L) {
-  size_t      rest, step;
+  size_t rest, step;
   const char *s = luaL_checklstring(L, 1, &rest), *sep = luaL_checklstring(L, 2, &step);
   luaL_argcheck(L, step > 0, 2, "empty separator");
   charge_bytes(L, rest);
@@ -56,7 +56,7 @@ static int string_split(lua_State *L) {
   for (lua_Integer n = 1;; n++) {
     if (n % 1024 == 0) mgrid_lua_charge(L, 1024 * 4);
     const char *end = memmem(s, rest, sep, step);
-    size_t      len = end ? (size_t)(end - s) : rest;
+    size_t len = end ? (size_t)(end - s) : rest;
     lua_pushlstring(L, s, len);
     lua_rawseti(L, -2, n);
     if (!end) return 1;
@@ -77,16 +77,18 @@ static bool push_nan(lua_State *L, int i) {
 static int plain_tostring(lua_State *L) {
   luaL_checkany(L, 1);
   int type = lua_type(L, 1);
-  if (type == LUA_TTABLE || type == LUA_TFUNCTION || type == LUA_TLIGHTUSERDATA || type == LUA_TTHREAD)
+  if (type == LUA_TTABLE || type == LUA_TFUNCTION || type == LUA_TLIGHTUSERDATA
+      || type == LUA_TTHREAD)
     lua_pushstring(L, luaL_typename(L, 1));
   else if (!push_nan(L, 1))
     luaL_tolstring(L, 1, NULL);
   return 1;
 }
 
-/* Send the text on the top of the stack to the host's log. A zero byte, which would end it, becomes \x00. */
+/* Send the text on the top of the stack to the host's log. A zero byte, which would end it, becomes
+** \x00. */
 static int sandbox_say(lua_State *L) {
-  size_t      len;
+  size_t len;
   const char *text = lua_tolstring(L, -1, &len), *end = text + len;
   mgrid_lua_charge(L, (int64_t)len + 100);
   if (memchr(text, 0, len)) {
@@ -108,22 +110,24 @@ enum { LINE = 1024 };
 
 /* Append a value, at most as much as fits in the line. */
 static int put_in_line(const char *text, size_t len, void *line) {
-  mgrid_text  *t = line;
+  mgrid_text *t = line;
   const size_t left = t->len < LINE ? LINE - t->len : 0;
   mgrid_text_put(t, text, len < left ? len : left);
   return t->failed || len > left ? -1 : 0;
 }
 
-/* print(...): send the values, separated by blanks, to the host's log. A table is written as JSON if possible. */
+/* print(...): send the values, separated by blanks, to the host's log. A table is written as JSON
+** if possible. */
 static int recipe_print(lua_State *L) {
-  int        n = lua_gettop(L);
+  int n = lua_gettop(L);
   mgrid_text t = { 0 };
   for (int i = 1; i <= n && t.len < LINE; i++) {
     json_t *v = lua_istable(L, i) ? mgrid_json_of(L, i) : NULL;
     lua_pushcfunction(L, plain_tostring);
     lua_pushvalue(L, i);
-    if (lua_pcall(L, 1, 1, 0) != LUA_OK) lua_pop(L, 1), lua_pushnil(L); /* the text is to be freed */
-    size_t      len;
+    /* the text is to be freed */
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK) lua_pop(L, 1), lua_pushnil(L);
+    size_t len;
     const char *value = lua_tolstring(L, -1, &len);
     if (i > 1) mgrid_text_str(&t, " ");
     if (v)
@@ -139,22 +143,24 @@ static int recipe_print(lua_State *L) {
   return sandbox_say(L);
 }
 
-/* Pass the arguments to the real string.format, the upvalue, for `caller`. %p prints addresses, and %s those of
-** tables. */
+/* Pass the arguments to the real string.format, the upvalue, for `caller`. %p prints addresses, and
+** %s those of tables. */
 static int format_for(lua_State *L, const char *caller) {
-  size_t      len, bytes = 0;
-  const char *fmt = luaL_checklstring(L, 1, &len), *end = fmt + len; /* a zero byte does not end it */
+  size_t len, bytes = 0;
+  /* a zero byte does not end it */
+  const char *fmt = luaL_checklstring(L, 1, &len), *end = fmt + len;
   for (const char *p = memchr(fmt, '%', len); p; p = memchr(p, '%', (size_t)(end - p))) {
     p++;
     p += strspn(p, "-+ #0123456789.");
-    if (*p == 'p') return mgrid_lua_raise(L, "%s: %%p prints an address, which differs between ranks", caller);
+    if (*p == 'p')
+      return mgrid_lua_raise(L, "%s: %%p prints an address, which differs between ranks", caller);
     if (p < end) p++;
   }
   for (int i = 1; i <= lua_gettop(L); i++, bytes += len)
     if (lua_type(L, i) != LUA_TSTRING || !lua_tolstring(L, i, &len)) len = 8;
   charge_bytes(L, 4 * bytes);
-  for (int i = 2; i <= lua_gettop(L); i++)
-    if (lua_type(L, i) == LUA_TNUMBER && lua_tonumber(L, i) != lua_tonumber(L, i)) { /* "nan" whatever its sign */
+  for (int i = 2; i <= lua_gettop(L); i++) /* "nan" whatever its sign */
+    if (lua_type(L, i) == LUA_TNUMBER && lua_tonumber(L, i) != lua_tonumber(L, i)) {
       lua_pushnumber(L, (lua_Number)NAN);
       lua_replace(L, i);
     } else if (lua_type(L, i) == LUA_TTABLE || lua_type(L, i) == LUA_TFUNCTION
@@ -176,17 +182,23 @@ static int string_format(lua_State *L) { return format_for(L, "string.format"); 
 /* log(format, ...): print(string.format(format, ...)) */
 static int recipe_log(lua_State *L) {
   if (lua_type(L, 1) != LUA_TSTRING)
-    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                              "log takes a format first, such as \"%%d ranks\", not %s; print takes any values",
-                              mgrid_lua_kind(L, 1));
+    return mgrid_lua_raise_as(
+        L, MGRID_BAD_VALUE,
+        "log takes a format first, such as \"%%d ranks\", not %s; print takes any values",
+        mgrid_lua_kind(L, 1));
   format_for(L, "log");
   return sandbox_say(L);
 }
 
-/* Add the text functions that recipes have in a changed form to the environment on the top, and to its `string`. */
+/* Add the text functions that recipes have in a changed form to the environment on the top, and to
+** its `string`. */
 static void add_text(lua_State *L) {
-  static const luaL_Reg strings[] = { { "rep", string_rep }, { "split", string_split }, { NULL, NULL } };
-  static const luaL_Reg globals[] = { { "tostring", plain_tostring }, { "print", recipe_print }, { NULL, NULL } };
+  static const luaL_Reg strings[] = { { "rep", string_rep },
+                                      { "split", string_split },
+                                      { NULL, NULL } };
+  static const luaL_Reg globals[] = { { "tostring", plain_tostring },
+                                      { "print", recipe_print },
+                                      { NULL, NULL } };
   luaL_setfuncs(L, globals, 0);
   lua_getfield(L, -1, "string");
   luaL_setfuncs(L, strings, 0);
@@ -217,19 +229,22 @@ static int next_pair(lua_State *L) {
 
 static int ordered_pairs(lua_State *L) {
   luaL_checkany(L, 1);
-  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) { /* a value of moongrid: recipes cannot set metatables */
+  /* a value of moongrid: recipes cannot set metatables */
+  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) {
     lua_pushvalue(L, 1);
     lua_call(L, 1, 3);
     return 3;
   }
-  if (luaL_getmetafield(L, 1, "__name") == LUA_TSTRING) return mgrid_lua_no_list(L, lua_tostring(L, -1));
+  if (luaL_getmetafield(L, 1, "__name") == LUA_TSTRING)
+    return mgrid_lua_no_list(L, lua_tostring(L, -1));
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
   lua_Integer n = mgrid_lua_keys(L, 1);
   for (lua_Integer k = 1; k <= n; k++, lua_pop(L, 1)) {
     lua_rawgeti(L, 2, k);
     if (!lua_isinteger(L, -1) && lua_type(L, -1) != LUA_TSTRING)
-      return mgrid_lua_raise(L, "pairs: keys are integers or strings, one is %s", luaL_typename(L, -1));
+      return mgrid_lua_raise(L, "pairs: keys are integers or strings, one is %s",
+                             luaL_typename(L, -1));
   }
   lua_pushvalue(L, 2);
   lua_pushvalue(L, 1);
@@ -242,7 +257,8 @@ static int ordered_pairs(lua_State *L) {
 
 static lua_Integer list_length(lua_State *L, int i) {
   luaL_checktype(L, i, LUA_TTABLE);
-  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is to be read"); /* a read-only view */
+  /* a read-only view */
+  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is to be read");
   return (lua_Integer)lua_rawlen(L, i);
 }
 
@@ -263,7 +279,7 @@ static bool custom_before(lua_State *L, int a, int b) {
 
 static int table_sort(lua_State *L) {
   lua_Integer n = list_length(L, 1);
-  bool        custom = !lua_isnoneornil(L, 2);
+  bool custom = !lua_isnoneornil(L, 2);
   if (custom) luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   mgrid_lua_sort(L, 1, n, custom ? custom_before : default_before);
@@ -274,7 +290,7 @@ static int table_insert(lua_State *L) {
   lua_Integer n = list_length(L, 1);
   if (n > INT32_MAX) mgrid_lua_charge(L, n); /* with holes a list may seem to be of any length */
   lua_Integer at = ++n;
-  int         value = 2;
+  int value = 2;
   if (lua_gettop(L) == 3) {
     at = luaL_checkinteger(L, 2);
     value = 3;
@@ -321,7 +337,7 @@ static int table_concat(lua_State *L) {
   lua_Integer from = luaL_optinteger(L, 3, 1);
   lua_Integer to = lua_istable(L, 1) && lua_isnoneornil(L, 4) ? (lua_Integer)lua_rawlen(L, 1)
                                                               : luaL_optinteger(L, 4, 0);
-  uint64_t    n = to >= from ? (uint64_t)to - (uint64_t)from : 0;
+  uint64_t n = to >= from ? (uint64_t)to - (uint64_t)from : 0;
   mgrid_lua_charge(L, 2 * (int64_t)(n < MOST ? n : MOST));
   return call_own(L);
 }
@@ -334,7 +350,8 @@ static int compare_all(lua_State *L) {
 }
 
 /* Replace a function in a library of the table on the top with one that pays and calls it. */
-static void sandbox_pay_for(lua_State *L, const char *library, const char *name, lua_CFunction pays) {
+static void sandbox_pay_for(lua_State *L, const char *library, const char *name,
+                            lua_CFunction pays) {
   lua_getfield(L, -1, library);
   lua_getfield(L, -1, name);
   lua_pushcclosure(L, pays, 1);
@@ -354,7 +371,7 @@ static int checked_assert(lua_State *L) {
 
 /* List the names of a table's fields, sorted by bytes, so that every rank suggests the same. */
 static size_t sorted_names(lua_State *L, int table, const char **names, size_t room) {
-  size_t      n = 0;
+  size_t n = 0;
   lua_Integer k = 0;
   mgrid_lua_keys(L, table);
   for (int keys = lua_gettop(L); mgrid_lua_step(L, table, keys, &k); lua_pop(L, 2))
@@ -375,16 +392,20 @@ static int read_global(lua_State *L) {
   lua_pushstring(L, name);
   mgrid_lua_hint(L, "global", 1, 1);
   const char *hint = lua_tostring(L, -1);
-  if (hint) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s': %s", name, hint);
-  const char  *known[128];
+  if (hint)
+    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s': %s", name, hint);
+  const char *known[128];
   const size_t n = sorted_names(L, lua_upvalueindex(1), known, 128);
   mgrid_lua_charge_nearest(L, name, n);
   const char *near = mgrid_nearest(name, known, n);
-  if (near) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'; nearest is '%s'", name, near);
-  return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME,
-                            "undefined global '%s': neither a word of recipes nor a function that this program has "
-                            "registered; a dim is written g \"%s\", a family t.%s, a parameter p.%s",
-                            name, name, name, name);
+  if (near)
+    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'; nearest is '%s'", name,
+                              near);
+  return mgrid_lua_raise_as(
+      L, MGRID_UNKNOWN_NAME,
+      "undefined global '%s': neither a word of recipes nor a function that this program has "
+      "registered; a dim is written g \"%s\", a family t.%s, a parameter p.%s",
+      name, name, name, name);
 }
 
 static int no_new_global(lua_State *L) {
@@ -397,12 +418,12 @@ static int no_new_field(lua_State *L) {
                          lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
-/* __index of the real table of a library, for a name that it lacks; upvalue: the library's name. Lua's own functions that
-** are left out have a reason. */
+/* __index of the real table of a library, for a name that it lacks; upvalue: the library's name.
+** Lua's own functions that are left out have a reason. */
 static int missing_field(lua_State *L) {
   static const char *const patterns[] = { "find", "gmatch", "gsub", "match" };
-  const char              *library = lua_tostring(L, lua_upvalueindex(1)), *known[64];
-  const char              *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+  const char *library = lua_tostring(L, lua_upvalueindex(1)), *known[64];
+  const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
   lua_getglobal(L, library);
   if (lua_getfield(L, -1, name) == LUA_TNIL) {
     char what[32];
@@ -412,10 +433,12 @@ static int missing_field(lua_State *L) {
   for (size_t i = 0; strcmp(library, "string") == 0 && i < sizeof patterns / sizeof *patterns; i++)
     if (strcmp(name, patterns[i]) == 0)
       return mgrid_lua_raise(L,
-                             "recipes have no string.%s, since patterns may take for ever; string.split(s, \"-\") cuts "
+                             "recipes have no string.%s, since patterns may take for ever; "
+                             "string.split(s, \"-\") cuts "
                              "a text at another one",
                              name);
-  return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end", library, name);
+  return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end",
+                         library, name);
 }
 
 /* Replace the library on the top with a read-only view of it. */
@@ -452,7 +475,8 @@ static void allow(lua_State *L, const char *library, const char *const *names) {
   lua_pop(L, 1);
 }
 
-static void allow_library(lua_State *L, const char *library, const char *const *names, const luaL_Reg *changed) {
+static void allow_library(lua_State *L, const char *library, const char *const *names,
+                          const luaL_Reg *changed) {
   lua_newtable(L);
   allow(L, library, names);
   luaL_setfuncs(L, changed, 0);
@@ -460,16 +484,20 @@ static void allow_library(lua_State *L, const char *library, const char *const *
 }
 
 void mgrid_sandbox_push(lua_State *L) {
-  static const char *const globals[] = { "error", "ipairs", "pcall", "select", "tonumber", "type", NULL };
-  static const char *const maths[] = { "abs", "ceil",       "floor", "fmod",      "huge", "max", "maxinteger",
-                                       "min", "mininteger", "sqrt",  "tointeger", "type", "ult", NULL };
+  static const char *const globals[] = { "error",    "ipairs", "pcall", "select",
+                                         "tonumber", "type",   NULL };
+  static const char *const maths[] = { "abs",       "ceil",       "floor", "fmod",       "huge",
+                                       "max",       "maxinteger", "min",   "mininteger", "sqrt",
+                                       "tointeger", "type",       "ult",   NULL };
   static const char *const strings[] = { "byte", "char", "len", "lower", "sub", "upper", NULL };
   static const char *const tables[] = { "concat", "pack", "unpack", NULL };
-  static const luaL_Reg    none[] = { { NULL, NULL } };
-  static const luaL_Reg    new_tables[] = {
-       { "insert", table_insert }, { "remove", table_remove }, { "sort", table_sort }, { NULL, NULL }
+  static const luaL_Reg none[] = { { NULL, NULL } };
+  static const luaL_Reg new_tables[] = {
+    { "insert", table_insert }, { "remove", table_remove }, { "sort", table_sort }, { NULL, NULL }
   };
-  static const luaL_Reg changed[] = { { "assert", checked_assert }, { "pairs", ordered_pairs }, { NULL, NULL } };
+  static const luaL_Reg changed[] = { { "assert", checked_assert },
+                                      { "pairs", ordered_pairs },
+                                      { NULL, NULL } };
   lua_newtable(L);
   allow(L, NULL, globals);
   luaL_setfuncs(L, changed, 0);
@@ -485,9 +513,10 @@ void mgrid_sandbox_push(lua_State *L) {
 /* __index of numbers: g.tp is a number and may be mistaken for a family. */
 static int index_number(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING) return mgrid_lua_no_list(L, "number");
-  return mgrid_lua_raise(
-      L, "a number has no '%s'; of a grid g, g.tp is the size of dim tp, and g \"tp\" the family along it",
-      lua_tostring(L, 2));
+  return mgrid_lua_raise(L,
+                         "a number has no '%s'; of a grid g, g.tp is the size of dim tp, and g "
+                         "\"tp\" the family along it",
+                         lua_tostring(L, 2));
 }
 
 void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
@@ -542,7 +571,8 @@ void mgrid_sandbox_words(lua_State *L) {
 bool mgrid_sandbox_is_taken(lua_State *L, const char *name) {
   const int top = lua_gettop(L);
   mgrid_sandbox_words(L);
-  bool taken = strcmp(name, "_ENV") == 0 || lua_getfield(L, -1, name) != LUA_TNIL || lua_getglobal(L, name) != LUA_TNIL;
+  bool taken = strcmp(name, "_ENV") == 0 || lua_getfield(L, -1, name) != LUA_TNIL
+               || lua_getglobal(L, name) != LUA_TNIL;
   const char *local = lua_pushfstring(L, "local %s", name);
   if (!taken) taken = luaL_loadbufferx(L, local, strlen(local), "name", "t") == LUA_ERRSYNTAX;
   lua_settop(L, top);

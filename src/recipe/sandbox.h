@@ -13,12 +13,12 @@
 ** would differ between processes or run without end. The caller adds the vocabulary and then
 ** calls mgrid_sandbox_seal with the table on the top, which replaces it by a read-only view.
 ** on_read is called with the name of every global that is read. */
-void         mgrid_sandbox_push(lua_State *L);
+void mgrid_sandbox_push(lua_State *L);
 typedef void mgrid_sandbox_read(lua_State *L, const char *name);
-void         mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);
-/* After the seal, with the sealed environment at mgrid_env_key. _words: push the real table behind it. _is_taken: return
-** whether a name is a global of recipes or of Lua, or a word of Lua's syntax. _add: pop a function and make it a global of
-** recipes. */
+void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);
+/* After the seal, with the sealed environment at mgrid_env_key. _words: push the real table behind
+** it. _is_taken: return whether a name is a global of recipes or of Lua, or a word of Lua's syntax.
+** _add: pop a function and make it a global of recipes. */
 void mgrid_sandbox_words(lua_State *L);
 bool mgrid_sandbox_is_taken(lua_State *L, const char *name);
 void mgrid_sandbox_add(lua_State *L, const char *name);

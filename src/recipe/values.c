@@ -12,25 +12,29 @@
 
 enum { DEPTH = MGRID_VALUES_DEEP, ARGS_DEPTH = 16 };
 
-/* What a value may still contain. A table that is in two others counts twice, because it is written twice. */
+/* What a value may still contain. A table that is in two others counts twice, because it is written
+** twice. */
 typedef struct room {
-  mgrid_budget      values, bytes;
-  mgrid_lua_budget *budget; /* of the recipe that pays for the walk; NULL: the values are a host's */
+  mgrid_budget values, bytes;
+  /* of the recipe that pays for the walk; NULL: the values are a host's */
+  mgrid_lua_budget *budget;
 } room;
 
 static room whole_room(mgrid_lua_budget *b) {
   if (b) mgrid_budget_go_on(b);
-  return (room){ mgrid_budget_new(MGRID_VALUES_MAX, 0), mgrid_budget_new(MGRID_VALUES_TEXT_MAX, 0), b };
+  return (room){ mgrid_budget_new(MGRID_VALUES_MAX, 0), mgrid_budget_new(MGRID_VALUES_TEXT_MAX, 0),
+                 b };
 }
 
-/* Take what the value itself needs from the room, without its members. Each table checks the clock: one that was
-** emptied takes long to walk through, and no instruction is counted. */
+/* Take what the value itself needs from the room, without its members. Each table checks the clock:
+** one that was emptied takes long to walk through, and no instruction is counted. */
 static bool values_fits(lua_State *L, int i, room *r) {
   enum { EACH = 8 };
-  int     type = lua_type(L, i);
+  int type = lua_type(L, i);
   int64_t length = type == LUA_TSTRING ? (int64_t)lua_rawlen(L, i) : 0;
   if (!mgrid_spend(&r->values, 1) || !mgrid_spend(&r->bytes, length)) return false;
-  if (!r->budget || (mgrid_spend(&r->budget->work, EACH + length / 8) && type != LUA_TTABLE)) return true;
+  if (!r->budget || (mgrid_spend(&r->budget->work, EACH + length / 8) && type != LUA_TTABLE))
+    return true;
   return mgrid_budget_spend(r->budget, 0);
 }
 
@@ -44,7 +48,8 @@ static shape values_shape_of(lua_State *L, int i) {
       if (lua_tointeger(L, -2) > most) most = lua_tointeger(L, -2);
       items++;
     } else if (lua_type(L, -2) != LUA_TSTRING
-               || !mgrid_lua_is_whole(L, -2)) /* names in C and in JSON would end there, and two could be equal */
+               /* names in C and in JSON would end there, and two could be equal */
+               || !mgrid_lua_is_whole(L, -2))
       return lua_pop(L, 2), NEITHER;
     else
       names++;
@@ -57,13 +62,13 @@ static shape values_shape_of(lua_State *L, int i) {
 /* Which values a walk accepts, beside those of mgrid_plain: any; or as JSON except for texts. */
 enum { AS_IS = -1, SHAPED = MGRID_AS_JSON + 1 };
 
-/* A walk through a value of Lua and the members of its tables. Each is checked; `begin` and `member` build a result in
-** `made`. Nothing here raises unless these do. */
+/* A walk through a value of Lua and the members of its tables. Each is checked; `begin` and
+** `member` build a result in `made`. Nothing here raises unless these do. */
 typedef struct walk walk;
 struct walk {
   lua_State *L;
-  int        plain; /* mgrid_plain, or one of the above */
-  room       left;
+  int plain; /* mgrid_plain, or one of the above */
+  room left;
   /* Receive a value, or a table whose members follow; NULL: nothing is made. */
   bool (*begin)(walk *w, int i, int depth, shape is);
   /* The last value, one level deeper, belongs to the table at this depth. */
@@ -77,14 +82,16 @@ static walk walk_of(lua_State *L, mgrid_lua_budget *b, int plain) {
 
 /* Return whether a key, or a value that is not a table, is allowed. */
 static bool values_is_plain(const walk *w, int i) {
-  size_t      len;
+  size_t len;
   const char *s;
   switch (lua_type(w->L, i)) {
   case LUA_TNONE:
   case LUA_TNIL:
   case LUA_TBOOLEAN: return true;
-  case LUA_TNUMBER: return w->plain < MGRID_AS_JSON || lua_isinteger(w->L, i) || isfinite(lua_tonumber(w->L, i));
-  case LUA_TSTRING: return w->plain != MGRID_AS_JSON || (s = lua_tolstring(w->L, i, &len), mgrid_is_utf8(s, len));
+  case LUA_TNUMBER:
+    return w->plain < MGRID_AS_JSON || lua_isinteger(w->L, i) || isfinite(lua_tonumber(w->L, i));
+  case LUA_TSTRING:
+    return w->plain != MGRID_AS_JSON || (s = lua_tolstring(w->L, i, &len), mgrid_is_utf8(s, len));
   default: return w->plain == AS_IS;
   }
 }
@@ -101,7 +108,7 @@ static bool values_visit(walk *w, int i, int depth);
 
 /* Visit the value on the top, with the key below it. */
 static bool visit_member(walk *w, int depth) {
-  int  key = lua_gettop(w->L) - 1, type = lua_type(w->L, key);
+  int key = lua_gettop(w->L) - 1, type = lua_type(w->L, key);
   bool named = type == LUA_TSTRING && values_fits(w->L, key, &w->left) && values_is_plain(w, key);
   if (!named && type == LUA_TSTRING) return false;
   if (!named && w->plain != AS_IS && !lua_isinteger(w->L, key)) return false;
@@ -110,8 +117,8 @@ static bool visit_member(walk *w, int depth) {
 
 static bool values_visit(walk *w, int i, int depth) {
   lua_State *L = w->L;
-  shape      is = NEITHER;
-  bool       table = lua_type(L, i) == LUA_TTABLE, fine = true;
+  shape is = NEITHER;
+  bool table = lua_type(L, i) == LUA_TTABLE, fine = true;
   if (depth > DEPTH || !values_fits(L, i, &w->left) || !lua_checkstack(L, 6)) return false;
   if (!(table ? is_plain_table(w, i, &is) : values_is_plain(w, i))) return false;
   if (w->begin && !w->begin(w, i, depth, is)) return false;
@@ -149,7 +156,7 @@ json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *
 /* The value that a walk makes: one at each depth, which the one above owns once it is inserted. */
 typedef struct json_made {
   json_t *at[DEPTH + 2];
-  bool    shown; /* write out bytes that are not UTF-8 */
+  bool shown; /* write out bytes that are not UTF-8 */
 } json_made;
 
 static json_t *json_string_of(const json_made *m, const char *s, size_t len) {
@@ -159,14 +166,16 @@ static json_t *json_string_of(const json_made *m, const char *s, size_t len) {
 }
 
 static bool json_begin(walk *w, int i, int depth, shape is) {
-  json_made  *m = w->made;
-  json_t    **v = &m->at[depth];
-  lua_State  *L = w->L;
-  size_t      len;
+  json_made *m = w->made;
+  json_t **v = &m->at[depth];
+  lua_State *L = w->L;
+  size_t len;
   const char *s;
   switch (lua_type(L, i)) {
   case LUA_TBOOLEAN: *v = json_boolean(lua_toboolean(L, i)); break;
-  case LUA_TNUMBER: *v = lua_isinteger(L, i) ? json_integer(lua_tointeger(L, i)) : json_real(lua_tonumber(L, i)); break;
+  case LUA_TNUMBER:
+    *v = lua_isinteger(L, i) ? json_integer(lua_tointeger(L, i)) : json_real(lua_tonumber(L, i));
+    break;
   case LUA_TSTRING: s = lua_tolstring(L, i, &len), *v = json_string_of(m, s, len); break;
   case LUA_TTABLE: *v = is == LIST ? json_array() : json_object(); break;
   default: *v = json_null(); break;
@@ -176,21 +185,23 @@ static bool json_begin(walk *w, int i, int depth, shape is) {
 
 /* Both functions of Jansson take ownership of the member even if they fail. */
 static bool json_member(walk *w, int key, int depth) {
-  json_made  *m = w->made;
-  json_t     *in = m->at[depth], *member = m->at[depth + 1];
+  json_made *m = w->made;
+  json_t *in = m->at[depth], *member = m->at[depth + 1];
   const char *name = json_is_object(in) ? lua_tostring(w->L, key) : NULL;
-  char        text[4096];
+  char text[4096];
   m->at[depth + 1] = NULL;
   if (!name) return json_array_append_new(in, member) == 0;
-  if (m->shown && !mgrid_is_shown(name, strlen(name))) mgrid_shown(text, sizeof text, name, strlen(name)), name = text;
+  if (m->shown && !mgrid_is_shown(name, strlen(name)))
+    mgrid_shown(text, sizeof text, name, strlen(name)), name = text;
   return json_object_set_new(in, name, member) == 0;
 }
 
-/* Return whether there is memory for the value as JSON, which also counts against a recipe's limit. */
+/* Return whether there is memory for the value as JSON, which also counts against a recipe's
+** limit. */
 static bool has_memory(lua_State *L, int i) {
   enum { EACH = 112 }; /* bytes of a field: jansson's block for its key, and the value */
   mgrid_lua_budget *b = mgrid_budget_of(L);
-  walk              w = walk_of(L, b, AS_IS);
+  walk w = walk_of(L, b, AS_IS);
   if (!b || lua_type(L, i) != LUA_TTABLE) return true;
   if (!values_visit(&w, i, 0)) return false;
   int64_t bytes = (int64_t)(w.left.values.used * EACH + w.left.bytes.used);
@@ -201,7 +212,7 @@ static bool has_memory(lua_State *L, int i) {
 
 static json_t *json_of(lua_State *L, int i, bool shown) {
   json_made made = { .shown = shown };
-  walk      w = walk_of(L, mgrid_budget_of(L), shown ? SHAPED : MGRID_AS_JSON);
+  walk w = walk_of(L, mgrid_budget_of(L), shown ? SHAPED : MGRID_AS_JSON);
   i = lua_absindex(L, i);
   if (!has_memory(L, i)) return NULL;
   w.begin = json_begin, w.member = json_member, w.made = &made;
@@ -214,9 +225,9 @@ json_t *mgrid_json_of(lua_State *L, int i) { return json_of(L, i, false); }
 json_t *mgrid_json_shown(lua_State *L, int i) { return json_of(L, i, true); }
 
 bool mgrid_json_has_gap(const json_t *v) {
-  size_t      i;
+  size_t i;
   const char *key;
-  json_t     *item;
+  json_t *item;
   json_array_foreach(v, i, item) if (json_is_null(item) || mgrid_json_has_gap(item)) return true;
   json_object_foreach((json_t *)v, key, item) if (mgrid_json_has_gap(item)) return true;
   return false;
@@ -241,7 +252,7 @@ void mgrid_push_json(lua_State *L, const json_t *v) {
     return;
   case JSON_OBJECT: {
     const char *key;
-    json_t     *value;
+    json_t *value;
     lua_newtable(L);
     json_object_foreach((json_t *)v, key, value) {
       mgrid_push_json(L, value);
@@ -272,21 +283,26 @@ const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
 }
 
 /* Take n values and the bytes of a text from the room; a missing list has none. */
-static mgrid_status values_take(size_t n, bool given, const char *text, room *left, mgrid_error *err) {
+static mgrid_status values_take(size_t n, bool given, const char *text, room *left,
+                                mgrid_error *err) {
   if (mgrid_lacks_list(n, given, "values of an argument", err)) return MGRID_USAGE;
   if (!mgrid_spend(&left->values, (int64_t)n))
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments of more than %d values", MGRID_VALUES_MAX);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments of more than %d values",
+                      MGRID_VALUES_MAX);
   size_t len = text ? strnlen(text, left->bytes.limit - left->bytes.used + 1) : 0;
   if (!mgrid_spend(&left->bytes, (int64_t)len))
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments with texts of more than %d bytes", MGRID_VALUES_TEXT_MAX);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments with texts of more than %d bytes",
+                      MGRID_VALUES_TEXT_MAX);
   return MGRID_OK;
 }
 
-/* Return whether a plan or a state can keep it: it has a name and a kind, UTF-8 text, finite numbers. */
+/* Return whether a plan or a state can keep it: it has a name and a kind, UTF-8 text, finite
+** numbers. */
 static bool is_sound(const mgrid_arg *a) {
   bool finite = true;
   bool text = a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON;
-  if (!a->name || !mgrid_is_utf8(a->name, strlen(a->name)) || a->kind == MGRID_IS_LIST || a->kind > MGRID_IS_JSON)
+  if (!a->name || !mgrid_is_utf8(a->name, strlen(a->name)) || a->kind == MGRID_IS_LIST
+      || a->kind > MGRID_IS_JSON)
     return false;
   if (a->kind == MGRID_IS_NUMBER) return isfinite(a->as.number);
   for (size_t i = 0; a->kind == MGRID_IS_NUMBERS && i < a->as.numbers.n; i++)
@@ -294,30 +310,36 @@ static bool is_sound(const mgrid_arg *a) {
   return finite && (!text || (a->as.text && mgrid_is_utf8(a->as.text, strlen(a->as.text))));
 }
 
-static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept, int depth, room *left,
-                               mgrid_error *err);
+static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept, int depth,
+                               room *left, mgrid_error *err);
 
-static mgrid_status check_arg(const mgrid_arg *a, const char *kept, int depth, room *left, mgrid_error *err) {
+static mgrid_status check_arg(const mgrid_arg *a, const char *kept, int depth, room *left,
+                              mgrid_error *err) {
   mgrid_status s = values_take(0, true, a->name, left, err);
-  if (!s && a->kind == MGRID_IS_INTEGERS) s = values_take(a->as.integers.n, a->as.integers.at, NULL, left, err);
-  if (!s && a->kind == MGRID_IS_NUMBERS) s = values_take(a->as.numbers.n, a->as.numbers.at, NULL, left, err);
-  if (!s && (a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON)) s = values_take(0, true, a->as.text, left, err);
+  if (!s && a->kind == MGRID_IS_INTEGERS)
+    s = values_take(a->as.integers.n, a->as.integers.at, NULL, left, err);
+  if (!s && a->kind == MGRID_IS_NUMBERS)
+    s = values_take(a->as.numbers.n, a->as.numbers.at, NULL, left, err);
+  if (!s && (a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON))
+    s = values_take(0, true, a->as.text, left, err);
   if (!s && kept && !is_sound(a))
     s = mgrid_fail(err, MGRID_USAGE, "a %s has no name, no kind, or text that is not UTF-8", kept);
   bool in = a->kind == MGRID_IS_TABLE || a->kind == MGRID_IS_LIST;
   return s || !in ? s : check_args(a->as.table.n, a->as.table.at, kept, depth + 1, left, err);
 }
 
-static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept, int depth, room *left,
-                               mgrid_error *err) {
+static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept, int depth,
+                               room *left, mgrid_error *err) {
   if (n == 0) return MGRID_OK;
-  if (depth > ARGS_DEPTH) return mgrid_fail(err, MGRID_USAGE, "arguments are nested more than %d deep", ARGS_DEPTH);
+  if (depth > ARGS_DEPTH)
+    return mgrid_fail(err, MGRID_USAGE, "arguments are nested more than %d deep", ARGS_DEPTH);
   mgrid_status s = values_take(n, args, NULL, left, err);
   if (!s) s = mgrid_struct_check(args, sizeof *args, "mgrid_arg", err);
   for (size_t i = 0; i < n && !s; i++) {
     const mgrid_arg *a = mgrid_arg_at(args, i);
     if (a->size != args->size)
-      return mgrid_fail(err, MGRID_BAD_STRUCT, "argument %zu has %zu bytes, the first one %zu", i, a->size, args->size);
+      return mgrid_fail(err, MGRID_BAD_STRUCT, "argument %zu has %zu bytes, the first one %zu", i,
+                        a->size, args->size);
     s = mgrid_struct_check(a, sizeof *a, "mgrid_arg", err);
     if (!s) s = check_arg(a, kept, depth, left, err);
   }
@@ -334,8 +356,8 @@ static void values_push_member(lua_State *L, const mgrid_arg *a);
 
 static void push_json_text(lua_State *L, const mgrid_arg *a) {
   json_error_t why = { 0 };
-  const char  *text = a->as.text ? a->as.text : "";
-  json_t      *v = mgrid_json_parse(text, strlen(text), JSON_DECODE_ANY, &why);
+  const char *text = a->as.text ? a->as.text : "";
+  json_t *v = mgrid_json_parse(text, strlen(text), JSON_DECODE_ANY, &why);
   if (!v && !*why.text) mgrid_lua_oom(L);
   if (v && !mgrid_json_has_gap(v)) {
     if (mgrid_take_json(L, v)) lua_error(L);
@@ -343,8 +365,9 @@ static void push_json_text(lua_State *L, const mgrid_arg *a) {
   }
   bool gap = v;
   json_decref(v);
-  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s%s is not JSON that Lua can have: %s", a->name ? "argument '" : "a value",
-                     a->name ? a->name : "", a->name ? "'" : "", gap ? MGRID_GAP : why.text);
+  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s%s is not JSON that Lua can have: %s",
+                     a->name ? "argument '" : "a value", a->name ? a->name : "", a->name ? "'" : "",
+                     gap ? MGRID_GAP : why.text);
 }
 
 static void push_arg(lua_State *L, const mgrid_arg *a) {
@@ -355,18 +378,26 @@ static void push_arg(lua_State *L, const mgrid_arg *a) {
   case MGRID_IS_INTEGER: lua_pushinteger(L, a->as.integer); return;
   case MGRID_IS_NUMBER: lua_pushnumber(L, a->as.number); return;
   case MGRID_IS_TEXT: lua_pushstring(L, a->as.text); return;
-  case MGRID_IS_INTEGERS: MGRID_LUA_LIST(L, a->as.integers.n, lua_pushinteger(L, a->as.integers.at[i])); return;
-  case MGRID_IS_NUMBERS: MGRID_LUA_LIST(L, a->as.numbers.n, lua_pushnumber(L, a->as.numbers.at[i])); return;
+  case MGRID_IS_INTEGERS:
+    MGRID_LUA_LIST(L, a->as.integers.n, lua_pushinteger(L, a->as.integers.at[i]));
+    return;
+  case MGRID_IS_NUMBERS:
+    MGRID_LUA_LIST(L, a->as.numbers.n, lua_pushnumber(L, a->as.numbers.at[i]));
+    return;
   case MGRID_IS_TABLE: push_args(L, a->as.table.n, a->as.table.at); return;
   case MGRID_IS_JSON: push_json_text(L, a); return;
-  case MGRID_IS_LIST: MGRID_LUA_LIST(L, a->as.table.n, values_push_member(L, mgrid_arg_at(a->as.table.at, i))); return;
+  case MGRID_IS_LIST:
+    MGRID_LUA_LIST(L, a->as.table.n, values_push_member(L, mgrid_arg_at(a->as.table.at, i)));
+    return;
   }
-  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s%s has no kind (%d)", a->name ? "argument '" : "a value",
-                     a->name ? a->name : "", a->name ? "'" : "", (int)a->kind);
+  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s%s has no kind (%d)",
+                     a->name ? "argument '" : "a value", a->name ? a->name : "", a->name ? "'" : "",
+                     (int)a->kind);
 }
 
 static void values_push_member(lua_State *L, const mgrid_arg *a) {
-  if (a->kind == MGRID_IS_NONE) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a list has nothing (MGRID_IS_NONE) in it");
+  if (a->kind == MGRID_IS_NONE)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a list has nothing (MGRID_IS_NONE) in it");
   push_arg(L, a);
 }
 
@@ -413,7 +444,7 @@ static bool copy_member(walk *w, int key, int depth) {
 
 bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain) {
   mgrid_lua_budget *b = mgrid_budget_of(from);
-  walk              w = walk_of(from, b ? b : mgrid_budget_of(to), (int)plain);
+  walk w = walk_of(from, b ? b : mgrid_budget_of(to), (int)plain);
   w.begin = copy_begin, w.member = copy_member, w.made = to;
   return values_visit(&w, lua_absindex(from, i), 0);
 }

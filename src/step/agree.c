@@ -7,12 +7,13 @@
 
 #include <stdio.h>
 
-mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *state, const char *file, mgrid_error *err) {
+mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *state, const char *file,
+                             mgrid_error *err) {
   mgrid_error own = MGRID_ERROR_INIT;
-  char        digest[33], text[64];
+  char digest[33], text[64];
   if (!rt || !state) return NULL;
-  mgrid_peers  all = mgrid_peers_all(state->backend);
-  mgrid_step  *s = mgrid_step_new(rt, state->plan, file, &own);
+  mgrid_peers all = mgrid_peers_all(state->backend);
+  mgrid_step *s = mgrid_step_new(rt, state->plan, file, &own);
   mgrid_status status = mgrid_verdict(state->backend, s ? MGRID_OK : own.status, &own, &own);
   mgrid_step_digest(s, digest);
   snprintf(text, sizeof text, "has the step %s", digest);

@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: MIT
 **
-** assumes.c - calls that a GPU may have under way at the same time on two streams: nothing on the rank makes one wait for
-** the other. Kernels of two streams start in any order, whatever the order of the calls, and nobody promises that those
-** of two communicators progress side by side (NCCL's user guide, "Using multiple NCCL communicators concurrently";
-** nccl#195, #217, #522, #783). So the proof of such a step assumes that they fit on the GPU together, or start in one
-** order on all ranks. The programs are walked once, loops at most twice: what a second round leaves behind, the later ones
-** do, too.
+** assumes.c - calls that a GPU may have under way at the same time on two streams: nothing on the
+** rank makes one wait for the other. Kernels of two streams start in any order, whatever the order
+** of the calls, and nobody promises that those of two communicators progress side by side (NCCL's
+** user guide, "Using multiple NCCL communicators concurrently"; nccl#195, #217, #522, #783). So the
+** proof of such a step assumes that they fit on the GPU together, or start in one order on all
+** ranks. The programs are walked once, loops at most twice: what a second round leaves behind, the
+** later ones do, too.
 */
 #include "step/step.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Times are numbers of calls walked. known[s][t]: what is on stream t up to then is done before what follows on s. */
+/* Times are numbers of calls walked. known[s][t]: what is on stream t up to then is done before
+** what follows on s. */
 typedef struct knowledge {
   int64_t of[STEP_STREAMS_MAX];
 } knowledge;
 
 typedef struct walk {
-  const mgrid_step   *step;
+  const mgrid_step *step;
   const step_program *program;
-  mgrid_budget       *budget;
-  size_t              nstreams, families;
-  int64_t             now;
-  knowledge           known[STEP_STREAMS_MAX];
-  int64_t            *last;     /* [nstreams * families]: the last call of a family on a stream */
-  knowledge          *over;     /* [families]: what the last call on a communicator knew, itself included */
-  knowledge          *recorded; /* [n]: what an event knows */
-  bool               *pairs;    /* [families * families] */
+  mgrid_budget *budget;
+  size_t nstreams, families;
+  int64_t now;
+  knowledge known[STEP_STREAMS_MAX];
+  int64_t *last;       /* [nstreams * families]: the last call of a family on a stream */
+  knowledge *over;     /* [families]: what the last call on a communicator knew, itself included */
+  knowledge *recorded; /* [n]: what an event knows */
+  bool *pairs;         /* [families * families] */
 } walk;
 
 static void learn(knowledge *to, const knowledge *from, size_t n) {
@@ -42,16 +44,18 @@ static int32_t assumes_leader_of(const mgrid_step *s, int32_t family) {
 
 static void assumes_put_call(walk *w, const step_node *n) {
   const mgrid_step *s = w->step;
-  int32_t           family = s->slot[n->slot].entry, leader = assumes_leader_of(s, family);
-  size_t            on = n->stream;
-  knowledge        *mine = &w->known[on];
+  int32_t family = s->slot[n->slot].entry, leader = assumes_leader_of(s, family);
+  size_t on = n->stream;
+  knowledge *mine = &w->known[on];
   if (s->plan->content.entry[family].family->max_size < 2) return; /* nothing travels */
   w->now++;
-  learn(mine, &w->over[leader], w->nstreams); /* calls on one communicator are in the order of issue */
+  /* calls on one communicator are in the order of issue */
+  learn(mine, &w->over[leader], w->nstreams);
   for (size_t t = 0; t < w->nstreams; t++)
     for (size_t f = 0; f < w->families && t != on; f++)
       if (w->last[t * w->families + f] > mine->of[t] && assumes_leader_of(s, (int32_t)f) != leader)
-        w->pairs[f < (size_t)family ? f * w->families + (size_t)family : (size_t)family * w->families + f] = true;
+        w->pairs[f < (size_t)family ? f * w->families + (size_t)family
+                                    : (size_t)family * w->families + f] = true;
   mgrid_spend(w->budget, (int64_t)(w->nstreams * w->families) / 8);
   mine->of[on] = w->last[on * w->families + (size_t)family] = w->now;
   w->over[leader] = *mine;
@@ -63,14 +67,15 @@ static void put_order(walk *w, uint32_t at) {
     knowledge from = w->known[n->other];
     for (size_t i = 0; i < w->nstreams; i++) learn(&w->known[i], &from, w->nstreams);
   } else {
-    learn(&w->known[n->stream], n->listed ? &w->recorded[n->other] : &w->known[n->other], w->nstreams);
+    learn(&w->known[n->stream], n->listed ? &w->recorded[n->other] : &w->known[n->other],
+          w->nstreams);
   }
 }
 
 static void walk_block(walk *w, uint32_t from, uint32_t end) {
   for (uint32_t i = from; i < end && mgrid_spend(w->budget, 1); i = w->program->node[i].end) {
     const step_node *n = &w->program->node[i];
-    step_role        role = mgrid_step_rows[n->kind].role;
+    step_role role = mgrid_step_rows[n->kind].role;
     if (n->kind == STEP_LOOP) {
       for (int64_t round = 0; round < n->number && round < 2; round++) walk_block(w, i + 1, n->end);
     } else if (role == STEP_BLOCK) {
@@ -102,9 +107,10 @@ static bool is_allowed(const mgrid_step *s, size_t a, size_t b) {
   return starts_in_order(s, a) && starts_in_order(s, b);
 }
 
-mgrid_status mgrid_step_assumptions(const mgrid_step *s, step_budget *b, step_verdict *v, mgrid_error *err) {
+mgrid_status mgrid_step_assumptions(const mgrid_step *s, step_budget *b, step_verdict *v,
+                                    mgrid_error *err) {
   size_t families = s->plan->content.nentries;
-  walk   w = { .step = s, .budget = &b->work, .families = families };
+  walk w = { .step = s, .budget = &b->work, .families = families };
   w.pairs = calloc(families * families + 1, sizeof *w.pairs);
   w.last = malloc((STEP_STREAMS_MAX * families + 1) * sizeof *w.last);
   w.over = malloc((families + 1) * sizeof *w.over);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** calibration.c - what a price needs beside a machine's links: how many flops a GPU does, what a call costs before anything
-** travels, latencies where the machine does not say them, measured efficiencies.
+** calibration.c - what a price needs beside a machine's links: how many flops a GPU does, what a
+** call costs before anything travels, latencies where the machine does not say them, measured
+** efficiencies.
 */
 #include "plan/json.h"
 #include "step/price.h"
@@ -9,19 +10,20 @@
 #include <math.h>
 #include <string.h>
 
-/* NCCL's own model (src/graph/tuning.cc), for rings and its protocol of low latency: a call, a hop over NVLink, over a
-** network. */
+/* NCCL's own model (src/graph/tuning.cc), for rings and its protocol of low latency: a call, a hop
+** over NVLink, over a network. */
 #define NCCL_CALL   3.6e-6
 #define NCCL_NVLINK 0.47e-6
 #define NCCL_NET    2.7e-6
 
-/* The presets of machines: dense BF16 flops and memory of a GPU, the level of NVLink domains, whether their switches
-** reduce (NVLink SHARP: from the third generation of NVSwitch on). From the data sheets that the presets name. */
+/* The presets of machines: dense BF16 flops and memory of a GPU, the level of NVLink domains,
+** whether their switches reduce (NVLink SHARP: from the third generation of NVSwitch on). From the
+** data sheets that the presets name. */
 static const struct {
   const char *preset;
-  double      flops, memory;
+  double flops, memory;
   const char *nvlink;
-  bool        nvls;
+  bool nvls;
 } known[] = {
   { "dgx-a100", 312e12, 2.039e12, "node", false }, { "dgx-b200", 2250e12, 8e12, "node", true },
   { "dgx-h100", 989e12, 3.35e12, "node", true },   { "dgx-h200", 989e12, 4.8e12, "node", true },
@@ -48,13 +50,15 @@ static mgrid_status calibration_refuse(const char *key, const char *expected, mg
   return mgrid_fail(err, MGRID_BAD_VALUE, "costs: %s: %s expected", key, expected);
 }
 
-static mgrid_status calibration_unknown(const char *what, const char *word, const char *const *all, size_t n, mgrid_error *err) {
+static mgrid_status calibration_unknown(const char *what, const char *word, const char *const *all,
+                                        size_t n, mgrid_error *err) {
   char tail[256];
   mgrid_suggest(tail, sizeof tail, word, all, n);
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "costs: unknown %s '%.60s'%s", what, word, tail);
 }
 
-static mgrid_status calibration_level_of(const mgrid_machine_model *m, const char *name, int *level, mgrid_error *err) {
+static mgrid_status calibration_level_of(const mgrid_machine_model *m, const char *name, int *level,
+                                         mgrid_error *err) {
   const char *all[MGRID_LEVELS_MAX];
   for (size_t l = 0; l < m->ntiers; l++) {
     all[l] = m->tier[l].name;
@@ -63,7 +67,8 @@ static mgrid_status calibration_level_of(const mgrid_machine_model *m, const cha
   return calibration_unknown("level", name, all, m->ntiers, err);
 }
 
-static mgrid_status read_positive(const json_t *all, const char *key, double *out, mgrid_error *err) {
+static mgrid_status read_positive(const json_t *all, const char *key, double *out,
+                                  mgrid_error *err) {
   const json_t *v = json_object_get(all, key);
   if (!v) return MGRID_OK;
   double x = json_is_number(v) ? json_number_value(v) : -1;
@@ -71,16 +76,18 @@ static mgrid_status read_positive(const json_t *all, const char *key, double *ou
   return *out = x, MGRID_OK;
 }
 
-static mgrid_status add_rates(step_costs *k, step_kind kind, int level, const json_t *list, const char *name,
-                              mgrid_error *err) {
+static mgrid_status add_rates(step_costs *k, step_kind kind, int level, const json_t *list,
+                              const char *name, mgrid_error *err) {
   double before = 0;
   if (!json_is_array(list) || json_array_size(list) == 0)
     return calibration_refuse(name, "a list of [bytes, share of the bandwidth]", err);
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *one = json_array_get(list, i);
-    double        bytes = json_number_value(json_array_get(one, 0)), share = json_number_value(json_array_get(one, 1));
+    double bytes = json_number_value(json_array_get(one, 0)),
+           share = json_number_value(json_array_get(one, 1));
     if (json_array_size(one) != 2 || !(bytes > before) || !(share > 0) || !(share <= 1))
-      return calibration_refuse(name, "[bytes, share] with bytes that ascend, and a share above 0 and up to 1,", err);
+      return calibration_refuse(
+          name, "[bytes, share] with bytes that ascend, and a share above 0 and up to 1,", err);
     if (k->nrates == STEP_RATES_MAX)
       return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of efficiency", STEP_RATES_MAX);
     k->rate[k->nrates++] = (step_rate){ kind, level, bytes, share };
@@ -89,23 +96,28 @@ static mgrid_status add_rates(step_costs *k, step_kind kind, int level, const js
   return MGRID_OK;
 }
 
-/* { "all_reduce": { "node": [[bytes, share], ...] } }; "*" stands for each operation, and each level. */
-static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, step_costs *k, mgrid_error *err) {
+/* { "all_reduce": { "node": [[bytes, share], ...] } }; "*" stands for each operation, and each
+** level. */
+static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, step_costs *k,
+                               mgrid_error *err) {
   const char *names[STEP_KINDS], *name, *where;
-  size_t      n = 0;
-  json_t     *levels, *list;
+  size_t n = 0;
+  json_t *levels, *list;
   for (int i = 0; i < STEP_KINDS; i++)
     if (mgrid_step_rows[i].role == STEP_TOGETHER || mgrid_step_rows[i].role == STEP_POINT)
       names[n++] = mgrid_step_rows[i].name;
-  if (all && !json_is_object(all)) return calibration_refuse("efficiency", "an object by operation", err);
+  if (all && !json_is_object(all))
+    return calibration_refuse("efficiency", "an object by operation", err);
   json_object_foreach((json_t *)(uintptr_t)all, name, levels) {
     int kind = 0;
     while (kind < STEP_KINDS && strcmp(mgrid_step_rows[kind].name, name) != 0) kind++;
-    if (kind == STEP_KINDS && strcmp(name, "*") != 0) return calibration_unknown("operation", name, names, n, err);
+    if (kind == STEP_KINDS && strcmp(name, "*") != 0)
+      return calibration_unknown("operation", name, names, n, err);
     if (!json_is_object(levels)) return calibration_refuse(name, "an object by level", err);
     json_object_foreach(levels, where, list) {
-      int          level = -1;
-      mgrid_status s = strcmp(where, "*") == 0 ? MGRID_OK : calibration_level_of(m, where, &level, err);
+      int level = -1;
+      mgrid_status s = strcmp(where, "*") == 0 ? MGRID_OK
+                                               : calibration_level_of(m, where, &level, err);
       if (!s) s = add_rates(k, (step_kind)kind, level, list, name, err);
       if (s) return s;
     }
@@ -113,28 +125,34 @@ static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, 
   return MGRID_OK;
 }
 
-/* [["all_reduce", "node", 4, 1e9, 0.05], ...]: the operation, the level, members, bytes, seconds. */
-static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *all, step_costs *k, mgrid_error *err) {
+/* [["all_reduce", "node", 4, 1e9, 0.05], ...]: the operation, the level, members, bytes,
+** seconds. */
+static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *all, step_costs *k,
+                                  mgrid_error *err) {
   step_measured list[STEP_MEASURED_MAX], of_level[STEP_MEASURED_MAX];
-  size_t        n = json_array_size(all), count;
+  size_t n = json_array_size(all), count;
   if (all && !json_is_array(all))
-    return calibration_refuse("measured", "a list of [operation, level, members, bytes, seconds]", err);
+    return calibration_refuse("measured", "a list of [operation, level, members, bytes, seconds]",
+                              err);
   if (n > STEP_MEASURED_MAX)
     return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of measured", STEP_MEASURED_MAX);
   for (size_t i = 0; i < n; i++) {
-    const json_t  *one = json_array_get(all, i);
-    const char    *name = json_string_value(json_array_get(one, 0)), *level = json_string_value(json_array_get(one, 1));
+    const json_t *one = json_array_get(all, i);
+    const char *name = json_string_value(json_array_get(one, 0)),
+               *level = json_string_value(json_array_get(one, 1));
     step_measured *x = &list[i];
-    int            kind = 0;
+    int kind = 0;
     while (kind < STEP_KINDS && (!name || strcmp(mgrid_step_rows[kind].name, name) != 0)) kind++;
     x->kind = (step_kind)kind, x->members = json_number_value(json_array_get(one, 2));
-    x->bytes = json_number_value(json_array_get(one, 3)), x->seconds = json_number_value(json_array_get(one, 4));
-    if (json_array_size(one) != 5 || !level || !(x->members >= 2) || !(x->bytes > 0) || !(x->seconds > k->call)
-        || !mgrid_step_fits(x->kind))
+    x->bytes = json_number_value(json_array_get(one, 3)),
+    x->seconds = json_number_value(json_array_get(one, 4));
+    if (json_array_size(one) != 5 || !level || !(x->members >= 2) || !(x->bytes > 0)
+        || !(x->seconds > k->call) || !mgrid_step_fits(x->kind))
       return calibration_refuse("measured",
-                    "[\"all_reduce\", \"node\", 4, 1e9, 0.05]: operation, level, members, bytes, and more seconds "
-                    "than a call takes without bytes,",
-                    err);
+                                "[\"all_reduce\", \"node\", 4, 1e9, 0.05]: operation, level, "
+                                "members, bytes, and more seconds "
+                                "than a call takes without bytes,",
+                                err);
     mgrid_status s = calibration_level_of(m, level, &x->level, err);
     if (s) return s;
   }
@@ -143,7 +161,8 @@ static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *al
     for (size_t i = 0; i < n; i++)
       if (list[i].level == l) of_level[count++] = list[i];
     if (count == 0) continue;
-    if (!(m->tier[l].link.bandwidth > 0)) return calibration_refuse("measured", "a level whose bandwidth the machine says", err);
+    if (!(m->tier[l].link.bandwidth > 0))
+      return calibration_refuse("measured", "a level whose bandwidth the machine says", err);
     if (k->nrates == STEP_RATES_MAX)
       return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of efficiency", STEP_RATES_MAX);
     mgrid_step_fit(of_level, count, k->call, m->tier[l].link.bandwidth, &k->fit[l]);
@@ -153,42 +172,50 @@ static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *al
   return MGRID_OK;
 }
 
-static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, step_costs *k, mgrid_error *err) {
+static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, step_costs *k,
+                               mgrid_error *err) {
   const char *key;
-  json_t     *v;
-  if (!json_is_object(all)) return mgrid_fail(err, MGRID_BAD_VALUE, "costs: an object expected, { \"flops\": 4e14 }");
+  json_t *v;
+  if (!json_is_object(all))
+    return mgrid_fail(err, MGRID_BAD_VALUE, "costs: an object expected, { \"flops\": 4e14 }");
   json_object_foreach((json_t *)(uintptr_t)all, key, v) {
     size_t i = 0;
     while (i < KEYS && strcmp(keys[i], key) != 0) i++;
     if (i == KEYS) return calibration_unknown("key", key, keys, KEYS, err);
   }
-  mgrid_status  s = read_positive(all, "flops", &k->flops, err);
+  mgrid_status s = read_positive(all, "flops", &k->flops, err);
   const json_t *latency = json_object_get(all, "latency"), *nvlink = json_object_get(all, "nvlink"),
                *nvls = json_object_get(all, "nvls"), *source = json_object_get(all, "source");
   if (!s) s = read_positive(all, "memory", &k->memory, err);
   if (!s) s = read_positive(all, "call", &k->call, err);
-  if (!s && nvlink && !json_is_string(nvlink)) s = calibration_refuse("nvlink", "the name of a level", err);
+  if (!s && nvlink && !json_is_string(nvlink))
+    s = calibration_refuse("nvlink", "the name of a level", err);
   if (!s && nvlink) s = calibration_level_of(m, json_string_value(nvlink), &k->nvlink, err);
-  if (!s && k->nvlink + 1 >= (int)m->ntiers && nvlink) s = calibration_refuse("nvlink", "a level with levels within it", err);
+  if (!s && k->nvlink + 1 >= (int)m->ntiers && nvlink)
+    s = calibration_refuse("nvlink", "a level with levels within it", err);
   if (!s && nvls && !json_is_boolean(nvls)) s = calibration_refuse("nvls", "true or false", err);
   if (!s && nvls) k->nvls = json_is_true(nvls);
   if (!s && k->nvls && k->nvlink < 0) s = calibration_refuse("nvls", "the level nvlink, too,", err);
   set_latencies(m, k);
-  if (!s && latency && !json_is_object(latency)) s = calibration_refuse("latency", "an object by level", err);
+  if (!s && latency && !json_is_object(latency))
+    s = calibration_refuse("latency", "an object by level", err);
   json_object_foreach((json_t *)(uintptr_t)latency, key, v) {
     int level;
     if (!s) s = calibration_level_of(m, key, &level, err);
     if (!s) s = read_positive(latency, key, &k->latency[level], err);
   }
   if (!s && source && !json_is_string(source)) s = calibration_refuse("source", "a text", err);
-  if (!s && source) s = mgrid_check_line("costs: source", json_string_value(source), json_string_length(source), err);
-  if (!s && source) mgrid_shown(k->source, sizeof k->source, json_string_value(source), json_string_length(source));
+  if (!s && source)
+    s = mgrid_check_line("costs: source", json_string_value(source), json_string_length(source),
+                         err);
+  if (!s && source)
+    mgrid_shown(k->source, sizeof k->source, json_string_value(source), json_string_length(source));
   if (!s) s = read_rates(m, json_object_get(all, "efficiency"), k, err);
   return s ? s : read_measured(m, json_object_get(all, "measured"), k, err);
 }
 
-mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const char *text, step_costs *out,
-                                 mgrid_error *err) {
+mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const char *text,
+                                 step_costs *out, mgrid_error *err) {
   memset(out, 0, sizeof *out);
   out->mpi = mpi, out->nvlink = -1, out->call = mpi ? 0 : NCCL_CALL;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -201,18 +228,21 @@ mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const c
   set_latencies(m, out);
   if (!text || !*text) return MGRID_OK;
   json_error_t why;
-  json_t      *all = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+  json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, &why);
   if (!all) return mgrid_fail(err, MGRID_BAD_VALUE, "costs: line %d: %.200s", why.line, why.text);
   mgrid_status s = read_costs(m, all, out, err);
   json_decref(all);
   return s;
 }
 
-mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t, mgrid_error *err) {
+mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t,
+                                   mgrid_error *err) {
   json_error_t why;
-  json_t      *all = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+  json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
   if (!all && machine) return MGRID_OK; /* a file of another kind */
-  if (!all) return mgrid_fail(err, MGRID_BAD_VALUE, "costs %s:%d: %.300s", path, why.line > 0 ? why.line : 0, why.text);
+  if (!all)
+    return mgrid_fail(err, MGRID_BAD_VALUE, "costs %s:%d: %.300s", path,
+                      why.line > 0 ? why.line : 0, why.text);
   const json_t *costs = machine ? json_object_get(all, "costs") : all;
   if (costs) mgrid_json_text(costs, 0, t);
   json_decref(all);

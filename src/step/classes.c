@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** classes.c - which ranks a step cannot tell apart. A program follows from the answers to what it read. So the reads are
-** a tree: at a node one question, below it a branch for each answer, at a leaf the class. A rank walks down by its own
-** answers; where its answer has no branch yet, the step is evaluated for it.
+** classes.c - which ranks a step cannot tell apart. A program follows from the answers to what it
+** read. So the reads are a tree: at a node one question, below it a branch for each answer, at a
+** leaf the class. A rank walks down by its own answers; where its answer has no branch yet, the
+** step is evaluated for it.
 */
 #include "step/step.h"
 
@@ -13,10 +14,12 @@
 
 int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t rank) {
   if (read->asked == STEP_ASKED_RANK) return rank;
-  if (read->asked == STEP_ASKED_COORD) return mgrid_grid_coord(p->content.grid[read->of].grid, rank, (size_t)read->nth);
+  if (read->asked == STEP_ASKED_COORD)
+    return mgrid_grid_coord(p->content.grid[read->of].grid, rank, (size_t)read->nth);
   const mgrid_family *f = p->content.entry[read->of].family;
-  int64_t             group, position;
-  if (rank < f->low || rank > f->high || !f->form->locate(f, rank, read->nth, &group, &position)) return -1;
+  int64_t group, position;
+  if (rank < f->low || rank > f->high || !f->form->locate(f, rank, read->nth, &group, &position))
+    return -1;
   if (read->asked == STEP_ASKED_POSITION) return position;
   return read->asked == STEP_ASKED_INDEX ? group : f->size >= 0 ? f->size : f->form->size(f, group);
 }
@@ -30,7 +33,8 @@ static bool answers_alike(const mgrid_plan *p, const step_read *read) {
   }
   const mgrid_family *f = p->content.entry[read->of].family;
   if (f->overlapping || f->size < 0 || f->total != p->content.world || read->nth > 0) return false;
-  return read->asked == STEP_ASKED_SIZE || (read->asked == STEP_ASKED_POSITION ? f->size : f->count) == 1;
+  return read->asked == STEP_ASKED_SIZE
+         || (read->asked == STEP_ASKED_POSITION ? f->size : f->count) == 1;
 }
 
 bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer) {
@@ -39,7 +43,9 @@ bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer) {
   for (size_t i = 0; i < w->nreads; i++)
     if (memcmp(&w->read[i], read, sizeof *read) == 0) return true;
   size_t room = w->reads_room;
-  if (!MGRID_ROOM(w->read, room, w->nreads + 1) || !MGRID_ROOM(w->value, w->reads_room, w->nreads + 1)) return false;
+  if (!MGRID_ROOM(w->read, room, w->nreads + 1)
+      || !MGRID_ROOM(w->value, w->reads_room, w->nreads + 1))
+    return false;
   w->read[w->nreads] = *read;
   w->value[w->nreads++] = *answer;
   return true;
@@ -64,7 +70,7 @@ int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank) {
   if (!s->nbranches) return s->nclasses ? 0 : -1;
   for (int32_t at = 0;;) {
     step_branch *b = &s->branch[at];
-    int64_t      value = mgrid_step_answer(s->plan, &b->read, rank);
+    int64_t value = mgrid_step_answer(s->plan, &b->read, rank);
     if (value != b->value || b->child == INT32_MIN) {
       const step_edge *e = classes_find(s, at, value);
       if (!e) return -1;
@@ -77,10 +83,10 @@ int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank) {
 
 static mgrid_status impure(const step_writer *w, mgrid_error *err) {
   (void)w;
-  return mgrid_fail(
-      err, MGRID_REFUSED,
-      "the step asks other questions after the same answers: it is evaluated for one rank after the other, "
-      "and may not change anything that the next evaluation sees");
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "the step asks other questions after the same answers: it is evaluated for one "
+                    "rank after the other, "
+                    "and may not change anything that the next evaluation sees");
 }
 
 mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *err) {
@@ -92,12 +98,13 @@ mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *
     if (i == 0 && !s->nbranches && s->nclasses) return impure(w, err);
     if ((size_t)at == s->nbranches) {
       if (!MGRID_GROW(s->branch, s->nbranches, 1)) return mgrid_oom(err);
-      if (mgrid_step_lists_put(&s->reads, (const int32_t *)&w->read[i], 3) < 0) return mgrid_oom(err);
+      if (mgrid_step_lists_put(&s->reads, (const int32_t *)&w->read[i], 3) < 0)
+        return mgrid_oom(err);
       s->branch[s->nbranches++] = (step_branch){ w->read[i], 0, INT32_MIN };
     }
     if (memcmp(&s->branch[at].read, &w->read[i], sizeof w->read[i]) != 0) return impure(w, err);
     const step_edge *e = classes_find(s, at, w->value[i]);
-    bool             last = i + 1 == w->nreads;
+    bool last = i + 1 == w->nreads;
     if (!e) {
       if (!MGRID_GROW(s->edge, s->nedges, 1)
           || !mgrid_index_put(&s->edges, classes_hash_of(at, w->value[i]), (int32_t)s->nedges))

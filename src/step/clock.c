@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** clock.c - the time of an execution. What begins, ends after the time that it takes; the earliest end is next. So an
-** operation begins when the last of what it needs has ended, and the times do not depend on the order in which ranks are
-** looked at. Between two events each type computes, moves bytes, or does both, and its account is kept as it goes.
+** clock.c - the time of an execution. What begins, ends after the time that it takes; the earliest
+** end is next. So an operation begins when the last of what it needs has ended, and the times do
+** not depend on the order in which ranks are looked at. Between two events each type computes,
+** moves bytes, or does both, and its account is kept as it goes.
 */
 #include "step/clock.h"
 
@@ -13,7 +14,9 @@
 
 /* ---------------------------------------------------------------- the heap */
 
-static bool before(step_event a, step_event b) { return a.time != b.time ? a.time < b.time : a.cursor < b.cursor; }
+static bool before(step_event a, step_event b) {
+  return a.time != b.time ? a.time < b.time : a.cursor < b.cursor;
+}
 
 static void clock_put(step_machine *m, int64_t takes, int32_t cursor) {
   step_clock *c = m->clock;
@@ -23,14 +26,15 @@ static void clock_put(step_machine *m, int64_t takes, int32_t cursor) {
     return;
   }
   step_event e = { c->now + takes, cursor };
-  size_t     i = c->n++;
-  for (; i > 0 && before(e, c->event[(i - 1) / 2]); i = (i - 1) / 2) c->event[i] = c->event[(i - 1) / 2];
+  size_t i = c->n++;
+  for (; i > 0 && before(e, c->event[(i - 1) / 2]); i = (i - 1) / 2)
+    c->event[i] = c->event[(i - 1) / 2];
   c->event[i] = e;
 }
 
 static step_event clock_take(step_clock *c) {
   step_event first = c->event[0], last = c->event[--c->n];
-  size_t     i = 0;
+  size_t i = 0;
   for (size_t k; (k = 2 * i + 1) < c->n; i = k) {
     if (k + 1 < c->n && before(c->event[k + 1], c->event[k])) k++;
     if (!before(c->event[k], last)) break;
@@ -42,11 +46,12 @@ static step_event clock_take(step_clock *c) {
 
 /* ---------------------------------------------------------------- accounts */
 
-/* Count the time of a type since it last changed what it does. A loop that is taken as one computes and moves bytes in
-** turns; next to another stream both are counted as if they did not depend on each other. */
+/* Count the time of a type since it last changed what it does. A loop that is taken as one computes
+** and moves bytes in turns; next to another stream both are counted as if they did not depend on
+** each other. */
 static void clock_settle(step_machine *m, int32_t type) {
   step_clock *c = m->clock;
-  double      dt = (double)(c->now - c->at[type]), rests = 1, idle = 1, still = 1;
+  double dt = (double)(c->now - c->at[type]), rests = 1, idle = 1, still = 1;
   c->at[type] = c->now;
   if (dt <= 0) return;
   for (size_t i = m->first[type]; i < m->first[type + 1]; i++) {
@@ -63,14 +68,15 @@ void mgrid_step_clock_settle(step_machine *m) {
 }
 
 static void clock_note(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
-  step_clock   *c = m->clock;
+  step_clock *c = m->clock;
   step_records *r = c->records;
   if (!r) return;
   r->full |= r->n == STEP_RECORDS_MAX || !MGRID_ROOM(r->record, r->room, r->n + 1);
   if (r->full) return;
   const step_cursor *at = &m->cursor[cursor];
-  int32_t            stream = mgrid_step_machine_program(m, at->type)->node[at->place.node].stream;
-  r->record[r->n++] = (step_record){ at->type, stream, node, by, c->began[cursor], c->now, c->now + takes };
+  int32_t stream = mgrid_step_machine_program(m, at->type)->node[at->place.node].stream;
+  r->record[r->n++] =
+      (step_record){ at->type, stream, node, by, c->began[cursor], c->now, c->now + takes };
 }
 
 /* -------------------------------------------------------------- operations */
@@ -93,14 +99,15 @@ void mgrid_step_clock_free(step_clock *c) {
 }
 
 mgrid_status mgrid_step_clock_check(const step_machine *m, mgrid_error *err) {
-  return m->clock->over ? mgrid_fail(err, MGRID_LIMIT, "the step takes more than 53 days") : MGRID_OK;
+  return m->clock->over ? mgrid_fail(err, MGRID_LIMIT, "the step takes more than 53 days")
+                        : MGRID_OK;
 }
 
 int32_t mgrid_step_clock_next(step_machine *m) {
   step_clock *c = m->clock;
   if (c->n == 0) return -1;
-  step_event   e = clock_take(c);
-  step_busy   *b = &c->busy[e.cursor];
+  step_event e = clock_take(c);
+  step_busy *b = &c->busy[e.cursor];
   step_cursor *at = &m->cursor[e.cursor];
   c->now = e.time;
   clock_settle(m, at->type);
@@ -113,13 +120,16 @@ bool mgrid_step_clock_every(const step_machine *m) {
   return m->clock->records && m->clock->records->n < m->clock->records->every;
 }
 
-void    mgrid_step_clock_began(step_machine *m, int32_t cursor) { m->clock->began[cursor] = m->clock->now; }
+void mgrid_step_clock_began(step_machine *m, int32_t cursor) {
+  m->clock->began[cursor] = m->clock->now;
+}
 int64_t mgrid_step_clock_now(const step_machine *m) { return m->clock->now; }
 int64_t mgrid_step_clock_left(const step_machine *m, int64_t until) {
   return until > m->clock->now ? until - m->clock->now : 0;
 }
 
-void mgrid_step_clock_move(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
+void mgrid_step_clock_move(step_machine *m, int32_t cursor, uint32_t node, int64_t takes,
+                           int32_t by) {
   step_busy *b = &m->clock->busy[cursor];
   clock_settle(m, m->cursor[cursor].type);
   b->active++, b->moving = 1;
@@ -129,23 +139,26 @@ void mgrid_step_clock_move(step_machine *m, int32_t cursor, uint32_t node, int64
 
 int64_t mgrid_step_clock_cost(const step_machine *m, const step_post *posts, uint32_t n) {
   const step_node *first = &mgrid_step_machine_program(m, posts[0].type)->node[posts[0].node];
-  int64_t          bytes = first->bytes;
-  for (uint32_t i = 1; i < n && first->kind == STEP_ALL_TO_ALL; i++) { /* loads may differ: the largest counts */
+  int64_t bytes = first->bytes;
+  /* loads may differ: the largest counts */
+  for (uint32_t i = 1; i < n && first->kind == STEP_ALL_TO_ALL; i++) {
     int64_t other = mgrid_step_machine_program(m, posts[i].type)->node[posts[i].node].bytes;
     if (other > bytes) bytes = other;
   }
-  return mgrid_step_ticks(mgrid_step_way_of(m->clock->pricing, posts[0].type, first, bytes).seconds);
+  return mgrid_step_ticks(
+      mgrid_step_way_of(m->clock->pricing, posts[0].type, first, bytes).seconds);
 }
 
 /* ----------------------------------------------------------- loops as one */
 
 /* Add up what entries of a stream take. False: somebody may wait in them. */
-static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *compute, double *move) {
-  const step_clock   *c = w->clock;
+static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *compute,
+                   double *move) {
+  const step_clock *c = w->clock;
   const step_program *p = w->program;
   for (uint32_t i = from; i < end; i = p->node[i].end) {
     const step_node *n = &p->node[i];
-    step_role        role = mgrid_step_rows[n->kind].role;
+    step_role role = mgrid_step_rows[n->kind].role;
     if (!mgrid_spend(w->budget, 1)) return false;
     if (w->stream >= 0 && (role == STEP_ORDER)) return false;
     if (n->kind == STEP_LOOP) {
@@ -156,16 +169,20 @@ static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *com
     }
     if (w->stream >= 0 && n->stream != w->stream) continue;
     if (role == STEP_POINT || role == STEP_BLOCK) return false;
-    if (n->kind == STEP_COMPUTE) *compute += (double)mgrid_step_ticks(mgrid_step_work_of(c->pricing, n));
+    if (n->kind == STEP_COMPUTE)
+      *compute += (double)mgrid_step_ticks(mgrid_step_work_of(c->pricing, n));
     if (role != STEP_TOGETHER) continue;
     const step_circle *x = &c->pricing->types.circle[w->circle[n->slot]];
     if (x->n != 1) return false;
-    if (x->size > 1) *move += (double)mgrid_step_ticks(mgrid_step_way_of(c->pricing, w->type, n, n->bytes).seconds);
+    if (x->size > 1)
+      *move +=
+          (double)mgrid_step_ticks(mgrid_step_way_of(c->pricing, w->type, n, n->bytes).seconds);
   }
   return true;
 }
 
-/* Whether the order of a type's calls on a communicator is kept apart: it is used on several streams. */
+/* Whether the order of a type's calls on a communicator is kept apart: it is used on several
+** streams. */
 static bool shares(const step_clock *c, int32_t type) {
   const step_machine *m = c->machine;
   return m->cursor[m->first[type + 1] - 1].circle >= 0;
@@ -173,24 +190,26 @@ static bool shares(const step_clock *c, int32_t type) {
 
 bool mgrid_step_clock_whole(const step_stops *w, uint32_t loop) {
   const step_clock *c = w->clock;
-  double            compute = 0, move = 0;
-  return c->whole && !shares(c, w->type) && add_up(w, loop + 1, w->program->node[loop].end, &compute, &move);
+  double compute = 0, move = 0;
+  return c->whole && !shares(c, w->type)
+         && add_up(w, loop + 1, w->program->node[loop].end, &compute, &move);
 }
 
 void mgrid_step_clock_work(step_machine *m, int32_t cursor) {
-  step_clock        *c = m->clock;
+  step_clock *c = m->clock;
   const step_cursor *at = &m->cursor[cursor];
-  step_stops         w = mgrid_step_machine_stops(m, at);
-  const step_node   *n = &w.program->node[at->place.node];
-  double             compute = 0, move = 0;
+  step_stops w = mgrid_step_machine_stops(m, at);
+  const step_node *n = &w.program->node[at->place.node];
+  double compute = 0, move = 0;
   if (n->kind == STEP_LOOP)
     add_up(&w, at->place.node + 1, n->end, &compute, &move);
   else
     compute = (double)mgrid_step_ticks(mgrid_step_work_of(c->pricing, n));
   double times = n->kind == STEP_LOOP ? (double)n->number : 1, takes = (compute + move) * times;
   clock_settle(m, at->type);
-  c->busy[cursor] = takes > 0 ? (step_busy){ compute / (compute + move), move / (compute + move), 0 }
-                              : (step_busy){ 0, 0, 0 };
+  c->busy[cursor] = takes > 0
+                        ? (step_busy){ compute / (compute + move), move / (compute + move), 0 }
+                        : (step_busy){ 0, 0, 0 };
   if (takes >= (double)TIME_MAX) c->over = true, takes = 0;
   clock_note(m, cursor, at->place.node, (int64_t)takes, at->type);
   clock_put(m, (int64_t)takes, cursor);
@@ -199,11 +218,11 @@ void mgrid_step_clock_work(step_machine *m, int32_t cursor) {
 /* ----------------------------------------------------------------- moments */
 
 struct step_moment {
-  int64_t     now;
-  size_t      n;
+  int64_t now;
+  size_t n;
   step_event *event; /* [n], sorted, their times from now on */
-  step_busy  *busy;  /* [ncursors] */
-  step_use   *use;   /* [types] */
+  step_busy *busy;   /* [ncursors] */
+  step_use *use;     /* [types] */
 };
 
 void mgrid_step_moment_free(step_moment *x) {
@@ -222,7 +241,8 @@ static int by_time(const void *a, const void *b) {
 static step_event *sorted(const step_clock *c) {
   step_event *all = malloc((c->n + 1) * sizeof *all);
   if (!all) return NULL;
-  for (size_t i = 0; i < c->n; i++) all[i] = (step_event){ c->event[i].time - c->now, c->event[i].cursor };
+  for (size_t i = 0; i < c->n; i++)
+    all[i] = (step_event){ c->event[i].time - c->now, c->event[i].cursor };
   qsort(all, c->n, sizeof *all, by_time);
   return all;
 }
@@ -250,9 +270,10 @@ bool mgrid_step_moment_keep(step_machine *m, step_moment **keep) {
 
 bool mgrid_step_moment_same(const step_machine *m, const step_moment *was) {
   const step_clock *c = m->clock;
-  if (!was || was->n != c->n || memcmp(was->busy, c->busy, m->ncursors * sizeof *c->busy) != 0) return false;
+  if (!was || was->n != c->n || memcmp(was->busy, c->busy, m->ncursors * sizeof *c->busy) != 0)
+    return false;
   step_event *now = sorted(c);
-  bool        same = now != NULL;
+  bool same = now != NULL;
   for (size_t i = 0; i < c->n && same; i++)
     same = now[i].time == was->event[i].time && now[i].cursor == was->event[i].cursor;
   free(now);
@@ -262,7 +283,7 @@ bool mgrid_step_moment_same(const step_machine *m, const step_moment *was) {
 /* Put the clock on; what is under way goes with it. */
 void mgrid_step_moment_skip(step_machine *m, const step_moment *was, int64_t times) {
   step_clock *c = m->clock;
-  int64_t     round = c->now - was->now, by = 0;
+  int64_t round = c->now - was->now, by = 0;
   mgrid_step_clock_settle(m);
   if (round && times > (TIME_MAX - c->now) / round)
     c->over = true;
@@ -276,7 +297,7 @@ void mgrid_step_moment_skip(step_machine *m, const step_moment *was, int64_t tim
   for (size_t i = 0; i < m->ncursors; i++) c->began[i] += by;
   for (size_t t = 0; t < m->types->n; t++) {
     step_use *now = &c->use[t], then = was->use[t];
-    double    k = (double)times;
+    double k = (double)times;
     now->compute += k * (now->compute - then.compute);
     now->hidden += k * (now->hidden - then.hidden);
     now->exposed += k * (now->exposed - then.exposed);

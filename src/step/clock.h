@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** clock.h - the time of an execution (machine.c): how long what it does takes, and what is under way. Times are integers of
-** picoseconds.
+** clock.h - the time of an execution (machine.c): how long what it does takes, and what is under
+** way. Times are integers of picoseconds.
 */
 #ifndef MGRID_STEP_CLOCK_H
 #define MGRID_STEP_CLOCK_H
@@ -14,29 +14,29 @@ typedef struct step_event { /* a part of a cursor's operation ends */
 } step_event;
 
 typedef struct step_busy { /* of a cursor: which share of the time it computes and moves bytes */
-  double  computing, moving;
+  double computing, moving;
   int64_t active; /* parts that move */
 } step_busy;
 
 typedef struct step_clock {
   const step_pricing *pricing;
-  bool                whole;   /* take loops of a stream in which nobody waits as one operation */
-  step_records       *records; /* NULL: not needed */
-  int64_t             now;
-  bool                over;    /* more time than the clock can show */
-  size_t              n, room; /* a heap of what ends, the earliest first */
-  step_event         *event;
-  step_busy          *busy;  /* [ncursors] */
-  int64_t            *began; /* [ncursors]: when the operation began to wait */
-  step_use           *use;   /* [types], in picoseconds, up to `at` */
-  int64_t            *at;    /* [types] */
+  bool whole;            /* take loops of a stream in which nobody waits as one operation */
+  step_records *records; /* NULL: not needed */
+  int64_t now;
+  bool over;      /* more time than the clock can show */
+  size_t n, room; /* a heap of what ends, the earliest first */
+  step_event *event;
+  step_busy *busy; /* [ncursors] */
+  int64_t *began;  /* [ncursors]: when the operation began to wait */
+  step_use *use;   /* [types], in picoseconds, up to `at` */
+  int64_t *at;     /* [types] */
   const step_machine *machine;
 } step_clock;
 
 mgrid_status mgrid_step_clock_begin(step_machine *m, mgrid_error *err);
-void         mgrid_step_clock_free(step_clock *c);
+void mgrid_step_clock_free(step_clock *c);
 /* Count the time up to now of all types. */
-void         mgrid_step_clock_settle(step_machine *m);
+void mgrid_step_clock_settle(step_machine *m);
 mgrid_status mgrid_step_clock_check(const step_machine *m, mgrid_error *err);
 /* Go on to when the next part ends, and return its cursor; -1: nothing is under way. */
 int32_t mgrid_step_clock_next(step_machine *m);
@@ -48,19 +48,21 @@ void mgrid_step_clock_began(step_machine *m, int32_t cursor);
 /* The cursor's operation computes, or is a loop as a whole. */
 void mgrid_step_clock_work(step_machine *m, int32_t cursor);
 /* A part of it travels; the last that it waited for is of type `by`. */
-void mgrid_step_clock_move(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by);
+void mgrid_step_clock_move(step_machine *m, int32_t cursor, uint32_t node, int64_t takes,
+                           int32_t by);
 /* What a call takes that meets in these posts; from now until then. */
 int64_t mgrid_step_clock_cost(const step_machine *m, const step_post *posts, uint32_t n);
 int64_t mgrid_step_clock_left(const step_machine *m, int64_t until);
 int64_t mgrid_step_clock_now(const step_machine *m);
-/* Whether a loop is one operation of the stream: all in it is of this rank alone, or with ranks that come at the same time. */
+/* Whether a loop is one operation of the stream: all in it is of this rank alone, or with ranks
+** that come at the same time. */
 bool mgrid_step_clock_whole(const step_stops *w, uint32_t loop);
 
 /* What the clock shows, for skips.c: kept, compared, and put on by so many rounds. */
 typedef struct step_moment step_moment;
-bool                       mgrid_step_moment_keep(step_machine *m, step_moment **keep); /* false: no memory */
-bool                       mgrid_step_moment_same(const step_machine *m, const step_moment *was);
-void                       mgrid_step_moment_skip(step_machine *m, const step_moment *was, int64_t times);
-void                       mgrid_step_moment_free(step_moment *x);
+bool mgrid_step_moment_keep(step_machine *m, step_moment **keep); /* false: no memory */
+bool mgrid_step_moment_same(const step_machine *m, const step_moment *was);
+void mgrid_step_moment_skip(step_machine *m, const step_moment *was, int64_t times);
+void mgrid_step_moment_free(step_moment *x);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** cost.c - how long a call takes: latencies of the hops that follow each other, and bytes over the rate of the slowest link
-** (the model of Hockney, Parallel Computing 20, 1994). A row has one algorithm with its source; the fastest that the
-** library has counts, as its own choice does. S: the bytes; n: members; of level l with D(l) domains in the group: a(l) the
-** latency, r(l) the rate that a group gets of the link of a domain, which the groups of its family share.
+** cost.c - how long a call takes: latencies of the hops that follow each other, and bytes over the
+** rate of the slowest link (the model of Hockney, Parallel Computing 20, 1994). A row has one
+** algorithm with its source; the fastest that the library has counts, as its own choice does. S:
+** the bytes; n: members; of level l with D(l) domains in the group: a(l) the latency, r(l) the rate
+** that a group gets of the link of a domain, which the groups of its family share.
 **
 **   ring            2 or 1 times: the hops around once, and (n-1)/n S at the slowest r  [Patarasuk and Yuan 2009; NCCL]
 **   chain           the hops once, and S                                               [pipelined; NCCL's broadcast]
@@ -23,24 +24,25 @@
 
 typedef struct call {
   const step_pricing *p;
-  const step_shape   *x;
-  size_t              levels;
-  double              n, bytes, share; /* of the bandwidth that such calls reach */
+  const step_shape *x;
+  size_t levels;
+  double n, bytes, share; /* of the bandwidth that such calls reach */
 } call;
 
 static double cost_domains(const call *c, size_t l) { return (double)c->x->at[l].domains; }
 static double above(const call *c, size_t l) { return l ? cost_domains(c, l - 1) : 1; }
-static bool   crosses(const call *c, size_t l) { return c->x->at[l].domains > 1; }
+static bool crosses(const call *c, size_t l) { return c->x->at[l].domains > 1; }
 static double cost_late(const call *c, size_t l) { return c->p->costs.latency[l]; }
 
-/* The rate of a group out of a domain that holds `members` of it, and whose link `share` groups use. */
+/* The rate of a group out of a domain that holds `members` of it, and whose link `share` groups
+** use. */
 static double rate_of(const call *c, size_t l, double share, double members) {
   const mgrid_machine_model *m = c->p->m;
-  double                     rate = m->tier[l].link.bandwidth / share;
+  double rate = m->tier[l].link.bandwidth / share;
   if (!(rate > 0)) rate = HUGE_VAL;
   for (size_t i = 0; i < m->ncrossings; i++) { /* rails are beyond NVLink */
     const mgrid_crossing *x = &m->crossing[i];
-    bool                  beyond = l < x->of && (c->p->costs.nvlink < 0 || l <= (size_t)c->p->costs.nvlink);
+    bool beyond = l < x->of && (c->p->costs.nvlink < 0 || l <= (size_t)c->p->costs.nvlink);
     if (beyond && x->link.bandwidth > 0) rate = fmin(rate, x->link.bandwidth * members);
   }
   return rate * c->share;
@@ -60,11 +62,14 @@ static double slowest(const call *c, size_t from) {
 /* Latencies of the hops around, or down a tree. */
 static double hops(const call *c, size_t from) {
   double sum = 0;
-  for (size_t l = from; l < c->levels; l++) sum += (cost_domains(c, l) - (l == from ? 1 : above(c, l))) * cost_late(c, l);
+  for (size_t l = from; l < c->levels; l++)
+    sum += (cost_domains(c, l) - (l == from ? 1 : above(c, l))) * cost_late(c, l);
   return sum;
 }
 
-static double logs(const call *c, size_t l) { return ceil(log2(cost_domains(c, l) / above(c, l)) - 1e-9); }
+static double logs(const call *c, size_t l) {
+  return ceil(log2(cost_domains(c, l) / above(c, l)) - 1e-9);
+}
 static double depth(const call *c) {
   double sum = 0;
   for (size_t l = 0; l < c->levels; l++) sum += logs(c, l) * cost_late(c, l);
@@ -79,27 +84,34 @@ static size_t farthest(const call *c) {
 
 /* -------------------------------------------------------------- algorithms */
 
-static double once(const call *c) { return hops(c, 0) + (c->n - 1) / c->n * c->bytes / slowest(c, 0); }
+static double once(const call *c) {
+  return hops(c, 0) + (c->n - 1) / c->n * c->bytes / slowest(c, 0);
+}
 static double ring_twice(const call *c) { return 2 * once(c); }
 static double cost_chain(const call *c) { return hops(c, 0) + c->bytes / slowest(c, 0); }
 static double tree(const call *c) { return 2 * depth(c) + 2 * c->bytes / slowest(c, 0); }
 
 static double nvls(const call *c) {
   const step_costs *k = &c->p->costs;
-  size_t            inside = (size_t)k->nvlink + 1; /* the first level within the domains of NVLink */
-  if (!k->nvls || c->x->at[k->nvlink].most < 2 || c->x->at[k->nvlink].least != c->x->at[k->nvlink].most)
+  size_t inside = (size_t)k->nvlink + 1; /* the first level within the domains of NVLink */
+  if (!k->nvls || c->x->at[k->nvlink].most < 2
+      || c->x->at[k->nvlink].least != c->x->at[k->nvlink].most)
     return HUGE_VAL;
   double time = 2 * cost_late(c, c->levels - 1) + 1.2 * c->bytes / slowest(c, inside), between = 0;
   for (size_t l = 0; l < inside; l++)
-    if (crosses(c, l)) time += 2 * logs(c, l) * cost_late(c, l), between = fmax(between, 2 * c->bytes / rate(c, l));
+    if (crosses(c, l))
+      time += 2 * logs(c, l) * cost_late(c, l), between = fmax(between, 2 * c->bytes / rate(c, l));
   return time + between;
 }
 
-/* All members send at once, so that those of a domain share its link; the largest part goes farthest. */
+/* All members send at once, so that those of a domain share its link; the largest part goes
+** farthest. */
 static double halving(const call *c) {
   double time = depth(c);
   for (size_t l = 0; l < c->levels; l++)
-    if (crosses(c, l)) time += c->bytes * (1 / above(c, l) - 1 / cost_domains(c, l)) * (double)c->x->at[l].most / rate(c, l);
+    if (crosses(c, l))
+      time += c->bytes * (1 / above(c, l) - 1 / cost_domains(c, l)) * (double)c->x->at[l].most
+              / rate(c, l);
   return time;
 }
 static double halving_twice(const call *c) { return 2 * halving(c); }
@@ -115,7 +127,7 @@ static double in_levels(const call *c, double outer, double inner) {
   size_t l = farthest(c);
   double q = (double)c->x->at[l].most, d = cost_domains(c, l);
   if (q < 2 || c->x->at[l].least != c->x->at[l].most) return HUGE_VAL;
-  call   in = *c; /* the members within one domain: those of the levels below, by as many */
+  call in = *c; /* the members within one domain: those of the levels below, by as many */
   double within = 0, least = HUGE_VAL;
   for (size_t k = l + 1; k < c->levels; k++) {
     double of = cost_domains(c, k) / d, upper = k == l + 1 ? 1 : cost_domains(c, k - 1) / d;
@@ -134,13 +146,15 @@ static double binomial(const call *c) {
     if (crosses(c, l)) time += logs(c, l) * c->bytes / rate(c, l);
   return time;
 }
-static double two_halves(const call *c) { return halving(c) + once(c); } /* scatter, then gather around a ring */
+/* scatter, then gather around a ring */
+static double two_halves(const call *c) { return halving(c) + once(c); }
 
 /* What goes into the domain of the root. */
 static double to_root(const call *c, double latency) {
   double time = 0;
   for (size_t l = 0; l < c->levels; l++)
-    if (crosses(c, l)) time = fmax(time, (c->n - (double)c->x->at[l].least) / c->n * c->bytes / rate(c, l));
+    if (crosses(c, l))
+      time = fmax(time, (c->n - (double)c->x->at[l].least) / c->n * c->bytes / rate(c, l));
   return latency + time;
 }
 static double linear(const call *c) { return to_root(c, cost_late(c, farthest(c))); }
@@ -162,8 +176,8 @@ static double cost_rounds(const call *c) { return depth(c); }
 
 enum { NCCL = 1, MPI = 2 };
 static const struct {
-  step_kind   kind;
-  int         of;
+  step_kind kind;
+  int of;
   const char *name;
   double (*time)(const call *c);
 } algorithms[] = {
@@ -195,11 +209,12 @@ static const struct {
 
 /* --------------------------------------------------------------- efficiency */
 
-/* The share of the bandwidth that calls of so many bytes reach, between two measured ones by the logarithm. */
+/* The share of the bandwidth that calls of so many bytes reach, between two measured ones by the
+** logarithm. */
 static double cost_share_of(const step_costs *k, step_kind kind, size_t level, double bytes) {
   for (int wide = 0; wide < 4; wide++) { /* the most special rows count */
-    step_kind        of = wide & 2 ? STEP_KINDS : kind;
-    int              at = wide & 1 ? -1 : (int)level;
+    step_kind of = wide & 2 ? STEP_KINDS : kind;
+    int at = wide & 1 ? -1 : (int)level;
     const step_rate *below = NULL;
     for (size_t i = 0; i < k->nrates; i++) {
       const step_rate *r = &k->rate[i];
@@ -207,7 +222,8 @@ static double cost_share_of(const step_costs *k, step_kind kind, size_t level, d
       if (r->bytes >= bytes && !below) return r->share;
       if (r->bytes >= bytes)
         return below->share
-               + (r->share - below->share) * (log(bytes) - log(below->bytes)) / (log(r->bytes) - log(below->bytes));
+               + (r->share - below->share) * (log(bytes) - log(below->bytes))
+                     / (log(r->bytes) - log(below->bytes));
       below = r;
     }
     if (below) return below->share;
@@ -220,12 +236,13 @@ static double cost_share_of(const step_costs *k, step_kind kind, size_t level, d
 /* From one position to another: what they cross, and nothing else. */
 static step_way cost_point(call *c, int32_t type, const step_node *n) {
   const step_types *t = &c->p->types;
-  int64_t           size = c->x->size, a = t->type[type].position[n->slot], b = n->number;
-  step_way          way = { 0, "direct", (int)c->levels - 1 };
-  double            least = HUGE_VAL;
+  int64_t size = c->x->size, a = t->type[type].position[n->slot], b = n->number;
+  step_way way = { 0, "direct", (int)c->levels - 1 };
+  double least = HUGE_VAL;
   if (a == b) return way;
   for (size_t l = c->levels; l-- > 0;)
-    if (c->x->where[(int64_t)l * size + a] != c->x->where[(int64_t)l * size + b]) way.level = (int)l;
+    if (c->x->where[(int64_t)l * size + a] != c->x->where[(int64_t)l * size + b])
+      way.level = (int)l;
   c->share = cost_share_of(&c->p->costs, (step_kind)n->kind, (size_t)way.level, c->bytes);
   for (size_t l = (size_t)way.level; l < c->levels; l++)
     least = fmin(least, rate_of(c, l, (double)c->x->at[l].share, 1));
@@ -234,10 +251,10 @@ static step_way cost_point(call *c, int32_t type, const step_node *n) {
 }
 
 step_way mgrid_step_way_of(const step_pricing *p, int32_t type, const step_node *n, int64_t bytes) {
-  int32_t           shape = p->shapes.of[(size_t)type * p->s->nslots + (size_t)n->slot];
+  int32_t shape = p->shapes.of[(size_t)type * p->s->nslots + (size_t)n->slot];
   const step_shape *x = &p->shapes.shape[shape];
-  call              c = { p, x, p->m->ntiers, (double)x->size, (double)bytes, 1 };
-  step_way          best = { HUGE_VAL, "", (int)farthest(&c) };
+  call c = { p, x, p->m->ntiers, (double)x->size, (double)bytes, 1 };
+  step_way best = { HUGE_VAL, "", (int)farthest(&c) };
   if (mgrid_step_rows[n->kind].role == STEP_POINT) {
     best = cost_point(&c, type, n);
   } else if (x->size < 2) {
@@ -245,7 +262,8 @@ step_way mgrid_step_way_of(const step_pricing *p, int32_t type, const step_node 
   } else {
     c.share = cost_share_of(&p->costs, (step_kind)n->kind, (size_t)best.level, c.bytes);
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
-      if (algorithms[i].kind != n->kind || !(algorithms[i].of & (p->costs.mpi ? MPI : NCCL))) continue;
+      if (algorithms[i].kind != n->kind || !(algorithms[i].of & (p->costs.mpi ? MPI : NCCL)))
+        continue;
       double time = algorithms[i].time(&c);
       if (time < best.seconds) best.seconds = time, best.algorithm = algorithms[i].name;
     }
@@ -269,36 +287,39 @@ int64_t mgrid_step_ticks(double seconds) {
 static mgrid_status refuse_flops(const step_pricing *p, const step_node *n, mgrid_error *err) {
   char line[40] = "";
   if (n->line) snprintf(line, sizeof line, ", line %d,", n->line);
-  return mgrid_fail(
-      err, MGRID_REFUSED,
-      "compute%s%s%s%s has flops, and what a GPU of the machine does in a second is not known: flops, as in "
-      "--flops 400T",
-      n->name ? " '" : "", n->name ? p->s->word[n->name] : "", n->name ? "'" : "", line);
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "compute%s%s%s%s has flops, and what a GPU of the machine does in a second is "
+                    "not known: flops, as in "
+                    "--flops 400T",
+                    n->name ? " '" : "", n->name ? p->s->word[n->name] : "", n->name ? "'" : "",
+                    line);
 }
 
 mgrid_status mgrid_step_priceable(const step_pricing *p, mgrid_error *err) {
   const mgrid_step *s = p->s;
   for (size_t i = 0; i < s->nprograms; i++)
     for (size_t k = 0; k < s->program[i].n; k++)
-      if (s->program[i].node[k].kind == STEP_COMPUTE && s->program[i].node[k].flops > 0 && !(p->costs.flops > 0))
+      if (s->program[i].node[k].kind == STEP_COMPUTE && s->program[i].node[k].flops > 0
+          && !(p->costs.flops > 0))
         return refuse_flops(p, &s->program[i].node[k], err);
   for (size_t t = 0; t < p->types.n; t++)
     for (size_t i = 0; i < s->nslots; i++) {
-      int32_t           shape = p->shapes.of[t * s->nslots + i];
+      int32_t shape = p->shapes.of[t * s->nslots + i];
       const step_shape *x = shape < 0 ? NULL : &p->shapes.shape[shape];
-      size_t            far = p->m->ntiers;
-      double            known = 0;
+      size_t far = p->m->ntiers;
+      double known = 0;
       for (size_t l = 0; x && x->size > 1 && l < p->m->ntiers; l++) {
         if (x->at[l].domains < 2) continue;
         if (far == p->m->ntiers) far = l;
         known = fmax(known, p->m->tier[l].link.bandwidth);
       }
       if (far < p->m->ntiers && !(p->m->tier[far].link.bandwidth > 0))
-        return mgrid_fail(
-            err, MGRID_REFUSED,
-            "groups of %s cross the level %s, whose bandwidth the machine does not say, as in %s[50GB/s]%s",
-            s->plan->content.entry[s->slot[i].entry].name, p->m->tier[far].name, p->m->tier[far].name,
-            known > 0 ? "; that of a nearer level does not replace it" : "");
+        return mgrid_fail(err, MGRID_REFUSED,
+                          "groups of %s cross the level %s, whose bandwidth the machine does not "
+                          "say, as in %s[50GB/s]%s",
+                          s->plan->content.entry[s->slot[i].entry].name, p->m->tier[far].name,
+                          p->m->tier[far].name,
+                          known > 0 ? "; that of a nearer level does not replace it" : "");
     }
   return MGRID_OK;
 }

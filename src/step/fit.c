@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** fit.c - the latency of a level and the share of its bandwidth from times that somebody measured: a line through them, by
-** least squares of relative errors. Each is of a group with one member in each domain, which has the links for itself.
+** fit.c - the latency of a level and the share of its bandwidth from times that somebody measured:
+** a line through them, by least squares of relative errors. Each is of a group with one member in
+** each domain, which has the links for itself.
 */
 #include "step/price.h"
 
 #include <math.h>
 #include <string.h>
 
-/* What the fastest of many bytes takes: hops and bytes over one link, as in cost.c: rings, and messages all at once. */
+/* What the fastest of many bytes takes: hops and bytes over one link, as in cost.c: rings, and
+** messages all at once. */
 static bool travel_of(step_kind kind, double n, double bytes, double *hops, double *over) {
   double part = (n - 1) / n * bytes;
   switch (kind) {
@@ -34,7 +36,8 @@ static double seconds_of(const step_measured *x, double call, double latency, do
   return call + hops * latency + over * each;
 }
 
-void mgrid_step_fit(const step_measured *all, size_t n, double call, double bandwidth, step_fit *out) {
+void mgrid_step_fit(const step_measured *all, size_t n, double call, double bandwidth,
+                    step_fit *out) {
   double hh = 0, hb = 0, bb = 0, ht = 0, bt = 0; /* the normal equations, in hops and bytes */
   for (size_t i = 0; i < n; i++) {
     double h = 0, b = 0, t = all[i].seconds;
@@ -42,7 +45,8 @@ void mgrid_step_fit(const step_measured *all, size_t n, double call, double band
     h /= t, b /= t, t = (t - call) / t;
     hh += h * h, hb += h * b, bb += b * b, ht += h * t, bt += b * t;
   }
-  double det = hh * bb - hb * hb, latency = 0, each = bb > 0 ? bt / bb : 0; /* each: seconds a byte */
+  /* each: seconds a byte */
+  double det = hh * bb - hb * hb, latency = 0, each = bb > 0 ? bt / bb : 0;
   if (det > 1e-12 * hh * bb) {
     latency = (ht * bb - bt * hb) / det, each = (bt * hh - ht * hb) / det;
     if (latency < 0) latency = 0, each = bt / bb;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** follow.c - a rank's program, call by call: for a trainer that follows it, or asserts that its calls are those.
+** follow.c - a rank's program, call by call: for a trainer that follows it, or asserts that its
+** calls are those.
 */
 #include "comm/state.h"
 #include "step/step.h"
@@ -9,12 +10,12 @@
 #include <stdlib.h>
 
 struct mgrid_step_follower {
-  mgrid_step         *step;
+  mgrid_step *step;
   const step_program *program;
-  step_sizes          sizes;
-  step_stops          stops;
-  step_place          place;
-  uint32_t            part; /* the call: the entry of the place, or one in its block */
+  step_sizes sizes;
+  step_stops stops;
+  step_place place;
+  uint32_t part; /* the call: the entry of the place, or one in its block */
 };
 
 /* Go from an entry to the first call in it or after it; at the end of the program stay there. */
@@ -61,7 +62,8 @@ void mgrid_step_follower_free(mgrid_step_follower *f) {
 
 bool mgrid_step_next(mgrid_step_follower *f, mgrid_step_call *out) {
   mgrid_step_call call = MGRID_STEP_CALL_INIT;
-  if (!f || mgrid_struct_check(out, sizeof call, "mgrid_step_call", NULL) || f->place.node >= f->program->n)
+  if (!f || mgrid_struct_check(out, sizeof call, "mgrid_step_call", NULL)
+      || f->place.node >= f->program->n)
     return false;
   const step_node *n = &f->program->node[f->part];
   call.operation = mgrid_step_rows[n->kind].name;
@@ -70,32 +72,36 @@ bool mgrid_step_next(mgrid_step_follower *f, mgrid_step_call *out) {
   call.file = f->step->word[n->file];
   call.line = n->line;
   call.bytes = n->bytes;
-  call.position = mgrid_step_rows[n->kind].rooted || mgrid_step_rows[n->kind].role == STEP_POINT ? n->number : -1;
+  call.position = mgrid_step_rows[n->kind].rooted || mgrid_step_rows[n->kind].role == STEP_POINT
+                      ? n->number
+                      : -1;
   mgrid_struct_write(out, &call, sizeof call);
   f->part++;
   follow_settle(f);
   return true;
 }
 
-static mgrid_status unexpected(const mgrid_step_follower *f, mgrid_step_operation op, const mgrid_group *g,
-                               int64_t bytes, mgrid_error *err) {
-  mgrid_text       t = { 0 };
+static mgrid_status unexpected(const mgrid_step_follower *f, mgrid_step_operation op,
+                               const mgrid_group *g, int64_t bytes, mgrid_error *err) {
+  mgrid_text t = { 0 };
   const step_node *n = f->place.node < f->program->n ? &f->program->node[f->part] : NULL;
   if (n) mgrid_step_node_text(f->step, n, &t);
-  if (n) mgrid_text_add(&t, " of %" PRId64 " bytes, %s:%d", n->bytes, f->step->word[n->file], n->line);
-  mgrid_fail(err, MGRID_DISAGREE, "the call is %s(%s) of %" PRId64 " bytes, and the step has %s next",
+  if (n)
+    mgrid_text_add(&t, " of %" PRId64 " bytes, %s:%d", n->bytes, f->step->word[n->file], n->line);
+  mgrid_fail(err, MGRID_DISAGREE,
+             "the call is %s(%s) of %" PRId64 " bytes, and the step has %s next",
              (size_t)op < STEP_KINDS ? mgrid_step_rows[op].name : "none", g ? g->name : "", bytes,
              n ? mgrid_text_chars(&t) : "its end");
   mgrid_text_free(&t);
   return MGRID_DISAGREE;
 }
 
-mgrid_status mgrid_step_expect(mgrid_step_follower *f, mgrid_step_operation op, const mgrid_group *group, int64_t bytes,
-                               mgrid_error *err) {
+mgrid_status mgrid_step_expect(mgrid_step_follower *f, mgrid_step_operation op,
+                               const mgrid_group *group, int64_t bytes, mgrid_error *err) {
   if (!f || !group) return MGRID_USAGE;
   const step_program *p = f->program;
   if (f->place.node >= p->n) return unexpected(f, op, group, bytes, err);
-  const step_node    *n = &p->node[f->part];
+  const step_node *n = &p->node[f->part];
   const mgrid_family *own = f->step->plan->content.entry[f->step->slot[n->slot].entry].family;
   if (n->kind != (uint8_t)op || (n->bytes != bytes && !n->listed)
       || (group->family != own && !mgrid_family_equal(group->family, own)))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** links.c - what a step sends out of the domains of each level, and the link that needs the longest for it. Bytes are those
-** of rings, as in src/machine/traffic.c: a member sends 2 (n-1)/n of an all-reduce to the next one, whatever the algorithm;
-** where switches reduce, its bytes once. They do not depend on time, so loops are multiplied.
+** links.c - what a step sends out of the domains of each level, and the link that needs the longest
+** for it. Bytes are those of rings, as in src/machine/traffic.c: a member sends 2 (n-1)/n of an
+** all-reduce to the next one, whatever the algorithm; where switches reduce, its bytes once. They
+** do not depend on time, so loops are multiplied.
 */
 #include "step/price.h"
 
@@ -17,21 +18,21 @@ typedef struct sent { /* by one rank of a type over a slot, in a step */
 
 typedef struct peer { /* bytes that a rank sends to a position, or gets from it */
   int32_t slot, position;
-  bool    from;
-  double  calls, bytes;
+  bool from;
+  double calls, bytes;
 } peer;
 
 typedef struct adding {
   const step_pricing *p;
-  step_budget        *budget;
-  step_lists          known; /* of peers: the type, and what tells them apart */
-  size_t              slots, levels, npeers;
-  sent               *sent;                  /* [types * slots] */
-  peer               *peer;                  /* by type */
-  size_t             *first;                 /* [types + 1]: of peer */
-  double             *out[MGRID_LEVELS_MAX]; /* bytes by domain */
-  int32_t            *members, *here;        /* here: members of a group by domain */
-  bool                failed;
+  step_budget *budget;
+  step_lists known; /* of peers: the type, and what tells them apart */
+  size_t slots, levels, npeers;
+  sent *sent;                    /* [types * slots] */
+  peer *peer;                    /* by type */
+  size_t *first;                 /* [types + 1]: of peer */
+  double *out[MGRID_LEVELS_MAX]; /* bytes by domain */
+  int32_t *members, *here;       /* here: members of a group by domain */
+  bool failed;
 } adding;
 
 /* --------------------------------------------------------------- programs */
@@ -43,30 +44,37 @@ static void add_peer(adding *x, int32_t type, peer of) {
     x->peer[i].calls += of.calls, x->peer[i].bytes += of.bytes;
     return;
   }
-  x->failed = i < 0 || !mgrid_step_budget_hold(x->budget, 2 * sizeof of) || !MGRID_GROW(x->peer, x->npeers, 1);
+  x->failed = i < 0 || !mgrid_step_budget_hold(x->budget, 2 * sizeof of)
+              || !MGRID_GROW(x->peer, x->npeers, 1);
   if (!x->failed) x->peer[x->npeers++] = of;
 }
 
-static void add_program(adding *x, int32_t type, const step_program *p, uint32_t from, uint32_t end, double often) {
+static void add_program(adding *x, int32_t type, const step_program *p, uint32_t from, uint32_t end,
+                        double often) {
   const step_types *t = &x->p->types;
   for (uint32_t i = from; i < end && mgrid_spend(&x->budget->work, 1); i = p->node[i].end) {
     const step_node *n = &p->node[i];
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
-      add_program(x, type, p, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often);
+      add_program(x, type, p, i + 1, n->end,
+                  n->kind == STEP_LOOP ? often * (double)n->number : often);
     if (n->slot < 0) continue;
-    sent  *s = &x->sent[(size_t)type * x->slots + (size_t)n->slot];
-    double size = (double)t->circle[t->type[type].circle[n->slot]].size, bytes = often * (double)n->bytes;
-    if (n->kind == STEP_SEND) add_peer(x, type, (peer){ n->slot, (int32_t)n->number, false, often, bytes });
+    sent *s = &x->sent[(size_t)type * x->slots + (size_t)n->slot];
+    double size = (double)t->circle[t->type[type].circle[n->slot]].size,
+           bytes = often * (double)n->bytes;
+    if (n->kind == STEP_SEND)
+      add_peer(x, type, (peer){ n->slot, (int32_t)n->number, false, often, bytes });
     if (mgrid_step_rows[n->kind].role != STEP_TOGETHER || size < 2) continue;
     s->calls += often;
     bool switched = n->kind == STEP_ALL_REDUCE
                     && strcmp(mgrid_step_way_of(x->p, type, n, n->bytes).algorithm, "nvls") == 0;
     if (n->kind == STEP_ALL_REDUCE) s->ring += (switched ? 1 : 2 * (size - 1) / size) * bytes;
-    if (n->kind == STEP_ALL_GATHER || n->kind == STEP_REDUCE_SCATTER) s->ring += (size - 1) / size * bytes;
+    if (n->kind == STEP_ALL_GATHER || n->kind == STEP_REDUCE_SCATTER)
+      s->ring += (size - 1) / size * bytes;
     if (n->kind == STEP_BROADCAST || n->kind == STEP_REDUCE) s->chain += bytes;
     if (n->kind == STEP_ALL_TO_ALL) s->pairs += bytes / size;
     if (n->kind == STEP_GATHER || n->kind == STEP_SCATTER)
-      add_peer(x, type, (peer){ n->slot, (int32_t)n->number, n->kind == STEP_SCATTER, 0, bytes / size });
+      add_peer(x, type,
+               (peer){ n->slot, (int32_t)n->number, n->kind == STEP_SCATTER, 0, bytes / size });
   }
 }
 
@@ -77,7 +85,8 @@ static int32_t links_domain_of(const adding *x, size_t l, int32_t rank) {
 }
 
 /* Add what goes from one member to another, at each level at which they are apart. */
-static void add_way(adding *x, int32_t a, int32_t b, double calls, double bytes, step_crossing *to) {
+static void add_way(adding *x, int32_t a, int32_t b, double calls, double bytes,
+                    step_crossing *to) {
   for (size_t l = 0; l < x->levels && a != b; l++) {
     int32_t d = links_domain_of(x, l, a);
     if (d == links_domain_of(x, l, b)) continue;
@@ -92,7 +101,8 @@ static void add_pairs(adding *x, size_t slot, int64_t n, step_crossing *to) {
     for (int64_t i = 0; i < n; i++) x->here[links_domain_of(x, l, x->members[i])]++;
     for (int64_t i = 0; i < n; i++) {
       int32_t rank = x->members[i], d = links_domain_of(x, l, rank);
-      double  bytes = x->sent[(size_t)x->p->types.of[rank] * x->slots + slot].pairs * (double)(n - x->here[d]);
+      double bytes = x->sent[(size_t)x->p->types.of[rank] * x->slots + slot].pairs
+                     * (double)(n - x->here[d]);
       x->out[l][d] += bytes;
       to[l].bytes += bytes;
     }
@@ -101,16 +111,17 @@ static void add_pairs(adding *x, size_t slot, int64_t n, step_crossing *to) {
 }
 
 static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, step_crossing *to) {
-  int64_t        n = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
+  int64_t n = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
   const int32_t *r = x->members;
-  double         calls = 0;
-  bool           pairs = false;
-  int32_t        shape = -1;
+  double calls = 0;
+  bool pairs = false;
+  int32_t shape = -1;
   mgrid_family_group(f, g, x->members);
   for (int64_t i = 0; i < n; i++) {
     int32_t nth = x->p->s->slot[slot].nth, type = x->p->types.of[r[i]];
     if (!mgrid_spend(&x->budget->work, 1 + (int64_t)(x->first[type + 1] - x->first[type]))) return;
-    if (f->overlapping && (!f->form->locate(f, r[i], nth, &group, &position) || group != g)) continue;
+    if (f->overlapping && (!f->form->locate(f, r[i], nth, &group, &position) || group != g))
+      continue;
     const sent *s = &x->sent[(size_t)type * x->slots + slot];
     shape = x->p->shapes.of[(size_t)type * x->slots + slot];
     calls = s->calls, pairs |= s->pairs > 0;
@@ -119,7 +130,8 @@ static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, 
     for (size_t k = x->first[type]; k < x->first[type + 1]; k++) {
       const peer *q = &x->peer[k];
       if (q->slot != (int32_t)slot) continue;
-      add_way(x, q->from ? r[q->position] : r[i], q->from ? r[i] : r[q->position], q->calls, q->bytes, to);
+      add_way(x, q->from ? r[q->position] : r[i], q->from ? r[i] : r[q->position], q->calls,
+              q->bytes, to);
     }
   }
   if (pairs) add_pairs(x, slot, n, to);
@@ -141,16 +153,17 @@ static void find_busiest(const adding *x, const int64_t *domains, step_busiest *
     double rate = x->p->m->tier[l].link.bandwidth;
     for (int64_t d = 0; d < domains[l]; d++) {
       double bytes = x->out[l][d], seconds = rate > 0 ? bytes / rate : 0;
-      if (bytes > 0 && (b->level < 0 || seconds > b->seconds)) *b = (step_busiest){ (int)l, d, bytes, seconds };
+      if (bytes > 0 && (b->level < 0 || seconds > b->seconds))
+        *b = (step_busiest){ (int)l, d, bytes, seconds };
     }
   }
 }
 
-mgrid_status mgrid_step_links(const step_pricing *p, step_budget *b, step_crossing *crossing, step_busiest *busiest,
-                              mgrid_error *err) {
+mgrid_status mgrid_step_links(const step_pricing *p, step_budget *b, step_crossing *crossing,
+                              step_busiest *busiest, mgrid_error *err) {
   const mgrid_step *s = p->s;
-  int64_t           world = s->plan->content.world, domains[MGRID_LEVELS_MAX], most = world;
-  adding            x = { .p = p, .budget = b, .slots = s->nslots, .levels = p->m->ntiers };
+  int64_t world = s->plan->content.world, domains[MGRID_LEVELS_MAX], most = world;
+  adding x = { .p = p, .budget = b, .slots = s->nslots, .levels = p->m->ntiers };
   x.sent = calloc(p->types.n * s->nslots + 1, sizeof *x.sent);
   x.first = calloc(p->types.n + 1, sizeof *x.first);
   x.failed = !x.sent || !x.first;
@@ -170,7 +183,7 @@ mgrid_status mgrid_step_links(const step_pricing *p, step_budget *b, step_crossi
   }
   for (size_t i = 0; i < s->nslots && !x.failed; i++) {
     const mgrid_family *f = s->plan->content.entry[s->slot[i].entry].family;
-    step_crossing      *to = crossing + (size_t)s->slot[i].entry * x.levels;
+    step_crossing *to = crossing + (size_t)s->slot[i].entry * x.levels;
     for (int64_t g = 0, n = used(&x, i) ? f->count : 0; g < n && mgrid_spend(&b->work, 1); g++)
       add_group(&x, f, g, i, to);
   }

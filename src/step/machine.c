@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - execute one rank of each type. A cursor is where one stream of a type is. An operation begins once all
-** before it on its stream, on its communicator, and on streams that it waits for are done; it ends when all others that
-** it needs have begun theirs. What can begin does, until nothing can: the end does not depend on the order.
+** machine.c - execute one rank of each type. A cursor is where one stream of a type is. An
+** operation begins once all before it on its stream, on its communicator, and on streams that it
+** waits for are done; it ends when all others that it needs have begun theirs. What can begin does,
+** until nothing can: the end does not depend on the order.
 */
 #include "step/clock.h"
 
@@ -36,7 +37,8 @@ static uint64_t machine_hash_of(int32_t circle, int32_t from, int32_t to) {
   return x ^ x >> 29;
 }
 
-static int32_t machine_find(const step_machine *m, uint64_t hash, int32_t circle, int32_t from, int32_t to) {
+static int32_t machine_find(const step_machine *m, uint64_t hash, int32_t circle, int32_t from,
+                            int32_t to) {
   size_t at = 0;
   for (int32_t i; (i = mgrid_index_next(&m->meetings, hash, &at)) >= 0;) {
     const step_meeting *x = &m->meeting[i];
@@ -46,8 +48,8 @@ static int32_t machine_find(const step_machine *m, uint64_t hash, int32_t circle
 }
 
 /* Which circle, from where, to where: of an entry of a type. */
-static void way_of(const step_machine *m, int32_t type, const step_node *n, int32_t *circle, int32_t *from,
-                   int32_t *to) {
+static void way_of(const step_machine *m, int32_t type, const step_node *n, int32_t *circle,
+                   int32_t *from, int32_t *to) {
   const step_type *t = &m->types->type[type];
   *circle = t->circle[n->slot];
   *from = *to = -1;
@@ -59,9 +61,10 @@ static step_meeting *meeting_of(step_machine *m, int32_t type, const step_node *
   int32_t circle, from, to;
   way_of(m, type, n, &circle, &from, &to);
   uint64_t hash = machine_hash_of(circle, from, to);
-  int32_t  i = machine_find(m, hash, circle, from, to);
+  int32_t i = machine_find(m, hash, circle, from, to);
   if (i >= 0) return &m->meeting[i];
-  if (!MGRID_GROW(m->meeting, m->nmeetings, 1) || !mgrid_index_put(&m->meetings, hash, (int32_t)m->nmeetings))
+  if (!MGRID_GROW(m->meeting, m->nmeetings, 1)
+      || !mgrid_index_put(&m->meetings, hash, (int32_t)m->nmeetings))
     return NULL;
   m->meeting[m->nmeetings] = (step_meeting){ circle, from, to, { 0, 0 }, { 0, 0 }, { NULL, NULL } };
   return &m->meeting[m->nmeetings++];
@@ -83,32 +86,37 @@ static void machine_push(step_machine *m, step_meeting *x, int side, step_post p
 static void drop_first(step_machine *m, step_meeting *x, int side) {
   m->budget->memory.used -= sizeof **x->post;
   x->first[side]++, x->nposts[side]--;
-  if (x->first[side] < x->nposts[side]) return; /* else fewer are moved than have met since the last time */
+  /* else fewer are moved than have met since the last time */
+  if (x->first[side] < x->nposts[side]) return;
   memmove(x->post[side], mgrid_step_posts(x, side), x->nposts[side] * sizeof *x->post[side]);
   x->first[side] = 0;
 }
 
 /* Whether two calls are one: the operation, its bytes, its root and its type. */
 static bool fit(const step_node *a, const step_node *b) {
-  if (mgrid_step_rows[a->kind].role == STEP_TOGETHER && (a->kind != b->kind || a->number != b->number)) return false;
+  if (mgrid_step_rows[a->kind].role == STEP_TOGETHER
+      && (a->kind != b->kind || a->number != b->number))
+    return false;
   return a->type == b->type && (a->bytes == b->bytes || a->listed || b->listed);
 }
 
 /* ------------------------------------------------------------------ progress */
 
-/* The cursors to look at are a heap: the first of all goes on as far as it can. So what happens next follows from where
-** the cursors are alone, and not from how they came there, and an execution comes back to where it was (skips.c). */
+/* The cursors to look at are a heap: the first of all goes on as far as it can. So what happens
+** next follows from where the cursors are alone, and not from how they came there, and an execution
+** comes back to where it was (skips.c). */
 static void machine_look_at(step_machine *m, int32_t cursor) {
   if (m->cursor[cursor].queued) return;
   m->cursor[cursor].queued = true;
   size_t i = m->queued++;
-  for (; i > 0 && m->queue[(i - 1) / 2] > cursor; i = (i - 1) / 2) m->queue[i] = m->queue[(i - 1) / 2];
+  for (; i > 0 && m->queue[(i - 1) / 2] > cursor; i = (i - 1) / 2)
+    m->queue[i] = m->queue[(i - 1) / 2];
   m->queue[i] = cursor;
 }
 
 static int32_t take_first(step_machine *m) {
   int32_t first = m->queue[0], last = m->queue[--m->queued];
-  size_t  i = 0, n = m->queued;
+  size_t i = 0, n = m->queued;
   for (size_t k; (k = 2 * i + 1) < n; i = k) {
     if (k + 1 < n && m->queue[k + 1] < m->queue[k]) k++;
     if (m->queue[k] >= last) break;
@@ -121,17 +129,18 @@ static int32_t take_first(step_machine *m) {
 
 static void machine_go_on(step_machine *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
-  step_stops   w = mgrid_step_machine_stops(m, c);
-  bool         again = mgrid_step_place_next(&w, &c->place, LONG_LOOP);
+  step_stops w = mgrid_step_machine_stops(m, c);
+  bool again = mgrid_step_place_next(&w, &c->place, LONG_LOOP);
   if (again) m->again = cursor;
   machine_look_at(m, cursor);
 }
 
-/* The operation of a cursor is done: it goes on, the orders of its communicators do, and what waited for it may. */
+/* The operation of a cursor is done: it goes on, the orders of its communicators do, and what
+** waited for it may. */
 static void machine_complete(step_machine *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
-  int64_t      at = c->place.at;
-  size_t       first = m->first[c->type], end = m->first[c->type + 1];
+  int64_t at = c->place.at;
+  size_t first = m->first[c->type], end = m->first[c->type + 1];
   c->posted = false;
   mgrid_spend(&m->budget->work, (int64_t)(end - first));
   for (size_t i = first; i < end; i++)
@@ -147,7 +156,8 @@ static void part_done(step_machine *m, int32_t cursor) {
   if (cursor >= 0 && --m->cursor[cursor].parts == 0) machine_complete(m, cursor);
 }
 
-/* A part of a cursor's operation has met the others that it needs, the last of which is of type `by`; it takes so long. */
+/* A part of a cursor's operation has met the others that it needs, the last of which is of type
+** `by`; it takes so long. */
 static void met(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
   if (cursor >= 0 && m->clock)
     mgrid_step_clock_move(m, cursor, node, takes, by);
@@ -177,9 +187,11 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
   if (x) machine_push(m, x, 0, post);
   m->failed |= !x;
   if (m->failed || m->budget->memory.exhausted) return;
-  if ((x->nposts[0] > 1 && odd(m, mgrid_step_posts(x, 0)[0], post)) || x->nposts[0] < (uint32_t)circle->n) return;
+  if ((x->nposts[0] > 1 && odd(m, mgrid_step_posts(x, 0)[0], post))
+      || x->nposts[0] < (uint32_t)circle->n)
+    return;
   step_post *all = mgrid_step_posts(x, 0);
-  uint32_t   count = x->nposts[0];
+  uint32_t count = x->nposts[0];
   for (uint32_t i = 1; i < count; i++)
     if (!fit(&mgrid_step_machine_program(m, all[0].type)->node[all[0].node],
              &mgrid_step_machine_program(m, all[i].type)->node[all[i].node]))
@@ -192,9 +204,9 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
 }
 
 static void post_point(step_machine *m, step_post post, const step_node *n) {
-  int           side = n->kind == STEP_RECV;
+  int side = n->kind == STEP_RECV;
   step_meeting *x = meeting_of(m, post.type, n);
-  bool          sent = !side && m->rules == STEP_BLOCKING && n->bytes <= m->eager && m->eager > 0;
+  bool sent = !side && m->rules == STEP_BLOCKING && n->bytes <= m->eager && m->eager > 0;
   if (!x) {
     m->failed = true;
     return;
@@ -209,7 +221,7 @@ static void post_point(step_machine *m, step_post post, const step_node *n) {
     return;
   }
   step_post mine = post;
-  int64_t   time = sent ? takes(m, &post, 1) : 0;
+  int64_t time = sent ? takes(m, &post, 1) : 0;
   if (sent) mine.cursor = -1;
   if (sent && m->clock) mine.ready = mgrid_step_clock_now(m) + time;
   machine_push(m, x, side, mine);
@@ -217,9 +229,9 @@ static void post_point(step_machine *m, step_post post, const step_node *n) {
 }
 
 static void post(step_machine *m, int32_t cursor, uint32_t node) {
-  int32_t          type = m->cursor[cursor].type;
+  int32_t type = m->cursor[cursor].type;
   const step_node *n = &mgrid_step_machine_program(m, type)->node[node];
-  step_post        p = { cursor, type, node, 0 };
+  step_post p = { cursor, type, node, 0 };
   if (mgrid_step_rows[n->kind].role == STEP_TOGETHER)
     post_together(m, p, n);
   else
@@ -229,7 +241,7 @@ static void post(step_machine *m, int32_t cursor, uint32_t node) {
 /* Whether all before the operation on its communicators is done, on this rank. */
 static bool in_turn(const step_machine *m, const step_cursor *c) {
   const step_program *p = mgrid_step_machine_program(m, c->type);
-  const int32_t      *circle = m->types->type[c->type].circle;
+  const int32_t *circle = m->types->type[c->type].circle;
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
     const step_cursor *o = &m->cursor[i];
     if (o->circle < 0 || o->place.at >= c->place.at) continue;
@@ -242,14 +254,15 @@ static bool in_turn(const step_machine *m, const step_cursor *c) {
 
 /* Begin the operation of a cursor if it can. */
 static void advance(step_machine *m, int32_t cursor) {
-  step_cursor        *c = &m->cursor[cursor];
+  step_cursor *c = &m->cursor[cursor];
   const step_program *p = mgrid_step_machine_program(m, c->type);
   if (c->circle >= 0 || c->posted || c->place.node == p->n) return;
   const step_node *n = &p->node[c->place.node];
   if (mgrid_step_rows[n->kind].role == STEP_ORDER) {
     step_stops w = mgrid_step_machine_stops(m, c);
-    int32_t    of = n->listed ? p->node[n->other].stream : n->other;
-    int64_t    until = n->listed ? mgrid_step_place_of(&w, &c->place, (uint32_t)n->other) : c->place.at;
+    int32_t of = n->listed ? p->node[n->other].stream : n->other;
+    int64_t until = n->listed ? mgrid_step_place_of(&w, &c->place, (uint32_t)n->other)
+                              : c->place.at;
     if (m->cursor[m->first[c->type] + (size_t)of].place.at >= until) machine_complete(m, cursor);
     return;
   }
@@ -263,7 +276,8 @@ static void advance(step_machine *m, int32_t cursor) {
   }
   uint32_t begin = c->place.node, end = n->end;
   if (mgrid_step_rows[n->kind].role == STEP_BLOCK) {
-    c->parts += (int32_t)(end - ++begin); /* its parts, and one that keeps it open while they begin */
+    /* its parts, and one that keeps it open while they begin */
+    c->parts += (int32_t)(end - ++begin);
     for (uint32_t i = begin; i < end; i++) post(m, cursor, i);
     part_done(m, cursor);
   } else {
@@ -273,13 +287,15 @@ static void advance(step_machine *m, int32_t cursor) {
 
 /* ---------------------------------------------------------------- beginning */
 
-/* Write the circles that a type uses on several streams, and return how many. `scratch`: for each slot. */
+/* Write the circles that a type uses on several streams, and return how many. `scratch`: for each
+** slot. */
 static size_t shared_circles(const step_machine *m, int32_t type, int32_t *scratch, int32_t *list) {
   enum { NONE = -1, SEVERAL = -2 };
   const step_program *p = mgrid_step_machine_program(m, type);
-  const int32_t      *circle = m->types->type[type].circle;
-  size_t              n = 0, slots = m->step->nslots;
-  if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_spend(&m->budget->work, (int64_t)p->n)) return 0;
+  const int32_t *circle = m->types->type[type].circle;
+  size_t n = 0, slots = m->step->nslots;
+  if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_spend(&m->budget->work, (int64_t)p->n))
+    return 0;
   for (size_t a = 0; a < slots; a++) { /* the first slot of a circle has its stream */
     if (!mgrid_spend(&m->budget->work, (int64_t)a / 8)) return 0;
     size_t first = 0;
@@ -298,15 +314,17 @@ static size_t shared_circles(const step_machine *m, int32_t type, int32_t *scrat
 }
 
 static mgrid_status begin(step_machine *m, mgrid_error *err) {
-  size_t   types = m->types->n, room = 0, slots = m->step->nslots;
+  size_t types = m->types->n, room = 0, slots = m->step->nslots;
   int32_t *scratch = malloc((3 * slots + 1) * sizeof *scratch), *shared = scratch + 2 * slots;
   m->first = malloc((types + 1) * sizeof *m->first);
   m->sizes = calloc(m->step->nprograms + 1, sizeof *m->sizes);
   if (!m->first || !m->sizes || !scratch) return free(scratch), mgrid_oom(err);
   for (size_t i = 0; i < m->step->nprograms; i++)
-    if (mgrid_step_sizes_of(&m->step->program[i], &m->sizes[i], err)) return free(scratch), err->status;
+    if (mgrid_step_sizes_of(&m->step->program[i], &m->sizes[i], err))
+      return free(scratch), err->status;
   for (size_t t = 0; t < types; t++) {
-    size_t streams = m->rules == STEP_NCCL ? mgrid_step_machine_program(m, (int32_t)t)->nstreams : 1;
+    size_t streams = m->rules == STEP_NCCL ? mgrid_step_machine_program(m, (int32_t)t)->nstreams
+                                           : 1;
     m->first[t] = room;
     room += streams + shared_circles(m, (int32_t)t, scratch, shared);
   }
@@ -317,10 +335,13 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
   m->queue = malloc((room + 1) * sizeof *m->queue);
   if (!m->cursor || !m->queue) return free(scratch), mgrid_oom(err);
   for (size_t t = 0; t < types && !m->budget->work.exhausted; t++) {
-    size_t n = shared_circles(m, (int32_t)t, scratch, shared), streams = m->first[t + 1] - m->first[t] - n;
+    size_t n = shared_circles(m, (int32_t)t, scratch, shared),
+           streams = m->first[t + 1] - m->first[t] - n;
     for (size_t i = 0; i < streams + n; i++) {
       step_cursor *c = &m->cursor[m->first[t] + i];
-      *c = (step_cursor){ .type = (int32_t)t, .stream = m->rules == STEP_NCCL ? (int32_t)i : -1, .circle = -1 };
+      *c = (step_cursor){ .type = (int32_t)t,
+                          .stream = m->rules == STEP_NCCL ? (int32_t)i : -1,
+                          .circle = -1 };
       if (i >= streams) c->circle = shared[i - streams];
     }
     for (size_t i = m->first[t]; i < m->first[t + 1]; i++) {
@@ -335,31 +356,37 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
 
 /* The budget is spent: say how far every rank came. */
 static mgrid_status machine_give_up(const step_machine *m, mgrid_error *err) {
-  mgrid_error         why = MGRID_ERROR_INIT;
-  const step_cursor  *last = NULL;
+  mgrid_error why = MGRID_ERROR_INIT;
+  const step_cursor *last = NULL;
   const step_program *p = NULL;
-  double              least = 2;
+  double least = 2;
   mgrid_step_budget_spent(m->budget, &why);
   for (size_t i = 0; m->cursor && i < m->ncursors; i++) {
-    const step_cursor  *c = &m->cursor[i];
+    const step_cursor *c = &m->cursor[i];
     const step_program *of = mgrid_step_machine_program(m, c->type);
-    double              share = (double)c->place.at / (double)(of->leaves + 1);
+    double share = (double)c->place.at / (double)(of->leaves + 1);
     if (c->circle < 0 && share < least) least = share, last = c, p = of;
   }
   if (!last) return mgrid_fail(err, MGRID_LIMIT, "%s before the first operation", why.message);
   mgrid_fail(err, MGRID_LIMIT,
-             "%s; %s so far: all ranks get to operation %" PRId64 " of %" PRId64 " or further, rank %" PRId64
-             " is last",
-             why.message, m->clock ? "priced" : "proved", last->place.at, p->leaves, m->types->type[last->type].first);
-  const step_place *at = &last->place; /* the walk to it may have ended behind a loop that begins again */
-  uint32_t          node = at->node == p->n && at->depth ? at->in[at->depth - 1].loop + 1 : at->node;
-  if (node < p->n && p->node[node].line) mgrid_error_reword(err, "%s, in line %d", err->message, p->node[node].line);
+             "%s; %s so far: all ranks get to operation %" PRId64 " of %" PRId64
+             " or further, rank %" PRId64 " is last",
+             why.message, m->clock ? "priced" : "proved", last->place.at, p->leaves,
+             m->types->type[last->type].first);
+  /* the walk to it may have ended behind a loop that begins again */
+  const step_place *at = &last->place;
+  uint32_t node = at->node == p->n && at->depth ? at->in[at->depth - 1].loop + 1 : at->node;
+  if (node < p->n && p->node[node].line)
+    mgrid_error_reword(err, "%s, in line %d", err->message, p->node[node].line);
   return MGRID_LIMIT;
 }
 
-mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t, step_rules rules,
-                                    int64_t eager, step_clock *clock, step_budget *b, bool *done, mgrid_error *err) {
-  *m = (step_machine){ .step = s, .types = t, .rules = rules, .again = -1, .clock = clock, .budget = b };
+mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t,
+                                    step_rules rules, int64_t eager, step_clock *clock,
+                                    step_budget *b, bool *done, mgrid_error *err) {
+  *m = (step_machine){
+    .step = s, .types = t, .rules = rules, .again = -1, .clock = clock, .budget = b
+  };
   m->eager = rules == STEP_BLOCKING ? eager : 0;
   m->odd[0].type = m->odd[1].type = -1;
   if (clock) clock->machine = m;
@@ -384,12 +411,14 @@ mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const 
   *done = !status;
   for (size_t i = 0; i < m->ncursors && *done; i++)
     *done = m->cursor[i].place.node == mgrid_step_machine_program(m, m->cursor[i].type)->n;
-  for (size_t i = 0; i < m->nmeetings && *done; i++) *done = m->meeting[i].nposts[0] + m->meeting[i].nposts[1] == 0;
+  for (size_t i = 0; i < m->nmeetings && *done; i++)
+    *done = m->meeting[i].nposts[0] + m->meeting[i].nposts[1] == 0;
   return status;
 }
 
 void mgrid_step_machine_free(step_machine *m) {
-  for (size_t i = 0; i < m->nmeetings; i++) free(m->meeting[i].post[0]), free(m->meeting[i].post[1]);
+  for (size_t i = 0; i < m->nmeetings; i++)
+    free(m->meeting[i].post[0]), free(m->meeting[i].post[1]);
   for (size_t i = 0; m->sizes && i < m->step->nprograms; i++) mgrid_step_sizes_free(&m->sizes[i]);
   mgrid_step_skips_free(m->skips);
   free(m->sizes);

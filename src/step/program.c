@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** program.c - the programs of a step while they are written, their text and digest. README.md says what the digest is of.
+** program.c - the programs of a step while they are written, their text and digest. README.md says
+** what the digest is of.
 */
 #include "step/step.h"
 
@@ -51,7 +52,7 @@ void mgrid_step_free(mgrid_step *s) {
 
 int32_t mgrid_step_word(mgrid_step *s, const char *text) {
   uint64_t hash = XXH3_64bits(text, strlen(text));
-  size_t   at = 0;
+  size_t at = 0;
   for (int32_t i; (i = mgrid_index_next(&s->words, hash, &at)) >= 0;)
     if (strcmp(s->word[i], text) == 0) return i;
   char *own = MGRID_GROW(s->word, s->nwords, 1) ? mgrid_strdup(text) : NULL;
@@ -105,12 +106,14 @@ void mgrid_step_close(step_writer *w) {
   w->grouped = w->depth && w->now.node[w->open[w->depth - 1]].kind != STEP_LOOP;
 }
 
-/* Count the entries from `at` to `end`; a group is one. Return `end`, or where there are too many. */
-static uint32_t program_count(const step_program *p, uint32_t at, uint32_t end, int64_t *leaves, int64_t *calls) {
+/* Count the entries from `at` to `end`; a group is one. Return `end`, or where there are too
+** many. */
+static uint32_t program_count(const step_program *p, uint32_t at, uint32_t end, int64_t *leaves,
+                              int64_t *calls) {
   *leaves = *calls = 0;
   while (at < end) {
     const step_node *n = &p->node[at];
-    int64_t          inside = 1, talks = n->slot >= 0 || n->kind == STEP_SENDRECV, times = 1;
+    int64_t inside = 1, talks = n->slot >= 0 || n->kind == STEP_SENDRECV, times = 1;
     if (n->kind == STEP_LOOP) {
       uint32_t within = program_count(p, at + 1, n->end, &inside, &talks);
       if (within < n->end) return within;
@@ -126,7 +129,9 @@ static uint32_t program_count(const step_program *p, uint32_t at, uint32_t end, 
   return end;
 }
 
-uint32_t mgrid_step_count(step_program *p) { return program_count(p, 0, (uint32_t)p->n, &p->leaves, &p->calls); }
+uint32_t mgrid_step_count(step_program *p) {
+  return program_count(p, 0, (uint32_t)p->n, &p->leaves, &p->calls);
+}
 
 static bool same_program(const step_program *p, const step_program *q) {
   return q->n == p->n && q->nstreams == p->nstreams
@@ -135,13 +140,14 @@ static bool same_program(const step_program *p, const step_program *q) {
 }
 
 int32_t mgrid_step_keep(step_writer *w) {
-  mgrid_step   *s = w->step;
+  mgrid_step *s = w->step;
   step_program *p = &w->now;
-  uint64_t      hash = p->n ? XXH3_64bits(p->node, p->n * sizeof *p->node) : 0;
-  size_t        at = 0;
+  uint64_t hash = p->n ? XXH3_64bits(p->node, p->n * sizeof *p->node) : 0;
+  size_t at = 0;
   for (int32_t i; (i = mgrid_index_next(&s->programs, hash, &at)) >= 0;)
     if (same_program(p, &s->program[i])) return i;
-  if (!MGRID_GROW(s->program, s->nprograms, 1) || !mgrid_index_put(&s->programs, hash, (int32_t)s->nprograms))
+  if (!MGRID_GROW(s->program, s->nprograms, 1)
+      || !mgrid_index_put(&s->programs, hash, (int32_t)s->nprograms))
     return -1;
   s->program[s->nprograms] = *p;
   s->nodes += p->n;
@@ -167,7 +173,7 @@ void mgrid_step_node_text(const mgrid_step *s, const step_node *n, mgrid_text *t
 }
 
 static void put_node(const mgrid_step *s, const step_program *p, uint32_t at, mgrid_text *t) {
-  const step_node      *n = &p->node[at];
+  const step_node *n = &p->node[at];
   const step_operation *o = &mgrid_step_rows[n->kind];
   mgrid_step_node_text(s, n, t);
   if (n->slot >= 0 && s->slot[n->slot].nth) mgrid_text_add(t, " group %d", s->slot[n->slot].nth);
@@ -181,14 +187,16 @@ static void put_node(const mgrid_step *s, const step_program *p, uint32_t at, mg
   if (n->kind == STEP_COMPUTE && n->bytes > 0) mgrid_text_add(t, " %" PRId64 " bytes", n->bytes);
   if (n->kind == STEP_COMPUTE && n->seconds > 0) mgrid_text_add(t, " %.17g s", n->seconds);
   if (o->role == STEP_ORDER && n->other >= 0)
-    n->listed ? mgrid_text_add(t, " event %d", n->other) : mgrid_text_add(t, " %s", s->word[p->stream[n->other]]);
+    n->listed ? mgrid_text_add(t, " event %d", n->other)
+              : mgrid_text_add(t, " %s", s->word[p->stream[n->other]]);
   if (n->kind == STEP_EVENT) mgrid_text_add(t, " %u", at);
   if (n->stream) mgrid_text_add(t, " on %s", s->word[p->stream[n->stream]]);
 }
 
-void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool lines, mgrid_text *t) {
+void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool lines,
+                             mgrid_text *t) {
   uint32_t end[STEP_DEPTH_MAX + 2];
-  int      depth = 0;
+  int depth = 0;
   for (uint32_t i = 0; i < p->n; i++) {
     const step_node *n = &p->node[i];
     while (depth && i >= end[depth - 1]) depth--;
@@ -196,7 +204,8 @@ void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool li
     mgrid_text_add(t, "%*s", 2 * depth, "");
     put_node(s, p, i, t);
     if (lines && n->line)
-      mgrid_text_add(t, "%*s%s:%d", t->len - at < 58 ? 58 - (int)(t->len - at) : 2, "", s->word[n->file], n->line);
+      mgrid_text_add(t, "%*s%s:%d", t->len - at < 58 ? 58 - (int)(t->len - at) : 2, "",
+                     s->word[n->file], n->line);
     mgrid_text_str(t, "\n");
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK) end[depth++] = n->end;
   }
@@ -212,23 +221,30 @@ static void put_words(XXH3_state_t *x, size_t n, const char *const *words) {
   }
 }
 
-/* Hash every field of an entry but its line: numbers by their bits, names by their length and text, what points elsewhere
-** by what it means there. */
+/* Hash every field of an entry but its line: numbers by their bits, names by their length and text,
+** what points elsewhere by what it means there. */
 static void put_entry(const mgrid_step *s, const step_program *p, uint32_t at, XXH3_state_t *x) {
   const step_node *n = &p->node[at];
-  bool             waits = mgrid_step_rows[n->kind].role == STEP_ORDER && n->other >= 0, event = waits && n->listed;
-  double           amounts[] = { n->flops, n->seconds };
-  int64_t          numbers[] = {
-             n->kind, n->listed, n->end - at, n->bytes, n->number, n->slot < 0 ? -1 : s->slot[n->slot].nth, event ? n->other : -1
-  };
-  const char *words[] = { mgrid_step_family_of(s, n), s->word[n->name], s->word[n->type], s->word[p->stream[n->stream]],
+  bool waits = mgrid_step_rows[n->kind].role == STEP_ORDER && n->other >= 0,
+       event = waits && n->listed;
+  double amounts[] = { n->flops, n->seconds };
+  int64_t numbers[] = { n->kind,
+                        n->listed,
+                        n->end - at,
+                        n->bytes,
+                        n->number,
+                        n->slot < 0 ? -1 : s->slot[n->slot].nth,
+                        event ? n->other : -1 };
+  const char *words[] = { mgrid_step_family_of(s, n), s->word[n->name], s->word[n->type],
+                          s->word[p->stream[n->stream]],
                           waits && !event ? s->word[p->stream[n->other]] : "" };
   XXH3_128bits_update(x, numbers, sizeof numbers);
   XXH3_128bits_update(x, amounts, sizeof amounts);
   put_words(x, sizeof words / sizeof *words, words);
 }
 
-static void hash_program(const mgrid_step *s, const step_program *p, XXH3_state_t *x, uint64_t out[2]) {
+static void hash_program(const mgrid_step *s, const step_program *p, XXH3_state_t *x,
+                         uint64_t out[2]) {
   uint64_t n = p->n;
   XXH3_128bits_reset(x);
   XXH3_128bits_update(x, &n, sizeof n);
@@ -237,8 +253,8 @@ static void hash_program(const mgrid_step *s, const step_program *p, XXH3_state_
   out[0] = hash.high64, out[1] = hash.low64;
 }
 
-/* A step is the program of each rank, and nothing else: neither which classes it was evaluated for, nor what it read. So
-** hash runs of ranks whose programs are equal. */
+/* A step is the program of each rank, and nothing else: neither which classes it was evaluated for,
+** nor what it read. So hash runs of ranks whose programs are equal. */
 mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err) {
   XXH3_state_t *x = XXH3_createState();
   uint64_t(*of)[2] = malloc((s->nprograms + 1) * sizeof *of);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** run.c - execute the program of this rank for real, over the communicators of a state: every call with as many bytes as
-** it says, times a scale, in buffers that are used again. A group of one rank sends nothing.
+** run.c - execute the program of this rank for real, over the communicators of a state: every call
+** with as many bytes as it says, times a scale, in buffers that are used again. A group of one rank
+** sends nothing.
 */
 #include "step/run.h"
 
@@ -28,11 +29,15 @@ static size_t run_each(size_t all, int64_t members) {
   return n || !all ? n : 1;
 }
 
-static mgrid_work work_of(const step_runner *r, const step_node *n, int64_t members, const step_buffers *in) {
-  size_t     all = elements(r, n->bytes);
-  mgrid_work w = {
-    .type = MGRID_FLOAT, .reduction = MGRID_SUM, .send = in->send, .recv = in->recv, .to = -1, .from = -1
-  };
+static mgrid_work work_of(const step_runner *r, const step_node *n, int64_t members,
+                          const step_buffers *in) {
+  size_t all = elements(r, n->bytes);
+  mgrid_work w = { .type = MGRID_FLOAT,
+                   .reduction = MGRID_SUM,
+                   .send = in->send,
+                   .recv = in->recv,
+                   .to = -1,
+                   .from = -1 };
   w.count = all, w.root = n->number;
   switch (n->kind) {
   case STEP_REDUCE: w.rooted = true; /* fall through */
@@ -59,11 +64,11 @@ static mgrid_outcome run_look(const step_runner *r) {
 }
 
 static mgrid_outcome sleep_for(const step_runner *r, double seconds) {
-  const double  slice = 0.02;
-  const double  until = mgrid_now() + seconds;
+  const double slice = 0.02;
+  const double until = mgrid_now() + seconds;
   mgrid_outcome s = MGRID_OK;
   for (double left = seconds; left > 0 && !s; left = until - mgrid_now()) {
-    double          some = left < slice ? left : slice;
+    double some = left < slice ? left : slice;
     struct timespec t = { 0, (long)(some * 1e9) };
     nanosleep(&t, NULL);
     s = run_look(r);
@@ -87,8 +92,8 @@ double mgrid_step_sleeps(const step_runner *r, const step_node *n) {
 
 static mgrid_outcome run_compute(const step_runner *r, uint32_t at) {
   const step_node *n = &r->p->node[at];
-  double           begun = mgrid_now();
-  mgrid_outcome    s = MGRID_OK;
+  double begun = mgrid_now();
+  mgrid_outcome s = MGRID_OK;
   if (!r->how->sleeps && !r->how->work) return MGRID_OK;
   s = sleep_for(r, r->how->sleeps ? mgrid_step_sleeps(r, n) : n->seconds * r->how->scale);
   if (!s && r->how->work) s = work(r, n->flops * r->how->scale);
@@ -102,19 +107,20 @@ static mgrid_outcome run_compute(const step_runner *r, uint32_t at) {
 static void run_failed(const step_runner *r, const step_node *n, mgrid_error *own) {
   mgrid_text t = { 0 };
   mgrid_step_node_text(r->s, n, &t);
-  mgrid_error_reword(own, "%.700s: rank %lld in %s %s:%d of the step", own->message, (long long)r->rank,
-                     mgrid_text_chars(&t), r->s->word[n->file], n->line);
+  mgrid_error_reword(own, "%.700s: rank %lld in %s %s:%d of the step", own->message,
+                     (long long)r->rank, mgrid_text_chars(&t), r->s->word[n->file], n->line);
   mgrid_text_free(&t);
   mgrid_error_pass(r->err, own);
 }
 
 /* Whether the communicator is one of the carrier of the state's backend. */
 static bool is_carried(const step_runner *r, const mgrid_shared *c) {
-  return c->backend != r->state->backend->kind && strcmp(c->backend->name, r->state->backend->kind->name) != 0;
+  return c->backend != r->state->backend->kind
+         && strcmp(c->backend->name, r->state->backend->kind->name) != 0;
 }
 
-/* Where some all-to-all of the step has bytes by position, all are messages: what others send is not known here, but that
-** none is larger than the buffer. */
+/* Where some all-to-all of the step has bytes by position, all are messages: what others send is
+** not known here, but that none is larger than the buffer. */
 static mgrid_status add_by_position(const step_runner *r, const step_node *n, const mgrid_group *g,
                                     const step_buffers *in, step_calls *out) {
   const char *at = r->s->word[n->name];
@@ -123,15 +129,19 @@ static mgrid_status add_by_position(const step_runner *r, const step_node *n, co
                       "%s of the step has bytes by position, line %d: that runs over MPI alone",
                       mgrid_step_rows[n->kind].name, n->line);
   if (out->n + 2 * (size_t)(g->size - 1) > MGRID_TOGETHER_MAX)
-    return mgrid_fail(r->err, MGRID_LIMIT,
-                      "%s of the step has bytes by position, line %d: that runs in groups of %d at most",
-                      mgrid_step_rows[n->kind].name, n->line, MGRID_TOGETHER_MAX / 2 + 1);
+    return mgrid_fail(
+        r->err, MGRID_LIMIT,
+        "%s of the step has bytes by position, line %d: that runs in groups of %d at most",
+        mgrid_step_rows[n->kind].name, n->line, MGRID_TOGETHER_MAX / 2 + 1);
   for (int64_t i = 0; i < g->size; i++) {
-    char      *end = NULL;
-    int64_t    bytes = n->listed ? strtoll(at, &end, 10) : n->bytes / g->size;
-    mgrid_work w = {
-      .call = MGRID_SENDRECV, .type = MGRID_FLOAT, .send = in->send, .recv = in->recv, .to = i, .from = -1
-    };
+    char *end = NULL;
+    int64_t bytes = n->listed ? strtoll(at, &end, 10) : n->bytes / g->size;
+    mgrid_work w = { .call = MGRID_SENDRECV,
+                     .type = MGRID_FLOAT,
+                     .send = in->send,
+                     .recv = in->recv,
+                     .to = i,
+                     .from = -1 };
     if (end) at = end + (*end == ',');
     if (i == g->position) continue;
     w.count = elements(r, bytes);
@@ -150,10 +160,12 @@ mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *
     const mgrid_group *g = group_of(r, q);
     if (g->size == 1) continue;
     if (out->n == MGRID_TOGETHER_MAX)
-      return mgrid_fail(r->err, MGRID_LIMIT, "a group of a step has %d calls at most", MGRID_TOGETHER_MAX);
+      return mgrid_fail(r->err, MGRID_LIMIT, "a group of a step has %d calls at most",
+                        MGRID_TOGETHER_MAX);
     if (!mgrid_group_native(g))
       return mgrid_fail(r->err, MGRID_UNSUPPORTED,
-                        "the family %s of the step has no communicator: it is of backend none", g->name);
+                        "the family %s of the step has no communicator: it is of backend none",
+                        g->name);
     const step_buffers *in = is_carried(r, g->comm) ? &r->carried : &r->own;
     if (q->kind == STEP_ALL_TO_ALL && r->by_position) {
       mgrid_status s = add_by_position(r, q, g, in, out);
@@ -188,8 +200,8 @@ void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double se
 
 /* Make the calls of an entry, and wait for them. */
 static mgrid_outcome run_call(const step_runner *r, uint32_t at) {
-  step_calls    c;
-  mgrid_error   own = MGRID_ERROR_INIT;
+  step_calls c;
+  mgrid_error own = MGRID_ERROR_INIT;
   mgrid_outcome s = mgrid_step_calls_of(r, at, &c);
   if (s || c.n == 0) return s;
   double begun = mgrid_now();
@@ -203,7 +215,8 @@ static mgrid_outcome run_execute(step_runner *r, bool streams, uint32_t from, ui
   mgrid_outcome s = MGRID_OK;
   for (uint32_t i = from; i < end && !s; i = r->p->node[i].end) {
     const step_node *n = &r->p->node[i];
-    for (int64_t k = 0; n->kind == STEP_LOOP && k < n->number && !s; k++) s = run_execute(r, streams, i + 1, n->end);
+    for (int64_t k = 0; n->kind == STEP_LOOP && k < n->number && !s; k++)
+      s = run_execute(r, streams, i + 1, n->end);
     if (n->kind == STEP_LOOP) continue;
     if (streams)
       s = mgrid_step_streams_begin(r, i);
@@ -220,11 +233,13 @@ static mgrid_outcome run_execute(step_runner *r, bool streams, uint32_t from, ui
 static bool has_lists(const mgrid_step *s) {
   for (size_t i = 0; i < s->nprograms; i++)
     for (uint32_t k = 0; k < s->program[i].n; k++)
-      if (s->program[i].node[k].kind == STEP_ALL_TO_ALL && s->program[i].node[k].listed) return true;
+      if (s->program[i].node[k].kind == STEP_ALL_TO_ALL && s->program[i].node[k].listed)
+        return true;
   return false;
 }
 
-/* The most elements of a call; those of parts are rounded up. Of calls by position those of any rank. */
+/* The most elements of a call; those of parts are rounded up. Of calls by position those of any
+** rank. */
 static size_t most_elements(const step_runner *r) {
   size_t most = 1;
   for (size_t i = 0; i < r->s->nprograms && r->by_position; i++)
@@ -244,12 +259,12 @@ static size_t most_elements(const step_runner *r) {
 /* Allocate the buffers of each kind of communicator that the program uses. Local. */
 static mgrid_status make_buffers(step_runner *r) {
   mgrid_backend *b = r->state->backend;
-  size_t         bytes = (r->room = most_elements(r)) * ELEMENT;
+  size_t bytes = (r->room = most_elements(r)) * ELEMENT;
   for (uint32_t i = 0; i < r->p->n; i++) {
     const step_node *n = &r->p->node[i];
     if (n->slot < 0 || group_of(r, n)->size == 1 || !mgrid_group_native(group_of(r, n))) continue;
     const mgrid_shared *c = group_of(r, n)->comm;
-    step_buffers       *to = is_carried(r, c) ? &r->carried : &r->own;
+    step_buffers *to = is_carried(r, c) ? &r->carried : &r->own;
     if (!to->send) to->send = b->ops->buffer_new(b, c->backend, bytes, r->err);
     if (to->send && !to->recv) to->recv = b->ops->buffer_new(b, c->backend, bytes, r->err);
     if (!to->recv) return r->err->status;
@@ -258,8 +273,8 @@ static mgrid_status make_buffers(step_runner *r) {
 }
 
 static void free_buffers(step_runner *r) {
-  mgrid_backend   *b = r->state->backend;
-  step_buffers    *all[] = { &r->own, &r->carried };
+  mgrid_backend *b = r->state->backend;
+  step_buffers *all[] = { &r->own, &r->carried };
   mgrid_descriptor carried = b->carrier ? *b->carrier->kind : *b->kind;
   for (int i = 0; i < 2; i++) {
     if (all[i]->send) b->ops->buffer_free(b, i ? &carried : b->kind, all[i]->send);
@@ -270,7 +285,7 @@ static void free_buffers(step_runner *r) {
 /* Prepare to watch all ranks as in a move. Local. */
 static mgrid_status run_watch(step_runner *r) {
   mgrid_backend *b = r->state->backend;
-  double         seconds = r->how->timeout;
+  double seconds = r->how->timeout;
   if (mgrid_step_streams(r) || !b->ops->transport || !b->ops->transport->watches) return MGRID_OK;
   mgrid_status s = b->ops->transport->open(b, &seconds, r->err);
   if (s) return s;
@@ -290,28 +305,29 @@ static mgrid_outcome run_run(step_runner *r, bool streams) {
   return s;
 }
 
-mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const step_how *how, step_spent *spent,
-                                step_spans *spans, double *seconds, mgrid_error *err) {
-  mgrid_error    own = MGRID_ERROR_INIT;
+mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const step_how *how,
+                                step_spent *spent, step_spans *spans, double *seconds,
+                                mgrid_error *err) {
+  mgrid_error own = MGRID_ERROR_INIT;
   mgrid_backend *b = state->backend;
-  int64_t        rank = mgrid_backend_rank(b);
-  step_runner    r = { .s = s,
-                       .p = &s->program[s->class[s->of[rank]].program],
-                       .state = state,
-                       .how = how,
-                       .spent = spent,
-                       .spans = spans,
-                       .rank = rank,
-                       .by_position = has_lists(s),
-                       .err = &own };
-  bool           streams = mgrid_step_streams(&r);
-  mgrid_outcome  status = make_buffers(&r);
+  int64_t rank = mgrid_backend_rank(b);
+  step_runner r = { .s = s,
+                    .p = &s->program[s->class[s->of[rank]].program],
+                    .state = state,
+                    .how = how,
+                    .spent = spent,
+                    .spans = spans,
+                    .rank = rank,
+                    .by_position = has_lists(s),
+                    .err = &own };
+  bool streams = mgrid_step_streams(&r);
+  mgrid_outcome status = make_buffers(&r);
   memset(spent, 0, s->plan->content.nentries * sizeof *spent);
   if (!status && streams) status = mgrid_step_streams_open(&r);
   if (!status) status = run_watch(&r);
   snprintf(b->doing, sizeof b->doing, "execute a step");
   status = mgrid_verdict(b, status, &own, &own);
-  bool   began = !status;
+  bool began = !status;
   double begun = mgrid_now();
   if (began) status = run_run(&r, streams);
   *seconds = mgrid_now() - begun;

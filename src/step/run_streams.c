@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** run_streams.c - the calls of a program on streams of GPUs, as its text says: each begins when what is before it in its
-** stream has ended, and this rank goes on. A step ends when all streams have.
+** run_streams.c - the calls of a program on streams of GPUs, as its text says: each begins when
+** what is before it in its stream has ended, and this rank goes on. A step ends when all streams
+** have.
 */
 #include "step/run.h"
 
@@ -10,14 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls in a stream before this rank waits for the first, as CUDA's own queue of kernels does, of about as many. */
+/* Calls in a stream before this rank waits for the first, as CUDA's own queue of kernels does, of
+** about as many. */
 enum { FLYING_MAX = 1024, ENDED_MAX = 64 };
 
 bool mgrid_step_streams(const step_runner *r) { return r->state->backend->ops->streams != NULL; }
 
 mgrid_status mgrid_step_streams_open(step_runner *r) {
   mgrid_backend *b = r->state->backend;
-  size_t         marks = r->p->nstreams; /* one for each stream, one for each event */
+  size_t marks = r->p->nstreams; /* one for each stream, one for each event */
   r->stuck = (uint32_t)r->p->n;
   r->reached = calloc(r->s->nslots + 1, sizeof *r->reached);
   r->mark = calloc(r->p->n + 1, sizeof *r->mark);
@@ -41,10 +43,10 @@ static void run_streams_count(step_runner *r, uint32_t at) {
 
 /* Take what ended in a stream. *in: the entry that has not, or the program's n. */
 static mgrid_status run_streams_take(step_runner *r, int stream, size_t *taken, uint32_t *in) {
-  mgrid_backend   *b = r->state->backend;
+  mgrid_backend *b = r->state->backend;
   mgrid_timed_call ended[ENDED_MAX];
-  uint64_t         first = UINT64_MAX;
-  mgrid_status     s = b->ops->streams->look(b, stream, ENDED_MAX, ended, taken, &first, r->err);
+  uint64_t first = UINT64_MAX;
+  mgrid_status s = b->ops->streams->look(b, stream, ENDED_MAX, ended, taken, &first, r->err);
   *in = first == UINT64_MAX ? (uint32_t)r->p->n : (uint32_t)first;
   if (s) r->stuck = *in;
   r->flying[stream] -= (int64_t)*taken;
@@ -63,20 +65,21 @@ static double patience(const step_runner *r, uint32_t in) {
 
 typedef struct step_wait {
   step_runner *r;
-  int          from, to; /* streams */
-  int64_t      most;     /* that may be left in each */
-  double       since;    /* the last end */
+  int from, to; /* streams */
+  int64_t most; /* that may be left in each */
+  double since; /* the last end */
   mgrid_status failed;
 } step_wait;
 
-/* An mgrid_look. What is first in a stream may wait for what is first in another one: so it has the time of the longest. */
+/* An mgrid_look. What is first in a stream may wait for what is first in another one: so it has the
+** time of the longest. */
 static mgrid_outcome few_are_left(void *ud) {
   step_wait *w = ud;
-  bool       busy = false;
-  double     longest = 0;
-  uint32_t   first = 0;
+  bool busy = false;
+  double longest = 0;
+  uint32_t first = 0;
   for (int i = 0; i < w->r->p->nstreams; i++) {
-    size_t   taken = 0;
+    size_t taken = 0;
     uint32_t in = 0;
     if (w->r->flying[i] == 0) continue;
     if (run_streams_take(w->r, i, &taken, &in)) return (mgrid_outcome)w->r->err->status;
@@ -88,13 +91,17 @@ static mgrid_outcome few_are_left(void *ud) {
   }
   if (!busy || mgrid_now() - w->since <= longest) return busy ? MGRID_NOT_YET : MGRID_OK;
   w->r->stuck = first;
-  return mgrid_fail(w->r->err, MGRID_TIMED_OUT, "a call of the step did not end within %g seconds", w->r->how->timeout);
+  return mgrid_fail(w->r->err, MGRID_TIMED_OUT, "a call of the step did not end within %g seconds",
+                    w->r->how->timeout);
 }
 
 /* Wait until a stream, -1: each, has `most` calls at most. */
 static mgrid_status run_streams_wait_for(step_runner *r, int stream, int64_t most) {
-  step_wait w = { r, stream < 0 ? 0 : stream, stream < 0 ? r->p->nstreams : stream + 1, most, mgrid_now(), MGRID_OK };
-  int64_t   who = -1;
+  step_wait w = {
+    r,       stream < 0 ? 0 : stream, stream < 0 ? r->p->nstreams : stream + 1, most, mgrid_now(),
+    MGRID_OK
+  };
+  int64_t who = -1;
   mgrid_outcome s = mgrid_wait(few_are_left, &w, HUGE_VAL, r->state->backend->carrier, &who);
   if (s != MGRID_GAVE_UP) return (mgrid_status)s;
   return mgrid_fail(r->err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
@@ -105,13 +112,14 @@ mgrid_status mgrid_step_streams_end(step_runner *r) { return run_streams_wait_fo
 /* -------------------------------------------------------------------- entries */
 
 static mgrid_status begin_calls(step_runner *r, uint32_t at) {
-  step_calls       c;
+  step_calls c;
   const step_node *n = &r->p->node[at];
-  mgrid_status     s = mgrid_step_calls_of(r, at, &c);
+  mgrid_status s = mgrid_step_calls_of(r, at, &c);
   if (s || c.n == 0) return s;
   if (r->flying[n->stream] >= FLYING_MAX) s = run_streams_wait_for(r, n->stream, FLYING_MAX - 1);
   if (s) return s;
-  mgrid_outcome o = mgrid_pool_begin(r->state->backend, n->stream, c.n, c.comm, c.work, at, r->how->timeout, r->err);
+  mgrid_outcome o = mgrid_pool_begin(r->state->backend, n->stream, c.n, c.comm, c.work, at,
+                                     r->how->timeout, r->err);
   if (o) r->stuck = at, r->connects = true;
   if (o == MGRID_GAVE_UP) return MGRID_OTHER_RANK;
   if (!o) r->flying[n->stream]++;
@@ -120,10 +128,12 @@ static mgrid_status begin_calls(step_runner *r, uint32_t at) {
 
 static mgrid_status begin_compute(step_runner *r, uint32_t at) {
   const step_node *n = &r->p->node[at];
-  mgrid_backend   *b = r->state->backend;
-  double           seconds = r->how->sleeps ? mgrid_step_sleeps(r, n) : 0;
+  mgrid_backend *b = r->state->backend;
+  double seconds = r->how->sleeps ? mgrid_step_sleeps(r, n) : 0;
   if (!(seconds > 0)) return MGRID_OK;
-  mgrid_status s = r->flying[n->stream] >= FLYING_MAX ? run_streams_wait_for(r, n->stream, FLYING_MAX - 1) : MGRID_OK;
+  mgrid_status s = r->flying[n->stream] >= FLYING_MAX
+                       ? run_streams_wait_for(r, n->stream, FLYING_MAX - 1)
+                       : MGRID_OK;
   if (!s) s = b->ops->streams->sleep(b, n->stream, seconds, at, r->err);
   if (!s) r->flying[n->stream]++;
   return s;
@@ -139,7 +149,7 @@ static mgrid_status order(step_runner *r, const step_node *n) {
 
 mgrid_status mgrid_step_streams_begin(step_runner *r, uint32_t at) {
   const step_node *n = &r->p->node[at];
-  mgrid_backend   *b = r->state->backend;
+  mgrid_backend *b = r->state->backend;
   switch (n->kind) {
   case STEP_ALLOC:
   case STEP_FREE:
@@ -154,19 +164,23 @@ mgrid_status mgrid_step_streams_begin(step_runner *r, uint32_t at) {
 
 /* ------------------------------------------------------------------- the end */
 
-/* What each rank brings: the entry that did not end, and the calls that it reached over each slot. */
+/* What each rank brings: the entry that did not end, and the calls that it reached over each
+** slot. */
 typedef struct brought {
-  size_t    width;
+  size_t width;
   uint64_t *all; /* [world x width] */
 } brought;
 
-static uint64_t told(const brought *x, int64_t rank, size_t i) { return x->all[(size_t)rank * x->width + i]; }
+static uint64_t told(const brought *x, int64_t rank, size_t i) {
+  return x->all[(size_t)rank * x->width + i];
+}
 
-/* Return a member that has not reached the call, of a send or a receive the other one; -1: all have. */
+/* Return a member that has not reached the call, of a send or a receive the other one; -1: all
+** have. */
 static int64_t missing(const step_runner *r, const brought *x, int64_t rank, const step_node *n) {
-  const step_slot    *slot = &r->s->slot[n->slot];
+  const step_slot *slot = &r->s->slot[n->slot];
   const mgrid_family *f = r->s->plan->content.entry[slot->entry].family;
-  int64_t             group = -1, position = -1;
+  int64_t group = -1, position = -1;
   if (!mgrid_family_locate(f, rank, slot->nth, &group, &position)) return -1;
   if (mgrid_step_rows[n->kind].role == STEP_POINT) return mgrid_family_rank(f, group, n->number);
   for (int64_t i = 0; i < mgrid_family_size(f, group); i++) {
@@ -179,13 +193,13 @@ static int64_t missing(const step_runner *r, const brought *x, int64_t rank, con
 /* Append who waits for whom, from the lowest rank on whose call did not end. */
 static void tell_stuck(const step_runner *r, const brought *x, mgrid_text *t) {
   step_verdict v = { .told = STEP_CYCLE };
-  int64_t      world = r->s->plan->content.world, rank = 0;
+  int64_t world = r->s->plan->content.world, rank = 0;
   while (rank < world && told(x, rank, 0) == UINT64_MAX) rank++;
   while (rank < world && v.n < STEP_WAITING_MAX && told(x, rank, 0) != UINT64_MAX) {
-    int32_t             number = r->s->class[r->s->of[rank]].program;
+    int32_t number = r->s->class[r->s->of[rank]].program;
     const step_program *p = &r->s->program[number];
-    uint32_t            at = (uint32_t)told(x, rank, 0), part = at;
-    int64_t             next = -1;
+    uint32_t at = (uint32_t)told(x, rank, 0), part = at;
+    int64_t next = -1;
     for (size_t i = 0; i < v.n; i++)
       if (v.waiting[i].rank == rank) rank = world; /* a cycle */
     if (rank == world || at >= p->n) break;
@@ -200,12 +214,12 @@ static void tell_stuck(const step_runner *r, const brought *x, mgrid_text *t) {
 /* Collective. */
 static mgrid_status gather_stuck(step_runner *r, bool stuck) {
   mgrid_backend *b = r->state->backend;
-  size_t         slots = r->s->nslots;
-  brought        x = { slots + 1, calloc((size_t)mgrid_backend_world(b) * (slots + 1), sizeof(uint64_t)) };
-  uint64_t      *mine = calloc(slots + 1, sizeof *mine);
-  mgrid_error    own = MGRID_ERROR_INIT;
-  mgrid_text     t = { 0 };
-  mgrid_status   s = mgrid_verdict(b, mine && x.all ? MGRID_OK : MGRID_NO_MEMORY, NULL, &own);
+  size_t slots = r->s->nslots;
+  brought x = { slots + 1, calloc((size_t)mgrid_backend_world(b) * (slots + 1), sizeof(uint64_t)) };
+  uint64_t *mine = calloc(slots + 1, sizeof *mine);
+  mgrid_error own = MGRID_ERROR_INIT;
+  mgrid_text t = { 0 };
+  mgrid_status s = mgrid_verdict(b, mine && x.all ? MGRID_OK : MGRID_NO_MEMORY, NULL, &own);
   if (!s) {
     mine[0] = stuck && r->stuck < r->p->n ? r->stuck : UINT64_MAX;
     memcpy(mine + 1, r->reached, slots * sizeof *mine);
@@ -213,7 +227,8 @@ static mgrid_status gather_stuck(step_runner *r, bool stuck) {
   }
   if (!s) tell_stuck(r, &x, &t);
   if (!s)
-    s = mgrid_fail(&own, MGRID_TIMED_OUT, "after %g seconds calls of the step had not ended: %.800s", r->how->timeout,
+    s = mgrid_fail(&own, MGRID_TIMED_OUT,
+                   "after %g seconds calls of the step had not ended: %.800s", r->how->timeout,
                    mgrid_text_chars(&t));
   mgrid_text_free(&t);
   free(mine);
@@ -227,8 +242,9 @@ static void count_first(step_runner *r) {
   mgrid_timed_call ended[1];
   for (int i = 0; i < r->p->nstreams; i++) {
     uint64_t in = UINT64_MAX;
-    size_t   n = 0;
-    if (r->flying[i] && !r->state->backend->ops->streams->look(r->state->backend, i, 0, ended, &n, &in, NULL)
+    size_t n = 0;
+    if (r->flying[i]
+        && !r->state->backend->ops->streams->look(r->state->backend, i, 0, ended, &n, &in, NULL)
         && in < r->p->n)
       run_streams_count(r, (uint32_t)in);
   }
@@ -237,9 +253,9 @@ static void count_first(step_runner *r) {
 
 mgrid_status mgrid_step_streams_close(step_runner *r, mgrid_status mine) {
   mgrid_backend *b = r->state->backend;
-  bool           late = mine == MGRID_TIMED_OUT || mine == MGRID_OTHER_RANK;
-  mgrid_outcome  failed = late ? MGRID_OK : (mgrid_outcome)mine;
-  uint64_t       words[2] = { mgrid_verdict_of(b, failed), !late };
+  bool late = mine == MGRID_TIMED_OUT || mine == MGRID_OTHER_RANK;
+  mgrid_outcome failed = late ? MGRID_OK : (mgrid_outcome)mine;
+  uint64_t words[2] = { mgrid_verdict_of(b, failed), !late };
   if (late) count_first(r);
   b->ops->streams->close(b, mine != MGRID_OK);
   mgrid_status s = mgrid_verdict_min(b, words, 2, mine, r->err, r->err);

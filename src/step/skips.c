@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** skips.c - the iterations of long loops that an execution need not go through. The machine's state is where every
-** cursor is, which operations have begun, and how many iterations the loops have left. If it comes back to a state that
-** differs only in the last, then what happened in between happens again, as long as no loop ends. So go on by as many
-** such rounds at once as leave every loop that moved two iterations or more. Rounds are found as Brent (1980) finds
-** cycles: compare with a state that is kept for twice as long each time. Two are kept. One cursor is
-** watched for rounds of the loop that it is in, until others move and it does not; and one for rounds of the loops around
-** that, each time that it has entered its loop. With a clock, what is under way must also have as long to go as then.
+** skips.c - the iterations of long loops that an execution need not go through. The machine's state
+** is where every cursor is, which operations have begun, and how many iterations the loops have
+** left. If it comes back to a state that differs only in the last, then what happened in between
+** happens again, as long as no loop ends. So go on by as many such rounds at once as leave every
+** loop that moved two iterations or more. Rounds are found as Brent (1980) finds cycles: compare
+** with a state that is kept for twice as long each time. Two are kept. One cursor is watched for
+** rounds of the loop that it is in, until others move and it does not; and one for rounds of the
+** loops around that, each time that it has entered its loop. With a clock, what is under way must
+** also have as long to go as then.
 */
 #include "step/clock.h"
 
@@ -14,19 +16,19 @@
 #include <string.h>
 
 typedef struct kept {
-  int64_t      times, next; /* compared; when to keep another state */
-  size_t       nmeetings;   /* SIZE_MAX: nothing is kept */
-  step_cursor *was;         /* [ncursors] */
-  uint32_t    *posts;       /* [2 * nmeetings], */
-  size_t       room;        /* in room for so many */
-  step_moment *moment;      /* with a clock: what it showed */
+  int64_t times, next; /* compared; when to keep another state */
+  size_t nmeetings;    /* SIZE_MAX: nothing is kept */
+  step_cursor *was;    /* [ncursors] */
+  uint32_t *posts;     /* [2 * nmeetings], */
+  size_t room;         /* in room for so many */
+  step_moment *moment; /* with a clock: what it showed */
 } kept;
 
 /* A cursor that is watched. */
 typedef struct watch {
-  kept       kept;
-  int32_t    cursor; /* -1: none */
-  size_t     others; /* that began loops again since it did */
+  kept kept;
+  int32_t cursor; /* -1: none */
+  size_t others;  /* that began loops again since it did */
   step_place last;
 } watch;
 
@@ -35,7 +37,9 @@ struct step_skips {
 };
 
 static bool skips_begin(watch *w, size_t ncursors) {
-  *w = (watch){ .cursor = -1, .kept = { .nmeetings = SIZE_MAX, .was = malloc((ncursors + 1) * sizeof *w->kept.was) } };
+  *w = (watch){ .cursor = -1,
+                .kept = { .nmeetings = SIZE_MAX,
+                          .was = malloc((ncursors + 1) * sizeof *w->kept.was) } };
   return w->kept.was != NULL;
 }
 
@@ -61,7 +65,8 @@ static void skips_keep(step_machine *m, kept *s) {
   if (m->clock && !mgrid_step_moment_keep(m, &s->moment)) s->nmeetings = SIZE_MAX;
 }
 
-/* The loop of a cursor that lost iterations since; *by: how many. -1: none; -2: the states differ. */
+/* The loop of a cursor that lost iterations since; *by: how many. -1: none; -2: the states
+** differ. */
 static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
   int level = -1;
   *by = 0;
@@ -69,7 +74,8 @@ static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
       || a->place.depth != b->place.depth)
     return -2;
   for (int k = 0; k < a->place.depth; k++) {
-    if (a->place.in[k].loop != b->place.in[k].loop || b->place.in[k].left > a->place.in[k].left) return -2;
+    if (a->place.in[k].loop != b->place.in[k].loop || b->place.in[k].left > a->place.in[k].left)
+      return -2;
     if (a->place.in[k].left == b->place.in[k].left) continue;
     if (level >= 0) return -2;
     level = k;
@@ -79,8 +85,10 @@ static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
   return level;
 }
 
-/* Whether all cursors of a type that are in this loop lost as many iterations of it: then none overtakes another. */
-static bool skips_together(const step_machine *m, const kept *s, const step_cursor *c, int level, int64_t by) {
+/* Whether all cursors of a type that are in this loop lost as many iterations of it: then none
+** overtakes another. */
+static bool skips_together(const step_machine *m, const kept *s, const step_cursor *c, int level,
+                           int64_t by) {
   uint32_t loop = c->place.in[level].loop;
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
     const step_place *now = &m->cursor[i].place, *was = &s->was[i].place;
@@ -96,7 +104,7 @@ static int64_t skips_rounds(const step_machine *m, const kept *s) {
   if (s->nmeetings != m->nmeetings) return 0;
   for (size_t i = 0; i < m->ncursors; i++) {
     int64_t by;
-    int     level = moved(&s->was[i], &m->cursor[i], &by);
+    int level = moved(&s->was[i], &m->cursor[i], &by);
     if (level == -2 || (i % 16 == 0 && !mgrid_spend(&m->budget->work, 1))) return 0;
     if (level < 0) continue;
     if (!skips_together(m, s, &m->cursor[i], level, by)) return 0;
@@ -104,7 +112,9 @@ static int64_t skips_rounds(const step_machine *m, const kept *s) {
     if (can < most) most = can;
   }
   for (size_t i = 0; i < m->nmeetings; i++)
-    if (s->posts[2 * i] != m->meeting[i].nposts[0] || s->posts[2 * i + 1] != m->meeting[i].nposts[1]) return 0;
+    if (s->posts[2 * i] != m->meeting[i].nposts[0]
+        || s->posts[2 * i + 1] != m->meeting[i].nposts[1])
+      return 0;
   if (most == INT64_MAX || most < 0) return 0;
   return m->clock && most && !mgrid_step_moment_same(m, s->moment) ? 0 : most;
 }
@@ -113,8 +123,8 @@ static void skips_skip(step_machine *m, const kept *s, int64_t times) {
   if (m->clock) mgrid_step_moment_skip(m, s->moment, times);
   for (size_t i = 0; i < m->ncursors; i++) {
     step_place *now = &m->cursor[i].place;
-    int64_t     by, passed = now->at - s->was[i].place.at;
-    int         level = moved(&s->was[i], &m->cursor[i], &by);
+    int64_t by, passed = now->at - s->was[i].place.at;
+    int level = moved(&s->was[i], &m->cursor[i], &by);
     if (level < 0) continue;
     now->in[level].left -= times * by;
     now->at += times * passed;
@@ -122,7 +132,8 @@ static void skips_skip(step_machine *m, const kept *s, int64_t times) {
   }
 }
 
-/* Compare with the state that is kept, and go on if it comes back; then keep this one if it is time. */
+/* Compare with the state that is kept, and go on if it comes back; then keep this one if it is
+** time. */
 static bool skips_look(step_machine *m, kept *k) {
   int64_t times = skips_rounds(m, k);
   if (times) skips_skip(m, k, times);
@@ -134,11 +145,13 @@ static bool skips_look(step_machine *m, kept *k) {
   return times > 0;
 }
 
-/* Whether a cursor is in another iteration of a loop around the one that it is in, or in another loop. */
+/* Whether a cursor is in another iteration of a loop around the one that it is in, or in another
+** loop. */
 static bool entered(const step_place *a, const step_place *b) {
   if (a->depth != b->depth) return true;
   for (int k = 0; k < a->depth; k++)
-    if (a->in[k].loop != b->in[k].loop || (k + 1 < a->depth && a->in[k].left != b->in[k].left)) return true;
+    if (a->in[k].loop != b->in[k].loop || (k + 1 < a->depth && a->in[k].left != b->in[k].left))
+      return true;
   return false;
 }
 
@@ -164,7 +177,8 @@ void mgrid_step_skip(step_machine *m) {
     }
   }
   const step_place *now = &m->cursor[m->again].place;
-  bool inside = is_watched(m, &s->inside, 1), fresh = inside && entered(&s->inside.last, now), skipped = false;
+  bool inside = is_watched(m, &s->inside, 1), fresh = inside && entered(&s->inside.last, now),
+       skipped = false;
   if (is_watched(m, &s->around, fresh)) {
     if (entered(&s->around.last, now)) skipped = skips_look(m, &s->around.kept);
     s->around.last = *now;

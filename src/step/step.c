@@ -8,7 +8,8 @@
 
 #include <inttypes.h>
 
-mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, const char *file, mgrid_error *err) {
+mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, const char *file,
+                           mgrid_error *err) {
   step_request r = { .plan = plan, .file = file };
   return rt && plan && mgrid_runtime_serve(rt, "step", &r, err) == MGRID_OK ? r.made : NULL;
 }
@@ -25,17 +26,19 @@ int64_t mgrid_step_operations(const mgrid_step *s, int64_t rank) {
 }
 
 void mgrid_step_digest(const mgrid_step *s, char out[33]) {
-  if (out) snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, s ? s->digest[0] : 0, s ? s->digest[1] : 0);
+  if (out)
+    snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, s ? s->digest[0] : 0, s ? s->digest[1] : 0);
 }
 
 mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *err) {
   step_verdict v;
-  mgrid_text   why = { 0 };
+  mgrid_text why = { 0 };
   if (!s) return MGRID_USAGE;
   mgrid_status status = mgrid_step_conclude(s, blocking ? STEP_BLOCKING : STEP_NCCL, 0, &v, err);
   if (status || v.told == STEP_PROVED) return status;
   mgrid_step_verdict_text(s, &v, &why);
-  status = mgrid_fail(err, MGRID_UNPROVED, "%s: %.900s", mgrid_step_told_names[v.told], mgrid_text_chars(&why));
+  status = mgrid_fail(err, MGRID_UNPROVED, "%s: %.900s", mgrid_step_told_names[v.told],
+                      mgrid_text_chars(&why));
   mgrid_text_free(&why);
   return status;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** step.h - what travels in a step. A step is evaluated into programs (program.c), one for each class of ranks that it
-** cannot tell apart (classes.c). types.c refines classes into types, whose ranks also wait for the same others;
-** machine.c executes one rank of each type, as far as budget.c lets it; verdict.c says what the result means. README.md has the argument.
+** step.h - what travels in a step. A step is evaluated into programs (program.c), one for each
+** class of ranks that it cannot tell apart (classes.c). types.c refines classes into types, whose
+** ranks also wait for the same others; machine.c executes one rank of each type, as far as budget.c
+** lets it; verdict.c says what the result means. README.md has the argument.
 */
 #ifndef MGRID_STEP_INSIDE_H
 #define MGRID_STEP_INSIDE_H
@@ -10,12 +11,14 @@
 #include "base/index.h"
 #include "plan/plan.h"
 
-/* Limits: of ranks; of classes; of the entries of all programs; of loops in loops; of the streams of a program. */
+/* Limits: of ranks; of classes; of the entries of all programs; of loops in loops; of the streams
+** of a program. */
 enum { STEP_WORLD_MAX = 1 << 26, STEP_CLASSES_MAX = 1 << 20 };
 enum { STEP_NODES_MAX = 1 << 21, STEP_DEPTH_MAX = 16, STEP_STREAMS_MAX = 32 };
-#define STEP_BYTES_MAX  (INT64_C(1) << 53)
-#define STEP_MEMORY_MAX ((size_t)256 << 20) /* of a proof or a price, beside what has an entry for each rank */
-#define STEP_LEAVES_MAX (INT64_C(1) << 60)  /* operations of a program, loops unrolled */
+#define STEP_BYTES_MAX (INT64_C(1) << 53)
+/* of a proof or a price, beside what has an entry for each rank */
+#define STEP_MEMORY_MAX ((size_t)256 << 20)
+#define STEP_LEAVES_MAX (INT64_C(1) << 60) /* operations of a program, loops unrolled */
 
 /* ------------------------------------------------------------- operations.c */
 
@@ -55,10 +58,10 @@ typedef enum step_kind {
 
 typedef struct step_operation {
   const char *name; /* in a recipe: s:all_reduce */
-  step_role   role;
-  bool        rooted; /* has a root, a position */
-  bool        sized;  /* takes bytes */
-  const char *takes;  /* its arguments, for messages */
+  step_role role;
+  bool rooted;       /* has a root, a position */
+  bool sized;        /* takes bytes */
+  const char *takes; /* its arguments, for messages */
 } step_operation;
 
 extern const step_operation mgrid_step_rows[STEP_KINDS]; /* by step_kind */
@@ -67,60 +70,63 @@ extern const step_operation mgrid_step_rows[STEP_KINDS]; /* by step_kind */
 
 /* Lists of numbers, each once: list i is data[start[i]] to data[start[i + 1] - 1]. */
 typedef struct step_lists {
-  size_t      n, used; /* lists; numbers in all */
-  size_t     *start;
-  int32_t    *data;
+  size_t n, used; /* lists; numbers in all */
+  size_t *start;
+  int32_t *data;
   mgrid_index index;
 } step_lists;
 
 /* Return the number of the list; -1: no memory. */
 int32_t mgrid_step_lists_put(step_lists *x, const int32_t *list, size_t n);
-void    mgrid_step_lists_free(step_lists *x);
+void mgrid_step_lists_free(step_lists *x);
 
 /* ---------------------------------------------------------------- budget.c */
 
-/* What an evaluation of all classes, a proof or a price may spend: the instructions and the seconds that the runtime has
-** for a plan (mgrid_limits), and STEP_MEMORY_MAX. Without memory there is no more work. */
+/* What an evaluation of all classes, a proof or a price may spend: the instructions and the seconds
+** that the runtime has for a plan (mgrid_limits), and STEP_MEMORY_MAX. Without memory there is no
+** more work. */
 typedef struct step_budget {
-  mgrid_budget        work, memory; /* memory: bytes */
+  mgrid_budget work, memory; /* memory: bytes */
   const mgrid_limits *limits;
-  const char         *what; /* "the proof of the step" */
+  const char *what; /* "the proof of the step" */
 } step_budget;
 
 void mgrid_step_budget_begin(step_budget *b, const mgrid_limits *limits, const char *what);
 /* Count bytes before they are allocated. False: there may be no more. */
 bool mgrid_step_budget_hold(step_budget *b, size_t bytes);
-/* Once it is exhausted: MGRID_LIMIT, "the proof of the step takes more than 10 s of processor time". */
+/* Once it is exhausted: MGRID_LIMIT, "the proof of the step takes more than 10 s of processor
+** time". */
 mgrid_status mgrid_step_budget_spent(const step_budget *b, mgrid_error *err);
 
 /* ----------------------------------------------------------------- programs */
 
-/* One entry of a program. Entries are stored in the order of the text, a block before what is in it. Equal programs are
-** equal bytes, so there is no padding. */
+/* One entry of a program. Entries are stored in the order of the text, a block before what is in
+** it. Equal programs are equal bytes, so there is no padding. */
 typedef struct step_node {
-  uint8_t  kind;   /* step_kind */
-  uint8_t  listed; /* all_to_all with bytes by position: `bytes` is their sum */
+  uint8_t kind;    /* step_kind */
+  uint8_t listed;  /* all_to_all with bytes by position: `bytes` is their sum */
   uint16_t stream; /* of the program */
-  int32_t  slot;   /* of the step: the groups it goes over; -1: none */
+  int32_t slot;    /* of the step: the groups it goes over; -1: none */
   uint32_t end;    /* the entry after this one and all in it */
-  int32_t  line;   /* of the recipe; 0: not known */
+  int32_t line;    /* of the recipe; 0: not known */
   uint32_t file;   /* a word of the step: the source; */
-  uint32_t name;   /* of compute, alloc, free, mark; the list of bytes by position, "4,5"; "": none */
-  uint32_t type;   /* of the elements; "": none */
-  int32_t  other;  /* STEP_WAIT, STEP_HOST_WAIT: the stream; STEP_WAIT of an event: its entry, see `listed` */
-  int64_t  bytes;  /* of the buffer; of compute: read and written */
-  int64_t  number; /* root; peer; count of a loop */
-  double   flops, seconds;
+  uint32_t name; /* of compute, alloc, free, mark; the list of bytes by position, "4,5"; "": none */
+  uint32_t type; /* of the elements; "": none */
+  /* STEP_WAIT, STEP_HOST_WAIT: the stream; STEP_WAIT of an event: its entry, see `listed` */
+  int32_t other;
+  int64_t bytes;  /* of the buffer; of compute: read and written */
+  int64_t number; /* root; peer; count of a loop */
+  double flops, seconds;
 } step_node;
 
 typedef struct step_program {
-  size_t     n;
+  size_t n;
   step_node *node; /* [n] */
-  uint16_t   nstreams;
-  uint32_t   stream[STEP_STREAMS_MAX]; /* their names, words; the first is "main" */
-  int64_t    leaves;                   /* operations, loops unrolled */
-  int64_t    calls;                    /* of them those that communicate; a sendrecv is one */
-  int64_t    classes;                  /* classes that have it */
+  uint16_t nstreams;
+  uint32_t stream[STEP_STREAMS_MAX]; /* their names, words; the first is "main" */
+  int64_t leaves;                    /* operations, loops unrolled */
+  int64_t calls;                     /* of them those that communicate; a sendrecv is one */
+  int64_t classes;                   /* classes that have it */
 } step_program;
 
 /* The groups that an operation goes over: the nth group of a rank in a family. */
@@ -149,8 +155,8 @@ typedef struct step_edge { /* of the tree: the answer to the read of a node lead
 
 typedef struct step_branch {
   step_read read;
-  int64_t   value; /* the last answer and where it led, as ranks in a row often answer alike */
-  int32_t   child;
+  int64_t value; /* the last answer and where it led, as ranks in a row often answer alike */
+  int32_t child;
 } step_branch;
 
 typedef struct step_class {
@@ -159,70 +165,71 @@ typedef struct step_class {
 } step_class;
 
 struct mgrid_step {
-  atomic_int    refs;
-  mgrid_plan   *plan;
-  size_t        nwords, nslots, nprograms, nclasses, nbranches, nedges;
-  char        **word; /* [nwords], each once; word 0 is "" */
-  step_slot    *slot;
+  atomic_int refs;
+  mgrid_plan *plan;
+  size_t nwords, nslots, nprograms, nclasses, nbranches, nedges;
+  char **word; /* [nwords], each once; word 0 is "" */
+  step_slot *slot;
   step_program *program;
   step_class *class;
   step_branch *branch; /* the tree; the root is 0. None: the step reads nothing */
-  step_edge   *edge;
-  mgrid_index  edges; /* by node and value */
-  int32_t     *of;    /* [world]: the class of each rank */
-  size_t       nodes; /* entries of all programs */
-  mgrid_index  words, programs;
-  step_lists   reads;  /* of the branches, each once: a step_read */
+  step_edge *edge;
+  mgrid_index edges; /* by node and value */
+  int32_t *of;       /* [world]: the class of each rank */
+  size_t nodes;      /* entries of all programs */
+  mgrid_index words, programs;
+  step_lists reads;    /* of the branches, each once: a step_read */
   mgrid_limits limits; /* of the runtime that evaluated it */
-  uint64_t     digest[2];
+  uint64_t digest[2];
 };
 
 /* What mgrid_step_new asks of lua/evaluate.c. */
 typedef struct step_request {
   const mgrid_plan *plan;
-  const char       *file; /* with a step of its own; NULL: the recipe's */
-  bool              ask;  /* only whether there is one */
-  bool              none; /* the recipe has no step */
-  mgrid_step       *made;
+  const char *file; /* with a step of its own; NULL: the recipe's */
+  bool ask;         /* only whether there is one */
+  bool none;        /* the recipe has no step */
+  mgrid_step *made;
 } step_request;
 
 /* --------------------------------------------------------------- program.c */
 
 /* A program while it is written. */
 typedef struct step_writer {
-  mgrid_step  *step;
-  int64_t      rank;
+  mgrid_step *step;
+  int64_t rank;
   step_program now;
-  size_t       room;                 /* of now.node */
-  int          depth;                /* of open blocks */
-  uint32_t     open[STEP_DEPTH_MAX]; /* their entries */
-  bool         grouped;              /* the innermost open block is a group */
-  size_t       nreads, reads_room;
-  step_read   *read;  /* each once, in the order of the first time */
-  int64_t     *value; /* the answers */
+  size_t room;                   /* of now.node */
+  int depth;                     /* of open blocks */
+  uint32_t open[STEP_DEPTH_MAX]; /* their entries */
+  bool grouped;                  /* the innermost open block is a group */
+  size_t nreads, reads_room;
+  step_read *read; /* each once, in the order of the first time */
+  int64_t *value;  /* the answers */
 } step_writer;
 
 mgrid_step *mgrid_step_alloc(const mgrid_plan *plan, mgrid_error *err);
-int32_t     mgrid_step_word(mgrid_step *s, const char *text);              /* its number; -1: no memory */
-int32_t     mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth); /* likewise */
-void        mgrid_step_writer_begin(step_writer *w, mgrid_step *s, int64_t rank);
-void        mgrid_step_writer_free(step_writer *w);
+int32_t mgrid_step_word(mgrid_step *s, const char *text); /* its number; -1: no memory */
+int32_t mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth); /* likewise */
+void mgrid_step_writer_begin(step_writer *w, mgrid_step *s, int64_t rank);
+void mgrid_step_writer_free(step_writer *w);
 /* Append an entry; NULL: no memory, or the step has STEP_NODES_MAX. */
 step_node *mgrid_step_write(step_writer *w, step_kind kind);
 /* Open the block of the last entry, and close the last one open. */
 void mgrid_step_open(step_writer *w);
 void mgrid_step_close(step_writer *w);
-/* Count the operations of the program with loops unrolled. Return its n, or the entry at which there are more than
-** STEP_LEAVES_MAX. */
+/* Count the operations of the program with loops unrolled. Return its n, or the entry at which
+** there are more than STEP_LEAVES_MAX. */
 uint32_t mgrid_step_count(step_program *p);
-/* Return the number of the program in the step, which has each once and owns it from now on; -1: no memory. */
+/* Return the number of the program in the step, which has each once and owns it from now on; -1: no
+** memory. */
 int32_t mgrid_step_keep(step_writer *w);
 /* Append the program for people, an entry a line. `lines`: with the lines of the recipe. */
 void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool lines, mgrid_text *t);
 /* Append "all_reduce(tp)" or "recv(pp from 3)". */
-void         mgrid_step_node_text(const mgrid_step *s, const step_node *n, mgrid_text *t);
+void mgrid_step_node_text(const mgrid_step *s, const step_node *n, mgrid_text *t);
 mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err);
-const char  *mgrid_step_family_of(const mgrid_step *s, const step_node *n); /* "" without one */
+const char *mgrid_step_family_of(const mgrid_step *s, const step_node *n); /* "" without one */
 
 /* --------------------------------------------------------------- classes.c */
 
@@ -232,7 +239,8 @@ int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t ra
 bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer);
 /* Return the class of a rank, -1: none yet. */
 int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank);
-/* Add a class of the program that was written, with its reads. MGRID_REFUSED: the step does not follow from its reads. */
+/* Add a class of the program that was written, with its reads. MGRID_REFUSED: the step does not
+** follow from its reads. */
 mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *err);
 /* Return one of the s->reads.n questions that lead to other classes. */
 static inline const step_read *mgrid_step_read_of(const mgrid_step *s, size_t i) {
@@ -250,34 +258,34 @@ mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *e
 
 /* The ranks of a communicator as seen by types: those of its members. Equal ones are one. */
 typedef struct step_circle {
-  int32_t  leader;  /* the family whose communicator it is: index into the plan's content */
-  bool     ordered; /* type[i] is that of position i; else each type once */
-  int64_t  size;    /* members of the group */
-  int32_t  n;
+  int32_t leader; /* the family whose communicator it is: index into the plan's content */
+  bool ordered;   /* type[i] is that of position i; else each type once */
+  int64_t size;   /* members of the group */
+  int32_t n;
   int32_t *type; /* [n] */
 } step_circle;
 
 typedef struct step_type {
   int32_t class;
-  int64_t  first, ranks;
+  int64_t first, ranks;
   int32_t *circle;   /* [nslots]: -1: in no group */
   int32_t *position; /* [nslots]: of an ordered circle; else 0 */
 } step_type;
 
 typedef struct step_types {
-  size_t       n, ncircles;
-  step_type   *type;
+  size_t n, ncircles;
+  step_type *type;
   step_circle *circle;
-  int32_t     *of;    /* [world] */
-  int32_t     *rooms; /* the lists of the types */
+  int32_t *of;    /* [world] */
+  int32_t *rooms; /* the lists of the types */
 } step_types;
 
-/* Refine the classes until ranks of one type have, for each slot, members of the same types. `apart`: ranks that differ in
-** it are of two types; NULL: none do. O(world x families) each time that types are told apart. MGRID_LIMIT: the budget is
-** spent, here and below. */
-mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_budget *b, step_types *out,
-                                 mgrid_error *err);
-void         mgrid_step_types_free(step_types *t);
+/* Refine the classes until ranks of one type have, for each slot, members of the same types.
+** `apart`: ranks that differ in it are of two types; NULL: none do. O(world x families) each time
+** that types are told apart. MGRID_LIMIT: the budget is spent, here and below. */
+mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_budget *b,
+                                 step_types *out, mgrid_error *err);
+void mgrid_step_types_free(step_types *t);
 /* Set for each slot whether messages go from member to member over it. */
 void mgrid_step_by_position(const mgrid_step *s, bool *slots);
 /* Count the memory of a number for each rank and slot. */
@@ -286,122 +294,132 @@ bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b);
 /* -------------------------------------------------------------- position.c */
 
 typedef enum step_rules {
-  STEP_NCCL,    /* streams in order; the calls on one communicator in one order */
-  STEP_ISSUED,  /* one operation of a GPU at a time, in the order of the program: what is left without free SMs */
+  STEP_NCCL, /* streams in order; the calls on one communicator in one order */
+  /* one operation of a GPU at a time, in the order of the program: what is left without free SMs */
+  STEP_ISSUED,
   STEP_BLOCKING /* MPI: each call ends before the next begins */
 } step_rules;
 
-/* A place in a program: the entry, and the iterations left of the loops around it. A group is one entry. */
+/* A place in a program: the entry, and the iterations left of the loops around it. A group is one
+** entry. */
 typedef struct step_place {
-  uint32_t node;  /* the program's n: at its end */
-  int32_t  depth; /* loops around it */
-  int64_t  at;    /* entries before it, loops unrolled */
+  uint32_t node; /* the program's n: at its end */
+  int32_t depth; /* loops around it */
+  int64_t at;    /* entries before it, loops unrolled */
   struct {
     uint32_t loop;
-    int64_t  left;  /* iterations after this one */
-    int64_t  began; /* `at` of the first entry of this iteration */
+    int64_t left;  /* iterations after this one */
+    int64_t began; /* `at` of the first entry of this iteration */
   } in[STEP_DEPTH_MAX];
 } step_place;
 
-/* Of each entry of a program: how many are before it, loops unrolled, in the last iteration of all loops around it (in a
-** group: not set). Of each loop: its entries in one iteration, loops in it unrolled, and the streams that have some. */
+/* Of each entry of a program: how many are before it, loops unrolled, in the last iteration of all
+** loops around it (in a group: not set). Of each loop: its entries in one iteration, loops in it
+** unrolled, and the streams that have some. */
 typedef struct step_sizes {
-  int64_t  *last;   /* [n] */
-  int64_t  *leaves; /* [n]: of loops */
+  int64_t *last;   /* [n] */
+  int64_t *leaves; /* [n]: of loops */
   uint32_t *streams;
   uint32_t *busy; /* the same, with computes */
 } step_sizes;
 
-/* Which entries a walk stops at: those of a stream (-1: all) that communicate or wait; or those on one circle. */
+/* Which entries a walk stops at: those of a stream (-1: all) that communicate or wait; or those on
+** one circle. */
 typedef struct step_stops {
-  const step_program      *program;
-  const step_sizes        *sizes;
-  const int32_t           *circle;       /* of each slot */
-  int32_t                  stream, only; /* only: the circle; -1: any */
-  const struct step_clock *clock; /* computes take time, and loops that it takes as a whole are stops; NULL: none */
-  int32_t                  type;
-  mgrid_budget            *budget; /* of the walks; NULL: none */
+  const step_program *program;
+  const step_sizes *sizes;
+  const int32_t *circle; /* of each slot */
+  int32_t stream, only;  /* only: the circle; -1: any */
+  /* computes take time, and loops that it takes as a whole are stops; NULL: none */
+  const struct step_clock *clock;
+  int32_t type;
+  mgrid_budget *budget; /* of the walks; NULL: none */
 } step_stops;
 
 mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err);
-void         mgrid_step_sizes_free(step_sizes *s);
-/* Go to the first stop from this place on; _next: from the entry after it. Return whether a loop of more than `least`
-** iterations began again on the way. */
+void mgrid_step_sizes_free(step_sizes *s);
+/* Go to the first stop from this place on; _next: from the entry after it. Return whether a loop of
+** more than `least` iterations began again on the way. */
 bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least);
 bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least);
 /* Return the `at` of the last time that the entry `node` was passed before this place. */
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node);
-/* Return the next entry from the place on, it included, that `is` accepts, in this iteration or a later one; the
-** program's n: there is none. */
+/* Return the next entry from the place on, it included, that `is` accepts, in this iteration or a
+** later one; the program's n: there is none. */
 uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_budget *budget,
-                               bool (*is)(const step_program *p, uint32_t node, const void *ud), const void *ud);
+                               bool (*is)(const step_program *p, uint32_t node, const void *ud),
+                               const void *ud);
 
 /* --------------------------------------------------------------- machine.c */
 
 /* One stream of one type. */
 typedef struct step_cursor {
-  int32_t    type, stream; /* stream -1: all */
-  int32_t    circle;       /* >= 0: no stream, but the order of the calls on this circle */
-  int32_t    parts;        /* of its operation that others have not met yet */
-  bool       posted;       /* its operation has begun */
-  bool       queued;
+  int32_t type, stream; /* stream -1: all */
+  int32_t circle;       /* >= 0: no stream, but the order of the calls on this circle */
+  int32_t parts;        /* of its operation that others have not met yet */
+  bool posted;          /* its operation has begun */
+  bool queued;
   step_place place;
 } step_cursor;
 
 typedef struct step_post { /* an operation that waits for others */
-  int32_t  cursor;         /* -1: a send that was sent already, */
-  int32_t  type;           /* by this type */
+  int32_t cursor;          /* -1: a send that was sent already, */
+  int32_t type;            /* by this type */
   uint32_t node;
-  int64_t  ready; /* of a send that was sent already: when it is there */
+  int64_t ready; /* of a send that was sent already: when it is there */
 } step_post;
 
-typedef struct step_meeting {  /* a collective on a circle, or sends and receives from one position to another */
-  int32_t    circle, from, to; /* from -1: a collective */
-  uint32_t   nposts[2];        /* of collectives, sends; of receives */
-  uint32_t   first[2];         /* posts before these have met */
-  step_post *post[2];          /* [first + nposts] */
+/* a collective on a circle, or sends and receives from one position to another */
+typedef struct step_meeting {
+  int32_t circle, from, to; /* from -1: a collective */
+  uint32_t nposts[2];       /* of collectives, sends; of receives */
+  uint32_t first[2];        /* posts before these have met */
+  step_post *post[2];       /* [first + nposts] */
 } step_meeting;
 
-static inline step_post *mgrid_step_posts(const step_meeting *x, int side) { return x->post[side] + x->first[side]; }
+static inline step_post *mgrid_step_posts(const step_meeting *x, int side) {
+  return x->post[side] + x->first[side];
+}
 
 typedef struct step_machine {
-  const mgrid_step  *step;
-  const step_types  *types;
-  step_rules         rules;
-  int64_t            eager;
-  step_sizes        *sizes;    /* [nprograms] */
-  size_t             ncursors; /* those of type t are first[t] to first[t + 1] - 1 */
-  step_cursor       *cursor;
-  size_t            *first;
-  size_t             nmeetings;
-  step_meeting      *meeting;
-  mgrid_index        meetings;
-  int32_t           *queue; /* [ncursors]: a heap of those to look at */
-  size_t             queued;
-  int32_t            again; /* the cursor whose long loop began again; -1: none */
+  const mgrid_step *step;
+  const step_types *types;
+  step_rules rules;
+  int64_t eager;
+  step_sizes *sizes; /* [nprograms] */
+  size_t ncursors;   /* those of type t are first[t] to first[t + 1] - 1 */
+  step_cursor *cursor;
+  size_t *first;
+  size_t nmeetings;
+  step_meeting *meeting;
+  mgrid_index meetings;
+  int32_t *queue; /* [ncursors]: a heap of those to look at */
+  size_t queued;
+  int32_t again; /* the cursor whose long loop began again; -1: none */
   struct step_skips *skips;
   struct step_clock *clock; /* what is done takes time (clock.h); NULL: none */
-  step_budget       *budget;
-  bool               failed; /* out of memory */
-  step_post          odd[2]; /* two calls that do not fit; type -1: none */
+  step_budget *budget;
+  bool failed;      /* out of memory */
+  step_post odd[2]; /* two calls that do not fit; type -1: none */
 } step_machine;
 
-/* Execute the programs as far as they go: one rank of each type. A send of up to `eager` bytes does not wait, under
-** STEP_BLOCKING. *done: every program reached its end, and every send was received. With a clock things take time; NULL:
-** none do. MGRID_LIMIT: the budget is spent; the error says how far all ranks came. */
-mgrid_status        mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t, step_rules rules,
-                                           int64_t eager, struct step_clock *clock, step_budget *b, bool *done,
-                                           mgrid_error *err);
-void                mgrid_step_machine_free(step_machine *m);
-step_stops          mgrid_step_machine_stops(const step_machine *m, const step_cursor *c);
+/* Execute the programs as far as they go: one rank of each type. A send of up to `eager` bytes does
+** not wait, under STEP_BLOCKING. *done: every program reached its end, and every send was received.
+** With a clock things take time; NULL: none do. MGRID_LIMIT: the budget is spent; the error says
+** how far all ranks came. */
+mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t,
+                                    step_rules rules, int64_t eager, struct step_clock *clock,
+                                    step_budget *b, bool *done, mgrid_error *err);
+void mgrid_step_machine_free(step_machine *m);
+step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c);
 const step_program *mgrid_step_machine_program(const step_machine *m, int32_t type);
 /* Return the meeting of an entry of a type; NULL: nobody has come yet. */
 const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t type, uint32_t node);
 
 /* ----------------------------------------------------------------- skips.c */
 
-/* Called when a long loop begins again: if the machine has come back to where it was, with only iterations gone, go on as
-** many times as that repeats. */
+/* Called when a long loop begins again: if the machine has come back to where it was, with only
+** iterations gone, go on as many times as that repeats. */
 void mgrid_step_skip(step_machine *m);
 void mgrid_step_skips_free(struct step_skips *s);
 
@@ -409,8 +427,8 @@ void mgrid_step_skips_free(struct step_skips *s);
 
 /* One rank of a counterexample. */
 typedef struct step_waiting {
-  int64_t  rank, waits_for; /* -1: for none */
-  int32_t  program;
+  int64_t rank, waits_for; /* -1: for none */
+  int32_t program;
   uint32_t node; /* the program's n: it has ended */
 } step_waiting;
 
@@ -421,21 +439,29 @@ typedef struct step_pair {
   int32_t a, b; /* families, a before b */
 } step_pair;
 
-typedef enum step_told { STEP_PROVED, STEP_MISMATCH, STEP_UNMATCHED, STEP_CYCLE, STEP_HAZARD } step_told;
+typedef enum step_told {
+  STEP_PROVED,
+  STEP_MISMATCH,
+  STEP_UNMATCHED,
+  STEP_CYCLE,
+  STEP_HAZARD
+} step_told;
 extern const char *const mgrid_step_told_names[]; /* by step_told: "proved" */
 
 typedef struct step_verdict {
-  step_told    told;
-  size_t       n;
+  step_told told;
+  size_t n;
   step_waiting waiting[STEP_WAITING_MAX]; /* [n]: the counterexample */
-  size_t       nassumes;
-  step_pair    assumes[STEP_ASSUMES_MAX]; /* [nassumes]: proved if these fit on a GPU together, or start in order */
+  size_t nassumes;
+  /* [nassumes]: proved if these fit on a GPU together, or start in order */
+  step_pair assumes[STEP_ASSUMES_MAX];
 } step_verdict;
 
-mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v,
-                                 mgrid_error *err);
+mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager,
+                                 step_verdict *v, mgrid_error *err);
 /* assumes.c: set what the proof assumes under the rules of NCCL. */
-mgrid_status mgrid_step_assumptions(const mgrid_step *s, step_budget *b, step_verdict *v, mgrid_error *err);
+mgrid_status mgrid_step_assumptions(const mgrid_step *s, step_budget *b, step_verdict *v,
+                                    mgrid_error *err);
 /* Append one sentence: "rank 5 (pp 1, tp 1) waits in ...". */
 void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_text *t);
 
@@ -452,12 +478,12 @@ int64_t mgrid_step_total(const mgrid_step *s);
 
 enum { STEP_NAMED_MAX = 64 }; /* names of allocations */
 typedef struct step_memory {
-  int64_t  peak; /* bytes */
-  uint32_t at;   /* the last mark before it, a word; 0: none */
-  int64_t  rank; /* the lowest that has it */
-  size_t   n;
+  int64_t peak; /* bytes */
+  uint32_t at;  /* the last mark before it, a word; 0: none */
+  int64_t rank; /* the lowest that has it */
+  size_t n;
   uint32_t name[STEP_NAMED_MAX]; /* words */
-  int64_t  bytes[STEP_NAMED_MAX];
+  int64_t bytes[STEP_NAMED_MAX];
 } step_memory;
 
 /* Find the most memory of all ranks. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** types.c - ranks that also wait for the same others. Two ranks are of one type if they have one program and if, in each
-** family that the step uses, the members of their groups are of the same types; where messages go from member to member,
-** in the same order, and the two ranks at the same position. The classes are refined until that holds, as the colours of
-** a graph are (Weisfeiler and Leman 1968). README.md says why one rank of a type then stands for all.
+** types.c - ranks that also wait for the same others. Two ranks are of one type if they have one
+** program and if, in each family that the step uses, the members of their groups are of the same
+** types; where messages go from member to member, in the same order, and the two ranks at the same
+** position. The classes are refined until that holds, as the colours of a graph are (Weisfeiler and
+** Leman 1968). README.md says why one rank of a type then stands for all.
 */
 #include "step/step.h"
 
@@ -13,26 +14,26 @@
 /* One family that the step uses. */
 typedef struct used {
   int32_t entry, slot, nth;
-  bool    ordered; /* messages go from member to member */
-  bool    rivals;  /* some of its groups may have the communicator of another family */
+  bool ordered; /* messages go from member to member */
+  bool rivals;  /* some of its groups may have the communicator of another family */
 } used;
 
 typedef struct refining {
   const mgrid_step *step;
   const mgrid_plan *plan;
-  int64_t           world;
-  size_t            nused;
-  used             *used;
-  step_budget      *budget;
-  const int32_t    *apart; /* [world], ranks that differ in it are of two types; NULL: all alike */
-  int32_t          *color; /* [world] */
-  int32_t          *key;   /* [nused * world]: the circle of each rank */
+  int64_t world;
+  size_t nused;
+  used *used;
+  step_budget *budget;
+  const int32_t *apart; /* [world], ranks that differ in it are of two types; NULL: all alike */
+  int32_t *color;       /* [world] */
+  int32_t *key;         /* [nused * world]: the circle of each rank */
 } refining;
 
 /* The family whose communicator a group has: itself, or an earlier one. */
 static int32_t types_leader_of(const refining *x, const used *u, int64_t group) {
   const mgrid_plan *p = x->plan;
-  int32_t           e = u->entry;
+  int32_t e = u->entry;
   if (p->shares[e] >= 0) return p->shares[e];
   if (!u->rivals) return e;
   const mgrid_family *f = p->content.entry[e].family;
@@ -46,7 +47,8 @@ static int32_t types_leader_of(const refining *x, const used *u, int64_t group) 
 
 /* What has an entry for each rank and family is not counted; a cover has more than one slot. */
 bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b) {
-  size_t families = s->plan->content.nentries, more = s->nslots > families ? s->nslots - families : 0;
+  size_t families = s->plan->content.nentries,
+         more = s->nslots > families ? s->nslots - families : 0;
   return mgrid_step_budget_hold(b, more * (size_t)s->plan->content.world * sizeof(int32_t));
 }
 
@@ -61,14 +63,15 @@ void mgrid_step_by_position(const mgrid_step *s, bool *slots) {
 
 static bool find_used(refining *x) {
   const mgrid_step *s = x->step;
-  bool             *by_position = malloc(s->nslots + 1), ordered = false;
+  bool *by_position = malloc(s->nslots + 1), ordered = false;
   x->used = calloc(s->nslots + 1, sizeof *x->used);
   if (!x->used || !by_position) return free(by_position), false;
   mgrid_step_by_position(s, by_position);
   for (size_t i = 0; i < s->nslots; i++) {
     used *u = &x->used[x->nused++];
     *u = (used){ s->slot[i].entry, (int32_t)i, s->slot[i].nth, by_position[i], false };
-    for (int j = 0; j < u->entry && !u->rivals; j++) u->rivals = mgrid_plan_rivals(x->plan, u->entry, j);
+    for (int j = 0; j < u->entry && !u->rivals; j++)
+      u->rivals = mgrid_plan_rivals(x->plan, u->entry, j);
     ordered |= u->ordered;
   }
   free(by_position);
@@ -78,7 +81,9 @@ static bool find_used(refining *x) {
       int32_t a = x->used[i].entry, b = x->used[k].entry;
       int32_t la = x->plan->shares[a] < 0 ? a : x->plan->shares[a],
               lb = x->plan->shares[b] < 0 ? b : x->plan->shares[b];
-      bool one = la == lb || (a > b ? mgrid_plan_rivals(x->plan, a, b) : a < b && mgrid_plan_rivals(x->plan, b, a));
+      bool one =
+          la == lb
+          || (a > b ? mgrid_plan_rivals(x->plan, a, b) : a < b && mgrid_plan_rivals(x->plan, b, a));
       if (one && x->used[k].ordered) x->used[i].ordered = true;
     }
   return true;
@@ -89,12 +94,13 @@ static bool pay_ranks(const refining *x, int64_t n) {
   return mgrid_spend(&x->budget->work, 1 + n * (int64_t)x->nused / 8);
 }
 
-/* The first colours: the program, the positions in ordered families, the leaders where families share in part. Ranks that
-** are in several groups of a family are seen one by one. */
+/* The first colours: the program, the positions in ordered families, the leaders where families
+** share in part. Ranks that are in several groups of a family are seen one by one. */
 static bool first_colors(refining *x, step_lists *colors) {
   int32_t *row = malloc((3 * x->nused + 3) * sizeof *row);
-  bool     done = row != NULL, alone = false;
-  for (size_t i = 0; i < x->nused; i++) alone |= x->plan->content.entry[x->used[i].entry].family->overlapping;
+  bool done = row != NULL, alone = false;
+  for (size_t i = 0; i < x->nused; i++)
+    alone |= x->plan->content.entry[x->used[i].entry].family->overlapping;
   for (int64_t r = 0; r < x->world && done; r++) {
     size_t n = 0;
     if (!pay_ranks(x, 1)) break;
@@ -102,9 +108,9 @@ static bool first_colors(refining *x, step_lists *colors) {
     if (x->apart) row[n++] = x->apart[r];
     if (alone) row[n++] = (int32_t)r;
     for (size_t i = 0; i < x->nused && !alone; i++) {
-      const used         *u = &x->used[i];
+      const used *u = &x->used[i];
       const mgrid_family *f = x->plan->content.entry[u->entry].family;
-      int64_t             group, position;
+      int64_t group, position;
       if (!u->ordered && !u->rivals) continue;
       bool in = r >= f->low && r <= f->high && f->form->locate(f, r, u->nth, &group, &position);
       row[n++] = in ? u->ordered ? (int32_t)position : 0 : -1;
@@ -125,7 +131,7 @@ static int types_by_number(const void *a, const void *b) {
 static size_t unique(int32_t *list, size_t n) {
   enum { FEW = 16 };
   int32_t few[FEW];
-  size_t  m = 0;
+  size_t m = 0;
   for (size_t i = 0; i < n; i++) {
     size_t k = 0;
     if (m && few[m - 1] == list[i]) continue;
@@ -147,10 +153,10 @@ static size_t unique(int32_t *list, size_t n) {
   return m;
 }
 
-/* Set the circles of all ranks in a family, by the colours of the members. A list is: the leader, whether it is ordered,
-** the size, the colours. */
-static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *circles, int32_t *members,
-                        int32_t *list) {
+/* Set the circles of all ranks in a family, by the colours of the members. A list is: the leader,
+** whether it is ordered, the size, the colours. */
+static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *circles,
+                        int32_t *members, int32_t *list) {
   const mgrid_family *f = x->plan->content.entry[u->entry].family;
   memset(key, -1, (size_t)x->world * sizeof *key);
   for (int64_t g = 0; g < f->count; g++) {
@@ -161,22 +167,26 @@ static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *ci
     list[1] = u->ordered;
     list[2] = (int32_t)size;
     for (int64_t i = 0; i < size; i++) list[3 + i] = x->color[members[i]];
-    size_t  n = u->ordered ? (size_t)size : unique(list + 3, (size_t)size);
+    size_t n = u->ordered ? (size_t)size : unique(list + 3, (size_t)size);
     int32_t circle = mgrid_step_lists_put(circles, list, n + 3);
     if (circle < 0) return false;
     if (2 * circles->used * sizeof *list > STEP_MEMORY_MAX + 8 * (size_t)x->world)
       mgrid_step_budget_hold(x->budget, STEP_MEMORY_MAX);
     for (int64_t i = 0; i < size; i++)
-      if (!f->overlapping || (f->form->locate(f, members[i], u->nth, &group, &position) && group == g))
+      if (!f->overlapping
+          || (f->form->locate(f, members[i], u->nth, &group, &position) && group == g))
         key[members[i]] = circle;
   }
   return true;
 }
 
-/* Refine once: set the circles by the colours, and return the colours that follow; NULL: no memory. */
-static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int32_t *members, int32_t *list) {
-  bool     done = true;
-  int32_t *row = malloc((x->nused + 1) * sizeof *row), *next = malloc((size_t)x->world * sizeof *next);
+/* Refine once: set the circles by the colours, and return the colours that follow; NULL: no
+** memory. */
+static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int32_t *members,
+                       int32_t *list) {
+  bool done = true;
+  int32_t *row = malloc((x->nused + 1) * sizeof *row),
+          *next = malloc((size_t)x->world * sizeof *next);
   for (size_t i = 0; i < x->nused && done; i++)
     done = set_circles(x, &x->used[i], x->key + i * (size_t)x->world, circles, members, list);
   done = done && row && next;
@@ -192,8 +202,10 @@ static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int
   return NULL;
 }
 
-/* Write the types: the colours no longer change, so the circles of one rank are those of all of its colour. */
-static bool write_types(const refining *x, const step_lists *circles, size_t ncolors, step_types *out) {
+/* Write the types: the colours no longer change, so the circles of one rank are those of all of its
+** colour. */
+static bool write_types(const refining *x, const step_lists *circles, size_t ncolors,
+                        step_types *out) {
   size_t slots = x->step->nslots;
   if (!mgrid_step_budget_hold(x->budget, 2 * slots * ncolors * sizeof(int32_t))) return false;
   out->n = ncolors, out->ncircles = circles->n;
@@ -207,8 +219,8 @@ static bool write_types(const refining *x, const step_lists *circles, size_t nco
   out->rooms = room;
   for (size_t i = 0; i < circles->n; i++) {
     const int32_t *list = &circles->data[circles->start[i]];
-    size_t         n = circles->start[i + 1] - circles->start[i] - 3;
-    int32_t       *type = malloc((n + 1) * sizeof *type);
+    size_t n = circles->start[i + 1] - circles->start[i] - 3;
+    int32_t *type = malloc((n + 1) * sizeof *type);
     if (!type) return false;
     memcpy(type, list + 3, n * sizeof *type);
     out->circle[i] = (step_circle){ list[0], list[1], list[2], (int32_t)n, type };
@@ -223,7 +235,7 @@ static bool write_types(const refining *x, const step_lists *circles, size_t nco
       room += 2 * slots;
       for (size_t i = 0; i < x->nused; i++) {
         const mgrid_family *f = x->plan->content.entry[x->used[i].entry].family;
-        int64_t             group, position = 0;
+        int64_t group, position = 0;
         t->circle[i] = x->key[i * (size_t)x->world + (size_t)r];
         if (t->circle[i] >= 0) f->form->locate(f, r, x->used[i].nth, &group, &position);
         t->position[i] = (int32_t)position;
@@ -234,18 +246,21 @@ static bool write_types(const refining *x, const step_lists *circles, size_t nco
   return true;
 }
 
-mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_budget *b, step_types *out,
-                                 mgrid_error *err) {
-  refining   x = { .step = s, .plan = s->plan, .world = s->plan->content.world, .apart = apart, .budget = b };
+mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_budget *b,
+                                 step_types *out, mgrid_error *err) {
+  refining x = {
+    .step = s, .plan = s->plan, .world = s->plan->content.world, .apart = apart, .budget = b
+  };
   step_lists colors = { 0 }, circles = { 0 }, next = { 0 };
-  int64_t    most = 1;
+  int64_t most = 1;
   memset(out, 0, sizeof *out);
   bool done = find_used(&x);
   for (size_t i = 0; i < x.nused && done; i++) {
     int64_t size = s->plan->content.entry[x.used[i].entry].family->max_size;
     if (size > most) most = size;
   }
-  int32_t *members = malloc((size_t)most * sizeof *members), *list = malloc((size_t)(most + 3) * sizeof *list);
+  int32_t *members = malloc((size_t)most * sizeof *members),
+          *list = malloc((size_t)(most + 3) * sizeof *list);
   x.color = malloc((size_t)x.world * sizeof *x.color);
   if (done && !mgrid_step_hold_slots(s, b)) done = false;
   x.key = done ? malloc(((size_t)x.world * x.nused + 1) * sizeof *x.key) : NULL;
@@ -282,7 +297,8 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
   if (!b->work.exhausted) return mgrid_oom(err);
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_step_budget_spent(b, &why);
-  return mgrid_fail(err, MGRID_LIMIT, "%s before the first operation: so far its ranks are of %zu types", why.message,
+  return mgrid_fail(err, MGRID_LIMIT,
+                    "%s before the first operation: so far its ranks are of %zu types", why.message,
                     n);
 }
 

@@ -7,9 +7,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-const char *const mgrid_step_told_names[] = { "proved", "mismatch", "unmatched", "cycle", "hazard" };
+const char *const mgrid_step_told_names[] = { "proved", "mismatch", "unmatched", "cycle",
+                                              "hazard" };
 
-static void verdict_add(const step_machine *m, step_verdict *v, int64_t rank, uint32_t node, int64_t waits_for) {
+static void verdict_add(const step_machine *m, step_verdict *v, int64_t rank, uint32_t node,
+                        int64_t waits_for) {
   const mgrid_step *s = m->step;
   v->waiting[v->n++] = (step_waiting){ rank, waits_for, s->class[s->of[rank]].program, node };
 }
@@ -19,7 +21,7 @@ static void verdict_add(const step_machine *m, step_verdict *v, int64_t rank, ui
 /* Return a rank of a type in the group of another rank that a slot is. */
 static int64_t member_of_type(const step_machine *m, int64_t rank, int32_t slot, int32_t type) {
   const mgrid_family *f = m->step->plan->content.entry[m->step->slot[slot].entry].family;
-  int64_t             group, position;
+  int64_t group, position;
   if (!f->form->locate(f, rank, m->step->slot[slot].nth, &group, &position)) return -1;
   int64_t size = f->size >= 0 ? f->size : f->form->size(f, group);
   for (int64_t i = 0; i < size; i++)
@@ -30,9 +32,9 @@ static int64_t member_of_type(const step_machine *m, int64_t rank, int32_t slot,
 
 static void tell_mismatch(const step_machine *m, step_verdict *v) {
   const step_post *a = &m->odd[0], *b = &m->odd[1];
-  int64_t          rank = m->types->type[a->type].first;
-  int32_t          slot = mgrid_step_machine_program(m, a->type)->node[a->node].slot;
-  int64_t          other = member_of_type(m, rank, slot, b->type);
+  int64_t rank = m->types->type[a->type].first;
+  int32_t slot = mgrid_step_machine_program(m, a->type)->node[a->node].slot;
+  int64_t other = member_of_type(m, rank, slot, b->type);
   v->told = STEP_MISMATCH;
   verdict_add(m, v, rank, a->node, other);
   if (other >= 0) verdict_add(m, v, other, b->node, rank);
@@ -42,9 +44,9 @@ static void tell_mismatch(const step_machine *m, step_verdict *v) {
 
 typedef struct missing {
   const step_machine *m;
-  step_wait           who;
-  uint32_t            node; /* in which it waits */
-  bool                found;
+  step_wait who;
+  uint32_t node; /* in which it waits */
+  bool found;
 } missing;
 
 /* An mgrid_step_awaited_fn: the first rank that will not make the call. */
@@ -60,13 +62,16 @@ static bool tell_unmatched(const step_machine *m, step_verdict *v) {
     for (size_t i = m->first[t]; i < m->first[t + 1]; i++) {
       int64_t rank = m->types->type[t].first;
       missing x = { .m = m };
-      if (!m->cursor[i].posted || !mgrid_step_each_awaited(m, &(step_wait){ rank, (int32_t)i, 0 }, verdict_find_missing, &x)
+      if (!m->cursor[i].posted
+          || !mgrid_step_each_awaited(m, &(step_wait){ rank, (int32_t)i, 0 }, verdict_find_missing,
+                                      &x)
           || !x.found)
         continue;
       const step_program *p = mgrid_step_machine_program(m, m->types->of[x.who.rank]);
       v->told = STEP_UNMATCHED;
       verdict_add(m, v, rank, x.node, x.who.rank);
-      verdict_add(m, v, x.who.rank, x.who.cursor < 0 ? (uint32_t)p->n : m->cursor[x.who.cursor].place.node, -1);
+      verdict_add(m, v, x.who.rank,
+                  x.who.cursor < 0 ? (uint32_t)p->n : m->cursor[x.who.cursor].place.node, -1);
       return true;
     }
   return false;
@@ -93,19 +98,21 @@ static mgrid_status verdict_tell(const step_machine *m, step_verdict *v, mgrid_e
   if (tell_unmatched(m, v) && !m->budget->work.exhausted) return MGRID_OK;
   v->told = STEP_CYCLE;
   size_t n = mgrid_step_shortest_cycle(m, STEP_WAITING_MAX, cycle, err);
-  for (size_t i = 0; i < n; i++) verdict_add(m, v, cycle[i].rank, cycle[i].node, cycle[(i + 1) % n].rank);
+  for (size_t i = 0; i < n; i++)
+    verdict_add(m, v, cycle[i].rank, cycle[i].node, cycle[(i + 1) % n].rank);
   if (m->budget->work.exhausted) {
     mgrid_error why = MGRID_ERROR_INIT;
     mgrid_step_budget_spent(m->budget, &why);
-    return mgrid_fail(err, MGRID_LIMIT, "%s: it is not proved, some rank waits forever, and for which one takes more",
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "%s: it is not proved, some rank waits forever, and for which one takes more",
                       why.message);
   }
   if (!n && !err->status) tell_unreceived(m, v);
   return err->status;
 }
 
-/* Whether the recipe says of all families of the counterexample that they are used at once: their kernels then leave each
-** other SMs (concurrent.c of src/plan). */
+/* Whether the recipe says of all families of the counterexample that they are used at once: their
+** kernels then leave each other SMs (concurrent.c of src/plan). */
 static bool is_concurrent(const mgrid_step *s, const step_verdict *v) {
   const mgrid_content *c = &s->plan->content;
   for (size_t i = 0; i < c->nconcurrent; i++) {
@@ -114,8 +121,9 @@ static bool is_concurrent(const mgrid_step *s, const step_verdict *v) {
       const step_program *p = &s->program[v->waiting[k].program];
       if (v->waiting[k].node == p->n) continue;
       const char *family = mgrid_step_family_of(s, &p->node[v->waiting[k].node]);
-      bool        in = false;
-      for (size_t j = 0; j < c->concurrent[i].n; j++) in |= strcmp(c->concurrent[i].name[j], family) == 0;
+      bool in = false;
+      for (size_t j = 0; j < c->concurrent[i].n; j++)
+        in |= strcmp(c->concurrent[i].name[j], family) == 0;
       all = in;
     }
     if (all) return true;
@@ -129,19 +137,20 @@ static bool has_streams(const mgrid_step *s) {
   return false;
 }
 
-static mgrid_status verdict_execute(const mgrid_step *s, const step_types *t, step_rules rules, int64_t eager, step_budget *b,
-                            step_verdict *v, mgrid_error *err) {
+static mgrid_status verdict_execute(const mgrid_step *s, const step_types *t, step_rules rules,
+                                    int64_t eager, step_budget *b, step_verdict *v,
+                                    mgrid_error *err) {
   step_machine m;
-  bool         done;
+  bool done;
   mgrid_status status = mgrid_step_machine_run(&m, s, t, rules, eager, NULL, b, &done, err);
   if (!status && !done) status = verdict_tell(&m, v, err);
   mgrid_step_machine_free(&m);
   return status;
 }
 
-mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v,
-                                 mgrid_error *err) {
-  step_types  t;
+mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager,
+                                 step_verdict *v, mgrid_error *err) {
+  step_types t;
   step_budget b;
   mgrid_error own = MGRID_ERROR_INIT;
   *v = (step_verdict){ .told = STEP_PROVED };
@@ -173,16 +182,18 @@ static void put_positions(const mgrid_step *s, const step_verdict *v, int64_t ra
       named = v->waiting[k].node < p->n && p->node[v->waiting[k].node].slot == (int32_t)i;
     }
     step_read read = { STEP_ASKED_POSITION, s->slot[i].entry, s->slot[i].nth };
-    int64_t   at = named ? mgrid_step_answer(s->plan, &read, rank) : -1;
+    int64_t at = named ? mgrid_step_answer(s->plan, &read, rank) : -1;
     if (at < 0) continue;
-    mgrid_text_add(t, "%s%s %" PRId64, any ? ", " : " (", s->plan->content.entry[s->slot[i].entry].name, at);
+    mgrid_text_add(t, "%s%s %" PRId64, any ? ", " : " (",
+                   s->plan->content.entry[s->slot[i].entry].name, at);
     any = true;
   }
   if (any) mgrid_text_str(t, ")");
 }
 
 /* Append "all_reduce(tp) line 12"; with the file where there are several. */
-static void verdict_put_call(const mgrid_step *s, const step_waiting *w, bool files, bool size, mgrid_text *t) {
+static void verdict_put_call(const mgrid_step *s, const step_waiting *w, bool files, bool size,
+                             mgrid_text *t) {
   const step_node *n = &s->program[w->program].node[w->node];
   mgrid_step_node_text(s, n, t);
   if (size && mgrid_step_rows[n->kind].sized) mgrid_text_add(t, " of %" PRId64 " bytes", n->bytes);
@@ -210,7 +221,7 @@ void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_t
   bool files = has_files(s, v), sizes = v->told == STEP_MISMATCH;
   for (size_t i = 0; i < v->n; i++) {
     const step_waiting *w = &v->waiting[i];
-    bool                ended = w->node == s->program[w->program].n;
+    bool ended = w->node == s->program[w->program].n;
     if (i == 0) mgrid_text_add(t, "rank %" PRId64, w->rank);
     if (i == 0) put_positions(s, v, w->rank, t);
     if (v->told == STEP_UNMATCHED && i == 1) {
@@ -230,6 +241,7 @@ void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_t
     verdict_put_call(s, w, files, false, t);
     if (w->waits_for >= 0) mgrid_text_add(t, " for rank %" PRId64, w->waits_for);
     if (w->waits_for >= 0 && i + 1 < v->n) put_positions(s, v, w->waits_for, t);
-    if (v->told == STEP_UNMATCHED && w->waits_for < 0) mgrid_text_str(t, ", and nobody receives it");
+    if (v->told == STEP_UNMATCHED && w->waits_for < 0)
+      mgrid_text_str(t, ", and nobody receives it");
   }
 }

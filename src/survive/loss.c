@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** loss.c - one loss: what the job becomes. It reads as the decision goes: who is lost, what has no copy left, what the caller or the
-** policy on_lost or the default answers, which plan comes next, who takes which place, which communicators and bytes stay. A loss is
-** never changed once it is made; the plans that it tries are kept in its mgrid_losses (next.c). recover.c and Lua call
-** mgrid_loss_decide and mgrid_loss_new; all ranks that call with the same arguments decide alike. Nothing here sends anything.
+** loss.c - one loss: what the job becomes. It reads as the decision goes: who is lost, what has no
+** copy left, what the caller or the policy on_lost or the default answers, which plan comes next,
+** who takes which place, which communicators and bytes stay. A loss is never changed once it is
+** made; the plans that it tries are kept in its mgrid_losses (next.c). recover.c and Lua call
+** mgrid_loss_decide and mgrid_loss_new; all ranks that call with the same arguments decide alike.
+** Nothing here sends anything.
 */
 #include "comm/recipe.h"
 #include "survive/next.h"
@@ -24,7 +26,8 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
   if (mgrid_lacks_list(n, lost, "lost ranks", err)) return MGRID_USAGE;
   for (size_t i = 0; i < n; i++)
     if (lost[i] < 0 || lost[i] >= x->world)
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", lost[i],
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                        "rank %" PRId64 " is out of range (0 to %" PRId64 ")", lost[i],
                         x->world - 1);
   x->lost = malloc((n + 1) * sizeof *x->lost);
   x->is = malloc((size_t)x->world * sizeof *x->is);
@@ -36,8 +39,10 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
     if (x->lost[i] == x->lost[i - 1])
       return mgrid_fail(err, MGRID_DUPLICATE, "rank %" PRId64 " is lost twice", x->lost[i]);
   if ((int64_t)n == x->world)
-    return x->world == 1 ? mgrid_fail(err, MGRID_REFUSED, "the only rank is lost, and nobody is left to go on")
-                         : mgrid_fail(err, MGRID_REFUSED, "all %" PRId64 " ranks are lost, and nobody is left to go on",
+    return x->world == 1 ? mgrid_fail(err, MGRID_REFUSED,
+                                      "the only rank is lost, and nobody is left to go on")
+                         : mgrid_fail(err, MGRID_REFUSED,
+                                      "all %" PRId64 " ranks are lost, and nobody is left to go on",
                                       x->world);
   memset(x->is, -1, (size_t)x->world * sizeof *x->is); /* free */
   for (size_t i = 0; i < n; i++) x->is[lost[i]] = -2;
@@ -59,8 +64,10 @@ static bool is_lost(const mgrid_loss *x, int64_t rank) {
   return low < x->nlost && x->lost[low] == rank;
 }
 
-/* Note the shard of a lost rank if all of its holders are lost, and this rank is the first of them. */
-static mgrid_status loss_look_at(mgrid_loss *x, const char *name, const mgrid_tensor *t, int64_t rank, mgrid_error *err) {
+/* Note the shard of a lost rank if all of its holders are lost, and this rank is the first of
+** them. */
+static mgrid_status loss_look_at(mgrid_loss *x, const char *name, const mgrid_tensor *t,
+                                 int64_t rank, mgrid_error *err) {
   mgrid_seat at;
   if (!mgrid_tensor_seat(t, rank, &at) || at.copy != 0) return MGRID_OK;
   int64_t bytes = mgrid_tensor_elements(t, &at) * t->width, n = 0;
@@ -81,7 +88,7 @@ static mgrid_status loss_look_at(mgrid_loss *x, const char *name, const mgrid_te
 static mgrid_status loss_find_missing(mgrid_loss *x, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < mgrid_plan_ntensors(x->old) && !s; i++) {
-    const char         *name = mgrid_plan_tensor_name(x->old, i);
+    const char *name = mgrid_plan_tensor_name(x->old, i);
     const mgrid_tensor *t = mgrid_plan_tensor(x->old, name);
     for (size_t k = 0; k < x->nlost && !s; k++) s = loss_look_at(x, name, t, x->lost[k], err);
   }
@@ -92,18 +99,18 @@ static mgrid_status loss_find_missing(mgrid_loss *x, mgrid_error *err) {
 
 #define POLICY "on_lost"
 
-/* What the policy says, and the parameters that a shrink may change: sets of them, tried in this order; none: as
-** they are. */
+/* What the policy says, and the parameters that a shrink may change: sets of them, tried in this
+** order; none: as they are. */
 typedef struct loss_set {
   size_t n;
   char **params; /* [n], "dp=3", owned */
 } loss_set;
 typedef struct loss_reply {
   mgrid_loss_answer how;
-  const char       *by;    /* who says so: "the policy 'on_lost'" */
-  bool              usual; /* true: it is the default */
-  size_t            nsets;
-  loss_set         *set; /* [nsets] */
+  const char *by; /* who says so: "the policy 'on_lost'" */
+  bool usual;     /* true: it is the default */
+  size_t nsets;
+  loss_set *set; /* [nsets] */
 } loss_reply;
 
 static void free_reply(loss_reply *r) {
@@ -148,26 +155,30 @@ static mgrid_status value_text(const mgrid_arg *a, mgrid_text *t, mgrid_error *e
   case MGRID_IS_BOOLEAN: mgrid_text_str(t, a->as.boolean ? "true" : "false"); break;
   case MGRID_IS_TEXT: mgrid_text_str(t, a->as.text); break;
   case MGRID_IS_INTEGERS:
-    for (size_t i = 0; i < a->as.integers.n; i++) mgrid_text_add(t, "%s%" PRId64, i ? "," : "", a->as.integers.at[i]);
+    for (size_t i = 0; i < a->as.integers.n; i++)
+      mgrid_text_add(t, "%s%" PRId64, i ? "," : "", a->as.integers.at[i]);
     break;
   default:
     return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "policy '" POLICY "': parameter '%s' is a number, text, a truth value or a list of integers",
+                      "policy '" POLICY
+                      "': parameter '%s' is a number, text, a truth value or a list of integers",
                       a->name);
   }
   return MGRID_OK;
 }
 
 /* Read a table of parameters as one more set; `path` names it. */
-static mgrid_status read_set(const mgrid_arg *params, const char *path, loss_reply *r, mgrid_error *err) {
+static mgrid_status read_set(const mgrid_arg *params, const char *path, loss_reply *r,
+                             mgrid_error *err) {
   enum { MOST = 64 };
   size_t n = params->kind == MGRID_IS_TABLE ? params->as.table.n : 0;
   if (n == 0 || n > MOST)
-    return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "policy '" POLICY
-                      "': '%s' is a table of parameters by name, { dp = 3 }, or a list of such, of 1 to %d "
-                      "parameters",
-                      path, MOST);
+    return mgrid_fail(
+        err, MGRID_BAD_VALUE,
+        "policy '" POLICY
+        "': '%s' is a table of parameters by name, { dp = 3 }, or a list of such, of 1 to %d "
+        "parameters",
+        path, MOST);
   loss_set *set = add_set(r, n, err);
   for (size_t i = 0; set && i < n; i++) {
     mgrid_text t = { 0 };
@@ -183,7 +194,7 @@ static mgrid_status read_set(const mgrid_arg *params, const char *path, loss_rep
 
 static mgrid_status read_params(const mgrid_arg *params, loss_reply *r, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
-  char         path[64];
+  char path[64];
   if (params->kind != MGRID_IS_LIST) return read_set(params, "params", r, err);
   for (size_t i = 0; i < params->as.table.n && !s; i++) {
     snprintf(path, sizeof path, "params[%zu]", i);
@@ -195,32 +206,35 @@ static mgrid_status read_params(const mgrid_arg *params, loss_reply *r, mgrid_er
 /* Find `how` and `params` of the table that the policy returned, and refuse other keys. */
 static mgrid_status read_keys(const mgrid_arg *all, const mgrid_arg *found[2], mgrid_error *err) {
   static const char *const known[] = { "how", "params" };
-  char                     tail[128];
+  char tail[128];
   for (size_t i = 0; i < all->as.table.n; i++) {
     const mgrid_arg *a = &all->as.table.at[i];
-    int              k = 0;
+    int k = 0;
     while (k < 2 && strcmp(a->name, known[k]) != 0) k++;
     if (k < 2) {
       found[k] = a;
       continue;
     }
     mgrid_suggest(tail, sizeof tail, a->name, known, 2);
-    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "policy '" POLICY "' returned a table with '%.100s'%s", a->name, tail);
+    return mgrid_fail(err, MGRID_UNKNOWN_NAME,
+                      "policy '" POLICY "' returned a table with '%.100s'%s", a->name, tail);
   }
   return MGRID_OK;
 }
 
 static mgrid_status read_reply(mgrid_policy *p, loss_reply *r, mgrid_error *err) {
-  mgrid_arg        all = MGRID_ARG_INIT;
+  mgrid_arg all = MGRID_ARG_INIT;
   const mgrid_arg *found[2] = { &all, NULL };
-  char             tail[128];
-  int              k = 0;
+  char tail[128];
+  int k = 0;
   if (mgrid_policy_result(p, NULL, MGRID_IS_NONE, &all, err)) return err->status;
   if (all.kind == MGRID_IS_TABLE && read_keys(&all, found, err)) return err->status;
   if (found[0]->kind != MGRID_IS_TEXT)
-    return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "policy '" POLICY "' returned no answer: \"replace\", \"shrink\", \"stop\", or a table, { how = "
-                      "\"shrink\", params = { dp = 3 } }");
+    return mgrid_fail(
+        err, MGRID_BAD_VALUE,
+        "policy '" POLICY
+        "' returned no answer: \"replace\", \"shrink\", \"stop\", or a table, { how = "
+        "\"shrink\", params = { dp = 3 } }");
   const char *word = found[0]->as.text;
   while (k < 3 && strcmp(word, mgrid_loss_answers[k]) != 0) k++;
   if (k == 3) {
@@ -236,15 +250,15 @@ static mgrid_status read_reply(mgrid_policy *p, loss_reply *r, mgrid_error *err)
   return s;
 }
 
-static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spares, int64_t gone, loss_reply *r,
-                               mgrid_error *err) {
+static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spares, int64_t gone,
+                               loss_reply *r, mgrid_error *err) {
   const mgrid_arg q[] = { mgrid_arg_integer("ranks", l->world),
                           mgrid_arg_integer("lost", (int64_t)x->nlost),
                           mgrid_arg_integers("which", x->nlost, x->lost),
                           mgrid_arg_integer("spares", spares),
                           mgrid_arg_integer("places", gone),
                           mgrid_arg_integer("missing", x->sums.missing) };
-  mgrid_status    s = mgrid_policy_call(l->policy, sizeof q / sizeof *q, q, err);
+  mgrid_status s = mgrid_policy_call(l->policy, sizeof q / sizeof *q, q, err);
   r->by = "the policy '" POLICY "'", r->usual = false;
   if (s || !(s = read_reply(l->policy, r, err))) return s;
   mgrid_lent_request where = { .policy = l->policy, .placed = err };
@@ -252,14 +266,16 @@ static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spa
   return s;
 }
 
-static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares, loss_reply *out, mgrid_error *err) {
-  mgrid_error  why = MGRID_ERROR_INIT;
+static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares, loss_reply *out,
+                             mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
-  int64_t      gone = 0;
+  int64_t gone = 0;
   *out = (loss_reply){ .by = "the default", .usual = true };
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
-  if (x->nlost == 0 || (gone == 0 && l->how)) return MGRID_OK; /* nobody is lost, or only spares are */
+  /* nobody is lost, or only spares are */
+  if (x->nlost == 0 || (gone == 0 && l->how)) return MGRID_OK;
   if (l->how) {
     out->by = "the caller", out->usual = false;
     for (int i = 0; i < 3; i++)
@@ -272,7 +288,8 @@ static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spare
     s = ask_policy(l, x, spares, gone, out, &why);
   }
   if (!s) s = why.status;
-  /* Only spares are lost: a policy may still stop the job, such as one half of a job that is cut in two. */
+  /* Only spares are lost: a policy may still stop the job, such as one half of a job that is cut in
+  ** two. */
   if (!s && gone == 0 && out->how != MGRID_LOSS_STOP) {
     free_reply(out);
     *out = (loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
@@ -290,19 +307,23 @@ static int64_t spares_left(const mgrid_losses *l, const mgrid_loss *x) {
 }
 
 /* Say why no layout is accepted. */
-static void no_layout(const mgrid_losses *l, const loss_reply *reply, const mgrid_next *next, mgrid_loss *x) {
+static void no_layout(const mgrid_losses *l, const loss_reply *reply, const mgrid_next *next,
+                      mgrid_loss *x) {
   int64_t most = next->survivors < l->places ? next->survivors : l->places;
-  mgrid_text_add(&x->why, "the recipe accepts no layout of %s%" PRId64 " rank%s; of %" PRId64 ": %s",
+  mgrid_text_add(&x->why,
+                 "the recipe accepts no layout of %s%" PRId64 " rank%s; of %" PRId64 ": %s",
                  most > 1 ? "1 to " : "", most, mgrid_s_of(most), most, next->why.message);
   if (!reply->nsets)
-    mgrid_text_str(&x->why, "; the policy on_lost may change parameters, { how = \"shrink\", params = { dp = 3 } }");
+    mgrid_text_str(
+        &x->why,
+        "; the policy on_lost may change parameters, { how = \"shrink\", params = { dp = 3 } }");
 }
 
 /* Find the next plan. NULL without an error: the job stops, for the reason in x->why. */
 static mgrid_next *loss_decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
-  loss_reply  reply;
+  loss_reply reply;
   mgrid_next *next = NULL;
-  int64_t     spares = spares_left(l, x), gone = 0;
+  int64_t spares = spares_left(l, x), gone = 0;
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   mgrid_status s = loss_ask(l, x, spares, &reply, err);
   if (s) return NULL;
@@ -310,8 +331,11 @@ static mgrid_next *loss_decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err)
   if (reply.how == MGRID_LOSS_STOP) {
     mgrid_text_add(&x->why, "%s says so", reply.by);
   } else if (reply.how == MGRID_LOSS_REPLACE && gone > spares) {
-    mgrid_text_add(&x->why, "%s says replace: %" PRId64 " rank%s of the layout %s lost, and %" PRId64 " spare%s left",
-                   reply.by, gone, mgrid_s_of(gone), gone == 1 ? "is" : "are", spares, spares == 1 ? " is" : "s are");
+    mgrid_text_add(&x->why,
+                   "%s says replace: %" PRId64 " rank%s of the layout %s lost, and %" PRId64
+                   " spare%s left",
+                   reply.by, gone, mgrid_s_of(gone), gone == 1 ? "is" : "are", spares,
+                   spares == 1 ? " is" : "s are");
   } else if (reply.how == MGRID_LOSS_REPLACE) {
     next = mgrid_next_of(l, x, false, 0, NULL, err);
     if (next && !next->plan && !reply.usual)
@@ -324,7 +348,8 @@ static mgrid_next *loss_decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err)
       loss_set *set = reply.nsets ? &reply.set[i] : &none;
       next = mgrid_next_of(l, x, true, set->n, set->params, err);
       s = next ? MGRID_OK : err->status;
-      for (size_t k = 0; next && next->plan && k < set->n; k++) mgrid_text_add(&x->params, "%s\n", set->params[k]);
+      for (size_t k = 0; next && next->plan && k < set->n; k++)
+        mgrid_text_add(&x->params, "%s\n", set->params[k]);
     }
     if (next && !next->plan) no_layout(l, &reply, next, x);
   }
@@ -334,15 +359,17 @@ static mgrid_next *loss_decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err)
 
 /* -------------------------------------------------------------- what stays */
 
-static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
+static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
+                                mgrid_error *err) {
   const mgrid_comm_list *c = &next->comms;
-  int32_t               *room = malloc((size_t)(next->places + 1) * sizeof *room);
+  int32_t *room = malloc((size_t)(next->places + 1) * sizeof *room);
   if (!room) return mgrid_oom(err);
   for (size_t i = 0; i < c->n; i++) {
-    int64_t             n = c->start[i + 1] - c->start[i];
+    int64_t n = c->start[i + 1] - c->start[i];
     const mgrid_choice *choice = next->plan->content.entry[c->entry[i]].choice;
     for (int64_t k = 0; k < n; k++) room[k] = x->was[c->member[c->start[i] + k]];
-    x->sums.kept += mgrid_comm_find(&l->comms, l->plan, room, n, mgrid_comm_hash(room, n), choice) >= 0;
+    x->sums.kept += mgrid_comm_find(&l->comms, l->plan, room, n, mgrid_comm_hash(room, n), choice)
+                    >= 0;
   }
   x->sums.made = (int64_t)c->n - x->sums.kept;
   x->sums.dropped = (int64_t)l->comms.n - x->sums.kept;
@@ -353,7 +380,7 @@ static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, m
 /* Count what all places need of a tensor and of a shard that is missing. */
 static int64_t needed_of(const mgrid_pair *p, const mgrid_loss_missing_part *m, int64_t places) {
   mgrid_seat shard, part;
-  int64_t    bytes = 0;
+  int64_t bytes = 0;
   if (!mgrid_tensor_seat(p->from, m->holders[0], &shard)) return 0;
   for (int64_t i = 0; i < places; i++)
     if (mgrid_tensor_seat(p->to, i, &part)) bytes += mgrid_common_bytes(p, &shard, &part);
@@ -464,16 +491,17 @@ void mgrid_loss_digest(const mgrid_loss *x, char out[33]) {
 
 mgrid_status mgrid_loss_describe(const mgrid_loss *x, mgrid_loss_sums *out, mgrid_error *err) {
   if (!x) return MGRID_USAGE;
-  mgrid_status    s = mgrid_struct_check(out, sizeof *out, "mgrid_loss_sums", err);
+  mgrid_status s = mgrid_struct_check(out, sizeof *out, "mgrid_loss_sums", err);
   mgrid_loss_sums sums = x->sums;
   sums.how = x->how, sums.why = mgrid_text_chars(&x->why);
   if (!s) mgrid_struct_write(out, &sums, sizeof sums);
   return s;
 }
 
-/* Return whether a group of an old family has exactly the members of the new one, by their old ranks. */
-static bool loss_same_members(const mgrid_loss *x, const mgrid_family *f, int64_t group, const mgrid_family *old,
-                         int64_t at) {
+/* Return whether a group of an old family has exactly the members of the new one, by their old
+** ranks. */
+static bool loss_same_members(const mgrid_loss *x, const mgrid_family *f, int64_t group,
+                              const mgrid_family *old, int64_t at) {
   int64_t n = mgrid_family_size(f, group);
   if (mgrid_family_size(old, at) != n) return false;
   for (int64_t i = 0; i < n; i++)
@@ -481,12 +509,13 @@ static bool loss_same_members(const mgrid_loss *x, const mgrid_family *f, int64_
   return true;
 }
 
-bool mgrid_loss_kept(const mgrid_loss *x, const char *family, int64_t group, const char **old_family,
-                     int64_t *old_group) {
+bool mgrid_loss_kept(const mgrid_loss *x, const char *family, int64_t group,
+                     const char **old_family, int64_t *old_group) {
   int entry = x && x->plan && family ? mgrid_content_find(&x->plan->content, family) : -1;
   if (entry < 0) return false;
   const mgrid_entry *e = &x->plan->content.entry[entry];
-  if (group < 0 || group >= e->family->count || mgrid_family_size(e->family, group) < 2) return false;
+  if (group < 0 || group >= e->family->count || mgrid_family_size(e->family, group) < 2)
+    return false;
   int64_t first = x->was[mgrid_family_rank(e->family, group, 0)], at, position;
   for (size_t i = 0; i < x->old->content.nentries; i++) {
     const mgrid_entry *o = &x->old->content.entry[x->old->order[i]];
@@ -508,16 +537,20 @@ const mgrid_loss_missing_part *mgrid_loss_missing(const mgrid_loss *x, size_t i)
 mgrid_move *mgrid_loss_move(const mgrid_loss *x, int64_t rank, size_t n, const char *const *tensors,
                             const mgrid_move_options *given, mgrid_error *err) {
   mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
-  if (!x || mgrid_struct_read(&options, sizeof options, given, "mgrid_move_options", err)) return NULL;
-  if (!x->plan) return mgrid_null(err, MGRID_REFUSED, "the job stops after this loss: nothing moves");
+  if (!x || mgrid_struct_read(&options, sizeof options, given, "mgrid_move_options", err))
+    return NULL;
+  if (!x->plan)
+    return mgrid_null(err, MGRID_REFUSED, "the job stops after this loss: nothing moves");
   if (n == 0 && x->ntensors == 0)
-    return mgrid_null(err, MGRID_REFUSED, "the plans before and after the loss have no tensor in common");
+    return mgrid_null(err, MGRID_REFUSED,
+                      "the plans before and after the loss have no tensor in common");
   int64_t *old = malloc((size_t)x->world * sizeof *old);
   if (!old) return mgrid_null_oom(err);
   for (int64_t r = 0; r < x->world; r++) old[r] = x->is[r];
   options.nranks = 0, options.ranks = NULL;
   options.nold = (size_t)x->world, options.old = old;
-  mgrid_move *m = mgrid_move_new(x->old, x->plan, rank, n ? n : x->ntensors, n ? tensors : x->tensor, &options, err);
+  mgrid_move *m = mgrid_move_new(x->old, x->plan, rank, n ? n : x->ntensors,
+                                 n ? tensors : x->tensor, &options, err);
   free(old);
   return m;
 }

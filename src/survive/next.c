@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** next.c - the plans that may come next, each made once. They do not depend on which ranks are lost, only on how many are left:
-** layouts are tried from the largest down, and the recipe is evaluated once for each number of ranks. Where it reads the machine the
-** survivors run where they ran before, so it is evaluated for a machine with their places, once for each loss. loss.c asks for the
-** plan of a loss (mgrid_next_of). Nothing here sends anything.
+** next.c - the plans that may come next, each made once. They do not depend on which ranks are
+** lost, only on how many are left: layouts are tried from the largest down, and the recipe is
+** evaluated once for each number of ranks. Where it reads the machine the survivors run where they
+** ran before, so it is evaluated for a machine with their places, once for each loss. loss.c asks
+** for the plan of a loss (mgrid_next_of). Nothing here sends anything.
 */
 #include "comm/recipe.h"
 #include "machine/item.h"
@@ -16,19 +17,25 @@
 
 /* --------------------------------------------- the communicators of a plan */
 
-uint64_t mgrid_comm_hash(const int32_t *member, int64_t n) { return XXH3_64bits(member, (size_t)n * sizeof *member); }
-
-static const mgrid_choice *choice_of(const mgrid_plan *p, int32_t entry) { return p->content.entry[entry].choice; }
-
-static bool has_members(const mgrid_comm_list *c, int32_t i, const int32_t *member, int64_t n) {
-  return c->start[i + 1] - c->start[i] == n && memcmp(c->member + c->start[i], member, (size_t)n * sizeof *member) == 0;
+uint64_t mgrid_comm_hash(const int32_t *member, int64_t n) {
+  return XXH3_64bits(member, (size_t)n * sizeof *member);
 }
 
-int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int32_t *member, int64_t n, uint64_t hash,
-                        const mgrid_choice *choice) {
+static const mgrid_choice *choice_of(const mgrid_plan *p, int32_t entry) {
+  return p->content.entry[entry].choice;
+}
+
+static bool has_members(const mgrid_comm_list *c, int32_t i, const int32_t *member, int64_t n) {
+  return c->start[i + 1] - c->start[i] == n
+         && memcmp(c->member + c->start[i], member, (size_t)n * sizeof *member) == 0;
+}
+
+int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int32_t *member,
+                        int64_t n, uint64_t hash, const mgrid_choice *choice) {
   size_t at = 0;
   for (int32_t i; (i = mgrid_index_next(&c->index, hash, &at)) >= 0;)
-    if (has_members(c, i, member, n) && mgrid_choice_shares(choice_of(p, c->entry[i]), choice)) return i;
+    if (has_members(c, i, member, n) && mgrid_choice_shares(choice_of(p, c->entry[i]), choice))
+      return i;
   return -1;
 }
 
@@ -41,13 +48,15 @@ void mgrid_comm_list_free(mgrid_comm_list *c) {
 }
 
 static bool has_comms(const mgrid_plan *p, int32_t entry) {
-  return p->shares[entry] < 0 && !choice_of(p, entry)->none && p->content.entry[entry].family->max_size > 1;
+  return p->shares[entry] < 0 && !choice_of(p, entry)->none
+         && p->content.entry[entry].family->max_size > 1;
 }
 
-/* Add a group, unless an earlier one leads it. Its members follow those in the list. False: no memory. */
+/* Add a group, unless an earlier one leads it. Its members follow those in the list. False: no
+** memory. */
 static bool next_add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t size) {
   const int32_t *member = c->member + c->start[c->n];
-  uint64_t       hash = mgrid_comm_hash(member, size);
+  uint64_t hash = mgrid_comm_hash(member, size);
   if (mgrid_comm_find(c, p, member, size, hash, choice_of(p, entry)) >= 0) return true;
   if (!mgrid_index_put(&c->index, hash, (int32_t)c->n)) return false;
   c->entry[c->n] = entry;
@@ -64,13 +73,14 @@ mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid
       groups += p->content.entry[i].family->count;
       members += p->content.entry[i].family->total;
     }
-  if (groups > INT32_MAX / 4) return mgrid_fail(err, MGRID_LIMIT, "more than 2^29 groups are too many to compare");
+  if (groups > INT32_MAX / 4)
+    return mgrid_fail(err, MGRID_LIMIT, "more than 2^29 groups are too many to compare");
   c->entry = malloc((size_t)(groups + 1) * sizeof *c->entry);
   c->start = calloc((size_t)groups + 2, sizeof *c->start);
   c->member = malloc((size_t)(members + 1) * sizeof *c->member);
   bool whole = c->entry && c->start && c->member;
   for (size_t k = 0; k < p->content.nentries && whole; k++) {
-    int                 i = p->order[k];
+    int i = p->order[k];
     const mgrid_family *f = p->content.entry[i].family;
     for (int64_t g = 0; has_comms(p, i) && g < f->count && whole; g++) {
       int64_t size = mgrid_family_size(f, g);
@@ -106,7 +116,7 @@ static char **copy_texts(size_t n, const char *const *text) {
 /* Number the places. */
 static mgrid_status find_places(mgrid_losses *l, mgrid_error *err) {
   const mgrid_spares *spares = mgrid_content_spares(&l->plan->content);
-  int64_t             group, position;
+  int64_t group, position;
   l->rank = malloc((size_t)l->world * sizeof *l->rank);
   l->place = malloc((size_t)l->world * sizeof *l->place);
   if (!l->rank || !l->place) return mgrid_oom(err);
@@ -118,16 +128,19 @@ static mgrid_status find_places(mgrid_losses *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t n, const char *const *args,
-                               const mgrid_losses_options *options, mgrid_error *err) {
+mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t n,
+                               const char *const *args, const mgrid_losses_options *options,
+                               mgrid_error *err) {
   mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
   if (mgrid_lacks(rt, "the runtime", err) || !plan) return NULL;
   if (mgrid_struct_read(&o, sizeof o, options, "mgrid_losses_options", err)) return NULL;
-  if (mgrid_lacks_list(n, args, "arguments", err) || mgrid_lacks_list(o.nparams, o.changed, "parameters", err))
+  if (mgrid_lacks_list(n, args, "arguments", err)
+      || mgrid_lacks_list(o.nparams, o.changed, "parameters", err))
     return NULL;
   for (size_t i = 0; i < n + o.nparams; i++)
-    if (mgrid_lacks(i < n ? args[i] : o.changed[i - n], i < n ? "an argument" : "a parameter", err)) return NULL;
-  char   tail[64];
+    if (mgrid_lacks(i < n ? args[i] : o.changed[i - n], i < n ? "an argument" : "a parameter", err))
+      return NULL;
+  char tail[64];
   size_t k = 0;
   while (o.how && k < 3 && strcmp(mgrid_loss_answers[k], o.how) != 0) k++;
   if (k == 3) {
@@ -190,7 +203,8 @@ static bool replaces(const char *now, const char *was) {
 
 mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
   size_t n = 0, changed = 0;
-  if (!l || !x || x->how == MGRID_LOSS_STOP) return mgrid_null(err, MGRID_USAGE, "the losses of a next plan need one");
+  if (!l || !x || x->how == MGRID_LOSS_STOP)
+    return mgrid_null(err, MGRID_USAGE, "the losses of a next plan need one");
   char *text = mgrid_strdup(x->params.data ? x->params.data : "");
   for (const char *c = text; c && *c; c++) changed += *c == '\n' || !c[1];
   const char **args = calloc(l->nargs + changed + 1, sizeof *args);
@@ -214,7 +228,7 @@ mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgr
 
 static int32_t *seats(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
   int32_t *at = malloc((size_t)x->survivors * sizeof *at);
-  int64_t  n = 0;
+  int64_t n = 0;
   if (!at) return mgrid_null_oom(err);
   for (int64_t r = 0; r < x->world && !x->was; r++)
     if (x->is[r] != -2) at[n++] = (int32_t)mgrid_machine_at(mgrid_losses_machine(l), r);
@@ -223,11 +237,14 @@ static int32_t *seats(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *e
   return at;
 }
 
-/* Lend the runtime the machine with these places; *before: the machine lent before, with one more owner. */
-static mgrid_status lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before, mgrid_error *err) {
-  mgrid_lent_request   r = { .kind = &mgrid_machine_kind };
-  int32_t             *own = malloc((size_t)n * sizeof *own);
-  mgrid_machine_model *m = own ? mgrid_machine_copy(mgrid_losses_machine(l), err) : mgrid_null_oom(err);
+/* Lend the runtime the machine with these places; *before: the machine lent before, with one more
+** owner. */
+static mgrid_status lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before,
+                         mgrid_error *err) {
+  mgrid_lent_request r = { .kind = &mgrid_machine_kind };
+  int32_t *own = malloc((size_t)n * sizeof *own);
+  mgrid_machine_model *m = own ? mgrid_machine_copy(mgrid_losses_machine(l), err)
+                               : mgrid_null_oom(err);
   if (!m) {
     free(own);
     return err->status;
@@ -260,25 +277,29 @@ static const char **arguments(const mgrid_losses *l, size_t n, char *const *para
   return list;
 }
 
-mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t world, int64_t nspares, int32_t *spare,
-                               size_t n, const char *const *args, mgrid_error *err) {
+mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t world, int64_t nspares,
+                               int32_t *spare, size_t n, const char *const *args,
+                               mgrid_error *err) {
   mgrid_spares *spares = mgrid_spares_new(world, nspares, spare, err);
-  mgrid_plan   *p = NULL;
+  mgrid_plan *p = NULL;
   if (!spares) return NULL;
-  if (!mgrid_runtime_lend(rt, &mgrid_spares_kind, spares, err)) p = mgrid_runtime_plan(rt, world, file, n, args, err);
+  if (!mgrid_runtime_lend(rt, &mgrid_spares_kind, spares, err))
+    p = mgrid_runtime_plan(rt, world, file, n, args, err);
   mgrid_runtime_lend(rt, &mgrid_spares_kind, NULL, NULL);
   mgrid_spares_kind.free(spares);
-  if (p && mgrid_plan_nspares(p) != nspares) { /* a plan of a recipe that this library did not make */
+  /* a plan of a recipe that this library did not make */
+  if (p && mgrid_plan_nspares(p) != nspares) {
     mgrid_plan_free(p);
-    return mgrid_null(err, MGRID_REFUSED, "the recipe made a plan without the spares that it was given");
+    return mgrid_null(err, MGRID_REFUSED,
+                      "the recipe made a plan without the spares that it was given");
   }
   return p;
 }
 
-mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n, const char *const *args,
-                            const int32_t *at, mgrid_error *err) {
+mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n,
+                            const char *const *args, const int32_t *at, mgrid_error *err) {
   int32_t *list = malloc((size_t)(world - places + 1) * sizeof *list);
-  void    *before = NULL;
+  void *before = NULL;
   for (int64_t i = places; i < world && list; i++) list[i - places] = (int32_t)i;
   if (at && lend(l, world, at, &before, err)) return free(list), NULL;
   mgrid_plan *p = mgrid_plan_sparing(l->rt, l->file, world, world - places, list, n, args, err);
@@ -296,17 +317,19 @@ static void reset(mgrid_loss *x) {
   for (size_t i = 0; i < x->nlost; i++) x->is[x->lost[i]] = -2;
 }
 
-static mgrid_plan *plan_at(mgrid_losses *l, const mgrid_next *next, const mgrid_loss *x, mgrid_error *err) {
-  int32_t    *at = seats(l, x, err);
-  mgrid_plan *p =
-      at ? mgrid_next_plan(l, x->survivors, next->places, next->nargs, (const char *const *)next->args, at, err) : NULL;
+static mgrid_plan *plan_at(mgrid_losses *l, const mgrid_next *next, const mgrid_loss *x,
+                           mgrid_error *err) {
+  int32_t *at = seats(l, x, err);
+  mgrid_plan *p = at ? mgrid_next_plan(l, x->survivors, next->places, next->nargs,
+                                       (const char *const *)next->args, at, err)
+                     : NULL;
   free(at);
   return p;
 }
 
 static mgrid_status try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss *x, mgrid_error *why) {
   mgrid_fold fold[MGRID_FOLDS_MAX];
-  size_t     n = mgrid_folds_of(l, next->places, fold);
+  size_t n = mgrid_folds_of(l, next->places, fold);
   for (size_t i = 0; i < n && !next->plan; i++) {
     mgrid_error mine = MGRID_ERROR_INIT;
     reset(x);
@@ -324,17 +347,18 @@ static bool same_comms(const mgrid_comm_list *a, const mgrid_comm_list *b) {
          && memcmp(a->member, b->member, (size_t)a->start[a->n] * sizeof *a->member) == 0;
 }
 
-mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
-  int32_t        *was = x->was, *is = malloc((size_t)x->world * sizeof *is);
-  mgrid_error     why = MGRID_ERROR_INIT;
+mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
+                                    mgrid_error *err) {
+  int32_t *was = x->was, *is = malloc((size_t)x->world * sizeof *is);
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_comm_list comms = { 0 };
   if (!is) return mgrid_oom(err);
   memcpy(is, x->is, (size_t)x->world * sizeof *is);
   x->was = NULL;
   reset(x);
   mgrid_status s = mgrid_loss_place(l, next, x, &why);
-  bool         same = !s && memcmp(was, x->was, (size_t)x->survivors * sizeof *was) == 0;
-  mgrid_plan  *p = s || same ? NULL : plan_at(l, next, x, &why);
+  bool same = !s && memcmp(was, x->was, (size_t)x->survivors * sizeof *was) == 0;
+  mgrid_plan *p = s || same ? NULL : plan_at(l, next, x, &why);
   if (p && !mgrid_comm_list_make(&comms, p, &why) && same_comms(&comms, &next->comms)) {
     mgrid_plan_free(x->plan);
     x->plan = mgrid_plan_ref(p);
@@ -354,8 +378,8 @@ mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgr
 
 /* ----------------------------------------------------------- the next plan */
 
-/* Try layouts from the largest down, none larger than the present one; without a shrink only the largest. If the recipe refuses
-** all, return MGRID_OK, and leave x->plan NULL. */
+/* Try layouts from the largest down, none larger than the present one; without a shrink only the
+** largest. If the recipe refuses all, return MGRID_OK, and leave x->plan NULL. */
 static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, mgrid_error *err) {
   int64_t most = x->survivors < l->places ? x->survivors : l->places, least = x->shrinks ? 1 : most;
   for (x->places = most; x->places >= least; x->places--) {
@@ -363,7 +387,8 @@ static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, m
     if (mgrid_losses_machine(l))
       try_places(l, x, of, &why);
     else
-      x->plan = mgrid_next_plan(l, x->survivors, x->places, x->nargs, (const char *const *)x->args, NULL, &why);
+      x->plan = mgrid_next_plan(l, x->survivors, x->places, x->nargs, (const char *const *)x->args,
+                                NULL, &why);
     if (why.status == MGRID_NO_MEMORY) return mgrid_error_pass(err, &why);
     if (x->places == most) x->why = why;
     if (x->plan) break;
@@ -371,17 +396,19 @@ static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, m
   return MGRID_OK;
 }
 
-const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, size_t *shared, mgrid_error *err) {
-  size_t       n = mgrid_plan_ntensors(from);
+const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, size_t *shared,
+                                 mgrid_error *err) {
+  size_t n = mgrid_plan_ntensors(from);
   const char **name = malloc((n + 1) * sizeof *name);
   *shared = 0;
   if (!name) return mgrid_null_oom(err);
   for (size_t i = 0; i < n; i++) {
-    const char         *one = mgrid_plan_tensor_name(from, i);
+    const char *one = mgrid_plan_tensor_name(from, i);
     const mgrid_tensor *was = mgrid_plan_tensor(from, one), *is = mgrid_plan_tensor(to, one);
-    bool                alike = is && was->type == is->type && was->naxes == is->naxes;
+    bool alike = is && was->type == is->type && was->naxes == is->naxes;
     for (size_t k = 0; alike && k < was->naxes; k++)
-      alike = was->axis[k].length == is->axis[k].length && strcmp(was->axis[k].name, is->axis[k].name) == 0;
+      alike = was->axis[k].length == is->axis[k].length
+              && strcmp(was->axis[k].name, is->axis[k].name) == 0;
     if (alike) name[(*shared)++] = one;
   }
   return name;
@@ -389,14 +416,16 @@ const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, s
 
 /* Pair the tensors that both plans have in one shape. */
 static mgrid_status pair_tensors(const mgrid_losses *l, mgrid_next *x, mgrid_error *err) {
-  size_t             shared;
-  const char       **name = mgrid_tensors_alike(l->plan, x->plan, &shared, err);
+  size_t shared;
+  const char **name = mgrid_tensors_alike(l->plan, x->plan, &shared, err);
   mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
   if (!name) return err->status;
   x->uncounted = (int64_t)(mgrid_plan_ntensors(l->plan) - shared);
   for (size_t i = 0; i < mgrid_plan_ntensors(x->plan); i++)
     x->uncounted += !mgrid_plan_tensor(l->plan, mgrid_plan_tensor_name(x->plan, i));
-  mgrid_status s = shared ? mgrid_pairs_init(&x->pairs, l->plan, x->plan, shared, name, &options, err) : MGRID_OK;
+  mgrid_status s = shared
+                       ? mgrid_pairs_init(&x->pairs, l->plan, x->plan, shared, name, &options, err)
+                       : MGRID_OK;
   x->paired = shared && !s;
   free(name);
   return s;
@@ -410,13 +439,14 @@ static char *joined(size_t n, char *const *params) {
   return text;
 }
 
-static mgrid_next *next_make(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t n, char *const *params,
-                        mgrid_error *err) {
-  size_t       all = 0;
-  mgrid_next  *x = calloc(1, sizeof *x);
+static mgrid_next *next_make(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t n,
+                             char *const *params, mgrid_error *err) {
+  size_t all = 0;
+  mgrid_next *x = calloc(1, sizeof *x);
   const char **args = arguments(l, n, params, &all);
   mgrid_status s = MGRID_OK;
-  if (!x || !args || !(x->params = joined(n, params)) || !(x->args = copy_texts(all, args))) s = mgrid_oom(err);
+  if (!x || !args || !(x->params = joined(n, params)) || !(x->args = copy_texts(all, args)))
+    s = mgrid_oom(err);
   if (x) x->survivors = of->survivors, x->shrinks = shrinks, x->why = (mgrid_error)MGRID_ERROR_INIT;
   if (x && x->args) x->nargs = all;
   if (!s) s = try_worlds(l, x, of, err);
@@ -429,10 +459,10 @@ static mgrid_next *next_make(mgrid_losses *l, mgrid_loss *of, bool shrinks, size
   return NULL;
 }
 
-mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t n, char *const *params,
-                          mgrid_error *err) {
-  bool        by_machine = mgrid_losses_machine(l);
-  char       *text = joined(n, params);
+mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t n,
+                          char *const *params, mgrid_error *err) {
+  bool by_machine = mgrid_losses_machine(l);
+  char *text = joined(n, params);
   mgrid_next *x = l->next;
   if (!text) return mgrid_null_oom(err);
   if (by_machine && x) { /* most losses have other places: do not keep the last plan */
@@ -440,7 +470,10 @@ mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t 
     free_next(x);
     x = NULL;
   }
-  while (x && !(x->survivors == of->survivors && x->shrinks == shrinks && strcmp(x->params, text) == 0)) x = x->after;
+  while (
+      x
+      && !(x->survivors == of->survivors && x->shrinks == shrinks && strcmp(x->params, text) == 0))
+    x = x->after;
   free(text);
   if (!x && (x = next_make(l, of, shrinks, n, params, err))) {
     x->after = l->next;

@@ -2,12 +2,13 @@
 **
 ** places.c - which survivor takes which place of the new layout.
 **
-** Both layouts are read as a x middle x b places, and the middle dim shrinks: for Megatron a is tp x cp, the middle dim dp, and
-** b pp. Coordinates of the middle dim that lost no rank are kept first, so that a whole replica goes rather than a part of
-** each. An empty place gets a survivor that is left over: first one with the same coordinates in a and b, because it has the
-** same part of another replica, then a spare, then any.
-** a and b are those that keep the most communicators if the middle dim loses some of its coordinates; if none keeps any,
-** those that leave the most bytes in place.
+** Both layouts are read as a x middle x b places, and the middle dim shrinks: for Megatron a is tp
+** x cp, the middle dim dp, and b pp. Coordinates of the middle dim that lost no rank are kept
+** first, so that a whole replica goes rather than a part of each. An empty place gets a survivor
+** that is left over: first one with the same coordinates in a and b, because it has the same part
+** of another replica, then a spare, then any. a and b are those that keep the most communicators if
+** the middle dim loses some of its coordinates; if none keeps any, those that leave the most bytes
+** in place.
 */
 #include "machine/item.h"
 #include "survive/next.h"
@@ -20,14 +21,17 @@ const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l) {
   return item && !item->unread ? item->model : NULL;
 }
 
-/* Return how many levels of the machine, whether the recipe reads it or not, have both ranks in one domain; 0: no machine. */
+/* Return how many levels of the machine, whether the recipe reads it or not, have both ranks in one
+** domain; 0: no machine. */
 static size_t near_in_machine(const mgrid_losses *l, int64_t a, int64_t b) {
   const mgrid_machine_item *item = mgrid_content_machine(&l->plan->content);
-  size_t                    level = 0;
+  size_t level = 0;
   if (!item) return 0;
   const mgrid_machine_model *m = item->model;
-  int64_t                    x = mgrid_machine_at(m, a), y = mgrid_machine_at(m, b);
-  while (level < m->ntiers && mgrid_tier_domain(&m->tier[level], x) == mgrid_tier_domain(&m->tier[level], y)) level++;
+  int64_t x = mgrid_machine_at(m, a), y = mgrid_machine_at(m, b);
+  while (level < m->ntiers
+         && mgrid_tier_domain(&m->tier[level], x) == mgrid_tier_domain(&m->tier[level], y))
+    level++;
   return level;
 }
 
@@ -36,7 +40,7 @@ int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int
   *stay = 0;
   for (size_t i = 0; i < next->pairs.n; i++) {
     const mgrid_pair *p = &next->pairs.pair[i];
-    mgrid_seat        shard, part;
+    mgrid_seat shard, part;
     if (!mgrid_tensor_seat(p->to, place, &part)) continue;
     need += mgrid_tensor_elements(p->to, &part) * p->to->width;
     if (mgrid_tensor_seat(p->from, old, &shard)) *stay += mgrid_common_bytes(p, &shard, &part);
@@ -72,18 +76,19 @@ static bool is_group(const mgrid_family *f, const int32_t *member, int64_t n) {
   return false;
 }
 
-/* Count the members of those communicators of the next plan that the old one has in the family of the same name, under a
-** fold, in all trials. */
-static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_fold *f, int32_t *room,
-                       int64_t *keep) {
+/* Count the members of those communicators of the next plan that the old one has in the family of
+** the same name, under a fold, in all trials. */
+static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_fold *f,
+                       int32_t *room, int64_t *keep) {
   const mgrid_comm_list *c = &next->comms;
-  int64_t                kept = 0;
+  int64_t kept = 0;
   for (uint64_t trial = 0; trial < TRIALS; trial++) {
     places_draw(f, trial, keep);
     for (size_t i = 0; i < c->n; i++) {
       int64_t n = c->start[i + 1] - c->start[i];
-      int     old = mgrid_content_find(&l->plan->content, next->plan->content.entry[c->entry[i]].name);
-      for (int64_t k = 0; k < n && old >= 0; k++) room[k] = l->rank[behind(f, keep, c->member[c->start[i] + k])];
+      int old = mgrid_content_find(&l->plan->content, next->plan->content.entry[c->entry[i]].name);
+      for (int64_t k = 0; k < n && old >= 0; k++)
+        room[k] = l->rank[behind(f, keep, c->member[c->start[i] + k])];
       if (old >= 0 && is_group(l->plan->content.entry[old].family, room, n)) kept += n;
     }
   }
@@ -94,10 +99,12 @@ static int64_t places_gcd(int64_t a, int64_t b) { return b ? places_gcd(b, a % b
 
 enum { FEW = 1 << 17 }; /* parts of tensors that are looked at for one fold */
 
-/* Count the bytes that stay where they are under a fold, in all trials; 0: there are too many parts to look at. */
-static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_fold *f, int64_t *keep) {
+/* Count the bytes that stay where they are under a fold, in all trials; 0: there are too many parts
+** to look at. */
+static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_fold *f,
+                       int64_t *keep) {
   int64_t all = 0, stay;
-  size_t  n = next->paired ? next->pairs.n : 0;
+  size_t n = next->paired ? next->pairs.n : 0;
   if (next->places * TRIALS * (int64_t)n > FEW) return 0;
   for (uint64_t trial = 0; trial < TRIALS && n > 0; trial++) {
     places_draw(f, trial, keep);
@@ -108,18 +115,21 @@ static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgri
 }
 
 mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
-  int64_t    was = l->places, is = next->places, g = places_gcd(was, is), most = -1, most_stay = -1;
+  int64_t was = l->places, is = next->places, g = places_gcd(was, is), most = -1, most_stay = -1;
   mgrid_fold best = { 1, was, is, 1 };
   if (was == is) return best;
   int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
   int64_t *keep = malloc((size_t)(is + 1) * sizeof *keep);
-  /* Start from the smallest a and b: of two folds that keep equally much take the finer one, which leaves more choice. */
+  /* Start from the smallest a and b: of two folds that keep equally much take the finer one, which
+  ** leaves more choice. */
   for (int64_t ab = 1; ab <= g && room && keep; ab++)
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
       if (ab % a) continue;
       mgrid_fold f = { a, was / ab, is / ab, ab / a };
-      int64_t    kept = kept_by(l, next, &f, room, keep), stay = kept || most > 0 ? 0 : stay_by(l, next, &f, keep);
-      if (kept > most || (kept == most && stay > most_stay)) best = f, most = kept, most_stay = stay;
+      int64_t kept = kept_by(l, next, &f, room, keep),
+              stay = kept || most > 0 ? 0 : stay_by(l, next, &f, keep);
+      if (kept > most || (kept == most && stay > most_stay))
+        best = f, most = kept, most_stay = stay;
     }
   free(room);
   free(keep);
@@ -142,7 +152,7 @@ static bool is_kept(const mgrid_fold *f, const int64_t *keep, int64_t y) {
 /* Count the members of communicators of the old plan that lose no member, in all trials. */
 static int64_t whole_by(const mgrid_losses *l, const mgrid_fold *f, int64_t *keep) {
   const mgrid_comm_list *c = &l->comms;
-  int64_t                whole = 0;
+  int64_t whole = 0;
   for (uint64_t trial = 0; trial < TRIALS; trial++) {
     places_draw(f, trial, keep);
     for (size_t i = 0; i < c->n; i++) {
@@ -167,8 +177,8 @@ size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGR
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
       if (ab % a) continue;
       mgrid_fold f = { a, was / ab, places / ab, ab / a };
-      int64_t    whole = whole_by(l, &f, keep);
-      size_t     at = n < MGRID_FOLDS_MAX ? n++ : n;
+      int64_t whole = whole_by(l, &f, keep);
+      size_t at = n < MGRID_FOLDS_MAX ? n++ : n;
       for (; at > 0 && whole > score[at - 1]; at--)
         if (at < MGRID_FOLDS_MAX) fold[at] = fold[at - 1], score[at] = score[at - 1];
       if (at < MGRID_FOLDS_MAX) fold[at] = f, score[at] = whole;
@@ -194,7 +204,8 @@ static int by_at(const void *a, const void *b) {
 }
 
 /* Choose the coordinates that stay: those that lost the fewest ranks, the first of equal ones. */
-static void choose_slabs(const mgrid_losses *l, const mgrid_fold *f, const mgrid_loss *x, slab *slabs, int64_t *keep) {
+static void choose_slabs(const mgrid_losses *l, const mgrid_fold *f, const mgrid_loss *x,
+                         slab *slabs, int64_t *keep) {
   for (int64_t i = 0; i < f->was; i++) slabs[i] = (slab){ i, 0 };
   for (size_t i = 0; i < x->nlost; i++)
     if (l->place[x->lost[i]] >= 0) slabs[l->place[x->lost[i]] / f->a % f->was].lost++;
@@ -203,10 +214,11 @@ static void choose_slabs(const mgrid_losses *l, const mgrid_fold *f, const mgrid
   for (int64_t i = 0; i < f->is; i++) keep[i] = slabs[i].at;
 }
 
-/* Return the spare that is free and nearest to a rank in the machine, the first of equal ones; -1: there is none. */
+/* Return the spare that is free and nearest to a rank in the machine, the first of equal ones; -1:
+** there is none. */
 static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t rank) {
   int64_t found = -1;
-  size_t  most = 0;
+  size_t most = 0;
   for (int64_t r = 0; r < l->world && l->world > l->places; r++) {
     if (l->place[r] >= 0 || x->is[r] != -1) continue;
     size_t near = near_in_machine(l, rank, r);
@@ -216,9 +228,10 @@ static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t
 }
 
 /* Fill the empty places. is[] of an old rank: -1 while it is free, -2 if it is lost. */
-static void places_fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs, const int64_t *keep, mgrid_loss *x) {
+static void places_fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs,
+                        const int64_t *keep, mgrid_loss *x) {
   const mgrid_fold *f = &next->fold;
-  int64_t           any = 0;
+  int64_t any = 0;
   for (int64_t i = 0; i < next->places; i++) {
     if (x->was[i] >= 0) continue;
     int64_t old = -1;
@@ -234,10 +247,11 @@ static void places_fill(const mgrid_losses *l, const mgrid_next *next, const sla
   }
 }
 
-mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
+mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
+                              mgrid_error *err) {
   const mgrid_fold *f = &next->fold;
-  slab             *slabs = malloc((size_t)f->was * sizeof *slabs);
-  int64_t          *keep = malloc((size_t)f->is * sizeof *keep);
+  slab *slabs = malloc((size_t)f->was * sizeof *slabs);
+  int64_t *keep = malloc((size_t)f->is * sizeof *keep);
   x->was = malloc((size_t)x->survivors * sizeof *x->was);
   if (!slabs || !keep || !x->was) {
     free(slabs);

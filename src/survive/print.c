@@ -13,14 +13,15 @@ enum { SHOWN = 12, RUNS = 4 }; /* parts that text lists; runs of an axis in it *
 
 static void bytes_text(mgrid_text *t, int64_t bytes) {
   static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-  double                   n = (double)bytes;
-  int                      i = 0;
+  double n = (double)bytes;
+  int i = 0;
   while (n >= 1024 && i < 6) n /= 1024, i++;
   mgrid_text_add(t, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
 }
 
 /* Append ascending ranks, the ith given by a function; neighbours as a range: "5, 8..11". */
-static void ranks_text(mgrid_text *t, size_t n, int64_t (*at)(const mgrid_loss *x, size_t i), const mgrid_loss *x) {
+static void ranks_text(mgrid_text *t, size_t n, int64_t (*at)(const mgrid_loss *x, size_t i),
+                       const mgrid_loss *x) {
   enum { RANGES = 16 };
   int ranges = 0;
   for (size_t i = 0, k; i < n; i = k) {
@@ -35,20 +36,22 @@ static void ranks_text(mgrid_text *t, size_t n, int64_t (*at)(const mgrid_loss *
 }
 
 static int64_t lost_at(const mgrid_loss *x, size_t i) { return x->lost[i]; }
-static int64_t idle_at(const mgrid_loss *x, size_t i) { return x->was[x->sums.layout + (int64_t)i]; }
+static int64_t idle_at(const mgrid_loss *x, size_t i) {
+  return x->was[x->sums.layout + (int64_t)i];
+}
 
 /* ------------------------------------------------------------ communicators */
 
 /* Find the next communicator of a family of the next plan, in order; false: there is none. */
 typedef struct counted {
   const char *name;
-  int64_t     kept, made;
+  int64_t kept, made;
 } counted;
 
 static bool next_family(const mgrid_loss *x, size_t *i, counted *out) {
   const mgrid_plan *p = x->plan;
   while (*i < p->content.nentries) {
-    int                entry = p->order[(*i)++];
+    int entry = p->order[(*i)++];
     const mgrid_entry *e = &p->content.entry[entry];
     if (p->shares[entry] >= 0 || e->choice->none || e->family->max_size < 2) continue;
     *out = (counted){ e->name, 0, 0 };
@@ -63,7 +66,7 @@ static bool next_family(const mgrid_loss *x, size_t *i, counted *out) {
 
 static void families_text(const mgrid_loss *x, bool kept, mgrid_text *t) {
   counted c;
-  bool    any = false;
+  bool any = false;
   for (size_t i = 0; next_family(x, &i, &c);) {
     int64_t n = kept ? c.kept : c.made;
     if (n == 0) continue;
@@ -75,28 +78,32 @@ static void families_text(const mgrid_loss *x, bool kept, mgrid_text *t) {
 
 /* ------------------------------------------------------------------ missing */
 
-/* Append the indices of a missing part: "layer 0..7, hidden 0..1023"; nothing for a whole tensor. */
+/* Append the indices of a missing part: "layer 0..7, hidden 0..1023"; nothing for a whole
+** tensor. */
 static void range_text(const mgrid_loss *x, const mgrid_loss_missing_part *m, mgrid_text *t) {
   const mgrid_tensor *tensor = mgrid_plan_tensor(x->old, m->tensor);
-  mgrid_tensor_part   part = MGRID_TENSOR_PART_INIT;
+  mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
   for (size_t i = 0; i < tensor->naxes; i++) {
     mgrid_run runs[RUNS];
-    int64_t   n = mgrid_tensor_runs(x->old, m->tensor, m->holders[0], i, RUNS, runs, NULL);
+    int64_t n = mgrid_tensor_runs(x->old, m->tensor, m->holders[0], i, RUNS, runs, NULL);
     if (n == 1 && runs->length == tensor->axis[i].length) continue;
     mgrid_text_add(t, " %s", tensor->axis[i].name);
     for (int64_t k = 0; k < n && k < RUNS; k++)
-      mgrid_text_add(t, "%s%" PRId64 "..%" PRId64, k ? "+" : " ", runs[k].start, runs[k].start + runs[k].length - 1);
+      mgrid_text_add(t, "%s%" PRId64 "..%" PRId64, k ? "+" : " ", runs[k].start,
+                     runs[k].start + runs[k].length - 1);
     if (n > RUNS) mgrid_text_str(t, "+...");
   }
   mgrid_tensor_local(x->old, m->tensor, m->holders[0], &part, NULL);
   if (part.slice)
-    mgrid_text_add(t, " elements %" PRId64 "..%" PRId64 " of that", part.first, part.first + part.elements - 1);
+    mgrid_text_add(t, " elements %" PRId64 "..%" PRId64 " of that", part.first,
+                   part.first + part.elements - 1);
 }
 
 static void missing_text(const mgrid_loss *x, mgrid_text *t) {
   mgrid_text_str(t, "no copy        ");
   bytes_text(t, x->sums.missing);
-  mgrid_text_add(t, " in %zu part%s, for a checkpoint to give back\n", x->nmissing, mgrid_s_of((int64_t)x->nmissing));
+  mgrid_text_add(t, " in %zu part%s, for a checkpoint to give back\n", x->nmissing,
+                 mgrid_s_of((int64_t)x->nmissing));
   for (size_t i = 0; i < x->nmissing && i < SHOWN; i++) {
     const mgrid_loss_missing_part *m = &x->missing[i];
     mgrid_text_add(t, "               %s", m->tensor);
@@ -114,14 +121,16 @@ static void missing_text(const mgrid_loss *x, mgrid_text *t) {
 /* --------------------------------------------------------------------- text */
 
 static void put_text(const mgrid_loss *x, mgrid_text *t) {
-  mgrid_text_add(t, "lost           %zu of %" PRId64 " ranks%s", x->nlost, x->world, x->nlost ? ": " : "");
+  mgrid_text_add(t, "lost           %zu of %" PRId64 " ranks%s", x->nlost, x->world,
+                 x->nlost ? ": " : "");
   ranks_text(t, x->nlost, lost_at, x);
   mgrid_text_add(t, "\nbecomes        %s", mgrid_loss_answers[x->how]);
   if (!x->plan) {
     mgrid_text_add(t, ": %s\n", mgrid_text_chars(&x->why));
   } else {
     mgrid_text_add(t, ": a layout of %" PRId64 " ranks", x->sums.layout);
-    for (const char *at = mgrid_text_chars(&x->params), *end; (end = strchr(at, '\n')); at = end + 1)
+    for (const char *at = mgrid_text_chars(&x->params), *end; (end = strchr(at, '\n'));
+         at = end + 1)
       mgrid_text_add(t, " %.*s", (int)(end - at), at);
     if (x->sums.idle) {
       mgrid_text_add(t, ", %" PRId64 " idle: ", x->sums.idle);
@@ -141,7 +150,9 @@ static void put_text(const mgrid_loss *x, mgrid_text *t) {
     mgrid_text_str(t, " stay where they are\n");
   }
   if (x->sums.uncounted)
-    mgrid_text_add(t, "               %" PRId64 " tensor%s of another shape before and after, or in one plan alone\n",
+    mgrid_text_add(t,
+                   "               %" PRId64
+                   " tensor%s of another shape before and after, or in one plan alone\n",
                    x->sums.uncounted, mgrid_s_of(x->sums.uncounted));
   if (x->nmissing) missing_text(x, t);
 }
@@ -155,7 +166,8 @@ static json_t *print_append(json_t *list, json_t *value) {
   return NULL;
 }
 
-static json_t *ranks_json(size_t n, int64_t (*at)(const mgrid_loss *x, size_t i), const mgrid_loss *x) {
+static json_t *ranks_json(size_t n, int64_t (*at)(const mgrid_loss *x, size_t i),
+                          const mgrid_loss *x) {
   json_t *all = json_array();
   for (size_t i = 0; i < n && all; i++) all = print_append(all, json_integer(at(x, i)));
   return all;
@@ -177,18 +189,21 @@ static json_t *print_families_json(const mgrid_loss *x) {
 
 static json_t *params_json(const mgrid_loss *x) {
   json_t *all = json_array();
-  for (const char *at = mgrid_text_chars(&x->params), *end; all && (end = strchr(at, '\n')); at = end + 1)
+  for (const char *at = mgrid_text_chars(&x->params), *end; all && (end = strchr(at, '\n'));
+       at = end + 1)
     all = print_append(all, json_stringn(at, (size_t)(end - at)));
   return all;
 }
 
 static json_t *part_json(const mgrid_loss *x, const mgrid_loss_missing_part *m) {
   mgrid_text range = { 0 };
-  json_t    *holders = json_array();
+  json_t *holders = json_array();
   range_text(x, m, &range);
-  for (size_t k = 0; k < m->nholders && holders; k++) holders = print_append(holders, json_integer(m->holders[k]));
-  json_t *part = json_pack("{sssssIso}", "tensor", m->tensor, "range", range.len ? mgrid_text_chars(&range) + 1 : "",
-                           "bytes", (json_int_t)m->bytes, "holders", holders);
+  for (size_t k = 0; k < m->nholders && holders; k++)
+    holders = print_append(holders, json_integer(m->holders[k]));
+  json_t *part = json_pack("{sssssIso}", "tensor", m->tensor, "range",
+                           range.len ? mgrid_text_chars(&range) + 1 : "", "bytes",
+                           (json_int_t)m->bytes, "holders", holders);
   if (range.failed) json_decref(part), part = NULL;
   mgrid_text_free(&range);
   return part;
@@ -196,25 +211,29 @@ static json_t *part_json(const mgrid_loss *x, const mgrid_loss_missing_part *m) 
 
 static json_t *missing_json(const mgrid_loss *x) {
   json_t *all = json_array();
-  for (size_t i = 0; i < x->nmissing && all; i++) all = print_append(all, part_json(x, &x->missing[i]));
+  for (size_t i = 0; i < x->nmissing && all; i++)
+    all = print_append(all, part_json(x, &x->missing[i]));
   return all;
 }
 
 json_t *mgrid_loss_json(const mgrid_loss *x) {
   const mgrid_loss_sums *s = &x->sums;
-  char                   digest[33];
+  char digest[33];
   mgrid_plan_digest(x->plan, digest);
-  return json_pack(
-      "{so ss ss sI so so so ss? s{sI sI sI so} s{sI sI sI} sI so}", "lost", ranks_json(x->nlost, lost_at, x), "how",
-      mgrid_loss_answers[x->how], "why", mgrid_text_chars(&x->why), "layout", (json_int_t)s->layout, "params",
-      params_json(x), "idle", ranks_json(x->plan ? (size_t)s->idle : 0, idle_at, x), "old_ranks",
-      ranks_json(x->plan ? (size_t)x->survivors : 0, was_at, x), "digest", x->plan ? digest : NULL, "communicators",
-      "kept", (json_int_t)s->kept, "made", (json_int_t)s->made, "dropped", (json_int_t)s->dropped, "families",
-      print_families_json(x), "bytes", "stay", (json_int_t)s->stay, "moved", (json_int_t)s->moved, "missing",
-      (json_int_t)s->missing, "uncounted", (json_int_t)s->uncounted, "missing", missing_json(x));
+  return json_pack("{so ss ss sI so so so ss? s{sI sI sI so} s{sI sI sI} sI so}", "lost",
+                   ranks_json(x->nlost, lost_at, x), "how", mgrid_loss_answers[x->how], "why",
+                   mgrid_text_chars(&x->why), "layout", (json_int_t)s->layout, "params",
+                   params_json(x), "idle", ranks_json(x->plan ? (size_t)s->idle : 0, idle_at, x),
+                   "old_ranks", ranks_json(x->plan ? (size_t)x->survivors : 0, was_at, x), "digest",
+                   x->plan ? digest : NULL, "communicators", "kept", (json_int_t)s->kept, "made",
+                   (json_int_t)s->made, "dropped", (json_int_t)s->dropped, "families",
+                   print_families_json(x), "bytes", "stay", (json_int_t)s->stay, "moved",
+                   (json_int_t)s->moved, "missing", (json_int_t)s->missing, "uncounted",
+                   (json_int_t)s->uncounted, "missing", missing_json(x));
 }
 
-mgrid_status mgrid_loss_print(const mgrid_loss *x, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
+mgrid_status mgrid_loss_print(const mgrid_loss *x, bool json, mgrid_sink sink, void *ud,
+                              mgrid_error *err) {
   mgrid_text t = { 0 };
   if (!x || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   if (json) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - the survivors of a loss go on together. It reads as a recovery goes: detect, agree, choose, rebuild (and plan the move),
-** resume, each a function that says what it may touch. Every attempt starts from the old backend, on which all survivors can agree
-** even if the attempt before failed; so another loss meanwhile costs one more attempt. Two agreements, on bits and by `and`, keep the
-** attempts of all ranks in step: after all have chosen, and after all have the new state. A host that finds the lost ranks itself
-** gives their list and a backend of the survivors: by_host. Hosts and Lua call mgrid_state_recover.
+** recover.c - the survivors of a loss go on together. It reads as a recovery goes: detect, agree,
+** choose, rebuild (and plan the move), resume, each a function that says what it may touch. Every
+** attempt starts from the old backend, on which all survivors can agree even if the attempt before
+** failed; so another loss meanwhile costs one more attempt. Two agreements, on bits and by `and`,
+** keep the attempts of all ranks in step: after all have chosen, and after all have the new state.
+** A host that finds the lost ranks itself gives their list and a backend of the survivors: by_host.
+** Hosts and Lua call mgrid_state_recover.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -16,23 +18,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bits on which ranks agree, by `and`. AGAIN: this rank did not fail, or only because of another loss. A rank may still
-** be in mgrid_state_settle when others recover, and then takes part in their agreement. It passes SETTLES and not COME, the
-** others COME and not SETTLES; so each side sees that the other is in the other call. */
+/* The bits on which ranks agree, by `and`. AGAIN: this rank did not fail, or only because of
+** another loss. A rank may still be in mgrid_state_settle when others recover, and then takes part
+** in their agreement. It passes SETTLES and not COME, the others COME and not SETTLES; so each side
+** sees that the other is in the other call. */
 enum { COME = 1, DONE = 2, AGAIN = 4, SETTLES = 8 };
 
 typedef struct attempt {
-  mgrid_state                 *old;
-  mgrid_losses                *losses;
+  mgrid_state *old;
+  mgrid_losses *losses;
   const mgrid_recover_options *o;
-  const mgrid_survival_ops    *ops;  /* of old->backend; NULL: the host gives the lost ranks */
-  mgrid_backend               *rest; /* owned, unless it is the host's */
-  mgrid_loss                  *loss;
-  mgrid_state                 *now;
-  mgrid_move                  *move;
-  bool                         moves; /* a move is asked for */
-  size_t                       nlost; /* in the last attempt that found the lost ranks */
-  int                          alike; /* attempts with the same lost ranks that failed at their end */
+  const mgrid_survival_ops *ops; /* of old->backend; NULL: the host gives the lost ranks */
+  mgrid_backend *rest;           /* owned, unless it is the host's */
+  mgrid_loss *loss;
+  mgrid_state *now;
+  mgrid_move *move;
+  bool moves;   /* a move is asked for */
+  size_t nlost; /* in the last attempt that found the lost ranks */
+  int alike;    /* attempts with the same lost ranks that failed at their end */
 } attempt;
 
 enum { ALIKE_MAX = 2 };
@@ -52,8 +55,8 @@ static void revoke_all(mgrid_backend *b) {
   }
 }
 
-/* Let all ranks notice: end every wait of theirs, in the states of the old backend and in its own calls. Touches those
-** communicators, which carry no call any more; waits for nobody. */
+/* Let all ranks notice: end every wait of theirs, in the states of the old backend and in its own
+** calls. Touches those communicators, which carry no call any more; waits for nobody. */
 static void detect(attempt *a) {
   revoke_all(a->old->backend);
   a->ops->interrupt(a->old->backend);
@@ -61,37 +64,41 @@ static void detect(attempt *a) {
 
 /* ------------------------------------------------------------------- agree */
 
-/* Wait until all survivors are in mgrid_state_recover. A rank in mgrid_state_settle leaves it at the first try, and comes at the
-** next. */
+/* Wait until all survivors are in mgrid_state_recover. A rank in mgrid_state_settle leaves it at
+** the first try, and comes at the next. */
 static mgrid_status come(const attempt *a, mgrid_error *err) {
   enum { TRIES = 4 };
   for (int i = 0; i < TRIES; i++) {
-    uint64_t     bits = COME;
+    uint64_t bits = COME;
     mgrid_status s = a->ops->agree_and(a->old->backend, &bits, a->o->timeout, err);
     if (s || bits & COME) return s;
   }
-  return mgrid_fail(err, MGRID_DISAGREE,
-                    "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover", a->old->name);
+  return mgrid_fail(
+      err, MGRID_DISAGREE,
+      "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover",
+      a->old->name);
 }
 
-/* Meet all survivors within the deadline, and once more: one may have been stopped while it waited for the others, and what
-** follows has no deadline. Touches nothing. */
+/* Meet all survivors within the deadline, and once more: one may have been stopped while it waited
+** for the others, and what follows has no deadline. Touches nothing. */
 static mgrid_status recover_agree(const attempt *a, mgrid_error *err) {
   mgrid_status s = come(a, err);
   return s ? s : come(a, err);
 }
 
-/* Agree on whether all have done a part. *again: those that failed did so only because of another loss. */
-static mgrid_status all_done(const attempt *a, mgrid_status mine, bool loses, bool *done, bool *again,
-                             mgrid_error *err) {
-  uint64_t     bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
+/* Agree on whether all have done a part. *again: those that failed did so only because of another
+** loss. */
+static mgrid_status all_done(const attempt *a, mgrid_status mine, bool loses, bool *done,
+                             bool *again, mgrid_error *err) {
+  uint64_t bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
   mgrid_status s = a->ops->agree_and(a->old->backend, &bits, a->o->timeout, err);
   *done = !s && bits & DONE, *again = !s && bits & AGAIN;
   return s;
 }
 
-/* Return the error of a part that not all have done. A rank that fails interrupts the others, which may take that for a loss. Do
-** not return MGRID_LOST_RANK for it: these ranks would try again alone. */
+/* Return the error of a part that not all have done. A rank that fails interrupts the others, which
+** may take that for a loss. Do not return MGRID_LOST_RANK for it: these ranks would try again
+** alone. */
 static mgrid_status not_all(mgrid_error *mine, bool again, mgrid_error *err) {
   if (mine->status == MGRID_LOST_RANK && !again) mine->status = MGRID_OTHER_RANK;
   if (mine->status) return mgrid_error_pass(err, mine);
@@ -104,24 +111,28 @@ static mgrid_status not_all(mgrid_error *mine, bool again, mgrid_error *err) {
 
 /* "ranks 3, 5" */
 static void name_lost(const mgrid_loss *x, char out[96]) {
-  size_t at = (size_t)snprintf(out, 96, x->nlost == 0 ? "no rank" : x->nlost == 1 ? "rank" : "ranks");
+  size_t at = (size_t)snprintf(out, 96,
+                               x->nlost == 0   ? "no rank"
+                               : x->nlost == 1 ? "rank"
+                                               : "ranks");
   for (size_t i = 0; i < x->nlost && at < 96; i++)
     at += (size_t)snprintf(out + at, 96 - at, "%s %" PRId64, i ? "," : "", x->lost[i]);
   mgrid_text_ellipsis(out, 96, at);
 }
 
 static mgrid_status recover_decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
-  a->loss = mgrid_loss_decide(a->losses, n, lost, err); /* n 0: a call failed, but all live; all places stay */
+  /* n 0: a call failed, but all live; all places stay */
+  a->loss = mgrid_loss_decide(a->losses, n, lost, err);
   return a->loss ? MGRID_OK : err->status;
 }
 
 /* Find the lost ranks, and decide what the job becomes without them. */
 static mgrid_status find_and_decide(attempt *a, mgrid_error *err) {
   mgrid_backend *b = a->old->backend;
-  size_t         n = 0;
-  bool          *is_lost = calloc((size_t)b->world, sizeof *is_lost);
-  int64_t       *lost = calloc((size_t)b->world, sizeof *lost);
-  mgrid_status   s = is_lost && lost ? a->ops->find_lost(b, is_lost, err) : mgrid_oom(err);
+  size_t n = 0;
+  bool *is_lost = calloc((size_t)b->world, sizeof *is_lost);
+  int64_t *lost = calloc((size_t)b->world, sizeof *lost);
+  mgrid_status s = is_lost && lost ? a->ops->find_lost(b, is_lost, err) : mgrid_oom(err);
   for (int64_t i = 0; i < b->world && !s; i++)
     if (is_lost[i]) lost[n++] = i;
   if (!s) s = recover_decide(a, n, lost, err);
@@ -129,17 +140,18 @@ static mgrid_status find_and_decide(attempt *a, mgrid_error *err) {
   return s;
 }
 
-/* Do all survivors have the same digest? The backend gives the `and` of 31 bits. If a part of the digest and its complement both
-** come back as they went, no rank has a 0 where this one has a 1, and none a 1 where it has a 0: all have this part. Two parts of
-** 15 bits are compared. */
+/* Do all survivors have the same digest? The backend gives the `and` of 31 bits. If a part of the
+** digest and its complement both come back as they went, no rank has a 0 where this one has a 1,
+** and none a 1 where it has a 0: all have this part. Two parts of 15 bits are compared. */
 static mgrid_status compare(const attempt *a, const char digest[33], bool *same, mgrid_error *err) {
   const uint64_t mask = (1 << 15) - 1;
   *same = true;
   for (int i = 0; i < 2; i++) {
-    uint64_t half =
-        strtoull((char[5]){ digest[4 * i], digest[4 * i + 1], digest[4 * i + 2], digest[4 * i + 3], 0 }, NULL, 16)
-        & mask;
-    uint64_t     both = half << 15 | (~half & mask);
+    uint64_t half = strtoull((char[5]){ digest[4 * i], digest[4 * i + 1], digest[4 * i + 2],
+                                        digest[4 * i + 3], 0 },
+                             NULL, 16)
+                    & mask;
+    uint64_t both = half << 15 | (~half & mask);
     mgrid_status s = a->ops->agree_and(a->old->backend, &both, a->o->timeout, err);
     if (s) return s;
     *same &= both >> 15 == half && (both & mask) == (~half & mask);
@@ -152,16 +164,17 @@ static mgrid_status stops(const attempt *a, mgrid_error *err) {
   char who[96];
   if (a->loss->how != MGRID_LOSS_STOP) return MGRID_OK;
   name_lost(a->loss, who);
-  return mgrid_fail(err, MGRID_REFUSED, "%s %s lost, and the job stops: %.700s; go on from the last checkpoint", who,
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "%s %s lost, and the job stops: %.700s; go on from the last checkpoint", who,
                     a->loss->nlost == 1 ? "is" : "are", mgrid_text_chars(&a->loss->why));
 }
 
-/* Find the lost ranks; decide, each rank alone, what the job becomes; and compare what all have decided. Touches a->loss, and the
-** old backend only to ask it. */
+/* Find the lost ranks; decide, each rank alone, what the job becomes; and compare what all have
+** decided. Touches a->loss, and the old backend only to ask it. */
 static mgrid_status recover_choose(attempt *a, bool *again, mgrid_error *err) {
-  bool         done = false, same = false;
-  char         digest[33] = "", who[96];
-  mgrid_error  mine = MGRID_ERROR_INIT;
+  bool done = false, same = false;
+  char digest[33] = "", who[96];
+  mgrid_error mine = MGRID_ERROR_INIT;
   mgrid_status s = all_done(a, find_and_decide(a, &mine), false, &done, again, err);
   if (s) return s;
   if (!done) return not_all(&mine, *again, err);
@@ -171,19 +184,21 @@ static mgrid_status recover_choose(attempt *a, bool *again, mgrid_error *err) {
   if (same) return stops(a, err);
   name_lost(a->loss, who);
   return mgrid_fail(err, MGRID_DISAGREE,
-                    "survivors decide differently about the loss of %s: here the job %s (%.8s); the policy on_lost "
+                    "survivors decide differently about the loss of %s: here the job %s (%.8s); "
+                    "the policy on_lost "
                     "must give one answer on all",
                     who, a->loss->how == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
 }
 
 /* -------------------------------------------------------------------- move */
 
-/* Plan the move of this rank from the old plan to the next one; nothing is sent before the host runs it. Fail where the job stops,
-** or the backend of the survivors has this rank in another place. Touches a->move. */
+/* Plan the move of this rank from the old plan to the next one; nothing is sent before the host
+** runs it. Fail where the job stops, or the backend of the survivors has this rank in another
+** place. Touches a->move. */
 static void recover_plan_move(attempt *a, mgrid_error *mine) {
   const mgrid_backend *b = a->rest;
-  const int64_t        was = a->old->view.rank, rank = mgrid_loss_rank(a->loss, was);
-  char                 who[96];
+  const int64_t was = a->old->view.rank, rank = mgrid_loss_rank(a->loss, was);
+  char who[96];
   if (stops(a, mine)) return;
   if (b->world != a->loss->survivors || b->rank != rank) {
     name_lost(a->loss, who);
@@ -198,33 +213,35 @@ static void recover_plan_move(attempt *a, mgrid_error *mine) {
 
 /* ----------------------------------------------------------------- rebuild */
 
-/* Make the next plan's state over the new backend, all together. *mine: an earlier error of this rank, which all then get before
-** anything is made. Touches a->now. */
+/* Make the next plan's state over the new backend, all together. *mine: an earlier error of this
+** rank, which all then get before anything is made. Touches a->now. */
 static mgrid_status recover_make(attempt *a, mgrid_error *mine, mgrid_error *err) {
   mgrid_backend *b = a->rest;
-  mgrid_error    unlike = MGRID_ERROR_INIT;
-  const char    *name = a->o->name ? a->o->name : a->old->name;
-  const bool     shrinks = a->o->nccl_shrink;
-  mgrid_grown    grown = { .from = a->old };
-  char           who[96] = "", digest[33] = "";
+  mgrid_error unlike = MGRID_ERROR_INIT;
+  const char *name = a->o->name ? a->o->name : a->old->name;
+  const bool shrinks = a->o->nccl_shrink;
+  mgrid_grown grown = { .from = a->old };
+  char who[96] = "", digest[33] = "";
   if (a->loss) name_lost(a->loss, who), mgrid_loss_digest(a->loss, digest);
   /* The name of this call has the lost ranks: if two lists differ, the error shows both. */
   mgrid_status s = mgrid_meet(b,
-                              mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)%s", who, digest,
-                                              shrinks ? ", by ncclCommShrink" : ""),
+                              mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)%s",
+                                              who, digest, shrinks ? ", by ncclCommShrink" : ""),
                               &unlike);
   if (s) return mgrid_error_pass(err, &unlike);
   s = mgrid_verdict(b, mine->status, mine, mine);
   if (!s) grown.now = a->loss->is;
-  if (!s) a->now = mgrid_state_make(mgrid_loss_plan(a->loss), b, name, NULL, shrinks ? &grown : NULL, mine);
+  if (!s)
+    a->now =
+        mgrid_state_make(mgrid_loss_plan(a->loss), b, name, NULL, shrinks ? &grown : NULL, mine);
   return a->now ? MGRID_OK : mgrid_error_pass(err, mine);
 }
 
-/* Open a backend of the survivors, each with its rank in the next plan, and make the state on it; then agree that all have it.
-** Touches a->rest, a->move and a->now. */
+/* Open a backend of the survivors, each with its rank in the next plan, and make the state on it;
+** then agree that all have it. Touches a->rest, a->move and a->now. */
 static mgrid_status rebuild(attempt *a, bool *again, mgrid_error *err) {
-  bool         done = false;
-  mgrid_error  planned = MGRID_ERROR_INIT, ours = MGRID_ERROR_INIT;
+  bool done = false;
+  mgrid_error planned = MGRID_ERROR_INIT, ours = MGRID_ERROR_INIT;
   mgrid_status s, mine = MGRID_OK;
   a->rest = a->ops->rest(a->old->backend, mgrid_loss_rank(a->loss, a->old->view.rank), &ours);
   if (a->rest) recover_plan_move(a, &planned), mine = recover_make(a, &planned, &ours);
@@ -232,7 +249,8 @@ static mgrid_status rebuild(attempt *a, bool *again, mgrid_error *err) {
   bool loses = !a->rest || mine == MGRID_LOST_RANK || a->rest->ops->survival->hurt(a->rest);
   if (mine && a->rest) a->rest->ops->survival->interrupt(a->rest); /* others may wait there */
   if ((s = all_done(a, mine, loses, &done, again, err)) || done) return s;
-  /* Another loss makes the list longer. If it stays the same, a rank fails for a reason of its own, and all stop. */
+  /* Another loss makes the list longer. If it stays the same, a rank fails for a reason of its own,
+  ** and all stop. */
   a->alike = a->loss->nlost == a->nlost ? a->alike + 1 : 0;
   a->nlost = a->loss->nlost;
   *again &= a->alike < ALIKE_MAX;
@@ -255,10 +273,10 @@ static void recover_lose_all(mgrid_state *s) {
   for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
 }
 
-/* The new state takes the place of the old one: it gets its runtime and its settings, and the old one waits for nobody. Touches
-** both. */
+/* The new state takes the place of the old one: it gets its runtime and its settings, and the old
+** one waits for nobody. Touches both. */
 static void resume(attempt *a) {
-  char            who[96];
+  char who[96];
   mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
   recover_lose_all(a->old);
   if (a->ops) mgrid_backend_free(a->rest); /* the state has it */
@@ -267,10 +285,11 @@ static void resume(attempt *a) {
   name_lost(a->loss, who);
   mgrid_loss_describe(a->loss, &sums, NULL);
   mgrid_log(&a->now->backend->hooks, MGRID_LOG_WARN,
-            "state '%s' goes on%s %s%s: %" PRId64 " ranks, %" PRId64 " of them idle; all communicators are made again, "
+            "state '%s' goes on%s %s%s: %" PRId64 " ranks, %" PRId64
+            " of them idle; all communicators are made again, "
             "%" PRId64 " of them without a lost member",
-            a->now->name, a->loss->nlost ? " without" : ";", who, a->loss->nlost ? "" : " is lost", sums.survivors,
-            sums.idle, sums.kept);
+            a->now->name, a->loss->nlost ? " without" : ";", who, a->loss->nlost ? "" : " is lost",
+            sums.survivors, sums.idle, sums.kept);
 }
 
 /* --------------------------------------------------------------- all of it */
@@ -280,7 +299,7 @@ static mgrid_status by_backend(attempt *a, mgrid_error *err) {
   mgrid_status s = a->ops->able(a->old->backend, err);
   if (s) return s;
   for (int64_t left = a->old->backend->world;; left--) {
-    bool        again = false;
+    bool again = false;
     mgrid_error mine = MGRID_ERROR_INIT;
     detect(a);
     s = recover_agree(a, &mine);
@@ -288,8 +307,8 @@ static mgrid_status by_backend(attempt *a, mgrid_error *err) {
     if (!s) s = rebuild(a, &again, &mine);
     if (!s) return MGRID_OK;
     undo(a);
-    mgrid_log(&a->old->backend->hooks, MGRID_LOG_WARN, "state '%s' is not recovered%s: %s", a->old->name,
-              again ? ", once more" : "", mine.message);
+    mgrid_log(&a->old->backend->hooks, MGRID_LOG_WARN, "state '%s' is not recovered%s: %s",
+              a->old->name, again ? ", once more" : "", mine.message);
     if (!again || left <= 0) return mgrid_error_pass(err, &mine);
     mgrid_error_clear(&mine);
   }
@@ -299,31 +318,38 @@ static mgrid_status by_backend(attempt *a, mgrid_error *err) {
 static mgrid_status recover_by_host(attempt *a, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (a->o->backend == a->old->backend)
-    return mgrid_fail(err, MGRID_USAGE, "the survivors need a backend of their own, not the state's");
-  if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err)) return err ? err->status : MGRID_USAGE;
+    return mgrid_fail(err, MGRID_USAGE,
+                      "the survivors need a backend of their own, not the state's");
+  if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err))
+    return err ? err->status : MGRID_USAGE;
   a->rest = a->o->backend;
-  if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine) && !recover_decide(a, a->o->nlost, a->o->lost, &mine))
+  if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine)
+      && !recover_decide(a, a->o->nlost, a->o->lost, &mine))
     revoke_all(a->old->backend), recover_plan_move(a, &mine);
-  mgrid_error  own = MGRID_ERROR_INIT;
+  mgrid_error own = MGRID_ERROR_INIT;
   mgrid_status s = recover_make(a, &mine, &own);
   if (!s) return MGRID_OK;
   undo(a);
   return mgrid_error_pass(err, &own);
 }
 
-mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgrid_recover_options *options,
-                                 mgrid_state **now, mgrid_loss **loss, mgrid_move **move, mgrid_error *err) {
+mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
+                                 const mgrid_recover_options *options, mgrid_state **now,
+                                 mgrid_loss **loss, mgrid_move **move, mgrid_error *err) {
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
   if (now) *now = NULL;
   if (loss) *loss = NULL;
   if (move) *move = NULL;
   if (!s) return MGRID_USAGE;
-  if (mgrid_lacks(losses, "the losses of the state's plan", err) || mgrid_lacks(now, "a place for the new state", err))
+  if (mgrid_lacks(losses, "the losses of the state's plan", err)
+      || mgrid_lacks(now, "a place for the new state", err))
     return MGRID_USAGE;
-  if (mgrid_struct_read(&o, sizeof o, options, "mgrid_recover_options", err)) return err ? err->status : MGRID_USAGE;
+  if (mgrid_struct_read(&o, sizeof o, options, "mgrid_recover_options", err))
+    return err ? err->status : MGRID_USAGE;
   if (mgrid_timeout_check(o.timeout, "recover", err)) return MGRID_OUT_OF_RANGE;
   if (memcmp(losses->plan->digest, s->plan->digest, sizeof s->plan->digest) != 0)
-    return mgrid_fail(err, MGRID_REFUSED, "the losses are of another plan than that of state '%s'", s->name);
+    return mgrid_fail(err, MGRID_REFUSED, "the losses are of another plan than that of state '%s'",
+                      s->name);
   attempt a = { .old = s,
                 .losses = losses,
                 .o = &o,
@@ -332,7 +358,8 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
                 .nlost = SIZE_MAX };
   if (!o.backend && !a.ops)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "the %s backend cannot find the lost ranks; a host that can opens a backend of the survivors, "
+                      "the %s backend cannot find the lost ranks; a host that can opens a backend "
+                      "of the survivors, "
                       "and passes it with the list (mgrid_recover_options)",
                       s->backend->kind->name);
   mgrid_status status = a.ops ? by_backend(&a, err) : recover_by_host(&a, err);
@@ -359,14 +386,15 @@ static void recover_leave(mgrid_state *s) {
 
 mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
-  mgrid_backend            *b = s->backend;
+  mgrid_backend *b = s->backend;
   const mgrid_survival_ops *ops = b->ops->survival;
-  mgrid_error               why = MGRID_ERROR_INIT;
-  if (mine && err) mgrid_error_pass(&why, err), mgrid_error_clear(err); /* all ranks return the same error */
+  mgrid_error why = MGRID_ERROR_INIT;
+  /* all ranks return the same error */
+  if (mine && err) mgrid_error_pass(&why, err), mgrid_error_clear(err);
   if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");
   if (ops && !ops->able(b, NULL)) {
-    const bool  loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
-    uint64_t    bits = MGRID_ALL_LIVE | SETTLES | (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
+    const bool loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
+    uint64_t bits = MGRID_ALL_LIVE | SETTLES | (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
     mgrid_error late = MGRID_ERROR_INIT;
     if (loses) recover_leave(s);
     mgrid_status settled = ops->agree_and(b, &bits, 0, &late);
@@ -375,10 +403,11 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
     if (all && bits & DONE) return MGRID_OK;
     if (!all || !(bits & AGAIN)) {
       recover_leave(s);
-      return mgrid_fail(err, MGRID_LOST_RANK, "state '%s': a rank was lost before all had done their part", s->name);
+      return mgrid_fail(err, MGRID_LOST_RANK,
+                        "state '%s': a rank was lost before all had done their part", s->name);
     }
   }
-  mgrid_error  told = MGRID_ERROR_INIT;
+  mgrid_error told = MGRID_ERROR_INIT;
   mgrid_status met = mgrid_meet(b, mgrid_meet_call(b, false, "settle '%s'", s->name), &told);
   if (!met) met = mgrid_verdict(b, mine, &why, &told);
   return met ? mgrid_error_pass(err, &told) : MGRID_OK;
@@ -386,8 +415,9 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
 
 mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err) {
   if (!s || mgrid_lacks(number, "a number", err)) return MGRID_USAGE;
-  uint64_t     word = (uint64_t)*number ^ UINT64_C(1) << 63;
-  mgrid_status st = mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "least of '%s'", s->name), err);
+  uint64_t word = (uint64_t)*number ^ UINT64_C(1) << 63;
+  mgrid_status st =
+      mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "least of '%s'", s->name), err);
   if (!st) st = s->backend->ops->allreduce_min(s->backend, &word, 1, err);
   if (!st) *number = (int64_t)(word ^ UINT64_C(1) << 63);
   return st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** spares.c - ranks that a plan keeps in no family, to take the places of lost ones: an item of topologies and plans.
+** spares.c - ranks that a plan keeps in no family, to take the places of lost ones: an item of
+** topologies and plans.
 */
 #include "families/grid.h"
 #include "plan/json.h"
@@ -49,7 +50,9 @@ static size_t spares_held(const void *x) {
   return sizeof *own + (own->f ? own->f->bytes : 0);
 }
 
-static void spares_text(const void *x, mgrid_text *t) { mgrid_family_text(((const mgrid_spares *)x)->f, t); }
+static void spares_text(const void *x, mgrid_text *t) {
+  mgrid_family_text(((const mgrid_spares *)x)->f, t);
+}
 
 static void rule(const mgrid_content *c, size_t i, mgrid_text *t) {
   mgrid_text_str(t, ",\"rule\":");
@@ -61,7 +64,7 @@ static const mgrid_family *unused(const void *x) { return ((const mgrid_spares *
 /* Write the spares, or whether a rank is one. */
 static void spares_json(const void *x, int64_t rank, mgrid_json *w) {
   const mgrid_family *f = ((const mgrid_spares *)x)->f;
-  int64_t             group, position;
+  int64_t group, position;
   if (rank >= 0) {
     mgrid_json_value(w, json_boolean(mgrid_family_locate(f, rank, 0, &group, &position)));
     return;
@@ -112,14 +115,15 @@ static int by_rank(const void *a, const void *b) {
 /* Sort by domain; within one the last rank first. */
 static int by_domain(const void *a, const void *b) { return mgrid_key_order(a, b); }
 
-mgrid_spares *mgrid_spares_per(const mgrid_machine_model *m, const char *level, int64_t count, int64_t world,
-                               mgrid_error *err) {
+mgrid_spares *mgrid_spares_per(const mgrid_machine_model *m, const char *level, int64_t count,
+                               int64_t world, mgrid_error *err) {
   int64_t l = mgrid_machine_require(m, level, err), n = 0, nth = 0;
   if (l < 0) return NULL;
   uint64_t *key = malloc((size_t)world * sizeof *key);
-  int32_t  *list = malloc((size_t)world * sizeof *list);
+  int32_t *list = malloc((size_t)world * sizeof *list);
   for (int64_t r = 0; r < world && key; r++)
-    key[r] = (uint64_t)mgrid_place_domain(m, (size_t)l, mgrid_machine_at(m, r)) << 32 | (uint64_t)(world - r);
+    key[r] = (uint64_t)mgrid_place_domain(m, (size_t)l, mgrid_machine_at(m, r)) << 32
+             | (uint64_t)(world - r);
   if (key) qsort(key, (size_t)world, sizeof *key, by_domain);
   for (int64_t i = 0; i < world && key && list; i++, nth++) {
     if (i > 0 && key[i] >> 32 != key[i - 1] >> 32) nth = 0;
@@ -132,30 +136,32 @@ mgrid_spares *mgrid_spares_per(const mgrid_machine_model *m, const char *level, 
   }
   if (n == world) {
     free(list);
-    return mgrid_null(err, MGRID_REFUSED, "%" PRId64 " spare%s in each %s %s all %" PRId64 " ranks", count,
-                      mgrid_s_of(count), level, count == 1 ? "is" : "are", world);
+    return mgrid_null(err, MGRID_REFUSED, "%" PRId64 " spare%s in each %s %s all %" PRId64 " ranks",
+                      count, mgrid_s_of(count), level, count == 1 ? "is" : "are", world);
   }
   qsort(list, (size_t)n, sizeof *list, by_rank);
   return mgrid_spares_new(world, n, list, err);
 }
 
-mgrid_status mgrid_topology_spares(mgrid_topology *t, size_t n, const int64_t *ranks, mgrid_error *err) {
+mgrid_status mgrid_topology_spares(mgrid_topology *t, size_t n, const int64_t *ranks,
+                                   mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!t || mgrid_lacks_list(n, ranks, "spares", err)) return MGRID_USAGE;
   mgrid_spares *x = NULL;
-  int32_t      *list = malloc((n + 1) * sizeof *list);
-  int64_t       world = t->content.world, bad = -1;
+  int32_t *list = malloc((n + 1) * sizeof *list);
+  int64_t world = t->content.world, bad = -1;
   if (!list) return mgrid_oom(err);
   for (size_t i = 0; i < n && bad < 0; i++) {
     if (ranks[i] < 0 || ranks[i] >= world) bad = (int64_t)i;
     list[i] = (int32_t)ranks[i];
   }
   if (n == 0 || (int64_t)n >= world) {
-    mgrid_fail(&mine, MGRID_OUT_OF_RANGE, "a world of %" PRId64 " ranks has 1 to %" PRId64 " spares, not %zu", world,
+    mgrid_fail(&mine, MGRID_OUT_OF_RANGE,
+               "a world of %" PRId64 " ranks has 1 to %" PRId64 " spares, not %zu", world,
                world - 1, n);
   } else if (bad >= 0) {
-    mgrid_fail(&mine, MGRID_OUT_OF_RANGE, "spare %" PRId64 " is out of range (0 to %" PRId64 ")", ranks[bad],
-               world - 1);
+    mgrid_fail(&mine, MGRID_OUT_OF_RANGE, "spare %" PRId64 " is out of range (0 to %" PRId64 ")",
+               ranks[bad], world - 1);
   } else {
     qsort(list, n, sizeof *list, by_rank);
     for (size_t i = 1; i < n && !mine.status; i++)

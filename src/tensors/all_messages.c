@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** all_messages.c - a whole move: the messages of all ranks, their rounds, and their sums. Only who asks for the
-** schedule of a job needs this: a rank that moves computes its own messages.
+** all_messages.c - a whole move: the messages of all ranks, their rounds, and their sums. Only who
+** asks for the schedule of a job needs this: a rank that moves computes its own messages.
 */
 #include "tensors/between_plans.h"
 #include "tensors/move.h"
@@ -12,17 +12,17 @@
 
 /* ==================================================================== rounds */
 
-/* Colour the edges between senders and receivers. As many colours as the busiest rank has messages always suffice. If the
-** ends of an edge have no free colour in common, an exchange makes one: from its receiver on, follow the path of edges with
-** two alternating colours, and swap these. The path never reaches the sender, because it would have to enter by the colour
-** that is free there. */
+/* Colour the edges between senders and receivers. As many colours as the busiest rank has messages
+** always suffice. If the ends of an edge have no free colour in common, an exchange makes one: from
+** its receiver on, follow the path of edges with two alternating colours, and swap these. The path
+** never reaches the sender, because it would have to enter by the colour that is free there. */
 
 enum { SLOTS_MAX = 2 * MGRID_EDGES_MAX }; /* slots of both tables, 512 MiB: ranks times rounds */
 
 typedef struct colouring {
   mgrid_edge *edge;
-  int64_t     rounds;
-  int32_t    *sends, *receives; /* [ranks * rounds]: 1 + the edge of that rank and colour, or 0 */
+  int64_t rounds;
+  int32_t *sends, *receives; /* [ranks * rounds]: 1 + the edge of that rank and colour, or 0 */
 } colouring;
 
 static int32_t *slot(const colouring *c, bool sender, int64_t rank, int32_t colour) {
@@ -41,16 +41,16 @@ static void all_messages_set(const colouring *c, size_t e, int32_t colour) {
   *slot(c, false, c->edge[e].to, colour) = (int32_t)e + 1;
 }
 
-/* Swap colours a and b on the path that starts at a receiver with an edge of colour a. An edge takes its slot after the
-** edge that was in it has been picked up. */
+/* Swap colours a and b on the path that starts at a receiver with an edge of colour a. An edge
+** takes its slot after the edge that was in it has been picked up. */
 static void all_messages_exchange(const colouring *c, int64_t rank, int32_t a, int32_t b) {
-  bool    sender = false;
+  bool sender = false;
   int32_t at = *slot(c, sender, rank, a);
   *slot(c, sender, rank, a) = 0; /* the slot of the new edge */
   while (at) {
     mgrid_edge *e = &c->edge[at - 1];
-    int64_t     far = sender ? e->to : e->from;
-    int32_t     next = *slot(c, !sender, far, b);
+    int64_t far = sender ? e->to : e->from;
+    int32_t next = *slot(c, !sender, far, b);
     *slot(c, sender, rank, b) = at;
     *slot(c, !sender, far, b) = at;
     if (!next) *slot(c, !sender, far, a) = 0;
@@ -64,7 +64,8 @@ static void all_messages_exchange(const colouring *c, int64_t rank, int32_t a, i
   }
 }
 
-mgrid_status mgrid_edges_colour(size_t n, mgrid_edge *edge, int64_t ranks, int64_t *rounds, mgrid_error *err) {
+mgrid_status mgrid_edges_colour(size_t n, mgrid_edge *edge, int64_t ranks, int64_t *rounds,
+                                mgrid_error *err) {
   int64_t *degree = calloc((size_t)ranks * 2, sizeof *degree), most = 0;
   if (!degree) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
@@ -76,9 +77,11 @@ mgrid_status mgrid_edges_colour(size_t n, mgrid_edge *edge, int64_t ranks, int64
   *rounds = most;
   if (n == 0) return MGRID_OK;
   if (n > INT32_MAX || ranks > SLOTS_MAX / 2 / most)
-    return mgrid_fail(err, MGRID_LIMIT, "%zu messages of %" PRId64 " ranks are too many to put into %" PRId64 " rounds",
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "%zu messages of %" PRId64 " ranks are too many to put into %" PRId64
+                      " rounds",
                       n, ranks, most);
-  int32_t  *room = calloc((size_t)(2 * ranks * most), sizeof *room);
+  int32_t *room = calloc((size_t)(2 * ranks * most), sizeof *room);
   colouring c = { edge, most, room, room ? room + ranks * most : NULL };
   if (!room) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
@@ -118,14 +121,17 @@ bool mgrid_pairs_messages(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_
 
 mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_error *err) {
   mgrid_messages list = { 0 };
-  mgrid_status   status = MGRID_OK;
+  mgrid_status status = MGRID_OK;
   *s = (mgrid_schedule){ 0, NULL, 0 };
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
     if (!mgrid_pairs_messages(p, rank, true, &list)) status = mgrid_oom(err);
     for (size_t i = 0; i < list.n && !status; i++) {
-      if (i > 0 && list.at[i].to == list.at[i - 1].to) continue; /* another tensor of the same message */
+      /* another tensor of the same message */
+      if (i > 0 && list.at[i].to == list.at[i - 1].to) continue;
       if (s->n == MGRID_EDGES_MAX) {
-        status = mgrid_fail(err, MGRID_LIMIT, "more than %d messages are too many to put into rounds", MGRID_EDGES_MAX);
+        status = mgrid_fail(err, MGRID_LIMIT,
+                            "more than %d messages are too many to put into rounds",
+                            MGRID_EDGES_MAX);
         break;
       }
       if (!MGRID_GROW(s->edge, s->n, 1)) {
@@ -149,7 +155,7 @@ void mgrid_schedule_free(mgrid_schedule *s) {
 int64_t mgrid_schedule_round(const mgrid_schedule *s, int64_t from, int64_t to) {
   size_t low = 0, high = s->n;
   while (low < high) {
-    size_t            middle = low + (high - low) / 2;
+    size_t middle = low + (high - low) / 2;
     const mgrid_edge *e = &s->edge[middle];
     if (e->from < from || (e->from == from && e->to < to))
       low = middle + 1;
@@ -167,11 +173,11 @@ typedef struct load {
 } load;
 
 static load load_of(const mgrid_messages *list, int64_t tensor) {
-  load    sum = { 0, 0 };
+  load sum = { 0, 0 };
   int64_t last = -1;
   for (size_t i = 0; i < list->n; i++) {
     const mgrid_message *m = &list->at[i];
-    int64_t              ends = m->from * (MGRID_WORLD_MAX + 1) + m->to;
+    int64_t ends = m->from * (MGRID_WORLD_MAX + 1) + m->to;
     if (tensor >= 0 && m->tensor != tensor) continue;
     sum.bytes += m->bytes;
     sum.messages += ends != last;
@@ -181,13 +187,14 @@ static load load_of(const mgrid_messages *list, int64_t tensor) {
 }
 
 /* Count the ranks in either list; both are sorted by the peer. */
-static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *receives, int64_t tensor) {
+static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *receives,
+                        int64_t tensor) {
   int64_t n = 0, last = -1;
-  size_t  i = 0, k = 0;
+  size_t i = 0, k = 0;
   while (i < sends->n || k < receives->n) {
-    bool                 left = k == receives->n || (i < sends->n && sends->at[i].to <= receives->at[k].from);
+    bool left = k == receives->n || (i < sends->n && sends->at[i].to <= receives->at[k].from);
     const mgrid_message *m = left ? &sends->at[i++] : &receives->at[k++];
-    int64_t              peer = left ? m->to : m->from;
+    int64_t peer = left ? m->to : m->from;
     if ((tensor >= 0 && m->tensor != tensor) || peer == last) continue;
     last = peer;
     n++;
@@ -204,7 +211,8 @@ static void all_messages_larger(int64_t *most, int64_t value) {
   if (value > *most) *most = value;
 }
 
-static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_messages *receives, int64_t tensor) {
+static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_messages *receives,
+                     int64_t tensor) {
   load s = load_of(sends, tensor), r = load_of(receives, tensor);
   t->sent += s.bytes;
   t->messages += s.messages;
@@ -219,7 +227,8 @@ static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_me
 static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
   mgrid_seat at;
   if (!mgrid_pair_seat(p, rank, &at)) return;
-  int64_t has = 0, need = mgrid_tensor_elements(p->to, &at) * p->to->width, stay = mgrid_pair_stays(p, rank);
+  int64_t has = 0, need = mgrid_tensor_elements(p->to, &at) * p->to->width,
+          stay = mgrid_pair_stays(p, rank);
   t->minimum += need - stay;
   t->stay += stay;
   if (need == 0) return;
@@ -232,13 +241,15 @@ static void add_message(mgrid_tally *t, const mgrid_message *m, int64_t machine,
   all_messages_larger(&t->rounds, round + 1);
 }
 
-mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally, mgrid_error *err) {
+mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally,
+                               mgrid_error *err) {
   mgrid_messages sends = { 0 }, receives = { 0 };
-  mgrid_tally   *all = &tally[p->n];
-  mgrid_status   status = MGRID_OK;
+  mgrid_tally *all = &tally[p->n];
+  mgrid_status status = MGRID_OK;
   memset(tally, 0, (p->n + 1) * sizeof *tally);
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
-    if (!mgrid_pairs_messages(p, rank, true, &sends) || !mgrid_pairs_messages(p, rank, false, &receives))
+    if (!mgrid_pairs_messages(p, rank, true, &sends)
+        || !mgrid_pairs_messages(p, rank, false, &receives))
       status = mgrid_oom(err);
     if (status || (sends.n + receives.n == 0)) {
       for (size_t i = 0; i < p->n && !status; i++) add_parts(&tally[i], &p->pair[i], rank);
@@ -251,7 +262,7 @@ mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mg
     add_rank(all, &sends, &receives, -1);
     for (size_t i = 0; i < sends.n; i++) {
       const mgrid_message *m = &sends.at[i];
-      int64_t              round = s ? mgrid_schedule_round(s, m->from, m->to) : -1;
+      int64_t round = s ? mgrid_schedule_round(s, m->from, m->to) : -1;
       add_message(&tally[m->tensor], m, p->machine, round);
       add_message(all, m, p->machine, round);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** boxes.c - elements as boxes of an array in C order: of a part, of what a shard and a part have in common, and of a
-** message. On each axis they are runs, and all combinations of these.
+** boxes.c - elements as boxes of an array in C order: of a part, of what a shard and a part have in
+** common, and of a message. On each axis they are runs, and all combinations of these.
 */
 #include "tensors/move.h"
 #include "tensors/tensor.h"
@@ -12,7 +12,8 @@
 
 mgrid_blocks mgrid_blocks_whole(const mgrid_tensor *t, const mgrid_seat *at) {
   mgrid_blocks w = { .naxes = t->naxes, .end = 1 };
-  for (size_t i = 0; i < t->naxes; i++) w.end *= w.shape[i] = mgrid_piece_size(&t->axis[i], at->piece[i]);
+  for (size_t i = 0; i < t->naxes; i++)
+    w.end *= w.shape[i] = mgrid_piece_size(&t->axis[i], at->piece[i]);
   return w;
 }
 
@@ -28,7 +29,7 @@ mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_seat *at) {
 /* Take the slowest axis along which whole steps start here and fit. */
 bool mgrid_blocks_next(mgrid_blocks *w) {
   int64_t stride = 1, step = 1;
-  size_t  axis = w->naxes - 1;
+  size_t axis = w->naxes - 1;
   if (w->at >= w->end) return false;
   for (size_t i = w->naxes; i-- > 0; stride *= w->shape[i]) {
     if (w->at % stride != 0 || stride > w->end - w->at) break;
@@ -54,7 +55,8 @@ bool mgrid_blocks_next(mgrid_blocks *w) {
 static int64_t boxes_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t boxes_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-mgrid_sharing mgrid_sharing_begin(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q) {
+mgrid_sharing mgrid_sharing_begin(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b,
+                                  int64_t q) {
   mgrid_sharing w = { .a = mgrid_walk_begin(a, p), .b = mgrid_walk_begin(b, q) };
   w.more = mgrid_walk_next(&w.a, &w.x) && mgrid_walk_next(&w.b, &w.y);
   return w;
@@ -64,7 +66,8 @@ bool mgrid_sharing_next(mgrid_sharing *w, mgrid_shared_run *run) {
   while (w->more) {
     int64_t x_end = w->x.start + w->x.length, y_end = w->y.start + w->y.length;
     int64_t start = boxes_most(w->x.start, w->y.start), end = boxes_least(x_end, y_end);
-    *run = (mgrid_shared_run){ w->x_at + start - w->x.start, w->y_at + start - w->y.start, end - start };
+    *run = (mgrid_shared_run){ w->x_at + start - w->x.start, w->y_at + start - w->y.start,
+                               end - start };
     if (x_end < y_end) {
       w->x_at += w->x.length;
       w->more = mgrid_walk_next(&w->a, &w->x);
@@ -77,21 +80,25 @@ bool mgrid_sharing_next(mgrid_sharing *w, mgrid_shared_run *run) {
   return false;
 }
 
-void mgrid_shared_clip(mgrid_shared_run *run, const mgrid_blocks *from, const mgrid_blocks *to, size_t axis) {
+void mgrid_shared_clip(mgrid_shared_run *run, const mgrid_blocks *from, const mgrid_blocks *to,
+                       size_t axis) {
   int64_t skip = boxes_most(0, boxes_most(from->low[axis] - run->from, to->low[axis] - run->to));
-  int64_t end = boxes_least(run->length, boxes_least(from->high[axis] - run->from, to->high[axis] - run->to));
+  int64_t end =
+      boxes_least(run->length, boxes_least(from->high[axis] - run->from, to->high[axis] - run->to));
   *run = (mgrid_shared_run){ run->from + skip, run->to + skip, end - skip };
 }
 
 /* Return what one box of each side have in common. */
-static mgrid_common common_of_boxes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
-                                    const mgrid_blocks *from, const mgrid_blocks *to) {
+static mgrid_common common_of_boxes(const mgrid_pair *p, const mgrid_seat *shard,
+                                    const mgrid_seat *part, const mgrid_blocks *from,
+                                    const mgrid_blocks *to) {
   mgrid_common o = { .elements = 1 };
-  int64_t      from_stride = 1, to_stride = 1;
+  int64_t from_stride = 1, to_stride = 1;
   for (size_t i = p->from->naxes; i-- > 0;) {
-    mgrid_sharing    w = mgrid_sharing_begin(&p->from->axis[i], shard->piece[i], &p->to->axis[i], part->piece[i]);
+    mgrid_sharing w =
+        mgrid_sharing_begin(&p->from->axis[i], shard->piece[i], &p->to->axis[i], part->piece[i]);
     mgrid_shared_run run, last = { 0, 0, 0 };
-    int64_t          n = 0;
+    int64_t n = 0;
     while (mgrid_sharing_next(&w, &run)) {
       mgrid_shared_clip(&run, from, to, i);
       if (run.length <= 0) continue;
@@ -120,11 +127,13 @@ mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const
       mgrid_common o = common_of_boxes(p, shard, part, &from, &to);
       if (o.elements == 0) continue;
       bool first = sum.elements == 0;
-      sum = (mgrid_common){ .elements = sum.elements + o.elements,
-                            .from_first = first ? o.from_first : boxes_least(sum.from_first, o.from_first),
-                            .from_last = first ? o.from_last : boxes_most(sum.from_last, o.from_last),
-                            .to_first = first ? o.to_first : boxes_least(sum.to_first, o.to_first),
-                            .to_last = first ? o.to_last : boxes_most(sum.to_last, o.to_last) };
+      sum =
+          (mgrid_common){ .elements = sum.elements + o.elements,
+                          .from_first = first ? o.from_first
+                                              : boxes_least(sum.from_first, o.from_first),
+                          .from_last = first ? o.from_last : boxes_most(sum.from_last, o.from_last),
+                          .to_first = first ? o.to_first : boxes_least(sum.to_first, o.to_first),
+                          .to_last = first ? o.to_last : boxes_most(sum.to_last, o.to_last) };
     }
   return sum;
 }
@@ -136,7 +145,8 @@ int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_seat *shard, const m
     return bytes * mgrid_common_of(p, shard, part, &from, &to).elements;
   }
   for (size_t i = 0; i < p->from->naxes; i++)
-    bytes *= mgrid_pieces_common(&p->from->axis[i], shard->piece[i], &p->to->axis[i], part->piece[i]);
+    bytes *=
+        mgrid_pieces_common(&p->from->axis[i], shard->piece[i], &p->to->axis[i], part->piece[i]);
   return bytes;
 }
 
@@ -172,16 +182,17 @@ static bool next_boxes(mgrid_boxes *w) {
   return true;
 }
 
-bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part) {
+bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *shard,
+                       const mgrid_seat *part) {
   const mgrid_slicing *from = p->from->axis, *to = p->to->axis;
-  int64_t              from_stride = 1, to_stride = 1;
+  int64_t from_stride = 1, to_stride = 1;
   *w = (mgrid_boxes){ .naxes = p->from->naxes, .width = p->from->width };
   w->from = mgrid_blocks_begin(p->from, shard);
   w->to = w->first = mgrid_blocks_begin(p->to, part);
   w->from_begin = w->from.at;
   w->to_begin = w->to.at;
   for (size_t i = w->naxes; i-- > 0;) {
-    mgrid_sharing    both = mgrid_sharing_begin(&from[i], shard->piece[i], &to[i], part->piece[i]);
+    mgrid_sharing both = mgrid_sharing_begin(&from[i], shard->piece[i], &to[i], part->piece[i]);
     mgrid_shared_run run;
     w->from_strides[i] = from_stride;
     w->to_strides[i] = to_stride;

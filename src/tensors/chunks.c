@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** chunks.c - the bytes of a move: its messages cut into chunks, packed and unpacked, converted where elements change
-** their type; or as lists of contiguous bytes.
+** chunks.c - the bytes of a move: its messages cut into chunks, packed and unpacked, converted
+** where elements change their type; or as lists of contiguous bytes.
 */
 #include "tensors/between_plans.h"
 #include "tensors/chunks.h"
@@ -32,7 +32,7 @@ static void chunks_widen(char *to, const char *from, int64_t n) {
 }
 
 void mgrid_convert(const mgrid_slab *s) {
-  char   *packed = s->packed;
+  char *packed = s->packed;
   int64_t n = s->row / (int64_t)sizeof(uint32_t);
   for (int64_t k = 0; k < s->planes; k++)
     for (int64_t i = 0; i < s->count; i++, packed += s->row / MGRID_CONVERT_SCALE) {
@@ -51,10 +51,11 @@ enum { ROW_LEAST = 256 };
 
 /* -------------------------------------------------------------------- rows */
 
-void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from, char *part) {
+void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from,
+                   char *part) {
   const int64_t *strides = from ? piece->from_strides : piece->to_strides;
-  int64_t        elements = 1, width = mgrid_pairs_tensor(p, piece->tensor, from)->width;
-  size_t         inner = piece->naxes;
+  int64_t elements = 1, width = mgrid_pairs_tensor(p, piece->tensor, from)->width;
+  size_t inner = piece->naxes;
   *r = (mgrid_rows){ .at = part + (from ? piece->from_offset : piece->to_offset) * width,
                      .converts = width != p->pair[piece->tensor].from->width };
   while (inner > 0 && (piece->lengths[inner - 1] == 1 || strides[inner - 1] == elements))
@@ -92,7 +93,8 @@ static void chunks_pass(mgrid_rows *r, int k, int64_t count) {
   for (int64_t i = 0; i < count; i++, at += stride, buffer += (bytes)) \
   pack ? memcpy(buffer, at, (size_t)(bytes)) : memcpy(at, buffer, (size_t)(bytes))
 
-static void copy_rows(char *buffer, char *at, int64_t count, int64_t stride, int64_t row, bool pack) {
+static void copy_rows(char *buffer, char *at, int64_t count, int64_t stride, int64_t row,
+                      bool pack) {
   switch (row) {
   case 2: ROWS(2); break;
   case 4: ROWS(4); break;
@@ -106,19 +108,21 @@ static mgrid_status copy_strided(mgrid_backend *b, const mgrid_slab *s, mgrid_er
   const mgrid_transport_ops *ops = b->ops->transport;
   if (ops && ops->copy && (!ops->copies || ops->copies(b))) return ops->copy(b, s, err);
   for (int64_t k = 0; k < s->planes; k++)
-    copy_rows(s->packed + k * s->count * s->row, s->apart + k * s->plane_stride, s->count, s->stride, s->row, s->pack);
+    copy_rows(s->packed + k * s->count * s->row, s->apart + k * s->plane_stride, s->count,
+              s->stride, s->row, s->pack);
   return MGRID_OK;
 }
 
-/* Return how much of the next `bytes` is rows of one box: whole planes of rows, whole rows of a plane, or part of a
-** row. */
+/* Return how much of the next `bytes` is rows of one box: whole planes of rows, whole rows of a
+** plane, or part of a row. */
 static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
-  int        k = r->n - 1;
+  int k = r->n - 1;
   mgrid_slab s = { .apart = r->at + r->done, .row = r->row - r->done, .count = 1, .planes = 1 };
   if (bytes < s.row) s.row = bytes;
   if (s.row < r->row || k < 0) return s;
   s.stride = r->stride[k];
-  s.count = bytes / r->row < r->length[k] - r->index[k] ? bytes / r->row : r->length[k] - r->index[k];
+  s.count = bytes / r->row < r->length[k] - r->index[k] ? bytes / r->row
+                                                        : r->length[k] - r->index[k];
   if (k == 0 || s.count < r->length[k]) return s;
   int64_t left = r->length[k - 1] - r->index[k - 1], planes = bytes / (r->row * s.count);
   s.planes = planes < left ? planes : left;
@@ -133,12 +137,12 @@ static void pass_row(mgrid_rows *r, int64_t bytes) {
   chunks_pass(r, r->n - 1, 1);
 }
 
-mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes, mgrid_handling how,
-                             mgrid_error *err) {
+mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes,
+                             mgrid_handling how, mgrid_error *err) {
   int64_t scale = r->converts ? MGRID_CONVERT_SCALE : 1;
   while (bytes > 0) {
-    mgrid_slab   s = next_rows(r, bytes * scale);
-    int64_t      n = s.row * s.count * s.planes / scale;
+    mgrid_slab s = next_rows(r, bytes * scale);
+    int64_t n = s.row * s.count * s.planes / scale;
     mgrid_status failed = MGRID_OK;
     s.packed = buffer, s.pack = how == MGRID_PACK;
     if (how != MGRID_MEASURE && r->converts)
@@ -157,8 +161,8 @@ mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int6
 
 /* ----------------------------------------------------------------- chunks */
 
-void mgrid_chunks_begin(mgrid_chunks *p, const mgrid_move *m, mgrid_way way, int64_t peer, char *const *part,
-                        mgrid_rows *boxes, mgrid_backend *b) {
+void mgrid_chunks_begin(mgrid_chunks *p, const mgrid_move *m, mgrid_way way, int64_t peer,
+                        char *const *part, mgrid_rows *boxes, mgrid_backend *b) {
   *p = (mgrid_chunks){ .part = part, .boxes = boxes, .backend = b };
   mgrid_stream_begin(&p->stream, m, way, peer);
 }
@@ -168,31 +172,32 @@ void mgrid_chunks_end(mgrid_chunks *p) { mgrid_stream_end(&p->stream); }
 /* Go to the next piece that has any bytes, unless the current one has some left. */
 static mgrid_status chunks_next_piece(mgrid_chunks *p, bool *more, mgrid_error *err) {
   const mgrid_transport_ops *ops = p->backend->ops->transport;
-  const mgrid_move_piece    *piece = &p->stream.piece;
-  mgrid_rows                 other;
+  const mgrid_move_piece *piece = &p->stream.piece;
+  mgrid_rows other;
   for (*more = true; *more && p->left == 0;) {
     mgrid_status s = mgrid_stream_next(&p->stream, more, err);
     if (s || !*more) return s;
     const mgrid_pairs *pairs = &p->stream.move->pairs;
-    bool               sends = piece->way == MGRID_SENDS;
+    bool sends = piece->way == MGRID_SENDS;
     p->left = piece->bytes;
     mgrid_rows_of(&p->rows, pairs, piece, sends, p->part[piece->tensor]);
     p->converts = mgrid_pairs_converts(pairs, piece->tensor);
     mgrid_rows_of(&other, pairs, piece, !sends, NULL);
     bool large = piece->bytes >= MGRID_LARGE, contiguous = p->rows.n == 0 && other.n == 0;
     p->whole = large && contiguous && !p->converts;
-    p->direct = ops->typed && (large || !contiguous) && p->rows.row >= ROW_LEAST && other.row >= ROW_LEAST
-                && !p->converts && p->left <= MGRID_CHUNK_MAX;
+    p->direct = ops->typed && (large || !contiguous) && p->rows.row >= ROW_LEAST
+                && other.row >= ROW_LEAST && !p->converts && p->left <= MGRID_CHUNK_MAX;
   }
   return MGRID_OK;
 }
 
 /* Make a chunk of the next boxes of one tensor. */
 static mgrid_status take_boxes(mgrid_chunks *p, mgrid_chunk *out, mgrid_error *err) {
-  size_t       tensor = p->stream.piece.tensor;
+  size_t tensor = p->stream.piece.tensor;
   mgrid_status s = MGRID_OK;
   *out = (mgrid_chunk){ .data = p->rows.at };
-  for (bool more = true; !s && more && p->direct && p->stream.piece.tensor == tensor && out->nboxes < MGRID_BOXES_MAX
+  for (bool more = true; !s && more && p->direct && p->stream.piece.tensor == tensor
+                         && out->nboxes < MGRID_BOXES_MAX
                          && out->bytes + (size_t)p->left <= MGRID_CHUNK_MAX;) {
     p->boxes[out->nboxes++] = p->rows;
     out->bytes += (size_t)p->left;
@@ -204,8 +209,8 @@ static mgrid_status take_boxes(mgrid_chunks *p, mgrid_chunk *out, mgrid_error *e
 }
 
 /* Cut a chunk from a large piece. */
-static mgrid_status chunks_cut(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how, mgrid_chunk *out,
-                        mgrid_error *err) {
+static mgrid_status chunks_cut(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how,
+                               mgrid_chunk *out, mgrid_error *err) {
   mgrid_rows *r = &p->rows;
   if (p->whole) most = MGRID_CHUNK_MAX;
   int64_t n = p->left < most ? p->left : most;
@@ -216,15 +221,16 @@ static mgrid_status chunks_cut(mgrid_chunks *p, int64_t most, char *buffer, mgri
   return mgrid_rows_copy(p->backend, r, buffer, n, in_place ? MGRID_MEASURE : how, err);
 }
 
-mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how, mgrid_chunk *out,
-                               mgrid_error *err) {
+mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how,
+                               mgrid_chunk *out, mgrid_error *err) {
   *out = (mgrid_chunk){ .data = buffer };
   for (int64_t room = most; room > 0;) {
-    bool         more;
+    bool more;
     mgrid_status s = chunks_next_piece(p, &more, err);
     if (s || !more) return s;
     if (p->direct) return out->bytes == 0 ? take_boxes(p, out, err) : MGRID_OK;
-    if (p->stream.piece.bytes >= MGRID_LARGE) return out->bytes == 0 ? chunks_cut(p, most, buffer, how, out, err) : MGRID_OK;
+    if (p->stream.piece.bytes >= MGRID_LARGE)
+      return out->bytes == 0 ? chunks_cut(p, most, buffer, how, out, err) : MGRID_OK;
     int64_t n = p->left < room ? p->left : room;
     if (p->converts) n -= n % MGRID_CONVERT_SCALE;
     if (n == 0) return MGRID_OK; /* no further element fits */
@@ -236,22 +242,24 @@ mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgri
   return MGRID_OK;
 }
 
-mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *const *to, mgrid_backend *backend,
-                               mgrid_error *err) {
+mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *const *to,
+                               mgrid_backend *backend, mgrid_error *err) {
   mgrid_stream s;
   mgrid_status status;
-  bool         more;
+  bool more;
   mgrid_stream_begin(&s, m, MGRID_STAYS, 0);
   while (!(status = mgrid_stream_next(&s, &more, err)) && more) {
     const mgrid_move_piece *piece = &s.piece;
-    mgrid_rows              a, b;
+    mgrid_rows a, b;
     mgrid_rows_of(&a, &m->pairs, piece, true, from[piece->tensor]);
     mgrid_rows_of(&b, &m->pairs, piece, false, to[piece->tensor]);
-    /* One side's row is the other's buffer: the shorter rows, or those that convert, are copied into or out of it. */
-    mgrid_rows *shorter = a.converts || (!b.converts && a.row < b.row) ? &a : &b, *longer = shorter == &a ? &b : &a;
+    /* One side's row is the other's buffer: the shorter rows, or those that convert, are copied
+    ** into or out of it. */
+    mgrid_rows *shorter = a.converts || (!b.converts && a.row < b.row) ? &a : &b,
+               *longer = shorter == &a ? &b : &a;
     for (int64_t left = piece->bytes; left > 0 && !status; left -= longer->row) {
-      status =
-          mgrid_rows_copy(backend, shorter, longer->at, longer->row, shorter == &a ? MGRID_PACK : MGRID_UNPACK, err);
+      status = mgrid_rows_copy(backend, shorter, longer->at, longer->row,
+                               shorter == &a ? MGRID_PACK : MGRID_UNPACK, err);
       if (left > longer->row) chunks_pass(longer, longer->n - 1, 1);
     }
     if (status) break;
@@ -264,14 +272,15 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
 
 /* A move as lists of contiguous bytes, for transports that read and write registered memory.
 **
-** A piece is a box with strides on both sides. Its last axes that are contiguous on both merge into rows; each row is a
-** descriptor, and a row that goes on where the previous one ended, on both sides, belongs to it. */
+** A piece is a box with strides on both sides. Its last axes that are contiguous on both merge into
+** rows; each row is a descriptor, and a row that goes on where the previous one ended, on both
+** sides, belongs to it. */
 
 typedef struct listing {
-  size_t                 cap;
+  size_t cap;
   mgrid_move_descriptor *out;
-  int64_t                n;
-  mgrid_move_descriptor  last; /* the one that may still grow; bytes 0: none */
+  int64_t n;
+  mgrid_move_descriptor last; /* the one that may still grow; bytes 0: none */
 } listing;
 
 static void chunks_flush(listing *l) {
@@ -283,8 +292,8 @@ static void chunks_flush(listing *l) {
 
 static void chunks_add(listing *l, mgrid_move_descriptor d) {
   mgrid_move_descriptor *at = &l->last;
-  if (at->bytes && at->peer == d.peer && at->tensor == d.tensor && at->from_offset + at->bytes == d.from_offset
-      && at->to_offset + at->bytes == d.to_offset) {
+  if (at->bytes && at->peer == d.peer && at->tensor == d.tensor
+      && at->from_offset + at->bytes == d.from_offset && at->to_offset + at->bytes == d.to_offset) {
     at->bytes += d.bytes;
     return;
   }
@@ -295,10 +304,12 @@ static void chunks_add(listing *l, mgrid_move_descriptor d) {
 /* List the rows of a piece. */
 static void chunks_add_piece(listing *l, const mgrid_move_piece *p) {
   int64_t elements = 1, index[MGRID_AXES_MAX] = { 0 }, row = 1, width;
-  size_t  n = p->naxes; /* the axes before those of a row */
+  size_t n = p->naxes; /* the axes before those of a row */
   for (size_t k = 0; k < p->naxes; k++) elements *= p->lengths[k];
   width = p->bytes / elements;
-  while (n > 0 && (p->lengths[n - 1] == 1 || (p->from_strides[n - 1] == row && p->to_strides[n - 1] == row)))
+  while (
+      n > 0
+      && (p->lengths[n - 1] == 1 || (p->from_strides[n - 1] == row && p->to_strides[n - 1] == row)))
     row *= p->lengths[--n];
   for (bool more = true; more;) {
     int64_t from = p->from_offset, to = p->to_offset;
@@ -306,30 +317,33 @@ static void chunks_add_piece(listing *l, const mgrid_move_piece *p) {
       from += index[k] * p->from_strides[k];
       to += index[k] * p->to_strides[k];
     }
-    chunks_add(l, (mgrid_move_descriptor){ p->peer, p->tensor, from * width, to * width, row * width });
+    chunks_add(
+        l, (mgrid_move_descriptor){ p->peer, p->tensor, from * width, to * width, row * width });
     size_t k = n;
     while (k > 0 && ++index[k - 1] == p->lengths[k - 1]) index[--k] = 0;
     more = k > 0;
   }
 }
 
-int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap, mgrid_move_descriptor *out,
-                               mgrid_error *err) {
+int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap,
+                               mgrid_move_descriptor *out, mgrid_error *err) {
   listing l = { cap, out, 0, { 0 } };
   if (!m || mgrid_lacks_list(cap, out, "descriptors", err)) return -1;
   for (size_t i = 0; i < m->pairs.n; i++)
     if (mgrid_pairs_converts(&m->pairs, i)) {
-      mgrid_fail(err, MGRID_UNSUPPORTED, "tensor '%s' changes its type, which no copy of bytes does", m->pairs.name[i]);
+      mgrid_fail(err, MGRID_UNSUPPORTED,
+                 "tensor '%s' changes its type, which no copy of bytes does", m->pairs.name[i]);
       return -1;
     }
   size_t n = way == MGRID_STAYS ? 1 : m->npeers;
   for (size_t i = 0; i < n; i++) {
     mgrid_stream stream;
     mgrid_status s;
-    bool         more;
+    bool more;
     mgrid_stream_begin(&stream, m, way, way == MGRID_STAYS ? m->rank : m->peer[i].rank);
     stream.kept = NULL; /* the list is for runs; this function may be called in several threads */
-    while (!(s = mgrid_stream_next(&stream, &more, err)) && more) chunks_add_piece(&l, &stream.piece);
+    while (!(s = mgrid_stream_next(&stream, &more, err)) && more)
+      chunks_add_piece(&l, &stream.piece);
     mgrid_stream_end(&stream);
     chunks_flush(&l);
     if (s) return -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** item_reader.c - tensors as items of topologies and plans: what a rank holds of them, their JSON, ranks that a cut
-** leaves without any element, and their rules in a saved plan, written and read. The Makefile finds
-** mgrid_item_reader_tensors by the name of this file.
+** item_reader.c - tensors as items of topologies and plans: what a rank holds of them, their JSON,
+** ranks that a cut leaves without any element, and their rules in a saved plan, written and read.
+** The Makefile finds mgrid_item_reader_tensors by the name of this file.
 */
 #include "plan/json.h"
 #include "tensors/of_plan.h"
@@ -15,10 +15,11 @@
 
 /* Cuts that leave ranks without any element of a tensor, for example 4 heads over 8 ranks.
 **
-** Pieces with elements are counted by division, for any world. Ranks are checked one by one only to name the first ones of
-** a cut that leaves some empty. */
+** Pieces with elements are counted by division, for any world. Ranks are checked one by one only to
+** name the first ones of a cut that leaves some empty. */
 
-enum { LOOKED_AT = 1 << 16, RANGES = 4 }; /* ranks checked for names; ranges of them that are named */
+/* ranks checked for names; ranges of them that are named */
+enum { LOOKED_AT = 1 << 16, RANGES = 4 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -27,21 +28,24 @@ static int64_t filled_up(const int64_t *size, size_t k, int64_t n) {
   while (k && *size == 1) size++, k--;
   if (k == 0 || n == 0) return n > 0;
   int64_t each = n / *size + (n % *size > 0), full = n / each;
-  return full * filled_up(size + 1, k - 1, each) + (n % each ? filled_up(size + 1, k - 1, n % each) : 0);
+  return full * filled_up(size + 1, k - 1, each)
+         + (n % each ? filled_up(size + 1, k - 1, n % each) : 0);
 }
 
 /* Return how many pieces have elements of a part. */
 static int64_t filled(const mgrid_slicing *s, size_t part) {
   int64_t n = 0;
   if (s->pieces == 1) return 1;
-  if (s->cutting == MGRID_CUT_CEIL) return filled_up(s->size, s->ndims, mgrid_slicing_units(s, part));
+  if (s->cutting == MGRID_CUT_CEIL)
+    return filled_up(s->size, s->ndims, mgrid_slicing_units(s, part));
   if (!mgrid_slicing_listed(s)) return least(mgrid_slicing_units(s, part), s->pieces);
   for (int64_t i = 0; i < s->pieces; i++) n += mgrid_piece_size(s, i) > 0;
   return n;
 }
 
-/* Return how many pieces have elements of any part. The largest such set of a part includes the others, except where
-** several dims each round up: then pieces are counted, if there are not too many. */
+/* Return how many pieces have elements of any part. The largest such set of a part includes the
+** others, except where several dims each round up: then pieces are counted, if there are not too
+** many. */
 static int64_t filled_any(const mgrid_slicing *s) {
   int64_t n = 0;
   if (s->cutting == MGRID_CUT_CEIL && s->ndims > 1 && s->nparts > 1 && s->pieces <= LOOKED_AT) {
@@ -79,15 +83,18 @@ static int64_t item_reader_nearest(const mgrid_slicing *s, int64_t now) {
   return now;
 }
 
-/* Append "ranks 4..7, 12..15": the n ranks whose piece has nothing of the part, as far as they are checked. */
-static void item_reader_add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n, mgrid_text *out) {
+/* Append "ranks 4..7, 12..15": the n ranks whose piece has nothing of the part, as far as they are
+** checked. */
+static void item_reader_add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n,
+                                  mgrid_text *out) {
   const mgrid_slicing *s = &t->axis[axis];
-  int64_t              world = t->grid->window.world, last = least(world, LOOKED_AT), begun = -1;
-  int                  ranges = 0;
+  int64_t world = t->grid->window.world, last = least(world, LOOKED_AT), begun = -1;
+  int ranges = 0;
   mgrid_text_str(out, n == 1 ? "rank" : "ranks");
   for (int64_t rank = 0; rank <= last && ranges <= RANGES; rank++) {
     mgrid_seat at;
-    bool empty = rank < last && mgrid_tensor_seat(t, rank, &at) && mgrid_piece_in_part(s, part, at.piece[axis]) == 0;
+    bool empty = rank < last && mgrid_tensor_seat(t, rank, &at)
+                 && mgrid_piece_in_part(s, part, at.piece[axis]) == 0;
     if (empty && begun < 0) begun = rank;
     if (empty || begun < 0) continue;
     if (ranges++ < RANGES) mgrid_text_add(out, "%s%" PRId64, ranges > 1 ? ", " : " ", begun);
@@ -99,7 +106,8 @@ static void item_reader_add_ranks(const mgrid_tensor *t, size_t axis, size_t par
 
 /* Append "axis 'head' has 4 units of 128 for tp 8, so ". */
 static void add_cut(const mgrid_tensor *t, const mgrid_slicing *s, size_t part, mgrid_text *out) {
-  int64_t n = mgrid_slicing_units(s, part), each = s->cutting == MGRID_CUT_CYCLIC ? s->block : s->unit;
+  int64_t n = mgrid_slicing_units(s, part),
+          each = s->cutting == MGRID_CUT_CYCLIC ? s->block : s->unit;
   if (s->nparts > 1) mgrid_text_add(out, "part %zu of ", part);
   mgrid_text_add(out, "axis '%s' has ", s->name);
   if (mgrid_slicing_listed(s)) {
@@ -121,8 +129,8 @@ static void add_cut(const mgrid_tensor *t, const mgrid_slicing *s, size_t part, 
 
 bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgrid_text *out) {
   const mgrid_slicing *s = &t->axis[axis];
-  int64_t              fewest = s->pieces;
-  size_t               part = 0;
+  int64_t fewest = s->pieces;
+  size_t part = 0;
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t n = filled(s, i);
     if (n >= fewest) continue;
@@ -130,18 +138,21 @@ bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgr
     part = i;
   }
   if (fewest == s->pieces) return false;
-  int64_t holders = mgrid_tensor_holders(t), n = holders / s->pieces * (s->pieces - fewest), near = item_reader_nearest(s, fewest);
+  int64_t holders = mgrid_tensor_holders(t), n = holders / s->pieces * (s->pieces - fewest),
+          near = item_reader_nearest(s, fewest);
   if (name) mgrid_text_add(out, "tensor '%s': ", name);
   add_cut(t, s, part, out);
   item_reader_add_ranks(t, axis, part, n, out);
-  mgrid_text_add(out, " (%" PRId64 " of %" PRId64 ") %s nothing of it", n, holders, n == 1 ? "has" : "have");
+  mgrid_text_add(out, " (%" PRId64 " of %" PRId64 ") %s nothing of it", n, holders,
+                 n == 1 ? "has" : "have");
   if (mgrid_slicing_listed(s) || !near) return true;
   mgrid_text_str(out, "; nearest: ");
   if (s->ndims == 1)
     mgrid_text_add(out, "%s %" PRId64, t->grid->axis[s->dim[0]].name, near);
   else
     mgrid_text_add(out, "%" PRId64 " piece%s", near, near == 1 ? "" : "s");
-  if (s->cutting < MGRID_CUT_CYCLIC && s->nparts == 1 && s->ndims == 1 && s->pieces % mgrid_slicing_units(s, 0) == 0)
+  if (s->cutting < MGRID_CUT_CYCLIC && s->nparts == 1 && s->ndims == 1
+      && s->pieces % mgrid_slicing_units(s, 0) == 0)
     mgrid_text_str(out, ", or copies = true");
   return true;
 }
@@ -158,7 +169,8 @@ static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   for (size_t i = 0; i < t->naxes; i++) {
     mgrid_run run;
     mgrid_json_in(w, "", NULL, "[");
-    for (mgrid_walk walk = mgrid_walk_begin(&t->axis[i], at.piece[i]); mgrid_walk_next(&walk, &run) && !w->failed;) {
+    for (mgrid_walk walk = mgrid_walk_begin(&t->axis[i], at.piece[i]);
+         mgrid_walk_next(&walk, &run) && !w->failed;) {
       mgrid_json_item(w, "");
       mgrid_json_put(w, "[");
       mgrid_text_int(&w->text, run.start);
@@ -174,7 +186,7 @@ static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
 /* Write what a cut leaves empty, if anything: how many ranks, and a note for each such axis. */
 static void put_hollow(mgrid_json *w, const mgrid_tensor *t) {
   mgrid_text note = { 0 };
-  size_t     n = 0;
+  size_t n = 0;
   for (size_t i = 0; i < t->naxes; i++) {
     note.len = 0;
     if (!mgrid_axis_hollow(t, i, NULL, &note)) continue;
@@ -204,8 +216,8 @@ static void put_part(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   if (t->flat)
     mgrid_json_field(w, "flat",
                      mgrid_json_pack("{sI sI sI sI}", "first", (json_int_t)part.first, "elements",
-                                     (json_int_t)part.elements, "offset", (json_int_t)part.offset, "slice",
-                                     (json_int_t)part.slice));
+                                     (json_int_t)part.elements, "offset", (json_int_t)part.offset,
+                                     "slice", (json_int_t)part.slice));
   put_runs(w, t, rank);
   mgrid_json_close(w, "}");
 }
@@ -216,7 +228,8 @@ static void put_whole(mgrid_json *w, const mgrid_tensor *t) {
   mgrid_json_field(w, "type", json_string(t->type));
   mgrid_json_in(w, " ", "axes", "[");
   for (size_t i = 0; i < t->naxes; i++)
-    mgrid_json_element(w, w->first ? "" : " ", mgrid_json_pack("[sI]", t->axis[i].name, (json_int_t)t->axis[i].length));
+    mgrid_json_element(w, w->first ? "" : " ",
+                       mgrid_json_pack("[sI]", t->axis[i].name, (json_int_t)t->axis[i].length));
   mgrid_json_close(w, "]");
   mgrid_tensor_text(t, &rule);
   w->text.failed |= rule.failed;
@@ -267,17 +280,18 @@ void mgrid_tensor_rule(const mgrid_content *c, size_t i, mgrid_text *t) {
 /* ----------------------------------------------------------------------- read */
 
 typedef struct reading {
-  size_t            naxes, ndims; /* ndims: of all axes */
+  size_t naxes, ndims; /* ndims: of all axes */
   mgrid_tensor_axis axis[MGRID_AXES_MAX];
-  int64_t          *list[MGRID_AXES_MAX][3]; /* parts, bounds, owners */
-  const char       *dims[MGRID_DIMS_MAX];
-  mgrid_some        some[MGRID_DIMS_MAX];
+  int64_t *list[MGRID_AXES_MAX][3]; /* parts, bounds, owners */
+  const char *dims[MGRID_DIMS_MAX];
+  mgrid_some some[MGRID_DIMS_MAX];
 } reading;
 
 /* Read a list of dims behind those of *n that are there; return the first of its own. */
-static const char *const *item_reader_read_dims(const mgrid_field *s, const char **dims, size_t *n) {
+static const char *const *item_reader_read_dims(const mgrid_field *s, const char **dims,
+                                                size_t *n) {
   const mgrid_field by = mgrid_field_of(s, "by");
-  const size_t      from = *n, more = mgrid_field_list(&by, 1, MGRID_DIMS_MAX - from);
+  const size_t from = *n, more = mgrid_field_list(&by, 1, MGRID_DIMS_MAX - from);
   for (size_t i = 0; i < more; i++) {
     const mgrid_field dim = mgrid_field_at(&by, i);
     dims[(*n)++] = mgrid_field_text(&dim);
@@ -285,13 +299,15 @@ static const char *const *item_reader_read_dims(const mgrid_field *s, const char
   return &dims[from];
 }
 
-static const int64_t *item_reader_read_list(const mgrid_field *s, const char *name, int64_t **list, size_t *n) {
+static const int64_t *item_reader_read_list(const mgrid_field *s, const char *name, int64_t **list,
+                                            size_t *n) {
   const mgrid_field f = mgrid_field_of(s, name);
   if (f.v) *list = mgrid_field_numbers(&f, 0, INT64_MAX, n);
   return *list;
 }
 
-static int64_t item_reader_read_number(const mgrid_field *s, const char *name, int64_t least, int64_t absent) {
+static int64_t item_reader_read_number(const mgrid_field *s, const char *name, int64_t least,
+                                       int64_t absent) {
   const mgrid_field f = mgrid_field_of(s, name);
   return f.v ? mgrid_field_number(&f, least, INT64_MAX) : absent;
 }
@@ -303,7 +319,7 @@ static bool read_flag(const mgrid_field *s, const char *name) {
 
 static void item_reader_read_axis(const mgrid_field *s, reading *r, size_t i) {
   mgrid_tensor_axis *a = &r->axis[i];
-  const mgrid_field  name = mgrid_field_of(s, "name"), by = mgrid_field_of(s, "by");
+  const mgrid_field name = mgrid_field_of(s, "name"), by = mgrid_field_of(s, "by");
   *a = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
   mgrid_field_only(s, "name length by ceil cyclic unit parts copies bounds owners");
   a->name = mgrid_field_text(&name);
@@ -317,8 +333,10 @@ static void item_reader_read_axis(const mgrid_field *s, reading *r, size_t i) {
   if (read_flag(s, "ceil")) a->cutting = MGRID_CUT_CEIL;
   if ((a->block = item_reader_read_number(s, "cyclic", 1, 0))) a->cutting = MGRID_CUT_CYCLIC;
   a->parts = item_reader_read_list(s, "parts", &r->list[i][0], &a->nparts);
-  if ((a->bounds = item_reader_read_list(s, "bounds", &r->list[i][1], &a->nbounds))) a->cutting = MGRID_CUT_BOUNDS;
-  if ((a->owners = item_reader_read_list(s, "owners", &r->list[i][2], &a->nowners))) a->cutting = MGRID_CUT_OWNERS;
+  if ((a->bounds = item_reader_read_list(s, "bounds", &r->list[i][1], &a->nbounds)))
+    a->cutting = MGRID_CUT_BOUNDS;
+  if ((a->owners = item_reader_read_list(s, "owners", &r->list[i][2], &a->nowners)))
+    a->cutting = MGRID_CUT_OWNERS;
 }
 
 /* Read coordinates of some dims. */
@@ -341,8 +359,9 @@ static void read_some(const mgrid_field *s, reading *r, const mgrid_grid *g) {
 static mgrid_tensor *read_plain(const mgrid_field *s, int64_t world) {
   const mgrid_field type = mgrid_field_of(s, "type"), axes = mgrid_field_of(s, "axes");
   const mgrid_field over = mgrid_field_of(s, "over"), on = mgrid_field_of(s, "on");
-  mgrid_tensor     *t = NULL;
-  reading          *r = mgrid_field_spend(s, (int64_t)MGRID_AXES_MAX * MGRID_DIMS_MAX) ? calloc(1, sizeof *r) : NULL;
+  mgrid_tensor *t = NULL;
+  reading *r = mgrid_field_spend(s, (int64_t)MGRID_AXES_MAX * MGRID_DIMS_MAX) ? calloc(1, sizeof *r)
+                                                                              : NULL;
   if (!r) {
     if (!s->all->failed) mgrid_oom(s->all->err), mgrid_field_fail(s);
     return NULL;
@@ -368,14 +387,14 @@ static mgrid_tensor *read_plain(const mgrid_field *s, int64_t world) {
 
 /* Read the members of a flat, and return tensor `at` of it. */
 static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *member, int64_t world) {
-  const char       *dims[MGRID_DIMS_MAX];
-  size_t            ndims = 0;
+  const char *dims[MGRID_DIMS_MAX];
+  size_t ndims = 0;
   const mgrid_field list = mgrid_field_of(s, "members");
   mgrid_field_only(s, "by pad members");
   item_reader_read_dims(s, dims, &ndims);
-  const int64_t  pad = item_reader_read_number(s, "pad", 1, 0);
-  const size_t   n = mgrid_field_list(&list, 1, SIZE_MAX);
-  const int64_t  at = mgrid_field_number(member, 0, (int64_t)n - 1);
+  const int64_t pad = item_reader_read_number(s, "pad", 1, 0);
+  const size_t n = mgrid_field_list(&list, 1, SIZE_MAX);
+  const int64_t at = mgrid_field_number(member, 0, (int64_t)n - 1);
   mgrid_tensor **one = calloc(2 * n + 1, sizeof *one), **made = one + n, *t = NULL;
   if (!one) mgrid_oom(s->all->err), mgrid_field_fail(s);
   for (size_t i = 0; i < n && !s->all->failed; i++) {
@@ -384,7 +403,8 @@ static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *membe
     one[i] = read_plain(&f, world);
   }
   if (!s->all->failed
-      && !mgrid_tensor_flatten(n, (const mgrid_tensor *const *)one, ndims, dims, pad, made, s->all->err))
+      && !mgrid_tensor_flatten(n, (const mgrid_tensor *const *)one, ndims, dims, pad, made,
+                               s->all->err))
     t = mgrid_tensor_ref(made[at]);
   for (size_t i = 0; i < 2 * n && one; i++) mgrid_tensor_free(one[i]);
   free(one);
@@ -392,9 +412,10 @@ static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *membe
 }
 
 /* Return a member of the flat of a tensor that is in the topology already. */
-static mgrid_tensor *next_member(const mgrid_field *s, const mgrid_field *member, const mgrid_topology *t) {
-  const char         *name = mgrid_field_text(s);
-  const mgrid_item   *item = mgrid_content_item(&t->content, &mgrid_tensor_kind, name);
+static mgrid_tensor *next_member(const mgrid_field *s, const mgrid_field *member,
+                                 const mgrid_topology *t) {
+  const char *name = mgrid_field_text(s);
+  const mgrid_item *item = mgrid_content_item(&t->content, &mgrid_tensor_kind, name);
   const mgrid_tensor *x = item ? item->x : NULL;
   if (!x || !x->flat) {
     mgrid_field_fault(s, "a flat, or the name of an earlier tensor that has it");
@@ -406,33 +427,41 @@ static mgrid_tensor *next_member(const mgrid_field *s, const mgrid_field *member
 
 static void item_reader_read_tensor(const mgrid_field *s, const char *name, mgrid_topology *t) {
   const mgrid_field flat = mgrid_field_of(s, "flat"), member = mgrid_field_of(s, "member");
-  mgrid_tensor     *x = NULL;
+  mgrid_tensor *x = NULL;
   if (!flat.v) {
     mgrid_field_only(s, "tensor " PLAIN_FIELDS);
     x = read_plain(s, t->content.world);
   } else {
     mgrid_field_only(s, "tensor flat member");
-    x = json_is_object(flat.v) ? read_members(&flat, &member, t->content.world) : next_member(&flat, &member, t);
+    x = json_is_object(flat.v) ? read_members(&flat, &member, t->content.world)
+                               : next_member(&flat, &member, t);
   }
-  if (!x || mgrid_topology_put_item(t, name, &mgrid_tensor_kind, x, s->all->err)) mgrid_field_fail(s);
+  if (!x || mgrid_topology_put_item(t, name, &mgrid_tensor_kind, x, s->all->err))
+    mgrid_field_fail(s);
   mgrid_tensor_free(x);
 }
 
 extern const mgrid_item_reader mgrid_item_reader_tensors;
-const mgrid_item_reader mgrid_item_reader_tensors = { "tensor", "tensor flat member " PLAIN_FIELDS, item_reader_read_tensor };
+const mgrid_item_reader mgrid_item_reader_tensors = { "tensor", "tensor flat member " PLAIN_FIELDS,
+                                                      item_reader_read_tensor };
 
 /* ========================================================= tensors of a plan */
 
 /* ---------------------------------------------- the kind, for topology and plan */
 
-static int64_t tensors_item_reader_world_of(const void *x) { return ((const mgrid_tensor *)x)->grid->window.world; }
-static void   *tensors_item_reader_ref(const void *x) { return mgrid_tensor_ref(x); }
-static void    free_tensor(void *x) { mgrid_tensor_free(x); }
-static size_t  tensors_item_reader_held(const void *x) { return mgrid_tensor_held(x); }
-static void    item_reader_text(const void *x, mgrid_text *t) { mgrid_tensor_text(x, t); }
-static void    tensors_item_reader_json(const void *x, int64_t rank, struct mgrid_json *w) { mgrid_tensor_json(x, rank, w); }
+static int64_t tensors_item_reader_world_of(const void *x) {
+  return ((const mgrid_tensor *)x)->grid->window.world;
+}
+static void *tensors_item_reader_ref(const void *x) { return mgrid_tensor_ref(x); }
+static void free_tensor(void *x) { mgrid_tensor_free(x); }
+static size_t tensors_item_reader_held(const void *x) { return mgrid_tensor_held(x); }
+static void item_reader_text(const void *x, mgrid_text *t) { mgrid_tensor_text(x, t); }
+static void tensors_item_reader_json(const void *x, int64_t rank, struct mgrid_json *w) {
+  mgrid_tensor_json(x, rank, w);
+}
 
-/* Append a line for each axis whose cut leaves ranks without any element, with the ranks and the nearest size. */
+/* Append a line for each axis whose cut leaves ranks without any element, with the ranks and the
+** nearest size. */
 static void item_reader_notes(const void *x, const char *name, bool listed, mgrid_text *t) {
   const mgrid_tensor *tensor = x;
   for (size_t i = 0; i < tensor->naxes; i++) {
@@ -454,13 +483,16 @@ const mgrid_item_kind mgrid_tensor_kind = {
   .notes = item_reader_notes,
 };
 
-mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {
+mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x,
+                                       mgrid_error *err) {
   return mgrid_topology_add_item(t, name, &mgrid_tensor_kind, x, err);
 }
 
 /* ----------------------------------------------------------------- questions */
 
-size_t mgrid_plan_ntensors(const mgrid_plan *p) { return p ? mgrid_content_items(&p->content, &mgrid_tensor_kind) : 0; }
+size_t mgrid_plan_ntensors(const mgrid_plan *p) {
+  return p ? mgrid_content_items(&p->content, &mgrid_tensor_kind) : 0;
+}
 
 const char *mgrid_plan_tensor_name(const mgrid_plan *p, size_t i) {
   const mgrid_item *item = p ? mgrid_content_nth(&p->content, &mgrid_tensor_kind, i) : NULL;
@@ -468,27 +500,30 @@ const char *mgrid_plan_tensor_name(const mgrid_plan *p, size_t i) {
 }
 
 const mgrid_tensor *mgrid_plan_tensor(const mgrid_plan *p, const char *name) {
-  const mgrid_item *item = p && name ? mgrid_content_item(&p->content, &mgrid_tensor_kind, name) : NULL;
+  const mgrid_item *item = p && name ? mgrid_content_item(&p->content, &mgrid_tensor_kind, name)
+                                     : NULL;
   return item ? item->x : NULL;
 }
 
-const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err) {
+const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name,
+                                              mgrid_error *err) {
   const mgrid_tensor *t = mgrid_plan_tensor(p, name);
-  const char         *known[256] = { NULL };
-  char                tail[512];
-  size_t              n = 0;
+  const char *known[256] = { NULL };
+  char tail[512];
+  size_t n = 0;
   if (t || mgrid_lacks(name, "the name of the tensor", err)) return t;
   while (n < 256 && (known[n] = mgrid_plan_tensor_name(p, n))) n++;
   mgrid_suggest(tail, sizeof tail, name, known, n);
-  mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown tensor '%s'%s", name, n ? tail : "; the plan has none");
+  mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown tensor '%s'%s", name,
+             n ? tail : "; the plan has none");
   return NULL;
 }
 
-mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t rank, mgrid_tensor_part *out,
-                                mgrid_error *err) {
+mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t rank,
+                                mgrid_tensor_part *out, mgrid_error *err) {
   mgrid_tensor_part part;
   if (!p) return MGRID_USAGE;
-  mgrid_status        s = mgrid_struct_check(out, sizeof part, "mgrid_tensor_part", err);
+  mgrid_status s = mgrid_struct_check(out, sizeof part, "mgrid_tensor_part", err);
   const mgrid_tensor *t = s ? NULL : mgrid_plan_require_tensor(p, name, err);
   if (!s && !t) s = name ? MGRID_UNKNOWN_NAME : MGRID_USAGE;
   if (!s) s = mgrid_check_rank(rank, p->content.world, err);
@@ -498,19 +533,23 @@ mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t r
   return MGRID_OK;
 }
 
-int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64_t rank, size_t axis, size_t cap, mgrid_run *runs,
-                          mgrid_error *err) {
+int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64_t rank, size_t axis,
+                          size_t cap, mgrid_run *runs, mgrid_error *err) {
   const mgrid_tensor *t = p ? mgrid_plan_require_tensor(p, name, err) : NULL;
-  mgrid_seat          at;
-  mgrid_run           run;
-  int64_t             n = 0;
-  if (!t || mgrid_check_rank(rank, p->content.world, err) || mgrid_lacks_list(cap, runs, "runs", err)) return -1;
+  mgrid_seat at;
+  mgrid_run run;
+  int64_t n = 0;
+  if (!t || mgrid_check_rank(rank, p->content.world, err)
+      || mgrid_lacks_list(cap, runs, "runs", err))
+    return -1;
   if (axis >= t->naxes) {
-    mgrid_fail(err, MGRID_OUT_OF_RANGE, "tensor '%s' has %zu axes, no axis %zu", name, t->naxes, axis);
+    mgrid_fail(err, MGRID_OUT_OF_RANGE, "tensor '%s' has %zu axes, no axis %zu", name, t->naxes,
+               axis);
     return -1;
   }
   if (!mgrid_tensor_seat(t, rank, &at)) return 0;
-  for (mgrid_walk w = mgrid_walk_begin(&t->axis[axis], at.piece[axis]); mgrid_walk_next(&w, &run); n++)
+  for (mgrid_walk w = mgrid_walk_begin(&t->axis[axis], at.piece[axis]); mgrid_walk_next(&w, &run);
+       n++)
     if ((size_t)n < cap) runs[n] = run;
   return n;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** messages.c - what a rank sends, what it receives, and what it already holds. Sender and receiver compute the same
-** numbers for the ranks that need a shard, so they need no communication. move.h has the rules.
+** messages.c - what a rank sends, what it receives, and what it already holds. Sender and receiver
+** compute the same numbers for the ranks that need a shard, so they need no communication. move.h
+** has the rules.
 */
 #include "tensors/move.h"
 
@@ -15,17 +16,21 @@
 
 /* -------------------------------------------------------------------- a pair */
 
-static mgrid_status messages_check_alike(const mgrid_tensor *a, const mgrid_tensor *b, const char *name, mgrid_error *err) {
+static mgrid_status messages_check_alike(const mgrid_tensor *a, const mgrid_tensor *b,
+                                         const char *name, mgrid_error *err) {
   if (a->type != b->type)
-    return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' is %s on one side and %s on the other", name, a->type, b->type);
+    return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' is %s on one side and %s on the other", name,
+                      a->type, b->type);
   if (a->naxes != b->naxes)
-    return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' has %zu axes on one side and %zu on the other", name, a->naxes,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "tensor '%s' has %zu axes on one side and %zu on the other", name, a->naxes,
                       b->naxes);
   for (size_t i = 0; i < a->naxes; i++)
     if (strcmp(a->axis[i].name, b->axis[i].name) != 0 || a->axis[i].length != b->axis[i].length)
-      return mgrid_fail(err, MGRID_REFUSED,
-                        "tensor '%s': axis %zu is %s %" PRId64 " on one side and %s %" PRId64 " on the other", name, i,
-                        a->axis[i].name, a->axis[i].length, b->axis[i].name, b->axis[i].length);
+      return mgrid_fail(
+          err, MGRID_REFUSED,
+          "tensor '%s': axis %zu is %s %" PRId64 " on one side and %s %" PRId64 " on the other",
+          name, i, a->axis[i].name, a->axis[i].length, b->axis[i].name, b->axis[i].length);
   return MGRID_OK;
 }
 
@@ -35,8 +40,8 @@ static bool ends_before(mgrid_window w, int64_t rank, int64_t machine) {
 }
 
 mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgrid_tensor *to,
-                             const mgrid_renaming *names, const mgrid_renaming *olds, int64_t turn, int64_t machine,
-                             const char *name, mgrid_error *err) {
+                             const mgrid_renaming *names, const mgrid_renaming *olds, int64_t turn,
+                             int64_t machine, const char *name, mgrid_error *err) {
   mgrid_window a = from->grid->window, b = to->grid->window;
   mgrid_status s = messages_check_alike(from, to, name, err);
   if (s) return s;
@@ -47,7 +52,8 @@ mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgri
   p->turn = turn;
   p->machine = machine > 1 ? machine : 0;
   p->flat = from->flat || to->flat;
-  p->apart = !names->n && !olds->n && (ends_before(a, b.offset, p->machine) || ends_before(b, a.offset, p->machine));
+  p->apart = !names->n && !olds->n
+             && (ends_before(a, b.offset, p->machine) || ends_before(b, a.offset, p->machine));
   p->ranged = !p->apart && !p->flat && from->copies > MGRID_FEW && mgrid_ranges_find(p);
   return MGRID_OK;
 }
@@ -104,8 +110,8 @@ static int messages_ascending(const void *a, const void *b) {
 /* List the numbers of the shard's holders, with machines of all ranks on their machines. */
 static bool begin_list(mgrid_needs *d) {
   const mgrid_pair *p = d->pair;
-  mgrid_seat        shard = { .slice = 0 }, at;
-  int64_t           near = p->machine ? p->machine : 1, most = p->from->copies * near;
+  mgrid_seat shard = { .slice = 0 }, at;
+  int64_t near = p->machine ? p->machine : 1, most = p->from->copies * near;
   if (most > d->total) most = d->total;
   if (most > MGRID_FEW && !MGRID_ROOM(d->more, d->room, (size_t)most)) return false;
   d->list = most > MGRID_FEW ? d->more : d->few;
@@ -142,7 +148,8 @@ bool mgrid_needs_of(mgrid_needs *d, const mgrid_seat *shard) {
   for (size_t i = 0; i < p->to->naxes; i++) {
     if (d->piece[i] != shard->piece[i]) {
       d->piece[i] = shard->piece[i];
-      if (!mgrid_meets_find(&d->meets[i], &p->from->axis[i], d->piece[i], &p->to->axis[i])) return false;
+      if (!mgrid_meets_find(&d->meets[i], &p->from->axis[i], d->piece[i], &p->to->axis[i]))
+        return false;
     }
     d->total *= d->meets[i].n;
     d->ranged &= !d->meets[i].list;
@@ -198,14 +205,15 @@ int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
 
 enum { STEPS = 12 }; /* enough for scattered holders */
 
-/* The result is i plus the number of holders before it. Start too low: adding the holders that come before the estimate
-** never overshoots, and usually takes few steps. But where holders are consecutive, a step may add only one; so later
-** steps bisect. */
+/* The result is i plus the number of holders before it. Start too low: adding the holders that come
+** before the estimate never overshoots, and usually takes few steps. But where holders are
+** consecutive, a step may add only one; so later steps bisect. */
 int mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
   int64_t low = i, high = i + d->held; /* the range that it is in */
-  int     step = 0;
+  int step = 0;
   for (; low < high; step++) {
-    int64_t number = step < STEPS ? low : low + (high - low) / 2, next = i + mgrid_needs_before(d, number + 1);
+    int64_t number = step < STEPS ? low : low + (high - low) / 2,
+            next = i + mgrid_needs_before(d, number + 1);
     if (next > number)
       low = next;
     else
@@ -217,7 +225,8 @@ int mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
 
 /* ============================================================== near senders */
 
-/* Which rank sends a shard within the machine where it is needed. All ranks of the machine are checked. */
+/* Which rank sends a shard within the machine where it is needed. All ranks of the machine are
+** checked. */
 
 bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank) {
   mgrid_seat own;
@@ -225,17 +234,19 @@ bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank) {
 }
 
 /* Return whether the rank needs elements of the shard, and does not hold it. */
-static bool wants(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank, mgrid_seat *part) {
+static bool wants(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank,
+                  mgrid_seat *part) {
   if (!mgrid_pair_seat(p, rank, part) || mgrid_holds(p, shard, rank)) return false;
   return d ? mgrid_needs_number(d, part) >= 0 : mgrid_common_bytes(p, shard, part) > 0;
 }
 
-/* Find which holder on a rank's own machine sends it a shard that it needs and does not hold; false: none is there. *copy:
-** that holder's. `d` is for the shard; NULL: with a flat. O(dims) for each rank of the machine. */
-static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank,
-                        int64_t *copy) {
+/* Find which holder on a rank's own machine sends it a shard that it needs and does not hold;
+** false: none is there. *copy: that holder's. `d` is for the shard; NULL: with a flat. O(dims) for
+** each rank of the machine. */
+static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard,
+                        int64_t rank, int64_t *copy) {
   if (!p->machine) return false;
-  int64_t    first = rank / p->machine * p->machine, end = first + p->machine, holders = 0, number = 0;
+  int64_t first = rank / p->machine * p->machine, end = first + p->machine, holders = 0, number = 0;
   mgrid_seat at;
   for (int64_t r = first; r < end; r++) {
     holders += mgrid_holds(p, shard, r);
@@ -244,20 +255,22 @@ static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_s
   if (holders == 0) return false;
   int64_t left = (number + p->turn) % holders;
   for (int64_t r = first; left >= 0; r++)
-    if (mgrid_pair_held(p, r, &at) && mgrid_same_shard(p, &at, shard) && left-- == 0) *copy = at.copy;
+    if (mgrid_pair_held(p, r, &at) && mgrid_same_shard(p, &at, shard) && left-- == 0)
+      *copy = at.copy;
   return true;
 }
 
 /* Walks the ranks on a holder's machine to which it sends its shard. */
 typedef struct near_walk {
-  const mgrid_pair  *pair;
+  const mgrid_pair *pair;
   const mgrid_needs *needs;
-  const mgrid_seat  *shard;
-  int64_t            holders, mine; /* holders on the machine; the index of this one */
-  int64_t            next, end, number;
+  const mgrid_seat *shard;
+  int64_t holders, mine; /* holders on the machine; the index of this one */
+  int64_t next, end, number;
 } near_walk;
 
-static near_walk near_begin(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank) {
+static near_walk near_begin(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard,
+                            int64_t rank) {
   near_walk w = { .pair = p, .needs = d, .shard = shard };
   if (!p->machine) return w;
   w.next = rank / p->machine * p->machine;
@@ -272,7 +285,8 @@ static near_walk near_begin(const mgrid_pair *p, const mgrid_needs *d, const mgr
 static bool near_next(near_walk *w, int64_t *rank, mgrid_seat *part) {
   while (w->next < w->end) {
     *rank = w->next++;
-    if (wants(w->pair, w->needs, w->shard, *rank, part) && (w->number++ + w->pair->turn) % w->holders == w->mine)
+    if (wants(w->pair, w->needs, w->shard, *rank, part)
+        && (w->number++ + w->pair->turn) % w->holders == w->mine)
       return true;
   }
   return false;
@@ -280,22 +294,27 @@ static bool near_next(near_walk *w, int64_t *rank, mgrid_seat *part) {
 
 /* ========================================================== senders of flats */
 
-/* Which rank sends to which if a side is flat. The tuples of pieces that overlap are found axis by axis, as for other
-** tensors; then the slices of each, between the first and the last element in common. */
+/* Which rank sends to which if a side is flat. The tuples of pieces that overlap are found axis by
+** axis, as for other tensors; then the slices of each, between the first and the last element in
+** common. */
 
-/* The seats of one side that have elements of a given seat of the other, by tuple, then slice; their copy is 0. */
+/* The seats of one side that have elements of a given seat of the other, by tuple, then slice;
+** their copy is 0. */
 typedef struct meeting {
   const mgrid_pair *pair;
-  bool              parts; /* true: walk seats of `to` that need a shard; false: shards that a part needs */
+  bool parts; /* true: walk seats of `to` that need a shard; false: shards that a part needs */
   const mgrid_seat *given;
-  mgrid_blocks      of_given;
-  mgrid_seat        at; /* the current seat */
-  int64_t           elements;
-  mgrid_meets       meets[MGRID_AXES_MAX];
-  int64_t           tuple, tuples, last; /* the next tuple, how many, the last slice to check of the current one */
+  mgrid_blocks of_given;
+  mgrid_seat at; /* the current seat */
+  int64_t elements;
+  mgrid_meets meets[MGRID_AXES_MAX];
+  /* the next tuple, how many, the last slice to check of the current one */
+  int64_t tuple, tuples, last;
 } meeting;
 
-static const mgrid_tensor *walked(const meeting *w) { return w->parts ? w->pair->to : w->pair->from; }
+static const mgrid_tensor *walked(const meeting *w) {
+  return w->parts ? w->pair->to : w->pair->from;
+}
 
 /* Start a walk. False: no memory; end it nevertheless. */
 static bool meeting_begin(meeting *w, const mgrid_pair *p, bool parts, const mgrid_seat *given) {
@@ -303,7 +322,8 @@ static bool meeting_begin(meeting *w, const mgrid_pair *p, bool parts, const mgr
   *w = (meeting){ .pair = p, .parts = parts, .given = given, .tuples = 1, .last = -1 };
   w->of_given = mgrid_blocks_begin(mine, given);
   for (size_t i = 0; i < mine->naxes; i++) {
-    if (!mgrid_meets_find(&w->meets[i], &mine->axis[i], given->piece[i], &theirs->axis[i])) return false;
+    if (!mgrid_meets_find(&w->meets[i], &mine->axis[i], given->piece[i], &theirs->axis[i]))
+      return false;
     w->tuples *= w->meets[i].n;
   }
   return true;
@@ -321,7 +341,7 @@ static mgrid_common common_with(const meeting *w, const mgrid_blocks *walked) {
 /* Go to the next tuple. Its slices are those from the first to the last element in common. */
 static void next_tuple(meeting *w) {
   const mgrid_tensor *t = walked(w);
-  int64_t             rest = w->tuple++, each = 1, start = 0;
+  int64_t rest = w->tuple++, each = 1, start = 0;
   for (size_t i = t->naxes; i-- > 0; rest /= w->meets[i].n)
     w->at.piece[i] = mgrid_meets_at(&w->meets[i], rest % w->meets[i].n);
   mgrid_blocks all = mgrid_blocks_whole(t, &w->at);
@@ -353,24 +373,28 @@ static bool flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shar
                        mgrid_messages *list) {
   meeting w;
   int64_t number = 0, left = mgrid_pair_left(p, shard, NULL);
-  bool    ok = meeting_begin(&w, p, true, shard);
+  bool ok = meeting_begin(&w, p, true, shard);
   while (ok && meeting_next(&w))
     for (w.at.copy = 0; w.at.copy < p->to->copies && ok; w.at.copy++) {
       int64_t to = mgrid_pair_rank(p, &w.at), copy;
       if (mgrid_holds(p, shard, to)) continue;
-      if (!near_sender(p, NULL, shard, to, &copy)) copy = mgrid_pair_nth_left(p, shard, (number++ + p->turn) % left);
+      if (!near_sender(p, NULL, shard, to, &copy))
+        copy = mgrid_pair_nth_left(p, shard, (number++ + p->turn) % left);
       if (copy != shard->copy) continue;
-      ok = mgrid_append_message(list, (mgrid_message){ rank, to, tensor, w.elements * p->from->width });
+      ok = mgrid_append_message(list,
+                                (mgrid_message){ rank, to, tensor, w.elements * p->from->width });
     }
   meeting_end(&w);
   return ok;
 }
 
-/* Find which copy sends a shard to a part, whose rank does not hold it: *copy, -1 if none is left. False: no memory. */
-static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, int64_t *copy) {
+/* Find which copy sends a shard to a part, whose rank does not hold it: *copy, -1 if none is left.
+** False: no memory. */
+static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
+                        int64_t *copy) {
   meeting w;
   int64_t number = 0, rank = mgrid_pair_rank(p, part), near, left = mgrid_pair_left(p, shard, NULL);
-  bool    found = false;
+  bool found = false;
   *copy = left > 0 ? 0 : -1;
   if (p->from->copies == 1 || left == 0 || near_sender(p, NULL, shard, rank, copy)) return true;
   bool ok = meeting_begin(&w, p, true, shard);
@@ -390,21 +414,25 @@ static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgri
 static bool flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_seat *part, int64_t tensor,
                           mgrid_messages *list) {
   meeting w;
-  bool    ok = meeting_begin(&w, p, false, part);
+  bool ok = meeting_begin(&w, p, false, part);
   while (ok && meeting_next(&w)) {
     mgrid_seat shard = w.at;
     if (mgrid_holds(p, &shard, rank)) continue;
     ok = find_sender(p, &shard, part, &shard.copy);
     int64_t from = shard.copy < 0 ? -1 : mgrid_pair_holder(p, &shard);
-    ok = ok && mgrid_append_receipt(list, (mgrid_message){ from, rank, tensor, w.elements * p->from->width });
+    ok = ok
+         && mgrid_append_receipt(
+             list, (mgrid_message){ from, rank, tensor, w.elements * p->from->width });
   }
   meeting_end(&w);
   return ok;
 }
 
-static bool flats_go(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes) {
+static bool flats_go(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
+                     bool *goes) {
   int64_t copy;
-  *goes = !mgrid_holds(p, shard, mgrid_pair_rank(p, part)) && mgrid_common_bytes(p, shard, part) > 0;
+  *goes = !mgrid_holds(p, shard, mgrid_pair_rank(p, part))
+          && mgrid_common_bytes(p, shard, part) > 0;
   if (!*goes) return true;
   bool ok = find_sender(p, shard, part, &copy);
   *goes = ok && copy == shard->copy;
@@ -427,26 +455,30 @@ bool mgrid_append_receipt(mgrid_messages *list, mgrid_message m) {
 
 int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank) {
   mgrid_seat shard, part;
-  return mgrid_pair_held(p, rank, &shard) && mgrid_pair_seat(p, rank, &part) ? mgrid_common_bytes(p, &shard, &part) : 0;
+  return mgrid_pair_held(p, rank, &shard) && mgrid_pair_seat(p, rank, &part)
+             ? mgrid_common_bytes(p, &shard, &part)
+             : 0;
 }
 
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
-  mgrid_seat  shard, part;
+  mgrid_seat shard, part;
   mgrid_needs d;
   if (!mgrid_pair_held(p, rank, &shard)) return true;
   if (p->flat) return flats_send(p, rank, &shard, tensor, list);
   mgrid_needs_begin(&d, p);
-  int64_t copy, copies = mgrid_pair_left(p, &shard, &copy), first = (copy - p->turn % copies + copies) % copies;
-  bool    ok = mgrid_needs_of(&d, &shard);
+  int64_t copy, copies = mgrid_pair_left(p, &shard, &copy),
+                first = (copy - p->turn % copies + copies) % copies;
+  bool ok = mgrid_needs_of(&d, &shard);
   for (int64_t i = first; ok && i < d.total - d.held; i += copies) {
     mgrid_needs_seat(&d, i, &part);
-    ok = mgrid_append_message(
-        list, (mgrid_message){ rank, mgrid_pair_rank(p, &part), tensor, mgrid_common_bytes(p, &shard, &part) });
+    ok = mgrid_append_message(list, (mgrid_message){ rank, mgrid_pair_rank(p, &part), tensor,
+                                                     mgrid_common_bytes(p, &shard, &part) });
   }
-  int64_t   to;
+  int64_t to;
   near_walk near = ok ? near_begin(p, &d, &shard, rank) : (near_walk){ .next = 0 };
   while (ok && near_next(&near, &to, &part))
-    ok = mgrid_append_message(list, (mgrid_message){ rank, to, tensor, mgrid_common_bytes(p, &shard, &part) });
+    ok = mgrid_append_message(
+        list, (mgrid_message){ rank, to, tensor, mgrid_common_bytes(p, &shard, &part) });
   mgrid_needs_free(&d);
   return ok;
 }
@@ -457,16 +489,20 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat
   return a->slice == b->slice;
 }
 
-/* Return the copy that sends a shard to a part of a rank that does not hold it; -1: none is left. */
-static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *shard, const mgrid_seat *part, int64_t rank) {
+/* Return the copy that sends a shard to a part of a rank that does not hold it; -1: none is
+** left. */
+static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *shard, const mgrid_seat *part,
+                         int64_t rank) {
   int64_t number = mgrid_needs_number(d, part), copy;
   if (near_sender(d->pair, d, shard, rank, &copy)) return copy;
   int64_t left = mgrid_pair_left(d->pair, shard, NULL);
-  return left ? mgrid_pair_nth_left(d->pair, shard, (number - mgrid_needs_before(d, number) + d->pair->turn) % left)
+  return left ? mgrid_pair_nth_left(d->pair, shard,
+                                    (number - mgrid_needs_before(d, number) + d->pair->turn) % left)
               : -1;
 }
 
-bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes) {
+bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
+                     bool *goes) {
   int64_t rank = mgrid_pair_rank(p, part);
   if (p->flat) return flats_go(p, shard, part, goes);
   *goes = !mgrid_holds(p, shard, rank);
@@ -474,17 +510,18 @@ bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_s
   mgrid_needs d;
   mgrid_needs_begin(&d, p);
   bool ok = mgrid_needs_of(&d, shard);
-  *goes = ok && mgrid_needs_number(&d, part) >= 0 && sender_of(&d, shard, part, rank) == shard->copy;
+  *goes = ok && mgrid_needs_number(&d, part) >= 0
+          && sender_of(&d, shard, part, rank) == shard->copy;
   mgrid_needs_free(&d);
   return ok;
 }
 
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
-  mgrid_seat  own, shard = { .slice = 0 }, part;
+  mgrid_seat own, shard = { .slice = 0 }, part;
   mgrid_meets meets[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
   mgrid_needs d;
-  int64_t     shards = 1;
-  bool        ok = true, holds = mgrid_pair_held(p, rank, &own);
+  int64_t shards = 1;
+  bool ok = true, holds = mgrid_pair_held(p, rank, &own);
   if (!mgrid_pair_seat(p, rank, &part)) return true;
   if (p->flat) return flats_receive(p, rank, &part, tensor, list);
   mgrid_needs_begin(&d, p);
@@ -502,7 +539,8 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
       if (!(ok = mgrid_needs_of(&d, &shard))) break;
       shard.copy = sender_of(&d, &shard, &part, rank);
     }
-    int64_t from = shard.copy < 0 ? -1 : mgrid_pair_holder(p, &shard), bytes = mgrid_common_bytes(p, &shard, &part);
+    int64_t from = shard.copy < 0 ? -1 : mgrid_pair_holder(p, &shard),
+            bytes = mgrid_common_bytes(p, &shard, &part);
     ok = mgrid_append_receipt(list, (mgrid_message){ from, rank, tensor, bytes });
   }
   for (size_t i = 0; i < p->to->naxes; i++) free(meets[i].room);

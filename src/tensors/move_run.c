@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** move_run.c - run a move, and prove one: all ranks agree that they run the same one, then each sends and receives
-** chunks until nothing is left. No rank waits for another outside of the loop, which has a deadline.
+** move_run.c - run a move, and prove one: all ranks agree that they run the same one, then each
+** sends and receives chunks until nothing is left. No rank waits for another outside of the loop,
+** which has a deadline.
 */
 #include "comm/backend.h"
 #include "comm/compare.h"
@@ -19,44 +20,48 @@
 
 /* Carry the messages of a move: each lane sends or receives its chunks until nothing is left.
 **
-** A lane is a message sent to one peer or received from it. Its buffer has two halves, so that one chunk is packed
-** while the other is in transit. These buffers are the whole window: a half is window / (2 x lanes), with the lanes of
-** the busiest rank of the job, which all ranks learn when they agree. So every lane can always continue, there is no
-** cyclic wait, and both sides cut the same chunks. With rounds a rank has one lane in each direction at a time.
+** A lane is a message sent to one peer or received from it. Its buffer has two halves, so that one
+** chunk is packed while the other is in transit. These buffers are the whole window: a half is
+** window / (2 x lanes), with the lanes of the busiest rank of the job, which all ranks learn when
+** they agree. So every lane can always continue, there is no cyclic wait, and both sides cut the
+** same chunks. With rounds a rank has one lane in each direction at a time.
 **
-** Where all that ranks post at once must match (NCCL's groups), lanes go in step: chunk i of each lane is in step i on
-** both sides. So each step waits only for the same step of other ranks, and for earlier ones. */
+** Where all that ranks post at once must match (NCCL's groups), lanes go in step: chunk i of each
+** lane is in step i on both sides. So each step waits only for the same step of other ranks, and
+** for earlier ones. */
 
-/* Limits for a half. Packed data is to be read while it is in the fastest caches: chunks of 128 KiB took 0.6 of the
-** time of 4 MiB (scripts/lab/costs.md). But NCCL's groups cost too much for small chunks. */
+/* Limits for a half. Packed data is to be read while it is in the fastest caches: chunks of 128 KiB
+** took 0.6 of the time of 4 MiB (scripts/lab/costs.md). But NCCL's groups cost too much for small
+** chunks. */
 enum { HALF_LEAST = 64 }; /* bytes of a half */
 enum { HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
 
 typedef struct lane {
-  int64_t       peer, bytes, round;
-  bool          receives, ended; /* ended: no chunks are left to post */
+  int64_t peer, bytes, round;
+  bool receives, ended; /* ended: no chunks are left to post */
   mgrid_chunks *ahead,
       *behind; /* plan what is posted next; for a receiver, what is unpacked next. NULL: not needed now */
-  uint64_t posted, finished, passed; /* chunks so far: i is in half i % 2; those that `behind` has passed */
-  bool     busy[2], placed[2];       /* placed: it is in the part already */
-  int64_t  half;                     /* bytes of a half */
-  char    *buffer;
+  /* chunks so far: i is in half i % 2; those that `behind` has passed */
+  uint64_t posted, finished, passed;
+  bool busy[2], placed[2]; /* placed: it is in the part already */
+  int64_t half;            /* bytes of a half */
+  char *buffer;
 } lane;
 
 /* A move being carried out; starts as { .move, .backend, .ops, .from, .to }. */
 typedef struct running {
-  const mgrid_move          *move;
-  mgrid_backend             *backend;
+  const mgrid_move *move;
+  mgrid_backend *backend;
   const mgrid_transport_ops *ops;
-  char                     **from, **to; /* [tensors] */
-  size_t                     nlanes, left;
-  lane                      *lane; /* senders first; each direction by round */
-  size_t                     nsend;
-  char                      *staging;
-  int                       *ended; /* [2 * nlanes], from ops->look */
-  mgrid_post                *step;  /* [nlanes], posted at once */
-  mgrid_rows                *boxes; /* [MGRID_BOXES_MAX], of the chunk planned last */
-  mgrid_error               *err;
+  char **from, **to; /* [tensors] */
+  size_t nlanes, left;
+  lane *lane; /* senders first; each direction by round */
+  size_t nsend;
+  char *staging;
+  int *ended;        /* [2 * nlanes], from ops->look */
+  mgrid_post *step;  /* [nlanes], posted at once */
+  mgrid_rows *boxes; /* [MGRID_BOXES_MAX], of the chunk planned last */
+  mgrid_error *err;
 } running;
 
 /* ----------------------------------------------------------------- one lane */
@@ -72,23 +77,26 @@ static void move_run_drop(mgrid_chunks **p) {
   *p = NULL;
 }
 
-/* Plan the next chunk of a lane. The planner lives from the first chunk to the last one. Mostly there is only one, so
-** all lanes are planned in the same few kilobytes, which stay in the fastest caches. */
+/* Plan the next chunk of a lane. The planner lives from the first chunk to the last one. Mostly
+** there is only one, so all lanes are planned in the same few kilobytes, which stay in the fastest
+** caches. */
 static mgrid_status next(running *r, lane *l, mgrid_chunks **p, uint64_t number, mgrid_handling how,
                          mgrid_chunk *chunk) {
   if (!*p) {
     if (!(*p = malloc(sizeof **p))) return mgrid_oom(r->err);
-    mgrid_chunks_begin(*p, r->move, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer, l->receives ? r->to : r->from,
-                       r->boxes, r->backend);
+    mgrid_chunks_begin(*p, r->move, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer,
+                       l->receives ? r->to : r->from, r->boxes, r->backend);
   }
-  return mgrid_chunks_next(*p, l->half, l->buffer + (int64_t)(number % 2) * l->half, how, chunk, r->err);
+  return mgrid_chunks_next(*p, l->half, l->buffer + (int64_t)(number % 2) * l->half, how, chunk,
+                           r->err);
 }
 
 /* Prepare the next chunk, in a free half. *more false: there are none left. */
 static mgrid_status move_run_fill(running *r, lane *l, mgrid_post *post, bool *more) {
-  int          h = (int)(l->posted % 2);
-  mgrid_chunk  chunk;
-  mgrid_status s = next(r, l, &l->ahead, l->posted, l->receives ? MGRID_MEASURE : MGRID_PACK, &chunk);
+  int h = (int)(l->posted % 2);
+  mgrid_chunk chunk;
+  mgrid_status s =
+      next(r, l, &l->ahead, l->posted, l->receives ? MGRID_MEASURE : MGRID_PACK, &chunk);
   l->ended = !s && chunk.bytes == 0;
   *more = !s && !l->ended;
   if (l->ended) move_run_drop(&l->ahead);
@@ -109,8 +117,8 @@ static mgrid_status move_run_fill(running *r, lane *l, mgrid_post *post, bool *m
 /* Post chunks into the free halves. */
 static mgrid_outcome feed(running *r, lane *l) {
   while (has_room(l)) {
-    mgrid_post    post;
-    bool          more;
+    mgrid_post post;
+    bool more;
     mgrid_outcome s = move_run_fill(r, l, &post, &more);
     if (!s && more) s = r->ops->post(r->backend, 1, &post, r->err);
     if (s) return s;
@@ -123,7 +131,8 @@ static mgrid_outcome move_run_unpack(running *r, lane *l, uint64_t number) {
   mgrid_outcome s = MGRID_OK;
   for (; l->passed <= number && !s; l->passed++) {
     mgrid_chunk chunk;
-    s = next(r, l, &l->behind, l->passed, l->passed < number ? MGRID_MEASURE : MGRID_UNPACK, &chunk);
+    s = next(r, l, &l->behind, l->passed, l->passed < number ? MGRID_MEASURE : MGRID_UNPACK,
+             &chunk);
   }
   return s;
 }
@@ -152,8 +161,8 @@ static mgrid_outcome move_run_go_on(running *r, lane *l) {
 
 /* mgrid_look: MGRID_OK when something ended. */
 static mgrid_outcome move_run_progress(void *ud) {
-  running      *r = ud;
-  size_t        n;
+  running *r = ud;
+  size_t n;
   mgrid_outcome s = r->ops->look(r->backend, false, &n, r->ended, r->err);
   if (s) return s;
   for (size_t i = 0; i < n && !s; i++) {
@@ -168,16 +177,18 @@ static mgrid_outcome move_run_progress(void *ud) {
 /* Name the rank that is late, for the message. */
 static mgrid_status move_run_late(const running *r, double seconds, mgrid_error *err) {
   const lane *first = NULL;
-  size_t      n = 0;
+  size_t n = 0;
   for (size_t i = 0; i < r->nlanes; i++) {
     const lane *l = &r->lane[i];
     if (l->posted == 0 || through(l)) continue;
     n++;
     if (!first || (l->receives && !first->receives)) first = l;
   }
-  return mgrid_fail(
-      err, MGRID_TIMED_OUT, "nothing moved for %g seconds: rank %" PRId64 " %s, and %zu messages are in transit",
-      seconds, first ? first->peer : -1, first && first->receives ? "has not sent all" : "has not received all", n);
+  return mgrid_fail(err, MGRID_TIMED_OUT,
+                    "nothing moved for %g seconds: rank %" PRId64
+                    " %s, and %zu messages are in transit",
+                    seconds, first ? first->peer : -1,
+                    first && first->receives ? "has not sent all" : "has not received all", n);
 }
 
 /* Return the backend's carrier, which notifies peers that this rank gives up; NULL: it has none. */
@@ -186,8 +197,8 @@ static mgrid_backend *move_run_carrier_of(const running *r) {
 }
 
 static mgrid_outcome move_run_wait_for(running *r, mgrid_look *look, double seconds) {
-  int64_t       who = -1;
-  double        until = seconds > 0 && !r->ops->watches ? mgrid_now() + seconds : HUGE_VAL;
+  int64_t who = -1;
+  double until = seconds > 0 && !r->ops->watches ? mgrid_now() + seconds : HUGE_VAL;
   mgrid_outcome o = mgrid_wait(look, r, until, move_run_carrier_of(r), &who);
   if (o == MGRID_LATE) return move_run_late(r, seconds, r->err);
   if (who >= 0) mgrid_fail(r->err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
@@ -206,7 +217,7 @@ static mgrid_outcome flow(running *r, double seconds) {
 /* Run by rounds: the ith lane of a direction starts when the one before it has ended. */
 static mgrid_outcome by_rounds(running *r, double seconds) {
   mgrid_outcome s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
-  size_t        at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
+  size_t at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
   while (r->left > 0 && !s) {
     for (int way = 0; way < 2 && !s; way++) {
       while (at[way] < end[way] && through(&r->lane[at[way]])) at[way]++;
@@ -219,7 +230,7 @@ static mgrid_outcome by_rounds(running *r, double seconds) {
 
 /* Post one step of the lanes of a round, or of all lanes. */
 static mgrid_outcome step(running *r, int64_t round) {
-  size_t        n = 0;
+  size_t n = 0;
   mgrid_outcome s = MGRID_OK;
   for (lane *l = r->lane; l < r->lane + r->nlanes && !s; l++) {
     bool more = false;
@@ -231,7 +242,8 @@ static mgrid_outcome step(running *r, int64_t round) {
 
 /* Run in step: the next step is packed while one is in transit. */
 static mgrid_outcome in_step(running *r, double seconds) {
-  int64_t       first = r->move->sums.rounds ? 0 : -1, end = r->move->sums.rounds ? r->move->sums.rounds : 0;
+  int64_t first = r->move->sums.rounds ? 0 : -1,
+          end = r->move->sums.rounds ? r->move->sums.rounds : 0;
   mgrid_outcome s = step(r, first);
   if (!s) s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   for (int64_t round = first; round < end && !s; round++) {
@@ -257,8 +269,8 @@ static mgrid_outcome are_copied(void *ud) {
   return r->ops->copied(r->backend, r->err);
 }
 
-/* Carry everything, and copy what stays on this rank. Fail after `seconds` without progress; 0: never. Errors go to
-** r->err. */
+/* Carry everything, and copy what stays on this rank. Fail after `seconds` without progress; 0:
+** never. Errors go to r->err. */
 static mgrid_outcome lanes_run(running *r, double seconds) {
   if (!r->ops) return mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   mgrid_outcome s = r->ops->together       ? in_step(r, seconds)
@@ -274,27 +286,31 @@ static int move_run_by_round(const void *a, const void *b) {
   return (x->round > y->round) - (x->round < y->round);
 }
 
-/* Add lanes to every peer, starting with the one after this rank, so that not all ranks start with the same one. */
+/* Add lanes to every peer, starting with the one after this rank, so that not all ranks start with
+** the same one. */
 static void add_lanes(running *r, bool receives) {
   const mgrid_move *m = r->move;
-  size_t            first = 0, begun = r->nlanes;
+  size_t first = 0, begun = r->nlanes;
   while (first < m->npeers && m->peer[first].rank < m->rank) first++;
   for (size_t k = 0; k < m->npeers; k++) {
     const mgrid_move_peer *p = &m->peer[(first + k) % m->npeers];
-    int64_t                bytes = receives ? p->receive : p->send;
+    int64_t bytes = receives ? p->receive : p->send;
     if (bytes == 0) continue;
-    r->lane[r->nlanes++] = (lane){
-      .peer = p->rank, .bytes = bytes, .round = receives ? p->receive_round : p->send_round, .receives = receives
-    };
+    r->lane[r->nlanes++] = (lane){ .peer = p->rank,
+                                   .bytes = bytes,
+                                   .round = receives ? p->receive_round : p->send_round,
+                                   .receives = receives };
   }
   if (m->sums.rounds) qsort(r->lane + begun, r->nlanes - begun, sizeof *r->lane, move_run_by_round);
 }
 
-/* Make lanes, and at most `window` bytes of memory, for the messages of this rank; `lanes`: those of the busiest rank. */
+/* Make lanes, and at most `window` bytes of memory, for the messages of this rank; `lanes`: those
+** of the busiest rank. */
 static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_error *err) {
   const mgrid_move *m = r->move;
-  int64_t           half = lanes ? window / (2 * lanes) / HALF_LEAST * HALF_LEAST : HALF_LEAST, bytes = 0, at = 0;
-  int64_t           most = r->ops && r->ops->together ? HALF_MOST_TOGETHER : HALF_MOST;
+  int64_t half = lanes ? window / (2 * lanes) / HALF_LEAST * HALF_LEAST : HALF_LEAST, bytes = 0,
+          at = 0;
+  int64_t most = r->ops && r->ops->together ? HALF_MOST_TOGETHER : HALF_MOST;
   if (half > most) half = most;
   r->lane = calloc((size_t)(m->sums.sends + m->sums.receives) + 1, sizeof *r->lane);
   r->ended = malloc(((size_t)(m->sums.sends + m->sums.receives) * 2 + 1) * sizeof *r->ended);
@@ -306,7 +322,7 @@ static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_
   add_lanes(r, true);
   r->left = r->nlanes;
   for (size_t i = 0; i < r->nlanes; i++) {
-    lane   *l = &r->lane[i];
+    lane *l = &r->lane[i];
     int64_t room = 2 * (l->half = l->bytes < half ? l->bytes : half);
     if (m->sums.rounds) /* in sequence in the same memory, half of it for each direction */
       bytes = room > bytes ? room : bytes;
@@ -315,7 +331,8 @@ static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_
   }
   if (r->nlanes == 0) return MGRID_OK;
   if (m->sums.rounds) bytes *= 2;
-  r->staging = r->ops->memory ? r->ops->memory(r->backend, (size_t)bytes, err) : malloc((size_t)bytes);
+  r->staging = r->ops->memory ? r->ops->memory(r->backend, (size_t)bytes, err)
+                              : malloc((size_t)bytes);
   if (!r->staging) return mgrid_oom(err);
   if (m->sums.rounds) bytes /= 2;
   for (size_t i = 0; i < r->nlanes; i++) {
@@ -336,29 +353,32 @@ static void lanes_free(running *r, bool ours) {
   free(r->ended);
   free(r->step);
   free(r->boxes);
-  if (ours && !(r->ops && r->ops->memory)) free(r->staging); /* otherwise data in transit may still be read from it */
+  /* otherwise data in transit may still be read from it */
+  if (ours && !(r->ops && r->ops->memory)) free(r->staging);
 }
 
 /* ================================================================== the move */
 
 /* ------------------------------------------------------------------- agree */
 
-static mgrid_status move_run_check_side(running *r, bool from, const mgrid_buffer *buffer, char **part, mgrid_error *err) {
+static mgrid_status move_run_check_side(running *r, bool from, const mgrid_buffer *buffer,
+                                        char **part, mgrid_error *err) {
   const mgrid_move *m = r->move;
   for (size_t i = 0; i < m->pairs.n; i++) {
-    const mgrid_pair   *p = &m->pairs.pair[i];
+    const mgrid_pair *p = &m->pairs.pair[i];
     const mgrid_tensor *t = mgrid_pairs_tensor(&m->pairs, i, from);
-    mgrid_seat          at;
-    bool                held = from ? mgrid_pair_held(p, m->rank, &at) : mgrid_pair_seat(p, m->rank, &at);
-    int64_t             bytes = held ? mgrid_tensor_elements(t, &at) * t->width : 0;
+    mgrid_seat at;
+    bool held = from ? mgrid_pair_held(p, m->rank, &at) : mgrid_pair_seat(p, m->rank, &at);
+    int64_t bytes = held ? mgrid_tensor_elements(t, &at) * t->width : 0;
     if (bytes > 0 && (!buffer[i].data || buffer[i].bytes < bytes))
-      return mgrid_fail(
-          err, MGRID_REFUSED,
-          "the part of tensor '%s' %s the move has %" PRId64 " bytes, its buffer on rank %" PRId64 " %" PRId64,
-          m->pairs.name[i], from ? "before" : "after", bytes, m->rank, buffer[i].data ? buffer[i].bytes : 0);
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "the part of tensor '%s' %s the move has %" PRId64
+                        " bytes, its buffer on rank %" PRId64 " %" PRId64,
+                        m->pairs.name[i], from ? "before" : "after", bytes, m->rank,
+                        buffer[i].data ? buffer[i].bytes : 0);
     part[i] = buffer[i].data;
     if (bytes == 0 || !r->ops || !r->ops->reaches) continue;
-    mgrid_text   what = { 0 };
+    mgrid_text what = { 0 };
     mgrid_status s = MGRID_OK;
     mgrid_text_add(&what, "the part of tensor '%s' %s the move on rank %" PRId64, m->pairs.name[i],
                    from ? "before" : "after", m->rank);
@@ -370,24 +390,28 @@ static mgrid_status move_run_check_side(running *r, bool from, const mgrid_buffe
 }
 
 /* Check what can be checked without the other ranks. */
-static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buffer *to, const mgrid_move_run_options *o,
-                          mgrid_error *err) {
+static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buffer *to,
+                          const mgrid_move_run_options *o, mgrid_error *err) {
   const mgrid_move *m = r->move;
   if (!m) return err->status ? err->status : mgrid_fail(err, MGRID_USAGE, "no move was given");
   if (m->pairs.ranks != r->backend->world)
-    return mgrid_fail(err, MGRID_REFUSED, "the move is of %" PRId64 " ranks, the communicator has %" PRId64,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "the move is of %" PRId64 " ranks, the communicator has %" PRId64,
                       m->pairs.ranks, r->backend->world);
   if (m->rank != r->backend->rank)
-    return mgrid_fail(err, MGRID_REFUSED, "the move is seen from rank %" PRId64 ", this is rank %" PRId64, m->rank,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "the move is seen from rank %" PRId64 ", this is rank %" PRId64, m->rank,
                       r->backend->rank);
   if (o->window < 1 || !(o->timeout >= 0))
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                      "a move needs a window of 0 (the default) or more bytes and a timeout of 0 or more");
+    return mgrid_fail(
+        err, MGRID_OUT_OF_RANGE,
+        "a move needs a window of 0 (the default) or more bytes and a timeout of 0 or more");
   if (mgrid_lacks_list(m->pairs.n, from, "parts before the move", err)
       || mgrid_lacks_list(m->pairs.n, to, "parts after the move", err))
     return MGRID_USAGE;
   if (!r->ops && r->backend->world > 1)
-    return mgrid_fail(err, MGRID_UNSUPPORTED, "the %s backend moves no data", r->backend->kind->name);
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "the %s backend moves no data",
+                      r->backend->kind->name);
   r->from = calloc(m->pairs.n + 1, sizeof *r->from);
   r->to = calloc(m->pairs.n + 1, sizeof *r->to);
   if (!r->from || !r->to) return mgrid_oom(err);
@@ -397,21 +421,24 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
   bool gpu = r->ops && r->ops->copy && (!r->ops->copies || r->ops->copies(r->backend));
   for (size_t i = 0; i < m->pairs.n && gpu && !s; i++)
     if (mgrid_pairs_converts(&m->pairs, i))
-      s = mgrid_fail(err, MGRID_UNSUPPORTED,
-                     "tensor '%s' is %s before the move and %s after it; in memory of a GPU no type changes",
-                     m->pairs.name[i], mgrid_pairs_tensor(&m->pairs, i, true)->type,
-                     mgrid_pairs_tensor(&m->pairs, i, false)->type);
+      s = mgrid_fail(
+          err, MGRID_UNSUPPORTED,
+          "tensor '%s' is %s before the move and %s after it; in memory of a GPU no type changes",
+          m->pairs.name[i], mgrid_pairs_tensor(&m->pairs, i, true)->type,
+          mgrid_pairs_tensor(&m->pairs, i, false)->type);
   return s;
 }
 
 /* Describe a move, for the message if ranks differ. Return its digest. */
-static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text, size_t len) {
-  const mgrid_plan     *from = m->pairs.from, *to = m->pairs.to;
+static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text,
+                                 size_t len) {
+  const mgrid_plan *from = m->pairs.from, *to = m->pairs.to;
   const mgrid_renaming *names = &m->pairs.names, *olds = &m->pairs.olds;
-  int64_t               numbers[] = { names->n, m->sums.rounds, o->window, (int64_t)m->pairs.n, m->pairs.machine };
-  size_t   at = (size_t)snprintf(text, len, "moves plan %08" PRIx64 " to %08" PRIx64 "%s, window %" PRId64 ":",
-                                 from->digest[0] >> 32, to->digest[0] >> 32, m->sums.rounds ? " in rounds" : "",
-                                 o->window);
+  int64_t numbers[] = { names->n, m->sums.rounds, o->window, (int64_t)m->pairs.n,
+                        m->pairs.machine };
+  size_t at = (size_t)snprintf(
+      text, len, "moves plan %08" PRIx64 " to %08" PRIx64 "%s, window %" PRId64 ":",
+      from->digest[0] >> 32, to->digest[0] >> 32, m->sums.rounds ? " in rounds" : "", o->window);
   uint64_t h = XXH3_64bits(numbers, sizeof numbers);
   h = XXH3_64bits_withSeed(from->digest, sizeof from->digest, h);
   h = XXH3_64bits_withSeed(to->digest, sizeof to->digest, h);
@@ -425,18 +452,21 @@ static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_optio
   return h;
 }
 
-/* Check that all ranks are here with the same move. *lanes: those of the busiest rank. If they are, this is one call
-** over all ranks, the rendezvous. */
-static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, int64_t *lanes, mgrid_error *err) {
-  char          text[MGRID_TOLD] = "";
-  mgrid_status  failed = err->status, s;
-  uint64_t      who = UINT64_MAX;
-  mgrid_error   lost = MGRID_ERROR_INIT;
+/* Check that all ranks are here with the same move. *lanes: those of the busiest rank. If they are,
+** this is one call over all ranks, the rendezvous. */
+static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, int64_t *lanes,
+                                   mgrid_error *err) {
+  char text[MGRID_TOLD] = "";
+  mgrid_status failed = err->status, s;
+  uint64_t who = UINT64_MAX;
+  mgrid_error lost = MGRID_ERROR_INIT;
   mgrid_meeting met = { .have = true, .status = failed, .second = failed != MGRID_OK };
   met.call = mgrid_meet_call(r->backend, false, "a move of tensors");
   if (!failed) {
     met.first = move_run_name_it(r->move, o, text, sizeof text);
-    met.least = INT64_MAX - (uint64_t)(r->move->sums.rounds ? 2 : r->move->sums.sends + r->move->sums.receives);
+    met.least =
+        INT64_MAX
+        - (uint64_t)(r->move->sums.rounds ? 2 : r->move->sums.sends + r->move->sums.receives);
   }
   uint64_t digest = met.first;
   if (mgrid_meet_over(r->backend, &met, &lost)) {
@@ -458,8 +488,8 @@ static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, 
     s = mgrid_cannot_be(err, "%" PRId64 " messages at a time", *lanes), *lanes = 0;
   if (!s && *lanes > 0 && o->window / (2 * *lanes) < HALF_LEAST)
     s = mgrid_fail(err, MGRID_REFUSED,
-                   "a window of %" PRId64 " bytes is too small for %" PRId64 " messages at a time: %" PRId64
-                   " at least",
+                   "a window of %" PRId64 " bytes is too small for %" PRId64
+                   " messages at a time: %" PRId64 " at least",
                    o->window, *lanes, 2 * HALF_LEAST * *lanes);
   return s;
 }
@@ -467,40 +497,47 @@ static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, 
 /* --------------------------------------------------------------------- run */
 
 mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, size_t ntensors,
-                             const char *const *tensors, const mgrid_move_options *given, mgrid_error *err) {
+                             const char *const *tensors, const mgrid_move_options *given,
+                             mgrid_error *err) {
   mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
-  if (!from || !to || mgrid_struct_read(&options, sizeof options, given, "mgrid_move_options", err)) return NULL;
+  if (!from || !to || mgrid_struct_read(&options, sizeof options, given, "mgrid_move_options", err))
+    return NULL;
   if (options.machine == 0) options.machine = mgrid_states_machine(from, to);
   return mgrid_move_new(from->plan, to->plan, from->view.rank, ntensors, tensors, &options, err);
 }
 
 /* Carry the data. A rank that fails notifies its peers, which would wait for it. */
-static mgrid_outcome carry(running *r, const mgrid_move_run_options *o, int64_t lanes, mgrid_error *err) {
+static mgrid_outcome carry(running *r, const mgrid_move_run_options *o, int64_t lanes,
+                           mgrid_error *err) {
   mgrid_outcome s = lanes_new(r, o->window, lanes, err);
   r->err = err;
   if (!s) s = lanes_run(r, o->timeout);
   mgrid_backend *tells = s ? move_run_carrier_of(r) : NULL;
-  for (size_t i = 0; i < r->move->npeers && tells; i++) tells->ops->carrier->tell(tells, r->move->peer[i].rank);
+  for (size_t i = 0; i < r->move->npeers && tells; i++)
+    tells->ops->carrier->tell(tells, r->move->peer[i].rank);
   return s;
 }
 
-/* As mgrid_move_run. *begun: messages may have been sent, so that after a failure something may still write to `to`. */
-static mgrid_status begin_move(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from, const mgrid_buffer *to,
-                               const mgrid_move_run_options *given, bool *begun, mgrid_error *err) {
+/* As mgrid_move_run. *begun: messages may have been sent, so that after a failure something may
+** still write to `to`. */
+static mgrid_status begin_move(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
+                               const mgrid_buffer *to, const mgrid_move_run_options *given,
+                               bool *begun, mgrid_error *err) {
   *begun = false;
-  if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return b ? MGRID_MISSING : MGRID_USAGE;
+  if (!b || mgrid_layout_check(b->layout, "the backend's library", err))
+    return b ? MGRID_MISSING : MGRID_USAGE;
   mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
-  mgrid_error            mine = MGRID_ERROR_INIT;
-  running                r = { .move = m, .backend = b, .ops = b->ops->transport };
-  mgrid_outcome          carried = MGRID_OK;
-  int64_t                lanes = 0;
+  mgrid_error mine = MGRID_ERROR_INIT;
+  running r = { .move = m, .backend = b, .ops = b->ops->transport };
+  mgrid_outcome carried = MGRID_OK;
+  int64_t lanes = 0;
   if (!m && err) mgrid_error_pass(&mine, err); /* why there is no move; all ranks get this error */
   mgrid_status read = mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine);
   if (o.window == 0) o.window = (int64_t)64 << 20;
   if (!read) check(&r, from, to, &o, &mine);
   if (!(o.timeout >= 0)) o.timeout = 0;
   mgrid_status s = r.ops ? r.ops->open(b, &o.timeout, &mine) : MGRID_OK;
-  bool         opened = r.ops && !s;
+  bool opened = r.ops && !s;
   if (!s) s = move_run_agree(&r, &o, &lanes, &mine);
   *begun = !s;
   if (!s && lanes > 0 && r.ops->connect) s = r.ops->connect(b, &mine);
@@ -515,8 +552,9 @@ static mgrid_status begin_move(const mgrid_move *m, mgrid_backend *b, const mgri
   return s ? mgrid_error_pass(err, &mine) : MGRID_OK;
 }
 
-mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from, const mgrid_buffer *to,
-                            const mgrid_move_run_options *given, mgrid_error *err) {
+mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
+                            const mgrid_buffer *to, const mgrid_move_run_options *given,
+                            mgrid_error *err) {
   bool begun;
   return begin_move(m, b, from, to, given, &begun, err);
 }
@@ -527,14 +565,15 @@ mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_b
 
 typedef struct part { /* a rank's part of a tensor, and where its elements are in the whole */
   const mgrid_tensor *tensor;
-  int64_t             number;                 /* of the tensor in the move */
-  int64_t             was;                    /* bytes of an element before the move, if that differs */
-  int64_t             shape[MGRID_AXES_MAX];  /* all 0: it holds nothing */
-  int64_t             stride[MGRID_AXES_MAX]; /* of the whole, in elements */
-  int64_t            *index[MGRID_AXES_MAX];  /* [shape], the indices on each axis */
-  int64_t             first; /* the part's first element, in C order of that shape: a flat has a range of them */
-  int64_t             bytes;
-  void               *host, *buffer; /* identical if the backend's memory is the CPU's */
+  int64_t number;                 /* of the tensor in the move */
+  int64_t was;                    /* bytes of an element before the move, if that differs */
+  int64_t shape[MGRID_AXES_MAX];  /* all 0: it holds nothing */
+  int64_t stride[MGRID_AXES_MAX]; /* of the whole, in elements */
+  int64_t *index[MGRID_AXES_MAX]; /* [shape], the indices on each axis */
+  /* the part's first element, in C order of that shape: a flat has a range of them */
+  int64_t first;
+  int64_t bytes;
+  void *host, *buffer; /* identical if the backend's memory is the CPU's */
 } part;
 
 /* Return the value with which element `index` of a tensor is filled. */
@@ -562,13 +601,13 @@ static void element(const part *p, int64_t index, char bytes[16]) {
   }
 }
 
-/* Write the elements of the part, or check them. Return the offset of the first wrong one, or -1. *wrong: its index in
-** the whole. */
+/* Write the elements of the part, or check them. Return the offset of the first wrong one, or -1.
+** *wrong: its index in the whole. */
 static int64_t move_run_walk(const part *p, bool check, int64_t *wrong) {
   const mgrid_tensor *t = p->tensor;
-  size_t              last = t->naxes - 1;
-  int64_t             at[MGRID_AXES_MAX] = { 0 }, width = t->width, offset = 0;
-  char               *to = p->host;
+  size_t last = t->naxes - 1;
+  int64_t at[MGRID_AXES_MAX] = { 0 }, width = t->width, offset = 0;
+  char *to = p->host;
   for (int64_t i = (int64_t)last, rest = p->first; i >= 0 && p->bytes > 0; rest /= p->shape[i--])
     at[i] = rest % p->shape[i];
   while (offset * width < p->bytes) {
@@ -591,7 +630,8 @@ static int64_t move_run_walk(const part *p, bool check, int64_t *wrong) {
   return -1;
 }
 
-static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_seat *seat, mgrid_error *err) {
+static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_seat *seat,
+                              mgrid_error *err) {
   int64_t stride = 1;
   p->tensor = t;
   if (seat) {
@@ -605,8 +645,9 @@ static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_seat *
     if (!seat) continue;
     int64_t n = 0;
     p->shape[i] = mgrid_piece_size(&t->axis[i], seat->piece[i]);
-    if (!(p->index[i] = malloc(((size_t)p->shape[i] + 1) * sizeof *p->index[i]))) return mgrid_oom(err);
-    mgrid_run  run;
+    if (!(p->index[i] = malloc(((size_t)p->shape[i] + 1) * sizeof *p->index[i])))
+      return mgrid_oom(err);
+    mgrid_run run;
     mgrid_walk w = mgrid_walk_begin(&t->axis[i], seat->piece[i]);
     while (mgrid_walk_next(&w, &run))
       for (int64_t k = 0; k < run.length; k++) p->index[i][n++] = run.start + k;
@@ -617,7 +658,8 @@ static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_seat *
 /* Allocate the part in the backend's memory; if the CPU cannot use that, also in the CPU's. */
 static mgrid_status open_memory(part *p, mgrid_backend *b, mgrid_error *err) {
   if (p->bytes == 0) return MGRID_OK;
-  if (b->ops->buffer_new && !(p->buffer = b->ops->buffer_new(b, b->kind, (size_t)p->bytes, err))) return err->status;
+  if (b->ops->buffer_new && !(p->buffer = b->ops->buffer_new(b, b->kind, (size_t)p->bytes, err)))
+    return err->status;
   p->host = p->buffer && !b->kind->gpu ? p->buffer : malloc((size_t)p->bytes);
   return p->host ? MGRID_OK : mgrid_oom(err);
 }
@@ -630,14 +672,18 @@ static void close_parts(part *p, size_t n, mgrid_backend *b, bool ours) {
   }
 }
 
-static mgrid_status open_side(part *p, const mgrid_move *m, bool from, mgrid_backend *b, mgrid_error *err) {
+static mgrid_status open_side(part *p, const mgrid_move *m, bool from, mgrid_backend *b,
+                              mgrid_error *err) {
   for (size_t i = 0; i < m->pairs.n; i++) {
     const mgrid_pair *pair = &m->pairs.pair[i];
-    mgrid_seat        seat;
-    bool              held = from ? mgrid_pair_held(pair, m->rank, &seat) : mgrid_pair_seat(pair, m->rank, &seat);
+    mgrid_seat seat;
+    bool held = from ? mgrid_pair_held(pair, m->rank, &seat)
+                     : mgrid_pair_seat(pair, m->rank, &seat);
     p[i].number = (int64_t)i;
-    if (mgrid_pairs_converts(&m->pairs, i) && !from) p[i].was = mgrid_pairs_tensor(&m->pairs, i, true)->width;
-    mgrid_status s = open_part(&p[i], mgrid_pairs_tensor(&m->pairs, i, from), held ? &seat : NULL, err);
+    if (mgrid_pairs_converts(&m->pairs, i) && !from)
+      p[i].was = mgrid_pairs_tensor(&m->pairs, i, true)->width;
+    mgrid_status s =
+        open_part(&p[i], mgrid_pairs_tensor(&m->pairs, i, from), held ? &seat : NULL, err);
     if (!s) s = open_memory(&p[i], b, err);
     if (!s && p[i].bytes && from) move_run_walk(&p[i], false, NULL);
     if (!s && p[i].bytes && from && p[i].buffer && p[i].host != p[i].buffer)
@@ -647,34 +693,39 @@ static mgrid_status open_side(part *p, const mgrid_move *m, bool from, mgrid_bac
   return MGRID_OK;
 }
 
-static mgrid_status check_part(const part *p, const mgrid_move *m, mgrid_backend *b, mgrid_error *err) {
-  mgrid_text   text = { 0 };
-  int64_t      wrong = 0;
+static mgrid_status check_part(const part *p, const mgrid_move *m, mgrid_backend *b,
+                               mgrid_error *err) {
+  mgrid_text text = { 0 };
+  int64_t wrong = 0;
   mgrid_status s = MGRID_OK;
   if (p->bytes == 0) return s;
-  if (p->buffer && p->host != p->buffer) s = b->ops->copy(b, b->kind, p->host, p->buffer, (size_t)p->bytes, false, err);
+  if (p->buffer && p->host != p->buffer)
+    s = b->ops->copy(b, b->kind, p->host, p->buffer, (size_t)p->bytes, false, err);
   if (s || move_run_walk(p, true, &wrong) < 0) return s;
   for (size_t i = 0; i < p->tensor->naxes; i++)
     mgrid_text_add(&text, "%s%s %" PRId64, i ? ", " : "", mgrid_tensor_axis_name(p->tensor, i),
                    wrong / p->stride[i] % mgrid_tensor_length(p->tensor, i));
-  s = mgrid_fail(err, MGRID_UNPROVED, "tensor '%s': element %s is wrong after the move on rank %" PRId64,
+  s = mgrid_fail(err, MGRID_UNPROVED,
+                 "tensor '%s': element %s is wrong after the move on rank %" PRId64,
                  m->pairs.name[p->number], mgrid_text_chars(&text), m->rank);
   mgrid_text_free(&text);
   return s;
 }
 
-mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b, const mgrid_move_run_options *options,
-                              mgrid_error *err) {
-  if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return b ? MGRID_MISSING : MGRID_USAGE;
-  mgrid_error   mine = MGRID_ERROR_INIT;
-  size_t        n = mgrid_move_ntensors(m);
-  part         *from = calloc(2 * n + 1, sizeof *from), *to = from ? from + n : NULL;
+mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b,
+                              const mgrid_move_run_options *options, mgrid_error *err) {
+  if (!b || mgrid_layout_check(b->layout, "the backend's library", err))
+    return b ? MGRID_MISSING : MGRID_USAGE;
+  mgrid_error mine = MGRID_ERROR_INIT;
+  size_t n = mgrid_move_ntensors(m);
+  part *from = calloc(2 * n + 1, sizeof *from), *to = from ? from + n : NULL;
   mgrid_buffer *buffer = calloc(2 * n + 1, sizeof *buffer);
-  mgrid_status  s = from && buffer ? MGRID_OK : mgrid_oom(&mine);
+  mgrid_status s = from && buffer ? MGRID_OK : mgrid_oom(&mine);
   if (!m && err) s = mgrid_error_pass(&mine, err);
   if (m && m->sums.missing && !s)
     s = mgrid_fail(&mine, MGRID_REFUSED,
-                   "rank %" PRId64 " needs %" PRId64 " bytes of which no copy is left: this move is "
+                   "rank %" PRId64 " needs %" PRId64
+                   " bytes of which no copy is left: this move is "
                    "proved without the tensors that they are of",
                    m->rank, m->sums.missing);
   if (m && !s) s = open_side(from, m, true, b, &mine);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** ranges.c - count the holders of a shard that come before a number. That a rank holds the shard is a range of
-** coordinates in the dims of `from`; that its number is below another one is ranges in those of `to`. The ranks of a
-** range are runs that repeat with a period. The ranks in all ranges are counted once for the least common multiple of
-** the periods; within that run by run, from the longest period to the shortest. If the dims nest, each range has one
-** run within those before it.
+** ranges.c - count the holders of a shard that come before a number. That a rank holds the shard is
+** a range of coordinates in the dims of `from`; that its number is below another one is ranges in
+** those of `to`. The ranks of a range are runs that repeat with a period. The ranks in all ranges
+** are counted once for the least common multiple of the periods; within that run by run, from the
+** longest period to the shortest. If the dims nest, each range has one run within those before it.
 */
 #include "tensors/move.h"
 
@@ -17,7 +17,7 @@ static int64_t ranges_most(int64_t a, int64_t b) { return a > b ? a : b; }
 enum { STEPS = 64 }; /* a list of this length is as fast */
 
 static int64_t period(const mgrid_range *c) { return c->stride * c->size; }
-static bool    free_of(const mgrid_range *c) { return c->low == 0 && c->high == c->size; }
+static bool free_of(const mgrid_range *c) { return c->low == 0 && c->high == c->size; }
 
 /* Return the least common multiple, or `enough` if it is not less. */
 static int64_t multiple(int64_t a, int64_t b, int64_t enough) {
@@ -38,7 +38,8 @@ static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64
 static int64_t count_runs(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
   int64_t sum = 0;
   for (int64_t at = begin - (begin - c->origin) % period(c); at < end; at += period(c))
-    sum += ranges_count(c + 1, n - 1, ranges_most(begin, at + c->low * c->stride), ranges_least(end, at + c->high * c->stride));
+    sum += ranges_count(c + 1, n - 1, ranges_most(begin, at + c->low * c->stride),
+                        ranges_least(end, at + c->high * c->stride));
   return sum;
 }
 
@@ -48,10 +49,12 @@ static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64
   if (begin >= end || n == 0) return ranges_most(0, end - begin);
   int64_t common = period(c), length = end - begin;
   for (size_t i = 1; i < n && common <= length; i++)
-    if (!free_of(&c[i]) && common % period(&c[i]) != 0) common = multiple(common, period(&c[i]), length + 1);
+    if (!free_of(&c[i]) && common % period(&c[i]) != 0)
+      common = multiple(common, period(&c[i]), length + 1);
   if (common > length) return count_runs(c, n, begin, end);
   int64_t times = length / common;
-  return times * count_runs(c, n, begin, begin + common) + count_runs(c, n, begin + times * common, end);
+  return times * count_runs(c, n, begin, begin + common)
+         + count_runs(c, n, begin + times * common, end);
 }
 
 /* ------------------------------------------------------------------- numbers */
@@ -59,7 +62,7 @@ static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64
 /* A shard's ranges, which are narrowed while numbers of `to` are counted. */
 typedef struct view {
   const mgrid_needs *needs;
-  mgrid_range        range[MGRID_RANGES_MAX];
+  mgrid_range range[MGRID_RANGES_MAX];
 } view;
 
 /* Return the dims of axis i of `to`, outermost first; after the last axis those of its copies. */
@@ -68,7 +71,8 @@ static size_t dims_of(const mgrid_tensor *t, size_t i, const uint8_t **dim) {
   return i < t->naxes ? t->axis[i].ndims : t->nfree;
 }
 
-/* The digits of a dim in the number of a piece or of a copy: `size` of them, each of which is `each` coordinates. */
+/* The digits of a dim in the number of a piece or of a copy: `size` of them, each of which is
+** `each` coordinates. */
 typedef struct digits {
   int64_t size, each;
 } digits;
@@ -78,21 +82,22 @@ static digits digits_of(const mgrid_tensor *t, size_t i, uint8_t dim) {
   return i < t->naxes ? (digits){ t->grid->axis[dim].size / share, share } : (digits){ share, 1 };
 }
 
-/* Limit a dim to digits low .. high - 1: of a piece, or of a copy within the piece that was set before. Dims of size 1
-** have no range. */
+/* Limit a dim to digits low .. high - 1: of a piece, or of a copy within the piece that was set
+** before. Dims of size 1 have no range. */
 static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
   const mgrid_pair *p = v->needs->pair;
   if (p->to->grid->axis[dim].size == 1) return;
   mgrid_range *c = &v->range[p->range_of[dim]];
-  digits       d = digits_of(p->to, i, dim);
-  int64_t      from = i < p->to->naxes ? 0 : c->low / d.size * d.size;
+  digits d = digits_of(p->to, i, dim);
+  int64_t from = i < p->to->naxes ? 0 : c->low / d.size * d.size;
   c->low = from + low * d.each;
   c->high = from + high * d.each;
 }
 
 static int64_t all_from(view *v, size_t i);
 
-/* Count the remaining ranks with pieces x .. y - 1 of axis i, of which the dims from k on make `pieces`. */
+/* Count the remaining ranks with pieces x .. y - 1 of axis i, of which the dims from k on make
+** `pieces`. */
 static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
   const uint8_t *dim;
   if (x >= y) return 0;
@@ -113,21 +118,23 @@ static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64
 /* Count the remaining ranks that need the shard by their axes from i on. */
 static int64_t all_from(view *v, size_t i) {
   const mgrid_needs *d = v->needs;
-  const mgrid_pair  *p = d->pair;
+  const mgrid_pair *p = d->pair;
   if (i >= p->to->naxes) return ranges_count(v->range, p->nranges, p->first, p->end);
-  return ranges_between(v, i, 0, p->to->axis[i].pieces, d->meets[i].low, d->meets[i].low + d->meets[i].n);
+  return ranges_between(v, i, 0, p->to->axis[i].pieces, d->meets[i].low,
+                        d->meets[i].low + d->meets[i].n);
 }
 
 int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at) {
   const mgrid_tensor *t = d->pair->to;
-  const uint8_t      *dim;
-  int64_t             sum = 0;
-  view                v;
+  const uint8_t *dim;
+  int64_t sum = 0;
+  view v;
   v.needs = d;
   memcpy(v.range, d->range, d->pair->nranges * sizeof *v.range);
   for (size_t i = 0; i <= t->naxes; i++) {
     int64_t piece = i < t->naxes ? at->piece[i] : at->copy;
-    sum += ranges_between(&v, i, 0, i < t->naxes ? t->axis[i].pieces : t->copies, i < t->naxes ? d->meets[i].low : 0, piece);
+    sum += ranges_between(&v, i, 0, i < t->naxes ? t->axis[i].pieces : t->copies,
+                          i < t->naxes ? d->meets[i].low : 0, piece);
     for (size_t k = dims_of(t, i, &dim); k-- > 0;) {
       int64_t size = digits_of(t, i, dim[k]).size, digit = piece % size;
       ranges_narrow(&v, i, dim[k], digit, digit + 1);
@@ -138,10 +145,10 @@ int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at) {
 }
 
 int64_t mgrid_ranges_of(mgrid_needs *d) {
-  const mgrid_pair   *p = d->pair;
+  const mgrid_pair *p = d->pair;
   const mgrid_tensor *f = p->from;
-  int64_t             coord[MGRID_DIMS_MAX];
-  view                v;
+  int64_t coord[MGRID_DIMS_MAX];
+  view v;
   for (size_t i = 0; i < f->naxes; i++) {
     int64_t piece = d->piece[i];
     for (size_t k = f->axis[i].ndims; k-- > 0; piece /= f->axis[i].size[k])
@@ -150,7 +157,8 @@ int64_t mgrid_ranges_of(mgrid_needs *d) {
   for (size_t i = 0; i < p->nranges; i++) {
     d->range[i] = p->range[i];
     if (p->range[i].dim < 0) continue;
-    int64_t low = coord[p->range[i].dim], high = low + f->share[p->range[i].dim], div = p->range[i].div;
+    int64_t low = coord[p->range[i].dim], high = low + f->share[p->range[i].dim],
+            div = p->range[i].div;
     d->range[i].low = low / div;
     d->range[i].high = (high + div - 1) / div;
   }
@@ -161,8 +169,8 @@ int64_t mgrid_ranges_of(mgrid_needs *d) {
 
 /* -------------------------------------------------------------------- a pair */
 
-/* Widen a range of holders to the ranks on their machines, by leaving out the coordinates within a machine. False: a
-** machine ends inside of the range. */
+/* Widen a range of holders to the ranks on their machines, by leaving out the coordinates within a
+** machine. False: a machine ends inside of the range. */
 static bool ranges_widen(mgrid_range *c, int64_t machine) {
   bool whole = machine % period(c) == 0;
   if (period(c) <= machine) {
@@ -182,14 +190,14 @@ static int by_period(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Return a bound for the steps of counting, or `enough` if it is not less. Each run of a range takes as many steps as
-** the next range has runs in it, or before all of them repeat; one more if the two do not start together. Ranges that
-** nest take one. */
+/* Return a bound for the steps of counting, or `enough` if it is not less. Each run of a range
+** takes as many steps as the next range has runs in it, or before all of them repeat; one more if
+** the two do not start together. Ranges that nest take one. */
 static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
   int64_t steps = 1, within = ranges_most(1, p->end - p->first);
   for (size_t i = 0; i < p->nranges; i++) {
     int64_t one = period(&p->range[i]), common = one;
-    bool    together = true;
+    bool together = true;
     for (size_t k = i + 1; k < p->nranges; k++) {
       common = multiple(common, period(&p->range[k]), within);
       together &= (p->range[i].origin - p->range[k].origin) % period(&p->range[k]) == 0;
@@ -216,9 +224,10 @@ static bool ranges_add(mgrid_pair *p, mgrid_range c) {
 
 bool mgrid_ranges_find(mgrid_pair *p) {
   const mgrid_tensor *f = p->from, *t = p->to;
-  const mgrid_grid   *a = f->grid, *b = t->grid;
-  int64_t             machine = p->machine ? p->machine : 1; /* positions in an order are not places on machines */
-  int64_t             from = a->order ? 0 : a->window.offset, to = b->order ? 0 : b->window.offset;
+  const mgrid_grid *a = f->grid, *b = t->grid;
+  /* positions in an order are not places on machines */
+  int64_t machine = p->machine ? p->machine : 1;
+  int64_t from = a->order ? 0 : a->window.offset, to = b->order ? 0 : b->window.offset;
   p->nranges = 0;
   if (!same_numbers(p) || (p->machine && (a->order || from % machine != 0))) return false;
   for (size_t d = 0; d < a->n; d++) {
@@ -228,7 +237,9 @@ bool mgrid_ranges_find(mgrid_pair *p) {
     if (!ranges_widen(&c, machine) || (c.size > 1 && !ranges_add(p, c))) return false;
   }
   for (size_t d = 0; d < b->n; d++) {
-    mgrid_range c = { to, b->axis[d].stride, b->axis[d].size, 0, b->axis[d].size, -1 - (int32_t)d, 1 };
+    mgrid_range c = {
+      to, b->axis[d].stride, b->axis[d].size, 0, b->axis[d].size, -1 - (int32_t)d, 1
+    };
     if (t->some[d] || (c.size > 1 && !ranges_add(p, c))) return false;
   }
   qsort(p->range, p->nranges, sizeof *p->range, by_period);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** relabel.c - new labels for the shares of an axis, so that as much as possible stays where it is: an assignment of
-** shares to names. A share keeps the weight that it has in common with the previous share of its name.
+** relabel.c - new labels for the shares of an axis, so that as much as possible stays where it is:
+** an assignment of shares to names. A share keeps the weight that it has in common with the
+** previous share of its name.
 **
-** The Hungarian method: shares get names in sequence, each along the shortest path of swaps. Prices of shares and
-** names are kept, under which no name is better for a share than its own. Shares without elements take the names that
-** are left. O(shares) steps of O(shares x pieces). What shares and names have in common is computed from lists, so
-** memory is O(elements + pieces).
+** The Hungarian method: shares get names in sequence, each along the shortest path of swaps. Prices
+** of shares and names are kept, under which no name is better for a share than its own. Shares
+** without elements take the names that are left. O(shares) steps of O(shares x pieces). What shares
+** and names have in common is computed from lists, so memory is O(elements + pieces).
 */
 #include "base/base.h"
 #include "moongrid_tensor.h"
@@ -19,30 +20,36 @@ enum { PIECES_MOST = 1024 }; /* about 2 s in the worst case */
 
 typedef struct matching {
   const int64_t *was, *weight; /* weight NULL: all 1 */
-  int64_t        pieces;
-  int64_t       *begin, *member;         /* [pieces + 1], [n]: the elements of each share */
-  int64_t       *row;                    /* [pieces], minus the weight that a share has in common with each name */
-  int64_t       *share_price, *price;    /* [pieces] */
-  int64_t       *slack, *before, *taken; /* [pieces + 1] by name: the path being searched; the name's share, or -1 */
-  bool          *seen;                   /* [pieces + 1] */
+  int64_t pieces;
+  int64_t *begin, *member; /* [pieces + 1], [n]: the elements of each share */
+  int64_t *row; /* [pieces], minus the weight that a share has in common with each name */
+  int64_t *share_price, *price; /* [pieces] */
+  /* [pieces + 1] by name: the path being searched; the name's share, or -1 */
+  int64_t *slack, *before, *taken;
+  bool *seen; /* [pieces + 1] */
 } matching;
 
 static int64_t weight_of(const matching *m, int64_t i) { return m->weight ? m->weight[i] : 1; }
 
-static mgrid_status relabel_check(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight, int64_t pieces,
-                          mgrid_error *err) {
+static mgrid_status relabel_check(size_t n, const int64_t *was, const int64_t *now,
+                                  const int64_t *weight, int64_t pieces, mgrid_error *err) {
   int64_t sum = 0;
-  if (mgrid_lacks_list(n, was, "owners before", err) || mgrid_lacks_list(n, now, "new owners", err)) return MGRID_USAGE;
+  if (mgrid_lacks_list(n, was, "owners before", err) || mgrid_lacks_list(n, now, "new owners", err))
+    return MGRID_USAGE;
   if (pieces < 1 || pieces > PIECES_MOST)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%" PRId64 " pieces; there are 1 to %d", pieces, PIECES_MOST);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%" PRId64 " pieces; there are 1 to %d", pieces,
+                      PIECES_MOST);
   for (size_t i = 0; i < n; i++) {
     if (now[i] < 0 || now[i] >= pieces)
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "new owner %zu is %" PRId64 "; %" PRId64 " pieces are 0 to %" PRId64,
-                        i, now[i], pieces, pieces - 1);
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                        "new owner %zu is %" PRId64 "; %" PRId64 " pieces are 0 to %" PRId64, i,
+                        now[i], pieces, pieces - 1);
     if (was[i] < 0)
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "owner %zu is %" PRId64 "; owners are 0 or more", i, was[i]);
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "owner %zu is %" PRId64 "; owners are 0 or more",
+                        i, was[i]);
     if (weight && weight[i] < 0)
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "weight %zu is %" PRId64 "; weights are 0 or more", i, weight[i]);
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "weight %zu is %" PRId64 "; weights are 0 or more",
+                        i, weight[i]);
     if (weight && (__builtin_add_overflow(sum, weight[i], &sum) || sum > INT64_MAX / 4))
       return mgrid_fail(err, MGRID_OVERFLOW, "the weights sum to more than 2^61 at number %zu", i);
   }
@@ -93,14 +100,14 @@ static void name_share(matching *m, int64_t share) {
   for (; name != none; name = m->before[name]) m->taken[name] = m->taken[m->before[name]];
 }
 
-mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight, int64_t pieces,
-                           int64_t *out, int64_t *kept, mgrid_error *err) {
+mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight,
+                           int64_t pieces, int64_t *out, int64_t *kept, mgrid_error *err) {
   if (kept) *kept = 0;
   mgrid_status s = relabel_check(n, was, now, weight, pieces, err);
-  matching     m = { .was = was, .weight = weight, .pieces = pieces };
+  matching m = { .was = was, .weight = weight, .pieces = pieces };
   if (s) return s;
   if (n && mgrid_lacks(out, "room for the owners", err)) return MGRID_USAGE;
-  size_t   k = (size_t)pieces + 1;
+  size_t k = (size_t)pieces + 1;
   int64_t *room = calloc(7 * k + n, sizeof *room);
   m.seen = calloc(k, sizeof *m.seen);
   if (!room || !m.seen) {

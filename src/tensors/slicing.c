@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** slicing.c - how one axis of a tensor is cut: the rule, its refusals and its text; where each piece starts and ends,
-** which pieces of two rules overlap. All by division; loops are over runs. It knows no ranks.
+** slicing.c - how one axis of a tensor is cut: the rule, its refusals and its text; where each
+** piece starts and ends, which pieces of two rules overlap. All by division; loops are over runs.
+** It knows no ranks.
 */
 #include "tensors/tensor.h"
 
@@ -45,42 +46,47 @@ static mgrid_status set_parts(mgrid_slicing *s, size_t n, const int64_t *parts, 
   int64_t sum = 0;
   for (size_t i = 0; i < n; i++) {
     if (parts[i] < 1)
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "axis '%s': part %zu has %" PRId64 " elements; parts have 1 or more",
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                        "axis '%s': part %zu has %" PRId64 " elements; parts have 1 or more",
                         s->name, i, parts[i]);
     s->starts[i] = sum;
     if (__builtin_add_overflow(sum, parts[i], &sum))
-      return mgrid_fail(err, MGRID_OVERFLOW, "axis '%s': the sum of its parts overflows 64 bits", s->name);
+      return mgrid_fail(err, MGRID_OVERFLOW, "axis '%s': the sum of its parts overflows 64 bits",
+                        s->name);
     if (sum > s->length) break;
   }
   if (n && sum != s->length)
-    return mgrid_fail(err, MGRID_REFUSED, "axis '%s': its parts sum to %s%" PRId64 ", its length is %" PRId64, s->name,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "axis '%s': its parts sum to %s%" PRId64 ", its length is %" PRId64, s->name,
                       sum > s->length ? "at least " : "", sum, s->length);
   return MGRID_OK;
 }
 
-static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n, const int64_t *bounds,
-                               mgrid_error *err) {
-  mgrid_text   t = { 0 };
+static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n,
+                               const int64_t *bounds, mgrid_error *err) {
+  mgrid_text t = { 0 };
   mgrid_status status = MGRID_OK;
   mgrid_slicing_dims(s, g, &t);
   if (t.failed)
     status = mgrid_oom(err);
   else if (n != (size_t)s->pieces + 1)
-    status = mgrid_fail(err, MGRID_REFUSED, "axis '%s': %zu bounds; %s pieces have %" PRId64, s->name, n, t.data,
-                        s->pieces + 1);
+    status = mgrid_fail(err, MGRID_REFUSED, "axis '%s': %zu bounds; %s pieces have %" PRId64,
+                        s->name, n, t.data, s->pieces + 1);
   mgrid_text_free(&t);
   if (status) return status;
   for (size_t i = 0; i < n; i++) {
     int64_t low = i ? bounds[i - 1] : 0, high = i + 1 < n ? s->length : bounds[i];
-    bool    end = i == 0 || i + 1 == n;
+    bool end = i == 0 || i + 1 == n;
     if (end && bounds[i] != (i ? s->length : 0))
       return mgrid_fail(err, MGRID_REFUSED,
-                        "axis '%s': its bounds go from %" PRId64 " to %" PRId64 ", not from 0 to %" PRId64, s->name,
-                        bounds[0], bounds[n - 1], s->length);
+                        "axis '%s': its bounds go from %" PRId64 " to %" PRId64
+                        ", not from 0 to %" PRId64,
+                        s->name, bounds[0], bounds[n - 1], s->length);
     if (bounds[i] < low || bounds[i] > high)
       return mgrid_fail(err, MGRID_REFUSED,
-                        "axis '%s': bound %zu is %" PRId64 " after %" PRId64 "; bounds ascend to %" PRId64, s->name, i,
-                        bounds[i], low, s->length);
+                        "axis '%s': bound %zu is %" PRId64 " after %" PRId64
+                        "; bounds ascend to %" PRId64,
+                        s->name, i, bounds[i], low, s->length);
   }
   s->bounds = malloc(n * sizeof *bounds);
   if (!s->bounds) return mgrid_oom(err);
@@ -89,7 +95,9 @@ static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
 }
 
 /* Return whether this unit is the first of a run. */
-static bool slicing_begins(const mgrid_slicing *s, int64_t unit) { return unit == 0 || s->owners[unit] != s->owners[unit - 1]; }
+static bool slicing_begins(const mgrid_slicing *s, int64_t unit) {
+  return unit == 0 || s->owners[unit] != s->owners[unit - 1];
+}
 
 /* Find the runs of each piece, by counting them. */
 static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
@@ -102,19 +110,20 @@ static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   if (!s->runs) return mgrid_oom(err);
   for (int64_t i = 0; i < units; i++) {
     int64_t *at =
-        &s->first[s->owners[i] + 1]; /* where the piece's next run goes; at the end, where the next piece's start */
+        /* where the piece's next run goes; at the end, where the next piece's start */
+        &s->first[s->owners[i] + 1];
     if (slicing_begins(s, i)) s->runs[(*at)++] = (mgrid_run){ i * s->unit, 0 };
     s->runs[*at - 1].length += s->unit;
   }
   return MGRID_OK;
 }
 
-static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n, const int64_t *owners,
-                               mgrid_error *err) {
+static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n,
+                               const int64_t *owners, mgrid_error *err) {
   int64_t units = s->length / s->unit;
   if ((int64_t)n != units)
-    return mgrid_fail(err, MGRID_REFUSED, "axis '%s': %zu owners; its %" PRId64 " %s have one each", s->name, n, units,
-                      s->unit > 1 ? "units" : "elements");
+    return mgrid_fail(err, MGRID_REFUSED, "axis '%s': %zu owners; its %" PRId64 " %s have one each",
+                      s->name, n, units, s->unit > 1 ? "units" : "elements");
   s->owners = malloc(n * sizeof *s->owners);
   if (!s->owners) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
@@ -123,7 +132,8 @@ static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
       mgrid_slicing_dims(s, g, &t);
       mgrid_status status = t.failed ? mgrid_oom(err)
                                      : mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                                                  "axis '%s': owner %zu is %" PRId64 "; %s pieces are 0 to %" PRId64,
+                                                  "axis '%s': owner %zu is %" PRId64
+                                                  "; %s pieces are 0 to %" PRId64,
                                                   s->name, i, owners[i], t.data, s->pieces - 1);
       mgrid_text_free(&t);
       return status;
@@ -136,11 +146,13 @@ static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
 /* Refuse too many blocks: walks over pieces go from block to block. */
 static mgrid_status check_blocks(const mgrid_slicing *s, mgrid_error *err) {
   int64_t sum = 0;
-  for (size_t i = 0; i < s->nparts; i++) sum += mgrid_slicing_blocks(s, s->starts[i + 1] - s->starts[i]);
+  for (size_t i = 0; i < s->nparts; i++)
+    sum += mgrid_slicing_blocks(s, s->starts[i + 1] - s->starts[i]);
   if (sum <= BLOCKS_MAX) return MGRID_OK;
   return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                    "axis '%s': blocks of %" PRId64 " elements are %" PRId64 " in all; there are at most %d", s->name,
-                    s->block, sum, BLOCKS_MAX);
+                    "axis '%s': blocks of %" PRId64 " elements are %" PRId64
+                    " in all; there are at most %d",
+                    s->name, s->block, sum, BLOCKS_MAX);
 }
 
 /* Return the largest size that divides all parts. */
@@ -158,26 +170,28 @@ static int64_t divides_all(const mgrid_slicing *s) {
 static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t n = s->starts[i + 1] - s->starts[i], below, above;
-    char    where[32] = "", other[32] = "";
+    char where[32] = "", other[32] = "";
     if (n % s->unit == 0) continue;
     mgrid_nearest_divisors(divides_all(s), s->unit, &below, &above); /* 1 is always below */
     if (s->nparts > 1) snprintf(where, sizeof where, "part %zu, ", i);
     if (above) snprintf(other, sizeof other, " or %" PRId64, above);
     return mgrid_fail(err, MGRID_REFUSED,
-                      "axis '%s': unit %" PRId64 " does not divide %s%" PRId64 " elements; nearest: %" PRId64 "%s",
+                      "axis '%s': unit %" PRId64 " does not divide %s%" PRId64
+                      " elements; nearest: %" PRId64 "%s",
                       s->name, s->unit, where, n, below, other);
   }
   return MGRID_OK;
 }
 
-/* Return into how many neighbouring pieces each unit of a part goes; 0: not all units into equally many. */
+/* Return into how many neighbouring pieces each unit of a part goes; 0: not all units into equally
+** many. */
 static int64_t copies_of(const mgrid_slicing *s, size_t part) {
   int64_t units = mgrid_slicing_units(s, part);
   return units >= s->pieces ? 1 : s->pieces % units ? 0 : s->pieces / units;
 }
 
-/* Divide the sizes of the dims by the copies, the innermost first. False: the copies of a piece would begin or end
-** inside of a coordinate of an outer dim. */
+/* Divide the sizes of the dims by the copies, the innermost first. False: the copies of a piece
+** would begin or end inside of a coordinate of an outer dim. */
 static bool share_dims(mgrid_slicing *s) {
   int64_t left = s->copies;
   for (size_t k = s->ndims; k-- > 0 && left > 1;) {
@@ -190,32 +204,36 @@ static bool share_dims(mgrid_slicing *s) {
   return true;
 }
 
-/* Where there are fewer units than pieces, give neighbouring pieces the same unit: make them one piece with copies. */
+/* Where there are fewer units than pieces, give neighbouring pieces the same unit: make them one
+** piece with copies. */
 static mgrid_status set_copies(mgrid_slicing *s, const mgrid_grid *g, mgrid_error *err) {
-  const char  *what = s->unit > 1 ? "units" : "elements";
-  mgrid_text   dims = { 0 };
+  const char *what = s->unit > 1 ? "units" : "elements";
+  mgrid_text dims = { 0 };
   mgrid_status status = MGRID_OK;
   mgrid_slicing_dims(s, g, &dims);
   if (dims.failed) status = mgrid_oom(err);
   s->copies = copies_of(s, 0);
   for (size_t i = 0; i < s->nparts && !status; i++) {
     int64_t n = mgrid_slicing_units(s, i), copies = copies_of(s, i);
-    char    part[32] = "";
+    char part[32] = "";
     if (s->nparts > 1) snprintf(part, sizeof part, " of part %zu", i);
     if (copies == 0)
-      status = mgrid_fail(err, MGRID_REFUSED,
-                          "axis '%s': %" PRId64 " %s%s cannot have equally many copies for %s; nearest: %" PRId64
-                          " or %" PRId64 " pieces",
-                          s->name, n, what, part, dims.data, s->pieces / n * n, (s->pieces / n + 1) * n);
+      status = mgrid_fail(
+          err, MGRID_REFUSED,
+          "axis '%s': %" PRId64 " %s%s cannot have equally many copies for %s; nearest: %" PRId64
+          " or %" PRId64 " pieces",
+          s->name, n, what, part, dims.data, s->pieces / n * n, (s->pieces / n + 1) * n);
     else if (copies != s->copies)
       status = mgrid_fail(err, MGRID_REFUSED,
-                          "axis '%s': %" PRId64 " %s of part 0 and %" PRId64 "%s have %" PRId64 " and %" PRId64
-                          " copies for %s; make each part a tensor",
-                          s->name, mgrid_slicing_units(s, 0), what, n, part, s->copies, copies, dims.data);
+                          "axis '%s': %" PRId64 " %s of part 0 and %" PRId64 "%s have %" PRId64
+                          " and %" PRId64 " copies for %s; make each part a tensor",
+                          s->name, mgrid_slicing_units(s, 0), what, n, part, s->copies, copies,
+                          dims.data);
   }
   if (!status && !share_dims(s))
     status = mgrid_fail(err, MGRID_REFUSED,
-                        "axis '%s': %" PRId64 " copies of each of %" PRId64 " %s do not fit into %s; the last dims are "
+                        "axis '%s': %" PRId64 " copies of each of %" PRId64
+                        " %s do not fit into %s; the last dims are "
                         "filled first",
                         s->name, s->copies, mgrid_slicing_units(s, 0), what, dims.data);
   mgrid_text_free(&dims);
@@ -239,8 +257,8 @@ static bool slicing_is_plain(const mgrid_slicing *s) {
   return s->ndims == 1 || n % s->pieces == 0 || (s->cutting == MGRID_CUT_EVEN && n >= s->pieces);
 }
 
-mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgrid_tensor_axis *given,
-                                mgrid_error *err) {
+mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
+                                const mgrid_tensor_axis *given, mgrid_error *err) {
   s->cutting = s->ndims ? given->cutting : MGRID_CUT_EVEN;
   s->unit = s->ndims && given->unit ? given->unit : 1;
   s->block = s->ndims && s->cutting == MGRID_CUT_CYCLIC ? given->block : 1;
@@ -248,38 +266,45 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
   mgrid_status status = set_parts(s, s->ndims ? given->nparts : 0, given->parts, err);
   if (status) return status;
   if (s->unit < 1)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "axis '%s': unit %" PRId64 "; units are 1 to %" PRId64, s->name, s->unit,
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                      "axis '%s': unit %" PRId64 "; units are 1 to %" PRId64, s->name, s->unit,
                       s->length);
   if (s->block < 1)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "axis '%s': blocks of %" PRId64 " elements; blocks are 1 to %" PRId64,
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                      "axis '%s': blocks of %" PRId64 " elements; blocks are 1 to %" PRId64,
                       s->name, s->block, s->length);
   if (s->block > s->length) s->block = s->length; /* all in the first block */
   bool copies = s->ndims && given->copies;
   if (copies && s->cutting != MGRID_CUT_EVEN && s->cutting != MGRID_CUT_CEIL)
-    return mgrid_fail(err, MGRID_REFUSED, "axis '%s': %s say what every piece has, so they cannot have copies", s->name,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "axis '%s': %s say what every piece has, so they cannot have copies", s->name,
                       s->cutting == MGRID_CUT_CYCLIC   ? "cyclic blocks"
                       : s->cutting == MGRID_CUT_BOUNDS ? "bounds"
                                                        : "owners");
   if (s->cutting == MGRID_CUT_BOUNDS) {
     if (s->nparts > 1 || s->unit > 1)
-      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': bounds say where every piece ends, so they cannot have %s",
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "axis '%s': bounds say where every piece ends, so they cannot have %s",
                         s->name, s->unit > 1 ? "a unit" : "parts");
     status = set_bounds(s, g, given->nbounds, given->bounds, err);
   } else if (s->cutting == MGRID_CUT_CYCLIC) {
     if (s->unit > 1)
-      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': cyclic blocks are the unit, so they cannot have another",
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "axis '%s': cyclic blocks are the unit, so they cannot have another",
                         s->name);
     status = check_blocks(s, err);
   } else if (s->cutting == MGRID_CUT_OWNERS) {
     if (s->nparts > 1)
-      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': owners say where every element goes, so they cannot have parts",
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "axis '%s': owners say where every element goes, so they cannot have parts",
                         s->name);
     status = check_unit(s, err);
     if (!status) status = set_owners(s, g, given->nowners, given->owners, err);
   } else if (s->cutting == MGRID_CUT_EVEN || s->cutting == MGRID_CUT_CEIL) {
     status = check_unit(s, err);
   } else {
-    status = mgrid_fail(err, MGRID_USAGE, "axis '%s': %d is not a way to cut", s->name, (int)s->cutting);
+    status =
+        mgrid_fail(err, MGRID_USAGE, "axis '%s': %d is not a way to cut", s->name, (int)s->cutting);
   }
   if (!status && copies) status = set_copies(s, g, err);
   s->plain = !status && slicing_is_plain(s);
@@ -337,7 +362,8 @@ void mgrid_slicing_json(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
   }
   if (s->nparts > 1) mgrid_text_str(t, "]");
   if (s->copies > 1) mgrid_text_str(t, ",\"copies\":true");
-  if (s->bounds) mgrid_text_str(t, ",\"bounds\":"), mgrid_text_numbers(t, (size_t)s->pieces + 1, s->bounds);
+  if (s->bounds)
+    mgrid_text_str(t, ",\"bounds\":"), mgrid_text_numbers(t, (size_t)s->pieces + 1, s->bounds);
   for (int64_t i = 0; s->owners && i < s->length / s->unit; i++) {
     mgrid_text_str(t, i ? "," : ",\"owners\":[");
     mgrid_text_int(t, s->owners[i]);
@@ -370,8 +396,9 @@ static int64_t slicing_share_of(mgrid_cutting cutting, int64_t n, int64_t k, int
 
 /* Return the run of a piece in a part of n elements: cut dim after dim. Not for cyclic axes. */
 static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
-  if (s->cutting == MGRID_CUT_BOUNDS) return (mgrid_run){ s->bounds[piece], s->bounds[piece + 1] - s->bounds[piece] };
-  int64_t   below = s->pieces;
+  if (s->cutting == MGRID_CUT_BOUNDS)
+    return (mgrid_run){ s->bounds[piece], s->bounds[piece + 1] - s->bounds[piece] };
+  int64_t below = s->pieces;
   mgrid_run r = { 0, n / s->unit };
   for (size_t i = 0; i < s->ndims; i++) {
     below /= s->size[i];
@@ -398,7 +425,7 @@ static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   x /= s->unit;
   n /= s->unit;
   for (size_t i = 0; i < s->ndims; i++) {
-    int64_t   c = slicing_share_of(s->cutting, n, s->size[i], x);
+    int64_t c = slicing_share_of(s->cutting, n, s->size[i], x);
     mgrid_run in = share(s->cutting, n, s->size[i], c);
     piece = piece * s->size[i] + c;
     x -= in.start;
@@ -407,8 +434,8 @@ static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   return piece;
 }
 
-/* Return the first block of a piece, which gets every `pieces`-th block from there. Blocks are dealt by the first dim,
-** and those of a coordinate by the next. */
+/* Return the first block of a piece, which gets every `pieces`-th block from there. Blocks are
+** dealt by the first dim, and those of a coordinate by the next. */
 static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
   int64_t below = s->pieces, before = 1, block = 0;
   for (size_t i = 0; i < s->ndims; i++) {
@@ -451,7 +478,8 @@ static bool slicing_step(mgrid_walk *w, mgrid_run *run) {
     }
     if (w->block < 0) w->block = first_block(s, w->piece);
     if (w->block >= mgrid_slicing_blocks(s, n)) continue;
-    *run = (mgrid_run){ from + w->block * s->block, slicing_least(s->block, n - w->block * s->block) };
+    *run =
+        (mgrid_run){ from + w->block * s->block, slicing_least(s->block, n - w->block * s->block) };
     w->block += s->pieces;
     return true;
   }
@@ -484,7 +512,8 @@ static mgrid_run only_run(const mgrid_slicing *s, int64_t piece) {
 
 /* Return how many indices two runs have in common. */
 static int64_t both(mgrid_run x, mgrid_run y) {
-  return slicing_most(0, slicing_least(x.start + x.length, y.start + y.length) - slicing_most(x.start, y.start));
+  return slicing_most(0, slicing_least(x.start + x.length, y.start + y.length)
+                             - slicing_most(x.start, y.start));
 }
 
 int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece) {
@@ -495,7 +524,8 @@ int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece) 
     return sum;
   }
   if (s->cutting != MGRID_CUT_CYCLIC) return run_in(s, n, piece).length;
-  int64_t first = first_block(s, piece), blocks = n / s->block; /* whole blocks; the rest of one comes after them */
+  /* whole blocks; the rest of one comes after them */
+  int64_t first = first_block(s, piece), blocks = n / s->block;
   sum = (blocks / s->pieces + (first < blocks % s->pieces)) * s->block;
   return first == blocks % s->pieces ? sum + n % s->block : sum;
 }
@@ -510,32 +540,38 @@ int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece) {
 int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q) {
   if (a->plain && b->plain) return both(only_run(a, p), only_run(b, q));
   mgrid_walk wa = mgrid_walk_begin(a, p), wb = mgrid_walk_begin(b, q);
-  mgrid_run  x, y;
-  int64_t    sum = 0;
-  bool       more = mgrid_walk_next(&wa, &x) && mgrid_walk_next(&wb, &y);
+  mgrid_run x, y;
+  int64_t sum = 0;
+  bool more = mgrid_walk_next(&wa, &x) && mgrid_walk_next(&wb, &y);
   while (more) {
     sum += both(x, y);
-    more = x.start + x.length < y.start + y.length ? mgrid_walk_next(&wa, &x) : mgrid_walk_next(&wb, &y);
+    more = x.start + x.length < y.start + y.length ? mgrid_walk_next(&wa, &x)
+                                                   : mgrid_walk_next(&wb, &y);
   }
   return sum;
 }
 
 /* ------------------------------------------------------- which pieces meet */
 
-static int64_t slicing_piece_at(const mgrid_slicing *s, int64_t x) { return s->pieces == 1 ? 0 : piece_in(s, s->length, x); }
+static int64_t slicing_piece_at(const mgrid_slicing *s, int64_t x) {
+  return s->pieces == 1 ? 0 : piece_in(s, s->length, x);
+}
 
 /* Mark in room[0 .. pieces) the pieces that have elements of a run. */
 static void slicing_mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
   if (s->owners) {
-    for (int64_t k = run.start / s->unit; k <= (run.start + run.length - 1) / s->unit; k++) room[s->owners[k]] = 1;
+    for (int64_t k = run.start / s->unit; k <= (run.start + run.length - 1) / s->unit; k++)
+      room[s->owners[k]] = 1;
     return;
   }
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t from = s->starts[i], n = s->starts[i + 1] - from;
-    int64_t low = slicing_most(run.start, from) - from, high = slicing_least(run.start + run.length, from + n) - from;
+    int64_t low = slicing_most(run.start, from) - from,
+            high = slicing_least(run.start + run.length, from + n) - from;
     if (low >= high) continue;
     if (s->pieces > 1 && s->cutting == MGRID_CUT_CYCLIC) {
-      int64_t first = low / s->block, last = first + slicing_least((high - 1) / s->block - first, s->pieces - 1);
+      int64_t first = low / s->block,
+              last = first + slicing_least((high - 1) / s->block - first, s->pieces - 1);
       for (int64_t k = first; k <= last; k++) room[piece_dealt(s, k % s->pieces)] = 1;
       continue;
     }
@@ -559,7 +595,7 @@ bool mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const m
   if (!room) return false;
   m->room = room;
   memset(room, 0, (size_t)b->pieces * sizeof *room);
-  mgrid_run  run;
+  mgrid_run run;
   mgrid_walk w = mgrid_walk_begin(a, p);
   while (mgrid_walk_next(&w, &run)) slicing_mark(b, run, room);
   for (int64_t k = 0; k < b->pieces; k++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensor.c - tensors: which rank holds which pieces, and which pieces are whose. A flat is several tensors concatenated
-** and cut as one array: which range of a part a rank has. The rule of a flat is the same JSON that a saved plan has.
+** tensor.c - tensors: which rank holds which pieces, and which pieces are whose. A flat is several
+** tensors concatenated and cut as one array: which range of a part a rank has. The rule of a flat
+** is the same JSON that a saved plan has.
 */
 #include "tensors/tensor.h"
 
@@ -14,15 +15,16 @@
 
 static const struct {
   const char *name;
-  int64_t     width; /* bytes */
-} types[] = { { "bf16", 2 }, { "f16", 2 }, { "f32", 4 },  { "f64", 8 }, { "f8_e4m3", 1 }, { "f8_e5m2", 1 },
-              { "i8", 1 },   { "i16", 2 }, { "i32", 4 },  { "i64", 8 }, { "u8", 1 },      { "u16", 2 },
-              { "u32", 4 },  { "u64", 8 }, { "bool", 1 }, { "c64", 8 }, { "c128", 16 } };
+  int64_t width; /* bytes */
+} types[] = { { "bf16", 2 },    { "f16", 2 },  { "f32", 4 }, { "f64", 8 }, { "f8_e4m3", 1 },
+              { "f8_e5m2", 1 }, { "i8", 1 },   { "i16", 2 }, { "i32", 4 }, { "i64", 8 },
+              { "u8", 1 },      { "u16", 2 },  { "u32", 4 }, { "u64", 8 }, { "bool", 1 },
+              { "c64", 8 },     { "c128", 16 } };
 enum { NTYPES = sizeof types / sizeof types[0] };
 
 static mgrid_status set_type(mgrid_tensor *t, const char *type, mgrid_error *err) {
   const char *known[NTYPES];
-  char        tail[256];
+  char tail[256];
   for (size_t i = 0; i < NTYPES; i++) {
     known[i] = types[i].name;
     if (strcmp(types[i].name, type) != 0) continue;
@@ -36,26 +38,30 @@ static mgrid_status set_type(mgrid_tensor *t, const char *type, mgrid_error *err
 
 /* --------------------------------------------------------------------- axes */
 
-/* Read axis i of an array. Its elements have the size that the first one states, which is larger in later versions. */
-static mgrid_status tensor_read_axis(const mgrid_tensor_axis *axes, size_t i, mgrid_tensor_axis *out, mgrid_error *err) {
+/* Read axis i of an array. Its elements have the size that the first one states, which is larger in
+** later versions. */
+static mgrid_status tensor_read_axis(const mgrid_tensor_axis *axes, size_t i,
+                                     mgrid_tensor_axis *out, mgrid_error *err) {
   *out = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
   const void *at = (const char *)axes + i * axes->size;
   return mgrid_struct_read(out, sizeof *out, at, "mgrid_tensor_axis", err);
 }
 
 /* Set the dims of an axis. Each dim of a tensor is used once. */
-static mgrid_status tensor_set_dims(mgrid_tensor *t, mgrid_slicing *s, const mgrid_tensor_axis *given,
-                                    const char **cuts, mgrid_error *err) {
+static mgrid_status tensor_set_dims(mgrid_tensor *t, mgrid_slicing *s,
+                                    const mgrid_tensor_axis *given, const char **cuts,
+                                    mgrid_error *err) {
   s->pieces = 1;
   for (size_t i = 0; i < given->ndims; i++) {
     mgrid_error why = MGRID_ERROR_INIT;
-    int64_t     d = mgrid_grid_require(t->grid, given->dims[i], &why);
+    int64_t d = mgrid_grid_require(t->grid, given->dims[i], &why);
     if (d < 0) {
       mgrid_error_reword(&why, "axis '%s': %s", s->name, why.message);
       return mgrid_error_pass(err, &why);
     }
     if (cuts[d])
-      return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' cuts axis '%s' and axis '%s'; a dim cuts one axis, once",
+      return mgrid_fail(err, MGRID_DUPLICATE,
+                        "dim '%s' cuts axis '%s' and axis '%s'; a dim cuts one axis, once",
                         t->grid->axis[d].name, cuts[d], s->name);
     cuts[d] = s->name;
     s->dim[s->ndims] = (uint8_t)d;
@@ -65,20 +71,24 @@ static mgrid_status tensor_set_dims(mgrid_tensor *t, mgrid_slicing *s, const mgr
   return MGRID_OK;
 }
 
-static mgrid_status add_axis(mgrid_tensor *t, const mgrid_tensor_axis *given, const char **cuts, mgrid_error *err) {
+static mgrid_status add_axis(mgrid_tensor *t, const mgrid_tensor_axis *given, const char **cuts,
+                             mgrid_error *err) {
   mgrid_slicing *s = &t->axis[t->naxes];
   if (!mgrid_is_name(given->name))
-    return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "'%s' is not an axis name (a letter or _, then letters, digits or _; at most %d)",
-                      given->name ? given->name : "", MGRID_NAME_MAX);
+    return mgrid_fail(
+        err, MGRID_BAD_VALUE,
+        "'%s' is not an axis name (a letter or _, then letters, digits or _; at most %d)",
+        given->name ? given->name : "", MGRID_NAME_MAX);
   for (size_t i = 0; i < t->naxes; i++)
     if (strcmp(t->axis[i].name, given->name) == 0)
       return mgrid_fail(err, MGRID_DUPLICATE, "axis '%s' occurs twice", given->name);
   if (given->length < 1)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "axis '%s' has length %" PRId64 "; lengths are 1 or more", given->name,
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                      "axis '%s' has length %" PRId64 "; lengths are 1 or more", given->name,
                       given->length);
   if (__builtin_mul_overflow(t->bytes, given->length, &t->bytes))
-    return mgrid_fail(err, MGRID_OVERFLOW, "the bytes of the tensor overflow 64 bits at axis '%s'", given->name);
+    return mgrid_fail(err, MGRID_OVERFLOW, "the bytes of the tensor overflow 64 bits at axis '%s'",
+                      given->name);
   if (mgrid_lacks_list(given->ndims, given->dims, "dims", err)
       || mgrid_lacks_list(given->nparts, given->parts, "parts", err)
       || mgrid_lacks_list(given->nbounds, given->bounds, "bounds", err)
@@ -89,7 +99,8 @@ static mgrid_status add_axis(mgrid_tensor *t, const mgrid_tensor_axis *given, co
   s->length = given->length;
   mgrid_status status = tensor_set_dims(t, s, given, cuts, err);
   if (!status) status = mgrid_slicing_init(s, t->grid, given, err);
-  for (size_t k = 0; k < s->ndims && !status; k++) t->share[s->dim[k]] = t->count[s->dim[k]] / s->size[k];
+  for (size_t k = 0; k < s->ndims && !status; k++)
+    t->share[s->dim[k]] = t->count[s->dim[k]] / s->size[k];
   return status;
 }
 
@@ -102,7 +113,7 @@ static bool is_member(const mgrid_family *f, int64_t rank) {
 
 /* Find the coordinates of dim d of those members that differ from `coord` at most in d. */
 static mgrid_status set_some(mgrid_tensor *t, size_t d, int64_t *coord, mgrid_error *err) {
-  int64_t  size = t->grid->axis[d].size, kept = coord[d], n = 0;
+  int64_t size = t->grid->axis[d].size, kept = coord[d], n = 0;
   int64_t *some = malloc((size_t)size * sizeof *some);
   if (!some) return mgrid_oom(err);
   for (coord[d] = 0; coord[d] < size; coord[d]++)
@@ -130,15 +141,17 @@ static int64_t tensor_place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
   return t->some[d][low] == coord ? low : -1;
 }
 
-/* Check that `on` is all combinations of some coordinates of each dim. The coordinates are read off the neighbours of
-** one member; then every member is checked. */
+/* Check that `on` is all combinations of some coordinates of each dim. The coordinates are read off
+** the neighbours of one member; then every member is checked. */
 static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
   int64_t coord[MGRID_DIMS_MAX + 1], holders = 1, seen = 0;
   if (t->on->world != t->grid->window.world)
-    return mgrid_fail(err, MGRID_REFUSED, "`on` is of a world of %" PRId64 " ranks, the grid of %" PRId64, t->on->world,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "`on` is of a world of %" PRId64 " ranks, the grid of %" PRId64, t->on->world,
                       t->grid->window.world);
   if (t->on->total == 0) return mgrid_fail(err, MGRID_REFUSED, "`on` has no ranks");
-  if (t->on->overlapping) return mgrid_fail(err, MGRID_REFUSED, "`on` is a cover: its groups share ranks");
+  if (t->on->overlapping)
+    return mgrid_fail(err, MGRID_REFUSED, "`on` is a cover: its groups share ranks");
   int64_t first = mgrid_family_rank(t->on, 0, 0);
   for (size_t d = 0; d < t->grid->n; d++) coord[d] = mgrid_grid_coord(t->grid, first, d);
   if (mgrid_grid_position(t->grid, first) < 0)
@@ -156,8 +169,9 @@ static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
       for (size_t d = 0; d < t->grid->n; d++)
         if (tensor_place_of(t, d, mgrid_grid_coord(t->grid, rank, d)) < 0)
           return mgrid_fail(err, MGRID_REFUSED,
-                            "`on` is not every combination of coordinates: rank %" PRId64 " is in it with %s %" PRId64
-                            ", rank %" PRId64 " is in it, but not with that",
+                            "`on` is not every combination of coordinates: rank %" PRId64
+                            " is in it with %s %" PRId64 ", rank %" PRId64
+                            " is in it, but not with that",
                             rank, t->grid->axis[d].name, mgrid_grid_coord(t->grid, rank, d), first);
       seen++;
     }
@@ -176,7 +190,8 @@ static mgrid_status take_some(mgrid_tensor *t, size_t d, const mgrid_some *some,
   if (some->n == 0) return MGRID_OK;
   for (size_t i = 0; i < some->n; i++)
     if (some->at[i] >= size || (i > 0 && some->at[i] <= some->at[i - 1]))
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "coordinates of dim '%s' are 0 to %" PRId64 ", ascending",
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                        "coordinates of dim '%s' are 0 to %" PRId64 ", ascending",
                         t->grid->axis[d].name, size - 1);
   if ((int64_t)some->n == size) return MGRID_OK;
   if (!(t->some[d] = malloc(some->n * sizeof *t->some[d]))) return mgrid_oom(err);
@@ -187,13 +202,16 @@ static mgrid_status take_some(mgrid_tensor *t, size_t d, const mgrid_some *some,
 
 /* ------------------------------------------------------------------- making */
 
-/* Make a tensor on the members of a family, or on `some` coordinates of each dim; both NULL: on all ranks of the
-** grid. */
-static mgrid_tensor *tensors_tensor_new_tensor(const mgrid_grid *over, const char *type, size_t naxes, const mgrid_tensor_axis *axes,
-                                const mgrid_family *on, const mgrid_some *some, mgrid_error *err) {
+/* Make a tensor on the members of a family, or on `some` coordinates of each dim; both NULL: on all
+** ranks of the grid. */
+static mgrid_tensor *tensors_tensor_new_tensor(const mgrid_grid *over, const char *type,
+                                               size_t naxes, const mgrid_tensor_axis *axes,
+                                               const mgrid_family *on, const mgrid_some *some,
+                                               mgrid_error *err) {
   const char *cuts[MGRID_DIMS_MAX] = { NULL }; /* the axis that each dim cuts */
   if (naxes < 1 || naxes > MGRID_AXES_MAX)
-    return mgrid_null(err, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, naxes);
+    return mgrid_null(err, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX,
+                      naxes);
   mgrid_tensor *t = calloc(1, sizeof *t);
   if (!t) return mgrid_null_oom(err);
   atomic_init(&t->refs, 1);
@@ -220,15 +238,18 @@ static mgrid_tensor *tensors_tensor_new_tensor(const mgrid_grid *over, const cha
   return NULL;
 }
 
-mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes, const mgrid_tensor_axis *axes,
-                               const mgrid_family *on, mgrid_error *err) {
-  if (!over || mgrid_lacks(type, "the type of the tensor", err) || mgrid_lacks_list(naxes, axes, "axes", err))
+mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes,
+                               const mgrid_tensor_axis *axes, const mgrid_family *on,
+                               mgrid_error *err) {
+  if (!over || mgrid_lacks(type, "the type of the tensor", err)
+      || mgrid_lacks_list(naxes, axes, "axes", err))
     return NULL;
   return tensors_tensor_new_tensor(over, type, naxes, axes, on, NULL, err);
 }
 
 mgrid_tensor *mgrid_tensor_at_some(const mgrid_grid *over, const char *type, size_t naxes,
-                                   const mgrid_tensor_axis *axes, const mgrid_some *some, mgrid_error *err) {
+                                   const mgrid_tensor_axis *axes, const mgrid_some *some,
+                                   mgrid_error *err) {
   return tensors_tensor_new_tensor(over, type, naxes, axes, NULL, some, err);
 }
 
@@ -256,7 +277,8 @@ size_t mgrid_tensor_held(const mgrid_tensor *t) {
   size_t bytes = t->flat ? sizeof *t + 2 * sizeof(int64_t)
                          : 0; /* the rest is its member's; this is its share of the flat */
   for (size_t i = 0; i < t->naxes; i++) bytes += mgrid_slicing_held(&t->axis[i]);
-  for (size_t d = 0; d < t->grid->n; d++) bytes += t->some[d] ? (size_t)t->grid->axis[d].size * sizeof(int64_t) : 0;
+  for (size_t d = 0; d < t->grid->n; d++)
+    bytes += t->some[d] ? (size_t)t->grid->axis[d].size * sizeof(int64_t) : 0;
   return sizeof *t + bytes;
 }
 
@@ -319,7 +341,8 @@ int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at) {
   for (size_t i = t->nfree; i-- > 0; copy /= t->share[t->free_dim[i]])
     coord[t->free_dim[i]] += copy % t->share[t->free_dim[i]];
   if (t->flat)
-    for (int64_t i = (int64_t)t->flat->ndims, slice = at->slice; i-- > 0; slice /= t->count[t->flat->dim[i]])
+    for (int64_t i = (int64_t)t->flat->ndims, slice = at->slice; i-- > 0;
+         slice /= t->count[t->flat->dim[i]])
       coord[t->flat->dim[i]] = slice % t->count[t->flat->dim[i]];
   for (size_t d = 0; d < t->grid->n; d++)
     if (t->some[d]) coord[d] = t->some[d][coord[d]];
@@ -362,7 +385,7 @@ void mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part
   out->copy = at.copy;
   if (t->flat) {
     mgrid_run range = mgrid_tensor_range(t, &at);
-    int64_t   start = mgrid_flat_start(t, &at, &out->slice);
+    int64_t start = mgrid_flat_start(t, &at, &out->slice);
     out->elements = range.length;
     out->first = range.start;
     out->offset = range.length ? start + range.start - at.slice * out->slice : 0;
@@ -416,13 +439,14 @@ static int64_t tensor_slice_of(const mgrid_flat *f, int64_t n) {
 
 int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *each) {
   const mgrid_flat *f = t->flat;
-  int64_t           sum = 0, start = 0;
+  int64_t sum = 0, start = 0;
   if (f->even) return *each = f->each, f->start[t->at];
   int64_t rank = mgrid_tensor_rank(t, at); /* all ranks with these pieces have the same array */
   for (size_t i = 0; i < f->n; i++) {
     mgrid_seat seat;
     if (i == t->at) start = sum;
-    if (mgrid_tensor_seat(f->member[i], rank, &seat)) sum += mgrid_tensor_elements(f->member[i], &seat);
+    if (mgrid_tensor_seat(f->member[i], rank, &seat))
+      sum += mgrid_tensor_elements(f->member[i], &seat);
   }
   *each = tensor_slice_of(f, sum);
   return start;
@@ -458,10 +482,12 @@ int64_t mgrid_flat_largest(const mgrid_tensor *t) {
   if (tuples > LOOKED_AT) return bound_of(t);
   for (int64_t k = 0; k < tuples; k++) {
     mgrid_seat at = { { 0 }, 0, 0 };
-    int64_t    rest = k, each;
-    for (size_t i = t->naxes; i-- > 0; rest /= t->axis[i].pieces) at.piece[i] = rest % t->axis[i].pieces;
+    int64_t rest = k, each;
+    for (size_t i = t->naxes; i-- > 0; rest /= t->axis[i].pieces)
+      at.piece[i] = rest % t->axis[i].pieces;
     int64_t start = mgrid_flat_start(t, &at, &each);
-    at.slice = each ? start / each : 0; /* the part starts there, and fills the next slice or ends in it */
+    /* the part starts there, and fills the next slice or ends in it */
+    at.slice = each ? start / each : 0;
     for (int next = 0; next < 2 && at.slice < t->flat->slices; next++, at.slice++) {
       int64_t n = mgrid_tensor_range(t, &at).length;
       if (n > most) most = n;
@@ -474,7 +500,8 @@ void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text) {
   const mgrid_flat *f = t->flat;
   const mgrid_grid *g = f->member[0]->grid;
   mgrid_text_add(text, " flat %zu of %zu by ", t->at + 1, f->n);
-  for (size_t i = 0; i < f->ndims; i++) mgrid_text_add(text, "%s%s", i ? "," : "", g->axis[f->dim[i]].name);
+  for (size_t i = 0; i < f->ndims; i++)
+    mgrid_text_add(text, "%s%s", i ? "," : "", g->axis[f->dim[i]].name);
   mgrid_text_add(text, " pad %" PRId64 " as %016" PRIx64, f->pad, f->rule);
 }
 
@@ -534,36 +561,44 @@ static const mgrid_slicing *axis_of(const mgrid_tensor *t, size_t dim) {
 
 static mgrid_status tensor_check_alike(const mgrid_flat *f, mgrid_error *err) {
   const mgrid_tensor *first = f->member[0];
-  int64_t             elements = 0;
+  int64_t elements = 0;
   for (size_t i = 0; i < f->n; i++) {
     const mgrid_tensor *t = f->member[i];
-    if (t->flat) return mgrid_fail(err, MGRID_REFUSED, "tensor %zu of the flat is flat already", i + 1);
+    if (t->flat)
+      return mgrid_fail(err, MGRID_REFUSED, "tensor %zu of the flat is flat already", i + 1);
     if (!mgrid_grid_equal(t->grid, first->grid))
-      return mgrid_fail(err, MGRID_REFUSED, "tensor %zu of the flat is over another grid than tensor 1", i + 1);
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "tensor %zu of the flat is over another grid than tensor 1", i + 1);
     if (t->type != first->type)
-      return mgrid_fail(err, MGRID_REFUSED, "tensor %zu of the flat is %s, tensor 1 %s; a flat has one type", i + 1,
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "tensor %zu of the flat is %s, tensor 1 %s; a flat has one type", i + 1,
                         t->type, first->type);
     if (__builtin_add_overflow(elements, t->bytes / t->width, &elements))
-      return mgrid_fail(err, MGRID_OVERFLOW, "the elements of the flat overflow 64 bits at tensor %zu", i + 1);
+      return mgrid_fail(err, MGRID_OVERFLOW,
+                        "the elements of the flat overflow 64 bits at tensor %zu", i + 1);
   }
   return MGRID_OK;
 }
 
-static mgrid_status flat_set_dims(mgrid_flat *f, size_t n, const char *const *dims, mgrid_error *err) {
+static mgrid_status flat_set_dims(mgrid_flat *f, size_t n, const char *const *dims,
+                                  mgrid_error *err) {
   const mgrid_grid *g = f->member[0]->grid;
   f->slices = 1;
   for (size_t i = 0; i < n; i++) {
     int64_t d = mgrid_grid_require(g, dims[i], err);
     if (d < 0) return err ? err->status : MGRID_UNKNOWN_NAME;
-    if (cuts(f, (size_t)d)) return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' cuts the flat twice", dims[i]);
+    if (cuts(f, (size_t)d))
+      return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' cuts the flat twice", dims[i]);
     for (size_t k = 0; k < f->n; k++) {
       const mgrid_tensor *t = f->member[k];
       if (axis_of(t, (size_t)d))
         return mgrid_fail(err, MGRID_REFUSED,
-                          "dim '%s' cuts axis '%s' of tensor %zu; a flat is cut by dims that cut none of its tensors",
+                          "dim '%s' cuts axis '%s' of tensor %zu; a flat is cut by dims that cut "
+                          "none of its tensors",
                           dims[i], axis_of(t, (size_t)d)->name, k + 1);
       if (t->some[d])
-        return mgrid_fail(err, MGRID_REFUSED, "dim '%s' cuts the flat, and tensor %zu is not on all of its coordinates",
+        return mgrid_fail(err, MGRID_REFUSED,
+                          "dim '%s' cuts the flat, and tensor %zu is not on all of its coordinates",
                           dims[i], k + 1);
     }
     f->dim[f->ndims++] = (uint8_t)d;
@@ -581,11 +616,12 @@ static bool is_even(const mgrid_slicing *s) {
 
 static bool on_alike(const mgrid_tensor *a, const mgrid_tensor *b, size_t d) {
   if (!a->some[d] || !b->some[d]) return a->some[d] == b->some[d];
-  return a->count[d] == b->count[d] && memcmp(a->some[d], b->some[d], (size_t)a->count[d] * sizeof *a->some[d]) == 0;
+  return a->count[d] == b->count[d]
+         && memcmp(a->some[d], b->some[d], (size_t)a->count[d] * sizeof *a->some[d]) == 0;
 }
 
-/* Find the dims along which parts differ in size. Such a dim must cut every member, without copies; otherwise ranks with
-** one part would have different ranges of it. */
+/* Find the dims along which parts differ in size. Such a dim must cut every member, without copies;
+** otherwise ranks with one part would have different ranges of it. */
 static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
   const mgrid_grid *g = f->member[0]->grid;
   f->even = true;
@@ -599,11 +635,12 @@ static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
     if (uneven == f->n) continue;
     f->even = false;
     if (uncut < f->n)
-      return mgrid_fail(err, MGRID_REFUSED,
-                        "parts of tensor %zu differ along '%s', which %s tensor %zu of the flat; cut them "
-                        "evenly, or put these tensors into different flats",
-                        uneven + 1, g->axis[d].name, axis_of(f->member[uncut], d) ? "makes copies of" : "does not cut",
-                        uncut + 1);
+      return mgrid_fail(
+          err, MGRID_REFUSED,
+          "parts of tensor %zu differ along '%s', which %s tensor %zu of the flat; cut them "
+          "evenly, or put these tensors into different flats",
+          uneven + 1, g->axis[d].name,
+          axis_of(f->member[uncut], d) ? "makes copies of" : "does not cut", uncut + 1);
   }
   return MGRID_OK;
 }
@@ -612,12 +649,14 @@ static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
 static mgrid_status set_starts(mgrid_flat *f, mgrid_error *err) {
   int64_t whole, elements = 0, padded, bytes;
   for (size_t i = 0; i < f->n; i++) elements += f->member[i]->bytes / f->member[i]->width;
-  if (__builtin_mul_overflow(f->slices, f->pad, &whole) || __builtin_add_overflow(elements, whole, &padded)
+  if (__builtin_mul_overflow(f->slices, f->pad, &whole)
+      || __builtin_add_overflow(elements, whole, &padded)
       || __builtin_mul_overflow(padded, f->member[0]->width, &bytes))
-    return mgrid_fail(err, MGRID_OVERFLOW, "the flat overflows 64 bits: %" PRId64 " slices, padded to %" PRId64,
+    return mgrid_fail(err, MGRID_OVERFLOW,
+                      "the flat overflows 64 bits: %" PRId64 " slices, padded to %" PRId64,
                       f->slices, f->pad);
   if (!f->even) return MGRID_OK;
-  int64_t    at = 0;
+  int64_t at = 0;
   mgrid_seat seat = { { 0 }, 0, 0 };
   if (!(f->start = malloc(f->n * sizeof *f->start))) return mgrid_oom(err);
   for (size_t i = 0; i < f->n; i++) {
@@ -653,7 +692,8 @@ mgrid_tensor *mgrid_flat_member(mgrid_flat *f, size_t i, mgrid_error *err) {
   return t;
 }
 
-static mgrid_status new_flat(mgrid_flat *f, size_t ndims, const char *const *dims, mgrid_error *err) {
+static mgrid_status new_flat(mgrid_flat *f, size_t ndims, const char *const *dims,
+                             mgrid_error *err) {
   mgrid_status s = tensor_check_alike(f, err);
   if (!s) s = flat_set_dims(f, ndims, dims, err);
   if (!s) s = check_even(f, err);
@@ -661,16 +701,20 @@ static mgrid_status new_flat(mgrid_flat *f, size_t ndims, const char *const *dim
   return s ? s : set_rule(f, err);
 }
 
-mgrid_status mgrid_tensor_flatten(size_t n, const mgrid_tensor *const *tensors, size_t ndims, const char *const *dims,
-                                  int64_t pad, mgrid_tensor **out, mgrid_error *err) {
+mgrid_status mgrid_tensor_flatten(size_t n, const mgrid_tensor *const *tensors, size_t ndims,
+                                  const char *const *dims, int64_t pad, mgrid_tensor **out,
+                                  mgrid_error *err) {
   if (mgrid_lacks(out, "the array for the tensors of the flat", err)) return MGRID_USAGE;
   for (size_t i = 0; i < n; i++) out[i] = NULL;
-  if (mgrid_lacks_list(n, tensors, "tensors", err) || mgrid_lacks_list(ndims, dims, "dims", err)) return MGRID_USAGE;
-  if (n == 0 || ndims == 0) return mgrid_fail(err, MGRID_USAGE, "a flat has no %s", n ? "dim that cuts it" : "tensors");
+  if (mgrid_lacks_list(n, tensors, "tensors", err) || mgrid_lacks_list(ndims, dims, "dims", err))
+    return MGRID_USAGE;
+  if (n == 0 || ndims == 0)
+    return mgrid_fail(err, MGRID_USAGE, "a flat has no %s", n ? "dim that cuts it" : "tensors");
   for (size_t i = 0; i < n; i++)
     if (!tensors[i]) return mgrid_fail(err, MGRID_USAGE, "tensor %zu of the flat is NULL", i + 1);
-  if (pad < 1) return mgrid_fail(err, MGRID_OUT_OF_RANGE, "pad is %" PRId64 "; it is 1 or more", pad);
-  mgrid_flat    *f = calloc(1, sizeof *f);
+  if (pad < 1)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "pad is %" PRId64 "; it is 1 or more", pad);
+  mgrid_flat *f = calloc(1, sizeof *f);
   mgrid_tensor **made = calloc(n, sizeof *made);
   if (!f || !(f->member = calloc(n, sizeof *f->member)) || !made) {
     free(f ? f->member : NULL);

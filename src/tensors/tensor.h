@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensor.h - the data of this folder: how one axis is cut, tensors, which ranks hold which part. Integers only.
+** tensor.h - the data of this folder: how one axis is cut, tensors, which ranks hold which part.
+** Integers only.
 **
-** A tensor's axes are cut independently, each by its own dims. So a part is a tuple with one piece of each axis, its
-** elements are all combinations of theirs, and a rank's tuple follows from its coordinates. Dims that cut no axis
-** number the copies of a part. A dim that makes more pieces than there are may do both: its coordinates / share number
-** the pieces, coordinates % share the copies. Nothing here loops over ranks.
-** A flat cuts the parts once more: the parts that a rank would have of several tensors are concatenated, and each rank
-** has a slice of that array. What it has of one tensor is a range of the part in C order, which is a few boxes.
+** A tensor's axes are cut independently, each by its own dims. So a part is a tuple with one piece
+** of each axis, its elements are all combinations of theirs, and a rank's tuple follows from its
+** coordinates. Dims that cut no axis number the copies of a part. A dim that makes more pieces than
+** there are may do both: its coordinates / share number the pieces, coordinates % share the copies.
+** Nothing here loops over ranks. A flat cuts the parts once more: the parts that a rank would have
+** of several tensors are concatenated, and each rank has a slice of that array. What it has of one
+** tensor is a range of the part in C order, which is a few boxes.
 */
 #ifndef MGRID_TENSOR_H
 #define MGRID_TENSOR_H
@@ -16,35 +18,37 @@
 
 /* ----------------------------------------------------------------- slicing.c */
 
-/* One axis and its rule. Pieces are numbered by the coordinates of its dims, the outermost slowest. */
+/* One axis and its rule. Pieces are numbered by the coordinates of its dims, the outermost
+** slowest. */
 typedef struct mgrid_slicing {
-  char          name[MGRID_NAME_MAX + 1];
-  int64_t       length;
-  size_t        ndims;                /* 0: one piece, the whole */
-  uint8_t       dim[MGRID_DIMS_MAX];  /* [ndims] of the grid, outermost first */
-  int64_t       size[MGRID_DIMS_MAX]; /* [ndims], pieces along each */
-  int64_t       pieces;               /* their product */
-  int64_t       copies;               /* neighbours along its dims that get the same piece */
+  char name[MGRID_NAME_MAX + 1];
+  int64_t length;
+  size_t ndims;                 /* 0: one piece, the whole */
+  uint8_t dim[MGRID_DIMS_MAX];  /* [ndims] of the grid, outermost first */
+  int64_t size[MGRID_DIMS_MAX]; /* [ndims], pieces along each */
+  int64_t pieces;               /* their product */
+  int64_t copies;               /* neighbours along its dims that get the same piece */
   mgrid_cutting cutting;
-  int64_t       block, unit;
-  size_t        nparts; /* 1 or more */
-  int64_t      *starts; /* [nparts + 1], where the parts start, and the length */
-  int64_t      *bounds; /* [pieces + 1], or NULL */
-  int32_t      *owners; /* [length / unit], the piece of each unit, or NULL; then also */
-  int64_t      *first;  /* [pieces + 1], where the runs of a piece start in */
-  mgrid_run    *runs;   /* [first[pieces]], ascending for each piece, neighbours joined */
-  bool          plain;  /* each piece is one run, and only the last ones may be empty */
+  int64_t block, unit;
+  size_t nparts;   /* 1 or more */
+  int64_t *starts; /* [nparts + 1], where the parts start, and the length */
+  int64_t *bounds; /* [pieces + 1], or NULL */
+  int32_t *owners; /* [length / unit], the piece of each unit, or NULL; then also */
+  int64_t *first;  /* [pieces + 1], where the runs of a piece start in */
+  mgrid_run *runs; /* [first[pieces]], ascending for each piece, neighbours joined */
+  bool plain;      /* each piece is one run, and only the last ones may be empty */
 } mgrid_slicing;
 
-/* Check an axis whose name, length and dims are set, and complete it from `given`. Frees nothing. With copies, sizes and
-** pieces become smaller. */
-mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgrid_tensor_axis *given,
-                                mgrid_error *err);
-void         mgrid_slicing_free(mgrid_slicing *s);
-size_t       mgrid_slicing_held(const mgrid_slicing *s); /* bytes of its lists */
-void         mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
-void         mgrid_slicing_json(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
-void         mgrid_slicing_dims(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t); /* "dp 2 x tp 3 = 6" */
+/* Check an axis whose name, length and dims are set, and complete it from `given`. Frees nothing.
+** With copies, sizes and pieces become smaller. */
+mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
+                                const mgrid_tensor_axis *given, mgrid_error *err);
+void mgrid_slicing_free(mgrid_slicing *s);
+size_t mgrid_slicing_held(const mgrid_slicing *s); /* bytes of its lists */
+void mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
+void mgrid_slicing_json(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
+/* "dp 2 x tp 3 = 6" */
+void mgrid_slicing_dims(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
 
 /* Return whether a piece may be larger than piece 0. */
 static inline bool mgrid_slicing_listed(const mgrid_slicing *s) { return s->bounds || s->owners; }
@@ -64,30 +68,34 @@ static inline int64_t mgrid_slicing_units(const mgrid_slicing *s, size_t part) {
 /* Walks the runs of a piece, ascending; neighbours are joined. */
 typedef struct mgrid_walk {
   const mgrid_slicing *s;
-  int64_t              piece;
-  size_t               part; /* the next one to walk */
-  int64_t   block; /* of a cyclic axis: the next block of that part; of one by owners: the next run; -1: its first */
-  mgrid_run next;  /* found in advance; length 0: none */
+  int64_t piece;
+  size_t part; /* the next one to walk */
+  /* of a cyclic axis: the next block of that part; of one by owners: the next run; -1: its first */
+  int64_t block;
+  mgrid_run next; /* found in advance; length 0: none */
 } mgrid_walk;
 mgrid_walk mgrid_walk_begin(const mgrid_slicing *s, int64_t piece);
-bool       mgrid_walk_next(mgrid_walk *w, mgrid_run *run);
+bool mgrid_walk_next(mgrid_walk *w, mgrid_run *run);
 
 int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece); /* elements */
 int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece);
-/* Return the elements that a piece of `a` and a piece of `b` have in common; both axes have one length. O(runs). */
+/* Return the elements that a piece of `a` and a piece of `b` have in common; both axes have one
+** length. O(runs). */
 int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q);
 
 /* The pieces of a slicing that share elements with a piece of another, ascending. */
 typedef struct mgrid_meets {
-  int64_t  n;    /* how many: they are */
-  int64_t  low;  /* low, low + 1, ..., */
+  int64_t n;     /* how many: they are */
+  int64_t low;   /* low, low + 1, ..., */
   int64_t *list; /* or if this is set, list[0 .. n) */
   int64_t *room; /* memory for list; the owner frees it */
 } mgrid_meets;
-/* Find them. O(dims) for plain slicings, else O(runs + pieces). False: no memory. m starts as { 0 }, and may be used
-** again. */
-bool                  mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const mgrid_slicing *b);
-static inline int64_t mgrid_meets_at(const mgrid_meets *m, int64_t i) { return m->list ? m->list[i] : m->low + i; }
+/* Find them. O(dims) for plain slicings, else O(runs + pieces). False: no memory. m starts as { 0
+** }, and may be used again. */
+bool mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const mgrid_slicing *b);
+static inline int64_t mgrid_meets_at(const mgrid_meets *m, int64_t i) {
+  return m->list ? m->list[i] : m->low + i;
+}
 /* Return the index of a piece among them, or -1. */
 int64_t mgrid_meets_index(const mgrid_meets *m, int64_t piece);
 
@@ -96,21 +104,23 @@ int64_t mgrid_meets_index(const mgrid_meets *m, int64_t piece);
 typedef struct mgrid_flat mgrid_flat;
 
 struct mgrid_tensor {
-  atomic_int    refs;
-  mgrid_flat   *flat; /* or NULL. With one, all that is pointed to below is its member's */
-  size_t        at;   /* the index of this tensor in the flat */
-  mgrid_grid   *grid;
-  mgrid_family *on;                       /* as given; NULL: all ranks of the grid */
-  const char   *type;                     /* a static name */
-  int64_t       width;                    /* bytes of an element */
-  int64_t       bytes;                    /* of the whole */
-  int64_t       copies;                   /* product of the counts of the free dims */
-  int64_t       count[MGRID_DIMS_MAX];    /* [dim of the grid], coordinates of the ranks that hold parts */
-  int64_t      *some[MGRID_DIMS_MAX];     /* [count], which coordinates, ascending; NULL: all */
-  int64_t       share[MGRID_DIMS_MAX];    /* how many neighbours along a dim have one part: 1, or all that there are, */
-  size_t        nfree;                    /* or some of them, where an axis has copies */
-  uint8_t       free_dim[MGRID_DIMS_MAX]; /* [nfree]: the dims that share parts or cut no axis, slowest first */
-  size_t        naxes;
+  atomic_int refs;
+  mgrid_flat *flat; /* or NULL. With one, all that is pointed to below is its member's */
+  size_t at;        /* the index of this tensor in the flat */
+  mgrid_grid *grid;
+  mgrid_family *on;              /* as given; NULL: all ranks of the grid */
+  const char *type;              /* a static name */
+  int64_t width;                 /* bytes of an element */
+  int64_t bytes;                 /* of the whole */
+  int64_t copies;                /* product of the counts of the free dims */
+  int64_t count[MGRID_DIMS_MAX]; /* [dim of the grid], coordinates of the ranks that hold parts */
+  int64_t *some[MGRID_DIMS_MAX]; /* [count], which coordinates, ascending; NULL: all */
+  /* how many neighbours along a dim have one part: 1, or all that there are, */
+  int64_t share[MGRID_DIMS_MAX];
+  size_t nfree; /* or some of them, where an axis has copies */
+  /* [nfree]: the dims that share parts or cut no axis, slowest first */
+  uint8_t free_dim[MGRID_DIMS_MAX];
+  size_t naxes;
   mgrid_slicing axis[MGRID_AXES_MAX]; /* [naxes], slowest first */
 };
 
@@ -121,15 +131,18 @@ typedef struct mgrid_seat {
   int64_t slice; /* 0 without a flat */
 } mgrid_seat;
 
-/* The coordinates of a dim that hold parts: `n`, in at[], ascending; 0: all. One for each dim of the grid. */
+/* The coordinates of a dim that hold parts: `n`, in at[], ascending; 0: all. One for each dim of
+** the grid. */
 typedef struct mgrid_some {
-  size_t   n;
+  size_t n;
   int64_t *at;
 } mgrid_some;
 mgrid_tensor *mgrid_tensor_at_some(const mgrid_grid *over, const char *type, size_t naxes,
-                                   const mgrid_tensor_axis *axes, const mgrid_some *some, mgrid_error *err);
+                                   const mgrid_tensor_axis *axes, const mgrid_some *some,
+                                   mgrid_error *err);
 
-bool    mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at); /* false: it holds nothing */
+/* false: it holds nothing */
+bool mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at);
 int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at);
 /* Return the bytes of memory that the tensor holds, without its grid and family. */
 size_t mgrid_tensor_held(const mgrid_tensor *t);
@@ -137,32 +150,32 @@ size_t mgrid_tensor_held(const mgrid_tensor *t);
 int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_seat *at);
 /* Return the bytes of the largest part. */
 int64_t mgrid_tensor_largest(const mgrid_tensor *t);
-void    mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out);
-void    mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
+void mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out);
+void mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
 
 /* ------------------------------------------------ item_reader.c: empty parts */
 
-/* Return how many ranks have pieces without any element of the tensor, for example 4 heads over 8 ranks. Slices of
-** flats are not considered. O(dims), for lists O(pieces). */
+/* Return how many ranks have pieces without any element of the tensor, for example 4 heads over 8
+** ranks. Slices of flats are not considered. O(dims), for lists O(pieces). */
 int64_t mgrid_tensor_hollow(const mgrid_tensor *t);
-/* Return whether an axis leaves ranks without any element of it, or of one of the arrays concatenated in it. If so
-** append the tensor's name (NULL: not), how the axis is cut, which ranks, and the nearest size that leaves none. Same
-** cost, plus a look at 2^16 ranks if there are any. */
+/* Return whether an axis leaves ranks without any element of it, or of one of the arrays
+** concatenated in it. If so append the tensor's name (NULL: not), how the axis is cut, which ranks,
+** and the nearest size that leaves none. Same cost, plus a look at 2^16 ranks if there are any. */
 bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgrid_text *out);
 
 /* ----------------------------------------------------------- tensor.c: flats */
 
 struct mgrid_flat {
-  atomic_int     refs;
-  size_t         n;
-  mgrid_tensor **member;              /* [n], owned, none of them flat */
-  size_t         ndims;               /* the dims that cut it, */
-  uint8_t        dim[MGRID_DIMS_MAX]; /* outermost first: no member is cut by them */
-  int64_t        slices;              /* pieces that these dims make */
-  int64_t        pad;                 /* slices are multiples of it */
-  bool           even;                /* each member has as many elements on every rank: then */
-  int64_t        each, *start;        /* elements of a slice; [n], where the members start */
-  uint64_t       rule;                /* digest of its members and how it is cut */
+  atomic_int refs;
+  size_t n;
+  mgrid_tensor **member;       /* [n], owned, none of them flat */
+  size_t ndims;                /* the dims that cut it, */
+  uint8_t dim[MGRID_DIMS_MAX]; /* outermost first: no member is cut by them */
+  int64_t slices;              /* pieces that these dims make */
+  int64_t pad;                 /* slices are multiples of it */
+  bool even;                   /* each member has as many elements on every rank: then */
+  int64_t each, *start;        /* elements of a slice; [n], where the members start */
+  uint64_t rule;               /* digest of its members and how it is cut */
 };
 
 void mgrid_flat_free(mgrid_flat *f); /* drop one reference */
@@ -174,23 +187,26 @@ void mgrid_tensor_put(const mgrid_tensor *x, mgrid_text *t);
 void mgrid_flat_json(const mgrid_flat *f, mgrid_text *t);
 /* Make member i as the flat holds it. */
 mgrid_tensor *mgrid_flat_member(mgrid_flat *f, size_t i, mgrid_error *err);
-/* Return where the tensor starts in a rank's array. *each: elements of a slice. O(1); if parts are uneven, O(members x
-** dims). */
+/* Return where the tensor starts in a rank's array. *each: elements of a slice. O(1); if parts are
+** uneven, O(members x dims). */
 int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *each);
-/* Return the elements of the largest part. For uneven parts of more than 4096 sizes this is an upper bound. */
+/* Return the elements of the largest part. For uneven parts of more than 4096 sizes this is an
+** upper bound. */
 int64_t mgrid_flat_largest(const mgrid_tensor *t);
 /* Return which elements of its pieces' part a seat has, in C order; without a flat, all. */
 mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_seat *at);
 
 /* boxes.c: elements of an array in C order as boxes of it: at most 2 x naxes - 1, ascending. */
 typedef struct mgrid_blocks {
-  size_t  naxes;
+  size_t naxes;
   int64_t shape[MGRID_AXES_MAX];
   int64_t at, end;
   int64_t low[MGRID_AXES_MAX], high[MGRID_AXES_MAX]; /* the current box: indices low to high - 1 */
 } mgrid_blocks;
-mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_seat *at); /* the elements of the seat, */
-mgrid_blocks mgrid_blocks_whole(const mgrid_tensor *t, const mgrid_seat *at); /* or of all slices of its pieces */
-bool         mgrid_blocks_next(mgrid_blocks *w);
+/* the elements of the seat, */
+mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_seat *at);
+/* or of all slices of its pieces */
+mgrid_blocks mgrid_blocks_whole(const mgrid_tensor *t, const mgrid_seat *at);
+bool mgrid_blocks_next(mgrid_blocks *w);
 
 #endif

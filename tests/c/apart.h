@@ -14,7 +14,7 @@
 
 /* Run it in a child, whose limits end with it; what it says is an error of the test. */
 static inline void apart(void (*what)(mgrid_error *said)) {
-  int         ends[2], status;
+  int ends[2], status;
   mgrid_error said = MGRID_ERROR_INIT;
   assert_int_equal(0, pipe(ends));
   pid_t child = fork();
@@ -54,7 +54,8 @@ static inline void apart_limited(void (*what)(mgrid_error *said)) {
 /* Say so if it does. */
 static inline bool differs(mgrid_error *said, const char *wanted, const char *got) {
   bool same = strcmp(wanted, got) == 0;
-  if (!same) snprintf(said->message, sizeof said->message, "wanted '%.400s', got '%.400s'", wanted, got);
+  if (!same)
+    snprintf(said->message, sizeof said->message, "wanted '%.400s', got '%.400s'", wanted, got);
   return !same;
 }
 

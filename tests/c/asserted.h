@@ -26,7 +26,7 @@ static inline mgrid_grid *grid_of(int64_t world, size_t n, const mgrid_dim *dims
 }
 
 static inline mgrid_family *along(const mgrid_grid *g, const char *dim) {
-  mgrid_error   err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_family *f = mgrid_grid_along(g, 1, &dim, MGRID_AS_WRITTEN, anew(&err));
   if (!f) fail_msg("%s", err.message);
   return f;

@@ -9,14 +9,16 @@
 
 #include <stdio.h>
 
-/* "unknown backend 'mpj'; nearest is 'mpi' (auto, mpi, nccl)", or without `nearest` "...; known: auto, mpi, nccl"; `first`
-** or `last` is "" or a word that is no backend. */
-static inline const char *unknown_backend(char text[512], const char *name, const char *nearest, const char *first,
-                                          mgrid_backends_of which, const char *last) {
+/* "unknown backend 'mpj'; nearest is 'mpi' (auto, mpi, nccl)", or without `nearest` "...; known:
+** auto, mpi, nccl"; `first` or `last` is "" or a word that is no backend. */
+static inline const char *unknown_backend(char text[512], const char *name, const char *nearest,
+                                          const char *first, mgrid_backends_of which,
+                                          const char *last) {
   const char *names[MGRID_BACKENDS_MAX];
-  size_t      n = mgrid_backend_names(names, which), at;
+  size_t n = mgrid_backend_names(names, which), at;
   at = (size_t)snprintf(text, 512, "unknown backend '%s'; %s%s%s%s", name,
-                        *nearest ? "nearest is '" : "known: ", nearest, *nearest ? "' (" : "", first);
+                        *nearest ? "nearest is '" : "known: ", nearest, *nearest ? "' (" : "",
+                        first);
   for (size_t i = 0; i < n; i++)
     at += (size_t)snprintf(text + at, 512 - at, "%s%s", i > 0 || *first ? ", " : "", names[i]);
   snprintf(text + at, 512 - at, "%s%s%s", *last ? ", " : "", last, *nearest ? ")" : "");

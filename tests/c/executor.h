@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** executor.h - execute the programs of all ranks with their loops unrolled, one rank at a time, by the definition alone:
-** the k-th call of a rank on a communicator meets the k-th calls of the others.
+** executor.h - execute the programs of all ranks with their loops unrolled, one rank at a time, by
+** the definition alone: the k-th call of a rank on a communicator meets the k-th calls of the
+** others.
 */
 #ifndef TEST_EXECUTOR_H
 #define TEST_EXECUTOR_H
@@ -14,46 +15,49 @@ enum { RANKS = 16, PARTS = 4 };
 
 typedef struct part {
   const step_node *node;
-  int64_t          comm; /* the first entry of the plan whose group has the same members, and the group */
-  int              from, to;
-  int              k; /* of the calls of this rank on it */
-  bool             met;
+  int64_t comm; /* the first entry of the plan whose group has the same members, and the group */
+  int from, to;
+  int k; /* of the calls of this rank on it */
+  bool met;
 } part;
 
 typedef struct entry {
   const step_node *node;
-  uint32_t         number;
-  int              nparts;
-  part             part[PARTS];
-  int              after; /* of a wait for an event: entries before this one, on its stream */
-  bool             begun, done;
+  uint32_t number;
+  int nparts;
+  part part[PARTS];
+  int after; /* of a wait for an event: entries before this one, on its stream */
+  bool begun, done;
 } entry;
 
 typedef struct executor {
   const mgrid_step *s;
-  int64_t           world;
-  step_rules        rules;
-  int               n[RANKS];
-  entry            *all[RANKS];
+  int64_t world;
+  step_rules rules;
+  int n[RANKS];
+  entry *all[RANKS];
 } executor;
 
 static inline int64_t comm_of(const executor *x, int64_t rank, const step_slot *slot) {
   const mgrid_content *c = &x->s->plan->content;
-  int64_t              group, position;
-  int64_t              own[RANKS], other[RANKS];
-  assert_true(mgrid_family_locate(c->entry[slot->entry].family, rank, slot->nth, &group, &position));
+  int64_t group, position;
+  int64_t own[RANKS], other[RANKS];
+  assert_true(
+      mgrid_family_locate(c->entry[slot->entry].family, rank, slot->nth, &group, &position));
   int64_t n = mgrid_family_members(c->entry[slot->entry].family, group, 1, RANKS, own);
   for (int e = 0; e <= slot->entry; e++) {
     const mgrid_family *f = c->entry[e].family;
     if (e != slot->entry && (f->twin || c->entry[slot->entry].family->twin)) continue;
     for (int64_t g = 0; g < mgrid_family_count(f); g++)
-      if (mgrid_family_members(f, g, 1, RANKS, other) == n && memcmp(own, other, (size_t)n * sizeof *own) == 0)
+      if (mgrid_family_members(f, g, 1, RANKS, other) == n
+          && memcmp(own, other, (size_t)n * sizeof *own) == 0)
         return (int64_t)e << 32 | g;
   }
   return -1;
 }
 
-static inline void unroll(executor *x, int64_t rank, const step_program *p, uint32_t from, uint32_t end, int last[]) {
+static inline void unroll(executor *x, int64_t rank, const step_program *p, uint32_t from,
+                          uint32_t end, int last[]) {
   for (uint32_t i = from; i < end; i = p->node[i].end) {
     const step_node *n = &p->node[i];
     if (n->kind == STEP_LOOP) {
@@ -71,8 +75,8 @@ static inline void unroll(executor *x, int64_t rank, const step_program *p, uint
       int64_t group, position;
       assert_true(e->nparts < PARTS);
       part *a = &e->part[e->nparts++];
-      mgrid_family_locate(x->s->plan->content.entry[x->s->slot[q->slot].entry].family, rank, x->s->slot[q->slot].nth,
-                          &group, &position);
+      mgrid_family_locate(x->s->plan->content.entry[x->s->slot[q->slot].entry].family, rank,
+                          x->s->slot[q->slot].nth, &group, &position);
       *a = (part){ q, comm_of(x, rank, &x->s->slot[q->slot]), -1, -1, 0, false };
       if (q->kind == STEP_SEND) a->from = (int)position, a->to = (int)q->number;
       if (q->kind == STEP_RECV) a->from = (int)q->number, a->to = (int)position;
@@ -88,16 +92,19 @@ static inline void unroll(executor *x, int64_t rank, const step_program *p, uint
   }
 }
 
-static inline int stream_at(const executor *x, const entry *e) { return x->rules == STEP_NCCL ? e->node->stream : 0; }
+static inline int stream_at(const executor *x, const entry *e) {
+  return x->rules == STEP_NCCL ? e->node->stream : 0;
+}
 
 /* Whether entry i of a rank may begin. */
 static inline bool may_begin(const executor *x, int64_t rank, int i) {
   const entry *all = x->all[rank], *e = &all[i];
   for (int b = 0; b < i; b++) {
     const entry *o = &all[b];
-    bool         order = o->node->kind == STEP_HOST_WAIT;
+    bool order = o->node->kind == STEP_HOST_WAIT;
     if (o->done) continue;
-    if (x->rules == STEP_NCCL && e->node->kind == STEP_HOST_WAIT && !order) continue; /* the host is on no stream */
+    /* the host is on no stream */
+    if (x->rules == STEP_NCCL && e->node->kind == STEP_HOST_WAIT && !order) continue;
     if (stream_at(x, o) == stream_at(x, e) || (x->rules == STEP_NCCL && order)) return false;
     for (int j = 0; j < o->nparts; j++)
       for (int k = 0; k < e->nparts; k++)
@@ -114,13 +121,15 @@ static inline bool may_begin(const executor *x, int64_t rank, int i) {
   return true;
 }
 
-/* Find the part of a rank that meets this one; NULL: the rank never makes it. *owner: the entry that it is in. */
+/* Find the part of a rank that meets this one; NULL: the rank never makes it. *owner: the entry
+** that it is in. */
 static inline part *meets(const executor *x, int64_t rank, const part *a, entry **owner) {
   for (int i = 0; i < x->n[rank]; i++)
     for (int j = 0; j < x->all[rank][i].nparts; j++) {
       part *o = &x->all[rank][i].part[j];
-      bool  way = a->from < 0 || (o->node->kind != a->node->kind);
-      if (o->comm != a->comm || o->from != a->from || o->to != a->to || o->k != a->k || !way) continue;
+      bool way = a->from < 0 || (o->node->kind != a->node->kind);
+      if (o->comm != a->comm || o->from != a->from || o->to != a->to || o->k != a->k || !way)
+        continue;
       *owner = &x->all[rank][i];
       return o;
     }
@@ -129,9 +138,9 @@ static inline part *meets(const executor *x, int64_t rank, const part *a, entry 
 
 /* The ranks that a part needs. */
 static inline int needed(const executor *x, int64_t rank, const part *a, int64_t out[RANKS]) {
-  const step_slot    *slot = &x->s->slot[a->node->slot];
+  const step_slot *slot = &x->s->slot[a->node->slot];
   const mgrid_family *f = x->s->plan->content.entry[slot->entry].family;
-  int64_t             group, position;
+  int64_t group, position;
   mgrid_family_locate(f, rank, slot->nth, &group, &position);
   int n = (int)mgrid_family_members(f, group, 1, RANKS, out);
   if (a->from < 0) return n;
@@ -146,10 +155,10 @@ static inline bool same_call(const step_node *a, const step_node *b) {
 
 static inline bool can_meet(const executor *x, int64_t rank, const part *a) {
   int64_t who[RANKS];
-  int     n = needed(x, rank, a, who);
+  int n = needed(x, rank, a, who);
   for (int i = 0; i < n; i++) {
     entry *e;
-    part  *o = who[i] == rank && a->from < 0 ? (part *)(uintptr_t)a : meets(x, who[i], a, &e);
+    part *o = who[i] == rank && a->from < 0 ? (part *)(uintptr_t)a : meets(x, who[i], a, &e);
     if (o == a) continue;
     if (!o || !e->begun || !same_call(a->node, o->node)) return false;
   }
@@ -170,7 +179,7 @@ static inline bool execute_all(executor *x) {
     for (int64_t r = 0; r < x->world; r++)
       for (int i = 0; i < x->n[r]; i++) {
         entry *e = &x->all[r][i];
-        bool   all = e->begun && !e->done;
+        bool all = e->begun && !e->done;
         for (int k = 0; k < e->nparts && e->begun && !e->done; k++) {
           if (!e->part[k].met) e->part[k].met = can_meet(x, r, &e->part[k]);
           all &= e->part[k].met;
@@ -191,13 +200,13 @@ static inline step_told told_of(const executor *x) {
     for (int i = 0; i < x->n[r]; i++)
       for (int k = 0; k < x->all[r][i].nparts && x->all[r][i].begun; k++) {
         const part *a = &x->all[r][i].part[k];
-        int64_t     who[RANKS];
-        int         n = needed(x, r, a, who);
+        int64_t who[RANKS];
+        int n = needed(x, r, a, who);
         if (a->met) continue;
         stuck = true;
         for (int j = 0; j < n; j++) {
           entry *e;
-          part  *o = who[j] == r && a->from < 0 ? (part *)(uintptr_t)a : meets(x, who[j], a, &e);
+          part *o = who[j] == r && a->from < 0 ? (part *)(uintptr_t)a : meets(x, who[j], a, &e);
           if (!o)
             missing = true;
           else if (o != a && e->begun && !same_call(a->node, o->node))
@@ -211,7 +220,7 @@ static inline executor executor_new(const mgrid_step *s, step_rules rules) {
   executor x = { .s = s, .world = mgrid_plan_world(s->plan), .rules = rules };
   for (int64_t r = 0; r < x.world; r++) {
     const step_program *p = &s->program[s->class[s->of[r]].program];
-    int                *last = calloc(p->n + 1, sizeof *last);
+    int *last = calloc(p->n + 1, sizeof *last);
     x.all[r] = calloc((size_t)p->leaves + 1, sizeof *x.all[r]);
     unroll(&x, r, p, 0, (uint32_t)p->n, last);
     free(last);
@@ -225,7 +234,7 @@ static inline void executor_free(executor *x) {
 
 /* The verdict of executing everything. */
 static inline step_told executor_told(const mgrid_step *s, step_rules rules) {
-  executor  x = executor_new(s, rules);
+  executor x = executor_new(s, rules);
   step_told told = execute_all(&x) ? STEP_PROVED : told_of(&x);
   executor_free(&x);
   return told;

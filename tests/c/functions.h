@@ -11,7 +11,8 @@
 
 /* ------------------------------------------------------------- functions of a host */
 
-static mgrid_status rack_of(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status rack_of(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                            mgrid_error *err) {
   (void)err;
   if (n != 1 || args[0].kind != MGRID_IS_INTEGER) return MGRID_BAD_VALUE;
   *result = mgrid_arg_integer(NULL, args[0].as.integer / *(int64_t *)ud);
@@ -19,7 +20,8 @@ static mgrid_status rack_of(void *ud, size_t n, const mgrid_arg *args, mgrid_arg
 }
 
 /* Return its first argument. */
-static mgrid_status echo(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status echo(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                         mgrid_error *err) {
   (void)ud, (void)err;
   if (n > 0) *result = args[0];
   return MGRID_OK;
@@ -53,7 +55,7 @@ static int put_text(void *ud, const char *text, size_t len) {
 
 static mgrid_plan *plan_of(const mgrid_function *f, const char *text, mgrid_error *e) {
   mgrid_runtime *rt = with(f, text, e);
-  mgrid_plan    *p = e->status ? NULL : mgrid_runtime_plan(rt, 8, NULL, 0, NULL, e);
+  mgrid_plan *p = e->status ? NULL : mgrid_runtime_plan(rt, 8, NULL, 0, NULL, e);
   mgrid_runtime_free(rt);
   return p;
 }

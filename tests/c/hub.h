@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** hub.h - what ranks of a job without MPI meet in: a hub of values in this process, whose functions are the host's
-** (mgrid_carrier). Ranks are threads. The hub plays each kind of host: a store, a store by rank, messages, and a store
-** with an all-gather of its own.
+** hub.h - what ranks of a job without MPI meet in: a hub of values in this process, whose functions
+** are the host's (mgrid_carrier). Ranks are threads. The hub plays each kind of host: a store, a
+** store by rank, messages, and a store with an all-gather of its own.
 */
 #ifndef TESTS_HUB_H
 #define TESTS_HUB_H
@@ -21,26 +21,26 @@ typedef enum kind { STORE, BY_RANK, MESSAGES, GATHERS, KINDS } kind;
 
 typedef struct value {
   struct value *next;
-  char          name[192];
-  size_t        bytes;
-  char          data[];
+  char name[192];
+  size_t bytes;
+  char data[];
 } value;
 
 typedef struct hub { /* shared by all ranks */
   pthread_mutex_t lock;
-  pthread_cond_t  changed;
-  kind            kind;
-  int64_t         world;
-  value          *first;
-  int64_t         closed; /* ranks that have closed */
+  pthread_cond_t changed;
+  kind kind;
+  int64_t world;
+  value *first;
+  int64_t closed; /* ranks that have closed */
 } hub;
 
 typedef struct end { /* of one rank */
-  hub    *hub;
+  hub *hub;
   int64_t rank;
-  int     gathers; /* calls of its all-gather */
-  bool    breaks;  /* nothing can be added any more */
-  bool    full;    /* nobody takes a message any more */
+  int gathers; /* calls of its all-gather */
+  bool breaks; /* nothing can be added any more */
+  bool full;   /* nobody takes a message any more */
 } end;
 
 static void until_of(double seconds, struct timespec *t) {
@@ -58,7 +58,7 @@ static value **find(hub *h, const char *name) {
 
 /* Add a value behind the others; replace: take the place of one of that name. */
 static mgrid_status add(end *e, const char *name, const void *data, size_t bytes, bool replace) {
-  hub   *h = e->hub;
+  hub *h = e->hub;
   value *v = calloc(1, sizeof *v + bytes), **at;
   if (e->breaks) {
     free(v);
@@ -83,14 +83,16 @@ static mgrid_status add(end *e, const char *name, const void *data, size_t bytes
   return MGRID_OK;
 }
 
-static mgrid_status take(end *e, const char *name, void *data, size_t bytes, double seconds, bool remove) {
-  hub            *h = e->hub;
-  value         **at;
+static mgrid_status take(end *e, const char *name, void *data, size_t bytes, double seconds,
+                         bool remove) {
+  hub *h = e->hub;
+  value **at;
   struct timespec until;
-  int             late = 0;
+  int late = 0;
   until_of(seconds, &until);
   pthread_mutex_lock(&h->lock);
-  while (!*(at = find(h, name)) && !late) late = pthread_cond_timedwait(&h->changed, &h->lock, &until);
+  while (!*(at = find(h, name)) && !late)
+    late = pthread_cond_timedwait(&h->changed, &h->lock, &until);
   value *v = *at;
   if (v && v->bytes == bytes) memcpy(data, v->data, bytes);
   bool found = v != NULL, fits = found && v->bytes == bytes;
@@ -111,7 +113,8 @@ static mgrid_status hub_put(void *ud, const char *key, const void *data, size_t 
   return add(e, name, data, bytes, true);
 }
 
-static mgrid_status hub_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
+static mgrid_status hub_get(void *ud, int64_t from, const char *key, void *data, size_t bytes,
+                            double seconds) {
   end *e = ud;
   char name[192];
   assert(from >= 0 || e->hub->kind != BY_RANK);
@@ -126,7 +129,8 @@ static mgrid_status hub_erase(void *ud, const char *key) {
   return take(e, name, &none, 0, 0, true) == MGRID_TIMED_OUT ? MGRID_BAD_VALUE : MGRID_OK;
 }
 
-static mgrid_status hub_send(void *ud, int64_t to, int tag, const void *data, size_t bytes, double seconds) {
+static mgrid_status hub_send(void *ud, int64_t to, int tag, const void *data, size_t bytes,
+                             double seconds) {
   end *e = ud;
   char name[192];
   (void)seconds;
@@ -136,17 +140,19 @@ static mgrid_status hub_send(void *ud, int64_t to, int tag, const void *data, si
   return add(e, name, data, bytes, false);
 }
 
-static mgrid_status hub_recv(void *ud, int64_t from, int tag, void *data, size_t bytes, double seconds) {
+static mgrid_status hub_recv(void *ud, int64_t from, int tag, void *data, size_t bytes,
+                             double seconds) {
   end *e = ud;
   char name[192];
   snprintf(name, sizeof name, "%lld to %lld: %d", (long long)from, (long long)e->rank, tag);
   return take(e, name, data, bytes, seconds, true);
 }
 
-static mgrid_status hub_allgather(void *ud, const void *mine, void *all, size_t bytes, double seconds) {
-  end         *e = ud;
-  char         name[192];
-  double       until = mgrid_now() + seconds;
+static mgrid_status hub_allgather(void *ud, const void *mine, void *all, size_t bytes,
+                                  double seconds) {
+  end *e = ud;
+  char name[192];
+  double until = mgrid_now() + seconds;
   mgrid_status s = MGRID_OK;
   snprintf(name, sizeof name, "gathered %d: %lld", ++e->gathers, (long long)e->rank);
   s = add(e, name, mine, bytes, false);
@@ -184,17 +190,17 @@ static mgrid_carrier carrier_of(end *e, double timeout) {
 /* ------------------------------------------------------------------------- a job */
 
 typedef struct rank {
-  end    end;
+  end end;
   double timeout;
   void (*does)(struct rank *);
   mgrid_backend *b;
-  int64_t        number; /* an argument of the test's */
-  bool           right;
-  mgrid_error    err;
+  int64_t number; /* an argument of the test's */
+  bool right;
+  mgrid_error err;
 } rank;
 
 static void *live(void *ud) {
-  rank         *r = ud;
+  rank *r = ud;
   mgrid_carrier c = carrier_of(&r->end, r->timeout);
   r->b = mgrid_carrier_backend(&c, &r->err);
   if (r->b) r->does(r);
@@ -202,15 +208,20 @@ static void *live(void *ud) {
   return NULL;
 }
 
-/* Every rank but `absent` (-1: none) does the same; all of them then have r[i].right or an error. What is left in the
-** hub is told. */
-static size_t run(kind k, int64_t world, double timeout, int64_t absent, int64_t number, void (*does)(rank *),
-                  rank *r) {
-  hub       h = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .kind = k, .world = world };
+/* Every rank but `absent` (-1: none) does the same; all of them then have r[i].right or an error.
+** What is left in the hub is told. */
+static size_t run(kind k, int64_t world, double timeout, int64_t absent, int64_t number,
+                  void (*does)(rank *), rank *r) {
+  hub h = { .lock = PTHREAD_MUTEX_INITIALIZER,
+            .changed = PTHREAD_COND_INITIALIZER,
+            .kind = k,
+            .world = world };
   pthread_t thread[64];
-  size_t    left = 0;
+  size_t left = 0;
   for (int64_t i = 0; i < world; i++) {
-    r[i] = (rank){ .end = { &h, i, 0, false, false }, .timeout = timeout, .does = does, .number = number };
+    r[i] = (rank){
+      .end = { &h, i, 0, false, false }, .timeout = timeout, .does = does, .number = number
+    };
     mgrid_error none = MGRID_ERROR_INIT;
     r[i].err = none;
     if (i != absent) assert_int_equal(pthread_create(&thread[i], NULL, live, &r[i]), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** lists.h - the reference: groups as plain lists of ranks, and every operation on them done in
-** the obvious way. It shares no arithmetic with the library: coordinates are found by counting, not by
+** lists.h - the reference: groups as plain lists of ranks, and every operation on them done in the
+** obvious way. It shares no arithmetic with the library: coordinates are found by counting, not by
 ** dividing. lists_check compares the answers of a family to all questions with such lists.
 */
 #ifndef TEST_LISTS_H
@@ -12,15 +12,16 @@
 #include "families/family.h"
 
 typedef struct lists {
-  int64_t  n;      /* complete groups */
-  int64_t  total;  /* members, those of the open group included */
+  int64_t n;       /* complete groups */
+  int64_t total;   /* members, those of the open group included */
   int64_t *starts; /* [n + 1] */
   int64_t *ranks;  /* [total] */
-  bool     pairs;  /* made by neighbours, so declared a cover even if no rank is in two groups */
+  bool pairs;      /* made by neighbours, so declared a cover even if no rank is in two groups */
 } lists;
 
 static inline void *lists_room(void *array, size_t n, size_t each) {
-  if (n != 0 && (n & (n - 1)) != 0) return array; /* full only when n is a power of two; doubled then */
+  /* full only when n is a power of two; doubled then */
+  if (n != 0 && (n & (n - 1)) != 0) return array;
   void *more = realloc(array, (n ? 2 * n : 1) * each);
   assert_non_null(more);
   return more;
@@ -38,7 +39,8 @@ static inline void lists_add(lists *l, int64_t rank) {
   l->ranks[l->total++] = (int64_t)rank;
 }
 
-static inline void lists_close(lists *l) { /* make a group of the members added since the last call */
+/* make a group of the members added since the last call */
+static inline void lists_close(lists *l) {
   l->starts = lists_room(l->starts, (size_t)l->n + 1, sizeof *l->starts);
   l->starts[++l->n] = l->total;
 }
@@ -54,8 +56,12 @@ static inline void lists_replace(lists *l, lists by) {
   *l = by;
 }
 
-static inline int64_t        lists_size(const lists *l, int64_t g) { return l->starts[g + 1] - l->starts[g]; }
-static inline const int64_t *lists_group(const lists *l, int64_t g) { return l->ranks + l->starts[g]; }
+static inline int64_t lists_size(const lists *l, int64_t g) {
+  return l->starts[g + 1] - l->starts[g];
+}
+static inline const int64_t *lists_group(const lists *l, int64_t g) {
+  return l->ranks + l->starts[g];
+}
 
 static inline bool lists_same(const lists *a, const lists *b) {
   return a->n == b->n && a->total == b->total
@@ -65,12 +71,14 @@ static inline bool lists_same(const lists *a, const lists *b) {
 
 static inline bool lists_same_group(const lists *a, int64_t ga, const lists *b, int64_t gb) {
   return lists_size(a, ga) == lists_size(b, gb)
-         && memcmp(lists_group(a, ga), lists_group(b, gb), (size_t)lists_size(a, ga) * sizeof(int64_t)) == 0;
+         && memcmp(lists_group(a, ga), lists_group(b, gb),
+                   (size_t)lists_size(a, ga) * sizeof(int64_t))
+                == 0;
 }
 
 /* The groups that a family lists, taken as they are; lists_check compares them. */
 static inline lists lists_of(const mgrid_family *f) {
-  lists    l = lists_new();
+  lists l = lists_new();
   int64_t *members = malloc((size_t)(mgrid_family_max_size(f) + 1) * sizeof *members);
   assert_non_null(members);
   for (int64_t g = 0; g < mgrid_family_count(f); g++) {
@@ -86,9 +94,10 @@ static inline lists lists_of(const mgrid_family *f) {
 
 /* Ranks of the window are walked with their coordinates, the first dim fastest; each rank
 ** goes to the place that its coordinates name. */
-static inline lists lists_along(const drawn *d, size_t nin, const size_t *in, size_t nix, const size_t *ix) {
+static inline lists lists_along(const drawn *d, size_t nin, const size_t *in, size_t nix,
+                                const size_t *ix) {
   int64_t coord[DRAWN_DIMS] = { 0 }, size = 1;
-  lists   l = lists_new();
+  lists l = lists_new();
   for (size_t i = 0; i < nin; i++) size *= d->dim[in[i]].size;
   for (int64_t i = 0; i < d->window.size; i++) {
     lists_add(&l, -1);
@@ -97,22 +106,24 @@ static inline lists lists_along(const drawn *d, size_t nin, const size_t *in, si
   for (int64_t rank = d->window.offset; rank < d->window.offset + d->window.size; rank++) {
     int64_t group = 0, position = 0;
     for (size_t i = nix; i > 0; i--) group = group * d->dim[ix[i - 1]].size + coord[ix[i - 1]];
-    for (size_t i = nin; i > 0; i--) position = position * d->dim[in[i - 1]].size + coord[in[i - 1]];
+    for (size_t i = nin; i > 0; i--)
+      position = position * d->dim[in[i - 1]].size + coord[in[i - 1]];
     l.ranks[group * size + position] = (int64_t)rank;
     for (size_t i = 0; i < d->n && ++coord[i] == d->dim[i].size; i++) coord[i] = 0;
   }
   return l;
 }
 
-/* The runs of k positions of every group (inner), or the ranks at equal places of the runs (outer). k must
-** divide every group size. */
+/* The runs of k positions of every group (inner), or the ranks at equal places of the runs (outer).
+** k must divide every group size. */
 static inline lists lists_split(const lists *l, int64_t k, bool inner) {
   lists out = lists_new();
   for (int64_t g = 0; g < l->n; g++) {
-    int64_t        runs = lists_size(l, g) / k;
+    int64_t runs = lists_size(l, g) / k;
     const int64_t *from = lists_group(l, g);
     for (int64_t i = 0; i < (inner ? runs : k); i++) {
-      for (int64_t j = 0; j < (inner ? k : runs); j++) lists_add(&out, inner ? from[i * k + j] : from[j * k + i]);
+      for (int64_t j = 0; j < (inner ? k : runs); j++)
+        lists_add(&out, inner ? from[i * k + j] : from[j * k + i]);
       lists_close(&out);
     }
   }
@@ -123,14 +134,15 @@ static inline lists lists_split(const lists *l, int64_t k, bool inner) {
 static inline lists lists_renumber(const lists *l, const int64_t *order) {
   lists out = lists_new();
   for (int64_t i = 0; i < l->n; i++) {
-    for (int64_t p = 0; p < lists_size(l, order[i]); p++) lists_add(&out, lists_group(l, order[i])[p]);
+    for (int64_t p = 0; p < lists_size(l, order[i]); p++)
+      lists_add(&out, lists_group(l, order[i])[p]);
     lists_close(&out);
   }
   return out;
 }
 
-/* Of groups that are `pieces` for each group of another family, piece after piece: each piece of all those groups
-** before the next piece. */
+/* Of groups that are `pieces` for each group of another family, piece after piece: each piece of
+** all those groups before the next piece. */
 static inline lists lists_by_row(const lists *l, int64_t pieces) {
   int64_t *order = malloc((size_t)(l->n + 1) * sizeof *order), at = 0;
   assert_non_null(order);
@@ -159,7 +171,7 @@ static inline lists lists_pick(const lists *l, size_t n, const int64_t *position
     for (size_t i = 0; i < n; i++) {
       int64_t p = positions[i] < 0 ? lists_size(l, g) + positions[i] : positions[i];
       int64_t rank = lists_group(l, g)[p];
-      bool    seen = false;
+      bool seen = false;
       for (int64_t k = out.starts[out.n]; k < out.total && !seen; k++) seen = out.ranks[k] == rank;
       if (!seen) lists_add(&out, rank);
     }
@@ -213,12 +225,13 @@ static inline lists lists_reversed(const lists *l) { /* inside every group */
 }
 
 static inline lists lists_union(const lists *a, const lists *b) {
-  lists        out = lists_new();
+  lists out = lists_new();
   const lists *both[2] = { a, b };
   out.pairs = a->pairs || b->pairs;
   for (int i = 0; i < 2; i++)
     for (int64_t g = 0; g < both[i]->n; g++) {
-      for (int64_t p = 0; p < lists_size(both[i], g); p++) lists_add(&out, lists_group(both[i], g)[p]);
+      for (int64_t p = 0; p < lists_size(both[i], g); p++)
+        lists_add(&out, lists_group(both[i], g)[p]);
       lists_close(&out);
     }
   return out;
@@ -236,7 +249,7 @@ static inline lists lists_zip(const lists *a, const lists *b) {
 
 static inline bool lists_overlap(const lists *l, int64_t world) {
   char *seen = calloc((size_t)world + 1, 1);
-  bool  twice = false;
+  bool twice = false;
   assert_non_null(seen);
   for (int64_t i = 0; i < l->total; i++) twice |= seen[l->ranks[i]]++ != 0;
   free(seen);
@@ -247,7 +260,7 @@ static inline bool lists_overlap(const lists *l, int64_t world) {
 
 /* Groups asked one by one, by group and position. */
 static inline void lists_check_groups(const rng *r, const mgrid_family *f, const lists *l) {
-  int64_t  largest = 0;
+  int64_t largest = 0;
   int64_t *members;
   for (int64_t g = 0; g < l->n; g++)
     if (lists_size(l, g) > largest) largest = lists_size(l, g);
@@ -262,7 +275,8 @@ static inline void lists_check_groups(const rng *r, const mgrid_family *f, const
     int64_t n = lists_size(l, g);
     check(r, mgrid_family_size(f, g) == n);
     members[n] = members[n / 2] =
-        -7; /* mgrid_family_members must not write past the group, nor past what there is room for */
+        /* mgrid_family_members must not write past the group, nor past what there is room for */
+        -7;
     check(r, mgrid_family_members(f, g, 1, (size_t)n / 2, members) == n && members[n / 2] == -7);
     check(r, mgrid_family_members(f, g, 1, (size_t)n + 1, members) == n && members[n] == -7);
     for (int64_t p = 0; p < n; p++) {
@@ -295,7 +309,7 @@ static inline void lists_check_ranks(const rng *r, const mgrid_family *f, const 
 
 /* Several groups at once, and pieces of one: every run of groups, every cut of every group. */
 static inline void lists_check_pieces(const rng *r, const mgrid_family *f, const lists *l) {
-  size_t   room = (size_t)l->total + 1;
+  size_t room = (size_t)l->total + 1;
   int64_t *out = malloc(room * sizeof *out);
   int32_t *piece = malloc(room * sizeof *piece);
   assert_true(out && piece);
@@ -310,7 +324,8 @@ static inline void lists_check_pieces(const rng *r, const mgrid_family *f, const
       check(r, mgrid_family_members(f, from, n, some, out) == ranks && out[some] == -7);
       check(r, memcmp(out, l->ranks + l->starts[from], some * sizeof *out) == 0);
     }
-  check(r, mgrid_family_members(f, 0, l->n + 1, room, out) == -1 && mgrid_family_members(f, -1, 1, room, out) == -1);
+  check(r, mgrid_family_members(f, 0, l->n + 1, room, out) == -1
+               && mgrid_family_members(f, -1, 1, room, out) == -1);
   for (int64_t g = 0; g < l->n; g += step)
     for (int64_t at = 0; at < lists_size(l, g); at++) {
       int64_t n = (at * 7 + g) % (lists_size(l, g) - at) + 1;
@@ -340,7 +355,7 @@ static inline mgrid_family *table_of(const lists *l, int64_t world, mgrid_error 
 
 /* Lists of up to 12 groups of up to 6 ranks that share no rank, or may. */
 static inline lists draw_lists(rng *r, int64_t world, bool overlap) {
-  lists   l = lists_new();
+  lists l = lists_new();
   size_t *ranks = malloc((size_t)world * sizeof *ranks), at = 0;
   assert_non_null(ranks);
   for (size_t i = 0; i < (size_t)world; i++) ranks[i] = i;
@@ -359,7 +374,8 @@ static inline lists draw_lists(rng *r, int64_t world, bool overlap) {
   return l;
 }
 
-static inline int64_t reverse_map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static inline int64_t reverse_map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap,
+                                  mgrid_error *err) {
   (void)ud, (void)group, (void)cap, (void)err;
   for (int64_t i = 0; i < n / 2; i++) {
     int64_t kept = ranks[i];
@@ -384,9 +400,10 @@ static inline size_t draw_positions(rng *r, int64_t size, int64_t *positions) {
 static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l) {
   int64_t size = mgrid_family_max_size(f), *positions = malloc((size_t)size * sizeof *positions);
   assert_non_null(positions);
-  size_t        cut = draw_positions(r, size, positions), rest = (size_t)size - cut;
-  mgrid_error   err;
-  mgrid_family *half[2] = { mgrid_family_pick(f, cut, positions, anew(&err)), NULL }, *joined = half[0];
+  size_t cut = draw_positions(r, size, positions), rest = (size_t)size - cut;
+  mgrid_error err;
+  mgrid_family *half[2] = { mgrid_family_pick(f, cut, positions, anew(&err)), NULL },
+               *joined = half[0];
   if (!half[0]) { /* a form that picks only from lists */
     free(positions);
     return NULL;
@@ -401,10 +418,11 @@ static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l)
       free(positions);
       return NULL;
     }
-    lists                      b = lists_pick(l, rest, positions + cut);
+    lists b = lists_pick(l, rest, positions + cut);
     const mgrid_family *const *both = (const mgrid_family *const *)half;
-    bool                       zip = rng_chance(r, 50);
-    joined = zip ? mgrid_family_zip(2, both, false, anew(&err)) : mgrid_family_union(2, both, anew(&err));
+    bool zip = rng_chance(r, 50);
+    joined = zip ? mgrid_family_zip(2, both, false, anew(&err))
+                 : mgrid_family_union(2, both, anew(&err));
     check(r, joined != NULL);
     lists_replace(&a, zip ? lists_zip(&a, &b) : lists_union(&a, &b));
     lists_free(&b);
@@ -426,21 +444,22 @@ static inline size_t draw_sizes(rng *r, int64_t sum, int64_t *sizes) {
 
 /* Segments of groups of one size, some of them by fill. */
 static inline mgrid_family *draw_segments(rng *r, const mgrid_family *f, lists *l) {
-  mgrid_error   err;
-  int64_t       sizes[8], asked[8];
-  size_t        n = draw_sizes(r, mgrid_family_size(f, 0), sizes);
+  mgrid_error err;
+  int64_t sizes[8], asked[8];
+  size_t n = draw_sizes(r, mgrid_family_size(f, 0), sizes);
   mgrid_family *g;
   memcpy(asked, sizes, sizeof asked);
   if (rng_chance(r, 30)) asked[rng_between(r, 0, (int64_t)n - 1)] = MGRID_FILL;
-  if ((g = mgrid_family_segments(f, n, asked, anew(&err)))) lists_replace(l, lists_segments(l, n, sizes));
+  if ((g = mgrid_family_segments(f, n, asked, anew(&err))))
+    lists_replace(l, lists_segments(l, n, sizes));
   return g;
 }
 
 /* The groups in any order. */
 static inline mgrid_family *draw_order(rng *r, const mgrid_family *f, lists *l) {
   mgrid_error err;
-  size_t      n = (size_t)l->n, *any = malloc(n * sizeof *any);
-  int64_t    *order = malloc(n * sizeof *order);
+  size_t n = (size_t)l->n, *any = malloc(n * sizeof *any);
+  int64_t *order = malloc(n * sizeof *order);
   assert_true(any && order);
   for (size_t i = 0; i < n; i++) any[i] = i;
   rng_shuffle(r, n, any);
@@ -455,14 +474,15 @@ static inline mgrid_family *draw_order(rng *r, const mgrid_family *f, lists *l) 
 
 /* One more operation on a family of groups of one size; NULL where the library refuses. */
 static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists *l) {
-  mgrid_error   err;
+  mgrid_error err;
   mgrid_family *inner = NULL, *outer = NULL, *g = NULL;
-  int64_t       size = mgrid_family_size(f, 0), n;
-  bool          flag = rng_chance(r, 50);
+  int64_t size = mgrid_family_size(f, 0), n;
+  bool flag = rng_chance(r, 50);
   switch (rng_between(r, 0, 8)) {
   case 0:
     n = rng_divisor(r, size);
-    if (mgrid_family_split(f, n, rng_chance(r, 50), false, flag ? &inner : NULL, flag ? NULL : &outer, anew(&err)))
+    if (mgrid_family_split(f, n, rng_chance(r, 50), false, flag ? &inner : NULL,
+                           flag ? NULL : &outer, anew(&err)))
       return NULL;
     lists_replace(l, lists_split(l, n, flag));
     return flag ? inner : outer;
@@ -472,11 +492,13 @@ static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists 
     return g;
   case 2: return flag ? mgrid_family_twin(f, anew(&err)) : mgrid_family_lists(f, anew(&err));
   case 3:
-    if ((g = mgrid_family_map(f, reverse_map, NULL, anew(&err)))) lists_replace(l, lists_reversed(l));
+    if ((g = mgrid_family_map(f, reverse_map, NULL, anew(&err))))
+      lists_replace(l, lists_reversed(l));
     return g;
   case 4:
     n = rng_divisor(r, size);
-    if (mgrid_family_split(f, n, rng_chance(r, 50), true, flag ? &inner : NULL, flag ? NULL : &outer, anew(&err)))
+    if (mgrid_family_split(f, n, rng_chance(r, 50), true, flag ? &inner : NULL,
+                           flag ? NULL : &outer, anew(&err)))
       return NULL;
     lists_replace(l, lists_split(l, n, flag));
     lists_replace(l, lists_by_row(l, flag ? size / n : n));
@@ -487,10 +509,11 @@ static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists 
   }
 }
 
-/* A family of the grid after `steps` operations and perhaps neighbours; *l has the groups that it must have. */
+/* A family of the grid after `steps` operations and perhaps neighbours; *l has the groups that it
+** must have. */
 static inline mgrid_family *draw_family(rng *r, const drawn *d, int steps, lists *l) {
-  mgrid_error   err;
-  drawn_along   a = draw_along(r, d);
+  mgrid_error err;
+  drawn_along a = draw_along(r, d);
   mgrid_family *f = mgrid_grid_along_by(d->grid, a.nin, a.in_name, a.nix, a.ix_name, anew(&err));
   check(r, f != NULL);
   *l = lists_along(d, a.nin, a.in, a.nix, a.ix);
@@ -503,8 +526,8 @@ static inline mgrid_family *draw_family(rng *r, const drawn *d, int steps, lists
     f = next;
   }
   if (mgrid_family_max_size(f) > 1 && rng_chance(r, 20)) {
-    int64_t       step = rng_between(r, 1, mgrid_family_max_size(f) - 1);
-    bool          wrap = rng_chance(r, 50);
+    int64_t step = rng_between(r, 1, mgrid_family_max_size(f) - 1);
+    bool wrap = rng_chance(r, 50);
     mgrid_family *pairs = mgrid_family_neighbours(f, step, wrap, anew(&err));
     if (pairs) {
       mgrid_family_free(f);

@@ -23,8 +23,8 @@
 
 #include <cmocka.h>
 
-/* Leave only the tests that argv names. False, after a message, if there are none: cmocka itself would run no
-** test and report success. */
+/* Leave only the tests that argv names. False, after a message, if there are none: cmocka itself
+** would run no test and report success. */
 static inline bool choose_tests(const struct CMUnitTest *tests, size_t n, int argc, char **argv) {
   if (argc < 2) return true;
   for (size_t i = 0; i < n && argc == 2; i++) {

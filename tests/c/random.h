@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** random.h - random cases that can be repeated: a small seeded generator, random grids, and a check that
-** prints the seed. A test runs its cases with the seeds first_seed(), first_seed() + 1, ...;
+** random.h - random cases that can be repeated: a small seeded generator, random grids, and a check
+** that prints the seed. A test runs its cases with the seeds first_seed(), first_seed() + 1, ...;
 ** MOONGRID_SEED=N in the environment starts at N instead, to repeat one case alone.
 */
 #ifndef TEST_RANDOM_H
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 
 typedef struct rng {
-  uint64_t       state, seed;
+  uint64_t state, seed;
   const uint8_t *at, *end; /* NULL; a fuzz target has numbers from these bytes, and 0 behind them */
 } rng;
 
@@ -36,7 +36,9 @@ static inline uint64_t cases(uint64_t n) { return n / 3; }
 static inline uint64_t cases(uint64_t n) { return n; }
 #endif
 
-static inline rng rng_new(uint64_t seed) { return (rng){ seed * UINT64_C(0x9E3779B97F4A7C15), seed, NULL, NULL }; }
+static inline rng rng_new(uint64_t seed) {
+  return (rng){ seed * UINT64_C(0x9E3779B97F4A7C15), seed, NULL, NULL };
+}
 
 /* splitmix64: every seed gives a stream of its own. */
 static inline uint64_t rng_next(rng *r) {
@@ -77,9 +79,9 @@ enum { DRAWN_DIMS = 6 };
 /* A grid as the test keeps it: its dims, and the library's grid made of them. */
 typedef struct drawn {
   mgrid_window window;
-  size_t       n;
-  mgrid_dim    dim[DRAWN_DIMS]; /* named "a", "b", ... */
-  mgrid_grid  *grid;
+  size_t n;
+  mgrid_dim dim[DRAWN_DIMS]; /* named "a", "b", ... */
+  mgrid_grid *grid;
 } drawn;
 
 static inline const char *drawn_name(size_t i) {
@@ -90,7 +92,7 @@ static inline const char *drawn_name(size_t i) {
 /* Dims of a product of at most `most`; sizes of 1 are common, primes come too. */
 static inline int64_t draw_dims(rng *r, drawn *d, int64_t most) {
   static const int64_t sizes[] = { 1, 1, 2, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 12 };
-  int64_t              product = 1;
+  int64_t product = 1;
   d->n = (size_t)rng_between(r, 0, DRAWN_DIMS);
   for (size_t i = 0; i < d->n; i++) {
     int64_t size = sizes[rng_between(r, 0, (int64_t)(sizeof sizes / sizeof *sizes) - 1)];
@@ -104,7 +106,7 @@ static inline int64_t draw_dims(rng *r, drawn *d, int64_t most) {
 /* Makes the library's grid of a drawn one; sometimes one size is left to be inferred. */
 static inline void drawn_make(rng *r, drawn *d) {
   mgrid_error err;
-  mgrid_dim   given[DRAWN_DIMS];
+  mgrid_dim given[DRAWN_DIMS];
   memcpy(given, d->dim, sizeof given);
   if (d->n > 0 && rng_chance(r, 30)) given[rng_between(r, 0, (int64_t)d->n - 1)].size = MGRID_FILL;
   d->grid = mgrid_grid_new(d->window, d->n, given, anew(&err));
@@ -113,7 +115,7 @@ static inline void drawn_make(rng *r, drawn *d) {
 
 /* A grid over all of a world of its own, or over a window of a larger one. */
 static inline drawn draw_grid(rng *r, int64_t most) {
-  drawn   d = { 0 };
+  drawn d = { 0 };
   int64_t size = draw_dims(r, &d, most), before = 0, after = 0;
   if (rng_chance(r, 40)) before = rng_between(r, 0, 20), after = rng_between(r, 0, 20);
   d.window = (mgrid_window){ before + size + after, before, size };
@@ -123,7 +125,7 @@ static inline drawn draw_grid(rng *r, int64_t most) {
 
 /* Another factoring of a given window: sizes are divisors of what is left, in any order. */
 static inline drawn draw_grid_over(rng *r, mgrid_window w) {
-  drawn   d = { .window = w };
+  drawn d = { .window = w };
   int64_t left = w.size;
   d.n = (size_t)rng_between(r, 1, DRAWN_DIMS);
   for (size_t i = 0; i < d.n; i++) {
@@ -132,7 +134,7 @@ static inline drawn draw_grid_over(rng *r, mgrid_window w) {
     left /= size;
   }
   for (size_t i = d.n; i > 1; i--) { /* the rest would always be last otherwise */
-    size_t  k = (size_t)rng_between(r, 0, (int64_t)i - 1);
+    size_t k = (size_t)rng_between(r, 0, (int64_t)i - 1);
     int64_t kept = d.dim[i - 1].size;
     d.dim[i - 1].size = d.dim[k].size;
     d.dim[k].size = kept;
@@ -143,8 +145,8 @@ static inline drawn draw_grid_over(rng *r, mgrid_window w) {
 
 /* Some of the dims in any order, and the others in any order. */
 typedef struct drawn_along {
-  size_t      nin, nix;
-  size_t      in[DRAWN_DIMS], ix[DRAWN_DIMS];
+  size_t nin, nix;
+  size_t in[DRAWN_DIMS], ix[DRAWN_DIMS];
   const char *in_name[DRAWN_DIMS], *ix_name[DRAWN_DIMS];
 } drawn_along;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** starve.c - preloaded into a program: its allocation number STARVE fails, and with STARVE_ALL every later one.
+** starve.c - preloaded into a program: its allocation number STARVE fails, and with STARVE_ALL
+** every later one.
 */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** stepping.h - random steps as texts of recipes, and an executor of our own that goes rank by rank and entry by entry:
-** what src/step concludes from classes, types and loops, it finds by doing. For test_step.c and tests/mpi/step_hangs.
+** stepping.h - random steps as texts of recipes, and an executor of our own that goes rank by rank
+** and entry by entry: what src/step concludes from classes, types and loops, it finds by doing. For
+** test_step.c and tests/mpi/step_hangs.
 */
 #ifndef TEST_STEPPING_H
 #define TEST_STEPPING_H
@@ -13,13 +14,13 @@
 /* ----------------------------------------------------------------- recipes */
 
 typedef struct stepping {
-  rng        *r;
+  rng *r;
   mgrid_text *t;
-  int64_t     tp, pp, dp;
-  bool        streams, covers, plain; /* plain: what hangs under MPI, too, where it hangs here */
-  int         mutate;                 /* percent of statements that some ranks see otherwise */
-  int         events;
-  bool        timed; /* with computes, and longer loops */
+  int64_t tp, pp, dp;
+  bool streams, covers, plain; /* plain: what hangs under MPI, too, where it hangs here */
+  int mutate;                  /* percent of statements that some ranks see otherwise */
+  int events;
+  bool timed; /* with computes, and longer loops */
 } stepping;
 
 static inline const char *any_family(stepping *x) {
@@ -29,8 +30,8 @@ static inline const char *any_family(stepping *x) {
 
 static inline void put_condition(stepping *x) {
   static const char *const dims[] = { "tp", "pp", "dp" };
-  const int64_t            sizes[] = { x->tp, x->pp, x->dp };
-  int64_t                  d = rng_between(x->r, 0, 2);
+  const int64_t sizes[] = { x->tp, x->pp, x->dp };
+  int64_t d = rng_between(x->r, 0, 2);
   for (int i = 0; i < 2 && sizes[d] == 1; i++) d = (d + 1) % 3;
   mgrid_text_add(x->t, "s.%s.position %s %" PRId64, dims[d],
                  rng_chance(x->r, 50) ? "==" : "~=", rng_between(x->r, 0, sizes[d] - 1));
@@ -46,15 +47,14 @@ static inline void put_on(stepping *x) {
 
 /* One statement that all ranks could make together. */
 static inline void put_statement(stepping *x, int depth) {
-  static const char *const kinds[] = {
-    "all_reduce", "all_gather", "all_to_all", "reduce_scatter", "broadcast", "reduce"
-  };
+  static const char *const kinds[] = { "all_reduce",     "all_gather", "all_to_all",
+                                       "reduce_scatter", "broadcast",  "reduce" };
   const char *f = any_family(x), *line = rng_chance(x->r, 50) ? "pp" : "dp";
-  int64_t     bytes = 8 * rng_between(x->r, 1, 3);
+  int64_t bytes = 8 * rng_between(x->r, 1, 3);
   if (x->timed && rng_chance(x->r, 30)) {
     put_on(x);
-    mgrid_text_add(x->t, "compute { seconds = %" PRId64 "e-6 * (1 + s.%s.position) }\n", rng_between(x->r, 0, 40),
-                   line);
+    mgrid_text_add(x->t, "compute { seconds = %" PRId64 "e-6 * (1 + s.%s.position) }\n",
+                   rng_between(x->r, 0, 40), line);
     return;
   }
   switch (rng_between(x->r, 0, depth ? 9 : 7)) {
@@ -64,39 +64,47 @@ static inline void put_statement(stepping *x, int depth) {
     if (rng_chance(x->r, 20))
       mgrid_text_add(x->t, "barrier(s.%s) end\n", f);
     else
-      mgrid_text_add(x->t, "%s(s.%s, %" PRId64 ") end\n", kinds[rng_between(x->r, 0, x->plain ? 2 : 5)], f, bytes);
+      mgrid_text_add(x->t, "%s(s.%s, %" PRId64 ") end\n",
+                     kinds[rng_between(x->r, 0, x->plain ? 2 : 5)], f, bytes);
     return;
   case 1: /* down a line, rank after rank */
-    mgrid_text_add(x->t, "do local g = s.%s if g:prev() then s:recv(g, g:prev(), %" PRId64 ") end\n", line, bytes);
+    mgrid_text_add(x->t,
+                   "do local g = s.%s if g:prev() then s:recv(g, g:prev(), %" PRId64 ") end\n",
+                   line, bytes);
     if (rng_chance(x->r, 50)) mgrid_text_str(x->t, "s:compute { flops = 1 } ");
     mgrid_text_add(x->t, "if g:next() then s:send(g, g:next(), %" PRId64 ") end end\n", bytes);
     return;
   case 2: /* around a ring, all at once */
     put_on(x);
-    mgrid_text_add(x->t, "sendrecv(s.%s, s.%s:next(true), s.%s:prev(true), %" PRId64 ")\n", line, line, line, bytes);
+    mgrid_text_add(x->t, "sendrecv(s.%s, s.%s:next(true), s.%s:prev(true), %" PRId64 ")\n", line,
+                   line, line, bytes);
     return;
   case 3: /* in turn */
     mgrid_text_add(x->t,
-                   "do local g = s.%s if g.position %% 2 == 0 then if g:next() then s:send(g, g:next(), %" PRId64
-                   ") end elseif g:prev() then s:recv(g, g:prev(), %" PRId64 ") end end\n",
+                   "do local g = s.%s if g.position %% 2 == 0 then if g:next() then s:send(g, "
+                   "g:next(), %" PRId64 ") end elseif g:prev() then s:recv(g, g:prev(), %" PRId64
+                   ") end end\n",
                    line, bytes, bytes);
     return;
   case 4: /* a group */
-    mgrid_text_add(x->t,
-                   "do local g = s.%s s:group(function() if g:next() then s:send(g, g:next(), %" PRId64
-                   ") end if g:prev() then s:recv(g, g:prev(), %" PRId64 ") end end) end\n",
-                   line, bytes, bytes);
+    mgrid_text_add(
+        x->t,
+        "do local g = s.%s s:group(function() if g:next() then s:send(g, g:next(), %" PRId64
+        ") end if g:prev() then s:recv(g, g:prev(), %" PRId64 ") end end) end\n",
+        line, bytes, bytes);
     return;
   case 5:
     if (!x->streams) break;
     if (rng_chance(x->r, 50))
       mgrid_text_add(x->t, "do local e = s:on 'side':event() s:wait(e) end\n");
     else
-      mgrid_text_add(x->t, "s:on 'third':event() s:%s 'third'\n", rng_chance(x->r, 70) ? "wait" : "host_wait");
+      mgrid_text_add(x->t, "s:on 'third':event() s:%s 'third'\n",
+                     rng_chance(x->r, 70) ? "wait" : "host_wait");
     return;
   case 6:
     if (!x->covers) break;
-    mgrid_text_add(x->t, "for _, g in ipairs(s:groups 'ring') do s:all_reduce(g, %" PRId64 ") end\n", bytes);
+    mgrid_text_add(
+        x->t, "for _, g in ipairs(s:groups 'ring') do s:all_reduce(g, %" PRId64 ") end\n", bytes);
     return;
   case 8:
   case 9: /* long ones are innermost: the executor goes through all */
@@ -143,7 +151,7 @@ static inline void put_mutated(stepping *x, int depth) {
 
 /* Write a recipe; return its world. */
 static inline int64_t draw_step(stepping *x) {
-  static const int64_t     sizes[] = { 1, 2, 2, 2, 3, 4 };
+  static const int64_t sizes[] = { 1, 2, 2, 2, 3, 4 };
   static const char *const orders[] = { "tp-pp-dp", "dp-tp-pp", "pp-dp-tp" };
   do {
     x->tp = sizes[rng_between(x->r, 0, 5)], x->pp = sizes[rng_between(x->r, 0, 5)],
@@ -151,9 +159,11 @@ static inline int64_t draw_step(stepping *x) {
   } while (x->tp * x->pp * x->dp > 16 || x->tp * x->pp * x->dp < 2);
   mgrid_text_add(x->t,
                  "return recipe { build = function(world)\n"
-                 "local g = grid(world, '%s', { tp = %" PRId64 ", pp = %" PRId64 ", dp = %" PRId64 " })\n"
+                 "local g = grid(world, '%s', { tp = %" PRId64 ", pp = %" PRId64 ", dp = %" PRId64
+                 " })\n"
                  "local t = topology(world)\n"
-                 "t.tp, t.pp, t.dp, t.all, t.tpdp = g 'tp', g 'pp', g 'dp', g('tp', 'pp', 'dp'), g('tp', 'dp')\n"
+                 "t.tp, t.pp, t.dp, t.all, t.tpdp = g 'tp', g 'pp', g 'dp', g('tp', 'pp', 'dp'), "
+                 "g('tp', 'dp')\n"
                  "t.ends = g 'pp':pick(%s)\n"
                  "t.twin = g 'tp':twin()\n",
                  orders[rng_between(x->r, 0, 2)], x->tp, x->pp, x->dp, x->pp > 1 ? "0, -1" : "0");

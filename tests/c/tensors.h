@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensors.h - random tensors, and what each rank holds of them by plain dealing: lists of indices are cut by loops
-** that count, without a division of the library.
+** tensors.h - random tensors, and what each rank holds of them by plain dealing: lists of indices
+** are cut by loops that count, without a division of the library.
 */
 #ifndef TEST_TENSORS_H
 #define TEST_TENSORS_H
@@ -10,25 +10,30 @@
 
 #include "tensors/move.h"
 
-enum { DEALT_AXES = 3, DEALT_LENGTH = 24, DEALT_WORLD = 96, DEALT_ELEMENTS = DEALT_LENGTH * DEALT_LENGTH };
+enum {
+  DEALT_AXES = 3,
+  DEALT_LENGTH = 24,
+  DEALT_WORLD = 96,
+  DEALT_ELEMENTS = DEALT_LENGTH * DEALT_LENGTH
+};
 
 typedef struct dealt_axis {
   mgrid_tensor_axis given;
-  const char       *dims[DRAWN_DIMS];
-  int64_t           shared; /* pieces that get the same unit */
-  int64_t           parts[4], bounds[DEALT_WORLD * 4 + 1], owners[DEALT_LENGTH];
+  const char *dims[DRAWN_DIMS];
+  int64_t shared; /* pieces that get the same unit */
+  int64_t parts[4], bounds[DEALT_WORLD * 4 + 1], owners[DEALT_LENGTH];
 } dealt_axis;
 
 typedef struct dealt {
-  drawn         d;
+  drawn d;
   mgrid_tensor *tensor;
-  size_t        naxes;
-  dealt_axis    axis[DEALT_AXES];
-  bool          on[DEALT_WORLD];                            /* by rank: holds it at all */
-  bool          has[DEALT_AXES][DEALT_WORLD][DEALT_LENGTH]; /* by axis, rank and index */
-  bool          flat;                                       /* then this, too: */
-  bool          slice[DEALT_WORLD][DEALT_ELEMENTS];         /* by rank and element: is it in the rank's slice? */
-  int64_t       first[DEALT_WORLD], offset[DEALT_WORLD], each[DEALT_WORLD];
+  size_t naxes;
+  dealt_axis axis[DEALT_AXES];
+  bool on[DEALT_WORLD];                            /* by rank: holds it at all */
+  bool has[DEALT_AXES][DEALT_WORLD][DEALT_LENGTH]; /* by axis, rank and index */
+  bool flat;                                       /* then this, too: */
+  bool slice[DEALT_WORLD][DEALT_ELEMENTS]; /* by rank and element: is it in the rank's slice? */
+  int64_t first[DEALT_WORLD], offset[DEALT_WORLD], each[DEALT_WORLD];
 } dealt;
 
 static inline void dealt_free(dealt *t) {
@@ -44,7 +49,8 @@ static inline int64_t deal(const dealt_axis *a, int64_t n, int64_t *index, int64
   if (a->given.cutting == MGRID_CUT_CYCLIC) {
     int64_t who = 0, in = 0;
     for (int64_t i = 0; i < n; i++) {
-      if (i > 0 && (in == a->given.block || index[i] != index[i - 1] + 1)) who = (who + 1) % k, in = 0;
+      if (i > 0 && (in == a->given.block || index[i] != index[i - 1] + 1))
+        who = (who + 1) % k, in = 0;
       if (who == c) index[kept++] = index[i];
       in++;
     }
@@ -66,11 +72,12 @@ static inline int64_t deal(const dealt_axis *a, int64_t n, int64_t *index, int64
   return kept;
 }
 
-/* The blocks of an axis that were dealt before stay apart: index lists of a cyclic axis are of whole blocks, with
-** gaps between. */
-static inline void deal_axis(dealt *t, size_t at, int64_t rank, const int64_t *place, const int64_t *count) {
+/* The blocks of an axis that were dealt before stay apart: index lists of a cyclic axis are of
+** whole blocks, with gaps between. */
+static inline void deal_axis(dealt *t, size_t at, int64_t rank, const int64_t *place,
+                             const int64_t *count) {
   const dealt_axis *a = &t->axis[at];
-  int64_t           part[5] = { 0, a->given.length }, nparts = 1;
+  int64_t part[5] = { 0, a->given.length }, nparts = 1;
   if (a->given.ndims && a->given.nparts) {
     nparts = (int64_t)a->given.nparts;
     for (int64_t i = 0; i < nparts; i++) part[i + 1] = part[i] + a->parts[i];
@@ -82,7 +89,8 @@ static inline void deal_axis(dealt *t, size_t at, int64_t rank, const int64_t *p
       size_t d = 0;
       while (strcmp(t->d.dim[d].name, a->dims[k]) != 0) d++;
       piece = piece * count[d] + place[d];
-      if (a->given.cutting < MGRID_CUT_BOUNDS && a->shared <= 1) n = deal(a, n, index, count[d], place[d]);
+      if (a->given.cutting < MGRID_CUT_BOUNDS && a->shared <= 1)
+        n = deal(a, n, index, count[d], place[d]);
     }
     if (a->shared > 1) { /* the unit of this piece alone */
       n = a->given.unit;
@@ -106,7 +114,7 @@ static inline void deal_all(dealt *t, bool some[DRAWN_DIMS][DEALT_WORLD]) {
     for (int64_t c = 0; c < t->d.dim[d].size; c++) count[d] += some[d][c];
   for (int64_t at = 0; at < t->d.window.size; at++) {
     int64_t rest = at, rank = t->d.window.offset + at, place[DRAWN_DIMS] = { 0 };
-    bool    holds = true;
+    bool holds = true;
     for (size_t d = 0; d < t->d.n; d++) {
       int64_t c = rest % t->d.dim[d].size;
       rest /= t->d.dim[d].size;
@@ -132,8 +140,8 @@ static inline void draw_parts(rng *r, dealt_axis *a) {
   a->given.parts = a->parts;
 }
 
-/* Into how many neighbouring pieces does each unit go, if there are fewer units than pieces? 0: it cannot be done. The
-** neighbours of each unit must be all combinations of some coordinates. */
+/* Into how many neighbouring pieces does each unit go, if there are fewer units than pieces? 0: it
+** cannot be done. The neighbours of each unit must be all combinations of some coordinates. */
 static inline int64_t shared_by(const dealt_axis *a, const int64_t *size, int64_t pieces) {
   int64_t shared = -1;
   for (size_t i = 0; i < (a->given.nparts ? a->given.nparts : 1); i++) {
@@ -147,7 +155,7 @@ static inline int64_t shared_by(const dealt_axis *a, const int64_t *size, int64_
   for (int64_t from = 0; from < pieces; from += shared) {
     int64_t combinations = 1, below = pieces;
     for (size_t k = 0; k < a->given.ndims; k++) {
-      bool    seen[DEALT_WORLD] = { false };
+      bool seen[DEALT_WORLD] = { false };
       int64_t n = 0;
       below /= size[k];
       for (int64_t i = from; i < from + shared; i++)
@@ -202,11 +210,11 @@ static inline void draw_cut(rng *r, const dealt *t, dealt_axis *a, const int64_t
 /* A tensor over a drawn grid, with axes of given lengths, on a part of its ranks sometimes. */
 static inline void draw_tensor(rng *r, dealt *t, size_t naxes, const int64_t *length, bool odd) {
   static const char *const axis_name[] = { "x", "y", "z" };
-  mgrid_error              err;
-  mgrid_family            *on = NULL;
-  bool                     some[DRAWN_DIMS][DEALT_WORLD];
-  int64_t                  count[DRAWN_DIMS];
-  size_t                   order[DRAWN_DIMS];
+  mgrid_error err;
+  mgrid_family *on = NULL;
+  bool some[DRAWN_DIMS][DEALT_WORLD];
+  int64_t count[DRAWN_DIMS];
+  size_t order[DRAWN_DIMS];
   t->naxes = naxes;
   for (size_t d = 0; d < t->d.n; d++) {
     order[d] = d;
@@ -214,7 +222,7 @@ static inline void draw_tensor(rng *r, dealt *t, size_t naxes, const int64_t *le
     for (int64_t c = 0; c < t->d.dim[d].size; c++) count[d] += some[d][c] = true;
   }
   if (odd && rng_chance(r, 20) && t->d.n > 0) { /* some coordinates of each dim */
-    int64_t  n = 0, starts[2] = { 0, 0 };
+    int64_t n = 0, starts[2] = { 0, 0 };
     int64_t *ranks = malloc((size_t)t->d.window.size * sizeof *ranks);
     assert_non_null(ranks);
     for (size_t d = 0; d < t->d.n; d++) {
@@ -224,18 +232,20 @@ static inline void draw_tensor(rng *r, dealt *t, size_t naxes, const int64_t *le
     }
     for (int64_t at = 0; at < t->d.window.size; at++) {
       int64_t rest = at;
-      bool    holds = true;
-      for (size_t d = 0; d < t->d.n; rest /= t->d.dim[d++].size) holds = holds && some[d][rest % t->d.dim[d].size];
+      bool holds = true;
+      for (size_t d = 0; d < t->d.n; rest /= t->d.dim[d++].size)
+        holds = holds && some[d][rest % t->d.dim[d].size];
       if (holds) ranks[n++] = (int64_t)(t->d.window.offset + at);
     }
     starts[1] = n;
-    on = mgrid_family_table(mgrid_world(t->d.window.world), 1, starts, ranks, MGRID_PARTIAL, anew(&err));
+    on = mgrid_family_table(mgrid_world(t->d.window.world), 1, starts, ranks, MGRID_PARTIAL,
+                            anew(&err));
     check(r, on != NULL);
     free(ranks);
   }
   rng_shuffle(r, t->d.n, order);
   mgrid_tensor_axis given[DEALT_AXES];
-  size_t            used = 0;
+  size_t used = 0;
   for (size_t i = 0; i < naxes; i++) {
     dealt_axis *a = &t->axis[i];
     a->given = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
@@ -283,8 +293,8 @@ static inline bool dealt_cut_by(const dealt *t, const char *dim) {
 }
 
 /* Walk the array of a rank from its beginning: its slice is that of its coordinates. */
-static inline void deal_slice(dealt *t, const dealt *member, size_t n, size_t at, const size_t *dim, size_t ndims,
-                              int64_t pad, int64_t rank) {
+static inline void deal_slice(dealt *t, const dealt *member, size_t n, size_t at, const size_t *dim,
+                              size_t ndims, int64_t pad, int64_t rank) {
   int64_t total = 0, slices = 1, mine = 0, each = 0, before = 0, k = 0;
   for (size_t i = 0; i < ndims; i++) {
     int64_t rest = rank - t->d.window.offset;
@@ -308,15 +318,17 @@ static inline void deal_slice(dealt *t, const dealt *member, size_t n, size_t at
   }
 }
 
-/* Lay the tensor between others and cut all by dims that are left, if there are any and the parts allow it. */
+/* Lay the tensor between others and cut all by dims that are left, if there are any and the parts
+** allow it. */
 static inline void draw_flat(rng *r, dealt *t) {
-  size_t  n = (size_t)rng_between(r, 1, 3), at = (size_t)rng_between(r, 0, (int64_t)n - 1), dim[DRAWN_DIMS], ndims = 0;
+  size_t n = (size_t)rng_between(r, 1, 3), at = (size_t)rng_between(r, 0, (int64_t)n - 1),
+         dim[DRAWN_DIMS], ndims = 0;
   int64_t pad = rng_between(r, 1, 5);
-  dealt  *member = calloc(n, sizeof *member);
+  dealt *member = calloc(n, sizeof *member);
   assert_non_null(member);
   for (size_t i = 0; i < n; i++) {
     int64_t length[DEALT_AXES];
-    size_t  naxes = (size_t)rng_between(r, 1, 2);
+    size_t naxes = (size_t)rng_between(r, 1, 2);
     if (i == at) {
       member[i] = *t;
       continue;
@@ -326,9 +338,9 @@ static inline void draw_flat(rng *r, dealt *t) {
     draw_tensor(r, &member[i], naxes, length, false);
   }
   const mgrid_tensor *tensors[3] = { NULL };
-  const char         *names[DRAWN_DIMS];
-  mgrid_tensor       *out[3] = { NULL };
-  mgrid_error         err;
+  const char *names[DRAWN_DIMS];
+  mgrid_tensor *out[3] = { NULL };
+  mgrid_error err;
   for (size_t i = 0; i < n; i++) tensors[i] = member[i].tensor;
   for (size_t d = 0; d < t->d.n && ndims < 2; d++) {
     bool cut = false;
@@ -337,7 +349,8 @@ static inline void draw_flat(rng *r, dealt *t) {
     names[ndims] = t->d.dim[d].name;
     dim[ndims++] = d;
   }
-  mgrid_status s = ndims ? mgrid_tensor_flatten(n, tensors, ndims, names, pad, out, anew(&err)) : MGRID_REFUSED;
+  mgrid_status s = ndims ? mgrid_tensor_flatten(n, tensors, ndims, names, pad, out, anew(&err))
+                         : MGRID_REFUSED;
   check(r, s == MGRID_OK || s == MGRID_REFUSED);
   if (!s) {
     mgrid_tensor_free(t->tensor);

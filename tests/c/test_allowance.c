@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_allowance.c - errors name the limit of the system that caused them. Each test is a process of its own, which limits
-** itself.
+** test_allowance.c - errors name the limit of the system that caused them. Each test is a process
+** of its own, which limits itself.
 */
 #include "base/base.h"
 #include "apart.h"
@@ -16,13 +16,14 @@
 #include <unistd.h>
 
 static void without(mgrid_error *said) {
-  char        buf[MGRID_ALLOWED];
+  char buf[MGRID_ALLOWED];
   mgrid_error e = MGRID_ERROR_INIT;
   limit(RLIMIT_AS, RLIM_INFINITY), limit(RLIMIT_DATA, RLIM_INFINITY), limit(RLIMIT_NOFILE, 4096);
   mgrid_oom(&e);
   if (differs(said, "out of memory", e.message)) return;
   if (differs(said, "", mgrid_allowed_by(ENOENT, buf))) return;
-  differs(said, ": the process may have 4096 open files (ulimit -n)", mgrid_allowed_by(EMFILE, buf));
+  differs(said, ": the process may have 4096 open files (ulimit -n)",
+          mgrid_allowed_by(EMFILE, buf));
 }
 
 #ifndef __SANITIZE_ADDRESS__
@@ -34,27 +35,30 @@ static int mib_of(const char *text) {
 
 static void addresses(mgrid_error *said) {
   mgrid_error e = MGRID_ERROR_INIT;
-  char        wanted[MGRID_ALLOWED];
+  char wanted[MGRID_ALLOWED];
   limit(RLIMIT_AS, (rlim_t)300 << 20);
   if (mgrid_realloc(NULL, NULL, 0, (size_t)1 << 30)) abort();
   mgrid_oom(&e);
   int has = mib_of(e.message);
   if (has <= 0 || has > 300) has = 0;
-  snprintf(wanted, sizeof wanted, "out of memory: the process may have 300 MiB (ulimit -v) and has %d", has);
+  snprintf(wanted, sizeof wanted,
+           "out of memory: the process may have 300 MiB (ulimit -v) and has %d", has);
   differs(said, wanted, e.message);
 }
 #endif
 
 /* Of two limits, the one that leaves less. */
 static void two(mgrid_error *said) {
-  char         a[MGRID_ALLOWED], b[MGRID_ALLOWED];
+  char a[MGRID_ALLOWED], b[MGRID_ALLOWED];
   const rlim_t large = (rlim_t)100 << 40; /* more than ASan takes */
   limit(RLIMIT_AS, large), limit(RLIMIT_DATA, (rlim_t)200 << 20);
   mgrid_allowed(MGRID_SCARCE_MEMORY, a);
   limit(RLIMIT_DATA, 4 * large);
   mgrid_allowed(MGRID_SCARCE_MEMORY, b);
-  if (strncmp(a, ": the process may have 200 MiB (ulimit -d) and has ", 51)) differs(said, "200 by -d", a);
-  if (strncmp(b, ": the process may have 104857600 MiB (ulimit -v) and has ", 57)) differs(said, "104857600 by -v", b);
+  if (strncmp(a, ": the process may have 200 MiB (ulimit -d) and has ", 51))
+    differs(said, "200 by -d", a);
+  if (strncmp(b, ": the process may have 104857600 MiB (ulimit -v) and has ", 57))
+    differs(said, "104857600 by -v", b);
 }
 
 /* The first error stays. */
@@ -64,17 +68,19 @@ static void first(mgrid_error *said) {
   limit(RLIMIT_AS, (rlim_t)300 << 20);
   mgrid_oom(&e);
   if (differs(said, "another", e.message)) return;
-  if (mgrid_oom(NULL) != MGRID_NO_MEMORY || mgrid_null_oom(NULL)) differs(said, "no memory", "something else");
+  if (mgrid_oom(NULL) != MGRID_NO_MEMORY || mgrid_null_oom(NULL))
+    differs(said, "no memory", "something else");
 }
 
 static void files(mgrid_error *said) {
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_text  t = { 0 };
-  char        wanted[256];
+  mgrid_text t = { 0 };
+  char wanted[256];
   limit(RLIMIT_NOFILE, 32);
   while (dup(STDERR_FILENO) >= 0) continue;
   mgrid_read_file("/etc/hostname", &t, &e);
-  snprintf(wanted, sizeof wanted, "cannot open /etc/hostname: %s: the process may have 32 open files (ulimit -n)",
+  snprintf(wanted, sizeof wanted,
+           "cannot open /etc/hostname: %s: the process may have 32 open files (ulimit -n)",
            strerror(EMFILE)); /* its words differ between C libraries */
   if (differs(said, wanted, e.message)) return;
   mgrid_error_clear(&e);
@@ -86,7 +92,7 @@ static void files(mgrid_error *said) {
 static void *nothing(void *ud) { return ud; }
 
 static void threads(mgrid_error *said) {
-  char      text[MGRID_ALLOWED];
+  char text[MGRID_ALLOWED];
   pthread_t t;
   limit(RLIMIT_NPROC, 0);
   if (getuid() == 0 && setuid(65534) != 0) return; /* root may start any number */
@@ -94,7 +100,9 @@ static void threads(mgrid_error *said) {
     differs(said, "no thread", "one");
     return;
   }
-  if (differs(said, ": the user may have 0 threads (ulimit -u)", mgrid_allowed(MGRID_SCARCE_THREADS, text))) return;
+  if (differs(said, ": the user may have 0 threads (ulimit -u)",
+              mgrid_allowed(MGRID_SCARCE_THREADS, text)))
+    return;
   limit(RLIMIT_NPROC, RLIM_INFINITY);
 }
 
@@ -103,7 +111,8 @@ static void stacks(mgrid_error *said) {
   char text[MGRID_ALLOWED];
   limit(RLIMIT_AS, (rlim_t)1 << 20);
   mgrid_allowed_by(EAGAIN, text);
-  if (strncmp(text, ": the process may have 1 MiB (ulimit -v) and has ", 49)) differs(said, "1 by -v", text);
+  if (strncmp(text, ": the process may have 1 MiB (ulimit -v) and has ", 49))
+    differs(said, "1 by -v", text);
 }
 
 static void test_without(void **state) { (void)state, apart(without); }
@@ -123,8 +132,8 @@ static void test_stacks(void **state) { (void)state, apart_limited(stacks); }
 
 static void test_all(void **state) {
   mgrid_allowance all[MGRID_ALLOWANCES];
-  char            words[MGRID_ALLOWED];
-  size_t          n = mgrid_allowances(all);
+  char words[MGRID_ALLOWED];
+  size_t n = mgrid_allowances(all);
   (void)state;
   assert_true(n <= MGRID_ALLOWANCES);
   for (size_t i = 0; i < n; i++) {
@@ -136,8 +145,9 @@ static void test_all(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_without), cmocka_unit_test(test_addresses), cmocka_unit_test(test_two),
-    cmocka_unit_test(test_first),   cmocka_unit_test(test_files),     cmocka_unit_test(test_threads),
+    cmocka_unit_test(test_without), cmocka_unit_test(test_addresses),
+    cmocka_unit_test(test_two),     cmocka_unit_test(test_first),
+    cmocka_unit_test(test_files),   cmocka_unit_test(test_threads),
     cmocka_unit_test(test_stacks),  cmocka_unit_test(test_all),
   };
   return run_program("allowance", tests, argc, argv);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_assign.c - which host takes which ranks: against all assignments where there are few, and never worse than the
-** order in which the hosts are listed, or than the order of places.
+** test_assign.c - which host takes which ranks: against all assignments where there are few, and
+** never worse than the order in which the hosts are listed, or than the order of places.
 */
 #include "topologies.h"
 
@@ -12,20 +12,20 @@ enum { CASES = 300, LARGE = 60, HOSTS = 7, ROOM = 4096 };
 
 typedef struct job {
   mgrid_machine_model *m;
-  mgrid_plan          *plan;
-  mgrid_traffic       *traffic;
-  int64_t              hosts, each, world;
+  mgrid_plan *plan;
+  mgrid_traffic *traffic;
+  int64_t hosts, each, world;
 } job;
 
 /* Hosts below racks of random sizes, in a random order of arrival, and a grid over them. */
 static void draw_job(rng *r, job *j, int64_t hosts, int64_t racks) {
-  char                     text[ROOM];
-  mgrid_error              err = MGRID_ERROR_INIT;
-  size_t                   order[1024];
-  int64_t                  size[64] = { 0 };
+  char text[ROOM];
+  mgrid_error err = MGRID_ERROR_INIT;
+  size_t order[1024];
+  int64_t size[64] = { 0 };
   static const char *const names[] = { "a", "b", "c" };
-  static const char *const flows[] = { "1 GB all_reduce x 3", "2 GB all_gather", "1 GB all_to_all x 2", "3 GB send",
-                                       "1 GB broadcast" };
+  static const char *const flows[] = { "1 GB all_reduce x 3", "2 GB all_gather",
+                                       "1 GB all_to_all x 2", "3 GB send", "1 GB broadcast" };
   j->hosts = hosts, j->each = rng_between(r, 1, 3);
   for (int64_t h = 0; h < hosts; h++) size[h < racks ? h : rng_between(r, 0, racks - 1)]++;
   int len = snprintf(text, sizeof text, "rack:%" PRId64 " node:", racks);
@@ -40,15 +40,16 @@ static void draw_job(rng *r, job *j, int64_t hosts, int64_t racks) {
   j->m = mgrid_machine_parse(text, &err);
   if (!j->m) fail_msg("%s: %s", text, err.message);
   j->world = hosts * j->each;
-  int64_t         a = rng_divisor(r, j->world), b = rng_divisor(r, j->world / a);
-  mgrid_dim       dims[] = { { "a", a }, { "b", b }, { "c", MGRID_FILL } };
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(j->world), 3, dims, &err);
+  int64_t a = rng_divisor(r, j->world), b = rng_divisor(r, j->world / a);
+  mgrid_dim dims[] = { { "a", a }, { "b", b }, { "c", MGRID_FILL } };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(j->world), 3, dims, &err);
   mgrid_topology *t = mgrid_topology_new(j->world, &err);
   j->traffic = mgrid_traffic_new(j->world, &err);
   for (int i = 0; i < 3; i++) {
     mgrid_family *f = mgrid_grid_along(g, 1, &names[i], MGRID_GRID_ORDER, &err);
     mgrid_topology_add(t, names[i], f, NULL, &err);
-    if (i == 0 || rng_chance(r, 70)) mgrid_traffic_add(j->traffic, names[i], flows[rng_between(r, 0, 4)], &err);
+    if (i == 0 || rng_chance(r, 70))
+      mgrid_traffic_add(j->traffic, names[i], flows[rng_between(r, 0, 4)], &err);
     mgrid_family_free(f);
   }
   j->plan = mgrid_plan_new(t, &err);
@@ -64,7 +65,7 @@ static void free_job(job *j) {
 }
 
 static double bytes_of(const job *j, const mgrid_machine_model *m, double *bound) {
-  mgrid_cost  cost;
+  mgrid_cost cost;
   mgrid_error err = MGRID_ERROR_INIT;
   assert_int_equal(mgrid_cost_of(m, j->plan, j->traffic, false, &cost, &err), MGRID_OK);
   if (bound) *bound = cost.bound[0];
@@ -72,7 +73,7 @@ static double bytes_of(const job *j, const mgrid_machine_model *m, double *bound
 }
 
 static double bytes_on(const job *j, const mgrid_assignment *a, const int32_t *hosts) {
-  mgrid_error          err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_machine_model *m = mgrid_assigned(j->m, a, hosts, j->world, &err);
   assert_non_null(m);
   double bytes = bytes_of(j, m, NULL);
@@ -80,7 +81,8 @@ static double bytes_on(const job *j, const mgrid_assignment *a, const int32_t *h
   return bytes;
 }
 
-static void least_of(const job *j, const mgrid_assignment *a, int32_t *host, int64_t n, double *least) {
+static void least_of(const job *j, const mgrid_assignment *a, int32_t *host, int64_t n,
+                     double *least) {
   if (n == j->hosts) {
     double bytes = bytes_on(j, a, host);
     if (bytes < *least) *least = bytes;
@@ -97,14 +99,15 @@ static void least_of(const job *j, const mgrid_assignment *a, int32_t *host, int
 static void test_small(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng              r = rng_new(seed);
-    job              j;
+    rng r = rng_new(seed);
+    job j;
     mgrid_assignment a;
-    mgrid_error      err = MGRID_ERROR_INIT;
-    int32_t          host[HOSTS];
-    int64_t          hosts = rng_between(&r, 2, seed % 20 ? HOSTS - 2 : HOSTS);
+    mgrid_error err = MGRID_ERROR_INIT;
+    int32_t host[HOSTS];
+    int64_t hosts = rng_between(&r, 2, seed % 20 ? HOSTS - 2 : HOSTS);
     draw_job(&r, &j, hosts, rng_between(&r, 2, hosts < 3 ? hosts : 3));
-    check(&r, mgrid_assign(j.m, j.plan, j.traffic, &a, &err) == MGRID_OK && a.blocks == hosts && a.each == j.each);
+    check(&r, mgrid_assign(j.m, j.plan, j.traffic, &a, &err) == MGRID_OK && a.blocks == hosts
+                  && a.each == j.each);
     bool taken[HOSTS] = { false };
     for (int64_t b = 0; b < hosts; b++) {
       check(&r, a.host[b] >= 0 && a.host[b] < hosts && !taken[a.host[b]]);
@@ -124,13 +127,14 @@ static void test_small(void **unused) {
 static void test_large(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + LARGE; seed++) {
-    rng              r = rng_new(seed);
-    job              j;
+    rng r = rng_new(seed);
+    job j;
     mgrid_assignment a;
-    mgrid_error      err = MGRID_ERROR_INIT;
+    mgrid_error err = MGRID_ERROR_INIT;
     draw_job(&r, &j, rng_between(&r, 16, 96), rng_between(&r, 2, 9));
     check(&r, mgrid_assign(j.m, j.plan, j.traffic, &a, &err) == MGRID_OK);
-    double own = bytes_on(&j, &a, a.host), arrival = bytes_of(&j, j.m, NULL), sorted = bytes_on(&j, &a, NULL);
+    double own = bytes_on(&j, &a, a.host), arrival = bytes_of(&j, j.m, NULL),
+           sorted = bytes_on(&j, &a, NULL);
     check(&r, own <= arrival * (1 + 1e-12) && own <= sorted * (1 + 1e-12));
     mgrid_assignment_free(&a);
     free_job(&j);
@@ -138,18 +142,19 @@ static void test_large(void **unused) {
 }
 
 static void test_refusals(void **unused) {
-  mgrid_error      err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_assignment a;
-  rng              r = rng_new(1);
-  job              j;
+  rng r = rng_new(1);
+  job j;
   (void)unused;
   draw_job(&r, &j, 4, 2);
-  static const char *const none[] = { "node:8 gpu:8", "rack:1 node:8 gpu:8", "rack:2 node:2 gpu:4,4,4,3",
-                                      "rack:* node:2 gpu:8" };
+  static const char *const none[] = { "node:8 gpu:8", "rack:1 node:8 gpu:8",
+                                      "rack:2 node:2 gpu:4,4,4,3", "rack:* node:2 gpu:8" };
   for (int i = 0; i < 4; i++) {
     mgrid_machine_model *m = mgrid_machine_parse(none[i], &err);
     assert_int_equal(mgrid_assign(m, j.plan, NULL, &a, &err), MGRID_REFUSED);
-    assert_string_equal(err.message, "hosts are assigned where several of one size lie below several domains");
+    assert_string_equal(err.message,
+                        "hosts are assigned where several of one size lie below several domains");
     mgrid_error_clear(&err);
     mgrid_machine_free(m);
   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_backend.c - a backend that is not in the library: its ranks are threads of this process, and a
-** communicator is a list of ranks. It needs nothing but its descriptor and its table of operations. Then
-** the table of the backends in the library, and the loop that waits.
+** test_backend.c - a backend that is not in the library: its ranks are threads of this process, and
+** a communicator is a list of ranks. It needs nothing but its descriptor and its table of
+** operations. Then the table of the backends in the library, and the loop that waits.
 */
 #include "random.h"
 
@@ -16,17 +16,18 @@ enum { RANKS = 6 };
 
 /* ------------------------------------------------------------------- the backend */
 
-typedef struct place { /* shared by all ranks: at most one parcel in progress from each rank to each */
+/* shared by all ranks: at most one parcel in progress from each rank to each */
+typedef struct place {
   pthread_mutex_t lock;
-  pthread_cond_t  changed;
-  void           *parcel[RANKS][RANKS];
-  int             comms; /* alive in all ranks */
+  pthread_cond_t changed;
+  void *parcel[RANKS][RANKS];
+  int comms; /* alive in all ranks */
 } place;
 
 typedef struct loopback {
   mgrid_backend base;
-  place        *place;
-  bool          fails; /* creations of this rank fail */
+  place *place;
+  bool fails; /* creations of this rank fail */
 } loopback;
 
 typedef struct loop_comm { /* the handle */
@@ -45,8 +46,10 @@ static void *swap(place *p, int64_t from, int64_t to, bool full, void *new) {
   return was;
 }
 
-/* Gather a block from each of n ranks, by position; ranks NULL: all. All other calls use this one. */
-static void gather(loopback *l, int64_t n, const int32_t *ranks, const void *mine, char *all, size_t bytes) {
+/* Gather a block from each of n ranks, by position; ranks NULL: all. All other calls use this
+** one. */
+static void gather(loopback *l, int64_t n, const int32_t *ranks, const void *mine, char *all,
+                   size_t bytes) {
   for (int64_t i = 0; i < n; i++)
     swap(l->place, l->base.rank, ranks ? ranks[i] : i, false, memcpy(malloc(bytes), mine, bytes));
   for (int64_t i = 0; i < n; i++) {
@@ -56,7 +59,8 @@ static void gather(loopback *l, int64_t n, const int32_t *ranks, const void *min
   }
 }
 
-static mgrid_status loop_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
+static mgrid_status loop_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes,
+                                   mgrid_error *err) {
   (void)err;
   gather((loopback *)b, b->world, NULL, mine, all, bytes);
   return MGRID_OK;
@@ -71,7 +75,8 @@ static mgrid_status loop_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_
   return MGRID_OK;
 }
 
-static mgrid_status loop_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
+static mgrid_status loop_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root,
+                               mgrid_error *err) {
   char *all = malloc((size_t)b->world * bytes);
   loop_allgather(b, data, all, bytes, err);
   memcpy(data, all + (size_t)root * bytes, bytes);
@@ -79,15 +84,16 @@ static mgrid_status loop_bcast(mgrid_backend *b, void *data, size_t bytes, int64
   return MGRID_OK;
 }
 
-static mgrid_status loop_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
+static mgrid_status loop_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
+                               mgrid_error *err) {
   for (size_t i = 0; i < n; i++)
     if (spec[i].backend != b->kind)
       return mgrid_fail(err, MGRID_REFUSED, "%s wants %s", spec[i].name, spec[i].backend->name);
   return MGRID_OK;
 }
 
-static mgrid_outcome loop_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
-                                 mgrid_error *err) {
+static mgrid_outcome loop_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
+                                 void **native, mgrid_error *err) {
   loopback *l = (loopback *)b;
   if (l->fails) return mgrid_fail(err, MGRID_BACKEND, "%s does not want to be", spec[0].name);
   for (size_t i = 0; i < n; i++) {
@@ -106,19 +112,22 @@ static void loop_destroy(mgrid_backend *b, size_t n, void **native) {
   }
 }
 
-static mgrid_outcome loop_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+static mgrid_outcome loop_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
+                                mgrid_error *err) {
   const loop_comm *c = native;
-  int32_t          mine = (int32_t)b->rank, all[RANKS];
+  int32_t mine = (int32_t)b->rank, all[RANKS];
   gather((loopback *)b, c->size, c->ranks, &mine, (char *)all, sizeof mine);
-  if (c->size == spec->size && memcmp(all, spec->ranks, (size_t)c->size * sizeof mine) == 0) return MGRID_OK;
+  if (c->size == spec->size && memcmp(all, spec->ranks, (size_t)c->size * sizeof mine) == 0)
+    return MGRID_OK;
   return mgrid_fail(err, MGRID_BACKEND, "%s has other members", spec->name);
 }
 
-static mgrid_outcome loop_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
-                                     mgrid_error *err) {
+static mgrid_outcome loop_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
+                                     const mgrid_work *w, mgrid_error *err) {
   const loop_comm *c = native;
-  int64_t          all[RANKS], sum = 0;
-  if (w->call != MGRID_ALLREDUCE || w->type != MGRID_INT64 || w->reduction != MGRID_SUM || w->count != 1)
+  int64_t all[RANKS], sum = 0;
+  if (w->call != MGRID_ALLREDUCE || w->type != MGRID_INT64 || w->reduction != MGRID_SUM
+      || w->count != 1)
     return mgrid_fail(err, MGRID_USAGE, "%s: loopback sums one int64 alone", spec->name);
   gather((loopback *)b, c->size, c->ranks, w->send, (char *)all, sizeof sum);
   for (int64_t i = 0; i < c->size; i++) sum += all[i];
@@ -129,7 +138,7 @@ static mgrid_outcome loop_collective(mgrid_backend *b, const mgrid_comm_spec *sp
 static void loop_close(mgrid_backend *b) { free(b); }
 
 static mgrid_backend *loop_open(place *p, int64_t rank) {
-  static const mgrid_descriptor  kind = { .name = "loopback", .lists = true };
+  static const mgrid_descriptor kind = { .name = "loopback", .lists = true };
   static const mgrid_backend_ops ops = { .allreduce_min = loop_min,
                                          .allgather = loop_allgather,
                                          .bcast = loop_bcast,
@@ -139,10 +148,14 @@ static mgrid_backend *loop_open(place *p, int64_t rank) {
                                          .prove = loop_prove,
                                          .collective = loop_collective,
                                          .close = loop_close };
-  loopback                      *l = calloc(1, sizeof *l);
-  *l = (loopback){
-    .base = { .layout = MGRID_LAYOUT, .kind = &kind, .ops = &ops, .rank = rank, .world = RANKS, .users = 1 }, .place = p
-  };
+  loopback *l = calloc(1, sizeof *l);
+  *l = (loopback){ .base = { .layout = MGRID_LAYOUT,
+                             .kind = &kind,
+                             .ops = &ops,
+                             .rank = rank,
+                             .world = RANKS,
+                             .users = 1 },
+                   .place = p };
   return &l->base;
 }
 
@@ -151,9 +164,9 @@ static mgrid_backend *loop_open(place *p, int64_t rank) {
 /* Two families over six ranks: neighbours, and every second one. */
 static mgrid_plan *plan_of(const char *backend, mgrid_error *err) {
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 3 } };
-  mgrid_options   o = MGRID_OPTIONS_INIT;
+  mgrid_options o = MGRID_OPTIONS_INIT;
   mgrid_topology *t = mgrid_topology_new(RANKS, err);
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(RANKS), 2, dims, err);
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(RANKS), 2, dims, err);
   o.backend = backend;
   for (int i = 0; i < 2; i++) {
     mgrid_family *f = mgrid_grid_along(g, 1, &dims[i].name, MGRID_GRID_ORDER, err);
@@ -167,20 +180,22 @@ static mgrid_plan *plan_of(const char *backend, mgrid_error *err) {
 }
 
 typedef struct rank { /* one rank: its arguments and its results */
-  place      *place;
-  int64_t     rank;
-  const char *wants;    /* the option `backend` of its families */
-  int64_t     fails_at; /* this rank fails to create; -1: none */
+  place *place;
+  int64_t rank;
+  const char *wants; /* the option `backend` of its families */
+  int64_t fails_at;  /* this rank fails to create; -1: none */
   mgrid_error err;
-  int64_t     proved, sum, gathered;
-  bool        same_members, no_type, name_is_loopback;
+  int64_t proved, sum, gathered;
+  bool same_members, no_type, name_is_loopback;
 } rank;
 
 static void look_at(rank *r, mgrid_state *s) {
   const mgrid_group *g = mgrid_state_group(s, "dp", &r->err);
-  const loop_comm   *c = mgrid_group_native(g);
-  mgrid_work         w = { .call = MGRID_ALLREDUCE, .type = MGRID_INT64, .reduction = MGRID_SUM, .count = 1 };
-  int64_t            ranks[RANKS];
+  const loop_comm *c = mgrid_group_native(g);
+  mgrid_work w = {
+    .call = MGRID_ALLREDUCE, .type = MGRID_INT64, .reduction = MGRID_SUM, .count = 1
+  };
+  int64_t ranks[RANKS];
   r->same_members = c->size == 3 && mgrid_group_ranks(g, RANKS, ranks) == 3;
   for (int i = 0; i < 3 && r->same_members; i++) r->same_members = c->ranks[i] == ranks[i];
   r->no_type = mgrid_group_native_kind(g) == MGRID_NATIVE_NONE;
@@ -190,9 +205,9 @@ static void look_at(rank *r, mgrid_state *s) {
 }
 
 static void *live(void *ud) {
-  rank          *r = ud;
+  rank *r = ud;
   mgrid_backend *b = loop_open(r->place, r->rank);
-  mgrid_plan    *p = plan_of(r->wants, &r->err);
+  mgrid_plan *p = plan_of(r->wants, &r->err);
   ((loopback *)b)->fails = r->fails_at == r->rank;
   mgrid_state *s = mgrid_materialize(p, b, "test", &r->err);
   if (s) look_at(r, s);
@@ -203,7 +218,7 @@ static void *live(void *ud) {
 }
 
 static void live_all(rank ranks[RANKS], const char *wants, int64_t fails_at) {
-  place     p = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+  place p = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
   pthread_t thread[RANKS];
   for (int i = 0; i < RANKS; i++) {
     ranks[i] = (rank){ .place = &p, .rank = i, .wants = wants, .fails_at = fails_at };
@@ -252,7 +267,7 @@ static void test_a_family_that_wants_another(void **state) {
 
 /* What a row says that it heeds is an option, and not of all backends. */
 static void check_heeds(const mgrid_descriptor *d) {
-  char   text[MGRID_BACKENDS_TEXT];
+  char text[MGRID_BACKENDS_TEXT];
   size_t words = 0, heeded = 0;
   for (const char *at = d->heeds; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) words++;
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
@@ -268,7 +283,7 @@ static void check_heeds(const mgrid_descriptor *d) {
 
 static void test_table(void **state) {
   const char *names[MGRID_BACKENDS_MAX];
-  size_t      n = mgrid_backend_names(names, MGRID_BACKENDS_MAKERS), choices = 0, usual = 0;
+  size_t n = mgrid_backend_names(names, MGRID_BACKENDS_MAKERS), choices = 0, usual = 0;
   (void)state;
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     char library[64], entry[64];
@@ -279,21 +294,23 @@ static void test_table(void **state) {
     usual += d->usual;
     check_heeds(d);
     if (!d->library) continue;
-    snprintf(library, sizeof library, "libmoongrid_%s.so.%d.%d", d->name, MGRID_VERSION_MAJOR, MGRID_VERSION_MINOR);
+    snprintf(library, sizeof library, "libmoongrid_%s.so.%d.%d", d->name, MGRID_VERSION_MAJOR,
+             MGRID_VERSION_MINOR);
     snprintf(entry, sizeof entry, "mgrid_%s_entry", d->name);
     assert_string_equal(d->library, library);
     assert_string_equal(d->entry, entry);
     if (d->native) assert_string_equal(names[choices++], d->name);
   }
   assert_int_equal(n, choices);
-  assert_true(mgrid_backend_names(names, MGRID_BACKENDS_OPENED) > n); /* pmix makes no communicators */
+  /* pmix makes no communicators */
+  assert_true(mgrid_backend_names(names, MGRID_BACKENDS_OPENED) > n);
   assert_int_equal(usual, 1);
   assert_true(mgrid_backend_usual()->carries && mgrid_backend_usual()->library);
   assert_null(mgrid_backend_named("loopback")); /* it is not in the table of the library */
 }
 
 typedef struct watched { /* ends at the nth look */
-  int           looks, last;
+  int looks, last;
   mgrid_outcome end;
 } watched;
 
@@ -302,21 +319,26 @@ static mgrid_outcome look(void *ud) {
   return ++w->looks < w->last ? MGRID_NOT_YET : w->end;
 }
 
-static int64_t rank_5_gave_up(mgrid_backend *b) { return ++b->rank < 3 ? -1 : 5; } /* at the third time */
+/* at the third time */
+static int64_t rank_5_gave_up(mgrid_backend *b) { return ++b->rank < 3 ? -1 : 5; }
 
 static void test_wait(void **state) {
   static const mgrid_carrier_ops carry = { .heard = rank_5_gave_up };
   static const mgrid_backend_ops ops = { .carrier = &carry };
-  mgrid_backend                  carrier = { .ops = &ops };
-  int64_t                        who = -1;
-  double                         soon = mgrid_now() + 0.05, later = mgrid_now() + 60;
+  mgrid_backend carrier = { .ops = &ops };
+  int64_t who = -1;
+  double soon = mgrid_now() + 0.05, later = mgrid_now() + 60;
   (void)state;
   assert_int_equal(mgrid_wait(look, &(watched){ 0, 300, MGRID_OK }, later, NULL, NULL), MGRID_OK);
-  assert_int_equal(mgrid_wait(look, &(watched){ 0, 2, MGRID_LIMIT }, later, NULL, NULL), MGRID_LIMIT);
-  assert_int_equal(mgrid_wait(look, &(watched){ 0, 1, MGRID_OK }, 0, NULL, NULL), MGRID_OK); /* one look in any case */
-  assert_int_equal(mgrid_wait(look, &(watched){ 0, INT32_MAX, MGRID_OK }, soon, NULL, NULL), MGRID_LATE);
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, 2, MGRID_LIMIT }, later, NULL, NULL),
+                   MGRID_LIMIT);
+  /* one look in any case */
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, 1, MGRID_OK }, 0, NULL, NULL), MGRID_OK);
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, INT32_MAX, MGRID_OK }, soon, NULL, NULL),
+                   MGRID_LATE);
   assert_true(mgrid_now() > soon);
-  assert_int_equal(mgrid_wait(look, &(watched){ 0, INT32_MAX, MGRID_OK }, later, &carrier, &who), MGRID_GAVE_UP);
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, INT32_MAX, MGRID_OK }, later, &carrier, &who),
+                   MGRID_GAVE_UP);
   assert_int_equal(who, 5);
   carrier.rank = 0;
   assert_int_equal(mgrid_wait(look, &(watched){ 0, 3, MGRID_OK }, later, &carrier, &who),

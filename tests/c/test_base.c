@@ -13,13 +13,13 @@ static void test_limit(void **unused) {
   (void)unused;
   assert_true(mgrid_spend(NULL, INT64_MAX)); /* for a host */
   for (uint64_t seed = first_seed(); seed < first_seed() + 200; seed++) {
-    rng          r = rng_new(seed);
-    bool         timed = rng_chance(&r, 50);
-    int64_t      limit = rng_between(&r, 0, 20000), left = limit;
+    rng r = rng_new(seed);
+    bool timed = rng_chance(&r, 50);
+    int64_t limit = rng_between(&r, 0, 20000), left = limit;
     mgrid_budget b = mgrid_budget_new((uint64_t)limit, timed ? 1000 : 0);
     while (left >= 0) {
       int64_t work = rng_chance(&r, 5) ? rng_between(&r, 0, 9000) : rng_between(&r, 0, 20);
-      bool    looks = rng_chance(&r, 10);
+      bool looks = rng_chance(&r, 10);
       left -= work;
       assert_int_equal(looks ? mgrid_budget_look(&b, work) : mgrid_spend(&b, work), left >= 0);
       if (left >= 0) assert_int_equal(b.used, limit - left);
@@ -59,13 +59,13 @@ static void test_slow(void **unused) {
 
 static void test_growing(void **unused) {
   (void)unused;
-  int    *all = NULL;
-  size_t  n = 0;
+  int *all = NULL;
+  size_t n = 0;
   int64_t moves = 0;
-  rng     r = rng_new(first_seed());
+  rng r = rng_new(first_seed());
   while (n < 10000) {
     size_t more = (size_t)rng_between(&r, 0, rng_chance(&r, 10) ? 300 : 2);
-    int   *was = all;
+    int *was = all;
     assert_true(MGRID_GROW(all, n, more));
     moves += all != was;
     for (; more > 0; more--, n++) all[n] = (int)n;
@@ -95,12 +95,14 @@ static void test_growing(void **unused) {
 
 enum { THINGS = 3000 };
 
-static uint64_t hash_of(int thing, int different) { return (uint64_t)(thing % different) * UINT64_C(0x100000001); }
+static uint64_t hash_of(int thing, int different) {
+  return (uint64_t)(thing % different) * UINT64_C(0x100000001);
+}
 
 /* Return how often the index has a number. */
 static int count(const mgrid_index *x, int thing, int different) {
   size_t at = 0;
-  int    n = 0;
+  int n = 0;
   for (int32_t i; (i = mgrid_index_next(x, hash_of(thing, different), &at)) >= 0;) {
     assert_int_equal(i % different, thing % different);
     n += i == thing;
@@ -113,7 +115,7 @@ static void test_index(void **unused) {
   static const int all[] = { 1, 7, 500, THINGS };
   for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
     mgrid_index x = { 0 };
-    int         different = all[k], things = different > 7 ? THINGS : 300;
+    int different = all[k], things = different > 7 ? THINGS : 300;
     assert_int_equal(count(&x, 0, different), 0);
     for (int i = 0; i < things; i++) assert_true(mgrid_index_put(&x, hash_of(i, different), i));
     for (int i = 0; i < things; i++) assert_int_equal(count(&x, i, different), 1);
@@ -136,7 +138,8 @@ static void test_starved_index(void **unused) {
   until_failure = 0;
   assert_false(mgrid_index_put(&x, 1, 1));
   until_failure = -1;
-  for (int i = 0; x.n == 0 || 2 * (x.n + 1) <= x.room; i++) assert_true(mgrid_index_put(&x, hash_of(i, THINGS), i));
+  for (int i = 0; x.n == 0 || 2 * (x.n + 1) <= x.room; i++)
+    assert_true(mgrid_index_put(&x, hash_of(i, THINGS), i));
   size_t n = x.n;
   until_failure = 0;
   assert_false(mgrid_index_put(&x, 1, 1));
@@ -148,8 +151,9 @@ static void test_starved_index(void **unused) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_limit),   cmocka_unit_test(test_too_much), cmocka_unit_test(test_slow),
-    cmocka_unit_test(test_growing), cmocka_unit_test(test_index),    cmocka_unit_test(test_starved_index),
+    cmocka_unit_test(test_limit), cmocka_unit_test(test_too_much),
+    cmocka_unit_test(test_slow),  cmocka_unit_test(test_growing),
+    cmocka_unit_test(test_index), cmocka_unit_test(test_starved_index),
   };
   return run_program("base", tests, argc, argv);
 }

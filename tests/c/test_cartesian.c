@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_cartesian.c - Cartesian shapes of families: steps against the coordinates of random grids, text, refusals, what
-** a plan does with them.
+** test_cartesian.c - Cartesian shapes of families: steps against the coordinates of random grids,
+** text, refusals, what a plan does with them.
 */
 #include "random.h"
 
@@ -9,15 +9,17 @@
 
 static mgrid_error why = MGRID_ERROR_INIT;
 
-/* The shape of some dims of a grid, with random periods: bit i of *periods is that of the ith name. */
-static void shape_text(rng *r, const drawn *d, size_t n, const size_t *in, char *text, size_t len, unsigned *periods) {
+/* The shape of some dims of a grid, with random periods: bit i of *periods is that of the ith
+** name. */
+static void shape_text(rng *r, const drawn *d, size_t n, const size_t *in, char *text, size_t len,
+                       unsigned *periods) {
   size_t at = 0;
   *text = '\0', *periods = 0;
   for (size_t i = 0; i < n; i++) {
     bool periodic = rng_chance(r, 50);
     *periods |= (unsigned)periodic << i;
-    at += (size_t)snprintf(text + at, len - at, "%s%s:%" PRId64 "%s", i ? " " : "", drawn_name(in[i]),
-                           d->dim[in[i]].size, periodic ? ":periodic" : "");
+    at += (size_t)snprintf(text + at, len - at, "%s%s:%" PRId64 "%s", i ? " " : "",
+                           drawn_name(in[i]), d->dim[in[i]].size, periodic ? ":periodic" : "");
   }
 }
 
@@ -38,7 +40,8 @@ static const mgrid_group *group_of(mgrid_plan *p, int64_t rank, mgrid_state **s)
 }
 
 /* The position of the member `steps` along the dim, found by its coordinates alone. */
-static int64_t neighbour(const drawn *d, const mgrid_group *g, int64_t rank, size_t dim, int64_t steps, bool periodic) {
+static int64_t neighbour(const drawn *d, const mgrid_group *g, int64_t rank, size_t dim,
+                         int64_t steps, bool periodic) {
   int64_t coords[DRAWN_DIMS], size = d->dim[dim].size;
   for (size_t i = 0; i < d->n; i++) coords[i] = mgrid_grid_coord(d->grid, rank, i);
   for (int64_t k = steps; k != 0; k += k < 0 ? 1 : -1) { /* one step at a time */
@@ -54,26 +57,27 @@ static int64_t neighbour(const drawn *d, const mgrid_group *g, int64_t rank, siz
 static void test_steps(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + 300; seed++) {
-    rng           r = rng_new(seed);
-    drawn         d = draw_grid(&r, 64);
-    drawn_along   a = draw_along(&r, &d);
-    size_t        in[DRAWN_DIMS], n = in_grid_order(&d, &a, in);
+    rng r = rng_new(seed);
+    drawn d = draw_grid(&r, 64);
+    drawn_along a = draw_along(&r, &d);
+    size_t in[DRAWN_DIMS], n = in_grid_order(&d, &a, in);
     mgrid_options o = MGRID_OPTIONS_INIT;
-    char          text[256];
-    unsigned      periods;
+    char text[256];
+    unsigned periods;
     shape_text(&r, &d, n, in, text, sizeof text, &periods);
     o.cartesian = text;
-    mgrid_family   *f = mgrid_grid_along(d.grid, a.nin, a.in_name, MGRID_GRID_ORDER, anew(&why));
+    mgrid_family *f = mgrid_grid_along(d.grid, a.nin, a.in_name, MGRID_GRID_ORDER, anew(&why));
     mgrid_topology *t = mgrid_topology_new(d.window.world, anew(&why));
     check(&r, mgrid_topology_add(t, "f", f, &o, anew(&why)) == MGRID_OK);
-    mgrid_plan        *p = mgrid_plan_new(t, anew(&why));
-    mgrid_state       *s;
-    int64_t            rank = d.window.offset + rng_between(&r, 0, d.window.size - 1), source, dest;
+    mgrid_plan *p = mgrid_plan_new(t, anew(&why));
+    mgrid_state *s;
+    int64_t rank = d.window.offset + rng_between(&r, 0, d.window.size - 1), source, dest;
     const mgrid_group *g = group_of(p, rank, &s);
     for (size_t i = 0; i < n; i++)
       for (int64_t steps = -3; steps <= 3; steps++) {
         bool periodic = periods >> i & 1;
-        check(&r, mgrid_group_shift(g, drawn_name(in[i]), steps, &source, &dest, anew(&why)) == MGRID_OK);
+        check(&r, mgrid_group_shift(g, drawn_name(in[i]), steps, &source, &dest, anew(&why))
+                      == MGRID_OK);
         check(&r, dest == neighbour(&d, g, rank, in[i], steps, periodic));
         check(&r, source == neighbour(&d, g, rank, in[i], -steps, periodic));
       }
@@ -88,8 +92,8 @@ static void test_steps(void **unused) {
 /* ----------------------------------------------------------------- messages */
 
 static mgrid_family *family_8(size_t n, const mgrid_dim *dims) {
-  const char   *names[4];
-  mgrid_grid   *g = mgrid_grid_new(mgrid_world(8), n, dims, anew(&why));
+  const char *names[4];
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), n, dims, anew(&why));
   mgrid_family *f;
   for (size_t i = 0; i < n; i++) names[i] = dims[i].name;
   f = mgrid_grid_along(g, n, names, MGRID_GRID_ORDER, anew(&why));
@@ -99,7 +103,7 @@ static mgrid_family *family_8(size_t n, const mgrid_dim *dims) {
 
 static const char *told(const mgrid_family *f, const char *cartesian) {
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
-  mgrid_options   o = MGRID_OPTIONS_INIT;
+  mgrid_options o = MGRID_OPTIONS_INIT;
   o.cartesian = cartesian;
   mgrid_status s = mgrid_topology_add(t, "f", f, &o, anew(&why));
   assert_int_equal(s, why.status);
@@ -111,7 +115,7 @@ static const char *told(const mgrid_family *f, const char *cartesian) {
 static void test_messages(void **unused) {
   (void)unused;
   const mgrid_dim dims[] = { { "x", 4 }, { "y", 2 } };
-  mgrid_family   *f = family_8(2, dims);
+  mgrid_family *f = family_8(2, dims);
   struct {
     const char *text, *message;
   } cases[] = {
@@ -127,37 +131,46 @@ static void test_messages(void **unused) {
     { "x:4:perodic y:2", "cartesian: dim 'x' is 'perodic'; nearest is 'periodic' (periodic)" },
     { "x:4: y:2", "cartesian: dim 'x' is ''; known: periodic" },
     { "x:4:periodic:2", "cartesian: dim 'x' is 'periodic:2'; nearest is 'periodic' (periodic)" },
-    { "4:4 y:2", "cartesian: '4' is not a dim name (a letter or _, then letters, digits or _; at most 31)" },
+    { "4:4 y:2",
+      "cartesian: '4' is not a dim name (a letter or _, then letters, digits or _; at most 31)" },
     { "x:4 x:2", "cartesian: dim 'x' is named twice" },
     { "x:0", "cartesian: dim 'x' has size 0; sizes are 1 to 2147483647" },
     { "x:-4", "cartesian: dim 'x' has size -4; sizes are 1 to 2147483647" },
     { "x:99999999999999999999:periodic",
       "cartesian: dim 'x' has size 99999999999999999999; sizes are 1 to 2147483647" },
-    { "a:2147483647 b:2147483647 c:2147483647", "cartesian: the product of the sizes overflows 64 bits" },
-    { "x:3 y:2", "family 'f' has groups of 8 ranks, its Cartesian shape x:3 y:2 has 6; nearest: x 4" },
+    { "a:2147483647 b:2147483647 c:2147483647",
+      "cartesian: the product of the sizes overflows 64 bits" },
+    { "x:3 y:2",
+      "family 'f' has groups of 8 ranks, its Cartesian shape x:3 y:2 has 6; nearest: x 4" },
     { "x:3 y:3", "family 'f' has groups of 8 ranks, its Cartesian shape x:3 y:3 has 9" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     assert_string_equal(told(f, cases[i].text), cases[i].message);
   char many[1024] = "";
-  for (int i = 0; i < 65; i++) snprintf(many + strlen(many), sizeof many - strlen(many), "d%d:1 ", i);
+  for (int i = 0; i < 65; i++)
+    snprintf(many + strlen(many), sizeof many - strlen(many), "d%d:1 ", i);
   assert_string_equal(told(f, many), "cartesian: at most 64 dims");
 
   const int64_t ends[] = { 0, 1, 3, 5 };
-  mgrid_family *picked = mgrid_family_pick(f, 4, ends, anew(&why)), *none = mgrid_family_pick(f, 1, ends, anew(&why));
+  mgrid_family *picked = mgrid_family_pick(f, 4, ends, anew(&why)),
+               *none = mgrid_family_pick(f, 1, ends, anew(&why));
   mgrid_family *lists = mgrid_family_lists(f, anew(&why));
   assert_string_equal(told(picked, "x:2 y:2"), ""); /* positions are what counts */
   assert_string_equal(told(lists, "x:4 y:2"), "");
-  assert_string_equal(told(picked, "x:4 y:2"),
-                      "family 'f' has groups of 4 ranks, its Cartesian shape x:4 y:2 has 8; nearest: x 2");
-  assert_string_equal(told(none, "x:2"),
-                      "family 'f' has groups of 1 rank, its Cartesian shape x:2 has 2; nearest: x 1");
+  assert_string_equal(
+      told(picked, "x:4 y:2"),
+      "family 'f' has groups of 4 ranks, its Cartesian shape x:4 y:2 has 8; nearest: x 2");
+  assert_string_equal(
+      told(none, "x:2"),
+      "family 'f' has groups of 1 rank, its Cartesian shape x:2 has 2; nearest: x 1");
   mgrid_family_free(lists);
   const int64_t starts[] = { 0, 3, 8 };
   const int64_t ranks[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-  mgrid_family *uneven = mgrid_family_table(mgrid_world(8), 2, starts, ranks, MGRID_PARTITION, anew(&why));
-  assert_string_equal(told(uneven, "x:4"),
-                      "family 'f' has groups of different sizes, its Cartesian shape x:4 has 4 ranks");
+  mgrid_family *uneven =
+      mgrid_family_table(mgrid_world(8), 2, starts, ranks, MGRID_PARTITION, anew(&why));
+  assert_string_equal(
+      told(uneven, "x:4"),
+      "family 'f' has groups of different sizes, its Cartesian shape x:4 has 4 ranks");
   mgrid_family_free(uneven);
   mgrid_family_free(none);
   mgrid_family_free(picked);
@@ -166,13 +179,14 @@ static void test_messages(void **unused) {
 
 /* --------------------------------------------------------------------- plans */
 
-/* What a plan does with a shape: text, digest, sharing by equal shapes alone; other options keep it. */
+/* What a plan does with a shape: text, digest, sharing by equal shapes alone; other options keep
+** it. */
 static void test_plan(void **unused) {
   (void)unused;
   const mgrid_dim dims[] = { { "x", 4 }, { "y", 2 } };
-  mgrid_family   *f = family_8(2, dims);
+  mgrid_family *f = family_8(2, dims);
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
-  mgrid_options   o = MGRID_OPTIONS_INIT;
+  mgrid_options o = MGRID_OPTIONS_INIT;
   mgrid_topology_add(t, "plain", f, NULL, anew(&why));
   o.cartesian = "x:4:periodic,y:2";
   mgrid_topology_add(t, "f", f, &o, anew(&why));
@@ -204,7 +218,9 @@ static void test_plan(void **unused) {
   mgrid_choice *wrong;
   assert_int_equal(mgrid_choice_new(&o, &wrong, anew(&why)), MGRID_OK);
   assert_int_equal(mgrid_topology_choose(t, "other", wrong, anew(&why)), MGRID_REFUSED);
-  assert_string_equal(why.message, "family 'other' has groups of 8 ranks, its Cartesian shape x:4 has 4; nearest: x 8");
+  assert_string_equal(
+      why.message,
+      "family 'other' has groups of 8 ranks, its Cartesian shape x:4 has 4; nearest: x 8");
   assert_string_equal(t->content.entry[3].choice->text, " cartesian{x:4 y:2}");
 
   mgrid_choice_free(wrong);
@@ -219,17 +235,18 @@ static void test_plan(void **unused) {
 static void test_shift(void **unused) {
   (void)unused;
   const mgrid_dim dims[] = { { "x", 4 }, { "y", 2 } };
-  mgrid_family   *f = family_8(2, dims);
+  mgrid_family *f = family_8(2, dims);
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
-  mgrid_options   o = MGRID_OPTIONS_INIT;
+  mgrid_options o = MGRID_OPTIONS_INIT;
   o.cartesian = "x:4:periodic y:2";
   mgrid_topology_add(t, "f", f, &o, anew(&why));
   mgrid_topology_add(t, "plain", f, NULL, anew(&why));
-  mgrid_plan        *p = mgrid_plan_new(t, anew(&why));
-  mgrid_state       *s;
+  mgrid_plan *p = mgrid_plan_new(t, anew(&why));
+  mgrid_state *s;
   const mgrid_group *g = group_of(p, 5, &s), *plain = mgrid_state_group(s, "plain", anew(&why));
-  int64_t            source = 77, dest = 77;
-  assert_int_equal(mgrid_group_shift(g, "x", INT64_MAX, &source, &dest, anew(&why)), MGRID_OK); /* 3 modulo 4 */
+  int64_t source = 77, dest = 77;
+  /* 3 modulo 4 */
+  assert_int_equal(mgrid_group_shift(g, "x", INT64_MAX, &source, &dest, anew(&why)), MGRID_OK);
   assert_int_equal(source, 6);
   assert_int_equal(dest, 4);
   assert_int_equal(mgrid_group_shift(g, "x", INT64_MIN, &source, &dest, anew(&why)), MGRID_OK);
@@ -246,7 +263,8 @@ static void test_shift(void **unused) {
   assert_int_equal(mgrid_group_shift(g, "z", 1, &source, &dest, anew(&why)), MGRID_UNKNOWN_NAME);
   assert_string_equal(why.message, "unknown dim 'z'; known: x, y");
   assert_int_equal(mgrid_group_shift(plain, "x", 1, &source, &dest, anew(&why)), MGRID_REFUSED);
-  assert_string_equal(why.message, "family 'plain' has no Cartesian shape: it lacks the option 'cartesian'");
+  assert_string_equal(why.message,
+                      "family 'plain' has no Cartesian shape: it lacks the option 'cartesian'");
   assert_int_equal(mgrid_group_shift(NULL, "x", 1, &source, &dest, anew(&why)), MGRID_USAGE);
   assert_true(source == -1 && dest == -1);
   mgrid_state_free(s);

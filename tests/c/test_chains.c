@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 typedef struct chain { /* all that the long way makes */
-  mgrid_grid     *g;
-  mgrid_family   *f, *halves[2];
+  mgrid_grid *g;
+  mgrid_family *f, *halves[2];
   mgrid_topology *t;
-  mgrid_plan     *p, *planned;
-  mgrid_backend  *b;
-  mgrid_state    *s, *trained;
-  mgrid_runtime  *rt;
-  mgrid_policy   *policy;
+  mgrid_plan *p, *planned;
+  mgrid_backend *b;
+  mgrid_state *s, *trained;
+  mgrid_runtime *rt;
+  mgrid_policy *policy;
 } chain;
 
 static int nothing(void *ud, const char *text, size_t len) {
@@ -27,15 +27,16 @@ static int nothing(void *ud, const char *text, size_t len) {
   return 0;
 }
 
-/* The whole way, with every kind of call, checked nowhere. Where `dim` is not "tp" it fails in its second call. */
+/* The whole way, with every kind of call, checked nowhere. Where `dim` is not "tp" it fails in its
+** second call. */
 static void long_way(chain *c, const char *dim, const char *recipe, mgrid_error *e) {
-  const mgrid_dim   dims[] = { { "tp", 2 }, { "dp", 4 } };
-  const mgrid_arg   arg = mgrid_arg_integer("global_batch", 64);
-  const char       *text = NULL, *args[] = { "tp=2" };
+  const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 4 } };
+  const mgrid_arg arg = mgrid_arg_integer("global_batch", 64);
+  const char *text = NULL, *args[] = { "tp=2" };
   mgrid_plan_counts counts = MGRID_PLAN_COUNTS_INIT;
-  mgrid_machine     machine = MGRID_MACHINE_INIT;
-  int64_t           number = 7, proved;
-  size_t            n;
+  mgrid_machine machine = MGRID_MACHINE_INIT;
+  int64_t number = 7, proved;
+  size_t n;
   *c = (chain){ 0 };
   c->g = mgrid_grid_new(mgrid_world(8), 2, dims, e);
   c->f = mgrid_grid_along(c->g, 1, &dim, MGRID_GRID_ORDER, e);
@@ -105,10 +106,11 @@ static void write_recipe(const char *policy) {
 
 static void test_the_first_error_stays(void **state) {
   mgrid_error e = MGRID_ERROR_INIT;
-  chain       c;
+  chain c;
   (void)state;
   write_recipe(BATCHES);
-  long_way(&c, "tq", path, &e); /* everything behind the second call goes on, or has nothing to work on */
+  /* everything behind the second call goes on, or has nothing to work on */
+  long_way(&c, "tq", path, &e);
   assert_int_equal(e.status, MGRID_UNKNOWN_NAME);
   assert_string_equal(e.message, "unknown dim 'tq'; nearest is 'tp' (tp, dp)");
   assert_true(e.line == 0 && !*e.file);
@@ -117,7 +119,7 @@ static void test_the_first_error_stays(void **state) {
 
 static void test_the_last_call_may_be_the_first_to_fail(void **state) {
   mgrid_error e = MGRID_ERROR_INIT;
-  chain       c;
+  chain c;
   (void)state;
   write_recipe(BATCHES);
   long_way(&c, "tp", path, &e);
@@ -130,7 +132,7 @@ static void test_the_last_call_may_be_the_first_to_fail(void **state) {
 
 static void test_a_recipe_that_is_not_there(void **state) {
   mgrid_error e = MGRID_ERROR_INIT;
-  chain       c;
+  chain c;
   (void)state;
   long_way(&c, "tp", "/nowhere/none.lua", &e);
   assert_int_equal(e.status, MGRID_REFUSED);
@@ -142,7 +144,7 @@ static void test_a_recipe_that_is_not_there(void **state) {
 /* A later failure that has a place does not give it to the first, which has none. */
 static void test_the_place_is_that_of_the_first(void **state) {
   mgrid_error e = MGRID_ERROR_INIT, was;
-  char        json[80];
+  char json[80];
   (void)state;
   write_recipe("error 'no'");
   snprintf(json, sizeof json, "%s.json", path);
@@ -151,10 +153,10 @@ static void test_the_place_is_that_of_the_first(void **state) {
   fclose(file);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(rt, path, NULL, 0, &e);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 0, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "", &e);
-  mgrid_policy  *policy = mgrid_policy_new(rt, s, "batches", &e);
+  mgrid_state *s = mgrid_materialize(p, b, "", &e);
+  mgrid_policy *policy = mgrid_policy_new(rt, s, "batches", &e);
   assert_int_equal(e.status, MGRID_OK);
   mgrid_fail(&e, MGRID_TIMED_OUT, "a:7: the first one");
   was = e;
@@ -173,14 +175,16 @@ static void test_the_place_is_that_of_the_first(void **state) {
 /* What went wrong on the way and was mended leaves nothing: the error says that all is well. */
 static void test_what_was_mended_is_no_error(void **state) {
   const mgrid_dim dims[] = { { "a", 3 }, { "b", 2 }, { "c", 2 } };
-  const char     *names[] = { "a", "c" };
-  mgrid_error     e = MGRID_ERROR_INIT;
-  mgrid_family   *in = NULL, *out = NULL;
+  const char *names[] = { "a", "c" };
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_family *in = NULL, *out = NULL;
   (void)state;
-  mgrid_grid   *g = mgrid_grid_new(mgrid_world(12), 3, dims, &e);
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(12), 3, dims, &e);
   mgrid_family *f = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, &e);
-  assert_int_equal(mgrid_family_split(f, 2, false, false, &in, &out, NULL), MGRID_REFUSED); /* no layout */
-  assert_int_equal(mgrid_family_split(f, 2, true, false, &in, &out, &e), MGRID_OK);         /* so by lists */
+  /* no layout */
+  assert_int_equal(mgrid_family_split(f, 2, false, false, &in, &out, NULL), MGRID_REFUSED);
+  /* so by lists */
+  assert_int_equal(mgrid_family_split(f, 2, true, false, &in, &out, &e), MGRID_OK);
   assert_int_equal(e.status, MGRID_OK);
   assert_string_equal(e.message, "");
   mgrid_family_free(in);
@@ -191,7 +195,7 @@ static void test_what_was_mended_is_no_error(void **state) {
 
 /* Of a failure to materialize *err may be the reason why there is no plan: it stays the reason. */
 static void test_materialize_of_nothing(void **state) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_backend_dry(8, 0, &e);
   (void)state;
   assert_null(mgrid_plan_new(NULL, &e));
@@ -207,13 +211,14 @@ static void test_materialize_of_nothing(void **state) {
   mgrid_backend_free(b);
 }
 
-/* Collective calls go on without a runtime, or with a struct that is refused: the others would wait. */
+/* Collective calls go on without a runtime, or with a struct that is refused: the others would
+** wait. */
 static void test_a_reload_that_cannot_be(void **state) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_change   change = MGRID_CHANGE_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_change change = MGRID_CHANGE_INIT;
   mgrid_runtime *fresh;
-  mgrid_state   *new_s;
-  chain          c;
+  mgrid_state *new_s;
+  chain c;
   (void)state;
   write_recipe(BATCHES);
   long_way(&c, "tp", path, &e);
@@ -223,11 +228,13 @@ static void test_a_reload_that_cannot_be(void **state) {
   assert_string_equal(e.message, "there is no runtime to reload");
   mgrid_error_clear(&e);
   mgrid_runtime *unloaded = mgrid_runtime_new(NULL, NULL, &e);
-  assert_int_equal(mgrid_reload(unloaded, c.trained, NULL, 0, NULL, &new_s, NULL, &e), MGRID_NOT_NOW);
+  assert_int_equal(mgrid_reload(unloaded, c.trained, NULL, 0, NULL, &new_s, NULL, &e),
+                   MGRID_NOT_NOW);
   fresh = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   mgrid_error_clear(&e);
   change.kept = 5;
-  assert_int_equal(mgrid_reload(c.rt, c.trained, "picotorn", 0, NULL, &new_s, &change, &e), MGRID_UNKNOWN_NAME);
+  assert_int_equal(mgrid_reload(c.rt, c.trained, "picotorn", 0, NULL, &new_s, &change, &e),
+                   MGRID_UNKNOWN_NAME);
   fresh = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   assert_true(!fresh && !new_s && change.kept == 5); /* on failure as it was */
   mgrid_error_clear(&e);
@@ -240,7 +247,8 @@ static void test_a_reload_that_cannot_be(void **state) {
   end(&c);
 }
 
-/* The text of an error may quote the one that it replaces; what is handed on keeps the size of the host's struct. */
+/* The text of an error may quote the one that it replaces; what is handed on keeps the size of the
+** host's struct. */
 static void test_errors_of_errors(void **state) {
   mgrid_error e = MGRID_ERROR_INIT, other = MGRID_ERROR_INIT;
   (void)state;
@@ -264,9 +272,9 @@ static int tear_down(void **state) {
 
 /* Questions to what a failed call did not make: an answer that means nothing, and no crash. */
 static void test_questions_to_null(void **state) {
-  char          text[40] = "x";
-  int64_t       a = 0, b = 0;
-  int64_t       rank = 7;
+  char text[40] = "x";
+  int64_t a = 0, b = 0;
+  int64_t rank = 7;
   const int64_t coords[1] = { 0 };
   (void)state;
   assert_true(mgrid_grid_ndims(NULL) == 0 && mgrid_grid_dim(NULL, 0).name == NULL
@@ -274,10 +282,12 @@ static void test_questions_to_null(void **state) {
   assert_true(mgrid_grid_find(NULL, "tp") == -1 && mgrid_grid_coord(NULL, 0, 0) == -1
               && mgrid_grid_rank(NULL, coords) == -1);
   assert_true(mgrid_grid_describe(NULL, text, sizeof text) == 0 && *text == '\0');
-  assert_true(mgrid_family_world(NULL) == -1 && mgrid_family_count(NULL) == -1 && mgrid_family_size(NULL, 0) == -1);
+  assert_true(mgrid_family_world(NULL) == -1 && mgrid_family_count(NULL) == -1
+              && mgrid_family_size(NULL, 0) == -1);
   assert_true(mgrid_family_max_size(NULL) == -1 && mgrid_family_total(NULL) == -1
               && mgrid_family_rank(NULL, 0, 0) == -1);
-  assert_true(!mgrid_family_locate(NULL, 0, 0, &a, &b) && mgrid_family_members(NULL, 0, 1, 1, &rank) == -1);
+  assert_true(!mgrid_family_locate(NULL, 0, 0, &a, &b)
+              && mgrid_family_members(NULL, 0, 1, 1, &rank) == -1);
   assert_true(mgrid_family_coverage(NULL) == MGRID_PARTIAL && mgrid_family_equal(NULL, NULL));
   assert_int_equal(mgrid_family_members(NULL, 0, 1, 1, &rank), -1);
   assert_true(mgrid_family_describe(NULL, text, sizeof text) == 0);
@@ -288,15 +298,21 @@ static void test_questions_to_null(void **state) {
               && mgrid_plan_shares(NULL, "tp") == NULL);
   mgrid_plan_digest(NULL, text);
   assert_string_equal(text, "00000000000000000000000000000000");
-  assert_true(mgrid_backend_name(NULL) == NULL && mgrid_backend_rank(NULL) == -1 && mgrid_backend_world(NULL) == -1);
-  assert_true(mgrid_backend_ncomms(NULL) == 0 && mgrid_state_plan(NULL) == NULL && mgrid_state_rank(NULL) == -1);
+  assert_true(mgrid_backend_name(NULL) == NULL && mgrid_backend_rank(NULL) == -1
+              && mgrid_backend_world(NULL) == -1);
+  assert_true(mgrid_backend_ncomms(NULL) == 0 && mgrid_state_plan(NULL) == NULL
+              && mgrid_state_rank(NULL) == -1);
   assert_true(mgrid_state_ncomms(NULL) == 0);
-  assert_true(mgrid_group_family(NULL) == NULL && mgrid_group_position(NULL) == -1 && mgrid_group_size(NULL) == -1);
-  assert_true(mgrid_group_index(NULL) == -1 && mgrid_group_at(NULL, 0) == -1 && mgrid_group_at(NULL, 0) == -1);
-  assert_true(mgrid_group_at(NULL, mgrid_group_size(NULL) - 1) == -1 && mgrid_group_beside(NULL, 1, true) == -1
+  assert_true(mgrid_group_family(NULL) == NULL && mgrid_group_position(NULL) == -1
+              && mgrid_group_size(NULL) == -1);
+  assert_true(mgrid_group_index(NULL) == -1 && mgrid_group_at(NULL, 0) == -1
+              && mgrid_group_at(NULL, 0) == -1);
+  assert_true(mgrid_group_at(NULL, mgrid_group_size(NULL) - 1) == -1
+              && mgrid_group_beside(NULL, 1, true) == -1
               && mgrid_group_beside(NULL, -1, true) == -1);
   assert_true(mgrid_group_position_of(NULL, 0) == -1 && mgrid_group_native(NULL) == NULL);
-  assert_true(mgrid_group_native_kind(NULL) == MGRID_NATIVE_NONE && *mgrid_group_backend(NULL) == '\0');
+  assert_true(mgrid_group_native_kind(NULL) == MGRID_NATIVE_NONE
+              && *mgrid_group_backend(NULL) == '\0');
   assert_int_equal(mgrid_group_ranks(NULL, 1, &rank), -1);
   assert_int_equal(rank, 7);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_classes.c - sets of points by modes, groups in classes, and the laws that stand on them, against going through
-** every point, group and rank.
+** test_classes.c - sets of points by modes, groups in classes, and the laws that stand on them,
+** against going through every point, group and rank.
 */
 #include "topologies.h"
 
@@ -11,10 +11,11 @@ enum { CASES = 2000, SPACE = 2000, SETS = 5 };
 
 /* -------------------------------------------------------------------- points */
 
-/* Random modes, each stride larger than the smaller ones reach: mostly a multiple of the one before. */
+/* Random modes, each stride larger than the smaller ones reach: mostly a multiple of the one
+** before. */
 static mgrid_points draw_points(rng *r) {
   mgrid_points p = { .offset = rng_between(r, 0, 60) };
-  int64_t      reach = 0, unit = 1;
+  int64_t reach = 0, unit = 1;
   for (int n = (int)rng_between(r, 0, 3); n > 0; n--) {
     int64_t size = rng_between(r, 2, 9), stride = unit * rng_between(r, 1, 3);
     while (stride <= reach) stride += unit;
@@ -38,9 +39,9 @@ static bool has(const mgrid_points *p, int64_t point) {
 }
 
 typedef struct noted {
-  rng                *r;
+  rng *r;
   const mgrid_points *a, *set;
-  int64_t             first[SETS + 1], every[1 << SETS];
+  int64_t first[SETS + 1], every[1 << SETS];
 } noted;
 
 static bool note_first(void *ud, int64_t point, int64_t weight, int64_t in) {
@@ -67,11 +68,11 @@ static bool note_every(void *ud, int64_t point, int64_t weight, int64_t in) {
 static void test_points(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + 3 * CASES; seed++) {
-    rng                 r = rng_new(seed);
-    mgrid_points        a = draw_points(&r), set[SETS];
+    rng r = rng_new(seed);
+    mgrid_points a = draw_points(&r), set[SETS];
     const mgrid_points *others[SETS];
-    int64_t             first[SETS + 1] = { 0 }, every[1 << SETS] = { 0 };
-    noted               n = { .r = &r, .a = &a, .set = set };
+    int64_t first[SETS + 1] = { 0 }, every[1 << SETS] = { 0 };
+    noted n = { .r = &r, .a = &a, .set = set };
     check(&r, mgrid_points_apart(&a));
     for (int i = 0; i < SETS; i++) set[i] = draw_points(&r), others[i] = &set[i];
     for (int64_t x = 0; x < SPACE; x++) {
@@ -92,14 +93,20 @@ static void test_points(void **unused) {
 
 /* A family of a small world, and often one made of it; told by classes or not. */
 static mgrid_family *draw_made(rng *r, int64_t world, const mgrid_family *earlier) {
-  mgrid_error   err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_family *f = draw_any_family(r, world, earlier), *made = NULL, *rest = NULL;
-  int64_t       half[2] = { f->max_size / 3 + 1, MGRID_FILL }, pieces[4] = { 0, 0, 0, 0 };
+  int64_t half[2] = { f->max_size / 3 + 1, MGRID_FILL }, pieces[4] = { 0, 0, 0, 0 };
   switch (rng_between(r, 0, 7)) {
   case 0: made = mgrid_family_neighbours(f, rng_between(r, 1, 4), rng_chance(r, 50), &err); break;
   case 1: made = mgrid_family_segments(f, 2, half, &err); break;
-  case 2: mgrid_family_split(f, rng_divisor(r, f->max_size ? f->max_size : 1), true, false, &made, &rest, &err); break;
-  case 3: mgrid_family_split(f, rng_divisor(r, f->max_size ? f->max_size : 1), true, true, &rest, &made, &err); break;
+  case 2:
+    mgrid_family_split(f, rng_divisor(r, f->max_size ? f->max_size : 1), true, false, &made, &rest,
+                       &err);
+    break;
+  case 3:
+    mgrid_family_split(f, rng_divisor(r, f->max_size ? f->max_size : 1), true, true, &rest, &made,
+                       &err);
+    break;
   case 4:
     for (int i = 0; i < 4; i++) pieces[i] = rng_between(r, 0, f->max_size);
     made = mgrid_family_pick(f, (size_t)rng_between(r, 1, 4), pieces, &err);
@@ -111,7 +118,8 @@ static mgrid_family *draw_made(rng *r, int64_t world, const mgrid_family *earlie
   if (!made) return f;
   mgrid_family_free(f);
   if (!rng_chance(r, 30)) return made;
-  mgrid_family *pairs = mgrid_family_neighbours(made, rng_between(r, 1, 2), rng_chance(r, 50), anew(&err));
+  mgrid_family *pairs =
+      mgrid_family_neighbours(made, rng_between(r, 1, 2), rng_chance(r, 50), anew(&err));
   if (!pairs) return made;
   mgrid_family_free(made);
   return pairs;
@@ -120,16 +128,17 @@ static mgrid_family *draw_made(rng *r, int64_t world, const mgrid_family *earlie
 /* Go through the groups of a class. */
 static void check_class(rng *r, const mgrid_family *f, const mgrid_class *c, int *found) {
   int64_t digit[MGRID_MODES_MAX] = { 0 };
-  int     i = 0;
+  int i = 0;
   while (true) {
     int64_t group = c->group, shift = 0;
-    for (i = 0; i < c->nsteps; i++) group += digit[i] * c->step[i].weight, shift += digit[i] * c->step[i].stride;
+    for (i = 0; i < c->nsteps; i++)
+      group += digit[i] * c->step[i].weight, shift += digit[i] * c->step[i].stride;
     check(r, group >= 0 && group < f->count && !found[group]++);
     check(r, mgrid_family_size(f, group) == c->size);
     check(r, c->round < 0 || mgrid_family_round(f, group) == c->round);
     for (int64_t p = 0; p < c->size; p++) {
       const mgrid_modes shape = { c->nshape, (mgrid_mode *)c->shape };
-      int64_t           rank = mgrid_family_rank(f, group, p);
+      int64_t rank = mgrid_family_rank(f, group, p);
       check(r, rank == mgrid_family_rank(f, c->group, p) + shift);
       if (c->ruled) check(r, rank == c->start + shift + mgrid_modes_offset(&shape, p));
     }
@@ -142,12 +151,12 @@ static void test_classes(void **unused) {
   int told = 0, listed = 0;
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng           r = rng_new(seed);
-    int64_t       world = rng_between(&r, 1, 40) * rng_between(&r, 1, 4), group, position;
+    rng r = rng_new(seed);
+    int64_t world = rng_between(&r, 1, 40) * rng_between(&r, 1, 4), group, position;
     mgrid_family *f = draw_made(&r, world, NULL);
     mgrid_classes classes = { 0 };
-    mgrid_sets    sets = { 0 };
-    int          *found = calloc((size_t)f->count + 1, sizeof *found);
+    mgrid_sets sets = { 0 };
+    int *found = calloc((size_t)f->count + 1, sizeof *found);
     if (mgrid_classes_of(f, &classes)) {
       for (size_t i = 0; i < classes.n; i++) check_class(&r, f, &classes.at[i], found);
       for (int64_t g = 0; g < f->count; g++) check(&r, found[g] == 1);
@@ -176,7 +185,7 @@ static void test_classes(void **unused) {
 static bool brute_within(const mgrid_family *a, const mgrid_family *b, int64_t *bad) {
   for (*bad = 0; *bad < a->count; ++*bad) {
     int64_t size = mgrid_family_size(a, *bad);
-    bool    inside = false;
+    bool inside = false;
     for (int64_t k = 0; k < b->count && !inside; k++) {
       int64_t n = 0;
       for (int64_t p = 0; p < size; p++)
@@ -203,15 +212,15 @@ static bool is_member(const mgrid_family *f, int64_t rank) {
 
 static void test_laws(void **unused) {
   static const mgrid_law_names names = { "a", "b" };
-  int                          held[4] = { 0 };
+  int held[4] = { 0 };
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng           r = rng_new(seed);
-    int64_t       world = rng_between(&r, 10, 40) * rng_between(&r, 1, 6), bad;
+    rng r = rng_new(seed);
+    int64_t world = rng_between(&r, 10, 40) * rng_between(&r, 1, 6), bad;
     mgrid_family *a = draw_made(&r, world, NULL), *b = draw_made(&r, world, a);
-    mgrid_error   err;
-    bool          shared = false, covered = true;
-    char          text[80];
+    mgrid_error err;
+    bool shared = false, covered = true;
+    char text[80];
     for (int64_t rank = 0; rank < world; rank++) {
       shared |= is_member(a, rank) && is_member(b, rank);
       covered &= is_member(a, rank);
@@ -237,11 +246,12 @@ static void test_laws(void **unused) {
 static void test_memory_of_any_rank(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES / 4; seed++) {
-    rng              r = rng_new(seed);
-    drawn_topology   t = draw_topology(&r, 60);
-    mgrid_error      err;
-    mgrid_gpu_memory most = MGRID_GPU_MEMORY_INIT, any = MGRID_GPU_MEMORY_INIT, one = MGRID_GPU_MEMORY_INIT;
-    mgrid_plan      *p = mgrid_plan_new(t.topology, anew(&err));
+    rng r = rng_new(seed);
+    drawn_topology t = draw_topology(&r, 60);
+    mgrid_error err;
+    mgrid_gpu_memory most = MGRID_GPU_MEMORY_INIT, any = MGRID_GPU_MEMORY_INIT,
+                     one = MGRID_GPU_MEMORY_INIT;
+    mgrid_plan *p = mgrid_plan_new(t.topology, anew(&err));
     check(&r, p != NULL);
     for (int64_t rank = 0; rank < t.world; rank++) {
       check(&r, mgrid_plan_gpu_memory(p, rank, &one, anew(&err)) == MGRID_OK);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_concurrent.c - families that are used at the same time: what lists are refused; they share no communicator,
-** in a state and between states; others go on sharing; the order of launches; priorities; the plan tells it all.
+** test_concurrent.c - families that are used at the same time: what lists are refused; they share
+** no communicator, in a state and between states; others go on sharing; the order of launches;
+** priorities; the plan tells it all.
 */
 #include "topologies.h"
 
@@ -11,18 +12,19 @@ enum { CASES = 1000 };
 
 static mgrid_error why = MGRID_ERROR_INIT; /* of the last call */
 
-/* Families of 8 ranks: tp; dp, ep, grads and copy with equal groups; one of single ranks; one that covers. */
+/* Families of 8 ranks: tp; dp, ep, grads and copy with equal groups; one of single ranks; one that
+** covers. */
 static mgrid_topology *topology(const mgrid_options *dp) {
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 4 } };
-  const char     *names[] = { "tp", "dp" };
+  const char *names[] = { "tp", "dp" };
   const mgrid_dim lone[] = { { "one", 1 }, { "all", MGRID_FILL } };
-  const char     *one = "one";
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
-  mgrid_grid     *h = mgrid_grid_new(mgrid_world(8), 2, lone, anew(&why));
-  mgrid_family   *tp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, anew(&why));
-  mgrid_family   *along = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, anew(&why));
-  mgrid_family   *single = mgrid_grid_along(h, 1, &one, MGRID_GRID_ORDER, anew(&why));
-  mgrid_family   *ring = mgrid_family_neighbours(along, 1, true, anew(&why));
+  const char *one = "one";
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
+  mgrid_grid *h = mgrid_grid_new(mgrid_world(8), 2, lone, anew(&why));
+  mgrid_family *tp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, anew(&why));
+  mgrid_family *along = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, anew(&why));
+  mgrid_family *single = mgrid_grid_along(h, 1, &one, MGRID_GRID_ORDER, anew(&why));
+  mgrid_family *ring = mgrid_family_neighbours(along, 1, true, anew(&why));
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
   assert_int_equal(mgrid_topology_add(t, "tp", tp, NULL, anew(&why)), MGRID_OK);
   assert_int_equal(mgrid_topology_add(t, "dp", along, dp, anew(&why)), MGRID_OK);
@@ -52,7 +54,8 @@ static mgrid_plan *plan_of(mgrid_topology *t) {
 }
 
 static void assert_text(const mgrid_plan *p, const char *family, const char *options) {
-  assert_string_equal(p->content.entry[mgrid_content_find(&p->content, family)].choice->text, options);
+  assert_string_equal(p->content.entry[mgrid_content_find(&p->content, family)].choice->text,
+                      options);
 }
 
 static void assert_shares(const mgrid_plan *p, const char *family, const char *other) {
@@ -66,11 +69,13 @@ static void test_refused(void **unused) {
   (void)unused;
   mgrid_topology *t = topology(NULL);
   assert_int_equal(LIST(t, "dp", "ept"), MGRID_UNKNOWN_NAME);
-  assert_string_equal(why.message,
-                      "concurrent: unknown family 'ept'; nearest is 'ep' (tp, dp, ep, grads, copy, single, "
-                      "ring)");
+  assert_string_equal(
+      why.message,
+      "concurrent: unknown family 'ept'; nearest is 'ep' (tp, dp, ep, grads, copy, single, "
+      "ring)");
   assert_int_equal(LIST(t, "dp", NULL), MGRID_UNKNOWN_NAME);
-  assert_string_equal(why.message, "concurrent: unknown family ''; known: tp, dp, ep, grads, copy, single, ring");
+  assert_string_equal(
+      why.message, "concurrent: unknown family ''; known: tp, dp, ep, grads, copy, single, ring");
   assert_int_equal(LIST(t, "dp", "ep", "dp"), MGRID_DUPLICATE);
   assert_string_equal(why.message, "concurrent: family 'dp' is in the list twice");
   assert_int_equal(LIST(t, "dp"), MGRID_REFUSED);
@@ -82,9 +87,12 @@ static void test_refused(void **unused) {
   assert_int_equal(LIST(t, "dp", "ep", "tp"), MGRID_OK);
   assert_int_equal(LIST(t, "tp", "grads"), MGRID_OK);
   assert_int_equal(LIST(t, "tp", "dp"), MGRID_REFUSED);
-  assert_string_equal(why.message, "concurrent: 'tp' is before 'dp' in this list, but after it by earlier lists");
+  assert_string_equal(
+      why.message, "concurrent: 'tp' is before 'dp' in this list, but after it by earlier lists");
   assert_int_equal(LIST(t, "copy", "grads", "ring", "ep"), MGRID_REFUSED); /* over two lists */
-  assert_string_equal(why.message, "concurrent: 'grads' is before 'ep' in this list, but after it by earlier lists");
+  assert_string_equal(
+      why.message,
+      "concurrent: 'grads' is before 'ep' in this list, but after it by earlier lists");
   assert_int_equal(LIST(t, "copy", "dp", "grads"), MGRID_OK);
   assert_int_equal(t->content.nconcurrent, 3);
   mgrid_error chain = MGRID_ERROR_INIT;
@@ -172,22 +180,24 @@ static void test_states(void **unused) {
   mgrid_topology *t = topology(NULL), *u = topology(NULL);
   LIST(t, "dp", "ep", "grads");
   LIST(u, "grads", "ep", "dp"); /* another order of launches, the same lanes */
-  mgrid_plan    *plain = plan_of(topology(NULL)), *p = plan_of(t), *q = plan_of(u);
+  mgrid_plan *plain = plan_of(topology(NULL)), *p = plan_of(t), *q = plan_of(u);
   mgrid_backend *b = mgrid_backend_dry(8, 3, anew(&why));
-  mgrid_state   *first = mgrid_materialize(plain, b, "plain", anew(&why));
-  mgrid_state   *actor = mgrid_materialize(p, b, "actor", anew(&why));
-  mgrid_state   *critic = mgrid_materialize(p, b, "critic", anew(&why));
-  mgrid_state   *other = mgrid_materialize(q, b, "other", anew(&why));
+  mgrid_state *first = mgrid_materialize(plain, b, "plain", anew(&why));
+  mgrid_state *actor = mgrid_materialize(p, b, "actor", anew(&why));
+  mgrid_state *critic = mgrid_materialize(p, b, "critic", anew(&why));
+  mgrid_state *other = mgrid_materialize(q, b, "other", anew(&why));
   assert_true(first && actor && critic && other);
   static const char *const listed[] = { "dp", "ep", "grads" };
-  mgrid_state *const       states[] = { actor, critic, other };
+  mgrid_state *const states[] = { actor, critic, other };
   assert_ptr_equal(comm_of(first, "dp"), comm_of(first, "ep"));
   for (int a = 0; a < 3; a++)
     for (int c = 0; c < 3; c++)
       for (int i = 0; i < 3; i++)
         for (int k = 0; k < 3; k++) {
-          if (i != k) assert_ptr_not_equal(comm_of(states[a], listed[i]), comm_of(states[c], listed[k]));
-          if (i == k && a < 2 && c < 2) assert_ptr_equal(comm_of(states[a], listed[i]), comm_of(states[c], listed[k]));
+          if (i != k)
+            assert_ptr_not_equal(comm_of(states[a], listed[i]), comm_of(states[c], listed[k]));
+          if (i == k && a < 2 && c < 2)
+            assert_ptr_equal(comm_of(states[a], listed[i]), comm_of(states[c], listed[k]));
         }
   assert_ptr_equal(comm_of(actor, "ep"), comm_of(other, "ep")); /* neither is first */
   assert_ptr_equal(comm_of(actor, "copy"), comm_of(actor, "dp"));
@@ -205,23 +215,26 @@ static void test_random(void **unused) {
   (void)unused;
   int64_t apart = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng            r = rng_new(seed);
+    rng r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 24);
-    mgrid_plan    *before = mgrid_plan_new(t.topology, anew(&why));
-    bool           listed[DRAWN_FAMILIES][DRAWN_FAMILIES] = { 0 };
+    mgrid_plan *before = mgrid_plan_new(t.topology, anew(&why));
+    bool listed[DRAWN_FAMILIES][DRAWN_FAMILIES] = { 0 };
     for (int64_t more = rng_between(&r, 1, 3); more > 0 && t.n > 1; more--) {
       const char *names[DRAWN_FAMILIES];
-      size_t      n = 0, at[DRAWN_FAMILIES];
-      for (size_t i = 0; i < t.n; i++) /* in the order of the topology, so no list contradicts another */
+      size_t n = 0, at[DRAWN_FAMILIES];
+      /* in the order of the topology, so no list contradicts another */
+      for (size_t i = 0; i < t.n; i++)
         if (rng_chance(&r, 50)) at[n] = i, names[n++] = t.topology->content.entry[i].name;
-      check(&r, (mgrid_topology_concurrent(t.topology, n, names, anew(&why)) == MGRID_OK) == (n > 1));
+      check(&r,
+            (mgrid_topology_concurrent(t.topology, n, names, anew(&why)) == MGRID_OK) == (n > 1));
       for (size_t i = 0; i < n && n > 1; i++)
         for (size_t k = 0; k < n; k++) listed[at[i]][at[k]] = i != k;
     }
-    mgrid_plan   *p = mgrid_plan_new(t.topology, anew(&why));
+    mgrid_plan *p = mgrid_plan_new(t.topology, anew(&why));
     mgrid_created seen = { 0 };
     check(&r, p != NULL);
-    if (mgrid_plan_verify(p, 0, &seen, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    if (mgrid_plan_verify(p, 0, &seen, anew(&why)))
+      fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT, was = MGRID_PLAN_COUNTS_INIT;
     mgrid_plan_count(p, -1, &n, NULL);
     mgrid_plan_count(before, -1, &was, NULL);
@@ -254,11 +267,12 @@ static void test_launch(void **unused) {
   mgrid_topology *t = topology(NULL);
   LIST(t, "ring", "ep", "dp");
   LIST(t, "ep", "tp");
-  mgrid_plan    *p = plan_of(t);
-  int64_t        rounds = mgrid_family_rounds(p->content.entry[6].family);
+  mgrid_plan *p = plan_of(t);
+  int64_t rounds = mgrid_family_rounds(p->content.entry[6].family);
   mgrid_backend *b = mgrid_backend_dry(8, 5, anew(&why));
-  mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&why));
-  /* grads, copy and single wait for none; then ring, with a number for each of its rounds; then what waits for it */
+  mgrid_state *s = mgrid_materialize(p, b, NULL, anew(&why));
+  /* grads, copy and single wait for none; then ring, with a number for each of its rounds; then
+  ** what waits for it */
   assert_int_equal(launch(s, "grads"), 0);
   assert_int_equal(launch(s, "copy"), 1);
   assert_int_equal(launch(s, "single"), 2);
@@ -276,13 +290,14 @@ static void test_launch(void **unused) {
   mgrid_plan_free(p);
 }
 
-/* On every rank the numbers differ; all members of a group have the same, which the rule alone gives. */
+/* On every rank the numbers differ; all members of a group have the same, which the rule alone
+** gives. */
 static void test_launch_differs(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES / 4; seed++) {
-    rng            r = rng_new(seed);
+    rng r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 24);
-    mgrid_plan    *p = mgrid_plan_new(t.topology, anew(&why));
+    mgrid_plan *p = mgrid_plan_new(t.topology, anew(&why));
     for (int64_t rank = 0; rank < t.world; rank++) {
       mgrid_view v;
       check(&r, mgrid_view_init(&v, p, rank, anew(&why)) == MGRID_OK);
@@ -312,20 +327,24 @@ static void test_printed(void **unused) {
   LIST(u, "dp", "ep");
   LIST(u, "tp", "dp");
   mgrid_plan *p = plan_of(t), *q = plan_of(u);
-  mgrid_text  text = { 0 };
+  mgrid_text text = { 0 };
   assert_int_equal(mgrid_plan_print(p, add_text, &text, anew(&why)), MGRID_OK);
-  assert_non_null(strstr(text.data, "world 8\nconcurrent dp ep\nconcurrent dp tp ring\nfamily tp: (2:1) x (4:2)\n"
-                                    "family dp: (4:2) x (2:1) high_priority lane=1\nfamily ep: (4:2) x (2:1)\n"));
+  assert_non_null(strstr(
+      text.data, "world 8\nconcurrent dp ep\nconcurrent dp tp ring\nfamily tp: (2:1) x (4:2)\n"
+                 "family dp: (4:2) x (2:1) high_priority lane=1\nfamily ep: (4:2) x (2:1)\n"));
   text.len = 0;
   assert_int_equal(mgrid_plan_print_json(p, 0, add_text, &text, anew(&why)), MGRID_OK);
-  assert_non_null(strstr(text.data, "\"concurrent\": [[\"dp\",\"ep\"], [\"dp\",\"tp\",\"ring\"]],"));
-  assert_non_null(strstr(text.data, "\"tp\": {\"index\": 0, \"position\": 0, \"size\": 2, \"communicator\": 0, "
-                                    "\"launch_order\": 1, \"ranks\": [0,1]}"));
+  assert_non_null(
+      strstr(text.data, "\"concurrent\": [[\"dp\",\"ep\"], [\"dp\",\"tp\",\"ring\"]],"));
+  assert_non_null(
+      strstr(text.data, "\"tp\": {\"index\": 0, \"position\": 0, \"size\": 2, \"communicator\": 0, "
+                        "\"launch_order\": 1, \"ranks\": [0,1]}"));
   assert_non_null(strstr(text.data, "\"options\": {\"high_priority\": true, \"lane\": 1}}"));
   text.len = 0;
   assert_int_equal(mgrid_plan_print_json(p, -1, add_text, &text, anew(&why)), MGRID_OK);
-  assert_non_null(strstr(text.data, "\"coverage\": \"partition\", \"launch_order\": 0, \"shares\": null, "
-                                    "\"options\": {\"high_priority\": true, \"lane\": 1}"));
+  assert_non_null(strstr(text.data,
+                         "\"coverage\": \"partition\", \"launch_order\": 0, \"shares\": null, "
+                         "\"options\": {\"high_priority\": true, \"lane\": 1}"));
   text.len = 0;
   assert_int_equal(mgrid_plan_diff(p, q, 0, NULL, add_text, &text, anew(&why)), MGRID_OK);
   assert_non_null(strstr(text.data, "- concurrent dp, tp, ring\n+ concurrent tp, dp\n"));
@@ -339,19 +358,20 @@ static void test_printed(void **unused) {
 static void test_names_in_lists(void **unused) {
   enum { EACH = 64, LISTS = MGRID_CONCURRENT_MAX / EACH };
   (void)unused;
-  char            name[EACH][16];
-  const char     *names[EACH];
+  char name[EACH][16];
+  const char *names[EACH];
   const mgrid_dim dim = { "x", 8 };
-  const char     *along = dim.name;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
-  mgrid_family   *f = mgrid_grid_along(g, 1, &along, MGRID_GRID_ORDER, anew(&why));
+  const char *along = dim.name;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &along, MGRID_GRID_ORDER, anew(&why));
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
   for (int i = 0; i < EACH; i++) {
     snprintf(name[i], sizeof name[i], "f%d", i);
     names[i] = name[i];
     assert_int_equal(mgrid_topology_add(t, name[i], f, NULL, anew(&why)), MGRID_OK);
   }
-  for (int i = 0; i < LISTS; i++) assert_int_equal(mgrid_topology_concurrent(t, EACH, names, anew(&why)), MGRID_OK);
+  for (int i = 0; i < LISTS; i++)
+    assert_int_equal(mgrid_topology_concurrent(t, EACH, names, anew(&why)), MGRID_OK);
   mgrid_plan *p = mgrid_plan_new(t, anew(&why));
   assert_text(p, "f63", " lane=63");
   assert_int_equal(mgrid_topology_concurrent(t, 2, names, anew(&why)), MGRID_OUT_OF_RANGE);
@@ -364,12 +384,12 @@ static void test_names_in_lists(void **unused) {
   mgrid_grid_free(g);
 }
 
-/* A list that was not compared with the earlier ones, because its budget was exhausted: no order of launches is found,
-** and the search for one ends. */
+/* A list that was not compared with the earlier ones, because its budget was exhausted: no order of
+** launches is found, and the search for one ends. */
 static void test_unpaid_lists(void **unused) {
   (void)unused;
-  mgrid_budget    budget = mgrid_budget_new(0, 0);
-  const char     *back[] = { "ep", "dp" };
+  mgrid_budget budget = mgrid_budget_new(0, 0);
+  const char *back[] = { "ep", "dp" };
   mgrid_topology *t = topology(NULL);
   assert_int_equal(LIST(t, "dp", "ep"), MGRID_OK);
   mgrid_concurrent_add(t, 2, back, &budget, anew(&why));
@@ -381,10 +401,12 @@ static void test_unpaid_lists(void **unused) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_refused),        cmocka_unit_test(test_removed),        cmocka_unit_test(test_apart),
-    cmocka_unit_test(test_priority),       cmocka_unit_test(test_states),         cmocka_unit_test(test_random),
-    cmocka_unit_test(test_launch),         cmocka_unit_test(test_launch_differs), cmocka_unit_test(test_printed),
-    cmocka_unit_test(test_names_in_lists), cmocka_unit_test(test_unpaid_lists),
+    cmocka_unit_test(test_refused),      cmocka_unit_test(test_removed),
+    cmocka_unit_test(test_apart),        cmocka_unit_test(test_priority),
+    cmocka_unit_test(test_states),       cmocka_unit_test(test_random),
+    cmocka_unit_test(test_launch),       cmocka_unit_test(test_launch_differs),
+    cmocka_unit_test(test_printed),      cmocka_unit_test(test_names_in_lists),
+    cmocka_unit_test(test_unpaid_lists),
   };
   return run_program("concurrent", tests, argc, argv);
 }

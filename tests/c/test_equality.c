@@ -13,10 +13,10 @@ enum { CASES = 3000 };
 static void test_twin(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + 500; seed++) {
-    lists         l;
-    mgrid_error   err = MGRID_ERROR_INIT;
-    rng           r = rng_new(seed);
-    drawn         d = draw_grid(&r, 60);
+    lists l;
+    mgrid_error err = MGRID_ERROR_INIT;
+    rng r = rng_new(seed);
+    drawn d = draw_grid(&r, 60);
     mgrid_family *f = draw_family(&r, &d, 2, &l), *twin = mgrid_family_twin(f, anew(&err));
     mgrid_family *again = mgrid_family_twin(twin, anew(&err));
     check(&r, twin->twin && again->twin && mgrid_family_equal(f, twin));
@@ -35,12 +35,13 @@ static void test_twin_ends_with_operations(void **unused) {
   mgrid_error err = MGRID_ERROR_INIT;
   const char *a = "a";
   for (int64_t size = 2; size <= 4; size++) {
-    mgrid_dim     dims[] = { { "a", size }, { "b", 3 } };
-    mgrid_grid   *g = mgrid_grid_new(mgrid_world(3 * size), 2, dims, anew(&err));
+    mgrid_dim dims[] = { { "a", size }, { "b", 3 } };
+    mgrid_grid *g = mgrid_grid_new(mgrid_world(3 * size), 2, dims, anew(&err));
     mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, anew(&err)),
                  *twin = mgrid_family_twin(f, anew(&err));
     mgrid_family *made[] = { mgrid_family_neighbours(twin, 1, false, anew(&err)),
-                             mgrid_family_bundle(twin, 1, anew(&err)), mgrid_family_lists(twin, anew(&err)) };
+                             mgrid_family_bundle(twin, 1, anew(&err)),
+                             mgrid_family_lists(twin, anew(&err)) };
     for (size_t i = 0; i < 3; i++) {
       assert_non_null(made[i]);
       assert_false(made[i]->twin);
@@ -59,11 +60,11 @@ static void test_equality(void **unused) {
   (void)unused;
   int equal = 0, other = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + 4 * CASES; seed++) {
-    lists         l[2];
-    mgrid_error   err = MGRID_ERROR_INIT;
-    rng           r = rng_new(seed);
+    lists l[2];
+    mgrid_error err = MGRID_ERROR_INIT;
+    rng r = rng_new(seed);
     mgrid_family *f[2], *listed;
-    int64_t       size = rng_between(&r, 1, 8) * (rng_chance(&r, 30) ? 2 : 1);
+    int64_t size = rng_between(&r, 1, 8) * (rng_chance(&r, 30) ? 2 : 1);
     for (int i = 0; i < 2; i++) {
       drawn d = draw_grid_over(&r, (mgrid_window){ size + 2, 1, size });
       f[i] = draw_family(&r, &d, (int)rng_between(&r, 0, 3), &l[i]);
@@ -75,7 +76,8 @@ static void test_equality(void **unused) {
     check(&r, mgrid_family_equal(f[0], f[0]));
     listed = mgrid_family_lists(f[0], anew(&err));
     check(&r, mgrid_family_equal(f[0], listed) && mgrid_family_equal(listed, f[0]));
-    if (same && f[0]->form == &mgrid_strided_form && f[1]->form == &mgrid_strided_form) { /* one canonical text */
+    /* one canonical text */
+    if (same && f[0]->form == &mgrid_strided_form && f[1]->form == &mgrid_strided_form) {
       char text[2][256];
       for (int i = 0; i < 2; i++) mgrid_family_describe(f[i], text[i], sizeof text[i]);
       check(&r, strcmp(text[0], text[1]) == 0);
@@ -94,10 +96,10 @@ static void test_equality(void **unused) {
 /* Families without groups are equal, however they were made. */
 static void test_equality_without_groups(void **unused) {
   (void)unused;
-  mgrid_error   err = MGRID_ERROR_INIT;
-  mgrid_dim     all = { "a", MGRID_FILL };
-  mgrid_grid   *g[2] = { mgrid_grid_new((mgrid_window){ 4, 0, 2 }, 1, &all, anew(&err)),
-                         mgrid_grid_new((mgrid_window){ 4, 2, 2 }, 1, &all, anew(&err)) };
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_dim all = { "a", MGRID_FILL };
+  mgrid_grid *g[2] = { mgrid_grid_new((mgrid_window){ 4, 0, 2 }, 1, &all, anew(&err)),
+                       mgrid_grid_new((mgrid_window){ 4, 2, 2 }, 1, &all, anew(&err)) };
   mgrid_family *ones[2], *none[2], *joined, *of_joined, *listed;
   for (int i = 0; i < 2; i++) {
     ones[i] = mgrid_grid_along(g[i], 0, NULL, MGRID_GRID_ORDER, anew(&err));
@@ -125,14 +127,16 @@ static void test_equality_without_groups(void **unused) {
 /* Ragged groups that make even ones: sizes {1, 2} zipped with {2, 1} are {3, 3}. */
 static void test_zip_of_ragged_is_even(void **unused) {
   (void)unused;
-  mgrid_error   err = MGRID_ERROR_INIT;
-  rng           r = rng_new(0);
+  mgrid_error err = MGRID_ERROR_INIT;
+  rng r = rng_new(0);
   const int64_t s1[] = { 0, 1, 3 }, s2[] = { 0, 2, 3 };
   const int64_t r1[] = { 5, 0, 3 }, r2[] = { 1, 4, 2 };
-  mgrid_family *part[2] = { mgrid_family_table(mgrid_world(6), 2, s1, r1, MGRID_PARTIAL, anew(&err)),
-                            mgrid_family_table(mgrid_world(6), 2, s2, r2, MGRID_PARTIAL, anew(&err)) };
+  mgrid_family *part[2] = {
+    mgrid_family_table(mgrid_world(6), 2, s1, r1, MGRID_PARTIAL, anew(&err)),
+    mgrid_family_table(mgrid_world(6), 2, s2, r2, MGRID_PARTIAL, anew(&err))
+  };
   mgrid_family *zip = mgrid_family_zip(2, (const mgrid_family *const *)part, false, anew(&err));
-  lists         want = lists_of(zip);
+  lists want = lists_of(zip);
   lists_check(&r, zip, &want);
   assert_int_equal(want.ranks[0], 5);
   assert_int_equal(want.ranks[2], 4);
@@ -151,8 +155,8 @@ static void test_zip_of_ragged_is_even(void **unused) {
 ** round is empty, and their counts add up. */
 static void check_rounds(const rng *r, const mgrid_family *f) {
   int64_t world = mgrid_family_world(f), rounds = mgrid_family_rounds(f), sum = 0;
-  lists   l = lists_of(f);
-  char   *seen = malloc((size_t)world);
+  lists l = lists_of(f);
+  char *seen = malloc((size_t)world);
   assert_non_null(seen);
   check(r, rounds >= 1);
   for (int64_t round = 0; round < rounds; round++) {
@@ -178,16 +182,16 @@ static void check_rounds(const rng *r, const mgrid_family *f) {
 static void test_rounds_of_pairs(void **unused) {
   (void)unused;
   const char *a = "a";
-  rng         r = rng_new(0);
+  rng r = rng_new(0);
   mgrid_error err = MGRID_ERROR_INIT;
   for (int64_t n = 2; n <= 24; n++) {
-    mgrid_dim     dims[] = { { "a", n }, { "b", 3 } };
-    mgrid_grid   *g = mgrid_grid_new((mgrid_window){ 3 * n + 2, 1, 3 * n }, 2, dims, anew(&err));
+    mgrid_dim dims[] = { { "a", n }, { "b", 3 } };
+    mgrid_grid *g = mgrid_grid_new((mgrid_window){ 3 * n + 2, 1, 3 * n }, 2, dims, anew(&err));
     mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, anew(&err));
     for (int64_t step = 1; step < n; step++)
       for (int wrap = 0; wrap < 2; wrap++) {
         mgrid_family *pairs = mgrid_family_neighbours(f, step, wrap, anew(&err));
-        lists         want = lists_of(f);
+        lists want = lists_of(f);
         assert_non_null(pairs);
         check_rounds(&r, pairs);
         lists_replace(&want, lists_pairs(&want, step, wrap));
@@ -205,10 +209,10 @@ static void test_rounds_of_covers(void **unused) {
   (void)unused;
   int several = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mgrid_error   err = MGRID_ERROR_INIT;
-    rng           r = rng_new(seed);
-    int64_t       world = rng_between(&r, 2, 30);
-    lists         l = draw_lists(&r, world, true);
+    mgrid_error err = MGRID_ERROR_INIT;
+    rng r = rng_new(seed);
+    int64_t world = rng_between(&r, 2, 30);
+    lists l = draw_lists(&r, world, true);
     mgrid_family *f = table_of(&l, world, &err);
     check(&r, f != NULL);
     check_rounds(&r, f);
@@ -223,8 +227,8 @@ static void test_rounds_of_covers(void **unused) {
 static void test_rounds_of_a_star(void **unused) {
   (void)unused;
   mgrid_error err = MGRID_ERROR_INIT;
-  rng         r = rng_new(0);
-  lists       l = lists_new();
+  rng r = rng_new(0);
+  lists l = lists_new();
   for (int64_t i = 1; i < 200; i++) {
     lists_add(&l, 0);
     lists_add(&l, i);

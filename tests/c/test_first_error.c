@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_first_error.c - a program that looks at its error once, at the end, or not at all, never goes on with less than
-** it asked for.
+** test_first_error.c - a program that looks at its error once, at the end, or not at all, never
+** goes on with less than it asked for.
 */
 #include "program.h"
 
 #include "moongrid.h"
 
 static const mgrid_dim dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
-static const char     *tp = "tp", *misspelt = "pt";
+static const char *tp = "tp", *misspelt = "pt";
 
-static mgrid_grid *grid_of(int64_t world) { return mgrid_grid_new(mgrid_world(world), 2, dims, NULL); }
+static mgrid_grid *grid_of(int64_t world) {
+  return mgrid_grid_new(mgrid_world(world), 2, dims, NULL);
+}
 
 #define WRONG_DIM "unknown dim 'pt'; nearest is 'tp' (tp, dp)"
 
-/* A misspelt dim, whose error is in `one`; the topology and its plan report to `two`, which may be the same. */
+/* A misspelt dim, whose error is in `one`; the topology and its plan report to `two`, which may be
+** the same. */
 static void misspell(mgrid_error *one, mgrid_error *two, const char *wanted) {
-  mgrid_grid     *grid = grid_of(8);
-  mgrid_family   *none = mgrid_grid_along(grid, 1, &misspelt, MGRID_GRID_ORDER, one);
-  mgrid_family   *good = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, two);
+  mgrid_grid *grid = grid_of(8);
+  mgrid_family *none = mgrid_grid_along(grid, 1, &misspelt, MGRID_GRID_ORDER, one);
+  mgrid_family *good = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, two);
   mgrid_topology *t = mgrid_topology_new(8, two);
-  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   assert_null(none);
   assert_int_equal(mgrid_topology_add(t, "wrong", none, NULL, two), MGRID_USAGE);
   assert_int_equal(mgrid_topology_add(t, "right", good, NULL, NULL), MGRID_OK);
@@ -45,11 +48,11 @@ static void test_misspelt_dim(void **state) {
 
 /* Calls that break a topology, and what the plan says then. */
 static void broken(int how, const char *wanted, mgrid_status status) {
-  mgrid_grid     *grid = grid_of(8), *other = grid_of(16);
-  mgrid_family   *f = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, NULL);
+  mgrid_grid *grid = grid_of(8), *other = grid_of(16);
+  mgrid_family *f = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, NULL);
   mgrid_topology *t = mgrid_topology_new(8, NULL);
-  mgrid_options   o = MGRID_OPTIONS_INIT;
-  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_topology_add(t, "tp", f, NULL, NULL);
   o.timeout = -1;
   switch (how) {
@@ -76,11 +79,15 @@ static void broken(int how, const char *wanted, mgrid_status status) {
 static void test_broken_topology(void **state) {
   (void)state;
   broken(0, "the topology already has a family 'tp'", MGRID_DUPLICATE);
-  broken(1, "'t p' is not a family name (a letter or _, then letters, digits or _; at most 31)", MGRID_BAD_VALUE);
-  broken(2, "'' is not a family name (a letter or _, then letters, digits or _; at most 31)", MGRID_BAD_VALUE);
+  broken(1, "'t p' is not a family name (a letter or _, then letters, digits or _; at most 31)",
+         MGRID_BAD_VALUE);
+  broken(2, "'' is not a family name (a letter or _, then letters, digits or _; at most 31)",
+         MGRID_BAD_VALUE);
   broken(3, "grid 'grid' is of a world of 16 ranks, the topology of 8", MGRID_REFUSED);
   broken(4, "grid 'grid' or its topology is NULL", MGRID_USAGE);
-  broken(5, "the value of parameter 'lines' is one line of text in UTF-8, without control characters, not 'one\\ntwo'",
+  broken(5,
+         "the value of parameter 'lines' is one line of text in UTF-8, without control characters, "
+         "not 'one\\ntwo'",
          MGRID_BAD_VALUE);
   broken(6, "the value of a parameter is NULL", MGRID_USAGE);
   broken(7, "the name of the recipe is NULL", MGRID_USAGE);
@@ -89,8 +96,8 @@ static void test_broken_topology(void **state) {
 
 /* The successes of a chain leave the error of its first call alone. */
 static void test_success_after_error(void **state) {
-  mgrid_error   e = MGRID_ERROR_INIT;
-  mgrid_grid   *grid = grid_of(8);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_grid *grid = grid_of(8);
   mgrid_family *none = mgrid_grid_along(grid, 1, &misspelt, MGRID_GRID_ORDER, &e), *inner, *outer;
   mgrid_family *f = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, &e);
   (void)state;
@@ -108,9 +115,9 @@ static void test_success_after_error(void **state) {
 
   mgrid_topology *t = mgrid_topology_new(8, &e);
   assert_int_equal(mgrid_topology_add(t, "tp", f, NULL, &e), MGRID_OK);
-  mgrid_plan    *p = mgrid_plan_new(t, &e);
+  mgrid_plan *p = mgrid_plan_new(t, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 0, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "train", NULL);
+  mgrid_state *s = mgrid_materialize(p, b, "train", NULL);
   assert_non_null(mgrid_state_group(s, "tp", &e));
   assert_string_equal(e.message, WRONG_DIM);
   assert_int_equal(e.status, MGRID_UNKNOWN_NAME);
@@ -131,15 +138,16 @@ static int64_t says_why(void *ud, int64_t size, int64_t *positions, int64_t cap,
   return -1;
 }
 
-static int64_t says_nothing(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t says_nothing(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap,
+                            mgrid_error *err) {
   (void)ud, (void)group, (void)ranks, (void)n, (void)cap, (void)err;
   return -1;
 }
 
 static void test_functions_of_the_host(void **state) {
-  mgrid_grid   *grid = grid_of(8);
+  mgrid_grid *grid = grid_of(8);
   mgrid_family *f = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, NULL);
-  mgrid_error   e = MGRID_ERROR_INIT, first = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT, first = MGRID_ERROR_INIT;
   (void)state;
   assert_null(mgrid_family_pick_by(f, says_why, NULL, &e));
   assert_string_equal(e.message, "the host's reason");

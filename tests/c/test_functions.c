@@ -8,10 +8,11 @@
 
 typedef struct failure {
   mgrid_status status;
-  const char  *message;
+  const char *message;
 } failure;
 
-static mgrid_status fails(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status fails(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                          mgrid_error *err) {
   const failure *f = ud;
   (void)n, (void)args, (void)result;
   if (f->message) {
@@ -21,7 +22,8 @@ static mgrid_status fails(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *
   return f->status;
 }
 
-static void expect(const mgrid_function *f, const char *text, mgrid_status status, const char *message) {
+static void expect(const mgrid_function *f, const char *text, mgrid_status status,
+                   const char *message) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_plan *p = plan_of(f, text, &e);
   mgrid_plan_free(p);
@@ -31,13 +33,15 @@ static void expect(const mgrid_function *f, const char *text, mgrid_status statu
 
 static void test_build(void **unused) {
   mgrid_function f = mgrid_function_of("rack_of", "cluster 2026-11", rack_of, &four);
-  mgrid_error    e = MGRID_ERROR_INIT;
-  char           text[1024] = "", json[4096] = "";
+  mgrid_error e = MGRID_ERROR_INIT;
+  char text[1024] = "", json[4096] = "";
   (void)unused;
   mgrid_plan *p = plan_of(&f, by_rack, &e);
   assert_string_equal(e.message, "");
   mgrid_plan_print(p, put_text, text, &e);
-  assert_string_equal(text, "moongrid 1\nworld 8\nfunction rack_of = cluster 2026-11\nfamily rack: (4:1) x (2:4)\n");
+  assert_string_equal(
+      text,
+      "moongrid 1\nworld 8\nfunction rack_of = cluster 2026-11\nfamily rack: (4:1) x (2:4)\n");
   mgrid_plan_print_json(p, -1, put_text, json, &e);
   assert_non_null(strstr(json, "\n  \"functions\": {\"rack_of\": \"cluster 2026-11\"},\n"));
   mgrid_plan_free(p);
@@ -68,11 +72,12 @@ static void test_values(void **unused) {
   mgrid_function f = mgrid_function_of("echo", "1", echo, NULL);
   (void)unused;
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-    char        text[1024];
+    char text[1024];
     mgrid_error e = MGRID_ERROR_INIT;
     snprintf(text, sizeof text,
              "local function equal(a, b)\n"
-             "  if type(a) ~= 'table' or type(b) ~= 'table' then return a == b and math.type(a) == math.type(b) end\n"
+             "  if type(a) ~= 'table' or type(b) ~= 'table' then return a == b and math.type(a) == "
+             "math.type(b) end\n"
              "  for k, v in pairs(a) do if not equal(v, b[k]) then return false end end\n"
              "  for k in pairs(b) do if a[k] == nil then return false end end\n"
              "  return true\n"
@@ -88,7 +93,8 @@ static void test_values(void **unused) {
   }
 }
 
-static mgrid_status check_kinds(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status check_kinds(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                                mgrid_error *err) {
   (void)ud, (void)err, (void)result;
   assert_int_equal(n, 6);
   assert_int_equal(args[0].kind, MGRID_IS_NONE);
@@ -116,11 +122,15 @@ static mgrid_status check_kinds(void *ud, size_t n, const mgrid_arg *args, mgrid
 static void test_kinds(void **unused) {
   mgrid_function f = mgrid_function_of("look", "1", check_kinds, NULL);
   (void)unused;
-  expect(&f, BUILD("  look(nil, { 5, 6 }, { 1, 0.5 }, { 'a', true }, { b = 1, a = 2 }, {})\n  return topology(world)"),
+  expect(&f,
+         BUILD("  look(nil, { 5, 6 }, { 1, 0.5 }, { 'a', true }, { b = 1, a = 2 }, {})\n  return "
+               "topology(world)"),
          MGRID_OK, "");
 }
 
-#define NOT_PLAIN "; it takes plain values: finite numbers, text in UTF-8, true, false, nil, lists, tables by name"
+#define NOT_PLAIN \
+  "; it takes plain values: finite numbers, text in UTF-8, true, false, nil, lists, tables by " \
+  "name"
 
 static void test_arguments_refused(void **unused) {
   static const struct {
@@ -149,9 +159,9 @@ static void test_arguments_refused(void **unused) {
 
 static void test_failures(void **unused) {
   static const char text[] = BUILD("  fails()\n  return topology(world)");
-  static failure    cases[] = { { MGRID_BAD_VALUE, NULL },
-                                { MGRID_OUT_OF_RANGE, "rank 9 is in no rack" },
-                                { MGRID_LOST_RANK, "the store\nis gone" } };
+  static failure cases[] = { { MGRID_BAD_VALUE, NULL },
+                             { MGRID_OUT_OF_RANGE, "rank 9 is in no rack" },
+                             { MGRID_LOST_RANK, "the store\nis gone" } };
   (void)unused;
   mgrid_function f = mgrid_function_of("fails", "1", fails, &cases[0]);
   expect(&f, text, MGRID_BAD_VALUE, "r:2: fails: bad value");
@@ -167,7 +177,8 @@ static void test_failures(void **unused) {
   expect(&f, BUILD("  assert(not pcall(fails))\n  return topology(world)"), MGRID_OK, "");
 }
 
-static mgrid_status bad_result(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status bad_result(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                               mgrid_error *err) {
   (void)n, (void)args, (void)err;
   *result = *(mgrid_arg *)ud;
   return MGRID_OK;
@@ -175,8 +186,8 @@ static mgrid_status bad_result(void *ud, size_t n, const mgrid_arg *args, mgrid_
 
 static void test_results_refused(void **unused) {
   static const char text[] = BUILD("  bad()\n  return topology(world)");
-  mgrid_arg         nothing = MGRID_ARG_INIT, loop = mgrid_arg_list(NULL, 1, NULL), result;
-  mgrid_function    f = mgrid_function_of("bad", "1", bad_result, &result);
+  mgrid_arg nothing = MGRID_ARG_INIT, loop = mgrid_arg_list(NULL, 1, NULL), result;
+  mgrid_function f = mgrid_function_of("bad", "1", bad_result, &result);
   (void)unused;
   result = mgrid_arg_integers(NULL, 3, NULL);
   expect(&f, text, MGRID_REFUSED, "r:2: bad: the list of 3 values of an argument is NULL");
@@ -194,22 +205,25 @@ static void test_results_refused(void **unused) {
   expect(&f, text, MGRID_REFUSED, "r:2: bad: arguments are nested more than 16 deep");
 }
 
-static void refused(mgrid_runtime *rt, const mgrid_function *f, mgrid_status status, const char *message) {
+static void refused(mgrid_runtime *rt, const mgrid_function *f, mgrid_status status,
+                    const char *message) {
   mgrid_error e = MGRID_ERROR_INIT;
   assert_int_equal(mgrid_runtime_function(rt, f, &e), status);
   assert_string_equal(e.message, message);
 }
 
 static void test_registration_refused(void **unused) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_function f = mgrid_function_of("echo", "1", echo, NULL);
   (void)unused;
-  static const char *const not_names[] = { "", "2a", "a-b", "a name", "of_more_than_thirty_one_characters" };
+  static const char *const not_names[] = { "", "2a", "a-b", "a name",
+                                           "of_more_than_thirty_one_characters" };
   for (size_t i = 0; i < sizeof not_names / sizeof *not_names; i++) {
     char message[200];
     snprintf(message, sizeof message,
-             "'%s' is not a function name (a letter or _, then letters, digits or _; at most 31)", not_names[i]);
+             "'%s' is not a function name (a letter or _, then letters, digits or _; at most 31)",
+             not_names[i]);
     f.name = not_names[i];
     refused(rt, &f, MGRID_BAD_VALUE, message);
   }
@@ -218,7 +232,8 @@ static void test_registration_refused(void **unused) {
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
     char message[200];
     snprintf(message, sizeof message,
-             "'%s' is a word of recipes or of Lua already: a function of the host has another name", taken[i]);
+             "'%s' is a word of recipes or of Lua already: a function of the host has another name",
+             taken[i]);
     f.name = taken[i];
     refused(rt, &f, MGRID_DUPLICATE, message);
   }
@@ -230,10 +245,12 @@ static void test_registration_refused(void **unused) {
   refused(rt, &f, MGRID_BAD_VALUE, "the version of function 'echo' is one line of text, not empty");
   f.version = "1\nfamily x: (8:1)";
   refused(rt, &f, MGRID_BAD_VALUE,
-          "the version of function 'echo' is one line of text in UTF-8, without control characters, not "
+          "the version of function 'echo' is one line of text in UTF-8, without control "
+          "characters, not "
           "'1\\nfamily x: (8:1)'");
   f.version = "1", f.work = -1;
-  refused(rt, &f, MGRID_OUT_OF_RANGE, "the work of function 'echo' is 0 (the default) or more, not -1");
+  refused(rt, &f, MGRID_OUT_OF_RANGE,
+          "the work of function 'echo' is 0 (the default) or more, not -1");
   f.work = 1, f.call = NULL;
   refused(rt, &f, MGRID_USAGE, "the function is NULL");
   f.call = echo, f.size = 0;
@@ -245,9 +262,11 @@ static void test_registration_refused(void **unused) {
   refused(rt, &f, MGRID_DUPLICATE, "the runtime has a function 'echo' already, of version 1");
   assert_int_equal(mgrid_runtime_load(rt, "none", NULL, 0, anew(&e)), MGRID_UNKNOWN_NAME);
   f.name = "other";
-  refused(rt, &f, MGRID_NOT_NOW, "functions of the host are registered before the recipe is loaded");
+  refused(rt, &f, MGRID_NOT_NOW,
+          "functions of the host are registered before the recipe is loaded");
   assert_int_equal(mgrid_runtime_load(rt, "picotron", NULL, 0, anew(&e)), MGRID_OK);
-  refused(rt, &f, MGRID_NOT_NOW, "functions of the host are registered before the recipe is loaded");
+  refused(rt, &f, MGRID_NOT_NOW,
+          "functions of the host are registered before the recipe is loaded");
   mgrid_runtime_free(rt);
 }
 
@@ -255,16 +274,18 @@ static void test_a_host_without_it(void **unused) {
   mgrid_function f = mgrid_function_of("rank_of", "1", echo, NULL);
   (void)unused;
   expect(NULL, by_rack, MGRID_UNKNOWN_NAME,
-         "r:4: undefined global 'rack_of': neither a word of recipes nor a function that this program has registered; "
+         "r:4: undefined global 'rack_of': neither a word of recipes nor a function that this "
+         "program has registered; "
          "a dim is written g \"rack_of\", a family t.rack_of, a parameter p.rack_of");
   expect(&f, by_rack, MGRID_UNKNOWN_NAME, "r:4: undefined global 'rack_of'; nearest is 'rank_of'");
-  expect(&f, BUILD("  rank_of = 1"), MGRID_REFUSED, "r:2: assignment to global 'rank_of': use 'local'");
+  expect(&f, BUILD("  rank_of = 1"), MGRID_REFUSED,
+         "r:2: assignment to global 'rank_of': use 'local'");
 }
 
 static void test_budget(void **unused) {
-  mgrid_limits      few = MGRID_LIMITS_INIT;
-  mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_function    f = mgrid_function_of("echo", "1", echo, NULL);
+  mgrid_limits few = MGRID_LIMITS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_function f = mgrid_function_of("echo", "1", echo, NULL);
   static const char text[] = BUILD("  for i = 1, 1000 do echo(i) end\n  return topology(world)");
   (void)unused;
   few.instructions = 200000;
@@ -274,7 +295,8 @@ static void test_budget(void **unused) {
     mgrid_runtime_function(rt, &f, &e);
     mgrid_runtime_load(rt, "r", text, sizeof text - 1, &e);
     mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
-    assert_string_equal(e.message, dear ? "r:2: the recipe runs for more than 200000 instructions" : "");
+    assert_string_equal(e.message,
+                        dear ? "r:2: the recipe runs for more than 200000 instructions" : "");
     mgrid_plan_free(p);
     mgrid_runtime_free(rt);
   }
@@ -282,11 +304,11 @@ static void test_budget(void **unused) {
 
 /* The names in a file are looked for in Lua: an error there leaves nothing of the file (ASan). */
 static void test_budget_of_a_file(void **unused) {
-  char           path[] = P_tmpdir "/moongrid-functions-XXXXXX.lua";
-  mgrid_limits   few = MGRID_LIMITS_INIT;
-  mgrid_error    e = MGRID_ERROR_INIT;
+  char path[] = P_tmpdir "/moongrid-functions-XXXXXX.lua";
+  mgrid_limits few = MGRID_LIMITS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_function f = mgrid_function_of("echo", "1", echo, NULL);
-  FILE          *file = fdopen(mkstemps(path, 4), "w");
+  FILE *file = fdopen(mkstemps(path, 4), "w");
   (void)unused;
   for (int i = 0; i < 2000; i++) fputs("local a = 1\n", file);
   fclose(file);
@@ -301,22 +323,24 @@ static void test_budget_of_a_file(void **unused) {
 
 static mgrid_runtime *in_use;
 
-static mgrid_status call_back(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status call_back(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                              mgrid_error *err) {
   (void)n, (void)args, (void)result;
   mgrid_plan_free(mgrid_runtime_plan(in_use, 8, NULL, 0, NULL, err));
   return *(mgrid_status *)ud = err->status;
 }
 
 static void test_a_function_that_calls_back(void **unused) {
-  mgrid_status   status = MGRID_OK;
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_status status = MGRID_OK;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_function f = mgrid_function_of("back", "1", call_back, &status);
   (void)unused;
   in_use = with(&f, BUILD("  back()\n  return topology(world)"), &e);
   assert_null(mgrid_runtime_plan(in_use, 8, NULL, 0, NULL, &e));
   assert_int_equal(status, MGRID_NOT_NOW);
-  assert_string_equal(e.message, "r:2: back: a hook or a function of the host runs in it, and neither may call "
-                                 "moongrid, nor leave by an exception (moongrid_cpp.h)");
+  assert_string_equal(
+      e.message, "r:2: back: a hook or a function of the host runs in it, and neither may call "
+                 "moongrid, nor leave by an exception (moongrid_cpp.h)");
   mgrid_runtime_free(in_use);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_grids.c - grids over ranks in another order, and grids out of grids, against plain enumeration: the rank at
-** each position is a list, and coordinates are counted, not divided.
+** test_grids.c - grids over ranks in another order, and grids out of grids, against plain
+** enumeration: the rank at each position is a list, and coordinates are counted, not divided.
 */
 #include "lists.h"
 
@@ -12,8 +12,8 @@ enum { ORDERS = 4000, PARTS = 3000 };
 
 /* A grid over an order, and that order as a list. */
 typedef struct ordered {
-  drawn    d; /* its window is in positions */
-  int64_t  world;
+  drawn d; /* its window is in positions */
+  int64_t world;
   int64_t *ranks; /* [d.window.size] */
 } ordered;
 
@@ -22,24 +22,26 @@ static void ordered_free(ordered *o) {
   free(o->ranks);
 }
 
-/* Ranks of some regular kind: each stride-th one, or a grid of the same ranks read in another order. */
+/* Ranks of some regular kind: each stride-th one, or a grid of the same ranks read in another
+** order. */
 static mgrid_family *draw_regular(rng *r, int64_t size, int64_t *world) {
-  mgrid_error   err;
-  drawn         d = draw_grid_over(r, (mgrid_window){ size, 0, size });
-  drawn_along   a = draw_along(r, &d);
-  int64_t       spread = rng_between(r, 1, 3), offset = rng_between(r, 0, 9);
+  mgrid_error err;
+  drawn d = draw_grid_over(r, (mgrid_window){ size, 0, size });
+  drawn_along a = draw_along(r, &d);
+  int64_t spread = rng_between(r, 1, 3), offset = rng_between(r, 0, 9);
   mgrid_family *f = NULL;
-  const char   *names[DRAWN_DIMS + 1];
-  mgrid_dim     dims[DRAWN_DIMS + 1] = { { "every", spread } };
+  const char *names[DRAWN_DIMS + 1];
+  mgrid_dim dims[DRAWN_DIMS + 1] = { { "every", spread } };
   memcpy(dims + 1, d.dim, d.n * sizeof *dims);
   memcpy(names, a.in_name, a.nin * sizeof *names);
   memcpy(names + a.nin, a.ix_name, a.nix * sizeof *names);
   *world = offset + size * spread + rng_between(r, 0, 3);
-  mgrid_grid *wide = mgrid_grid_new((mgrid_window){ *world, offset, size * spread }, d.n + 1, dims, anew(&err));
+  mgrid_grid *wide =
+      mgrid_grid_new((mgrid_window){ *world, offset, size * spread }, d.n + 1, dims, anew(&err));
   check(r, wide != NULL);
   mgrid_family *all = mgrid_grid_along(wide, d.n, names, MGRID_AS_WRITTEN, anew(&err));
   check(r, all && mgrid_family_count(all) == spread);
-  int64_t  starts[2] = { 0, size };
+  int64_t starts[2] = { 0, size };
   int64_t *ranks = malloc((size_t)size * sizeof *ranks);
   assert_non_null(ranks);
   mgrid_family_members(all, rng_between(r, 0, spread - 1), 1, (size_t)size, ranks);
@@ -56,14 +58,15 @@ static mgrid_family *draw_regular(rng *r, int64_t size, int64_t *world) {
 static mgrid_family *draw_irregular(rng *r, int64_t size, int64_t *world) {
   mgrid_error err;
   *world = size + rng_between(r, 0, 9);
-  int64_t  starts[2] = { 0, size };
-  size_t  *any = malloc((size_t)*world * sizeof *any);
+  int64_t starts[2] = { 0, size };
+  size_t *any = malloc((size_t)*world * sizeof *any);
   int64_t *ranks = malloc((size_t)size * sizeof *ranks);
   assert_true(any && ranks);
   for (size_t i = 0; i < (size_t)*world; i++) any[i] = i;
   rng_shuffle(r, (size_t)*world, any);
   for (int64_t i = 0; i < size; i++) ranks[i] = (int64_t)any[i];
-  mgrid_family *f = mgrid_family_table(mgrid_world(*world), 1, starts, ranks, MGRID_PARTIAL, anew(&err));
+  mgrid_family *f =
+      mgrid_family_table(mgrid_world(*world), 1, starts, ranks, MGRID_PARTIAL, anew(&err));
   check(r, f != NULL);
   free(any);
   free(ranks);
@@ -71,13 +74,14 @@ static mgrid_family *draw_irregular(rng *r, int64_t size, int64_t *world) {
 }
 
 static ordered draw_ordered(rng *r, int64_t most, bool regular) {
-  mgrid_error   err;
-  ordered       o = { 0 };
-  int64_t       size = draw_dims(r, &o.d, most);
+  mgrid_error err;
+  ordered o = { 0 };
+  int64_t size = draw_dims(r, &o.d, most);
   mgrid_family *f = regular ? draw_regular(r, size, &o.world) : draw_irregular(r, size, &o.world);
-  mgrid_dim     given[DRAWN_DIMS];
+  mgrid_dim given[DRAWN_DIMS];
   memcpy(given, o.d.dim, sizeof given);
-  if (o.d.n > 0 && rng_chance(r, 30)) given[rng_between(r, 0, (int64_t)o.d.n - 1)].size = MGRID_FILL;
+  if (o.d.n > 0 && rng_chance(r, 30))
+    given[rng_between(r, 0, (int64_t)o.d.n - 1)].size = MGRID_FILL;
   o.d.window = (mgrid_window){ size, 0, size };
   o.ranks = malloc((size_t)size * sizeof *o.ranks);
   assert_non_null(o.ranks);
@@ -93,13 +97,13 @@ static void lists_through(lists *l, const int64_t *ranks) {
   for (int64_t i = 0; i < l->total; i++) l->ranks[i] = ranks[l->ranks[i]];
 }
 
-/* The groups are these lists, and the family has the form that they have as a table: strided where there are
-** modes for them. */
+/* The groups are these lists, and the family has the form that they have as a table: strided where
+** there are modes for them. */
 static void check_form(const rng *r, const mgrid_family *f, const lists *want) {
-  mgrid_error   err;
-  char          is[4096], would[4096];
-  mgrid_family *table = mgrid_family_table(mgrid_world(mgrid_family_world(f)), want->n, want->starts, want->ranks,
-                                           MGRID_PARTIAL, anew(&err));
+  mgrid_error err;
+  char is[4096], would[4096];
+  mgrid_family *table = mgrid_family_table(mgrid_world(mgrid_family_world(f)), want->n,
+                                           want->starts, want->ranks, MGRID_PARTIAL, anew(&err));
   check(r, table != NULL);
   lists_check(r, f, want);
   check(r, f->form == table->form && mgrid_family_equal(f, table));
@@ -111,7 +115,7 @@ static void check_form(const rng *r, const mgrid_family *f, const lists *want) {
 
 static void check_coordinates(const rng *r, const ordered *o) {
   const mgrid_grid *g = o->d.grid;
-  int64_t           coord[DRAWN_DIMS + 1] = { 0 }, *position = malloc((size_t)o->world * sizeof *position);
+  int64_t coord[DRAWN_DIMS + 1] = { 0 }, *position = malloc((size_t)o->world * sizeof *position);
   assert_non_null(position);
   for (int64_t rank = 0; rank < o->world; rank++) position[rank] = -1;
   for (int64_t at = 0; at < o->d.window.size; at++) {
@@ -138,9 +142,9 @@ static void test_orders(void **unused) {
   int strided = 0, tables = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + ORDERS; seed++) {
     mgrid_error err;
-    rng         r = rng_new(seed);
-    bool        regular = rng_chance(&r, 60);
-    ordered     o = draw_ordered(&r, 120, regular);
+    rng r = rng_new(seed);
+    bool regular = rng_chance(&r, 60);
+    ordered o = draw_ordered(&r, 120, regular);
     drawn_along a = draw_along(&r, &o.d);
     check_coordinates(&r, &o);
     mgrid_family *f = mgrid_grid_along_by(o.d.grid, a.nin, a.in_name, a.nix, a.ix_name, anew(&err));
@@ -151,7 +155,8 @@ static void test_orders(void **unused) {
     mgrid_chosen c;
     check(&r, !mgrid_grid_choose_by(o.d.grid, a.nin, a.in_name, a.nix, a.ix_name, &c, anew(&err)));
     if (regular) /* the rule is found without looking at the ranks */
-      check(&r, mgrid_grid_listed(o.d.grid, &c) == (f->form == &mgrid_strided_form ? 0 : o.d.window.size));
+      check(&r, mgrid_grid_listed(o.d.grid, &c)
+                    == (f->form == &mgrid_strided_form ? 0 : o.d.window.size));
     strided += regular && f->form == &mgrid_strided_form && o.d.grid->order;
     tables += f->form == &mgrid_table_form;
     mgrid_family_free(f);
@@ -161,15 +166,16 @@ static void test_orders(void **unused) {
   assert_true(strided > ORDERS / 10 && tables > ORDERS / 10);
 }
 
-/* The part of a grid at some coordinates: its ranks are those whose coordinates are so, in the grid's order. */
+/* The part of a grid at some coordinates: its ranks are those whose coordinates are so, in the
+** grid's order. */
 static void test_parts(void **unused) {
   (void)unused;
   int free_and_fixed = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + PARTS; seed++) {
     mgrid_error err;
-    rng         r = rng_new(seed);
-    ordered     o = draw_ordered(&r, 200, rng_chance(&r, 70)), part = { .world = o.world };
-    int64_t     at[DRAWN_DIMS + 1], coord[DRAWN_DIMS] = { 0 };
+    rng r = rng_new(seed);
+    ordered o = draw_ordered(&r, 200, rng_chance(&r, 70)), part = { .world = o.world };
+    int64_t at[DRAWN_DIMS + 1], coord[DRAWN_DIMS] = { 0 };
     part.ranks = malloc((size_t)o.d.window.size * sizeof *part.ranks);
     assert_non_null(part.ranks);
     for (size_t i = 0; i < o.d.n; i++) {
@@ -190,7 +196,7 @@ static void test_parts(void **unused) {
     }
     check_coordinates(&r, &part);
     const char *names[DRAWN_DIMS];
-    size_t      in[DRAWN_DIMS], ix[DRAWN_DIMS], nin = 0, nix = 0;
+    size_t in[DRAWN_DIMS], ix[DRAWN_DIMS], nin = 0, nix = 0;
     for (size_t i = 0; i < part.d.n; i++) {
       if (rng_chance(&r, 50))
         names[nin] = part.d.dim[i].name, in[nin++] = i;
@@ -211,29 +217,35 @@ static void test_parts(void **unused) {
   assert_true(free_and_fixed > PARTS / 5);
 }
 
-/* unflatten, then flatten and rename of what it made, is the grid again; a rank keeps its coordinates, counted. */
+/* unflatten, then flatten and rename of what it made, is the grid again; a rank keeps its
+** coordinates, counted. */
 static void test_reshapes(void **unused) {
   (void)unused;
   int cut = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + PARTS; seed++) {
     mgrid_error err;
-    rng         r = rng_new(seed);
-    ordered     o = draw_ordered(&r, 200, rng_chance(&r, 50));
+    rng r = rng_new(seed);
+    ordered o = draw_ordered(&r, 200, rng_chance(&r, 50));
     if (o.d.n == 0) {
       ordered_free(&o);
       continue;
     }
-    size_t      d = (size_t)rng_between(&r, 0, (int64_t)o.d.n - 1);
-    int64_t     size = o.d.dim[d].size, x = rng_divisor(&r, size), y = rng_divisor(&r, size / x);
-    mgrid_dim   dims[] = { { "x", x }, { "y", y }, { "z", rng_chance(&r, 50) ? size / x / y : MGRID_FILL } };
+    size_t d = (size_t)rng_between(&r, 0, (int64_t)o.d.n - 1);
+    int64_t size = o.d.dim[d].size, x = rng_divisor(&r, size), y = rng_divisor(&r, size / x);
+    mgrid_dim dims[] = { { "x", x },
+                         { "y", y },
+                         { "z", rng_chance(&r, 50) ? size / x / y : MGRID_FILL } };
     mgrid_grid *more = mgrid_grid_unflatten(o.d.grid, o.d.dim[d].name, 3, dims, anew(&err));
     check(&r, more && mgrid_grid_ndims(more) == o.d.n + 2);
     for (int64_t at = 0; at < o.d.window.size; at++) {
       int64_t rank = o.ranks[at], digit[3], coord = 0;
       for (size_t i = 0; i < o.d.n; i++)
-        check(&r, i == d || mgrid_grid_coord(more, rank, i < d ? i : i + 2) == mgrid_grid_coord(o.d.grid, rank, i));
+        check(&r, i == d
+                      || mgrid_grid_coord(more, rank, i < d ? i : i + 2)
+                             == mgrid_grid_coord(o.d.grid, rank, i));
       for (size_t i = 0; i < 3; i++) digit[i] = mgrid_grid_coord(more, rank, d + i);
-      for (int64_t k = mgrid_grid_coord(o.d.grid, rank, d), c[3] = { 0 }; k >= 0; k--) { /* count to it */
+      /* count to it */
+      for (int64_t k = mgrid_grid_coord(o.d.grid, rank, d), c[3] = { 0 }; k >= 0; k--) {
         if (k == 0) coord = c[0] == digit[0] && c[1] == digit[1] && c[2] == digit[2];
         if (++c[0] == x) c[0] = 0, c[1]++;
         if (c[1] == y) c[1] = 0, c[2]++;
@@ -259,21 +271,23 @@ static void test_reshapes(void **unused) {
 static void test_large(void **unused) {
   (void)unused;
   enum { TP = 1024, DP = 2096128 };
-  mgrid_error   err;
-  int64_t       world = (int64_t)TP * DP, at[] = { -1, 3 };
-  mgrid_dim     dims[] = { { "tp", TP }, { "dp", DP } }, other[] = { { "dp", DP }, { "tp", MGRID_FILL } };
-  const char   *names[] = { "dp", "tp" };
-  char          text[200];
-  mgrid_grid   *g = mgrid_grid_new(mgrid_world(world), 2, dims, anew(&err));
+  mgrid_error err;
+  int64_t world = (int64_t)TP * DP, at[] = { -1, 3 };
+  mgrid_dim dims[] = { { "tp", TP }, { "dp", DP } },
+            other[] = { { "dp", DP }, { "tp", MGRID_FILL } };
+  const char *names[] = { "dp", "tp" };
+  char text[200];
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(world), 2, dims, anew(&err));
   mgrid_family *order = mgrid_grid_along(g, 2, names, MGRID_AS_WRITTEN, anew(&err));
-  mgrid_grid   *turned = mgrid_grid_over(order, 2, other, anew(&err));
+  mgrid_grid *turned = mgrid_grid_over(order, 2, other, anew(&err));
   mgrid_family *tp = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, anew(&err));
   mgrid_family *same = mgrid_grid_along(turned, 1, &names[1], MGRID_GRID_ORDER, anew(&err));
   assert_true(mgrid_family_equal(tp, same) && same->form == &mgrid_strided_form);
   mgrid_grid_describe(turned, text, sizeof text);
   assert_string_equal(text, "dp 2096128 x tp 1024 over ranks (2096128:1024)(1024:1)");
   for (int64_t rank = 5; rank < world; rank += world / 7)
-    for (size_t i = 0; i < 2; i++) assert_int_equal(mgrid_grid_coord(turned, rank, i), mgrid_grid_coord(g, rank, !i));
+    for (size_t i = 0; i < 2; i++)
+      assert_int_equal(mgrid_grid_coord(turned, rank, i), mgrid_grid_coord(g, rank, !i));
   mgrid_grid *part = mgrid_grid_at(turned, at, anew(&err)); /* tp 3 */
   mgrid_grid_describe(part, text, sizeof text);
   assert_string_equal(text, "dp 2096128 over ranks (2096128:1024) + 3");
@@ -285,14 +299,15 @@ static void test_large(void **unused) {
   mgrid_grid_free(g);
 }
 
-/* Whatever form the family of one group has, ranks that follow each other make the grid of their window. */
+/* Whatever form the family of one group has, ranks that follow each other make the grid of their
+** window. */
 static void test_one_form(void **unused) {
   (void)unused;
-  mgrid_error   err;
-  mgrid_dim     dims[] = { { "x", 3 }, { "y", 2 } };
+  mgrid_error err;
+  mgrid_dim dims[] = { { "x", 3 }, { "y", 2 } };
   const int64_t three[] = { 0, 1, 2 }, rest[] = { 3, 4, 5 };
-  mgrid_grid   *plain = mgrid_grid_new((mgrid_window){ 9, 2, 6 }, 2, dims, anew(&err));
-  const char   *both[] = { "x", "y" };
+  mgrid_grid *plain = mgrid_grid_new((mgrid_window){ 9, 2, 6 }, 2, dims, anew(&err));
+  const char *both[] = { "x", "y" };
   mgrid_family *f[5] = { mgrid_grid_along(plain, 2, both, MGRID_GRID_ORDER, anew(&err)) };
   f[1] = mgrid_family_lists(f[0], anew(&err));
   f[2] = mgrid_family_twin(f[1], anew(&err));
@@ -313,16 +328,20 @@ static void test_one_form(void **unused) {
 
 static void test_equality(void **unused) {
   (void)unused;
-  mgrid_error   err;
-  mgrid_dim     dims[] = { { "x", 2 }, { "y", 2 } }, other[] = { { "x", 4 }, { "y", 1 } };
+  mgrid_error err;
+  mgrid_dim dims[] = { { "x", 2 }, { "y", 2 } }, other[] = { { "x", 4 }, { "y", 1 } };
   const int64_t starts[] = { 0, 4 };
-  const int64_t ranks[][4] = { { 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 3, 1, 2, 0 }, { 0, 2, 1, 3 }, { 0, 2, 4, 6 } };
+  const int64_t ranks[][4] = {
+    { 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 3, 1, 2, 0 }, { 0, 2, 1, 3 }, { 0, 2, 4, 6 }
+  };
   enum { N = sizeof ranks / sizeof *ranks };
   mgrid_grid *g[N];
   for (int i = 0; i < N; i++) {
-    mgrid_family *f = mgrid_family_table(mgrid_world(8), 1, starts, ranks[i], MGRID_PARTIAL, anew(&err));
+    mgrid_family *f =
+        mgrid_family_table(mgrid_world(8), 1, starts, ranks[i], MGRID_PARTIAL, anew(&err));
     g[i] = mgrid_grid_over(f, 2, dims, anew(&err));
-    mgrid_grid *same = mgrid_grid_over(f, 2, dims, anew(&err)), *unlike = mgrid_grid_over(f, 2, other, anew(&err));
+    mgrid_grid *same = mgrid_grid_over(f, 2, dims, anew(&err)),
+               *unlike = mgrid_grid_over(f, 2, other, anew(&err));
     assert_true(mgrid_grid_equal(g[i], same) && !mgrid_grid_equal(g[i], unlike));
     mgrid_grid_free(same);
     mgrid_grid_free(unlike);
@@ -337,22 +356,22 @@ static void test_equality(void **unused) {
 /* The slice that has this rank, in a dry state of every rank. */
 static void test_submesh(void **unused) {
   (void)unused;
-  mgrid_error     err = MGRID_ERROR_INIT;
-  mgrid_dim       dims[] = { { "tp", 2 }, { "dp", 2 }, { "pp", 2 } };
-  const char     *names[] = { "pp", "tp" }, *wrong[] = { "xp" };
-  const int64_t   starts[] = { 0, 8 };
-  const int64_t   down[] = { 8, 7, 6, 5, 4, 3, 2, 1 };
-  mgrid_family   *order = mgrid_family_table(mgrid_world(9), 1, starts, down, MGRID_PARTIAL, &err);
-  mgrid_grid     *g = mgrid_grid_over(order, 3, dims, &err);
-  mgrid_family   *f = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, &err);
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_dim dims[] = { { "tp", 2 }, { "dp", 2 }, { "pp", 2 } };
+  const char *names[] = { "pp", "tp" }, *wrong[] = { "xp" };
+  const int64_t starts[] = { 0, 8 };
+  const int64_t down[] = { 8, 7, 6, 5, 4, 3, 2, 1 };
+  mgrid_family *order = mgrid_family_table(mgrid_world(9), 1, starts, down, MGRID_PARTIAL, &err);
+  mgrid_grid *g = mgrid_grid_over(order, 3, dims, &err);
+  mgrid_family *f = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, &err);
   mgrid_topology *t = mgrid_topology_new(9, &err);
   mgrid_topology_add_grid(t, "mesh", g, &err);
   mgrid_topology_add(t, "stage", f, NULL, &err);
   mgrid_plan *p = mgrid_plan_new(t, &err);
   for (int64_t rank = 0; rank < 9; rank++) {
-    mgrid_backend     *b = mgrid_backend_dry(9, rank, &err);
-    mgrid_state       *s = mgrid_materialize(p, b, NULL, &err);
-    mgrid_grid        *sub = mgrid_state_submesh(s, "mesh", 2, names, &err);
+    mgrid_backend *b = mgrid_backend_dry(9, rank, &err);
+    mgrid_state *s = mgrid_materialize(p, b, NULL, &err);
+    mgrid_grid *sub = mgrid_state_submesh(s, "mesh", 2, names, &err);
     const mgrid_group *stage = mgrid_state_group(s, "stage", &err);
     assert_int_equal(err.status, MGRID_OK);
     assert_int_equal(mgrid_grid_position(sub, rank), mgrid_group_position(stage));
@@ -379,39 +398,47 @@ static void test_submesh(void **unused) {
 
 static void test_refusals(void **unused) {
   (void)unused;
-  mgrid_error   err;
-  mgrid_dim     dims[] = { { "tp", 2 }, { "dp", 4 }, { "one", 1 }, { "pp", 2 } };
-  mgrid_dim     some[] = { { "a", 3 }, { "b", MGRID_FILL }, { "tp", MGRID_FILL } };
-  const char   *tp = "tp", *apart[] = { "pp", "tp" }, *near[] = { "pp", "dp" }, *renamed[] = { NULL, "tp", NULL, NULL };
+  mgrid_error err;
+  mgrid_dim dims[] = { { "tp", 2 }, { "dp", 4 }, { "one", 1 }, { "pp", 2 } };
+  mgrid_dim some[] = { { "a", 3 }, { "b", MGRID_FILL }, { "tp", MGRID_FILL } };
+  const char *tp = "tp", *apart[] = { "pp", "tp" }, *near[] = { "pp", "dp" },
+             *renamed[] = { NULL, "tp", NULL, NULL };
   const int64_t at[] = { -1, 4, -1, -1 }, below[] = { -2, -1, -1, -1 };
-  mgrid_grid   *g = mgrid_grid_new(mgrid_world(16), 4, dims, anew(&err));
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(16), 4, dims, anew(&err));
   mgrid_family *f = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, anew(&err));
 #define refused(call, code, text) \
   assert_null(call); \
   assert_int_equal(err.status, code); \
   assert_string_equal(err.message, text)
-  refused(mgrid_grid_over(f, 2, dims, anew(&err)), MGRID_REFUSED, "a grid needs a family of one group; this one has 8");
+  refused(mgrid_grid_over(f, 2, dims, anew(&err)), MGRID_REFUSED,
+          "a grid needs a family of one group; this one has 8");
   refused(mgrid_grid_unflatten(g, "dp", 2, some, anew(&err)), MGRID_REFUSED,
           "a 3 does not divide dp 4; nearest: a 2 or 4, or dp 3 or 6");
   refused(mgrid_grid_unflatten(g, "dp", 1, some, anew(&err)), MGRID_REFUSED,
           "a 3 does not make dp 4; nearest: a 4, or dp 3");
   refused(mgrid_grid_unflatten(g, "cp", 1, some, anew(&err)), MGRID_UNKNOWN_NAME,
           "unknown dim 'cp'; nearest is 'tp' (tp, dp, one, pp)");
-  refused(mgrid_grid_unflatten(g, "dp", 1, some + 2, anew(&err)), MGRID_DUPLICATE, "dim 'tp' occurs twice in the grid");
-  refused(
-      mgrid_grid_flatten(g, "x", 2, apart, anew(&err)), MGRID_REFUSED,
-      "dims 'tp' and 'pp' are not adjacent in tp-dp-one-pp; flatten 'dp' of size 4 with them, or make them adjacent "
-      "in the order of the grid");
-  refused(mgrid_grid_flatten(g, "tp", 2, near, anew(&err)), MGRID_DUPLICATE, "dim 'tp' occurs twice in the grid");
+  refused(mgrid_grid_unflatten(g, "dp", 1, some + 2, anew(&err)), MGRID_DUPLICATE,
+          "dim 'tp' occurs twice in the grid");
+  refused(mgrid_grid_flatten(g, "x", 2, apart, anew(&err)), MGRID_REFUSED,
+          "dims 'tp' and 'pp' are not adjacent in tp-dp-one-pp; flatten 'dp' of size 4 with them, "
+          "or make them adjacent "
+          "in the order of the grid");
+  refused(mgrid_grid_flatten(g, "tp", 2, near, anew(&err)), MGRID_DUPLICATE,
+          "dim 'tp' occurs twice in the grid");
   refused(mgrid_grid_flatten(g, "1x", 2, near, anew(&err)), MGRID_BAD_VALUE,
           "'1x' is not a dim name (a letter or _, then letters, digits or _; at most 31)");
-  refused(mgrid_grid_flatten(g, "x", 0, near, anew(&err)), MGRID_REFUSED, "flatten of no dims; name one or more");
-  refused(mgrid_grid_rename(g, renamed, anew(&err)), MGRID_DUPLICATE, "dim 'tp' occurs twice in the grid");
-  refused(mgrid_grid_at(g, at, anew(&err)), MGRID_OUT_OF_RANGE, "coordinate 4 of dim 'dp' is out of range (0 to 3)");
+  refused(mgrid_grid_flatten(g, "x", 0, near, anew(&err)), MGRID_REFUSED,
+          "flatten of no dims; name one or more");
+  refused(mgrid_grid_rename(g, renamed, anew(&err)), MGRID_DUPLICATE,
+          "dim 'tp' occurs twice in the grid");
+  refused(mgrid_grid_at(g, at, anew(&err)), MGRID_OUT_OF_RANGE,
+          "coordinate 4 of dim 'dp' is out of range (0 to 3)");
   refused(mgrid_grid_at(g, below, anew(&err)), MGRID_OUT_OF_RANGE,
           "coordinate -2 of dim 'tp' is out of range (0 to 1)");
-  mgrid_grid *flat = mgrid_grid_flatten(g, "x", 2, near, anew(&err)); /* size 1 between them does not count */
-  char        text[100];
+  /* size 1 between them does not count */
+  mgrid_grid *flat = mgrid_grid_flatten(g, "x", 2, near, anew(&err));
+  char text[100];
   mgrid_grid_describe(flat, text, sizeof text);
   assert_string_equal(text, "tp 2 x x 8 x one 1 over ranks 0..15");
   mgrid_error_clear(&err); /* NULL because an earlier call failed */
@@ -430,9 +457,10 @@ static void test_refusals(void **unused) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_orders),  cmocka_unit_test(test_parts),    cmocka_unit_test(test_reshapes),
-    cmocka_unit_test(test_large),   cmocka_unit_test(test_one_form), cmocka_unit_test(test_equality),
-    cmocka_unit_test(test_submesh), cmocka_unit_test(test_refusals),
+    cmocka_unit_test(test_orders),   cmocka_unit_test(test_parts),
+    cmocka_unit_test(test_reshapes), cmocka_unit_test(test_large),
+    cmocka_unit_test(test_one_form), cmocka_unit_test(test_equality),
+    cmocka_unit_test(test_submesh),  cmocka_unit_test(test_refusals),
   };
   return run_program("grids", tests, argc, argv);
 }

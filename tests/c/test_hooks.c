@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_hooks.c - a host's own allocator and log: every block is given back with the size that it had, a
-** failure leaves nothing behind, and the log tells what happens to the job.
+** test_hooks.c - a host's own allocator and log: every block is given back with the size that it
+** had, a failure leaves nothing behind, and the log tells what happens to the job.
 */
 #include "program.h"
 
@@ -14,16 +14,16 @@
 
 typedef struct heap {
   size_t blocks, bytes, calls;
-  long   until_failure; /* calls that want memory before one gets none; -1: all get some */
-  bool   wrong;         /* a block came back that is not ours, or with another size */
-  char   lines[8192];   /* of the log, each with its level in front */
+  long until_failure; /* calls that want memory before one gets none; -1: all get some */
+  bool wrong;         /* a block came back that is not ours, or with another size */
+  char lines[8192];   /* of the log, each with its level in front */
 } heap;
 
 enum { HEADER = 32, MAGIC = 0x6d677264 };
 
 /* Every block has its size in front of it, which `was` must be. */
 static void *allocate(void *ud, void *block, size_t was, size_t bytes) {
-  heap   *h = ud;
+  heap *h = ud;
   size_t *at = block ? (size_t *)(void *)((char *)block - HEADER) : NULL;
   h->calls++;
   if (at && (at[0] != was || at[1] != MAGIC)) h->wrong = true;
@@ -44,7 +44,7 @@ static void *allocate(void *ud, void *block, size_t was, size_t bytes) {
 }
 
 static void write_line(void *ud, mgrid_level level, const char *message) {
-  heap  *h = ud;
+  heap *h = ud;
   size_t n = strlen(h->lines);
   snprintf(h->lines + n, sizeof h->lines - n, "%c %s\n", "DIWR"[level], message);
 }
@@ -66,10 +66,10 @@ static void all_is_back(const heap *h) {
 
 static void test_a_recipe_prints_to_the_log(void **unused) {
   (void)unused;
-  heap        h;
+  heap h;
   mgrid_hooks hooks = hooks_of(&h);
   mgrid_error e = MGRID_ERROR_INIT;
-  FILE       *file = fopen("build/printing.lua", "w");
+  FILE *file = fopen("build/printing.lua", "w");
   assert_non_null(file);
   fputs("print('loaded', 1)\n"
         "return recipe { build = function(world)\n"
@@ -85,7 +85,8 @@ static void test_a_recipe_prints_to_the_log(void **unused) {
   assert_non_null(strstr(h.lines, "R build/printing.lua:1: loaded 1\n"));
   mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   assert_non_null(p);
-  assert_non_null(strstr(h.lines, "R build/printing.lua:3: 8 ranks\nR build/printing.lua:5: [1]\n"));
+  assert_non_null(
+      strstr(h.lines, "R build/printing.lua:3: 8 ranks\nR build/printing.lua:5: [1]\n"));
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
   unlink("build/printing.lua");
@@ -93,20 +94,21 @@ static void test_a_recipe_prints_to_the_log(void **unused) {
 }
 
 static mgrid_runtime *in_use;
-static mgrid_error    of_hook;
+static mgrid_error of_hook;
 
 static void plan_anew(void *ud, mgrid_level level, const char *message) {
   (void)ud, (void)message;
-  if (level == MGRID_LOG_RECIPE) mgrid_plan_free(mgrid_runtime_plan(in_use, 4, NULL, 0, NULL, anew(&of_hook)));
+  if (level == MGRID_LOG_RECIPE)
+    mgrid_plan_free(mgrid_runtime_plan(in_use, 4, NULL, 0, NULL, anew(&of_hook)));
 }
 
 /* Hooks may not call moongrid: one that does leaves the recipe its limits. */
 static void test_a_hook_that_calls_back(void **unused) {
   (void)unused;
   mgrid_limits limits = MGRID_LIMITS_INIT;
-  mgrid_hooks  hooks = MGRID_HOOKS_INIT;
-  mgrid_error  e = MGRID_ERROR_INIT;
-  FILE        *file = fopen("build/calling.lua", "w");
+  mgrid_hooks hooks = MGRID_HOOKS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
+  FILE *file = fopen("build/calling.lua", "w");
   assert_non_null(file);
   fputs("return recipe { build = function(world)\n"
         "  if world.size == 4 then return topology(world) end\n"
@@ -119,10 +121,12 @@ static void test_a_hook_that_calls_back(void **unused) {
   in_use = mgrid_runtime_new(&limits, &hooks, &e);
   assert_int_equal(mgrid_runtime_load(in_use, "build/calling.lua", NULL, 0, &e), MGRID_OK);
   assert_null(mgrid_runtime_plan(in_use, 8, NULL, 0, NULL, &e));
-  assert_string_equal(e.message, "build/calling.lua:4: the recipe runs for more than 1000000 instructions");
+  assert_string_equal(e.message,
+                      "build/calling.lua:4: the recipe runs for more than 1000000 instructions");
   assert_int_equal(of_hook.status, MGRID_NOT_NOW);
-  assert_string_equal(of_hook.message, "a hook or a function of the host runs in it, and neither may call moongrid, "
-                                       "nor leave by an exception (moongrid_cpp.h)");
+  assert_string_equal(of_hook.message,
+                      "a hook or a function of the host runs in it, and neither may call moongrid, "
+                      "nor leave by an exception (moongrid_cpp.h)");
   mgrid_plan_free(mgrid_runtime_plan(in_use, 4, NULL, 0, NULL, anew(&e)));
   assert_int_equal(e.status, MGRID_OK);
   mgrid_runtime_free(in_use);
@@ -132,7 +136,7 @@ static void test_a_hook_that_calls_back(void **unused) {
 /* A dry backend that wants its members written out, as those do that make communicators. */
 static mgrid_backend *a_backend(mgrid_error *e) {
   static const mgrid_descriptor kind = { .name = "dry", .lists = true };
-  mgrid_backend                *b = mgrid_backend_dry(16, 5, e);
+  mgrid_backend *b = mgrid_backend_dry(16, 5, e);
   b->kind = &kind;
   return b;
 }
@@ -146,9 +150,9 @@ static mgrid_plan *a_plan(mgrid_error *e) {
 }
 
 static void test_heap_of_a_runtime(void **state) {
-  heap           h;
-  mgrid_hooks    hooks = hooks_of(&h);
-  mgrid_error    e = MGRID_ERROR_INIT;
+  heap h;
+  mgrid_hooks hooks = hooks_of(&h);
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, &e);
   (void)state;
   mgrid_runtime_load(rt, "megatron", NULL, 0, &e);
@@ -163,10 +167,10 @@ static void test_heap_of_a_runtime(void **state) {
 }
 
 static void test_memory_of_a_backend(void **state) {
-  heap           h;
-  mgrid_hooks    hooks = hooks_of(&h);
-  mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_plan    *p = a_plan(&e);
+  heap h;
+  mgrid_hooks hooks = hooks_of(&h);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_plan *p = a_plan(&e);
   mgrid_backend *b = a_backend(&e);
   (void)state;
   assert_int_equal(mgrid_backend_set_hooks(b, &hooks, &e), MGRID_OK);
@@ -181,14 +185,15 @@ static void test_memory_of_a_backend(void **state) {
   all_is_back(&h);
 }
 
-/* The nth call gets nothing, nor do those after it, for every n: one clean error, and nothing left. */
+/* The nth call gets nothing, nor do those after it, for every n: one clean error, and nothing
+** left. */
 static void test_an_allocator_that_fails(void **state) {
-  heap        h;
+  heap h;
   mgrid_hooks hooks = hooks_of(&h);
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_plan *p = a_plan(&e);
-  bool        made = false;
-  long        n;
+  bool made = false;
+  long n;
   (void)state;
   for (n = 0; !made; n++) {
     mgrid_backend *b = a_backend(&e);
@@ -214,7 +219,8 @@ static void test_an_allocator_that_fails(void **state) {
     mgrid_runtime_load(rt, "picotron", NULL, 0, &e);
     p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
     made = p != NULL;
-    if (e.status != (made ? MGRID_OK : MGRID_NO_MEMORY)) fail_msg("block %ld: %d, %s", n, (int)e.status, e.message);
+    if (e.status != (made ? MGRID_OK : MGRID_NO_MEMORY))
+      fail_msg("block %ld: %d, %s", n, (int)e.status, e.message);
     if (!made) assert_string_equal(e.message, "out of memory");
     mgrid_error_clear(&e);
     mgrid_plan_free(p);
@@ -226,10 +232,10 @@ static void test_an_allocator_that_fails(void **state) {
 
 /* A cap is a budget, whoever gives the memory; that there is none is something else. */
 static void test_a_cap_is_not_the_end_of_memory(void **state) {
-  heap         h;
-  mgrid_hooks  hooks = hooks_of(&h);
+  heap h;
+  mgrid_hooks hooks = hooks_of(&h);
   mgrid_limits limits = MGRID_LIMITS_INIT;
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   (void)state;
   limits.memory = 60000;
   assert_null(mgrid_runtime_new(&limits, &hooks, &e));
@@ -239,10 +245,10 @@ static void test_a_cap_is_not_the_end_of_memory(void **state) {
 }
 
 static void test_hooks_come_first(void **state) {
-  heap           h;
-  mgrid_hooks    hooks = hooks_of(&h);
-  mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_plan    *p = a_plan(&e);
+  heap h;
+  mgrid_hooks hooks = hooks_of(&h);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_plan *p = a_plan(&e);
   mgrid_backend *b = mgrid_backend_dry(16, 5, &e);
   (void)state;
   assert_int_equal(mgrid_backend_set_hooks(b, &hooks, &e), MGRID_OK);
@@ -252,40 +258,46 @@ static void test_hooks_come_first(void **state) {
   assert_int_equal(mgrid_backend_set_hooks(b, &hooks, &e), MGRID_NOT_NOW);
   assert_string_equal(e.message, "the dry backend has had a state: hooks come before");
   mgrid_state_free(s);
-  assert_int_equal(mgrid_backend_set_hooks(b, &hooks, NULL), MGRID_NOT_NOW); /* still: it has had one */
+  /* still: it has had one */
+  assert_int_equal(mgrid_backend_set_hooks(b, &hooks, NULL), MGRID_NOT_NOW);
   assert_int_equal(mgrid_backend_set_hooks(NULL, &hooks, NULL), MGRID_USAGE);
   mgrid_backend_free(b);
   mgrid_plan_free(p);
 }
 
 static void test_log(void **state) {
-  heap           h, of_rt;
-  mgrid_hooks    hooks = hooks_of(&h), rt_hooks = hooks_of(&of_rt);
-  mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_change   c = MGRID_CHANGE_INIT;
+  heap h, of_rt;
+  mgrid_hooks hooks = hooks_of(&h), rt_hooks = hooks_of(&of_rt);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_change c = MGRID_CHANGE_INIT;
   mgrid_backend *b = mgrid_backend_dry(4, 0, &e);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &rt_hooks, &e), *fresh;
-  mgrid_state   *next;
-  char           want[128];
+  mgrid_state *next;
+  char want[128];
   (void)state;
   mgrid_backend_set_hooks(b, &hooks, &e);
   mgrid_runtime_load(rt, "picotron", NULL, 0, &e);
-  mgrid_plan  *p = mgrid_runtime_plan(rt, 4, NULL, 2, (const char *const[]){ "tp_size=2", "dp_size=2" }, &e);
+  mgrid_plan *p =
+      mgrid_runtime_plan(rt, 4, NULL, 2, (const char *const[]){ "tp_size=2", "dp_size=2" }, &e);
   mgrid_state *s = mgrid_materialize(p, b, "train", &e);
   assert_non_null(s);
-  snprintf(want, sizeof want, "D recipe picotron is loaded\nI recipe picotron is planned for 4 ranks: %zu families\n",
+  snprintf(want, sizeof want,
+           "D recipe picotron is loaded\nI recipe picotron is planned for 4 ranks: %zu families\n",
            mgrid_plan_nfamilies(p));
   assert_string_equal(of_rt.lines, want);
   assert_non_null(strstr(h.lines, "D train/tp[0]: made by dry, 0 of 2\n"));
   assert_non_null(strstr(h.lines, "I state 'train' is made: rank 0 of 4, "));
   *of_rt.lines = '\0';
-  assert_int_equal(mgrid_reload(rt, s, NULL, 2, (const char *const[]){ "tp_size=4", "dp_size=1" }, &next, &c, &e),
+  assert_int_equal(mgrid_reload(rt, s, NULL, 2, (const char *const[]){ "tp_size=4", "dp_size=1" },
+                                &next, &c, &e),
                    MGRID_OK);
   fresh = mgrid_runtime_ref(mgrid_state_runtime(next));
-  snprintf(want, sizeof want, "I recipe picotron is taken anew: %d communicators kept, %d created, %d to go\n",
+  snprintf(want, sizeof want,
+           "I recipe picotron is taken anew: %d communicators kept, %d created, %d to go\n",
            (int)c.kept, (int)c.created, (int)c.dropped);
   assert_true(c.dropped > 0);
-  assert_non_null(strstr(of_rt.lines, "D recipe picotron is loaded\n")); /* the hooks go over to the new runtime */
+  /* the hooks go over to the new runtime */
+  assert_non_null(strstr(of_rt.lines, "D recipe picotron is loaded\n"));
   assert_non_null(strstr(of_rt.lines, want));
   *h.lines = '\0';
   mgrid_state_free(s);
@@ -304,10 +316,14 @@ static void test_log(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_heap_of_a_runtime),          cmocka_unit_test(test_memory_of_a_backend),
-    cmocka_unit_test(test_an_allocator_that_fails),    cmocka_unit_test(test_a_cap_is_not_the_end_of_memory),
-    cmocka_unit_test(test_hooks_come_first),           cmocka_unit_test(test_log),
-    cmocka_unit_test(test_a_recipe_prints_to_the_log), cmocka_unit_test(test_a_hook_that_calls_back),
+    cmocka_unit_test(test_heap_of_a_runtime),
+    cmocka_unit_test(test_memory_of_a_backend),
+    cmocka_unit_test(test_an_allocator_that_fails),
+    cmocka_unit_test(test_a_cap_is_not_the_end_of_memory),
+    cmocka_unit_test(test_hooks_come_first),
+    cmocka_unit_test(test_log),
+    cmocka_unit_test(test_a_recipe_prints_to_the_log),
+    cmocka_unit_test(test_a_hook_that_calls_back),
   };
   return run_program("hooks", tests, argc, argv);
 }

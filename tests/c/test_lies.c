@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_lies.c - what a carrier gives is not what was sent. One rank of two, over a store whose values the test makes:
-** each lie is an error that says so, or no notice, and what it says has an end and no control characters. The fuzz
-** targets carrier and pmix bend values at random.
+** test_lies.c - what a carrier gives is not what was sent. One rank of two, over a store whose
+** values the test makes: each lie is an error that says so, or no notice, and what it says has an
+** end and no control characters. The fuzz targets carrier and pmix bend values at random.
 */
 #include "program.h"
 
@@ -14,13 +14,13 @@
 /* A message of carriers/call.c. */
 typedef struct parcel {
   mgrid_missing missing;
-  uint64_t      few[8];
+  uint64_t few[8];
 } parcel;
 
 typedef struct store {
-  parcel      comes; /* to every call along the tree */
+  parcel comes;      /* to every call along the tree */
   const void *large; /* what is larger than `few` */
-  uint64_t    notice[2];
+  uint64_t notice[2];
 } store;
 
 static mgrid_status put(void *ud, const char *key, const void *data, size_t bytes) {
@@ -28,12 +28,15 @@ static mgrid_status put(void *ud, const char *key, const void *data, size_t byte
   return MGRID_OK;
 }
 
-static mgrid_status get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
+static mgrid_status get(void *ud, int64_t from, const char *key, void *data, size_t bytes,
+                        double seconds) {
   const store *s = ud;
   (void)from, (void)seconds;
   if (strstr(key, "opened")) return MGRID_TIMED_OUT;
   if (strstr(key, "notice") && !s->notice[1]) return MGRID_TIMED_OUT;
-  const void *is = strstr(key, "notice") ? s->notice : bytes == sizeof s->comes ? (const void *)&s->comes : s->large;
+  const void *is = strstr(key, "notice")      ? s->notice
+                   : bytes == sizeof s->comes ? (const void *)&s->comes
+                                              : s->large;
   memset(data, 0, bytes);
   if (is) memcpy(data, is, bytes);
   return MGRID_OK;
@@ -41,7 +44,7 @@ static mgrid_status get(void *ud, int64_t from, const char *key, void *data, siz
 
 static mgrid_backend *open_over(store *s, int64_t rank) {
   mgrid_carrier c = MGRID_CARRIER_INIT;
-  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   c.ud = s, c.rank = rank, c.world = 2, c.timeout = 5, c.put = put, c.get = get;
   mgrid_backend *b = mgrid_carrier_backend(&c, &e);
   assert_non_null(b);
@@ -51,14 +54,14 @@ static mgrid_backend *open_over(store *s, int64_t rank) {
 #define SAYS(e, what) \
   do { \
     assert_int_equal((e).status, MGRID_BACKEND); \
-    assert_string_equal((e).message, \
-                        "what another rank said cannot be: " what "; the carrier, or a rank, gives other bytes " \
-                        "than were sent"); \
+    assert_string_equal((e).message, "what another rank said cannot be: " what \
+                                     "; the carrier, or a rank, gives other bytes " \
+                                     "than were sent"); \
   } while (0)
 
 static mgrid_error least_of(int64_t rank, mgrid_missing missing, uint64_t comes, uint64_t own) {
-  store          s = { .comes = { missing, { comes } } };
-  mgrid_error    e = MGRID_ERROR_INIT;
+  store s = { .comes = { missing, { comes } } };
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *b = open_over(&s, rank);
   b->ops->allreduce_min(b, &own, 1, &e);
   mgrid_backend_free(b);
@@ -70,7 +73,8 @@ static void test_missing_ranks(void **state) {
   for (int64_t rank = 0; rank < 2; rank++) { /* up to the first, and down from it */
     SAYS(least_of(rank, (mgrid_missing){ .n = -1 }, 0, 0), "-1 missing ranks of 2");
     SAYS(least_of(rank, (mgrid_missing){ .n = 3 }, 0, 0), "3 missing ranks of 2");
-    SAYS(least_of(rank, (mgrid_missing){ .n = INT64_MAX }, 0, 0), "9223372036854775807 missing ranks of 2");
+    SAYS(least_of(rank, (mgrid_missing){ .n = INT64_MAX }, 0, 0),
+         "9223372036854775807 missing ranks of 2");
     SAYS(least_of(rank, (mgrid_missing){ .lost = 120 }, 0, 0), "ranks lost, as MPI alone tells");
     SAYS(least_of(rank, (mgrid_missing){ .n = 1, .rank = { 2 } }, 0, 0), "a missing rank 2 of 2");
     SAYS(least_of(rank, (mgrid_missing){ .n = 1, .rank = { INT64_MIN } }, 0, 0),
@@ -87,11 +91,11 @@ static void test_a_least_that_is_not_the_least(void **state) {
 }
 
 static void test_ranks(void **state) {
-  store          s = { 0 };
+  store s = { 0 };
   mgrid_backend *b = open_over(&s, 0);
-  mgrid_peers    all = mgrid_peers_all(b);
-  uint64_t       word = 0;
-  mgrid_error    e;
+  mgrid_peers all = mgrid_peers_all(b);
+  uint64_t word = 0;
+  mgrid_error e;
   (void)state;
   mgrid_hear(b, 2, &word, sizeof word, anew(&e));
   SAYS(e, "rank 2 of 2");
@@ -109,9 +113,10 @@ static void test_an_error_without_end(void **state) {
   (void)state;
   memset(&said, 'x', sizeof said);
   memcpy(said.message, "\033[2J\r\n", 6);
-  store          s = { .large = &said };
+  store s = { .large = &said };
   mgrid_backend *b = open_over(&s, 0);
-  assert_int_equal(mgrid_verdict_tell(b, 1, MGRID_OK, NULL, &e), MGRID_BACKEND); /* its status is none */
+  /* its status is none */
+  assert_int_equal(mgrid_verdict_tell(b, 1, MGRID_OK, NULL, &e), MGRID_BACKEND);
   assert_string_equal(mgrid_status_text(e.status), "backend failed");
   char begin[64];
   snprintf(begin, sizeof begin, "%.30s", e.message);
@@ -121,7 +126,7 @@ static void test_an_error_without_end(void **state) {
 }
 
 static void test_a_notice_of_nobody(void **state) {
-  store          s = { .notice = { 2, 1 } };
+  store s = { .notice = { 2, 1 } };
   mgrid_backend *b = open_over(&s, 0);
   (void)state;
   b->ops->carrier->phase(b, 1);
@@ -137,9 +142,9 @@ static void test_a_notice_of_nobody(void **state) {
 
 /* The root keeps what it has, whatever comes down to it. */
 static void test_the_root_keeps_its_data(void **state) {
-  char           own[100], lie[100];
-  mgrid_error    e = MGRID_ERROR_INIT;
-  store          s = { .large = lie };
+  char own[100], lie[100];
+  mgrid_error e = MGRID_ERROR_INIT;
+  store s = { .large = lie };
   mgrid_backend *b = open_over(&s, 1);
   (void)state;
   memset(own, 'a', sizeof own), memset(lie, 'b', sizeof lie);

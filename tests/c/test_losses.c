@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_losses.c - losses against plain lists: who holds which element before and after, who survives, which groups stay. The
-** moves are carried by hand.
+** test_losses.c - losses against plain lists: who holds which element before and after, who
+** survives, which groups stay. The moves are carried by hand.
 */
 #include "random.h"
 #include "survive/next.h"
@@ -12,9 +12,9 @@ enum { CASES = 200, WORLD = 32, SIDE = 12, ELEMENTS = SIDE * SIDE, LARGE = 4096,
 
 typedef struct layout {
   mgrid_runtime *rt;
-  mgrid_plan    *plan;
-  mgrid_losses  *losses;
-  int64_t        world;
+  mgrid_plan *plan;
+  mgrid_losses *losses;
+  int64_t world;
 } layout;
 
 static void layout_of(const char *text, int64_t world, size_t n, const char *const *args,
@@ -41,32 +41,38 @@ static void layout_free(layout *l) {
 /* A random layout of three dims in any order, with tensors cut over some of them, and spares. */
 static void draw_layout(rng *r, layout *l) {
   static const char *const names[] = { "tp", "dp", "pp" };
-  static const char *const cuts[] = {
-    "row = 'tp'", "column = 'tp'", "row = 'pp', column = 'tp'", "row = { 'tp', 'pp' }", "column = { 'pp', cyclic = 2 }",
-    "row = 'dp'"
-  };
-  char    text[2048];
-  size_t  at[] = { 0, 1, 2 };
-  int64_t size[] = { rng_between(r, 1, 3), rng_between(r, 1, 4), rng_between(r, 1, 2) }, spares = rng_between(r, 0, 3);
+  static const char *const cuts[] = { "row = 'tp'",
+                                      "column = 'tp'",
+                                      "row = 'pp', column = 'tp'",
+                                      "row = { 'tp', 'pp' }",
+                                      "column = { 'pp', cyclic = 2 }",
+                                      "row = 'dp'" };
+  char text[2048];
+  size_t at[] = { 0, 1, 2 };
+  int64_t size[] = { rng_between(r, 1, 3), rng_between(r, 1, 4), rng_between(r, 1, 2) },
+          spares = rng_between(r, 0, 3);
   rng_shuffle(r, 3, at);
-  int n =
-      snprintf(text, sizeof text,
-               "return recipe { spares = %d, build = function(world)\n"
-               "local g = grid(world, '%s-%s-%s', { tp = %d, pp = %d, dp = fill })\n"
-               "local t = topology(world)\nt.g = g t.tp = g 'tp' t.dp = g 'dp' t.pp = g 'pp' t.mp = g('tp', 'pp')\n",
-               (int)spares, names[at[0]], names[at[1]], names[at[2]], (int)size[0], (int)size[2]);
+  int n = snprintf(text, sizeof text,
+                   "return recipe { spares = %d, build = function(world)\n"
+                   "local g = grid(world, '%s-%s-%s', { tp = %d, pp = %d, dp = fill })\n"
+                   "local t = topology(world)\nt.g = g t.tp = g 'tp' t.dp = g 'dp' t.pp = g 'pp' "
+                   "t.mp = g('tp', 'pp')\n",
+                   (int)spares, names[at[0]], names[at[1]], names[at[2]], (int)size[0],
+                   (int)size[2]);
   for (int i = 0; i < 2; i++)
-    n += snprintf(
-        text + n, sizeof text - (size_t)n,
-        "t.x%d = tensor { over = 'g', axes = { { 'row', %d }, { 'column', %d } }, type = 'f32', cut = { %s } }\n", i,
-        (int)rng_between(r, 1, SIDE), (int)rng_between(r, 1, SIDE), cuts[rng_between(r, 0, 5)]);
+    n += snprintf(text + n, sizeof text - (size_t)n,
+                  "t.x%d = tensor { over = 'g', axes = { { 'row', %d }, { 'column', %d } }, type = "
+                  "'f32', cut = { %s } }\n",
+                  i, (int)rng_between(r, 1, SIDE), (int)rng_between(r, 1, SIDE),
+                  cuts[rng_between(r, 0, 5)]);
   if (rng_chance(r, 50))
-    n += snprintf(
-        text + n, sizeof text - (size_t)n,
-        "t.f0, t.f1 = flat { tensor { over = 'g', axes = { { 'row', %d } }, type = 'f32', cut = { row = 'tp' } },\n"
-        "tensor { over = 'g', axes = { { 'row', %d }, { 'column', 6 } }, type = 'f32', cut = { column = 'tp' } },\n"
-        "over = 'dp', pad = 2 }\n",
-        6 * (int)rng_between(r, 1, 2), (int)rng_between(r, 1, SIDE));
+    n += snprintf(text + n, sizeof text - (size_t)n,
+                  "t.f0, t.f1 = flat { tensor { over = 'g', axes = { { 'row', %d } }, type = "
+                  "'f32', cut = { row = 'tp' } },\n"
+                  "tensor { over = 'g', axes = { { 'row', %d }, { 'column', 6 } }, type = 'f32', "
+                  "cut = { column = 'tp' } },\n"
+                  "over = 'dp', pad = 2 }\n",
+                  6 * (int)rng_between(r, 1, 2), (int)rng_between(r, 1, SIDE));
   snprintf(text + n, sizeof text - (size_t)n, "return t end }");
   int64_t world = size[0] * size[1] * size[2] + spares;
   layout_of(text, world, 0, NULL, NULL, l);
@@ -76,15 +82,15 @@ static void draw_layout(rng *r, layout *l) {
 
 /* List the elements that a rank has of a tensor, in the order of its part; return how many. */
 static int64_t part_of(const mgrid_plan *p, const char *name, int64_t rank, int32_t out[ELEMENTS]) {
-  mgrid_tensor_part   part = MGRID_TENSOR_PART_INIT;
+  mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
   const mgrid_tensor *t = mgrid_plan_tensor(p, name);
-  int64_t             index[2][SIDE], n[2] = { 1, 1 }, all = 0, kept = 0, width = 1;
-  mgrid_error         err;
+  int64_t index[2][SIDE], n[2] = { 1, 1 }, all = 0, kept = 0, width = 1;
+  mgrid_error err;
   mgrid_tensor_local(p, name, rank, &part, anew(&err));
   index[1][0] = 0;
   for (size_t i = 0; i < part.naxes && part.held; i++) {
     mgrid_run runs[SIDE];
-    int64_t   k = mgrid_tensor_runs(p, name, rank, i, SIDE, runs, &err);
+    int64_t k = mgrid_tensor_runs(p, name, rank, i, SIDE, runs, &err);
     n[i] = 0;
     for (int64_t j = 0; j < k; j++)
       for (int64_t x = 0; x < runs[j].length; x++) index[i][n[i]++] = runs[j].start + x;
@@ -106,9 +112,9 @@ static bool is_lost(const int64_t *lost, size_t n, int64_t rank) {
 
 typedef struct packed {
   const int32_t *source; /* pack from here, or NULL: unpack to `target`; both: copy */
-  int32_t       *target;
-  int64_t        n;
-  int32_t        at[ELEMENTS];
+  int32_t *target;
+  int64_t n;
+  int32_t at[ELEMENTS];
 } packed;
 
 static int take_piece(void *ud, const mgrid_move_piece *x) {
@@ -117,7 +123,8 @@ static int take_piece(void *ud, const mgrid_move_piece *x) {
   for (size_t a = 0; a < x->naxes; a++) count *= x->lengths[a];
   for (int64_t k = 0; k < count; k++) {
     int64_t from = x->from_offset, to = x->to_offset;
-    for (size_t a = 0; a < x->naxes; a++) from += i[a] * x->from_strides[a], to += i[a] * x->to_strides[a];
+    for (size_t a = 0; a < x->naxes; a++)
+      from += i[a] * x->from_strides[a], to += i[a] * x->to_strides[a];
     if (m->source && m->target)
       m->target[to] = m->source[from];
     else if (m->source)
@@ -130,14 +137,14 @@ static int take_piece(void *ud, const mgrid_move_piece *x) {
 }
 
 /* Carry one tensor by hand; add what was received, and what nobody has left. */
-static void carry(const rng *r, const layout *l, const mgrid_loss *x, const char *name, size_t n, const int64_t *lost,
-                  mgrid_loss_sums *sums) {
+static void carry(const rng *r, const layout *l, const mgrid_loss *x, const char *name, size_t n,
+                  const int64_t *lost, mgrid_loss_sums *sums) {
   const mgrid_plan *to = mgrid_loss_plan(x);
-  int64_t           ranks = mgrid_plan_world(to), count;
-  int32_t           source[WORLD][ELEMENTS], want[ELEMENTS], got[ELEMENTS];
-  bool              left[ELEMENTS] = { false }, any[ELEMENTS] = { false };
-  mgrid_move       *move[WORLD];
-  mgrid_error       err;
+  int64_t ranks = mgrid_plan_world(to), count;
+  int32_t source[WORLD][ELEMENTS], want[ELEMENTS], got[ELEMENTS];
+  bool left[ELEMENTS] = { false }, any[ELEMENTS] = { false };
+  mgrid_move *move[WORLD];
+  mgrid_error err;
   for (int64_t old = 0; old < l->world; old++) {
     count = part_of(l->plan, name, old, want);
     for (int64_t e = 0; e < count; e++) any[want[e]] = true;
@@ -150,9 +157,9 @@ static void carry(const rng *r, const layout *l, const mgrid_loss *x, const char
     if (!move[k]) fail_msg("%s; MOONGRID_SEED=%" PRIu64, err.message, r->seed);
   }
   for (int64_t k = 0; k < ranks; k++) {
-    packed          m = { .source = source[k], .target = got };
+    packed m = { .source = source[k], .target = got };
     mgrid_move_sums of = MGRID_MOVE_SUMS_INIT;
-    int64_t         missing = 0;
+    int64_t missing = 0;
     count = part_of(to, name, k, want);
     for (int64_t e = 0; e < count; e++) got[e] = -1;
     check(r, !mgrid_move_pieces(move[k], MGRID_STAYS, -1, take_piece, &m, &err));
@@ -160,7 +167,8 @@ static void carry(const rng *r, const layout *l, const mgrid_loss *x, const char
       mgrid_move_peer p = MGRID_MOVE_PEER_INIT;
       mgrid_move_peers(move[k], i, &p, &err);
       m = (packed){ .source = source[p.rank] };
-      check(r, !mgrid_move_pieces(move[p.rank], MGRID_SENDS, k, take_piece, &m, &err) && 4 * m.n == p.receive);
+      check(r, !mgrid_move_pieces(move[p.rank], MGRID_SENDS, k, take_piece, &m, &err)
+                   && 4 * m.n == p.receive);
       m.source = NULL, m.target = got, m.n = 0;
       check(r, !mgrid_move_pieces(move[k], MGRID_RECEIVES, p.rank, take_piece, &m, &err));
     }
@@ -178,7 +186,8 @@ static void carry(const rng *r, const layout *l, const mgrid_loss *x, const char
 /* ------------------------------------------------------------------- groups */
 
 /* The old ranks of a group of the next plan are a group of the old one. */
-static bool is_old_group(const layout *l, const mgrid_loss *x, const mgrid_family *f, int64_t group) {
+static bool is_old_group(const layout *l, const mgrid_loss *x, const mgrid_family *f,
+                         int64_t group) {
   int64_t size = mgrid_family_size(f, group);
   for (size_t i = 0; i < mgrid_plan_nfamilies(l->plan); i++) {
     const mgrid_family *old = mgrid_plan_family(l->plan, mgrid_plan_family_name(l->plan, i));
@@ -207,15 +216,16 @@ static bool is_repeated(const mgrid_plan *p, size_t family, int64_t group) {
   return false;
 }
 
-static void check_groups(const rng *r, const layout *l, const mgrid_loss *x, const mgrid_loss_sums *sums) {
+static void check_groups(const rng *r, const layout *l, const mgrid_loss *x,
+                         const mgrid_loss_sums *sums) {
   const mgrid_plan *p = mgrid_loss_plan(x);
-  int64_t           kept = 0, made = 0;
+  int64_t kept = 0, made = 0;
   for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
-    const char         *name = mgrid_plan_family_name(p, i), *old = NULL;
+    const char *name = mgrid_plan_family_name(p, i), *old = NULL;
     const mgrid_family *f = mgrid_plan_family(p, name);
     for (int64_t g = 0; g < mgrid_family_count(f); g++) {
       int64_t at = -1;
-      bool    several = mgrid_family_size(f, g) > 1, stays = several && is_old_group(l, x, f, g);
+      bool several = mgrid_family_size(f, g) > 1, stays = several && is_old_group(l, x, f, g);
       check(r, mgrid_loss_kept(x, name, g, &old, &at) == stays);
       if (stays) /* and this is the one */
         for (int64_t k = 0; k < mgrid_family_size(f, g); k++)
@@ -231,7 +241,8 @@ static void check_groups(const rng *r, const layout *l, const mgrid_loss *x, con
 /* -------------------------------------------------------------------- tests */
 
 static size_t draw_lost(rng *r, int64_t world, size_t most, int64_t *lost) {
-  size_t any[LARGE], n = (size_t)rng_between(r, 1, (int64_t)most < world - 1 ? (int64_t)most : world - 1);
+  size_t any[LARGE],
+      n = (size_t)rng_between(r, 1, (int64_t)most < world - 1 ? (int64_t)most : world - 1);
   for (size_t i = 0; i < (size_t)world; i++) any[i] = i;
   rng_shuffle(r, (size_t)world, any);
   for (size_t i = 0; i < n; i++) lost[i] = (int64_t)any[i];
@@ -245,7 +256,8 @@ static mgrid_loss_sums sums_of(const mgrid_loss *x) {
 }
 
 /* Every survivor is in the next world, once, and nobody else. */
-static void check_map(const rng *r, const mgrid_loss *x, int64_t world, size_t n, const int64_t *lost) {
+static void check_map(const rng *r, const mgrid_loss *x, int64_t world, size_t n,
+                      const int64_t *lost) {
   int64_t survivors = 0;
   for (int64_t old = 0; old < world; old++) {
     int64_t is = mgrid_loss_rank(x, old);
@@ -260,7 +272,8 @@ static void check_map(const rng *r, const mgrid_loss *x, int64_t world, size_t n
 }
 
 /* A layout that did not shrink changes nobody's place but those of the lost. */
-static void check_places(const rng *r, const layout *l, const mgrid_loss *x, size_t n, const int64_t *lost) {
+static void check_places(const rng *r, const layout *l, const mgrid_loss *x, size_t n,
+                         const int64_t *lost) {
   int64_t spares = mgrid_plan_nspares(l->plan), places = l->world - spares;
   for (int64_t i = 0; i < places && sums_of(x).how == MGRID_LOSS_REPLACE; i++)
     if (!is_lost(lost, n, i))
@@ -273,15 +286,15 @@ static void test_random_losses(void **state) {
   int64_t replaced = 0, shrunk = 0, stopped = 0, gone = 0, moved = 0;
   (void)state;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng         r = rng_new(seed);
-    layout      l;
-    int64_t     lost[WORLD];
+    rng r = rng_new(seed);
+    layout l;
+    int64_t lost[WORLD];
     mgrid_error err;
     draw_layout(&r, &l);
     for (int again = 0; again < 3 && l.world > 1; again++) {
       mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT, by_hand = MGRID_LOSS_SUMS_INIT;
-      size_t          n = draw_lost(&r, l.world, 4, lost);
-      mgrid_loss     *x = mgrid_loss_new(l.losses, n, lost, anew(&err));
+      size_t n = draw_lost(&r, l.world, 4, lost);
+      mgrid_loss *x = mgrid_loss_new(l.losses, n, lost, anew(&err));
       if (!x) fail_msg("%s; MOONGRID_SEED=%" PRIu64, err.message, seed);
       mgrid_loss_describe(x, &sums, &err);
       check(&r, (sums_of(x).how == MGRID_LOSS_STOP) == !mgrid_loss_plan(x));
@@ -292,9 +305,11 @@ static void test_random_losses(void **state) {
         check_groups(&r, &l, x, &sums);
         for (size_t i = 0; i < mgrid_plan_ntensors(l.plan); i++)
           carry(&r, &l, x, mgrid_plan_tensor_name(l.plan, i), n, lost, &by_hand);
-        check(&r, sums.missing == by_hand.missing && sums.moved == by_hand.moved && sums.stay == by_hand.stay);
+        check(&r, sums.missing == by_hand.missing && sums.moved == by_hand.moved
+                      && sums.stay == by_hand.stay);
         check(&r, (mgrid_loss_missing(x, 0) != NULL) == (sums.missing > 0));
-        check(&r, sums.layout + mgrid_plan_nspares(mgrid_loss_plan(x)) == sums.survivors && sums.uncounted == 0);
+        check(&r, sums.layout + mgrid_plan_nspares(mgrid_loss_plan(x)) == sums.survivors
+                      && sums.uncounted == 0);
       }
       replaced += sums_of(x).how == MGRID_LOSS_REPLACE;
       shrunk += sums_of(x).how == MGRID_LOSS_SHRINK;
@@ -304,21 +319,23 @@ static void test_random_losses(void **state) {
     }
     layout_free(&l);
   }
-  if (!getenv("MOONGRID_SEED")) assert_true(replaced > 50 && shrunk > 50 && stopped > 5 && gone > 50 && moved > 50);
+  if (!getenv("MOONGRID_SEED"))
+    assert_true(replaced > 50 && shrunk > 50 && stopped > 5 && gone > 50 && moved > 50);
 }
 
-/* Many losses of a large world, single ranks and whole nodes: each has an answer. MOONGRID_LOSSES is their number. */
+/* Many losses of a large world, single ranks and whole nodes: each has an answer. MOONGRID_LOSSES
+** is their number. */
 static void test_large_world(void **state) {
   const char *const args[] = { "tp=8", "pp=8" }, *number = getenv("MOONGRID_LOSSES");
-  layout            l;
+  layout l;
   (void)state;
   layout_of("megatron", LARGE, 2, args, NULL, &l);
   rng r = rng_new(first_seed());
   for (int i = 0; i < (number ? atoi(number) : LOSSES); i++) {
-    int64_t         lost[LARGE];
-    mgrid_error     err;
+    int64_t lost[LARGE];
+    mgrid_error err;
     mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
-    size_t          n = draw_lost(&r, LARGE, i % 8 == 0 ? LARGE - 1 : 16, lost);
+    size_t n = draw_lost(&r, LARGE, i % 8 == 0 ? LARGE - 1 : 16, lost);
     if (i % 4 == 1) { /* a node */
       for (n = 0; n < 8; n++) lost[n] = i * 8 % LARGE + (int64_t)n;
     }
@@ -329,19 +346,21 @@ static void test_large_world(void **state) {
     if (mgrid_loss_plan(x)) {
       check(&r, sums.layout == (LARGE - (int64_t)n) / 64 * 64);
       check_map(&r, x, LARGE, n, lost);
-      if (n == 1) check(&r, sums.kept > sums.made / 2); /* one replica of 64 goes, the others stay together */
+      /* one replica of 64 goes, the others stay together */
+      if (n == 1) check(&r, sums.kept > sums.made / 2);
     }
     mgrid_loss_free(x);
   }
   layout_free(&l);
 }
 
-/* The same loss is decided alike, whatever was asked before, and its ranks may be given in any order. */
+/* The same loss is decided alike, whatever was asked before, and its ranks may be given in any
+** order. */
 static void test_same_everywhere(void **state) {
   const char *const args[] = { "tp=2", "pp=2" };
-  layout            a, b;
-  char              x[33], y[33], z[33];
-  mgrid_error       err;
+  layout a, b;
+  char x[33], y[33], z[33];
+  mgrid_error err;
   (void)state;
   layout_of("megatron", 24, 2, args, NULL, &a);
   layout_of("megatron", 24, 2, args, NULL, &b);
@@ -358,7 +377,8 @@ static void test_same_everywhere(void **state) {
   layout_free(&a);
 }
 
-static void expect(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_status status, const char *message) {
+static void expect(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_status status,
+                   const char *message) {
   mgrid_error err;
   assert_null(mgrid_loss_new(l, n, lost, anew(&err)));
   assert_int_equal(status, err.status);
@@ -367,9 +387,9 @@ static void expect(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_status 
 
 static void test_refusals(void **state) {
   mgrid_losses_options how = MGRID_LOSSES_OPTIONS_INIT;
-  layout               l;
-  mgrid_error          err;
-  int64_t              all[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+  layout l;
+  mgrid_error err;
+  int64_t all[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
   (void)state;
   layout_of("megatron", 8, 1, (const char *[]){ "tp=2" }, NULL, &l);
   expect(l.losses, 1, (int64_t[]){ 8 }, MGRID_OUT_OF_RANGE, "rank 8 is out of range (0 to 7)");
@@ -379,8 +399,11 @@ static void test_refusals(void **state) {
   expect(l.losses, 0, NULL, MGRID_REFUSED, "no rank is lost");
   how.how = "shrimk";
   assert_null(mgrid_losses_new(l.rt, l.plan, 0, NULL, &how, anew(&err)));
-  assert_string_equal("unknown answer to a loss 'shrimk'; nearest is 'shrink' (stop, replace, shrink)", err.message);
-  mgrid_loss *x = mgrid_loss_new(l.losses, 7, all, anew(&err)); /* one rank is left, and a group has two */
+  assert_string_equal(
+      "unknown answer to a loss 'shrimk'; nearest is 'shrink' (stop, replace, shrink)",
+      err.message);
+  /* one rank is left, and a group has two */
+  mgrid_loss *x = mgrid_loss_new(l.losses, 7, all, anew(&err));
   assert_int_equal(MGRID_LOSS_STOP, sums_of(x).how);
   assert_null(mgrid_loss_plan(x));
   assert_int_equal(-1, mgrid_loss_rank(x, 7));
@@ -390,12 +413,13 @@ static void test_refusals(void **state) {
   layout_free(&l);
 }
 
-static void expect_spares(size_t n, const int64_t *ranks, mgrid_status status, const char *message) {
-  mgrid_error     err;
+static void expect_spares(size_t n, const int64_t *ranks, mgrid_status status,
+                          const char *message) {
+  mgrid_error err;
   mgrid_topology *t = mgrid_topology_new(8, anew(&err));
-  mgrid_dim       dim = { "dp", 6 };
-  mgrid_grid     *g = mgrid_grid_new((mgrid_window){ 8, 0, 6 }, 1, &dim, &err);
-  mgrid_family   *f = mgrid_grid_along(g, 1, (const char *[]){ "dp" }, MGRID_GRID_ORDER, &err);
+  mgrid_dim dim = { "dp", 6 };
+  mgrid_grid *g = mgrid_grid_new((mgrid_window){ 8, 0, 6 }, 1, &dim, &err);
+  mgrid_family *f = mgrid_grid_along(g, 1, (const char *[]){ "dp" }, MGRID_GRID_ORDER, &err);
   mgrid_topology_add(t, "dp", f, NULL, &err);
   assert_int_equal(status, mgrid_topology_spares(t, n, ranks, &err));
   assert_string_equal(message, err.message);
@@ -417,12 +441,15 @@ static void test_spares(void **state) {
   expect_spares(1, (int64_t[]){ 8 }, MGRID_OUT_OF_RANGE, "spare 8 is out of range (0 to 7)");
   expect_spares(0, NULL, MGRID_OUT_OF_RANGE, "a world of 8 ranks has 1 to 7 spares, not 0");
   expect_spares(1, (int64_t[]){ 5 }, MGRID_REFUSED,
-                "rank 5 is a spare, and in group 0 of family 'dp'; families are made over the World that build gets");
+                "rank 5 is a spare, and in group 0 of family 'dp'; families are made over the "
+                "World that build gets");
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_losses), cmocka_unit_test(test_large_world),
-                                      cmocka_unit_test(test_same_everywhere), cmocka_unit_test(test_refusals),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_losses),
+                                      cmocka_unit_test(test_large_world),
+                                      cmocka_unit_test(test_same_everywhere),
+                                      cmocka_unit_test(test_refusals),
                                       cmocka_unit_test(test_spares) };
   return run_program("losses", tests, argc, argv);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_lua_host.c - a host with a Lua state of its own: what it hands to scripts and takes from them, whoever lets go first,
-** and errors at every allocation of Lua. Under ASan nothing is used too late, and nothing is left.
+** test_lua_host.c - a host with a Lua state of its own: what it hands to scripts and takes from
+** them, whoever lets go first, and errors at every allocation of Lua. Under ASan nothing is used
+** too late, and nothing is left.
 */
 #include "program.h"
 
@@ -12,19 +13,19 @@
 #include <lualib.h>
 
 typedef struct job {
-  mgrid_grid     *grid;
-  mgrid_family   *family;
+  mgrid_grid *grid;
+  mgrid_family *family;
   mgrid_topology *topology;
-  mgrid_plan     *plan;
-  mgrid_backend  *backend;
-  mgrid_state    *state;
+  mgrid_plan *plan;
+  mgrid_backend *backend;
+  mgrid_state *state;
 } job;
 
 static job begin(void) {
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 4 } };
-  mgrid_options   lazy = MGRID_OPTIONS_INIT;
-  mgrid_error     e = MGRID_ERROR_INIT;
-  job             j;
+  mgrid_options lazy = MGRID_OPTIONS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
+  job j;
   lazy.lazy = true;
   j.grid = mgrid_grid_new(mgrid_world(8), 2, dims, &e);
   j.family = mgrid_grid_along(j.grid, 1, &dims[1].name, MGRID_GRID_ORDER, &e);
@@ -75,28 +76,30 @@ static void run(lua_State *L, const char *script) {
   if (luaL_dostring(L, script)) fail_msg("%s", lua_tostring(L, -1));
 }
 
-static const char uses_all[] = "assert(grid.tp == 2 and tostring(grid 'dp':ranks(0)) == '{0, 2, 4, 6}')\n"
-                               "assert(family.count == 2 and family == topology.dp)\n"
-                               "assert(plan:family 'dp'.size == 4 and mg.plan(topology).digest == plan.digest)\n"
-                               "assert(topology.grid == grid and topology:has 'grid' and not topology:has 'pp')\n"
-                               "assert(job.rank == 5 and job.world == 8 and job.backend == 'dry')\n"
-                               "assert(state.rank == 5 and state.dp.position == 2 and state.dp == group)\n"
-                               "assert(group:next() == 7 and group.size == 4)\n";
+static const char uses_all[] =
+    "assert(grid.tp == 2 and tostring(grid 'dp':ranks(0)) == '{0, 2, 4, 6}')\n"
+    "assert(family.count == 2 and family == topology.dp)\n"
+    "assert(plan:family 'dp'.size == 4 and mg.plan(topology).digest == plan.digest)\n"
+    "assert(topology.grid == grid and topology:has 'grid' and not topology:has 'pp')\n"
+    "assert(job.rank == 5 and job.world == 8 and job.backend == 'dry')\n"
+    "assert(state.rank == 5 and state.dp.position == 2 and state.dp == group)\n"
+    "assert(group:next() == 7 and group.size == 4)\n";
 
 static void scripts_use_what_the_host_hands_over(void **unused) {
   (void)unused;
-  job        j = begin();
+  job j = begin();
   lua_State *L = lua_of_host();
   hand_over(L, &j);
   run(L, uses_all);
   lua_close(L);
-  assert_int_equal(mgrid_group_size(mgrid_state_group(j.state, "dp", NULL)), 4); /* all is the host's still */
+  /* all is the host's still */
+  assert_int_equal(mgrid_group_size(mgrid_state_group(j.state, "dp", NULL)), 4);
   end(&j);
 }
 
 static void scripts_keep_what_the_host_has_freed(void **unused) {
   (void)unused;
-  job        j = begin();
+  job j = begin();
   lua_State *L = lua_of_host();
   hand_over(L, &j);
   end(&j);
@@ -109,8 +112,8 @@ static void scripts_keep_what_the_host_has_freed(void **unused) {
 
 static void hosts_keep_what_a_script_has_made(void **unused) {
   (void)unused;
-  lua_State     *L = lua_of_host();
-  mgrid_error    e = MGRID_ERROR_INIT;
+  lua_State *L = lua_of_host();
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_backend_dry(8, 3, &e);
   mgrid_lua_push(L, "Job", b);
   lua_setglobal(L, "job");
@@ -120,12 +123,12 @@ static void hosts_keep_what_a_script_has_made(void **unused) {
          "local plan = mg.plan(t)\n"
          "local state = job:materialize(plan, 'script')\n"
          "return plan, state, state.tp, g, g 'dp', t, job");
-  mgrid_plan        *plan = mgrid_plan_ref(mgrid_lua_to(L, -7, "Plan"));
-  mgrid_state       *state = mgrid_state_ref(mgrid_lua_to(L, -6, "State"));
+  mgrid_plan *plan = mgrid_plan_ref(mgrid_lua_to(L, -7, "Plan"));
+  mgrid_state *state = mgrid_state_ref(mgrid_lua_to(L, -6, "State"));
   const mgrid_group *group = mgrid_lua_to(L, -5, "Group");
-  mgrid_grid        *grid = mgrid_grid_ref(mgrid_lua_to(L, -4, "Grid"));
-  mgrid_family      *family = mgrid_family_ref(mgrid_lua_to(L, -3, "Family"));
-  mgrid_topology    *topology = mgrid_topology_ref(mgrid_lua_to(L, -2, "Topology"));
+  mgrid_grid *grid = mgrid_grid_ref(mgrid_lua_to(L, -4, "Grid"));
+  mgrid_family *family = mgrid_family_ref(mgrid_lua_to(L, -3, "Family"));
+  mgrid_topology *topology = mgrid_topology_ref(mgrid_lua_to(L, -2, "Topology"));
   assert_ptr_equal(mgrid_lua_to(L, -1, "Job"), b);
   lua_close(L);
   assert_int_equal(mgrid_plan_world(plan), 8);
@@ -146,8 +149,8 @@ static void hosts_keep_what_a_script_has_made(void **unused) {
 
 static void a_topology_grows_on_both_sides(void **unused) {
   (void)unused;
-  job         j = begin();
-  lua_State  *L = lua_of_host();
+  job j = begin();
+  lua_State *L = lua_of_host();
   mgrid_error e = MGRID_ERROR_INIT;
   hand_over(L, &j);
   run(L, "topology.tp = grid 'tp' assert(#topology == 2)");
@@ -165,27 +168,31 @@ static void a_topology_grows_on_both_sides(void **unused) {
   end(&j);
 }
 
-static mgrid_status rack_of(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status rack_of(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                            mgrid_error *err) {
   (void)ud, (void)err;
   if (n != 1 || args[0].kind != MGRID_IS_INTEGER) return MGRID_BAD_VALUE;
   *result = mgrid_arg_integer(NULL, args[0].as.integer / 4);
   return MGRID_OK;
 }
 
-/* A recipe with a function of the host, which scripts plan and ask, and which outlives the host's own share. */
+/* A recipe with a function of the host, which scripts plan and ask, and which outlives the host's
+** own share. */
 static void scripts_have_the_recipes_of_the_host(void **unused) {
-  static const char text[] = "return recipe { build = function(world) local t = topology(world)\n"
-                             "  t.rack = grid(world, 'a-b', { a = rack_of(16), b = fill }) 'a' return t end,\n"
-                             "queries = { rack = function(state) return rack_of(state.rank) end } }";
-  mgrid_function    f = mgrid_function_of("rack_of", "1", rack_of, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  lua_State        *L = lua_of_host();
+  static const char text[] =
+      "return recipe { build = function(world) local t = topology(world)\n"
+      "  t.rack = grid(world, 'a-b', { a = rack_of(16), b = fill }) 'a' return t end,\n"
+      "queries = { rack = function(state) return rack_of(state.rank) end } }";
+  mgrid_function f = mgrid_function_of("rack_of", "1", rack_of, NULL);
+  mgrid_error e = MGRID_ERROR_INIT;
+  lua_State *L = lua_of_host();
   (void)unused;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_lua_push(L, "Recipe", rt);
   lua_setglobal(L, "empty");
-  run(L, "local ok, why = pcall(empty.plan, empty, 8)\n"
-         "assert(why:find('the runtime has no recipe: call mgrid_runtime_load first', 1, true), why)");
+  run(L,
+      "local ok, why = pcall(empty.plan, empty, 8)\n"
+      "assert(why:find('the runtime has no recipe: call mgrid_runtime_load first', 1, true), why)");
   mgrid_runtime_function(rt, &f, &e);
   mgrid_runtime_load(rt, "r", text, sizeof text - 1, &e);
   assert_string_equal(e.message, "");
@@ -230,17 +237,19 @@ static void nothing_is_nil_and_others_are_not_taken(void **unused) {
 
 static void a_lua_without_the_module_is_an_error(void **unused) {
   (void)unused;
-  job        j = begin();
+  job j = begin();
   lua_State *L = luaL_newstate();
   lua_pushcfunction(L, hand_over_protected);
   lua_pushlightuserdata(L, &j);
   assert_int_equal(lua_pcall(L, 1, 0, 0), LUA_ERRRUN);
-  assert_non_null(strstr(lua_tostring(L, -1), "open moongrid in this Lua first: luaL_requiref(L, \"moongrid\""));
+  assert_non_null(strstr(lua_tostring(L, -1),
+                         "open moongrid in this Lua first: luaL_requiref(L, \"moongrid\""));
   lua_close(L);
   end(&j);
 }
 
-/* Lua's allocator: after *left more growths all fail, so that the retry after an emergency collection does; below 0 none. */
+/* Lua's allocator: after *left more growths all fail, so that the retry after an emergency
+** collection does; below 0 none. */
 static void *failing(void *ud, void *p, size_t was, size_t now) {
   int *left = ud;
   if (now == 0) {
@@ -279,7 +288,8 @@ static void errors_at_every_allocation_leak_nothing(void **unused) {
   assert_true(n > 20); /* some places did fail */
 }
 
-/* What a user's script does: it makes groups on the host's job, plans the host's recipe, asks, and closes. */
+/* What a user's script does: it makes groups on the host's job, plans the host's recipe, asks, and
+** closes. */
 static const char makes_groups[] =
     "local t = mg.topology(mg.world(8))\n"
     "local g = mg.grid(mg.world(8), 'tp-dp', { tp = 2, dp = mg.fill })\n"
@@ -304,23 +314,26 @@ typedef struct refuser {
   int left;
 } refuser;
 
-static mgrid_status rack_or_refuse(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status rack_or_refuse(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                                   mgrid_error *err) {
   refuser *r = ud;
   if (r->left-- == 0) return MGRID_BAD_VALUE;
   return rack_of(NULL, n, args, result, err);
 }
 
-/* One Lua of a host with a job and a recipe, whose script ends at place n of a way: at the n-th instruction, the n-th
-** allocation of Lua, or the n-th call of the host's function. Return whether the script got to its end. */
+/* One Lua of a host with a job and a recipe, whose script ends at place n of a way: at the n-th
+** instruction, the n-th allocation of Lua, or the n-th call of the host's function. Return whether
+** the script got to its end. */
 static bool ends_at(char way, int n) {
-  static const char text[] = "return recipe { build = function(world) local t = topology(world)\n"
-                             "  t.rack = grid(world, 'a-b', { a = rack_of(16), b = fill }) 'a' return t end,\n"
-                             "queries = { rack = function(state) return rack_of(state.rank) end } }";
-  refuser           refuses = { way == 'f' ? n : -1 };
-  int               left = -1;
-  mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_function    f = mgrid_function_of("rack_of", "1", rack_or_refuse, &refuses);
-  job               j = begin();
+  static const char text[] =
+      "return recipe { build = function(world) local t = topology(world)\n"
+      "  t.rack = grid(world, 'a-b', { a = rack_of(16), b = fill }) 'a' return t end,\n"
+      "queries = { rack = function(state) return rack_of(state.rank) end } }";
+  refuser refuses = { way == 'f' ? n : -1 };
+  int left = -1;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_function f = mgrid_function_of("rack_of", "1", rack_or_refuse, &refuses);
+  job j = begin();
 #if LUA_VERSION_NUM >= 505
   lua_State *L = lua_newstate(failing, &left, 0);
 #else
@@ -357,7 +370,7 @@ static bool ends_at(char way, int n) {
 static void scripts_that_end_anywhere_leave_everything_whole(void **unused) {
   (void)unused;
   static const char ways[] = "iaf";
-  static const int  at_least[] = { 100, 100, 2 };
+  static const int at_least[] = { 100, 100, 2 };
   for (int w = 0; ways[w]; w++) {
     int n = 0;
     while (!ends_at(ways[w], n)) assert_true(++n < 20000);
@@ -372,7 +385,8 @@ static void moves_go_both_ways(void **unused) {
   run(L, "local function plan(tp)\n"
          "  local t = mg.topology(mg.world(8))\n"
          "  local g = mg.grid(mg.world(8), 'tp-dp', { tp = tp, dp = mg.fill })\n"
-         "  t.tp, t.w = g 'tp', mg.tensor { axes = { { 'x', 64 } }, over = g, cut = { x = 'tp' }, type = 'f32' }\n"
+         "  t.tp, t.w = g 'tp', mg.tensor { axes = { { 'x', 64 } }, over = g, cut = { x = 'tp' }, "
+         "type = 'f32' }\n"
          "  return mg.plan(t)\n"
          "end\n"
          "return mg.move(plan(2), plan(4), { rank = 0 })");

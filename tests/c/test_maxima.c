@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_maxima.c - counts that lie, and the most of everything: depth, rounds, modes, parts, names, axes. At each maximum, and one
-** beyond it, with the whole message.
+** test_maxima.c - counts that lie, and the most of everything: depth, rounds, modes, parts, names,
+** axes. At each maximum, and one beyond it, with the whole message.
 */
 #include "asserted.h"
 #include "lists.h"
@@ -23,12 +23,12 @@
 
 /* Counts and enums that were never meant are refused, and nothing is read. */
 static void test_counts_that_lie(void **unused) {
-  mgrid_error   err = MGRID_ERROR_INIT;
-  mgrid_dim     dims[] = { { "a", 2 }, { "b", 4 } };
-  const char   *names[] = { "a", "b" };
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_dim dims[] = { { "a", 2 }, { "b", 4 } };
+  const char *names[] = { "a", "b" };
   const int64_t starts[] = { 0, 1 }, sizes[] = { 1 };
   const int64_t ranks[] = { 0 };
-  mgrid_grid   *g = grid_of(8, 2, dims);
+  mgrid_grid *g = grid_of(8, 2, dims);
   mgrid_family *f = along(g, "b"), *out[1];
   (void)unused;
 #define MANY(what) what ": 18446744073709551615 elements; at most 2147483647"
@@ -55,11 +55,11 @@ static void test_counts_that_lie(void **unused) {
 
 /* At the limit of depth, and one beyond; twins do not count, and nothing needs a deep stack. */
 static void test_depth(void **unused) {
-  mgrid_error   err = MGRID_ERROR_INIT;
-  mgrid_dim     dim = { "a", 8 };
-  mgrid_grid   *g = grid_of(8, 1, &dim);
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_dim dim = { "a", 8 };
+  mgrid_grid *g = grid_of(8, 1, &dim);
   mgrid_family *f = along(g, "a"), *next;
-  char          text[4096];
+  char text[4096];
   (void)unused;
   for (int i = 0; i < MGRID_DEPTH_MAX; i++) {
     next = mgrid_family_zip(1, (const mgrid_family *const *)&f, false, anew(&err));
@@ -67,8 +67,10 @@ static void test_depth(void **unused) {
     mgrid_family_free(f);
     f = next;
   }
-  SAYS(mgrid_family_zip(1, (const mgrid_family *const *)&f, false, &err), "families are nested more than 64 deep");
-  SAYS(mgrid_family_union(1, (const mgrid_family *const *)&f, &err), "families are nested more than 64 deep");
+  SAYS(mgrid_family_zip(1, (const mgrid_family *const *)&f, false, &err),
+       "families are nested more than 64 deep");
+  SAYS(mgrid_family_union(1, (const mgrid_family *const *)&f, &err),
+       "families are nested more than 64 deep");
   SAYS(mgrid_family_neighbours(f, 1, false, &err), "families are nested more than 64 deep");
   for (int i = 0; i < 100000; i++) {
     next = mgrid_family_twin(f, anew(&err));
@@ -86,13 +88,14 @@ static void test_depth(void **unused) {
 static void test_rounds_of_a_cover(void **unused) {
   enum { MOST = MGRID_ROUNDS_MAX };
   mgrid_error err = MGRID_ERROR_INIT;
-  int64_t    *starts = malloc((MOST + 2) * sizeof *starts);
-  int64_t    *ranks = malloc((MOST + 1) * 2 * sizeof *ranks);
+  int64_t *starts = malloc((MOST + 2) * sizeof *starts);
+  int64_t *ranks = malloc((MOST + 1) * 2 * sizeof *ranks);
   (void)unused;
   assert_true(starts && ranks);
   for (int i = 0; i <= MOST + 1; i++) starts[i] = 2 * i;
   for (int i = 0; i <= MOST; i++) ranks[2 * i] = 0, ranks[2 * i + 1] = i + 1;
-  mgrid_family *f = mgrid_family_table(mgrid_world(4096), MOST, starts, ranks, MGRID_COVER, anew(&err));
+  mgrid_family *f =
+      mgrid_family_table(mgrid_world(4096), MOST, starts, ranks, MGRID_COVER, anew(&err));
   assert_non_null(f);
   assert_int_equal(mgrid_family_rounds(f), MOST);
   mgrid_family_free(f);
@@ -106,12 +109,13 @@ static void test_rounds_of_a_cover(void **unused) {
 static void test_modes(void **unused) {
   enum { MOST = MGRID_MODES_MAX };
   mgrid_error err = MGRID_ERROR_INIT;
-  mgrid_mode  mode[MOST + 1];
-  char        text[1024];
-  int64_t     group, position;
+  mgrid_mode mode[MOST + 1];
+  char text[1024];
+  int64_t group, position;
   (void)unused;
   for (int i = 0; i <= MOST; i++) mode[i] = (mgrid_mode){ 2, INT64_C(1) << (MOST - i) };
-  mgrid_family *f = mgrid_family_modes(mgrid_world(LARGEST), 0, MOST, mode + 1, 0, NULL, anew(&err));
+  mgrid_family *f =
+      mgrid_family_modes(mgrid_world(LARGEST), 0, MOST, mode + 1, 0, NULL, anew(&err));
   assert_non_null(f);
   assert_int_equal(mgrid_family_size(f, 0), INT64_C(1) << MOST);
   assert_true(mgrid_family_locate(f, 1, 0, &group, &position)); /* the last mode's stride */
@@ -134,12 +138,13 @@ static void test_modes(void **unused) {
 static void test_parts(void **unused) {
   enum { MOST = MGRID_PARTS_MAX - 1 }; /* and the union itself */
   static mgrid_family *part[MOST + 1];
-  mgrid_error          err = MGRID_ERROR_INIT;
-  mgrid_mode           pair = { 2, 1 };
-  int64_t              world = 2 * (MOST + 1);
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_mode pair = { 2, 1 };
+  int64_t world = 2 * (MOST + 1);
   (void)unused;
   for (int i = 0; i <= MOST; i++) {
-    part[i] = mgrid_family_modes((mgrid_window){ world, 2 * i, 2 }, 2 * i, 1, &pair, 0, NULL, anew(&err));
+    part[i] =
+        mgrid_family_modes((mgrid_window){ world, 2 * i, 2 }, 2 * i, 1, &pair, 0, NULL, anew(&err));
     assert_non_null(part[i]);
   }
   mgrid_family *all = mgrid_family_union(MOST, (const mgrid_family *const *)part, anew(&err));
@@ -155,18 +160,19 @@ static void test_parts(void **unused) {
 }
 
 /* A name of 31 bytes, and one of 32, wherever there is one. */
-#define LONG_NAME     "_23456789_123456789_123456789_1"
-#define TOO_LONG      LONG_NAME "2"
-#define NO_NAME(what) "'" TOO_LONG "' is not " what " name (a letter or _, then letters, digits or _; at most 31)"
+#define LONG_NAME "_23456789_123456789_123456789_1"
+#define TOO_LONG  LONG_NAME "2"
+#define NO_NAME(what) \
+  "'" TOO_LONG "' is not " what " name (a letter or _, then letters, digits or _; at most 31)"
 
 static void test_names(void **unused) {
-  mgrid_error       err = MGRID_ERROR_INIT;
-  mgrid_dim         dim = { LONG_NAME, 8 }, far = { TOO_LONG, 8 };
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_dim dim = { LONG_NAME, 8 }, far = { TOO_LONG, 8 };
   mgrid_tensor_axis axis = { .size = sizeof axis, .name = LONG_NAME, .length = 8 };
-  mgrid_grid       *g = grid_of(8, 1, &dim);
-  mgrid_family     *f = along(g, LONG_NAME);
-  mgrid_tensor     *x = mgrid_tensor_new(g, "f32", 1, &axis, NULL, anew(&err));
-  mgrid_options     o = MGRID_OPTIONS_INIT;
+  mgrid_grid *g = grid_of(8, 1, &dim);
+  mgrid_family *f = along(g, LONG_NAME);
+  mgrid_tensor *x = mgrid_tensor_new(g, "f32", 1, &axis, NULL, anew(&err));
+  mgrid_options o = MGRID_OPTIONS_INIT;
   (void)unused;
   assert_int_equal(strlen(LONG_NAME), 31);
   assert_string_equal(mgrid_tensor_axis_name(x, 0), LONG_NAME);
@@ -191,7 +197,8 @@ static void test_names(void **unused) {
     const char *parent, *windows, *cartesian, *said;
   } wrong[] = {
     { TOO_LONG, "", "", "option 'parent' is the name of a family, not '" TOO_LONG "'" },
-    { "", TOO_LONG "=1", "", "a name in option 'windows' has at most 31 characters: '" TOO_LONG "'" },
+    { "", TOO_LONG "=1", "",
+      "a name in option 'windows' has at most 31 characters: '" TOO_LONG "'" },
     { "", "", TOO_LONG ":8", "cartesian: " NO_NAME("a dim") },
   };
   for (int i = 0; i < 3; i++) {
@@ -208,10 +215,10 @@ static void test_names(void **unused) {
 
 /* A tensor with as many axes as there may be. One more: test_tensors.c. */
 static void test_axes(void **unused) {
-  mgrid_error       err = MGRID_ERROR_INIT;
-  mgrid_dim         dim = { "x", 8 };
-  mgrid_grid       *g = grid_of(8, 1, &dim);
-  char              name[MGRID_AXES_MAX][2];
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_dim dim = { "x", 8 };
+  mgrid_grid *g = grid_of(8, 1, &dim);
+  char name[MGRID_AXES_MAX][2];
   mgrid_tensor_axis axis[MGRID_AXES_MAX];
   (void)unused;
   for (int i = 0; i < MGRID_AXES_MAX; i++) {

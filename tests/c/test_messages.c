@@ -29,8 +29,8 @@ static mgrid_error why = MGRID_ERROR_INIT; /* of the last call */
   } while (0)
 
 #define GRID(window, ...) \
-  mgrid_grid_new(window, sizeof((mgrid_dim[]){ __VA_ARGS__ }) / sizeof(mgrid_dim), (mgrid_dim[]){ __VA_ARGS__ }, \
-                 anew(&why))
+  mgrid_grid_new(window, sizeof((mgrid_dim[]){ __VA_ARGS__ }) / sizeof(mgrid_dim), \
+                 (mgrid_dim[]){ __VA_ARGS__ }, anew(&why))
 
 /* ------------------------------------------------------------ windows, grids */
 
@@ -39,7 +39,7 @@ static void test_window(void **unused) {
   mgrid_dim dim = { "a", MGRID_FILL };
   static const struct {
     mgrid_window w;
-    const char  *text;
+    const char *text;
   } bad[] = {
     { { 0, 0, 0 }, "a world has 1 to 2147483647 ranks, not 0" },
     { { -4, 0, 1 }, "a world has 1 to 2147483647 ranks, not -4" },
@@ -64,21 +64,25 @@ static void test_grid_sizes(void **unused) {
   REFUSED(GRID(w8, { "tp", 16 }, { "dp", MGRID_FILL }),
           "tp 16 does not divide the 8 ranks; nearest: tp 8, or a world of 16 ranks");
   REFUSED(GRID(w12, { "tp", 2 }, { "pp", 4 }, { "dp", MGRID_FILL }),
-          "tp 2 x pp 4 = 8 does not divide the 12 ranks; nearest: tp 1 or 3, or a world of 8 or 16 ranks");
+          "tp 2 x pp 4 = 8 does not divide the 12 ranks; nearest: tp 1 or 3, or a world of 8 or 16 "
+          "ranks");
   REFUSED(GRID(w12, { "tp", 5 }, { "pp", 7 }, { "dp", MGRID_FILL }),
           "tp 5 x pp 7 = 35 does not divide the 12 ranks; nearest: a world of 35 ranks");
   REFUSED(GRID(w12, { "tp", 5 }, { "cp", 1 }, { "pp", 6 }, { "dp", MGRID_FILL }),
           "tp 5 x pp 6 = 30 does not divide the 12 ranks; nearest: tp 2, or a world of 30 ranks");
   REFUSED(GRID(w8, { "tp", 2 }, { "dp", 2 }),
           "tp 2 x dp 2 = 4 does not make the 8 ranks; nearest: tp 4, or a world of 4 ranks");
-  REFUSED(GRID(w8, { "tp", 3 }, { "dp", 3 }), "tp 3 x dp 3 = 9 does not make the 8 ranks; nearest: a world of 9 ranks");
+  REFUSED(GRID(w8, { "tp", 3 }, { "dp", 3 }),
+          "tp 3 x dp 3 = 9 does not make the 8 ranks; nearest: a world of 9 ranks");
   REFUSED(GRID(w8, { "tp", 3 }, { "dp", 2 }),
           "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, or a world of 6 ranks");
   REFUSED(GRID(((mgrid_window){ 8, 2, 6 }), { "tp", 4 }, { "dp", MGRID_FILL }),
-          "tp 4 does not divide the 6 ranks of the window; nearest: tp 3 or 6, or a window of 4 or 8 ranks");
+          "tp 4 does not divide the 6 ranks of the window; nearest: tp 3 or 6, or a window of 4 or "
+          "8 ranks");
   REFUSED(GRID(((mgrid_window){ 8, 2, 6 }), { "tp", 8 }),
           "tp 8 does not make the 6 ranks of the window; nearest: tp 6, or a window of 8 ranks");
-  REFUSED(mgrid_grid_new(w8, 0, NULL, anew(&why)), "1 does not make the 8 ranks; nearest: a world of 1 ranks");
+  REFUSED(mgrid_grid_new(w8, 0, NULL, anew(&why)),
+          "1 does not make the 8 ranks; nearest: a world of 1 ranks");
 }
 
 /* A message suggests only possible worlds: none has more than 2^31 - 1 ranks. */
@@ -95,10 +99,10 @@ static void test_grid_offers_what_exists(void **unused) {
 
 static void test_grid_dims(void **unused) {
   (void)unused;
-  mgrid_window  w = mgrid_world(8);
+  mgrid_window w = mgrid_world(8);
   const int64_t large = INT64_C(2147483647);
-  mgrid_dim     many[65];
-  char          name[65][16];
+  mgrid_dim many[65];
+  char name[65][16];
   REFUSED(GRID(w, { "tp", 0 }), "dim 'tp' has size 0; sizes are 1 to 2147483647");
   REFUSED(GRID(w, { "tp", -2 }), "dim 'tp' has size -2; sizes are 1 to 2147483647");
   REFUSED(GRID(w, { "tp", large + 1 }), "dim 'tp' has size 2147483648; sizes are 1 to 2147483647");
@@ -115,7 +119,8 @@ static void test_grid_dims(void **unused) {
   REFUSED(GRID(w, { "2tp", 8 }), "'2tp'" NO_NAME);
   REFUSED(GRID(w, { "tp-cp", 8 }), "'tp-cp'" NO_NAME);
   REFUSED(GRID(w, { "d\xc3\xa9", 8 }), "'d\xc3\xa9'" NO_NAME);
-  REFUSED(GRID(w, { "abcdefghijklmnopqrstuvwxyz_0123456", 8 }), "'abcdefghijklmnopqrstuvwxyz_0123456'" NO_NAME);
+  REFUSED(GRID(w, { "abcdefghijklmnopqrstuvwxyz_0123456", 8 }),
+          "'abcdefghijklmnopqrstuvwxyz_0123456'" NO_NAME);
   for (int i = 0; i < 65; i++) {
     snprintf(name[i], sizeof name[i], "d%d", i);
     many[i] = (mgrid_dim){ name[i], i == 0 ? 8 : 1 };
@@ -140,16 +145,20 @@ static void test_along(void **unused) {
           "unknown dim 'dq'; nearest is 'dp' (tp, cp, pp, dp)");
   REFUSED(mgrid_grid_along(g, NAMES("expert"), MGRID_GRID_ORDER, anew(&why)),
           "unknown dim 'expert'; known: tp, cp, pp, dp");
-  REFUSED(mgrid_grid_along(g, NAMES(""), MGRID_GRID_ORDER, anew(&why)), "unknown dim ''; known: tp, cp, pp, dp");
+  REFUSED(mgrid_grid_along(g, NAMES(""), MGRID_GRID_ORDER, anew(&why)),
+          "unknown dim ''; known: tp, cp, pp, dp");
   REFUSED(mgrid_grid_along(g, NAMES("TPP", "dp"), MGRID_AS_WRITTEN, anew(&why)),
           "unknown dim 'TPP'; nearest is 'tp' (tp, cp, pp, dp)");
-  REFUSED(mgrid_grid_along(g, NAMES("tp", "dp", "tp"), MGRID_AS_WRITTEN, anew(&why)), "dim 'tp' is named twice");
+  REFUSED(mgrid_grid_along(g, NAMES("tp", "dp", "tp"), MGRID_AS_WRITTEN, anew(&why)),
+          "dim 'tp' is named twice");
   REFUSED(mgrid_grid_along(g, NAMES("tp", "cp", "pp", "dp", "ep"), MGRID_GRID_ORDER, anew(&why)),
           "5 dims asked of a grid that has 4");
-  REFUSED(mgrid_grid_along(flat, NAMES("tp"), MGRID_GRID_ORDER, anew(&why)), "1 dims asked of a grid that has 0");
+  REFUSED(mgrid_grid_along(flat, NAMES("tp"), MGRID_GRID_ORDER, anew(&why)),
+          "1 dims asked of a grid that has 0");
   REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp"), anew(&why)),
           "dim 'pp' of size 3 is neither inside nor in the index");
-  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "pp", "tp"), anew(&why)), "dim 'tp' is named twice");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "pp", "tp"), anew(&why)),
+          "dim 'tp' is named twice");
   REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "qq"), anew(&why)),
           "unknown dim 'qq'; known: tp, cp, pp, dp");
   REFUSED(mgrid_grid_along_by(g, NAMES("tp", "cp"), NAMES("dp", "pp", "tp"), anew(&why)),
@@ -161,7 +170,7 @@ static void test_along(void **unused) {
 /* -------------------------------------------------------------- operations */
 
 static mgrid_family *along(mgrid_window w, size_t n, const mgrid_dim *dims, const char *dim) {
-  mgrid_grid   *g = mgrid_grid_new(w, n, dims, anew(&why));
+  mgrid_grid *g = mgrid_grid_new(w, n, dims, anew(&why));
   mgrid_family *f = mgrid_grid_along(g, 1, &dim, MGRID_GRID_ORDER, anew(&why));
   assert_non_null(f);
   mgrid_grid_free(g);
@@ -177,9 +186,9 @@ static mgrid_family *sixes(void) {
 /* Groups of 12 made of 4 neighbours, three times: (4:1)(3:8). */
 static mgrid_family *of_two_modes(void) {
   const mgrid_dim dims[] = { { "a", 4 }, { "b", 2 }, { "c", 3 } };
-  const char     *in[] = { "a", "c" };
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(24), 3, dims, anew(&why));
-  mgrid_family   *f = mgrid_grid_along(g, 2, in, MGRID_GRID_ORDER, anew(&why));
+  const char *in[] = { "a", "c" };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(24), 3, dims, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 2, in, MGRID_GRID_ORDER, anew(&why));
   assert_non_null(f);
   mgrid_grid_free(g);
   return f;
@@ -188,7 +197,8 @@ static mgrid_family *of_two_modes(void) {
 static mgrid_family *ragged(void) { /* {0,1,2} {3,4} {5} */
   static const int64_t starts[] = { 0, 3, 5, 6 };
   static const int64_t ranks[] = { 0, 1, 2, 3, 4, 5 };
-  mgrid_family        *f = mgrid_family_table(mgrid_world(6), 3, starts, ranks, MGRID_PARTITION, anew(&why));
+  mgrid_family *f =
+      mgrid_family_table(mgrid_world(6), 3, starts, ranks, MGRID_PARTITION, anew(&why));
   assert_non_null(f);
   return f;
 }
@@ -196,7 +206,8 @@ static mgrid_family *ragged(void) { /* {0,1,2} {3,4} {5} */
 static void test_split(void **unused) {
   (void)unused;
   mgrid_family *f = sixes(), *two = of_two_modes(), *odd = ragged(), *inner = NULL, *outer = NULL;
-  mgrid_family *ring = mgrid_family_neighbours(f, 1, true, anew(&why)), *listed = mgrid_family_lists(ring, anew(&why));
+  mgrid_family *ring = mgrid_family_neighbours(f, 1, true, anew(&why)),
+               *listed = mgrid_family_lists(ring, anew(&why));
   const int64_t some[] = { 0, 1, 5, 2 };
   mgrid_family *picked = mgrid_family_pick(f, 4, some, anew(&why));
 #define SPLIT(family, k, as_lists, text) \
@@ -206,12 +217,16 @@ static void test_split(void **unused) {
   SPLIT(f, 4, false, "split(4) of groups of 6: 4 does not divide 6; sizes that do: 1, 2, 3, 6");
   SPLIT(f, 7, false, "split(7) of groups of 6: 7 does not divide 6; sizes that do: 1, 2, 3, 6");
   SPLIT(f, INT64_MAX, false,
-        "split(9223372036854775807) of groups of 6: 9223372036854775807 does not divide 6; sizes that do: 1, 2, 3, 6");
+        "split(9223372036854775807) of groups of 6: 9223372036854775807 does not divide 6; sizes "
+        "that do: 1, 2, 3, 6");
   SPLIT(two, 6, false,
-        "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12");
+        "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, "
+        "4, 12");
   SPLIT(two, 3, false,
-        "split(3) of groups of 12: 3 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12");
-  SPLIT(two, 5, false, "split(5) of groups of 12: 5 does not divide 12; sizes that do: 1, 2, 4, 12");
+        "split(3) of groups of 12: 3 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, "
+        "4, 12");
+  SPLIT(two, 5, false,
+        "split(5) of groups of 12: 5 does not divide 12; sizes that do: 1, 2, 4, 12");
   SPLIT(picked, 3, false, "split(3) of groups of 4: 3 does not divide 4; sizes that do: 1, 2, 4");
   SPLIT(odd, 2, false, "split(2): group 0 has 3 ranks");
   SPLIT(odd, 3, true, "split(3): group 1 has 2 ranks");
@@ -220,7 +235,8 @@ static void test_split(void **unused) {
   SPLIT(ring, 2, true, "split: the groups share ranks" MGRID_BY_LIST);
   SPLIT(listed, 2, true, "split: the groups share ranks" MGRID_BY_LIST);
   assert_true(!inner && !outer);
-  assert_int_equal(mgrid_family_split(NULL, 2, false, false, &inner, &outer, anew(&why)), MGRID_USAGE);
+  assert_int_equal(mgrid_family_split(NULL, 2, false, false, &inner, &outer, anew(&why)),
+                   MGRID_USAGE);
   mgrid_family *all[] = { f, two, odd, ring, listed, picked };
   for (size_t i = 0; i < 6; i++) mgrid_family_free(all[i]);
 }
@@ -237,9 +253,14 @@ static void test_levels(void **unused) {
   LEVELS(f, "levels: size 0 of level 1 does not fit", 6, 0);
   LEVELS(f, "levels: size -6 of level 0 does not fit", -6, -1);
   LEVELS(f, "levels: size 9223372036854775807 of level 1 does not fit", 2, INT64_MAX);
-  LEVELS(two, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12", 6, 2);
-  LEVELS(two, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12", 2, 3,
-         2);
+  LEVELS(two,
+         "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, "
+         "4, 12",
+         6, 2);
+  LEVELS(two,
+         "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, "
+         "4, 12",
+         2, 3, 2);
   mgrid_family_free(f);
   mgrid_family_free(two);
 }
@@ -249,7 +270,8 @@ static int64_t too_many(void *ud, int64_t size, int64_t *positions, int64_t cap,
   return cap + 1;
 }
 
-static int64_t complains(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
+static int64_t complains(void *ud, int64_t size, int64_t *positions, int64_t cap,
+                         mgrid_error *err) {
   (void)positions, (void)cap;
   err->status = MGRID_REFUSED;
   snprintf(err->message, sizeof err->message, "%s %" PRId64, (const char *)ud, size);
@@ -258,26 +280,32 @@ static int64_t complains(void *ud, int64_t size, int64_t *positions, int64_t cap
 
 static void test_pick(void **unused) {
   (void)unused;
-  mgrid_family *f = sixes(), *odd = ragged(), *ring = mgrid_family_neighbours(f, 1, true, anew(&why));
-  char          word[] = "no position in groups of";
+  mgrid_family *f = sixes(), *odd = ragged(),
+               *ring = mgrid_family_neighbours(f, 1, true, anew(&why));
+  char word[] = "no position in groups of";
 #define PICK(family, text, ...) \
-  REFUSED(mgrid_family_pick(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (int64_t[]){ __VA_ARGS__ }, \
-                            &why), \
+  REFUSED(mgrid_family_pick(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), \
+                            (int64_t[]){ __VA_ARGS__ }, &why), \
           text)
   PICK(f, "pick of position 6: groups of 6 have positions 0 to 5, or -1 to -6 from the end", 0, 6);
   PICK(f, "pick of position -7: groups of 6 have positions 0 to 5, or -1 to -6 from the end", -7);
-  PICK(f, "pick of position -9223372036854775808: groups of 6 have positions 0 to 5, or -1 to -6 from the end",
+  PICK(f,
+       "pick of position -9223372036854775808: groups of 6 have positions 0 to 5, or -1 to -6 from "
+       "the end",
        INT64_MIN);
   PICK(odd, "pick of position 2: groups of 2 have positions 0 to 1, or -1 to -2 from the end", 2);
-  PICK(
-      ring,
-      "a pick of a neighbours family needs explicit lists: call lists() first; its cost grows with the number of ranks",
-      0);
-  REFUSED(mgrid_family_pick(f, 0, NULL, anew(&why)), "an empty pick: name at least one position of groups of 6");
-  REFUSED(mgrid_family_pick(odd, 0, NULL, anew(&why)), "an empty pick: name at least one position of groups of 3");
+  PICK(ring,
+       "a pick of a neighbours family needs explicit lists: call lists() first; its cost grows "
+       "with the number of ranks",
+       0);
+  REFUSED(mgrid_family_pick(f, 0, NULL, anew(&why)),
+          "an empty pick: name at least one position of groups of 6");
+  REFUSED(mgrid_family_pick(odd, 0, NULL, anew(&why)),
+          "an empty pick: name at least one position of groups of 3");
   REFUSED(mgrid_family_pick_by(f, complains, word, anew(&why)), "no position in groups of 6");
   REFUSED(mgrid_family_pick_by(odd, complains, word, anew(&why)), "no position in groups of 3");
-  REFUSED(mgrid_family_pick_by(f, too_many, NULL, anew(&why)), "a pick of 29 positions of groups of 6; at most 28");
+  REFUSED(mgrid_family_pick_by(f, too_many, NULL, anew(&why)),
+          "a pick of 29 positions of groups of 6; at most 28");
   mgrid_family_free(f);
   mgrid_family_free(odd);
   mgrid_family_free(ring);
@@ -287,8 +315,10 @@ static void test_without(void **unused) {
   (void)unused;
   mgrid_family *f = sixes(), *odd = ragged();
   const int64_t high[] = { 0, 24 }, low[] = { -1 };
-  REFUSED(mgrid_family_without(f, 2, high, anew(&why)), "without: rank 24 is out of range; ranks are 0 to 23");
-  REFUSED(mgrid_family_without(odd, 1, low, anew(&why)), "without: rank -1 is out of range; ranks are 0 to 5");
+  REFUSED(mgrid_family_without(f, 2, high, anew(&why)),
+          "without: rank 24 is out of range; ranks are 0 to 23");
+  REFUSED(mgrid_family_without(odd, 1, low, anew(&why)),
+          "without: rank -1 is out of range; ranks are 0 to 5");
   mgrid_family_free(f);
   mgrid_family_free(odd);
 }
@@ -298,7 +328,7 @@ static void test_bundle_neighbours(void **unused) {
   mgrid_family *f = sixes(), *two = of_two_modes(), *odd = ragged(),
                *ring = mgrid_family_neighbours(f, 1, true, anew(&why));
   const mgrid_dim dims[] = { { "a", 2 }, { "b", 2 }, { "c", 3 } };
-  mgrid_family   *across = along(mgrid_world(12), 3, dims, "b"); /* index (2:1)(3:4) */
+  mgrid_family *across = along(mgrid_world(12), 3, dims, "b"); /* index (2:1)(3:4) */
   REFUSED(mgrid_family_bundle(f, 0, anew(&why)), "bundle(0): the number of groups is 1 or more");
   REFUSED(mgrid_family_bundle(f, -1, anew(&why)), "bundle(-1): the number of groups is 1 or more");
   REFUSED(mgrid_family_bundle(f, 3, anew(&why)),
@@ -310,10 +340,14 @@ static void test_bundle_neighbours(void **unused) {
   REFUSED(mgrid_family_bundle(across, 3, anew(&why)),
           "bundle(3): 3 does not meet index mode (2:1); use explicit lists");
   REFUSED(mgrid_family_bundle(ring, 2, anew(&why)), "bundle: the groups share ranks" MGRID_BY_LIST);
-  REFUSED(mgrid_family_neighbours(f, 0, false, anew(&why)), "neighbours(0): the step is 1 to 5 in groups of 6");
-  REFUSED(mgrid_family_neighbours(f, 6, true, anew(&why)), "neighbours(6): the step is 1 to 5 in groups of 6");
-  REFUSED(mgrid_family_neighbours(f, -1, true, anew(&why)), "neighbours(-1): the step is 1 to 5 in groups of 6");
-  REFUSED(mgrid_family_neighbours(odd, 3, false, anew(&why)), "neighbours(3): the step is 1 to 2 in groups of 3");
+  REFUSED(mgrid_family_neighbours(f, 0, false, anew(&why)),
+          "neighbours(0): the step is 1 to 5 in groups of 6");
+  REFUSED(mgrid_family_neighbours(f, 6, true, anew(&why)),
+          "neighbours(6): the step is 1 to 5 in groups of 6");
+  REFUSED(mgrid_family_neighbours(f, -1, true, anew(&why)),
+          "neighbours(-1): the step is 1 to 5 in groups of 6");
+  REFUSED(mgrid_family_neighbours(odd, 3, false, anew(&why)),
+          "neighbours(3): the step is 1 to 2 in groups of 3");
   REFUSED(mgrid_family_neighbours(odd, 2, false, anew(&why)), "neighbours(2): group 1 has 2 ranks");
   REFUSED(mgrid_family_neighbours(ring, 1, false, anew(&why)),
           "neighbours: the groups share ranks already" MGRID_BY_LIST);
@@ -328,8 +362,9 @@ static mgrid_family *zip(size_t n, const mgrid_family *const *families, mgrid_er
 static void test_union_zip(void **unused) {
   (void)unused;
   const mgrid_dim pair[] = { { "a", 2 }, { "b", MGRID_FILL } };
-  mgrid_family   *f = sixes(), *odd = ragged(), *low = along((mgrid_window){ 24, 0, 8 }, 2, pair, "a");
-  mgrid_family   *high = along((mgrid_window){ 24, 8, 16 }, 2, pair, "a"),
+  mgrid_family *f = sixes(), *odd = ragged(),
+               *low = along((mgrid_window){ 24, 0, 8 }, 2, pair, "a");
+  mgrid_family *high = along((mgrid_window){ 24, 8, 16 }, 2, pair, "a"),
                *ring = mgrid_family_neighbours(f, 1, true, anew(&why));
 #define JOIN(what, text, ...) \
   REFUSED(what(sizeof((const mgrid_family *[]){ __VA_ARGS__ }) / sizeof(mgrid_family *), \
@@ -340,7 +375,9 @@ static void test_union_zip(void **unused) {
   JOIN(mgrid_family_union, "union: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, low);
   JOIN(mgrid_family_union, "union: rank 8 is in families 2 and 3" MGRID_BY_LIST, low, high, high);
   JOIN(zip, "zip: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, f);
-  JOIN(zip, "zip: 4 groups and 8 groups; the numbers must be equal (bundle, split or spread one side)", low, high);
+  JOIN(zip,
+       "zip: 4 groups and 8 groups; the numbers must be equal (bundle, split or spread one side)",
+       low, high);
   JOIN(zip, "zip: the groups of a family share ranks" MGRID_BY_LIST, ring);
   memset(&why, 0, sizeof why);
   assert_null(mgrid_family_union(0, NULL, anew(&why)));
@@ -355,31 +392,38 @@ static void test_union_zip(void **unused) {
 
 static void test_table(void **unused) {
   (void)unused;
-  mgrid_window  w = mgrid_world(6), part = { 8, 2, 4 };
+  mgrid_window w = mgrid_world(6), part = { 8, 2, 4 };
   const int64_t two[] = { 0, 2, 4 }, empty[] = { 0, 2, 2 };
 #define TABLE(window, n, starts, declared, text, ...) \
-  REFUSED(mgrid_family_table(window, n, starts, (int64_t[]){ __VA_ARGS__ }, declared, anew(&why)), text)
-  TABLE(w, 2, two, MGRID_PARTIAL, "rank 6 of group 1 is out of range; ranks are 0 to 5", 0, 1, 2, 6);
-  TABLE(w, 2, two, MGRID_PARTIAL, "rank -1 of group 0 is out of range; ranks are 0 to 5", 0, -1, 2, 3);
-  TABLE(part, 2, two, MGRID_PARTIAL, "rank 1 of group 1 is out of range; ranks are 2 to 5", 2, 3, 1, 4);
-  TABLE(part, 2, two, MGRID_COVER, "rank 6 of group 1 is out of range; ranks are 2 to 5", 2, 3, 4, 6);
+  REFUSED(mgrid_family_table(window, n, starts, (int64_t[]){ __VA_ARGS__ }, declared, anew(&why)), \
+          text)
+  TABLE(w, 2, two, MGRID_PARTIAL, "rank 6 of group 1 is out of range; ranks are 0 to 5", 0, 1, 2,
+        6);
+  TABLE(w, 2, two, MGRID_PARTIAL, "rank -1 of group 0 is out of range; ranks are 0 to 5", 0, -1, 2,
+        3);
+  TABLE(part, 2, two, MGRID_PARTIAL, "rank 1 of group 1 is out of range; ranks are 2 to 5", 2, 3, 1,
+        4);
+  TABLE(part, 2, two, MGRID_COVER, "rank 6 of group 1 is out of range; ranks are 2 to 5", 2, 3, 4,
+        6);
   TABLE(w, 2, empty, MGRID_PARTIAL, "group 1 of the table is empty", 0, 1);
   TABLE(w, 2, two, MGRID_PARTIAL, "rank 2 occurs twice in group 1 of the table", 0, 1, 2, 2);
   TABLE(w, 2, two, MGRID_COVER, "rank 2 occurs twice in group 1 of the table", 0, 1, 2, 2);
-  TABLE(w, 2, two, MGRID_PARTIAL, "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1,
-        1, 2);
-  TABLE(w, 2, two, MGRID_PARTITION, "rank 0 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0,
-        1, 0, 2);
-  TABLE(w, 2, two, MGRID_PARTITION, "rank 4 is in no group of the table; declare it 'partial' if that is meant", 0, 1,
-        2, 3);
-  TABLE(w, 2, two, MGRID_PARTITION, "rank 0 is in no group of the table; declare it 'partial' if that is meant", 5, 1,
-        2, 3);
-  TABLE(part, 1, two, MGRID_PARTITION, "rank 3 is in no group of the table; declare it 'partial' if that is meant", 2,
-        5);
+  TABLE(w, 2, two, MGRID_PARTIAL,
+        "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1, 1, 2);
+  TABLE(w, 2, two, MGRID_PARTITION,
+        "rank 0 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1, 0, 2);
+  TABLE(w, 2, two, MGRID_PARTITION,
+        "rank 4 is in no group of the table; declare it 'partial' if that is meant", 0, 1, 2, 3);
+  TABLE(w, 2, two, MGRID_PARTITION,
+        "rank 0 is in no group of the table; declare it 'partial' if that is meant", 5, 1, 2, 3);
+  TABLE(part, 1, two, MGRID_PARTITION,
+        "rank 3 is in no group of the table; declare it 'partial' if that is meant", 2, 5);
   TABLE(w, 0, two, MGRID_PARTIAL, "a table without groups", 0);
   TABLE(w, -1, two, MGRID_PARTIAL, "a table without groups", 0);
-  TABLE(((mgrid_window){ 4, 2, 3 }), 1, two, MGRID_PARTIAL, "the table's window does not fit its world", 0, 1);
-  TABLE(((mgrid_window){ 0, 0, 0 }), 1, two, MGRID_PARTIAL, "the table's window does not fit its world", 0, 1);
+  TABLE(((mgrid_window){ 4, 2, 3 }), 1, two, MGRID_PARTIAL,
+        "the table's window does not fit its world", 0, 1);
+  TABLE(((mgrid_window){ 0, 0, 0 }), 1, two, MGRID_PARTIAL,
+        "the table's window does not fit its world", 0, 1);
 }
 
 /* Starts that do not ascend, or do not begin at 0, are refused before a list is read. */
@@ -391,13 +435,15 @@ static void test_table_starts(void **unused) {
   assert_null(mgrid_family_table(mgrid_world(6), 1, shifted, ranks, MGRID_PARTIAL, anew(&why)));
 }
 
-static int64_t constant(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t constant(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap,
+                        mgrid_error *err) {
   (void)group, (void)n, (void)cap, (void)err;
   memcpy(ranks, ud, 2 * sizeof *ranks);
   return 2;
 }
 
-static int64_t count_only(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t count_only(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap,
+                          mgrid_error *err) {
   (void)ranks, (void)n, (void)cap;
   int64_t count = *(int64_t *)ud;
   if (count < 0) {
@@ -410,27 +456,31 @@ static int64_t count_only(void *ud, int64_t group, int64_t *ranks, int64_t n, in
 static void test_map(void **unused) {
   (void)unused;
   mgrid_family *f = sixes();
-  int64_t       twice[] = { 3, 3 }, outside[] = { 24, 0 }, shared[] = { 4, 5 };
-  int64_t       none = 0, stop = -1, many = 1025;
-  REFUSED(mgrid_family_map(f, constant, twice, anew(&why)), "rank 3 occurs twice in group 0 of the table");
-  REFUSED(mgrid_family_map(f, constant, outside, anew(&why)), "rank 24 of group 0 is out of range; ranks are 0 to 23");
+  int64_t twice[] = { 3, 3 }, outside[] = { 24, 0 }, shared[] = { 4, 5 };
+  int64_t none = 0, stop = -1, many = 1025;
+  REFUSED(mgrid_family_map(f, constant, twice, anew(&why)),
+          "rank 3 occurs twice in group 0 of the table");
+  REFUSED(mgrid_family_map(f, constant, outside, anew(&why)),
+          "rank 24 of group 0 is out of range; ranks are 0 to 23");
   REFUSED(mgrid_family_map(f, count_only, &none, anew(&why)), "group 0 of the table is empty");
   REFUSED(mgrid_family_map(f, count_only, &stop, anew(&why)), "stopped at group 0");
-  REFUSED(mgrid_family_map(f, count_only, &many, anew(&why)), "map: group 0 got 1025 ranks; at most 1024");
+  REFUSED(mgrid_family_map(f, count_only, &many, anew(&why)),
+          "map: group 0 got 1025 ranks; at most 1024");
   /* a map cannot declare a coverage: the message must not suggest it */
   assert_null(mgrid_family_map(f, constant, shared, anew(&why)));
   assert_null(strstr(why.message, "declare"));
   mgrid_family_free(f);
 }
 
-/* A constructor given the NULL of a failed one leaves the error alone: the caller sees the first one. */
+/* A constructor given the NULL of a failed one leaves the error alone: the caller sees the first
+** one. */
 static void test_chained_failures(void **unused) {
   (void)unused;
-  const mgrid_dim     dim = { "tp", 3 };
-  const char         *tp = "tp";
-  const int64_t       zero = 0;
-  mgrid_grid         *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
-  mgrid_family       *f = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why);
+  const mgrid_dim dim = { "tp", 3 };
+  const char *tp = "tp";
+  const int64_t zero = 0;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why);
   const mgrid_family *pair[] = { f, f };
   assert_null(mgrid_grid_along_by(g, 1, &tp, 0, NULL, &why));
   assert_null(mgrid_family_pick(f, 1, &zero, &why));
@@ -443,7 +493,8 @@ static void test_chained_failures(void **unused) {
   assert_null(mgrid_family_twin(f, &why));
   assert_int_equal(mgrid_family_split(f, 2, true, false, NULL, NULL, &why), MGRID_USAGE);
   assert_int_equal(mgrid_family_levels(f, 0, NULL, NULL, &why), MGRID_USAGE);
-  assert_string_equal(why.message, "tp 3 does not make the 8 ranks; nearest: tp 8, or a world of 3 ranks");
+  assert_string_equal(why.message,
+                      "tp 3 does not make the 8 ranks; nearest: tp 8, or a world of 3 ranks");
 }
 
 int main(int argc, char **argv) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_nccl.c - NCCL communicators without NCCL: their options as text, and their memory, compared with
-** the sizes that runs of NCCL's CPU code asked for.
+** test_nccl.c - NCCL communicators without NCCL: their options as text, and their memory, compared
+** with the sizes that runs of NCCL's CPU code asked for.
 */
 #include "random.h"
 
@@ -34,7 +34,7 @@ static void test_memory(void **unused) {
 
 static mgrid_demand demand(const char *options, int64_t n, int64_t local, bool nvls) {
   mgrid_nccl_values v;
-  mgrid_demand      d;
+  mgrid_demand d;
   assert_int_equal(mgrid_nccl_read(options, &v, anew(&why)), MGRID_OK);
   mgrid_nccl_demand(&v, n, local, nvls, &d);
   return d;
@@ -47,9 +47,9 @@ static int64_t far(int64_t n) { return n * (INT64_C(20) << 20); }
 /* The numbers that src/comm/README.md derives, by hand. */
 static void test_demand(void **unused) {
   (void)unused;
-  const int64_t      mib = 1 << 20;
+  const int64_t mib = 1 << 20;
   const mgrid_demand none = { 0 };
-  mgrid_demand       d = demand("max_ctas=16", 1, 1, true);
+  mgrid_demand d = demand("max_ctas=16", 1, 1, true);
   assert_memory_equal(&d, &none, sizeof d); /* a group of one rank */
   d = demand("max_ctas=16", 8, 8, true);    /* a whole machine */
   assert_int_equal(d.created, 100 * mib);
@@ -69,11 +69,13 @@ static void test_demand(void **unused) {
   d = demand("max_ctas=16", 16, 8, true); /* two machines */
   assert_int_equal(d.nvls, 256 * mib + far(16));
   assert_int_equal(d.p2p, 16 * 4 * mib + 7 * 2 * 12 * mib);
-  assert_int_equal(demand("max_ctas=16 n_channels_per_net_peer=3", 16, 8, true).p2p, 16 * 4 * mib + 7 * 4 * 12 * mib);
+  assert_int_equal(demand("max_ctas=16 n_channels_per_net_peer=3", 16, 8, true).p2p,
+                   16 * 4 * mib + 7 * 4 * 12 * mib);
   d = demand("max_ctas=16", 2, 2, false); /* a pair: up and down are the ring's neighbours */
   assert_int_equal(d.tree, 0);
   assert_int_equal(d.nvls_created + d.nvls + d.multicast, 0);
-  assert_int_equal(demand("max_ctas=12", 2, 2, false).p2p, 16 * 12 * mib); /* a power of two of channels */
+  /* a power of two of channels */
+  assert_int_equal(demand("max_ctas=12", 2, 2, false).p2p, 16 * 12 * mib);
   assert_int_equal(demand("max_ctas=4", 8, 8, true).nvls, 64 * mib);
   assert_int_equal(demand("max_ctas=64 nvls_ctas=8", 8, 8, true).nvls, 128 * mib);
   assert_int_equal(demand("min_ctas=20 nvls_ctas=8", 8, 8, true).nvls, 320 * mib);
@@ -83,8 +85,10 @@ static void test_demand(void **unused) {
 static void test_text(void **unused) {
   (void)unused;
   mgrid_nccl_values v;
-  mgrid_text        t = { 0 };
-  assert_int_equal(mgrid_nccl_read(" net_name=Socket,max_ctas=08\toptional=1 blocking=0", &v, anew(&why)), MGRID_OK);
+  mgrid_text t = { 0 };
+  assert_int_equal(
+      mgrid_nccl_read(" net_name=Socket,max_ctas=08\toptional=1 blocking=0", &v, anew(&why)),
+      MGRID_OK);
   mgrid_nccl_text(&v, &t);
   assert_string_equal(t.data, "blocking=0 max_ctas=8 net_name=Socket optional=1");
   mgrid_text_free(&t);
@@ -96,13 +100,13 @@ static void test_text(void **unused) {
 static void test_plan_memory(void **unused) {
   (void)unused;
   const mgrid_dim dims[] = { { "tp", 1 }, { "dp", 8 } };
-  const char     *dp = "dp", *tp = "tp";
-  mgrid_options   few = MGRID_OPTIONS_INIT, cpu = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
+  const char *dp = "dp", *tp = "tp";
+  mgrid_options few = MGRID_OPTIONS_INIT, cpu = MGRID_OPTIONS_INIT;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
-  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)),
+  mgrid_family *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)),
                *one = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, anew(&why));
-  mgrid_family    *pairs = mgrid_family_neighbours(f, 1, true, anew(&why));
+  mgrid_family *pairs = mgrid_family_neighbours(f, 1, true, anew(&why));
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   few.nccl = "max_ctas=1";
   cpu.backend = "mpi";
@@ -138,13 +142,13 @@ static void test_plan_memory(void **unused) {
 /* Two machines of 4: tp inside each, dp across, all over both. */
 static mgrid_plan *machines(const char *first, const char *second) {
   const mgrid_dim dims[] = { { "tp", 4 }, { "dp", 2 } };
-  const char     *names[] = { "tp", "dp" };
-  mgrid_options   few = MGRID_OPTIONS_INIT, more = MGRID_OPTIONS_INIT, cpu = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
+  const char *names[] = { "tp", "dp" };
+  mgrid_options few = MGRID_OPTIONS_INIT, more = MGRID_OPTIONS_INIT, cpu = MGRID_OPTIONS_INIT;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
-  mgrid_family   *f[] = { mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, anew(&why)),
-                          mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, anew(&why)),
-                          mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, anew(&why)) };
+  mgrid_family *f[] = { mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, anew(&why)),
+                        mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, anew(&why)),
+                        mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, anew(&why)) };
   few.nccl = "max_ctas=4";
   more.nccl = "max_ctas=8";
   cpu.backend = "mpi";
@@ -152,7 +156,9 @@ static mgrid_plan *machines(const char *first, const char *second) {
   mgrid_topology_add(t, "dp", f[1], &more, anew(&why));
   mgrid_topology_add(t, "all", f[2], &few, anew(&why));
   mgrid_topology_add(t, "cpu", f[2], &cpu, anew(&why));
-  if (first) assert_int_equal(mgrid_topology_concurrent(t, 2, (const char *[]){ first, second }, anew(&why)), MGRID_OK);
+  if (first)
+    assert_int_equal(mgrid_topology_concurrent(t, 2, (const char *[]){ first, second }, anew(&why)),
+                     MGRID_OK);
   mgrid_plan *p = mgrid_plan_new(t, anew(&why));
   for (int i = 0; i < 3; i++) mgrid_family_free(f[i]);
   mgrid_topology_free(t);
@@ -162,10 +168,10 @@ static mgrid_plan *machines(const char *first, const char *second) {
 
 static void test_resources(void **unused) {
   (void)unused;
-  mgrid_plan     *p = machines(NULL, NULL);
+  mgrid_plan *p = machines(NULL, NULL);
   mgrid_resources r = MGRID_RESOURCES_INIT, any = MGRID_RESOURCES_INIT;
-  mgrid_site      site = MGRID_SITE_INIT;
-  mgrid_demand    tp = demand("max_ctas=4", 4, 4, true), dp = demand("max_ctas=8", 2, 1, true),
+  mgrid_site site = MGRID_SITE_INIT;
+  mgrid_demand tp = demand("max_ctas=4", 4, 4, true), dp = demand("max_ctas=8", 2, 1, true),
                all = demand("max_ctas=4", 8, 4, true);
   site.machine_ranks = 4;
   for (int64_t rank = -1; rank < 8; rank++) { /* every rank is alike */
@@ -204,9 +210,9 @@ static void test_resources(void **unused) {
 
 static void test_resources_refused(void **unused) {
   (void)unused;
-  mgrid_plan     *p = machines(NULL, NULL);
+  mgrid_plan *p = machines(NULL, NULL);
   mgrid_resources r = MGRID_RESOURCES_INIT, before = r;
-  mgrid_site      site = MGRID_SITE_INIT;
+  mgrid_site site = MGRID_SITE_INIT;
   assert_int_equal(mgrid_plan_resources(p, 8, NULL, &r, anew(&why)), MGRID_OUT_OF_RANGE);
   assert_string_equal(why.message, "rank 8 is out of range; ranks are 0 to 7");
   site.machine_ranks = 4097;
@@ -227,14 +233,14 @@ static void test_resources_refused(void **unused) {
 /* In the largest world three machines are looked at. */
 static void test_resources_of_a_large_world(void **unused) {
   (void)unused;
-  const int64_t   world = INT64_C(1) << 30;
+  const int64_t world = INT64_C(1) << 30;
   const mgrid_dim dims[] = { { "tp", 8 }, { "dp", MGRID_FILL } };
-  const char     *names[] = { "tp", "dp" };
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(world), 2, dims, anew(&why));
+  const char *names[] = { "tp", "dp" };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(world), 2, dims, anew(&why));
   mgrid_topology *t = mgrid_topology_new(world, anew(&why));
-  mgrid_family   *tp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, anew(&why)),
+  mgrid_family *tp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, anew(&why)),
                *dp = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, anew(&why));
-  mgrid_resources  r = MGRID_RESOURCES_INIT;
+  mgrid_resources r = MGRID_RESOURCES_INIT;
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   mgrid_topology_add(t, "tp", tp, NULL, anew(&why));
   mgrid_topology_add(t, "dp", dp, NULL, anew(&why));

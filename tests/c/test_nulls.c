@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_nulls.c - every public function with NULL in the place of every pointer, one at a time: none crashes, each
-** that fails says so, sets its results, and leaves an error alone that the caller has not seen yet. The calls are
-** made from the headers by nulls.lua.
+** test_nulls.c - every public function with NULL in the place of every pointer, one at a time: none
+** crashes, each that fails says so, sets its results, and leaves an error alone that the caller has
+** not seen yet. The calls are made from the headers by nulls.lua.
 */
 #include "program.h"
 
@@ -16,100 +16,101 @@ enum { UNSET = 0xa5 };
 
 /* One of everything, for calls that are right. */
 typedef struct fixture {
-  mgrid_grid              *grid;
-  mgrid_family            *family;
-  mgrid_topology          *topology;
-  mgrid_plan              *plan;
-  mgrid_backend           *backend;
-  mgrid_state             *state;
-  mgrid_runtime           *runtime;
-  mgrid_policy            *policy;
-  const mgrid_group       *group;
-  mgrid_tensor            *tensor;
-  mgrid_step              *step;
-  mgrid_step_follower     *step_follower;
-  mgrid_step_call          call;
-  mgrid_plan              *after; /* where `move` goes from `plan` */
-  mgrid_move              *move;
-  mgrid_machine_model     *model;
-  mgrid_losses            *losses;
-  mgrid_loss              *loss;
-  mgrid_losses_options     losing;
-  mgrid_loss_sums          lost;
-  mgrid_recover_options    recovering;
-  mgrid_enlarge_options    enlarging;
-  mgrid_loss              *out_loss;
-  mgrid_move              *out_move;
-  const char              *tensors[1];
-  const mgrid_family      *families[1], *nothing_families[4];
-  const mgrid_tensor      *tensors_of[1], *nothing_tensors[1];
-  const char              *nothing_names[4];
-  const char              *names[2], *settings[1];
-  mgrid_dim                dims[2];
-  mgrid_mode               modes[1];
-  mgrid_arg                arg, value;
-  int64_t                  numbers[8], two[1], starts[2];
-  int64_t                  ranks[8];
-  mgrid_options            options;
-  mgrid_hooks              hooks;
-  mgrid_limits             limits;
-  mgrid_nccl_options       nccl;
-  mgrid_backend_options    opened;
-  mgrid_open_options       opening;
-  mgrid_function           function;
-  mgrid_carrier            carrier; /* without functions: never opened */
-  mgrid_error              failed;
-  mgrid_plan_counts        counts;
-  mgrid_change             change;
-  mgrid_segment            segment;
-  mgrid_plan_checked       checked;
-  mgrid_machine            machine;
-  mgrid_gpu_memory         memory;
-  mgrid_nccl_window        window;
-  mgrid_held_memory        held;
-  int                      out_int;
-  mgrid_site               site;
-  mgrid_resources          resources;
-  mgrid_tensor_axis        axis;
-  mgrid_move_options       moving;
+  mgrid_grid *grid;
+  mgrid_family *family;
+  mgrid_topology *topology;
+  mgrid_plan *plan;
+  mgrid_backend *backend;
+  mgrid_state *state;
+  mgrid_runtime *runtime;
+  mgrid_policy *policy;
+  const mgrid_group *group;
+  mgrid_tensor *tensor;
+  mgrid_step *step;
+  mgrid_step_follower *step_follower;
+  mgrid_step_call call;
+  mgrid_plan *after; /* where `move` goes from `plan` */
+  mgrid_move *move;
+  mgrid_machine_model *model;
+  mgrid_losses *losses;
+  mgrid_loss *loss;
+  mgrid_losses_options losing;
+  mgrid_loss_sums lost;
+  mgrid_recover_options recovering;
+  mgrid_enlarge_options enlarging;
+  mgrid_loss *out_loss;
+  mgrid_move *out_move;
+  const char *tensors[1];
+  const mgrid_family *families[1], *nothing_families[4];
+  const mgrid_tensor *tensors_of[1], *nothing_tensors[1];
+  const char *nothing_names[4];
+  const char *names[2], *settings[1];
+  mgrid_dim dims[2];
+  mgrid_mode modes[1];
+  mgrid_arg arg, value;
+  int64_t numbers[8], two[1], starts[2];
+  int64_t ranks[8];
+  mgrid_options options;
+  mgrid_hooks hooks;
+  mgrid_limits limits;
+  mgrid_nccl_options nccl;
+  mgrid_backend_options opened;
+  mgrid_open_options opening;
+  mgrid_function function;
+  mgrid_carrier carrier; /* without functions: never opened */
+  mgrid_error failed;
+  mgrid_plan_counts counts;
+  mgrid_change change;
+  mgrid_segment segment;
+  mgrid_plan_checked checked;
+  mgrid_machine machine;
+  mgrid_gpu_memory memory;
+  mgrid_nccl_window window;
+  mgrid_held_memory held;
+  int out_int;
+  mgrid_site site;
+  mgrid_resources resources;
+  mgrid_tensor_axis axis;
+  mgrid_move_options moving;
   mgrid_step_price_options pricing;
-  mgrid_step_time          step_time;
-  mgrid_move_run_options   running;
-  mgrid_buffer             buffers[1];
-  mgrid_tensor_part        part;
-  mgrid_move_peer          peer;
-  mgrid_move_sums          sums;
-  mgrid_machine_level      level;
-  mgrid_machine_counts     crossed;
+  mgrid_step_time step_time;
+  mgrid_move_run_options running;
+  mgrid_buffer buffers[1];
+  mgrid_tensor_part part;
+  mgrid_move_peer peer;
+  mgrid_move_sums sums;
+  mgrid_machine_level level;
+  mgrid_machine_counts crossed;
   /* results, 0xa5 before the call */
-  mgrid_family         *out_families[4];
-  mgrid_tensor         *out_tensors[1];
-  mgrid_state          *out_state;
-  const char           *out_names[4];
-  char                  text[256];
-  int64_t               out_numbers[8], list[8];
-  size_t                out_size;
-  mgrid_run             runs[4];
+  mgrid_family *out_families[4];
+  mgrid_tensor *out_tensors[1];
+  mgrid_state *out_state;
+  const char *out_names[4];
+  char text[256];
+  int64_t out_numbers[8], list[8];
+  size_t out_size;
+  mgrid_run runs[4];
   mgrid_move_descriptor descriptors[4];
-  bool                  out_bool;
-  double                out_doubles[4];
+  bool out_bool;
+  double out_doubles[4];
 } fixture;
 
 typedef struct answer {
-  bool         is_status, made, failed; /* returned a status; returns a new object; not MGRID_OK, or NULL */
-  bool         unset;                   /* it failed, and a result is as it was */
+  bool is_status, made, failed; /* returned a status; returns a new object; not MGRID_OK, or NULL */
+  bool unset;                   /* it failed, and a result is as it was */
   mgrid_status status;
 } answer;
 
 typedef struct place {
   const char *name;
-  bool        object, error; /* made by a call that may have failed, so that NULL is no fault here; the mgrid_error */
+  /* made by a call that may have failed, so that NULL is no fault here; the mgrid_error */
+  bool object, error;
 } place;
 
 typedef struct function {
   const char *name;
   answer (*call)(fixture *f, int null, mgrid_error *err);
-  int   npointers;
+  int npointers;
   place pointer[10];
 } function;
 
@@ -123,14 +124,16 @@ static int64_t pick(void *ud, int64_t size, int64_t *positions, int64_t cap, mgr
   return 1;
 }
 
-static int64_t map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap,
+                   mgrid_error *err) {
   (void)ud, (void)group, (void)ranks, (void)cap, (void)err;
   return n;
 }
 
 static int piece(void *ud, const mgrid_move_piece *p) { return ud && p ? 0 : 0; }
 
-static mgrid_status answer_none(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status answer_none(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                                mgrid_error *err) {
   (void)ud, (void)n, (void)args, (void)result, (void)err;
   return MGRID_OK;
 }
@@ -145,7 +148,8 @@ static const char recipe[] =
     "  return t end,\n"
     "queries = { world_size = function(s) return s.world end },\n"
     "step = function(s) s:barrier(s.tp) end,\n"
-    "policy = { one = function() return { one = 1, half = 0.5, yes = true, text = 'a', list = { 1, 2 } } end } }\n";
+    "policy = { one = function() return { one = 1, half = 0.5, yes = true, text = 'a', list = { 1, "
+    "2 } } end } }\n";
 
 static char recipe_path[] = P_tmpdir "/moongrid-nulls-XXXXXX.lua";
 
@@ -162,16 +166,20 @@ static void open_fixture(fixture *f) {
   for (int i = 0; i < 8; i++) f->numbers[i] = f->ranks[i] = i;
   f->two[0] = 2, f->starts[0] = 0, f->starts[1] = 8;
   f->options = (mgrid_options)MGRID_OPTIONS_INIT, f->hooks = (mgrid_hooks)MGRID_HOOKS_INIT;
-  f->limits = (mgrid_limits)MGRID_LIMITS_INIT, f->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT,
-  f->opened = (mgrid_backend_options)MGRID_BACKEND_OPTIONS_INIT, f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
+  f->limits = (mgrid_limits)MGRID_LIMITS_INIT,
+  f->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT,
+  f->opened = (mgrid_backend_options)MGRID_BACKEND_OPTIONS_INIT,
+  f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
   f->opening = (mgrid_open_options)MGRID_OPEN_OPTIONS_INIT;
   f->function = mgrid_function_of("of_host", "1", answer_none, NULL);
   f->failed = (mgrid_error)MGRID_ERROR_INIT, f->counts = (mgrid_plan_counts)MGRID_PLAN_COUNTS_INIT;
   f->change = (mgrid_change)MGRID_CHANGE_INIT, f->segment = (mgrid_segment)MGRID_SEGMENT_INIT;
   f->checked = (mgrid_plan_checked)MGRID_PLAN_CHECKED_INIT;
-  f->machine = (mgrid_machine)MGRID_MACHINE_INIT, f->memory = (mgrid_gpu_memory)MGRID_GPU_MEMORY_INIT;
+  f->machine = (mgrid_machine)MGRID_MACHINE_INIT,
+  f->memory = (mgrid_gpu_memory)MGRID_GPU_MEMORY_INIT;
   f->site = (mgrid_site)MGRID_SITE_INIT, f->resources = (mgrid_resources)MGRID_RESOURCES_INIT;
-  f->window = (mgrid_nccl_window)MGRID_NCCL_WINDOW_INIT, f->held = (mgrid_held_memory)MGRID_HELD_MEMORY_INIT;
+  f->window = (mgrid_nccl_window)MGRID_NCCL_WINDOW_INIT,
+  f->held = (mgrid_held_memory)MGRID_HELD_MEMORY_INIT;
   f->grid = mgrid_grid_new(mgrid_world(8), 2, f->dims, &e);
   f->family = mgrid_grid_along(f->grid, 1, f->names, MGRID_GRID_ORDER, &e);
   f->families[0] = f->family;
@@ -188,16 +196,19 @@ static void open_fixture(fixture *f) {
   f->group = mgrid_state_group(f->state, "tp", &e);
   f->policy = mgrid_policy_new(f->runtime, f->state, "one", &e);
   mgrid_policy_call(f->policy, 0, NULL, &e);
-  f->tensors[0] = "w", f->axis = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT, f->axis.name = "a", f->axis.length = 8;
+  f->tensors[0] = "w", f->axis = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT, f->axis.name = "a",
+  f->axis.length = 8;
   f->pricing = (mgrid_step_price_options)MGRID_STEP_PRICE_OPTIONS_INIT,
   f->step_time = (mgrid_step_time)MGRID_STEP_TIME_INIT;
-  f->moving = (mgrid_move_options)MGRID_MOVE_OPTIONS_INIT, f->part = (mgrid_tensor_part)MGRID_TENSOR_PART_INIT;
+  f->moving = (mgrid_move_options)MGRID_MOVE_OPTIONS_INIT,
+  f->part = (mgrid_tensor_part)MGRID_TENSOR_PART_INIT;
   f->running = (mgrid_move_run_options)MGRID_MOVE_RUN_OPTIONS_INIT;
   f->peer = (mgrid_move_peer)MGRID_MOVE_PEER_INIT, f->sums = (mgrid_move_sums)MGRID_MOVE_SUMS_INIT;
   f->level = (mgrid_machine_level)MGRID_MACHINE_LEVEL_INIT;
   f->crossed = (mgrid_machine_counts)MGRID_MACHINE_COUNTS_INIT;
   f->model = mgrid_machine_parse("node:2[50GB/s] gpu:4[300GB/s]", &e);
-  f->losing = (mgrid_losses_options)MGRID_LOSSES_OPTIONS_INIT, f->lost = (mgrid_loss_sums)MGRID_LOSS_SUMS_INIT;
+  f->losing = (mgrid_losses_options)MGRID_LOSSES_OPTIONS_INIT,
+  f->lost = (mgrid_loss_sums)MGRID_LOSS_SUMS_INIT;
   f->recovering = (mgrid_recover_options)MGRID_RECOVER_OPTIONS_INIT;
   f->enlarging = (mgrid_enlarge_options)MGRID_ENLARGE_OPTIONS_INIT;
   f->losing.how = "stop";
@@ -205,7 +216,7 @@ static void open_fixture(fixture *f) {
   f->loss = mgrid_loss_new(f->losses, 1, (const int64_t[]){ 3 }, &e);
   f->buffers[0] = (mgrid_buffer){ f->text, sizeof f->text };
   f->tensors_of[0] = f->tensor = mgrid_tensor_new(f->grid, "f32", 1, &f->axis, NULL, &e);
-  const char    *other = "cut=dp";
+  const char *other = "cut=dp";
   mgrid_runtime *again = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(again, recipe_path, NULL, 0, &e);
   f->after = mgrid_runtime_plan(again, 8, NULL, 1, &other, &e);
@@ -239,8 +250,8 @@ static void close_fixture(fixture *f) {
 
 /* ------------------------------------------------------------------ the cases */
 
-static char       now[128]; /* the case that runs */
-static sigjmp_buf back;     /* from a crash, so that one run finds all of them */
+static char now[128];   /* the case that runs */
+static sigjmp_buf back; /* from a crash, so that one run finds all of them */
 
 static void crashed(int signal) { siglongjmp(back, signal); }
 
@@ -259,13 +270,13 @@ static bool made(const function *fn, fixture *f, int null, mgrid_error *err, ans
 /* One call; the number of faults. null 0: no pointer is NULL. */
 static int try(const function *fn, int null, bool pending, int *succeeded) {
   const place *at = null ? &fn->pointer[null - 1] : NULL;
-  fixture      f;
-  mgrid_error  err = MGRID_ERROR_INIT, was;
-  int          faults = 0;
-  bool         tells = false; /* has it an mgrid_error, and is it there? */
+  fixture f;
+  mgrid_error err = MGRID_ERROR_INIT, was;
+  int faults = 0;
+  bool tells = false; /* has it an mgrid_error, and is it there? */
   for (int i = 0; i < fn->npointers; i++) tells |= fn->pointer[i].error && i != null - 1;
-  snprintf(now, sizeof now, "%s, %s%s%s", fn->name, at ? at->name : "no pointer", at ? " NULL" : " NULL",
-           pending ? ", after an error" : "");
+  snprintf(now, sizeof now, "%s, %s%s%s", fn->name, at ? at->name : "no pointer",
+           at ? " NULL" : " NULL", pending ? ", after an error" : "");
   if (pending) err.status = MGRID_OVERFLOW, strcpy(err.message, "the first error");
   was = err;
   open_fixture(&f);
@@ -291,10 +302,11 @@ static void test_every_pointer(void **state) {
   signal(SIGSEGV, crashed);
   for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
     for (int null = 0; null <= functions[i].npointers; null++)
-      for (int pending = 0; pending < 2; pending++, calls++) faults += try(&functions[i], null, pending, &succeeded);
+      for (int pending = 0; pending < 2; pending++, calls++)
+        faults += try(&functions[i], null, pending, &succeeded);
   unlink(recipe_path);
-  print_message("%d calls of %zu functions, %d of them right\n", calls, sizeof functions / sizeof functions[0],
-                succeeded);
+  print_message("%d calls of %zu functions, %d of them right\n", calls,
+                sizeof functions / sizeof functions[0], succeeded);
   assert_int_equal(faults, 0);
   assert_true(succeeded > 60); /* the fixture is what most functions take */
 }

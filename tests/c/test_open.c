@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_open.c - mgrid_open: from a recipe to a state in one call; and recipes that are text of the host's.
+** test_open.c - mgrid_open: from a recipe to a state in one call; and recipes that are text of the
+** host's.
 */
 #include "program.h"
 #include "results.h"
 
-static const char recipe[] =
-    "return recipe { params = { tp = 2 }, build = function(world, p)\n"
-    "  local t = topology(world)\n"
-    "  t.tp = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) 'tp'\n"
-    "  return t end,\n"
-    "queries = { twice = function(s) return 2 * s.world end }, policy = { one = function(s) return s.tp.size end } }";
+static const char recipe[] = "return recipe { params = { tp = 2 }, build = function(world, p)\n"
+                             "  local t = topology(world)\n"
+                             "  t.tp = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) 'tp'\n"
+                             "  return t end,\n"
+                             "queries = { twice = function(s) return 2 * s.world end }, policy = { "
+                             "one = function(s) return s.tp.size end } }";
 
 static mgrid_status load(mgrid_runtime *rt, const char *text, const char *name, mgrid_error *err) {
   return mgrid_runtime_load(rt, name, text, strlen(text), anew(err));
 }
 
 static void test_one_call(void **state) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_backend_dry(8, 3, anew(&e));
-  const char    *args[] = { "tp=4" };
-  int64_t        n = 0;
+  const char *args[] = { "tp=4" };
+  int64_t n = 0;
   (void)state;
   mgrid_state *s = mgrid_open(b, "picotron", 1, args, NULL, &e);
   mgrid_backend_free(b); /* the state has the rest */
@@ -40,14 +41,15 @@ static void test_one_call(void **state) {
 
 /* A state of other calls has no runtime. */
 static void test_of_other_states(void **state) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_backend_dry(8, 3, anew(&e));
-  mgrid_state   *s = mgrid_open(b, "picotron", 0, NULL, NULL, &e), *reloaded = NULL;
-  mgrid_state   *made = mgrid_materialize(mgrid_state_plan(s), b, "again", &e);
+  mgrid_state *s = mgrid_open(b, "picotron", 0, NULL, NULL, &e), *reloaded = NULL;
+  mgrid_state *made = mgrid_materialize(mgrid_state_plan(s), b, "again", &e);
   (void)state;
   assert_non_null(made);
   assert_null(mgrid_state_runtime(made));
-  assert_int_equal(mgrid_reload(mgrid_state_runtime(s), s, NULL, 0, NULL, &reloaded, NULL, &e), MGRID_OK);
+  assert_int_equal(mgrid_reload(mgrid_state_runtime(s), s, NULL, 0, NULL, &reloaded, NULL, &e),
+                   MGRID_OK);
   assert_ptr_not_equal(mgrid_state_runtime(reloaded), mgrid_state_runtime(s));
   mgrid_state_free(s); /* with its runtime; the new state has its own, and goes on */
   mgrid_policy_free(mgrid_policy_new(mgrid_state_runtime(reloaded), reloaded, "none", &e));
@@ -59,10 +61,10 @@ static void test_of_other_states(void **state) {
 
 /* Parameters as C values, as queries take them; text beside them is refused. */
 static void test_values(void **state) {
-  mgrid_error        e = MGRID_ERROR_INIT;
-  mgrid_backend     *b = mgrid_backend_dry(8, 3, anew(&e));
-  const mgrid_arg    values[] = { mgrid_arg_integer("tp", 2), mgrid_arg_integer("pp", 2) };
-  const char        *text = "tp=2";
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_backend *b = mgrid_backend_dry(8, 3, anew(&e));
+  const mgrid_arg values[] = { mgrid_arg_integer("tp", 2), mgrid_arg_integer("pp", 2) };
+  const char *text = "tp=2";
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
   (void)state;
   o.nvalues = 2, o.values = values;
@@ -79,14 +81,15 @@ static void test_values(void **state) {
 
 static void test_stages(void **state) {
   static const struct {
-    const char  *recipe, *text, *arg;
+    const char *recipe, *text, *arg;
     mgrid_status status;
-    const char  *message;
+    const char *message;
   } rows[] = {
     { "none.lua", NULL, NULL, MGRID_REFUSED, "(while loading the recipe)" },
     { "picotrom", NULL, NULL, MGRID_UNKNOWN_NAME, ") (while loading the recipe)" },
     { "mine", "return recipe {", NULL, MGRID_REFUSED,
-      "mine:1: unexpected symbol near <eof>; write } for the { of line 1 (while loading the recipe)" },
+      "mine:1: unexpected symbol near <eof>; write } for the { of line 1 (while loading the "
+      "recipe)" },
     { "mine", "return recipe { x = = 2 }", NULL, MGRID_REFUSED,
       "mine:1: unexpected symbol near '='\n  return recipe { x = = 2 }\n                      ^" },
     { NULL, NULL, NULL, MGRID_USAGE, "(while loading the recipe)" },
@@ -97,18 +100,18 @@ static void test_stages(void **state) {
   };
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    mgrid_error        e = MGRID_ERROR_INIT;
+    mgrid_error e = MGRID_ERROR_INIT;
     mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
-    mgrid_backend     *b = mgrid_backend_dry(8, 3, &e);
+    mgrid_backend *b = mgrid_backend_dry(8, 3, &e);
     o.text = rows[i].text, o.length = rows[i].text ? strlen(rows[i].text) : 0;
     assert_null(mgrid_open(b, rows[i].recipe, rows[i].arg != NULL, &rows[i].arg, &o, &e));
     if (e.status != rows[i].status || !strstr(e.message, rows[i].message))
       fail_msg("row %zu: %d '%s'", i, e.status, e.message);
     mgrid_backend_free(b);
   }
-  mgrid_error        e = MGRID_ERROR_INIT; /* two states of one name, with other plans */
+  mgrid_error e = MGRID_ERROR_INIT; /* two states of one name, with other plans */
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
-  mgrid_backend     *b = mgrid_backend_dry(8, 3, &e);
+  mgrid_backend *b = mgrid_backend_dry(8, 3, &e);
   o.name = "train";
   mgrid_state *s = mgrid_open(b, "picotron", 0, NULL, &o, &e);
   assert_null(mgrid_open(b, "megatron", 0, NULL, &o, &e));
@@ -123,18 +126,18 @@ static void test_stages(void **state) {
 }
 
 static void test_text(void **state) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  char           text[sizeof recipe];
+  mgrid_error e = MGRID_ERROR_INIT;
+  char text[sizeof recipe];
   mgrid_backend *b = mgrid_backend_dry(8, 3, &e);
-  mgrid_state   *s = NULL;
+  mgrid_state *s = NULL;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e), *new_rt = NULL;
-  int64_t        n = 0;
+  int64_t n = 0;
   (void)state;
   memcpy(text, recipe, sizeof recipe - 1); /* not ended by 0 */
   text[sizeof recipe - 1] = 'x';
   assert_int_equal(mgrid_runtime_load(rt, "layout", text, sizeof recipe - 1, &e), MGRID_OK);
   memset(text, 'x', sizeof text); /* it was borrowed for the call alone */
-  mgrid_plan  *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_state *first = mgrid_materialize(p, b, "train", &e);
   ask_integer(rt, first, "twice", 0, NULL, &n, &e);
   assert_int_equal(n, 16);
@@ -152,22 +155,26 @@ static void test_text(void **state) {
   mgrid_backend_free(b);
 }
 
-/* The message has the name that the host gave, and the text names no files; the runtime may be used again. */
+/* The message has the name that the host gave, and the text names no files; the runtime may be used
+** again. */
 static void test_texts_refused(void **state) {
   static const struct {
     const char *text, *message;
   } rows[] = {
-    { "return recipe {\n  build = }", "layout:2: unexpected symbol near '}'\n  build = }\n          ^" },
+    { "return recipe {\n  build = }",
+      "layout:2: unexpected symbol near '}'\n  build = }\n          ^" },
     { "", "layout returned nothing; end it with 'return recipe { ... }'" },
     { "\x1bLua", "layout: a recipe is text, and this is a binary chunk" },
     { "return recipe { base = './a.lua' }",
-      "layout:1: './a.lua' is a file, and a recipe that lies in no folder, as one from standard input, names none" },
-    { "recipe.import './a.lua'",
-      "layout:1: './a.lua' is a file, and a recipe that lies in no folder, as one from standard input, names none" },
-    { "return recipe '/etc/passwd'", "layout:1: '/etc/passwd' is a file, and a recipe that lies in no folder, as one "
-                                     "from standard input, names none" },
+      "layout:1: './a.lua' is a file, and a recipe that lies in no folder, as one from standard "
+      "input, names none" },
+    { "recipe.import './a.lua'", "layout:1: './a.lua' is a file, and a recipe that lies in no "
+                                 "folder, as one from standard input, names none" },
+    { "return recipe '/etc/passwd'",
+      "layout:1: '/etc/passwd' is a file, and a recipe that lies in no folder, as one "
+      "from standard input, names none" },
   };
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -175,7 +182,7 @@ static void test_texts_refused(void **state) {
     if (strcmp(e.message, rows[i].message) != 0) fail_msg("row %zu: '%s'", i, e.message);
   }
   size_t much = (1 << 20) + 1;
-  char  *big = malloc(much);
+  char *big = malloc(much);
   assert_non_null(big);
   memset(big, ' ', much);
   assert_int_equal(mgrid_runtime_load(rt, "layout", big, much, anew(&e)), MGRID_REFUSED);
@@ -192,7 +199,7 @@ static void test_texts_refused(void **state) {
 /* A text means what a file of it means, wherever it may be cut. */
 static void test_any_length(void **state) {
   mgrid_error e = MGRID_ERROR_INIT;
-  size_t      loaded = 0;
+  size_t loaded = 0;
   (void)state;
   for (size_t n = 0; n < sizeof recipe; n++) {
     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&e));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_options.c - every row of the table of options: reading from C, printing, keeping families apart.
-** New rows are tested without a change here.
+** test_options.c - every row of the table of options: reading from C, printing, keeping families
+** apart. New rows are tested without a change here.
 */
 #include "random.h"
 
@@ -11,7 +11,7 @@ static mgrid_error why = MGRID_ERROR_INIT;
 
 /* The nth of two values of an option, none of them the default. */
 static void give(mgrid_options *o, const mgrid_option *row, int nth) {
-  void       *at = mgrid_option_at(o, row);
+  void *at = mgrid_option_at(o, row);
   const char *words[MGRID_WORDS_MAX];
   switch (row->kind) {
   case MGRID_OPTION_FLAG: *(bool *)at = true; return;
@@ -21,11 +21,15 @@ static void give(mgrid_options *o, const mgrid_option *row, int nth) {
     *(const char **)at = words[nth];
     return;
   case MGRID_OPTION_NUMBERS:
-    *(const char **)at = row->rules->name ? (nth ? "multimem=1,barriers=2" : "barriers=4") : nth ? "b=2 a=1" : "kv=64";
+    *(const char **)at = row->rules->name ? (nth ? "multimem=1,barriers=2" : "barriers=4")
+                         : nth            ? "b=2 a=1"
+                                          : "kv=64";
     return;
   case MGRID_OPTION_NAME: *(const char **)at = nth ? "b" : "a"; return;
   case MGRID_OPTION_SHAPE: *(const char **)at = nth ? "x:8:periodic" : "x:8"; return;
-  case MGRID_OPTION_FIELDS: *(const char **)at = nth ? "min_ctas=2,max_ctas=8" : "max_ctas=4"; return;
+  case MGRID_OPTION_FIELDS:
+    *(const char **)at = nth ? "min_ctas=2,max_ctas=8" : "max_ctas=4";
+    return;
   }
   fail_msg("option '%s' is of no kind", row->name);
 }
@@ -44,7 +48,8 @@ static void test_defaults(void **unused) {
   assert_string_equal(init->text, "");
   assert_true(mgrid_choice_shares(none, init));
   assert_null(mgrid_choice_ref(NULL));
-  for (const mgrid_option *row = mgrid_option_table; row->name; row++) assert_false(mgrid_choice_has(init, row));
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++)
+    assert_false(mgrid_choice_has(init, row));
   mgrid_choice_free(none);
   mgrid_choice_free(init);
 }
@@ -54,7 +59,8 @@ static void test_table(void **unused) {
   size_t end = sizeof(size_t); /* behind `size` */
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
     assert_true(mgrid_is_name(row->name));
-    assert_true(row->offset >= end && row->offset < sizeof(mgrid_options)); /* a field each, in their order */
+    /* a field each, in their order */
+    assert_true(row->offset >= end && row->offset < sizeof(mgrid_options));
     end = row->offset + 1;
     assert_int_equal(row->kind == MGRID_OPTION_WORD, row->words != NULL);
     assert_true(*row->unset && *row->doc);
@@ -76,16 +82,16 @@ static void test_values(void **unused) {
     }
 }
 
-/* Two families of the same groups that differ in one option share, or not, as its row says; so do their
-** records, and only what keeps apart is in the identity. */
+/* Two families of the same groups that differ in one option share, or not, as its row says; so do
+** their records, and only what keeps apart is in the identity. */
 static void test_apart(void **unused) {
   (void)unused;
   const mgrid_dim dim = { "dp", 8 };
-  const char     *dp = "dp";
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
-  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why));
+  const char *dp = "dp";
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why));
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
-    mgrid_options   o = MGRID_OPTIONS_INIT;
+    mgrid_options o = MGRID_OPTIONS_INIT;
     mgrid_topology *t = mgrid_topology_new(8, anew(&why));
     give(&o, row, 0);
     assert_int_equal(mgrid_topology_add(t, "a", f, NULL, anew(&why)), MGRID_OK);
@@ -106,14 +112,15 @@ static void test_apart(void **unused) {
 static void test_one_record(void **unused) {
   (void)unused;
   const mgrid_dim dim = { "dp", 8 };
-  const char     *dp = "dp";
-  mgrid_options   o = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
-  mgrid_family *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)), *twin = mgrid_family_twin(f, anew(&why));
+  const char *dp = "dp";
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)),
+               *twin = mgrid_family_twin(f, anew(&why));
   mgrid_topology *t = mgrid_topology_new(8, anew(&why)), *u = mgrid_topology_new(8, anew(&why));
   o.nccl = "net_name=Socket max_ctas=4";
   mgrid_topology_add(t, "dp", f, &o, anew(&why));
-  mgrid_plan   *p = mgrid_plan_new(t, anew(&why));
+  mgrid_plan *p = mgrid_plan_new(t, anew(&why));
   mgrid_choice *c = p->content.entry[0].choice;
   assert_ptr_equal(c, t->content.entry[0].choice);
   assert_int_equal(mgrid_topology_put(u, "dp", f, c, anew(&why)), MGRID_OK);
@@ -130,14 +137,16 @@ static void test_one_record(void **unused) {
   mgrid_grid_free(g);
 }
 
-/* Other options for a family in a topology, and families and grids that are taken out again, many times. */
+/* Other options for a family in a topology, and families and grids that are taken out again, many
+** times. */
 static void test_changed(void **unused) {
   (void)unused;
   const mgrid_dim dim = { "dp", 8 };
-  const char     *dp = "dp";
-  mgrid_options   o = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
-  mgrid_family *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)), *twin = mgrid_family_twin(f, anew(&why));
+  const char *dp = "dp";
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)),
+               *twin = mgrid_family_twin(f, anew(&why));
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
   o.lazy = true;
   mgrid_choice *lazy = choice_of(&o);
@@ -202,34 +211,37 @@ static void test_microseconds(void **unused) {
   mgrid_choice_free(y);
 }
 
-/* Families that only answer: nothing is counted, scheduled, shared or predicted for them, and every question works. */
+/* Families that only answer: nothing is counted, scheduled, shared or predicted for them, and every
+** question works. */
 static void test_backend_none(void **unused) {
   (void)unused;
-  const mgrid_dim   dims[] = { { "tp", 2 }, { "dp", 4 } };
+  const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 4 } };
   const char *const names[] = { "tp", "dp" };
-  mgrid_options     o = MGRID_OPTIONS_INIT;
-  mgrid_grid       *grid = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
-  mgrid_family     *dp = mgrid_grid_along(grid, 1, &names[1], MGRID_GRID_ORDER, &why);
-  mgrid_family     *one = mgrid_grid_along(grid, 0, NULL, MGRID_GRID_ORDER, &why);
-  mgrid_topology   *t = mgrid_topology_new(8, &why);
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  mgrid_grid *grid = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
+  mgrid_family *dp = mgrid_grid_along(grid, 1, &names[1], MGRID_GRID_ORDER, &why);
+  mgrid_family *one = mgrid_grid_along(grid, 0, NULL, MGRID_GRID_ORDER, &why);
+  mgrid_topology *t = mgrid_topology_new(8, &why);
   o.backend = "none";
   mgrid_topology_add(t, "asked", dp, &o, &why); /* the first of equal groups leads none of them */
   mgrid_topology_add(t, "dp", dp, NULL, &why);
   mgrid_topology_add(t, "again", dp, &o, &why);
   mgrid_topology_add(t, "alone", one, &o, &why);
-  mgrid_plan        *p = mgrid_plan_new(t, &why);
-  mgrid_plan_counts  counts = MGRID_PLAN_COUNTS_INIT;
-  mgrid_created      played = { 0 };
+  mgrid_plan *p = mgrid_plan_new(t, &why);
+  mgrid_plan_counts counts = MGRID_PLAN_COUNTS_INIT;
+  mgrid_created played = { 0 };
   mgrid_plan_checked checked = MGRID_PLAN_CHECKED_INIT;
-  mgrid_gpu_memory   memory = MGRID_GPU_MEMORY_INIT;
-  mgrid_backend     *b = mgrid_backend_dry(8, 5, &why);
-  mgrid_state       *s = mgrid_materialize(p, b, "state", &why);
-  const mgrid_group *asked = mgrid_state_group(s, "asked", &why), *made = mgrid_state_group(s, "dp", &why);
+  mgrid_gpu_memory memory = MGRID_GPU_MEMORY_INIT;
+  mgrid_backend *b = mgrid_backend_dry(8, 5, &why);
+  mgrid_state *s = mgrid_materialize(p, b, "state", &why);
+  const mgrid_group *asked = mgrid_state_group(s, "asked", &why),
+                    *made = mgrid_state_group(s, "dp", &why);
   const mgrid_group *alone = mgrid_state_group(s, "alone", &why);
   assert_int_equal(why.status, MGRID_OK);
   for (size_t i = 0; i < 4; i++) assert_int_equal(p->shares[i], -1);
   assert_int_equal(mgrid_plan_count(p, -1, &counts, &why), MGRID_OK);
-  assert_true(counts.families == 4 && counts.groups == 6 && counts.singles == 8 && counts.communicators == 2);
+  assert_true(counts.families == 4 && counts.groups == 6 && counts.singles == 8
+              && counts.communicators == 2);
   assert_int_equal(mgrid_plan_count(p, 5, &counts, &why), MGRID_OK);
   assert_int_equal(counts.communicators, 1);
   assert_int_equal(mgrid_plan_rehearse(p, &played, &why), MGRID_OK);
@@ -241,7 +253,8 @@ static void test_backend_none(void **unused) {
     assert_int_equal(memory.communicators, 1);
   }
   assert_int_equal(mgrid_state_ncomms(s), 1);
-  assert_int_equal(mgrid_plan_count(mgrid_state_plan(s), mgrid_state_rank(s), &counts, &why), MGRID_OK);
+  assert_int_equal(mgrid_plan_count(mgrid_state_plan(s), mgrid_state_rank(s), &counts, &why),
+                   MGRID_OK);
   assert_int_equal(counts.groups + counts.singles, 4);
   assert_string_equal(mgrid_group_backend(asked), "none");
   assert_string_equal(mgrid_group_backend(alone), "none");
@@ -264,9 +277,11 @@ static void test_backend_none(void **unused) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_defaults),     cmocka_unit_test(test_table),        cmocka_unit_test(test_values),
-    cmocka_unit_test(test_apart),        cmocka_unit_test(test_one_record),   cmocka_unit_test(test_changed),
-    cmocka_unit_test(test_older_caller), cmocka_unit_test(test_microseconds), cmocka_unit_test(test_backend_none),
+    cmocka_unit_test(test_defaults),     cmocka_unit_test(test_table),
+    cmocka_unit_test(test_values),       cmocka_unit_test(test_apart),
+    cmocka_unit_test(test_one_record),   cmocka_unit_test(test_changed),
+    cmocka_unit_test(test_older_caller), cmocka_unit_test(test_microseconds),
+    cmocka_unit_test(test_backend_none),
   };
   return run_program("options", tests, argc, argv);
 }

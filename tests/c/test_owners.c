@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_owners.c - who keeps whom alive: all that a job is made of, freed in every order, and used as long
-** as one owner is left. Under ASan nothing is used too late, and nothing is left.
+** test_owners.c - who keeps whom alive: all that a job is made of, freed in every order, and used
+** as long as one owner is left. Under ASan nothing is used too late, and nothing is left.
 */
 #include "program.h"
 
@@ -15,18 +15,18 @@
 enum { GRID, FAMILY, TOPOLOGY, PLAN, BACKEND, STATE, PARTS };
 
 typedef struct job {
-  mgrid_grid     *grid;
-  mgrid_family   *family;
+  mgrid_grid *grid;
+  mgrid_family *family;
   mgrid_topology *topology;
-  mgrid_plan     *plan;
-  mgrid_backend  *backend;
-  mgrid_state    *state;
+  mgrid_plan *plan;
+  mgrid_backend *backend;
+  mgrid_state *state;
 } job;
 
 static job begin(void) {
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 4 } };
-  mgrid_error     e = MGRID_ERROR_INIT;
-  job             j;
+  mgrid_error e = MGRID_ERROR_INIT;
+  job j;
   j.grid = mgrid_grid_new(mgrid_world(8), 2, dims, &e);
   j.family = mgrid_grid_along(j.grid, 1, &dims[1].name, MGRID_GRID_ORDER, &e);
   j.topology = mgrid_topology_new(8, &e);
@@ -52,7 +52,7 @@ static void end(const job *j, int part) {
 
 /* The state answers, whatever of the rest is still owned by the host. */
 static void answers(const mgrid_state *s) {
-  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   const mgrid_group *g = mgrid_state_group(s, "dp", &e);
   assert_int_equal(mgrid_group_size(g), 4);
   assert_int_equal(mgrid_group_at(g, 3), 7);
@@ -63,7 +63,7 @@ static void answers(const mgrid_state *s) {
 
 static void permute(int *order, int n) {
   if (n == PARTS) {
-    job  j = begin();
+    job j = begin();
     bool alive = true;
     for (int i = 0; i < PARTS; i++) {
       if (alive) answers(j.state);
@@ -89,14 +89,14 @@ static void test_every_order(void **state) {
 /* Another owner is another _free; what is owned stays as it was. */
 static void test_refs(void **state) {
   mgrid_error e = MGRID_ERROR_INIT;
-  job         j = begin();
+  job j = begin();
   (void)state;
   assert_ptr_equal(mgrid_grid_ref(j.grid), j.grid);
   assert_ptr_equal(mgrid_family_ref(j.family), j.family);
   assert_ptr_equal(mgrid_plan_ref(j.plan), j.plan);
   assert_ptr_equal(mgrid_backend_ref(j.backend), j.backend);
-  assert_true(!mgrid_grid_ref(NULL) && !mgrid_family_ref(NULL) && !mgrid_plan_ref(NULL) && !mgrid_backend_ref(NULL)
-              && !mgrid_runtime_ref(NULL));
+  assert_true(!mgrid_grid_ref(NULL) && !mgrid_family_ref(NULL) && !mgrid_plan_ref(NULL)
+              && !mgrid_backend_ref(NULL) && !mgrid_runtime_ref(NULL));
   for (int part = 0; part < PARTS; part++) end(&j, part);
   assert_int_equal(mgrid_grid_ndims(j.grid), 2);
   assert_int_equal(mgrid_family_count(j.family), 2);
@@ -111,8 +111,8 @@ static void test_refs(void **state) {
 
 static void test_a_policy_keeps_its_runtime(void **state) {
   mgrid_error e = MGRID_ERROR_INIT;
-  char        path[64];
-  int64_t     n = 0;
+  char path[64];
+  int64_t n = 0;
   (void)state;
   snprintf(path, sizeof path, "/tmp/owners-%d.lua", (int)getpid());
   FILE *file = fopen(path, "w");
@@ -125,10 +125,11 @@ static void test_a_policy_keeps_its_runtime(void **state) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(rt, path, NULL, 0, &e);
   unlink(path);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 0, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "", &e);
-  mgrid_policy  *one = mgrid_policy_new(rt, s, "count", &e), *other = mgrid_policy_new(rt, s, "count", &e);
+  mgrid_state *s = mgrid_materialize(p, b, "", &e);
+  mgrid_policy *one = mgrid_policy_new(rt, s, "count", &e),
+               *other = mgrid_policy_new(rt, s, "count", &e);
   assert_ptr_equal(mgrid_runtime_ref(rt), rt);
   mgrid_runtime_free(rt);
   mgrid_runtime_free(rt); /* both of the host's */
@@ -147,23 +148,25 @@ static void test_a_policy_keeps_its_runtime(void **state) {
 /* A backend, or the way into its library, that is of another version is not touched. */
 static void test_layouts(void **state) {
   static const struct {
-    int         layout;
+    int layout;
     const char *says;
   } cases[] = { { MGRID_LAYOUT, "" },
-                { 0x6d000000 + 10203,
-                  "the library is of moongrid 1.2.3, this is " MGRID_VERSION "; install both from one version" },
+                { 0x6d000000 + 10203, "the library is of moongrid 1.2.3, this is " MGRID_VERSION
+                                      "; install both from one version" },
                 { 0, "the library is not of any moongrid" },
                 { 0x7f454c46, "the library is not of any moongrid" } };
   mgrid_error e = MGRID_ERROR_INIT;
-  job         j = begin();
+  job j = begin();
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     mgrid_error_clear(&e);
-    assert_int_equal(mgrid_layout_check(cases[i].layout, "the library", &e), *cases[i].says ? MGRID_MISSING : MGRID_OK);
+    assert_int_equal(mgrid_layout_check(cases[i].layout, "the library", &e),
+                     *cases[i].says ? MGRID_MISSING : MGRID_OK);
     assert_string_equal(e.message, cases[i].says);
   }
-  mgrid_hooks       hooks = MGRID_HOOKS_INIT;
-  mgrid_backend     strange = { .layout = 0x6d000000 + 10203 }; /* all else is NULL: using it would crash */
+  mgrid_hooks hooks = MGRID_HOOKS_INIT;
+  /* all else is NULL: using it would crash */
+  mgrid_backend strange = { .layout = 0x6d000000 + 10203 };
   static const char says[] = "is of moongrid 1.2.3, this is " MGRID_VERSION;
   assert_null(mgrid_materialize(j.plan, &strange, "", anew(&e)));
   assert_true(e.status == MGRID_MISSING && strstr(e.message, says));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_pictures.c - mgrid_plan_draw: pictures of a plan for a program in C, which has no Lua of its own.
+** test_pictures.c - mgrid_plan_draw: pictures of a plan for a program in C, which has no Lua of its
+** own.
 */
 #include "program.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 
 static mgrid_plan *plan_of(const char *recipe, int64_t world, const char *argument) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   assert_int_equal(mgrid_runtime_load(rt, recipe, NULL, 0, &e), MGRID_OK);
   mgrid_plan *p = mgrid_runtime_plan(rt, world, NULL, 1, &argument, &e);
@@ -37,7 +38,7 @@ static void draw(const mgrid_plan *p, const char *how, const char *options, mgri
 static void test_pictures(void **unused) {
   (void)unused;
   mgrid_plan *p = plan_of("picotron", 8, "tp=2");
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   draw(p, "text", "{\"families\": [\"tp\"], \"rank\": 5}", &t);
   assert_string_equal(t.data, "tp: 4 groups of 2\n"
                               "         tp 0  tp 1\n"
@@ -71,32 +72,37 @@ static void test_pictures(void **unused) {
 static void test_refusals(void **unused) {
   (void)unused;
   static const struct {
-    const char  *how, *options, *says;
+    const char *how, *options, *says;
     mgrid_status status;
   } cases[] = {
     { "png", NULL, "a picture is text, svg, explain or page, not 'png'", MGRID_UNKNOWN_NAME },
     { "svg", "[1]", "the options of a picture are a JSON object", MGRID_BAD_VALUE },
     { "svg", "{", "the options of a picture are a JSON object", MGRID_BAD_VALUE },
     { "text", "{\"families\": [\"dpp\"]}",
-      "unknown family 'dpp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)", MGRID_UNKNOWN_NAME },
-    { "text", "{\"rank\": 8}", "rank 8 is out of range; ranks are 0 to 7", MGRID_OUT_OF_RANGE },
-    { "explain", "{\"rank\": 1}", "unknown option of a report 'rank'; known: families, columns, read, recipe",
+      "unknown family 'dpp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)",
       MGRID_UNKNOWN_NAME },
-    { "explain", "{\"recipe\": \"picotron\"}", "option 'recipe' of a report is a table, not a string",
-      MGRID_BAD_VALUE },
+    { "text", "{\"rank\": 8}", "rank 8 is out of range; ranks are 0 to 7", MGRID_OUT_OF_RANGE },
+    { "explain", "{\"rank\": 1}",
+      "unknown option of a report 'rank'; known: families, columns, read, recipe",
+      MGRID_UNKNOWN_NAME },
+    { "explain", "{\"recipe\": \"picotron\"}",
+      "option 'recipe' of a report is a table, not a string", MGRID_BAD_VALUE },
     { "page", "{\"recipe\": 3}", "option 'recipe' of a page is a text, not 3", MGRID_BAD_VALUE },
-    { "page", "{\"all\": true}", "unknown option of a page 'all'; known: recipe", MGRID_UNKNOWN_NAME },
+    { "page", "{\"all\": true}", "unknown option of a page 'all'; known: recipe",
+      MGRID_UNKNOWN_NAME },
   };
   mgrid_plan *p = plan_of("picotron", 8, "tp=2");
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    assert_int_equal(mgrid_plan_draw(p, cases[i].how, cases[i].options, collect, &t, anew(&e)), cases[i].status);
+    assert_int_equal(mgrid_plan_draw(p, cases[i].how, cases[i].options, collect, &t, anew(&e)),
+                     cases[i].status);
     assert_string_equal(e.message, cases[i].says);
   }
   for (int pieces = 0; pieces < 60; pieces += 20) {
     int left = pieces;
-    assert_int_equal(mgrid_plan_draw(p, "svg", "{\"all\": true}", stop, &left, anew(&e)), MGRID_OUTPUT);
+    assert_int_equal(mgrid_plan_draw(p, "svg", "{\"all\": true}", stop, &left, anew(&e)),
+                     MGRID_OUTPUT);
   }
   assert_int_equal(mgrid_plan_draw(NULL, "svg", NULL, collect, &t, anew(&e)), MGRID_USAGE);
   assert_int_equal(mgrid_plan_draw(p, NULL, NULL, collect, &t, anew(&e)), MGRID_USAGE);
@@ -106,6 +112,7 @@ static void test_refusals(void **unused) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_pictures), cmocka_unit_test(test_refusals) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_pictures),
+                                      cmocka_unit_test(test_refusals) };
   return run_program("pictures", tests, argc, argv);
 }

@@ -10,22 +10,23 @@ enum { CASES = 5000 };
 /* The brute force: all groups of all families in schedule order; each is compared with all
 ** before it. */
 typedef struct listed_group {
-  int     entry;
+  int entry;
   int64_t group;
-  int     leader; /* index of the first equal group with equal options; its own where none */
+  int leader; /* index of the first equal group with equal options; its own where none */
 } listed_group;
 
 typedef struct brute {
   const mgrid_plan *plan;
-  lists             of[DRAWN_FAMILIES];
-  bool              none[DRAWN_FAMILIES]; /* no communicators are made of the family */
-  size_t            n;
-  listed_group     *at;
+  lists of[DRAWN_FAMILIES];
+  bool none[DRAWN_FAMILIES]; /* no communicators are made of the family */
+  size_t n;
+  listed_group *at;
 } brute;
 
 static bool options_agree(const drawn_options *a, const drawn_options *b) {
-  return !a->unique && !b->unique && strcmp(a->backend, "none") != 0 && a->o.high_priority == b->o.high_priority
-         && strcmp(a->backend, b->backend) == 0 && a->o.timeout == b->o.timeout && a->nccl == b->nccl;
+  return !a->unique && !b->unique && strcmp(a->backend, "none") != 0
+         && a->o.high_priority == b->o.high_priority && strcmp(a->backend, b->backend) == 0
+         && a->o.timeout == b->o.timeout && a->nccl == b->nccl;
 }
 
 /* first ones, others, lazy ones; each in the order of the topology */
@@ -58,10 +59,14 @@ static void brute_free(brute *b, size_t families) {
   free(b->at);
 }
 
-static int64_t size_at(const brute *b, size_t k) { return lists_size(&b->of[b->at[k].entry], b->at[k].group); }
+static int64_t size_at(const brute *b, size_t k) {
+  return lists_size(&b->of[b->at[k].entry], b->at[k].group);
+}
 
 /* Is there a communicator for the group, of its own or of its leader? */
-static bool is_made(const brute *b, size_t k) { return size_at(b, k) > 1 && !b->none[b->at[k].entry]; }
+static bool is_made(const brute *b, size_t k) {
+  return size_at(b, k) > 1 && !b->none[b->at[k].entry];
+}
 
 /* The earliest family in whose groups all of family i's are found, or -1. */
 static int brute_shares(const brute *b, const drawn_topology *t, int i) {
@@ -74,7 +79,8 @@ static int brute_shares(const brute *b, const drawn_topology *t, int i) {
       for (int64_t g = 0; g < b->of[i].n && all; g++) {
         bool found = false;
         if (lists_size(&b->of[i], g) < 2) continue;
-        for (int64_t k = 0; k < b->of[j].n && !found; k++) found = lists_same_group(&b->of[i], g, &b->of[j], k);
+        for (int64_t k = 0; k < b->of[j].n && !found; k++)
+          found = lists_same_group(&b->of[i], g, &b->of[j], k);
         any = true;
         all = found;
       }
@@ -83,9 +89,10 @@ static int brute_shares(const brute *b, const drawn_topology *t, int i) {
   return -1;
 }
 
-static void check_counts(const rng *r, const mgrid_plan *p, const brute *b, const drawn_topology *t) {
+static void check_counts(const rng *r, const mgrid_plan *p, const brute *b,
+                         const drawn_topology *t) {
   mgrid_plan_counts have = MGRID_PLAN_COUNTS_INIT, want = MGRID_PLAN_COUNTS_INIT;
-  mgrid_error       err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   want.families = (int64_t)t->n;
   for (size_t k = 0; k < b->n; k++) {
     want.singles += size_at(b, k) == 1;
@@ -93,7 +100,8 @@ static void check_counts(const rng *r, const mgrid_plan *p, const brute *b, cons
     want.communicators += is_made(b, k) && b->at[k].leader == (int)k;
   }
   check(r, mgrid_plan_count(p, -1, &have, anew(&err)) == MGRID_OK);
-  check(r, have.families == want.families && have.singles == want.singles && have.groups == want.groups);
+  check(r, have.families == want.families && have.singles == want.singles
+               && have.groups == want.groups);
   check(r, have.communicators == want.communicators);
   for (int i = 0; i < (int)t->n; i++) {
     int64_t sum = 0, rounds = mgrid_family_rounds(p->content.entry[i].family);
@@ -122,12 +130,12 @@ static bool contains(const lists *l, int64_t g, int64_t rank, int64_t *position)
 /* One rank's view: the communicators it creates are the leaders it is in, in the order of the
 ** job; each of its groups uses the leader's. */
 static void check_view(const rng *r, const mgrid_plan *p, const brute *b, int64_t rank) {
-  mgrid_error       err = MGRID_ERROR_INIT;
-  mgrid_view        v;
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_view v;
   mgrid_plan_counts counts = MGRID_PLAN_COUNTS_INIT, want = MGRID_PLAN_COUNTS_INIT;
-  int64_t           position;
-  int              *comm = malloc((b->n + 1) * sizeof *comm); /* of each listed group, -1 for none */
-  size_t            ncomms = 0, nmembers = 0;
+  int64_t position;
+  int *comm = malloc((b->n + 1) * sizeof *comm); /* of each listed group, -1 for none */
+  size_t ncomms = 0, nmembers = 0;
   assert_non_null(comm);
   check(r, mgrid_view_init(&v, p, rank, anew(&err)) == MGRID_OK && v.rank == rank);
   for (size_t k = 0; k < b->n; k++) {
@@ -137,7 +145,8 @@ static void check_view(const rng *r, const mgrid_plan *p, const brute *b, int64_
     if (is_made(b, k) && g->leader == (int)k) {
       check(r, ncomms < v.ncomms);
       const mgrid_creation *c = &v.comm[ncomms];
-      check(r, c->entry == g->entry && c->group == g->group && c->position == position && c->size == size_at(b, k));
+      check(r, c->entry == g->entry && c->group == g->group && c->position == position
+                   && c->size == size_at(b, k));
       check(r, c->round == mgrid_family_round(p->content.entry[g->entry].family, g->group));
       comm[k] = (int)ncomms++;
     } else if (is_made(b, k)) {
@@ -152,7 +161,8 @@ static void check_view(const rng *r, const mgrid_plan *p, const brute *b, int64_
       if (!contains(&b->of[i], g, rank, &position)) continue;
       check(r, nmembers < v.nmembers);
       const mgrid_member *m = &v.member[nmembers++];
-      check(r, m->entry == i && m->group == g && m->position == position && m->size == lists_size(&b->of[i], g));
+      check(r, m->entry == i && m->group == g && m->position == position
+                   && m->size == lists_size(&b->of[i], g));
       for (size_t k = 0; k < b->n; k++)
         if (b->at[k].entry == i && b->at[k].group == g) check(r, m->comm == comm[k]);
     }
@@ -169,10 +179,10 @@ static void test_dedup(void **unused) {
   (void)unused;
   int shared = 0, partly = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mgrid_error    err = MGRID_ERROR_INIT;
-    rng            r = rng_new(seed);
+    mgrid_error err = MGRID_ERROR_INIT;
+    rng r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 16);
-    mgrid_plan    *p = mgrid_plan_new(t.topology, anew(&err));
+    mgrid_plan *p = mgrid_plan_new(t.topology, anew(&err));
     check(&r, p != NULL);
     brute b = brute_of(p, &t);
     check_counts(&r, p, &b, &t);
@@ -192,10 +202,10 @@ static void test_dedup(void **unused) {
 static mgrid_family *draw_starts(rng *r, int64_t s, int64_t runs, int64_t world) {
   mgrid_error err = MGRID_ERROR_INIT;
   const char *in[DRAWN_DIMS] = { "a" }, *ix[DRAWN_DIMS];
-  size_t      nin = 1, nix = 0, order[DRAWN_DIMS] = { 1, 2, 3, 4 };
-  int64_t     positions[8], size = 1, offset = s * rng_between(r, 0, world / s - runs);
-  drawn       d = draw_grid_over(r, (mgrid_window){ runs, 0, runs });
-  mgrid_dim   dims[DRAWN_DIMS + 1] = { { "a", s } };
+  size_t nin = 1, nix = 0, order[DRAWN_DIMS] = { 1, 2, 3, 4 };
+  int64_t positions[8], size = 1, offset = s * rng_between(r, 0, world / s - runs);
+  drawn d = draw_grid_over(r, (mgrid_window){ runs, 0, runs });
+  mgrid_dim dims[DRAWN_DIMS + 1] = { { "a", s } };
   mgrid_grid_free(d.grid);
   d.n = d.n > 5 ? 5 : d.n;
   for (size_t i = 0; i < d.n; i++) {
@@ -210,7 +220,8 @@ static mgrid_family *draw_starts(rng *r, int64_t s, int64_t runs, int64_t world)
     else
       ix[nix++] = drawn_name(order[i]);
   }
-  mgrid_grid   *g = mgrid_grid_new((mgrid_window){ world, offset, s * size }, d.n + 1, dims, anew(&err));
+  mgrid_grid *g =
+      mgrid_grid_new((mgrid_window){ world, offset, s * size }, d.n + 1, dims, anew(&err));
   mgrid_family *all = mgrid_grid_along_by(g, nin, in, nix, ix, anew(&err)), *f;
   for (int64_t i = 0; i < s; i++) positions[i] = i;
   f = mgrid_family_pick(all, (size_t)s, positions, anew(&err));
@@ -220,17 +231,18 @@ static mgrid_family *draw_starts(rng *r, int64_t s, int64_t runs, int64_t world)
   return f;
 }
 
-/* Sharing that is found by the rules of two families is never more than their lists show, and often all of it. */
+/* Sharing that is found by the rules of two families is never more than their lists show, and often
+** all of it. */
 static void test_rules_against_lists(void **unused) {
   (void)unused;
   int decided = 0, all = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + 4 * CASES; seed++) {
-    rng           r = rng_new(seed);
-    int64_t       s = rng_between(&r, 2, 4), runs = rng_between(&r, 1, 6) * rng_between(&r, 1, 6);
-    int64_t       part = rng_chance(&r, 50) ? runs : rng_between(&r, 1, runs);
+    rng r = rng_new(seed);
+    int64_t s = rng_between(&r, 2, 4), runs = rng_between(&r, 1, 6) * rng_between(&r, 1, 6);
+    int64_t part = rng_chance(&r, 50) ? runs : rng_between(&r, 1, runs);
     mgrid_family *a = draw_starts(&r, s, part, s * runs), *b = draw_starts(&r, s, runs, s * runs);
-    lists         la = lists_of(a), lb = lists_of(b);
-    int64_t       found = 0;
+    lists la = lists_of(a), lb = lists_of(b);
+    int64_t found = 0;
     for (int64_t i = 0; i < la.n; i++)
       for (int64_t k = 0; k < lb.n; k++) found += lists_same_group(&la, i, &lb, k);
     mgrid_overlap said = mgrid_groups_within(a, b);
@@ -249,17 +261,17 @@ static void test_rules_against_lists(void **unused) {
 /* Pairs around rings of different sizes share those that go around the end. */
 static void test_rings_that_share_an_end(void **unused) {
   (void)unused;
-  mgrid_error       err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_plan_counts counts = MGRID_PLAN_COUNTS_INIT;
-  const char       *a = "a";
-  const mgrid_dim   four[] = { { "a", 4 }, { "b", 5 } }, five[] = { { "a", 5 }, { "b", 4 } };
-  mgrid_grid       *g[2] = { mgrid_grid_new(mgrid_world(20), 2, four, anew(&err)),
-                             mgrid_grid_new(mgrid_world(20), 2, five, anew(&err)) };
-  mgrid_family     *f[2] = { mgrid_grid_along(g[0], 1, &a, MGRID_GRID_ORDER, anew(&err)),
-                             mgrid_grid_along(g[1], 1, &a, MGRID_GRID_ORDER, anew(&err)) };
-  mgrid_family     *ring[2] = { mgrid_family_neighbours(f[0], 1, true, anew(&err)),
-                                mgrid_family_neighbours(f[1], 2, true, anew(&err)) };
-  mgrid_topology   *t = mgrid_topology_new(20, anew(&err));
+  const char *a = "a";
+  const mgrid_dim four[] = { { "a", 4 }, { "b", 5 } }, five[] = { { "a", 5 }, { "b", 4 } };
+  mgrid_grid *g[2] = { mgrid_grid_new(mgrid_world(20), 2, four, anew(&err)),
+                       mgrid_grid_new(mgrid_world(20), 2, five, anew(&err)) };
+  mgrid_family *f[2] = { mgrid_grid_along(g[0], 1, &a, MGRID_GRID_ORDER, anew(&err)),
+                         mgrid_grid_along(g[1], 1, &a, MGRID_GRID_ORDER, anew(&err)) };
+  mgrid_family *ring[2] = { mgrid_family_neighbours(f[0], 1, true, anew(&err)),
+                            mgrid_family_neighbours(f[1], 2, true, anew(&err)) };
+  mgrid_topology *t = mgrid_topology_new(20, anew(&err));
   mgrid_topology_add(t, "four", ring[0], NULL, anew(&err));
   mgrid_topology_add(t, "five", ring[1], NULL, anew(&err));
   mgrid_plan *p = mgrid_plan_new(t, anew(&err));
@@ -278,15 +290,15 @@ static void test_rings_that_share_an_end(void **unused) {
 /* A world of 2^30: a plan costs what its rules cost. */
 static void test_large_plan(void **unused) {
   (void)unused;
-  mgrid_error       err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_plan_counts counts = MGRID_PLAN_COUNTS_INIT;
-  const int64_t     world = INT64_C(1) << 30;
-  const mgrid_dim   dense[] = { { "tp", 8 }, { "pp", 16 }, { "dp", MGRID_FILL } };
-  const mgrid_dim   moe[] = { { "etp", 8 }, { "ep", 4 }, { "pp", 4 }, { "edp", MGRID_FILL } };
-  const char       *names[] = { "tp", "pp", "dp", "etp", "ep", "edp" };
-  mgrid_grid       *g[2] = { mgrid_grid_new(mgrid_world(world), 3, dense, anew(&err)),
-                             mgrid_grid_new(mgrid_world(world), 4, moe, anew(&err)) };
-  mgrid_topology   *t = mgrid_topology_new(world, anew(&err));
+  const int64_t world = INT64_C(1) << 30;
+  const mgrid_dim dense[] = { { "tp", 8 }, { "pp", 16 }, { "dp", MGRID_FILL } };
+  const mgrid_dim moe[] = { { "etp", 8 }, { "ep", 4 }, { "pp", 4 }, { "edp", MGRID_FILL } };
+  const char *names[] = { "tp", "pp", "dp", "etp", "ep", "edp" };
+  mgrid_grid *g[2] = { mgrid_grid_new(mgrid_world(world), 3, dense, anew(&err)),
+                       mgrid_grid_new(mgrid_world(world), 4, moe, anew(&err)) };
+  mgrid_topology *t = mgrid_topology_new(world, anew(&err));
   for (int i = 0; i < 6; i++) {
     mgrid_family *f = mgrid_grid_along(g[i / 3], 1, &names[i], MGRID_GRID_ORDER, anew(&err));
     assert_int_equal(mgrid_topology_add(t, names[i], f, NULL, anew(&err)), MGRID_OK);
@@ -299,7 +311,8 @@ static void test_large_plan(void **unused) {
   assert_int_equal(mgrid_plan_count(p, -1, &counts, anew(&err)), MGRID_OK);
   int64_t groups = world / 8 + world / 16 + 128 + world / 8 + world / 4 + 128;
   assert_int_equal(counts.groups, groups);
-  assert_int_equal(counts.communicators, groups - world / 8 - 128); /* edp: 8 x 4 x 4 again, as dp */
+  /* edp: 8 x 4 x 4 again, as dp */
+  assert_int_equal(counts.communicators, groups - world / 8 - 128);
   assert_int_equal(mgrid_plan_count(p, world - 1, &counts, anew(&err)), MGRID_OK);
   assert_int_equal(counts.communicators, 4);
   mgrid_plan_free(p);
@@ -311,14 +324,14 @@ static void test_large_plan(void **unused) {
 
 /* One small topology with one thing changed: 0 is the original, 1 the same once more. */
 static void changed(int change, char digest[33]) {
-  mgrid_error     err = MGRID_ERROR_INIT;
-  mgrid_options   o = MGRID_OPTIONS_INIT;
-  const char     *in[] = { "tp", "dp" };
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  const char *in[] = { "tp", "dp" };
   const mgrid_dim dims[] = { { "tp", 2 }, { "pp", change == 2 ? 4 : 2 }, { "dp", MGRID_FILL } };
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(change == 3 ? 32 : 16), 3, dims, anew(&err));
-  mgrid_family   *f[3] = { mgrid_grid_along(g, 1, in, MGRID_GRID_ORDER, anew(&err)),
-                           mgrid_grid_along(g, 2, in, MGRID_AS_WRITTEN, anew(&err)),
-                           mgrid_grid_along(g, 1, in + 1, MGRID_GRID_ORDER, anew(&err)) };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(change == 3 ? 32 : 16), 3, dims, anew(&err));
+  mgrid_family *f[3] = { mgrid_grid_along(g, 1, in, MGRID_GRID_ORDER, anew(&err)),
+                         mgrid_grid_along(g, 2, in, MGRID_AS_WRITTEN, anew(&err)),
+                         mgrid_grid_along(g, 1, in + 1, MGRID_GRID_ORDER, anew(&err)) };
   mgrid_topology *t = mgrid_topology_new(change == 3 ? 32 : 16, anew(&err));
   if (change == 4) { /* the same members in another order */
     const char *turned[] = { "dp", "tp" };
@@ -351,7 +364,8 @@ static void changed(int change, char digest[33]) {
     mgrid_family_free(twin);
   }
   if (change == 20) mgrid_topology_add(t, "twin", f[0], NULL, anew(&err));
-  mgrid_topology_recipe(t, change == 1 ? "elsewhere/recipe.lua" : "recipe.lua", anew(&err)); /* does not count */
+  /* does not count */
+  mgrid_topology_recipe(t, change == 1 ? "elsewhere/recipe.lua" : "recipe.lua", anew(&err));
   mgrid_plan *p = mgrid_plan_new(t, anew(&err));
   assert_non_null(p);
   mgrid_plan_digest(p, digest);
@@ -370,7 +384,8 @@ static void test_digest(void **unused) {
     assert_int_equal(strlen(digest[i]), 32);
     assert_int_equal(strspn(digest[i], "0123456789abcdef"), 32);
     for (int k = 0; k < i; k++)
-      if (!(i == 1 && k == 0) && strcmp(digest[i], digest[k]) == 0) fail_msg("changes %d and %d have one digest", i, k);
+      if (!(i == 1 && k == 0) && strcmp(digest[i], digest[k]) == 0)
+        fail_msg("changes %d and %d have one digest", i, k);
   }
   assert_string_equal(digest[0], digest[1]);
 }
@@ -379,7 +394,7 @@ static void test_digest(void **unused) {
 static void test_digest_of_odd_values(void **unused) {
   (void)unused;
   mgrid_error err = MGRID_ERROR_INIT;
-  char        digest[2][33];
+  char digest[2][33];
   for (int i = 0; i < 2; i++) {
     mgrid_topology *t = mgrid_topology_new(4, anew(&err));
     mgrid_topology_param(t, "a", i ? "1\nparam b = 2" : "1", anew(&err));
@@ -396,16 +411,17 @@ static void test_digest_of_odd_values(void **unused) {
 static void test_digest_repeats(void **unused) {
   (void)unused;
   char before[33] = "";
-  int  others = 0;
+  int others = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + 500; seed++) {
-    char        digest[2][33];
+    char digest[2][33];
     mgrid_error err = MGRID_ERROR_INIT;
-    rng         r = rng_new(seed);
+    rng r = rng_new(seed);
     for (int i = 0; i < 2; i++) {
       r = rng_new(seed);
       drawn_topology t = draw_topology(&r, 30);
-      mgrid_plan    *p = mgrid_plan_new(t.topology, anew(&err));
-      mgrid_topology_param(t.topology, "late", "1", anew(&err)); /* a plan does not follow its topology */
+      mgrid_plan *p = mgrid_plan_new(t.topology, anew(&err));
+      /* a plan does not follow its topology */
+      mgrid_topology_param(t.topology, "late", "1", anew(&err));
       mgrid_plan_digest(p, digest[i]);
       mgrid_plan_free(p);
       topology_free(&t);

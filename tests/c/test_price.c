@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_price.c - the price of steps: times computed by hand; and thousands of random steps whose ranks are all executed
-** with their loops unrolled, by the definition of when an operation begins, as executor.h does for the proof.
+** test_price.c - the price of steps: times computed by hand; and thousands of random steps whose
+** ranks are all executed with their loops unrolled, by the definition of when an operation begins,
+** as executor.h does for the proof.
 */
 #include "executor.h"
 #include "stepping.h"
@@ -11,9 +12,9 @@
 #include <math.h>
 
 typedef struct fixture {
-  mgrid_runtime       *rt;
-  mgrid_plan          *plan;
-  mgrid_step          *s;
+  mgrid_runtime *rt;
+  mgrid_plan *plan;
+  mgrid_step *s;
   mgrid_machine_model *m;
 } fixture;
 
@@ -24,7 +25,8 @@ static void fixture_free(fixture *f) {
   mgrid_runtime_free(f->rt);
 }
 
-static bool fixture_make(fixture *f, const char *text, int64_t world, const char *machine, mgrid_error *err) {
+static bool fixture_make(fixture *f, const char *text, int64_t world, const char *machine,
+                         mgrid_error *err) {
   *f = (fixture){ .rt = mgrid_runtime_new(NULL, NULL, err) };
   if (!f->rt || mgrid_runtime_load(f->rt, "random.lua", text, strlen(text), err)) return false;
   f->plan = mgrid_runtime_plan(f->rt, world, NULL, 0, NULL, err);
@@ -37,31 +39,34 @@ static bool fixture_make(fixture *f, const char *text, int64_t world, const char
 
 typedef struct interval {
   double from, to;
-  int    what; /* 0: computes, 1: moves bytes */
+  int what; /* 0: computes, 1: moves bytes */
 } interval;
 
 typedef struct timed {
-  executor          x;
+  executor x;
   const step_price *price;
-  int64_t          *begin[RANKS], *end[RANKS], *moved[RANKS][PARTS]; /* of entries; moved: when a part began to move */
+  /* of entries; moved: when a part began to move */
+  int64_t *begin[RANKS], *end[RANKS], *moved[RANKS][PARTS];
 } timed;
 
-/* When entry i of a rank may begin; -1: not all that is before it has a time. The rules are those of may_begin. */
+/* When entry i of a rank may begin; -1: not all that is before it has a time. The rules are those
+** of may_begin. */
 static int64_t begin_of(const timed *t, int64_t rank, int i) {
   const executor *x = &t->x;
-  const entry    *all = x->all[rank], *e = &all[i];
-  int64_t         at = 0;
-  bool            nccl = x->rules == STEP_NCCL;
+  const entry *all = x->all[rank], *e = &all[i];
+  int64_t at = 0;
+  bool nccl = x->rules == STEP_NCCL;
   for (int b = 0; b < i; b++) {
     const entry *o = &all[b];
-    bool         order = o->node->kind == STEP_HOST_WAIT, after = false;
+    bool order = o->node->kind == STEP_HOST_WAIT, after = false;
     if (nccl && e->node->kind == STEP_HOST_WAIT)
       after = order || o->node->stream == e->node->other;
     else
       after = stream_at(x, o) == stream_at(x, e) || (nccl && order);
     for (int j = 0; j < o->nparts && !after; j++)
       for (int k = 0; k < e->nparts; k++) after |= o->part[j].comm == e->part[k].comm;
-    if (nccl && e->node->kind == STEP_WAIT && !e->node->listed) after |= o->node->stream == e->node->other;
+    if (nccl && e->node->kind == STEP_WAIT && !e->node->listed)
+      after |= o->node->stream == e->node->other;
     if (nccl && e->node->kind == STEP_WAIT && e->node->listed)
       after |= b < e->after && o->node->stream == all[e->after].node->stream;
     if (!after) continue;
@@ -73,13 +78,13 @@ static int64_t begin_of(const timed *t, int64_t rank, int i) {
 
 /* Set the times of a part if all that it meets have begun; *end. */
 static bool part_time(const timed *t, int64_t rank, int i, int k, int64_t *end) {
-  entry  *e = &t->x.all[rank][i];
-  part   *a = &e->part[k];
+  entry *e = &t->x.all[rank][i];
+  part *a = &e->part[k];
   int64_t who[RANKS], start = t->begin[rank][i], bytes = a->node->bytes;
-  int     n = needed(&t->x, rank, a, who);
+  int n = needed(&t->x, rank, a, who);
   for (int j = 0; j < n; j++) {
     entry *owner = e;
-    part  *o = who[j] == rank && a->from < 0 ? a : meets(&t->x, who[j], a, &owner);
+    part *o = who[j] == rank && a->from < 0 ? a : meets(&t->x, who[j], a, &owner);
     assert_non_null(o);
     int64_t began = t->begin[who[j]][owner - t->x.all[who[j]]];
     if (began < 0) return false;
@@ -89,13 +94,15 @@ static bool part_time(const timed *t, int64_t rank, int i, int k, int64_t *end) 
   int32_t type = t->price->by.types.of[rank];
   t->moved[rank][k][i] = start;
   *end = start
-         + mgrid_step_ticks(n == 1 && a->from < 0 ? 0 : mgrid_step_way_of(&t->price->by, type, a->node, bytes).seconds);
+         + mgrid_step_ticks(n == 1 && a->from < 0
+                                ? 0
+                                : mgrid_step_way_of(&t->price->by, type, a->node, bytes).seconds);
   return true;
 }
 
 static bool advance_entry(timed *t, int64_t rank, int i) {
-  entry  *e = &t->x.all[rank][i];
-  bool    changed = false;
+  entry *e = &t->x.all[rank][i];
+  bool changed = false;
   int64_t end;
   if (t->end[rank][i] >= 0) return false;
   if (t->begin[rank][i] < 0) {
@@ -104,7 +111,8 @@ static bool advance_entry(timed *t, int64_t rank, int i) {
   }
   if (t->begin[rank][i] < 0) return false;
   int64_t last = t->begin[rank][i];
-  if (e->node->kind == STEP_COMPUTE) last += mgrid_step_ticks(mgrid_step_work_of(&t->price->by, e->node));
+  if (e->node->kind == STEP_COMPUTE)
+    last += mgrid_step_ticks(mgrid_step_work_of(&t->price->by, e->node));
   for (int k = 0; k < e->nparts; k++) {
     if (!part_time(t, rank, i, k, &end)) return changed;
     if (end > last) last = end;
@@ -119,18 +127,21 @@ static int by_from(const void *a, const void *b) {
 }
 
 /* The time in which something computes, and in which bytes move and nothing computes. */
-static void account(const timed *t, int64_t rank, double *compute, double *exposed, double *hidden) {
-  int       n = 0;
+static void account(const timed *t, int64_t rank, double *compute, double *exposed,
+                    double *hidden) {
+  int n = 0;
   interval *all = malloc(((size_t)t->x.n[rank] * PARTS + 1) * sizeof *all);
-  double    at[2 * 4096];
-  int       edges = 0;
+  double at[2 * 4096];
+  int edges = 0;
   for (int i = 0; i < t->x.n[rank]; i++) {
     const entry *e = &t->x.all[rank][i];
-    if (e->node->kind == STEP_COMPUTE) all[n++] = (interval){ (double)t->begin[rank][i], (double)t->end[rank][i], 0 };
+    if (e->node->kind == STEP_COMPUTE)
+      all[n++] = (interval){ (double)t->begin[rank][i], (double)t->end[rank][i], 0 };
     for (int k = 0; k < e->nparts; k++) {
       int64_t end;
       part_time(t, rank, i, k, &end);
-      if (end > t->moved[rank][k][i]) all[n++] = (interval){ (double)t->moved[rank][k][i], (double)end, 1 };
+      if (end > t->moved[rank][k][i])
+        all[n++] = (interval){ (double)t->moved[rank][k][i], (double)end, 1 };
     }
   }
   qsort(all, (size_t)n, sizeof *all, by_from);
@@ -161,9 +172,9 @@ static double bytes_of(const timed *t, int entry_of, size_t level) {
   for (int64_t r = 0; r < t->x.world; r++)
     for (int i = 0; i < t->x.n[r]; i++)
       for (int k = 0; k < t->x.all[r][i].nparts; k++) {
-        const part      *a = &t->x.all[r][i].part[k];
+        const part *a = &t->x.all[r][i].part[k];
         const step_slot *slot = &t->x.s->slot[a->node->slot];
-        int64_t          group, position, all[RANKS];
+        int64_t group, position, all[RANKS];
         if (slot->entry != entry_of) continue;
         const mgrid_family *f = t->x.s->plan->content.entry[slot->entry].family;
         mgrid_family_locate(f, r, slot->nth, &group, &position);
@@ -171,7 +182,8 @@ static double bytes_of(const timed *t, int entry_of, size_t level) {
                 mine = mgrid_machine_domain(t->price->by.m, level, r);
         double b = (double)a->node->bytes;
         for (int64_t p = 0; p < n; p++) {
-          bool next = p == (position + 1) % n, apart = mgrid_machine_domain(t->price->by.m, level, all[p]) != mine;
+          bool next = p == (position + 1) % n,
+               apart = mgrid_machine_domain(t->price->by.m, level, all[p]) != mine;
           if (!apart || p == position) continue;
           switch (a->node->kind) {
           case STEP_ALL_REDUCE: sum += next ? 2 * b * (double)(n - 1) / (double)n : 0; break;
@@ -192,20 +204,21 @@ static double bytes_of(const timed *t, int entry_of, size_t level) {
 static void check_shapes(rng *r, const fixture *f, const step_price *price) {
   for (int64_t rank = 0; rank < mgrid_plan_world(f->plan); rank++)
     for (size_t i = 0; i < f->s->nslots; i++) {
-      int32_t             shape = price->by.shapes.of[(size_t)price->by.types.of[rank] * f->s->nslots + i];
+      int32_t shape = price->by.shapes.of[(size_t)price->by.types.of[rank] * f->s->nslots + i];
       const mgrid_family *of = f->plan->content.entry[f->s->slot[i].entry].family;
-      int64_t             group, position, all[RANKS];
-      bool                in = mgrid_family_locate(of, rank, f->s->slot[i].nth, &group, &position);
+      int64_t group, position, all[RANKS];
+      bool in = mgrid_family_locate(of, rank, f->s->slot[i].nth, &group, &position);
       check(r, in == (shape >= 0));
       int64_t n = in ? mgrid_family_members(of, group, 1, RANKS, all) : 0;
       for (size_t l = 0; l < f->m->ntiers && in; l++) {
         int64_t touched = 0, share = 0;
         for (int64_t p = 0; p < n; p++) {
           int64_t d = mgrid_machine_domain(f->m, l, all[p]), leave = 0;
-          bool    first = true;
+          bool first = true;
           for (int64_t q = 0; q < p; q++) first &= mgrid_machine_domain(f->m, l, all[q]) != d;
           touched += first;
-          for (int64_t g = 0; g < mgrid_family_count(of); g++) { /* groups that have members here, and elsewhere */
+          /* groups that have members here, and elsewhere */
+          for (int64_t g = 0; g < mgrid_family_count(of); g++) {
             int64_t other[RANKS], m = mgrid_family_members(of, g, 1, RANKS, other), here = 0;
             for (int64_t q = 0; q < m; q++) here += mgrid_machine_domain(f->m, l, other[q]) == d;
             leave += here > 0 && here < m;
@@ -220,15 +233,16 @@ static void check_shapes(rng *r, const fixture *f, const step_price *price) {
 }
 
 static void check_price(rng *r, const fixture *f, bool mpi, size_t *repeats) {
-  mgrid_error  err;
-  step_costs   costs;
-  step_price   price[2];
+  mgrid_error err;
+  step_costs costs;
+  step_price price[2];
   step_records records = { 0 };
-  timed        t = { 0 };
-  assert_int_equal(MGRID_OK, mgrid_step_costs_of(f->m, mpi, "{ \"flops\": 1e6 }", &costs, anew(&err)));
+  timed t = { 0 };
+  assert_int_equal(MGRID_OK,
+                   mgrid_step_costs_of(f->m, mpi, "{ \"flops\": 1e6 }", &costs, anew(&err)));
   for (int i = 0; i < 2; i++)
-    if (mgrid_step_price_of(f->s, f->m, &costs, i ? STEP_IN_SHORT : STEP_IN_FULL, i ? NULL : &records, &price[i],
-                            anew(&err)))
+    if (mgrid_step_price_of(f->s, f->m, &costs, i ? STEP_IN_SHORT : STEP_IN_FULL,
+                            i ? NULL : &records, &price[i], anew(&err)))
       fail_msg("%s\nMOONGRID_SEED=%" PRIu64, err.message, r->seed);
   check_shapes(r, f, &price[0]);
   t.x = executor_new(f->s, mpi ? STEP_BLOCKING : STEP_NCCL);
@@ -245,7 +259,7 @@ static void check_price(rng *r, const fixture *f, bool mpi, size_t *repeats) {
       for (int i = 0; i < t.x.n[k]; i++) changed |= advance_entry(&t, k, i);
   }
   int64_t last = 0;
-  double  sum[3] = { 0 };
+  double sum[3] = { 0 };
   for (int64_t k = 0; k < t.x.world; k++) {
     double own[3];
     for (int i = 0; i < t.x.n[k]; i++) {
@@ -257,12 +271,15 @@ static void check_price(rng *r, const fixture *f, bool mpi, size_t *repeats) {
   }
   for (int i = 0; i < 2; i++)
     if (llround(price[i].seconds * STEP_SECOND) != last)
-      fail_msg("%.12g, not %" PRId64 " ps, MOONGRID_SEED=%" PRIu64, price[i].seconds, last, r->seed);
-  check(r, fabs(price[0].mean.compute - sum[0]) < 1e-11 && fabs(price[0].mean.exposed - sum[1]) < 1e-11);
+      fail_msg("%.12g, not %" PRId64 " ps, MOONGRID_SEED=%" PRIu64, price[i].seconds, last,
+               r->seed);
+  check(r, fabs(price[0].mean.compute - sum[0]) < 1e-11
+               && fabs(price[0].mean.exposed - sum[1]) < 1e-11);
   check(r, fabs(price[0].mean.hidden - sum[2]) < 1e-11);
   for (size_t e = 0; e < f->plan->content.nentries; e++)
     for (size_t l = 0; l < f->m->ntiers; l++)
-      check(r, fabs(price[0].crossing[e * f->m->ntiers + l].bytes - bytes_of(&t, (int)e, l)) < 1e-6);
+      check(r,
+            fabs(price[0].crossing[e * f->m->ntiers + l].bytes - bytes_of(&t, (int)e, l)) < 1e-6);
   *repeats += records.nrepeats;
   for (int64_t k = 0; k < t.x.world; k++) {
     free(t.begin[k]), free(t.end[k]);
@@ -284,17 +301,20 @@ static void test_random_prices(void **state) {
     "gpu:*[100GB/s,1us]",
   };
   size_t priced = 0, repeats = 0;
-  bool   one = getenv("MOONGRID_SEED");
+  bool one = getenv("MOONGRID_SEED");
   (void)state;
   for (uint64_t seed = first_seed(), end = seed + (one ? 1 : 500); seed < end; seed++) {
-    rng         r = rng_new(seed);
+    rng r = rng_new(seed);
     mgrid_error err;
-    fixture     f;
-    mgrid_text  text = { 0 };
-    stepping    x = {
-         .r = &r, .t = &text, .streams = seed % 2, .covers = rng_chance(&r, 20), .mutate = 10, .timed = true
-    };
-    int64_t     world = draw_step(&x);
+    fixture f;
+    mgrid_text text = { 0 };
+    stepping x = { .r = &r,
+                   .t = &text,
+                   .streams = seed % 2,
+                   .covers = rng_chance(&r, 20),
+                   .mutate = 10,
+                   .timed = true };
+    int64_t world = draw_step(&x);
     const char *machine = machines[rng_between(&r, 0, 5)];
     if (!fixture_make(&f, mgrid_text_chars(&text), world, machine, anew(&err)))
       fail_msg("%s\n%s\nMOONGRID_SEED=%" PRIu64, err.message, mgrid_text_chars(&text), seed);
@@ -312,13 +332,14 @@ static void test_random_prices(void **state) {
 
 /* ----------------------------------------------------------------- by hand */
 
-#define NODES "node:2[50GB/s,2us] gpu:4[300GB/s,1us]" /* two nodes of four; tp is a node, dp goes across */
+#define NODES \
+  "node:2[50GB/s,2us] gpu:4[300GB/s,1us]" /* two nodes of four; tp is a node, dp goes across */
 #define RAILS "node:2[100GB/s,2us] gpu:4[300GB/s,1us] rail = gpu[10GB/s]"
 
 typedef struct sample {
   const char *step, *machine, *costs;
-  bool        mpi;
-  double      seconds, compute, exposed, hidden;
+  bool mpi;
+  double seconds, compute, exposed, hidden;
 } sample;
 
 static const sample samples[] = {
@@ -334,7 +355,8 @@ static const sample samples[] = {
   /* four rails of 10 GB/s are slower than the node */
   { "s:all_gather(s.all, 8 * 10^9)", RAILS, "", false, 8e-6 + 7.0 / 40, 0, 0.175008, 0 },
   /* NVLink within the node does not need rails */
-  { "s:all_gather(s.tp, 3e9)", RAILS, "\"nvlink\": \"node\"", false, 3e-6 + 0.0075, 0, 0.007503, 0 },
+  { "s:all_gather(s.tp, 3e9)", RAILS, "\"nvlink\": \"node\"", false, 3e-6 + 0.0075, 0, 0.007503,
+    0 },
   /* each of four members sends half of its bytes to the other node */
   { "s:all_to_all(s.all, 10^9)", NODES, "", false, 2e-6 + 2.0 / 50, 0, 0.040002, 0 },
   { "s:broadcast(s.all, 10^9)", NODES, "", false, 8e-6 + 1.0 / 50, 0, 0.020008, 0 },
@@ -342,40 +364,53 @@ static const sample samples[] = {
   { "s:gather(s.all, 10^9)", NODES, "", false, 2e-6 + 0.5 / 50, 0, 0.010002, 0 },
   { "s:barrier(s.all)", NODES, "", false, 4e-6, 0, 4e-6, 0 },
   /* switches reduce: 6/5 of the bytes, two hops */
-  { "s:all_reduce(s.tp, 3e9)", NODES, "\"nvlink\": \"node\", \"nvls\": true", false, 2e-6 + 0.012, 0, 0.012002, 0 },
+  { "s:all_reduce(s.tp, 3e9)", NODES, "\"nvlink\": \"node\", \"nvls\": true", false, 2e-6 + 0.012,
+    0, 0.012002, 0 },
   /* of a measured 0.5 at 100 MB and 1 at 10 GB, 0.75 at 1 GB; and a call takes 10 us before */
   { "s:all_gather(s.dp, 10^9)", NODES,
-    "\"call\": 1e-5, \"efficiency\": { \"all_gather\": { \"node\": [[1e8, 0.5], [1e10, 1]] } }", false,
-    12e-6 + 0.5 / 9.375, 0, 12e-6 + 0.5 / 9.375, 0 },
+    "\"call\": 1e-5, \"efficiency\": { \"all_gather\": { \"node\": [[1e8, 0.5], [1e10, 1]] } }",
+    false, 12e-6 + 0.5 / 9.375, 0, 12e-6 + 0.5 / 9.375, 0 },
   /* of all, unless there is one of the operation */
   { "s:all_gather(s.dp, 10^9)", NODES,
-    "\"efficiency\": { \"*\": { \"*\": [[1, 0.5]] }, \"send\": { \"*\": [[1, 0.1]] } }", false, 2e-6 + 0.08, 0,
-    0.080002, 0 },
-  /* fitted to two calls of 2 members: a hop of 4 us, 0.8 of the bandwidth; four groups share the link */
+    "\"efficiency\": { \"*\": { \"*\": [[1, 0.5]] }, \"send\": { \"*\": [[1, 0.1]] } }", false,
+    2e-6 + 0.08, 0, 0.080002, 0 },
+  /* fitted to two calls of 2 members: a hop of 4 us, 0.8 of the bandwidth; four groups share the
+  ** link */
   { "s:all_gather(s.dp, 10^9)", NODES,
-    "\"measured\": [[\"all_gather\", \"node\", 2, 80000, 5e-6], [\"send\", \"node\", 2, 4e9, 0.100004]]", false,
-    4e-6 + 0.5 / 10, 0, 0.050004, 0 },
-  { "s:all_reduce(s.tp, 3e9)", NODES, "\"latency\": { \"gpu\": 2e-6 }", false, 2 * (6e-6 + 0.0075), 0, 0.015012, 0 },
-  /* a compute of 10 ms beside a call; ranks of the other node compute longer, and bytes move once all have come */
-  { "s:compute { seconds = 0.01 } s:on('side'):all_gather(s.dp, 10^9) s:wait 'side'", NODES, "", false, 0.040002, 0.01,
-    0.030002, 0.01 },
-  { "s:compute { seconds = 0.01 * (1 + s.dp.position) } s:all_gather(s.dp, 10^9)", NODES, "", false, 0.060002, 0.015,
-    0.040002, 0 },
+    "\"measured\": [[\"all_gather\", \"node\", 2, 80000, 5e-6], [\"send\", \"node\", 2, 4e9, "
+    "0.100004]]",
+    false, 4e-6 + 0.5 / 10, 0, 0.050004, 0 },
+  { "s:all_reduce(s.tp, 3e9)", NODES, "\"latency\": { \"gpu\": 2e-6 }", false, 2 * (6e-6 + 0.0075),
+    0, 0.015012, 0 },
+  /* a compute of 10 ms beside a call; ranks of the other node compute longer, and bytes move once
+  ** all have come */
+  { "s:compute { seconds = 0.01 } s:on('side'):all_gather(s.dp, 10^9) s:wait 'side'", NODES, "",
+    false, 0.040002, 0.01, 0.030002, 0.01 },
+  { "s:compute { seconds = 0.01 * (1 + s.dp.position) } s:all_gather(s.dp, 10^9)", NODES, "", false,
+    0.060002, 0.015, 0.040002, 0 },
   { "s:compute { flops = 4 * 10^12 }", NODES, "\"flops\": 1e15", false, 0.004, 0.004, 0, 0 },
-  { "s:compute { flops = 10^12, bytes = 10^12 }", NODES, "\"flops\": 1e15, \"memory\": 1e13", false, 0.1, 0.1, 0, 0 },
-  /* a pipeline of two stages and four microbatches of 10 ms, without bytes: a fifth of each stage's time is bubble */
-  { "s:loop(4, function() if s.dp.position == 1 then s:recv(s.dp, 0, 0) end s:compute { seconds = 0.01 }\n"
+  { "s:compute { flops = 10^12, bytes = 10^12 }", NODES, "\"flops\": 1e15, \"memory\": 1e13", false,
+    0.1, 0.1, 0, 0 },
+  /* a pipeline of two stages and four microbatches of 10 ms, without bytes: a fifth of each stage's
+  ** time is bubble */
+  { "s:loop(4, function() if s.dp.position == 1 then s:recv(s.dp, 0, 0) end s:compute { seconds = "
+    "0.01 }\n"
     "if s.dp.position == 0 then s:send(s.dp, 1, 0) end end)",
     NODES, "\"latency\": { \"node\": 0 }", false, 0.05, 0.04, 0, 0 },
   /* a million rounds of 2 us and 10 us */
-  { "s:loop(10^6, function() s:sendrecv(s.dp, s.dp:next(true), s.dp:prev(true), 0) s:compute { seconds = 10e-6 } end)",
+  { "s:loop(10^6, function() s:sendrecv(s.dp, s.dp:next(true), s.dp:prev(true), 0) s:compute { "
+    "seconds = 10e-6 } end)",
     NODES, "", false, 12, 10, 2, 0 },
   /* MPI: doubling, 3 rounds; members of a node share its link */
-  { "s:all_reduce(s.all, 300)", NODES, "", true, 4e-6 + 300 * 4 / 50e9 + 2 * 300 / 300e9, 0, 4e-6 + 26e-9, 0 },
-  /* of two levels: within the node a quarter goes three hops twice, one group of two between nodes */
-  { "s:all_reduce(s.all, 8 * 10^9)", NODES, "", true, 2 * (3e-6 + 0.02) + 2 * (2e-6 + 0.08), 0, 0.20001, 0 },
+  { "s:all_reduce(s.all, 300)", NODES, "", true, 4e-6 + 300 * 4 / 50e9 + 2 * 300 / 300e9, 0,
+    4e-6 + 26e-9, 0 },
+  /* of two levels: within the node a quarter goes three hops twice, one group of two between
+  ** nodes */
+  { "s:all_reduce(s.all, 8 * 10^9)", NODES, "", true, 2 * (3e-6 + 0.02) + 2 * (2e-6 + 0.08), 0,
+    0.20001, 0 },
   /* streams do not exist there: 10 ms, then the call, in which each waits for its turn */
-  { "s:compute { seconds = 0.01 } s:on('side'):all_gather(s.dp, 10^9)", NODES, "", true, 0.050002, 0.01, 0.040002, 0 },
+  { "s:compute { seconds = 0.01 } s:on('side'):all_gather(s.dp, 10^9)", NODES, "", true, 0.050002,
+    0.01, 0.040002, 0 },
 };
 
 static void test_by_hand(void **state) {
@@ -384,13 +419,15 @@ static void test_by_hand(void **state) {
     const sample *x = &samples[i];
     for (int detail = STEP_IN_FULL; detail <= STEP_IN_SHORT; detail++) {
       mgrid_error err;
-      fixture     f;
-      step_costs  costs;
-      step_price  p;
-      mgrid_text  text = { 0 }, of = { 0 };
+      fixture f;
+      step_costs costs;
+      step_price p;
+      mgrid_text text = { 0 }, of = { 0 };
       mgrid_text_add(&text,
-                     "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 4, dp = fill })\n"
-                     "local t = topology(world) t.tp, t.dp, t.all = g 'tp', g 'dp', g('tp', 'dp') return t end,\n"
+                     "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp "
+                     "= 4, dp = fill })\n"
+                     "local t = topology(world) t.tp, t.dp, t.all = g 'tp', g 'dp', g('tp', 'dp') "
+                     "return t end,\n"
                      "step = function(s) %s end }",
                      x->step);
       mgrid_text_add(&of, "{ %s%s%s }", strstr(x->costs, "call") ? "" : "\"call\": 0",
@@ -399,10 +436,12 @@ static void test_by_hand(void **state) {
           || mgrid_step_costs_of(f.m, x->mpi, mgrid_text_chars(&of), &costs, &err)
           || mgrid_step_price_of(f.s, f.m, &costs, (step_detail)detail, NULL, &p, &err))
         fail_msg("%s: %s", x->step, err.message);
-      if (fabs(p.seconds - x->seconds) > 2e-12 || fabs(p.mean.compute - x->compute) > 1e-11 * (1 + x->compute)
-          || fabs(p.mean.exposed - x->exposed) > 1e-11 * (1 + x->exposed) || fabs(p.mean.hidden - x->hidden) > 1e-11)
-        fail_msg("%s on %s: %.15g s, %.15g computes, %.15g exposed, %.15g hidden", x->step, x->machine, p.seconds,
-                 p.mean.compute, p.mean.exposed, p.mean.hidden);
+      if (fabs(p.seconds - x->seconds) > 2e-12
+          || fabs(p.mean.compute - x->compute) > 1e-11 * (1 + x->compute)
+          || fabs(p.mean.exposed - x->exposed) > 1e-11 * (1 + x->exposed)
+          || fabs(p.mean.hidden - x->hidden) > 1e-11)
+        fail_msg("%s on %s: %.15g s, %.15g computes, %.15g exposed, %.15g hidden", x->step,
+                 x->machine, p.seconds, p.mean.compute, p.mean.exposed, p.mean.hidden);
       mgrid_step_price_free(&p);
       fixture_free(&f);
       mgrid_text_free(&text);
@@ -413,19 +452,23 @@ static void test_by_hand(void **state) {
 
 /* A fit says what it is of, and how far it is off. */
 static void test_fit(void **state) {
-  static const step_measured exact[] = { { STEP_ALL_REDUCE, 0, 4, 8e6, 2 * (3 * 5e-6 + 6e6 / 40e9) + 1e-6 },
+  static const step_measured exact[] = { { STEP_ALL_REDUCE, 0, 4, 8e6,
+                                           2 * (3 * 5e-6 + 6e6 / 40e9) + 1e-6 },
                                          { STEP_SEND, 0, 2, 4e3, 5e-6 + 4e3 / 40e9 + 1e-6 },
                                          { STEP_ALL_TO_ALL, 0, 8, 8e9, 5e-6 + 7e9 / 40e9 + 1e-6 } };
   static const step_measured apart[] = { { STEP_SEND, 0, 2, 1e9, 0.02 },
                                          { STEP_SEND, 0, 2, 1e9, 0.03 },
                                          { STEP_SEND, 0, 2, 1e9, 0.03 } };
   static const step_measured fast[] = { { STEP_SEND, 0, 2, 1e9, 0.01 } };
-  step_fit                   f;
+  step_fit f;
   (void)state;
   mgrid_step_fit(exact, 3, 1e-6, 50e9, &f);
-  assert_true(f.n == 3 && fabs(f.latency - 5e-6) < 1e-12 && fabs(f.share - 0.8) < 1e-9 && f.worst < 1e-9);
+  assert_true(f.n == 3 && fabs(f.latency - 5e-6) < 1e-12 && fabs(f.share - 0.8) < 1e-9
+              && f.worst < 1e-9);
   mgrid_step_fit(apart, 3, 0, 50e9,
-                 &f); /* 1/x with the least squares of x/t - 1, t = 2, 3, 3: x = (1/2 + 2/3) / (1/4 + 2/9) */
+                 /* 1/x with the least squares of x/t - 1, t = 2, 3, 3: x = (1/2 + 2/3) / (1/4 +
+                 ** 2/9) */
+                 &f);
   double x = 0.01 * (0.5 + 2.0 / 3) / (0.25 + 2.0 / 9);
   assert_true(f.latency < 1e-15 && fabs(f.share - 0.02 / x) < 1e-9);
   assert_true(fabs(f.median - (1 - x / 0.03)) < 1e-9 && fabs(f.worst - (x / 0.02 - 1)) < 1e-9);
@@ -439,52 +482,64 @@ static void test_refusals(void **state) {
     const char *step, *machine, *costs, *message;
   } bad[] = {
     { "s:all_reduce(s.dp, 8)", "node:2 gpu:4[300GB/s]", NULL,
-      "groups of dp cross the level node, whose bandwidth the machine does not say, as in node[50GB/s]; that of a "
+      "groups of dp cross the level node, whose bandwidth the machine does not say, as in "
+      "node[50GB/s]; that of a "
       "nearer level "
       "does not replace it" },
     { "s:all_reduce(s.tp, 8)", "node:2 gpu:4", NULL,
-      "groups of tp cross the level gpu, whose bandwidth the machine does not say, as in gpu[50GB/s]" },
+      "groups of tp cross the level gpu, whose bandwidth the machine does not say, as in "
+      "gpu[50GB/s]" },
     { "s:all_reduce(s.tp, 8)", "node:1[1GB/s] gpu:4[1GB/s]", NULL,
       "a world of 8 ranks does not fit the machine, which has 4 places" },
     { "s:compute { name = 'layer', flops = 1 }", NODES, NULL,
-      "compute 'layer', line 1, has flops, and what a GPU of the machine does in a second is not known: flops, as in "
+      "compute 'layer', line 1, has flops, and what a GPU of the machine does in a second is not "
+      "known: flops, as in "
       "--flops 400T" },
-    { "s:loop(10^6, function() s:compute { seconds = 10^4 } end)", NODES, NULL, "the step takes more than 53 days" },
+    { "s:loop(10^6, function() s:compute { seconds = 10^4 } end)", NODES, NULL,
+      "the step takes more than 53 days" },
     { "if s.dp.position == 0 then s:send(s.dp, 1, 8) end", NODES, NULL,
       "a step is priced if every rank reaches its end, which this one's do not" },
     { "", NODES, "{ \"flop\": 1 }",
-      "costs: unknown key 'flop'; nearest is 'flops' (flops, memory, call, latency, nvlink, nvls, efficiency, "
+      "costs: unknown key 'flop'; nearest is 'flops' (flops, memory, call, latency, nvlink, nvls, "
+      "efficiency, "
       "measured, source)" },
     { "", NODES, "{ \"flops\": -1 }", "costs: flops: a number from 0 on expected" },
     { "", NODES, "[]", "costs: an object expected, { \"flops\": 4e14 }" },
     { "", NODES, "{", "costs: line 1: string or '}' expected near end of file" },
-    { "", NODES, "{ \"latency\": { \"nod\": 1 } }", "costs: unknown level 'nod'; nearest is 'node' (node, gpu)" },
+    { "", NODES, "{ \"latency\": { \"nod\": 1 } }",
+      "costs: unknown level 'nod'; nearest is 'node' (node, gpu)" },
     { "", NODES, "{ \"nvls\": true }", "costs: nvls: the level nvlink, too, expected" },
-    { "", NODES, "{ \"nvlink\": \"gpu\" }", "costs: nvlink: a level with levels within it expected" },
+    { "", NODES, "{ \"nvlink\": \"gpu\" }",
+      "costs: nvlink: a level with levels within it expected" },
     { "", NODES, "{ \"efficiency\": { \"allreduce\": {} } }",
-      "costs: unknown operation 'allreduce'; nearest is 'all_reduce' (all_reduce, all_gather, reduce_scatter, "
+      "costs: unknown operation 'allreduce'; nearest is 'all_reduce' (all_reduce, all_gather, "
+      "reduce_scatter, "
       "all_to_all, broadcast, "
       "reduce, gather, scatter, barrier, send, recv)" },
     { "", NODES, "{ \"measured\": [[\"barrier\", \"node\", 2, 8, 1e-3]] }",
-      "costs: measured: [\"all_reduce\", \"node\", 4, 1e9, 0.05]: operation, level, members, bytes, and more seconds "
+      "costs: measured: [\"all_reduce\", \"node\", 4, 1e9, 0.05]: operation, level, members, "
+      "bytes, and more seconds "
       "than a call "
       "takes without bytes, expected" },
     { "", NODES, "{ \"efficiency\": { \"*\": { \"*\": [[8, 0.5], [4, 0.6]] } } }",
-      "costs: *: [bytes, share] with bytes that ascend, and a share above 0 and up to 1, expected" },
+      "costs: *: [bytes, share] with bytes that ascend, and a share above 0 and up to 1, "
+      "expected" },
   };
   (void)state;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    mgrid_error              err;
-    fixture                  f;
-    mgrid_text               text = { 0 };
+    mgrid_error err;
+    fixture f;
+    mgrid_text text = { 0 };
     mgrid_step_price_options o = MGRID_STEP_PRICE_OPTIONS_INIT;
-    mgrid_step_time          t = MGRID_STEP_TIME_INIT;
+    mgrid_step_time t = MGRID_STEP_TIME_INIT;
     mgrid_text_add(
         &text,
-        "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 4, dp = fill }) local t = "
+        "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 4, dp = "
+        "fill }) local t = "
         "topology(world) t.tp, t.dp = g 'tp', g 'dp' return t end, step = function(s) %s end }",
         bad[i].step);
-    if (!fixture_make(&f, mgrid_text_chars(&text), 8, bad[i].machine, anew(&err))) fail_msg("%s", err.message);
+    if (!fixture_make(&f, mgrid_text_chars(&text), 8, bad[i].machine, anew(&err)))
+      fail_msg("%s", err.message);
     o.costs = bad[i].costs;
     assert_int_not_equal(MGRID_OK, mgrid_step_price(f.s, f.m, &o, &t, NULL, NULL, anew(&err)));
     assert_string_equal(bad[i].message, err.message);
@@ -496,6 +551,7 @@ static void test_refusals(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_hand), cmocka_unit_test(test_fit),
-                                      cmocka_unit_test(test_refusals), cmocka_unit_test(test_random_prices) };
+                                      cmocka_unit_test(test_refusals),
+                                      cmocka_unit_test(test_random_prices) };
   return run_program("price", tests, argc, argv);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_readers.c - machines from files of clusters by mgrid_machine_read: trees of random switches, in which two hosts share a
-** domain exactly if the test says so, and a text that is not there. What each reader makes of a text is in
-** tests/lua/readers_spec.lua.
+** test_readers.c - machines from files of clusters by mgrid_machine_read: trees of random switches,
+** in which two hosts share a domain exactly if the test says so, and a text that is not there. What
+** each reader makes of a text is in tests/lua/readers_spec.lua.
 */
 #include "random.h"
 
@@ -23,7 +23,8 @@ static void draw_forest(rng *r, forest *f) {
     f->above[i] = i == 0 || rng_chance(r, 15) ? -1 : (int)rng_between(r, 0, i - 1);
     if (depth_of(f, i) > 5) f->above[i] = 0;
   }
-  for (int i = 0; i < f->hosts; i++) f->of[i] = i < f->switches ? i : (int)rng_between(r, 0, f->switches - 1);
+  for (int i = 0; i < f->hosts; i++)
+    f->of[i] = i < f->switches ? i : (int)rng_between(r, 0, f->switches - 1);
 }
 
 /* The height of a switch over its hosts: every one has a host. */
@@ -46,10 +47,12 @@ static void write_conf(rng *r, const forest *f, mgrid_text *t) {
   for (int i = 0; i < f->switches; i++) order[i] = (size_t)i;
   rng_shuffle(r, (size_t)f->switches, order);
   for (int k = 0; k < f->switches; k++) {
-    int  s = (int)order[k];
+    int s = (int)order[k];
     bool some = false;
     for (int i = 0; i < f->switches; i++) some |= f->above[i] == s;
-    if (some) { /* hosts directly below it have a switch between, as Slurm wants, or its own line would be said twice */
+    /* hosts directly below it have a switch between, as Slurm wants, or its own line would be said
+    ** twice */
+    if (some) {
       mgrid_text_add(t, "SwitchName=s%d Switches=", s);
       for (int i = 0, n = 0; i < f->switches; i++)
         if (f->above[i] == s) mgrid_text_add(t, "%ss%d", n++ ? "," : "", i);
@@ -72,11 +75,11 @@ static void settle(forest *f) {
 static void test_trees(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng         r = rng_new(seed);
-    forest      f;
-    mgrid_text  t = { 0 }, list = { 0 };
+    rng r = rng_new(seed);
+    forest f;
+    mgrid_text t = { 0 }, list = { 0 };
     mgrid_error err = MGRID_ERROR_INIT;
-    size_t      order[HOSTS];
+    size_t order[HOSTS];
     draw_forest(&r, &f);
     settle(&f);
     write_conf(&r, &f, &t);
@@ -90,13 +93,16 @@ static void test_trees(void **unused) {
     for (int64_t l = 0; l <= node; l++)
       for (int a = 0; a < f.hosts; a++)
         for (int b = 0; b < f.hosts; b++) {
-          bool same = in(&f, (int)order[a], (int)(node - l)) == in(&f, (int)order[b], (int)(node - l));
-          check(&r, (mgrid_machine_domain(m, (size_t)l, a) == mgrid_machine_domain(m, (size_t)l, b)) == same);
+          bool same = in(&f, (int)order[a], (int)(node - l))
+                      == in(&f, (int)order[b], (int)(node - l));
+          check(&r, (mgrid_machine_domain(m, (size_t)l, a) == mgrid_machine_domain(m, (size_t)l, b))
+                        == same);
         }
     char own[16];
     for (int a = 0; a < f.hosts; a++) {
       snprintf(own, sizeof own, "h%03d", (int)order[a]);
-      const char *name = mgrid_machine_domain_name(m, (size_t)node, mgrid_machine_domain(m, (size_t)node, a));
+      const char *name =
+          mgrid_machine_domain_name(m, (size_t)node, mgrid_machine_domain(m, (size_t)node, a));
       check(&r, name && strcmp(name, own) == 0);
     }
     /* what mgrid_machine_json writes is read back as the same machine */
@@ -110,7 +116,8 @@ static void test_trees(void **unused) {
     check(&r, strcmp(x.data, y.data) == 0);
     mgrid_machine_free(again);
     mgrid_machine_free(m);
-    mgrid_text_free(&x), mgrid_text_free(&y), mgrid_text_free(&t), mgrid_text_free(&list), mgrid_text_free(&json);
+    mgrid_text_free(&x), mgrid_text_free(&y), mgrid_text_free(&t), mgrid_text_free(&list),
+        mgrid_text_free(&json);
   }
 }
 
@@ -125,11 +132,13 @@ static void test_arguments(void **unused) {
   assert_int_equal(mgrid_machine_places(m), 4);
   mgrid_machine_free(m);
   assert_null(mgrid_machine_read("n0 slot=4", 9, NULL, NULL, &err));
-  assert_string_equal(err.message, "machine:1: 'slots=8' or nothing expected behind host 'n0', not 'slot=4'");
+  assert_string_equal(err.message,
+                      "machine:1: 'slots=8' or nothing expected behind host 'n0', not 'slot=4'");
   assert_int_equal(err.status, MGRID_BAD_VALUE);
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_trees), cmocka_unit_test(test_arguments) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_trees),
+                                      cmocka_unit_test(test_arguments) };
   return run_program("readers", tests, argc, argv);
 }

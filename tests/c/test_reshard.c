@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_reshard.c - every allocation of a checkpoint's copy in another layout fails once: it says so, and neither the folder that was
-** asked for nor one beside it is left behind. jansson's own allocations do not fail, as it reads on without the bytes that
-** it had no memory for.
+** test_reshard.c - every allocation of a checkpoint's copy in another layout fails once: it says
+** so, and neither the folder that was asked for nor one beside it is left behind. jansson's own
+** allocations do not fail, as it reads on without the bytes that it had no memory for.
 */
 #include "program.h"
 
@@ -15,7 +15,7 @@
 
 static mgrid_plan *plan;
 static const char *rules; /* of the recipe */
-static char        home[] = P_tmpdir "/moongrid-reshard-XXXXXX";
+static char home[] = P_tmpdir "/moongrid-reshard-XXXXXX";
 
 static void put(const char *name, const void *text, size_t n) {
   FILE *f = fopen(name, "wb");
@@ -37,12 +37,14 @@ static void furnish(void) {
       "  local g, t = grid(world, 'tp-dp', { tp = 2, dp = fill }), topology(world)\n"
       "  t.grid = g\n"
       "  t.a = tensor { axes = { { 'x', 4 }, { 'y', 6 } }, type = 'f32' }\n"
-      "  t.turned = tensor { axes = { { 'y', 6 }, { 'x', 4 } }, type = 'f32', cut = { y = 'tp' } }\n"
+      "  t.turned = tensor { axes = { { 'y', 6 }, { 'x', 4 } }, type = 'f32', cut = { y = 'tp' } "
+      "}\n"
       "  return t end }\n";
   static const char header[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4,6],\"data_offsets\":[0,96]},"
                                "\"b\":{\"dtype\":\"U8\",\"shape\":[9],\"data_offsets\":[96,105]}}";
-  unsigned char     file[8 + sizeof header - 1 + 105] = { sizeof header - 1 };
-  static const char index[] = "{\"weight_map\":{\"a\":\"model.safetensors\",\"b\":\"model.safetensors\"}}";
+  unsigned char file[8 + sizeof header - 1 + 105] = { sizeof header - 1 };
+  static const char index[] =
+      "{\"weight_map\":{\"a\":\"model.safetensors\",\"b\":\"model.safetensors\"}}";
   memcpy(file + 8, header, sizeof header - 1);
   put("recipe.lua", recipe, sizeof recipe - 1);
   put("rules.lua", ruled, sizeof ruled - 1);
@@ -52,10 +54,11 @@ static void furnish(void) {
 
 /* Return the plan of a recipe for 4 ranks. */
 static mgrid_plan *plan_of(const char *recipe) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_plan    *made = NULL;
-  if (rt && !mgrid_runtime_load(rt, recipe, NULL, 0, &e)) made = mgrid_runtime_plan(rt, 4, NULL, 0, NULL, &e);
+  mgrid_plan *made = NULL;
+  if (rt && !mgrid_runtime_load(rt, recipe, NULL, 0, &e))
+    made = mgrid_runtime_plan(rt, 4, NULL, 0, NULL, &e);
   if (!made) fail_msg("%s: %s", recipe, e.message);
   mgrid_runtime_free(rt);
   return made;
@@ -63,10 +66,10 @@ static mgrid_plan *plan_of(const char *recipe) {
 
 /* What it said, and its status. */
 static mgrid_status reshard(const char *from, const char *to, char said[1024]) {
-  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   reshard_options o = { .folder = to, .recipe = "recipe", .own = rules, .window = 1024 };
   o.own_length = rules ? strlen(rules) : 0;
-  shards     *s = shards_open(from, &e);
+  shards *s = shards_open(from, &e);
   resharding *r = s ? reshard_begin(s, plan, &o, &e) : NULL;
   for (bool more = r != NULL; more && !reshard_step(r, &more, &e);) continue;
   reshard_end(r);
@@ -124,10 +127,11 @@ static void test_rules(void **state) {
   plan = was, rules = NULL;
 }
 
-/* Errors of the files are those of all others: NULL for no error, and names from outside written out. */
+/* Errors of the files are those of all others: NULL for no error, and names from outside written
+** out. */
 static void test_errors(void **state) {
   mgrid_error e = MGRID_ERROR_INIT;
-  st_tensor   strange = { .name = "a", .type = "f4", .width = 1, .naxes = 1, .shape = { 3 } };
+  st_tensor strange = { .name = "a", .type = "f4", .width = 1, .naxes = 1, .shape = { 3 } };
   (void)state;
   put("text", "not a header", 12);
   assert_null(st_open("text", NULL));
@@ -137,11 +141,13 @@ static void test_errors(void **state) {
   assert_null(st_create("made", 1, &strange, NULL));
   mgrid_error_clear(&e);
   assert_null(st_create("made", 1, &strange, &e));
-  assert_string_equal(e.message, "tensor 'a' has the type 'f4', which safetensors files do not have");
+  assert_string_equal(e.message,
+                      "tensor 'a' has the type 'f4', which safetensors files do not have");
   assert_false(is_there("made"));
   strange.type = "u8";
   mgrid_error_clear(&e);
-  assert_int_equal(st_finish(st_create("made", 1, &strange, &e), MGRID_OK, NULL), MGRID_USAGE); /* not a byte of 3 */
+  /* not a byte of 3 */
+  assert_int_equal(st_finish(st_create("made", 1, &strange, &e), MGRID_OK, NULL), MGRID_USAGE);
   assert_false(is_there("made"));
   st_writer *w = st_create("made", 1, &strange, &e);
   assert_non_null(w);
@@ -151,10 +157,11 @@ static void test_errors(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_one_file),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors),
+                                      cmocka_unit_test(test_one_file),
                                       cmocka_unit_test(test_an_index), cmocka_unit_test(test_parts),
                                       cmocka_unit_test(test_rules) };
-  char                    away[sizeof home + 8];
+  char away[sizeof home + 8];
   if (!mkdtemp(home) || chdir(home)) return 1;
   furnish();
   plan = plan_of("recipe.lua");

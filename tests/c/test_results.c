@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_results.c - what a policy returned, read by path: tables in tables, lists, kinds that do not fit, and
-** paths that lead nowhere.
+** test_results.c - what a policy returned, read by path: tables in tables, lists, kinds that do not
+** fit, and paths that lead nowhere.
 */
 #include "program.h"
 
@@ -10,32 +10,33 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-static const char recipe[] = "return recipe { build = function(world) local t = topology(world)\n"
-                             "  t.all = grid(world, 'dp', { dp = fill }) 'dp' return t end,\n"
-                             "  policy = { one = function() return {\n"
-                             "    layers = { { first = 0, last = 3 }, { first = 4, last = 7 } },\n"
-                             "    steps = { 5, 6, 7 }, rates = { 0.5, 1, 2.0 }, wholes = { 1.0, 2.0 },\n"
-                             "    names = { 'a', 'b' }, deep = { { { 1 }, { 2, 3 } } }, empty = {},\n"
-                             "    lr = 0.25, n = 3, whole = 4.0, on = true, name = '1f1b', nul = 'a\\0b',\n"
-                             "    ['any key'] = { ['a.b'] = 1, ['[0]'] = 2, [''] = 3 },\n"
-                             "    keys = { b = 1, a = 2, ['\\xff'] = 3, Z = 4, aa = 5, [7] = 6 },\n"
-                             "    sparse = { [5] = 1 }, big = 1 << 62,\n"
-                             "  } end, scalar = function() return 42 end, none = function() end,\n"
-                             "  fails = function() error 'no' end, echo = function(s, q) return q.x end } }\n";
+static const char recipe[] =
+    "return recipe { build = function(world) local t = topology(world)\n"
+    "  t.all = grid(world, 'dp', { dp = fill }) 'dp' return t end,\n"
+    "  policy = { one = function() return {\n"
+    "    layers = { { first = 0, last = 3 }, { first = 4, last = 7 } },\n"
+    "    steps = { 5, 6, 7 }, rates = { 0.5, 1, 2.0 }, wholes = { 1.0, 2.0 },\n"
+    "    names = { 'a', 'b' }, deep = { { { 1 }, { 2, 3 } } }, empty = {},\n"
+    "    lr = 0.25, n = 3, whole = 4.0, on = true, name = '1f1b', nul = 'a\\0b',\n"
+    "    ['any key'] = { ['a.b'] = 1, ['[0]'] = 2, [''] = 3 },\n"
+    "    keys = { b = 1, a = 2, ['\\xff'] = 3, Z = 4, aa = 5, [7] = 6 },\n"
+    "    sparse = { [5] = 1 }, big = 1 << 62,\n"
+    "  } end, scalar = function() return 42 end, none = function() end,\n"
+    "  fails = function() error 'no' end, echo = function(s, q) return q.x end } }\n";
 
 typedef struct fixture {
   mgrid_runtime *rt;
-  mgrid_plan    *p;
+  mgrid_plan *p;
   mgrid_backend *b;
-  mgrid_state   *s;
-  mgrid_policy  *one;
+  mgrid_state *s;
+  mgrid_policy *one;
 } fixture;
 
 static mgrid_error e = MGRID_ERROR_INIT;
 
 static int set_up(void **state) {
   fixture *f = *state = calloc(1, sizeof *f);
-  char     path[64];
+  char path[64];
   snprintf(path, sizeof path, "/tmp/results-%d.lua", (int)getpid());
   FILE *file = fopen(path, "w");
   fputs(recipe, file);
@@ -67,8 +68,8 @@ static int tear_down(void **state) {
 static void test_kinds(void **state) {
   static const struct {
     const char *path;
-    mgrid_kind  kind;
-    int64_t     length; /* -1: it has none */
+    mgrid_kind kind;
+    int64_t length; /* -1: it has none */
   } cases[] = {
     { NULL, MGRID_IS_TABLE, 17 },
     { "", MGRID_IS_TABLE, 17 },
@@ -129,10 +130,12 @@ static void test_kinds(void **state) {
   fixture *f = *state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *path = cases[i].path;
-    mgrid_arg   value = mgrid_arg_integer(NULL, 77), again = MGRID_ARG_INIT;
+    mgrid_arg value = mgrid_arg_integer(NULL, 77), again = MGRID_ARG_INIT;
     assert_int_equal(mgrid_policy_result(f->one, path, MGRID_IS_NONE, &value, anew(&e)), MGRID_OK);
-    if (value.kind != cases[i].kind) fail_msg("'%s' is of kind %d", path ? path : "NULL", (int)value.kind);
-    int64_t n = value.kind < MGRID_IS_INTEGERS ? -1 : (int64_t)value.as.table.n; /* all lists begin with it */
+    if (value.kind != cases[i].kind)
+      fail_msg("'%s' is of kind %d", path ? path : "NULL", (int)value.kind);
+    /* all lists begin with it */
+    int64_t n = value.kind < MGRID_IS_INTEGERS ? -1 : (int64_t)value.as.table.n;
     if (n != cases[i].length) fail_msg("'%s' has %" PRId64, path ? path : "NULL", n);
     assert_int_equal(mgrid_policy_result(f->one, path, value.kind, &again, &e), MGRID_OK);
     assert_true(n < 1 || again.as.table.at == value.as.table.at); /* it is made once */
@@ -149,10 +152,10 @@ static void wrong(mgrid_status s, const char *message) {
 }
 
 static void test_values(void **state) {
-  fixture    *f = *state;
-  int64_t     n = 7;
-  double      x = 7;
-  bool        on = false;
+  fixture *f = *state;
+  int64_t n = 7;
+  double x = 7;
+  bool on = false;
   const char *text = "?";
   assert_int_equal(read_integer(f->one, "layers[1].last", &n, &e), MGRID_OK);
   assert_int_equal(n, 7);
@@ -168,27 +171,32 @@ static void test_values(void **state) {
   assert_true(on);
   assert_int_equal(read_text(f->one, "names[1]", &text, &e), MGRID_OK);
   assert_string_equal(text, "b");
-  wrong(read_integer(f->one, "lr", &n, anew(&e)), "policy 'one' returned a number at 'lr', not an integer");
+  wrong(read_integer(f->one, "lr", &n, anew(&e)),
+        "policy 'one' returned a number at 'lr', not an integer");
   assert_int_equal(n, 0);
-  wrong(read_number(f->one, "name", &x, anew(&e)), "policy 'one' returned text at 'name', not a number");
+  wrong(read_number(f->one, "name", &x, anew(&e)),
+        "policy 'one' returned text at 'name', not a number");
   assert_true(x == 0);
-  wrong(read_boolean(f->one, "n", &on, anew(&e)), "policy 'one' returned an integer at 'n', not a boolean");
+  wrong(read_boolean(f->one, "n", &on, anew(&e)),
+        "policy 'one' returned an integer at 'n', not a boolean");
   assert_false(on);
   wrong(read_text(f->one, "layers[0]", &text, anew(&e)),
         "policy 'one' returned a table by key at 'layers[0]', not text");
   assert_null(text);
-  wrong(read_text(f->one, "a..b", &text, anew(&e)), "policy 'one' returned nothing at 'a..b', not text");
+  wrong(read_text(f->one, "a..b", &text, anew(&e)),
+        "policy 'one' returned nothing at 'a..b', not text");
   wrong(read_text(f->one, NULL, &text, anew(&e)), "policy 'one' returned a table by key, not text");
 }
 
 static void test_lists(void **state) {
   fixture *f = *state;
-  int64_t  n[4] = { 9, 9, 9, 9 };
-  double   x[4] = { 9, 9, 9, 9 };
-  size_t   all = 0;
+  int64_t n[4] = { 9, 9, 9, 9 };
+  double x[4] = { 9, 9, 9, 9 };
+  size_t all = 0;
   assert_int_equal(read_integers(f->one, "steps", 4, n, &all, &e), MGRID_OK);
   assert_true(all == 3 && n[0] == 5 && n[1] == 6 && n[2] == 7 && n[3] == 9);
-  assert_int_equal(read_integers(f->one, "steps", 0, n, &all, &e), MGRID_OK); /* how many are there? */
+  /* how many are there? */
+  assert_int_equal(read_integers(f->one, "steps", 0, n, &all, &e), MGRID_OK);
   assert_int_equal(all, 3);
   n[0] = n[1] = 9;
   assert_int_equal(read_integers(f->one, "steps", 1, n, &all, &e), MGRID_OK);
@@ -202,7 +210,8 @@ static void test_lists(void **state) {
   assert_int_equal(read_integers(f->one, "empty", 4, n, &all, &e), MGRID_OK);
   assert_int_equal(all, 0);
   assert_int_equal(e.status, MGRID_OK);
-  wrong(read_integers(f->one, "rates", 0, n, &all, anew(&e)), /* also where nobody wants the element */
+  /* also where nobody wants the element */
+  wrong(read_integers(f->one, "rates", 0, n, &all, anew(&e)),
         "policy 'one' returned a list of numbers at 'rates', not a list of integers");
   assert_int_equal(all, 0);
   wrong(read_numbers(f->one, "names", 4, x, &all, anew(&e)),
@@ -212,9 +221,10 @@ static void test_lists(void **state) {
 }
 
 static void test_tables(void **state) {
-  static const char *const sorted[] = { "Z", "a", "aa", "b", "\xff" }; /* by bytes; a key that is no text is left out */
-  fixture                 *f = *state;
-  mgrid_arg                keys = MGRID_ARG_INIT, list = MGRID_ARG_INIT;
+  /* by bytes; a key that is no text is left out */
+  static const char *const sorted[] = { "Z", "a", "aa", "b", "\xff" };
+  fixture *f = *state;
+  mgrid_arg keys = MGRID_ARG_INIT, list = MGRID_ARG_INIT;
   assert_int_equal(mgrid_policy_result(f->one, "keys", MGRID_IS_TABLE, &keys, &e), MGRID_OK);
   assert_int_equal(keys.as.table.n, 5);
   for (size_t i = 0; i < 5; i++) assert_string_equal(keys.as.table.at[i].name, sorted[i]);
@@ -228,7 +238,8 @@ static void test_tables(void **state) {
   wrong(mgrid_policy_result(f->one, "steps", MGRID_IS_TABLE, &list, anew(&e)),
         "policy 'one' returned a list of integers at 'steps', not a table by key");
   assert_int_equal(list.kind, MGRID_IS_NONE);
-  assert_int_equal(mgrid_policy_result(f->one, "steps", (mgrid_kind)99, &list, anew(&e)), MGRID_USAGE);
+  assert_int_equal(mgrid_policy_result(f->one, "steps", (mgrid_kind)99, &list, anew(&e)),
+                   MGRID_USAGE);
 }
 
 /* JSON in and out. */
@@ -241,17 +252,20 @@ static void test_json(void **state) {
                 { "on", "true" },
                 { "none", "null" },
                 { "deep[0]", "[[1],[2,3]]" } };
-  fixture  *f = *state;
+  fixture *f = *state;
   mgrid_arg json = MGRID_ARG_INIT;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    assert_int_equal(mgrid_policy_result(f->one, cases[i].path, MGRID_IS_JSON, &json, anew(&e)), MGRID_OK);
+    assert_int_equal(mgrid_policy_result(f->one, cases[i].path, MGRID_IS_JSON, &json, anew(&e)),
+                     MGRID_OK);
     assert_int_equal(json.kind, MGRID_IS_JSON);
     assert_string_equal(json.as.text, cases[i].text);
   }
-  assert_int_equal(mgrid_policy_result(f->one, "keys", MGRID_IS_JSON, &json, anew(&e)), MGRID_BAD_VALUE);
+  assert_int_equal(mgrid_policy_result(f->one, "keys", MGRID_IS_JSON, &json, anew(&e)),
+                   MGRID_BAD_VALUE);
   assert_non_null(strstr(e.message, "policy 'one' returned what JSON does not have: "));
-  mgrid_policy   *echo = mgrid_policy_new(f->rt, f->s, "echo", anew(&e));
-  const mgrid_arg good = mgrid_arg_json("x", "{\"b\": [1, 2.5], \"a\": {\"c\": true}}"), bad = mgrid_arg_json("x", "{");
+  mgrid_policy *echo = mgrid_policy_new(f->rt, f->s, "echo", anew(&e));
+  const mgrid_arg good = mgrid_arg_json("x", "{\"b\": [1, 2.5], \"a\": {\"c\": true}}"),
+                  bad = mgrid_arg_json("x", "{");
   assert_int_equal(mgrid_policy_call(echo, 1, &good, &e), MGRID_OK);
   assert_int_equal(mgrid_policy_result(echo, NULL, MGRID_IS_JSON, &json, &e), MGRID_OK);
   assert_string_equal(json.as.text, "{\"a\":{\"c\":true},\"b\":[1,2.5]}");
@@ -262,9 +276,10 @@ static void test_json(void **state) {
 
 /* What is no table has only its whole; a call that failed leaves no result of the call before. */
 static void test_other_results(void **state) {
-  fixture      *f = *state;
+  fixture *f = *state;
   mgrid_policy *scalar = mgrid_policy_new(f->rt, f->s, "scalar", anew(&e)),
-               *none = mgrid_policy_new(f->rt, f->s, "none", &e), *fails = mgrid_policy_new(f->rt, f->s, "fails", &e);
+               *none = mgrid_policy_new(f->rt, f->s, "none", &e),
+               *fails = mgrid_policy_new(f->rt, f->s, "fails", &e);
   int64_t n = 0;
   assert_int_equal(kind_of(scalar, NULL), MGRID_IS_NONE); /* not called yet */
   mgrid_policy_call(scalar, 0, NULL, &e);

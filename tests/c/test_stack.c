@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_stack.c - how much stack a host's thread needs: a trainer may call the library from one with little. Each case
-** runs in a child, on a thread with a stack of so many KiB; to much the child ends by a signal.
+** test_stack.c - how much stack a host's thread needs: a trainer may call the library from one with
+** little. Each case runs in a child, on a thread with a stack of so many KiB; to much the child
+** ends by a signal.
 */
 #include "random.h"
 #include "base/base.h"
@@ -14,8 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* KiB that suffice for a bundled recipe, and for any recipe or saved plan: Lua lets functions of C, as pcall, sort and map, call each other 200
-** deep, and its parser go as deep. Sanitizers need several times more. */
+/* KiB that suffice for a bundled recipe, and for any recipe or saved plan: Lua lets functions of C,
+** as pcall, sort and map, call each other 200 deep, and its parser go as deep. Sanitizers need
+** several times more. */
 enum { KIB = 64, KIB_OF_ANY = 256, TIMES = 8 };
 
 static int nothing(void *ud, const char *text, size_t len) {
@@ -24,14 +26,14 @@ static int nothing(void *ud, const char *text, size_t len) {
 }
 
 /* Load, plan, describe, ask and call policies. */
-static mgrid_status use(const char *recipe, int64_t world, size_t n, const char *const *params, const char *policy,
-                        mgrid_error *err) {
+static mgrid_status use(const char *recipe, int64_t world, size_t n, const char *const *params,
+                        const char *policy, mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
-  mgrid_status   s = rt ? mgrid_runtime_load(rt, recipe, NULL, 0, err) : err->status;
-  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, world, NULL, n, params, err);
+  mgrid_status s = rt ? mgrid_runtime_load(rt, recipe, NULL, 0, err) : err->status;
+  mgrid_plan *p = s ? NULL : mgrid_runtime_plan(rt, world, NULL, n, params, err);
   mgrid_backend *b = p ? mgrid_backend_dry(world, 3, err) : NULL;
-  mgrid_state   *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
-  mgrid_policy  *decide = state && policy ? mgrid_policy_new(rt, state, policy, err) : NULL;
+  mgrid_state *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
+  mgrid_policy *decide = state && policy ? mgrid_policy_new(rt, state, policy, err) : NULL;
   if (decide) mgrid_policy_call(decide, 0, NULL, err);
   if (p) mgrid_plan_print(p, nothing, NULL, err);
   if (p) mgrid_plan_print_json(p, -1, nothing, NULL, err);
@@ -60,7 +62,8 @@ static void *written(void *unused) {
   mgrid_error err = MGRID_ERROR_INIT;
   (void)unused;
   use(path, 8, 0, NULL, *expected ? NULL : "decide", &err);
-  const char *after = strncmp(err.message, path, strlen(path)) == 0 ? err.message + strlen(path) + 1 : err.message;
+  const char *after = strncmp(err.message, path, strlen(path)) == 0 ? err.message + strlen(path) + 1
+                                                                    : err.message;
   if (strcmp(after, expected) == 0) return NULL;
   fprintf(stderr, "%s\n", err.message);
   return (void *)&path;
@@ -70,11 +73,13 @@ static void *written(void *unused) {
 static int on_stack(void *(*body)(void *), int kib) {
   pid_t child = fork();
   if (child == 0) {
-    pthread_t      thread;
+    pthread_t thread;
     pthread_attr_t attr;
-    void          *failed = NULL;
+    void *failed = NULL;
     pthread_attr_init(&attr);
-    if (pthread_attr_setstacksize(&attr, (size_t)kib << 10) || pthread_create(&thread, &attr, body, NULL)) _exit(2);
+    if (pthread_attr_setstacksize(&attr, (size_t)kib << 10)
+        || pthread_create(&thread, &attr, body, NULL))
+      _exit(2);
     pthread_join(thread, &failed);
     _exit(failed ? 1 : 0);
   }
@@ -99,8 +104,8 @@ static void test_bundled(void **unused) {
 
 /* Does the recipe end so, on a small stack? */
 static bool ends(const char *recipe, const char *message) {
-  char  name[] = P_tmpdir "/moongrid-stack-XXXXXX";
-  int   fd = mkstemp(name);
+  char name[] = P_tmpdir "/moongrid-stack-XXXXXX";
+  int fd = mkstemp(name);
   FILE *f = fdopen(fd, "w");
   assert_non_null(f);
   fputs(recipe, f);
@@ -114,17 +119,19 @@ static bool ends(const char *recipe, const char *message) {
 
 #define BUILDING(body) \
   "return recipe { build = function(w)\n" \
-  "  local t, g = topology(w), grid(w, 'x-y', { x = 2, y = fill }) local f = g('x', 'y')\n" body "\n" \
+  "  local t, g = topology(w), grid(w, 'x-y', { x = 2, y = fill }) local f = g('x', 'y')\n" body \
+  "\n" \
   "  t.x = f return t end,\n" \
-  "  policy = { decide = function() local function d(n) return n == 0 or pcall(d, n - 1) end return d(250) end } }"
+  "  policy = { decide = function() local function d(n) return n == 0 or pcall(d, n - 1) end " \
+  "return d(250) end } }"
 /* Functions that are called back call what calls them back, till there are no levels. */
 #define DEEP(call) \
-  BUILDING("local k = 0 local function d(n) local function again() if n > 0 then d(n - 1) end end " call \
-           " end pcall(d, 250)")
+  BUILDING("local k = 0 local function d(n) local function again() if n > 0 then d(n - 1) end " \
+           "end " call " end pcall(d, 250)")
 /* What takes most stack, where the levels end: at each of the last dozen. */
 #define LAST(body) \
-  BUILDING("local function d() local ok, k = pcall(d) k = ok and k or 0 if k < 12 then pcall(function() " body \
-           " end) end return k + 1 end d()")
+  BUILDING("local function d() local ok, k = pcall(d) k = ok and k or 0 if k < 12 then " \
+           "pcall(function() " body " end) end return k + 1 end d()")
 
 static void test_deep_recipes(void **unused) {
   static const char *const deep[] = {
@@ -140,19 +147,26 @@ static void test_deep_recipes(void **unused) {
     DEEP("k = k + 1 t.g = g t['w' .. k] = tensor { axes = { { 'a', 32 } }, type = 'bf16', "
          "cut = { a = { 'x', bounds = function() again() return { 0, 16, 32 } end } } }"),
     DEEP("k = k + 1 t.g = g t['w' .. k] = flat { tensor { axes = { { 'a', 32 } }, type = 'bf16', "
-         "cut = { a = { 'x', bounds = function() again() return { 0, 16, 32 } end } } }, over = 'y' }"),
-    LAST("local z = f for i = 1, 63 do z = zip(z) end local s = tostring(z) .. tostring(z == zip(z)) z:lists()"),
+         "cut = { a = { 'x', bounds = function() again() return { 0, 16, 32 } end } } }, over = "
+         "'y' }"),
+    LAST("local z = f for i = 1, 63 do z = zip(z) end local s = tostring(z) .. tostring(z == "
+         "zip(z)) z:lists()"),
     LAST("local z = f for i = 1, 63 do z = z:twin() end tostring(z)"),
-    LAST("local u = { 1 } for i = 1, 30 do u = { u } end recipe { params = { a = param.any(u) } } print(u)"),
+    LAST("local u = { 1 } for i = 1, 30 do u = { u } end recipe { params = { a = param.any(u) } } "
+         "print(u)"),
     LAST("error(string.format('%99.99f %s', 1e308, g))"),
     LAST("return grid(w, 'a-b-c', { a = 2, b = fill, d = 3 })"),
     LAST("return recipe './x.lua'"),
     LAST("return recipe 'megatron'.build(w, { tp = 2 })"),
     LAST("t.w = tensor { axes = { { 'a', 32 } }, type = 'bf16', cut = { a = 'xx' } }"),
-    BUILDING("local s = tostring(f) for i = 1, 64 do f = zip(f) end s = tostring(f) .. tostring(f == zip(f:pick(0)))"),
-    BUILDING("local r = recipe { build = topology } for i = 1, 1000 do r = recipe { base = r } end r.build(w, {})"),
-    BUILDING("local u = { 1 } for i = 1, 28 do u = { u } end pcall(recipe, { params = { a = param.any(u) } })"),
-    "return recipe { params = { a = ('['):rep(2000) .. (']'):rep(2000) }, build = topology, policy = { decide = "
+    BUILDING("local s = tostring(f) for i = 1, 64 do f = zip(f) end s = tostring(f) .. tostring(f "
+             "== zip(f:pick(0)))"),
+    BUILDING("local r = recipe { build = topology } for i = 1, 1000 do r = recipe { base = r } end "
+             "r.build(w, {})"),
+    BUILDING("local u = { 1 } for i = 1, 28 do u = { u } end pcall(recipe, { params = { a = "
+             "param.any(u) } })"),
+    "return recipe { params = { a = ('['):rep(2000) .. (']'):rep(2000) }, build = topology, policy "
+    "= { decide = "
     "function() end } }",
   };
   (void)unused;
@@ -162,11 +176,13 @@ static void test_deep_recipes(void **unused) {
 }
 
 /* A recipe with so many in each other, in its third line; on the heap. */
-static char *nested(const char *before, const char *open, const char *in, const char *close, int n) {
+static char *nested(const char *before, const char *open, const char *in, const char *close,
+                    int n) {
   static const char head[] = BUILDING("@");
-  const char       *rest = strchr(head, '@');
-  size_t            most = sizeof head + strlen(before) + strlen(in) + (size_t)n * (strlen(open) + strlen(close));
-  char             *text = calloc(1, most), *at = text;
+  const char *rest = strchr(head, '@');
+  size_t most = sizeof head + strlen(before) + strlen(in)
+                + (size_t)n * (strlen(open) + strlen(close));
+  char *text = calloc(1, most), *at = text;
   assert_non_null(text);
   at += sprintf(at, "%.*s%s", (int)(rest - head), head, before);
   for (int i = 0; i < n; i++) at += sprintf(at, "%s", open);
@@ -180,7 +196,7 @@ static char *nested(const char *before, const char *open, const char *in, const 
 static void test_levels(void **unused) {
   static const struct {
     const char *before, *open, *in, *close;
-    int         most;
+    int most;
   } all[] = {
     { "local x = ", "(", "1", ")", 191 },
     { "local x = ", "{", "", "}", 192 },
@@ -191,20 +207,24 @@ static void test_levels(void **unused) {
     { "local x = ", "function() return ", "1", " end", 95 },
     { "", "do ", "", "end ", 193 },
     { "local x ", "if x then ", "", "end ", 192 },
-    { "local function d(n) local ok, e = pcall(n > 0 and d or type, n - 1) if not ok then error(e, 0) end end d(0 ",
+    { "local function d(n) local ok, e = pcall(n > 0 and d or type, n - 1) if not ok then error(e, "
+      "0) end end d(0 ",
       "+ 1", ")", "", 196 },
-    { "local function d(n) table.sort({ 2, 1 }, function() if n > 1 then d(n - 1) end return true end) end d(0 ", "+ 1",
-      ")", "", 197 },
-    { "local function d(n) f:map(function(l) if n > 1 then d(n - 1) end return l end) end d(0 ", "+ 1", ")", "", 98 },
+    { "local function d(n) table.sort({ 2, 1 }, function() if n > 1 then d(n - 1) end return true "
+      "end) end d(0 ",
+      "+ 1", ")", "", 197 },
+    { "local function d(n) f:map(function(l) if n > 1 then d(n - 1) end return l end) end d(0 ",
+      "+ 1", ")", "", 98 },
   };
-  static const char refused[] =
-      "3: the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 200 "
-      "levels";
+  static const char refused[] = "3: the recipe nests too deep: brackets, blocks, .. in a row and "
+                                "functions called back have 200 "
+                                "levels";
   (void)unused;
   bool good = true;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     for (int k = 0; k < 3; k++) {
-      char *text = nested(all[i].before, all[i].open, all[i].in, all[i].close, k == 2 ? 5000 : all[i].most + k);
+      char *text = nested(all[i].before, all[i].open, all[i].in, all[i].close,
+                          k == 2 ? 5000 : all[i].most + k);
       good &= ends(text, k ? refused : "");
       free(text);
     }
@@ -226,13 +246,14 @@ static void *reading(void *unused) {
 static void test_saved(void **unused) {
   static const struct {
     const char *open, *close;
-    int         n;
+    int n;
     const char *message;
   } all[] = {
     { "{\"zip\":[", "]}", 64, "is that of the rules, expected, not '0'" },
     { "{\"zip\":[", "]}", 65, ": families are nested more than 64 deep" },
     { "{\"zip\":[", "]}", 97, ": families are nested more than 64 deep" },
-    { "{\"split\":3,\"of\":", "}", 194, ": split(3) of groups of 2: 3 does not divide 2; sizes that do: 1, 2" },
+    { "{\"split\":3,\"of\":", "}", 194,
+      ": split(3) of groups of 2: 3 does not divide 2; sizes that do: 1, 2" },
     { "{\"zip\":[", "]}", 98, "saved: brackets are nested more than 200 deep" },
   };
   (void)unused;

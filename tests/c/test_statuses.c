@@ -11,23 +11,26 @@
 
 /* ------------------------------------------------------------------------ words */
 
-/* The enum of the header, as it is written there: a status that is added without words fails here. */
+/* The enum of the header, as it is written there: a status that is added without words fails
+** here. */
 static void test_every_status_has_words(void **state) {
   static char texts[64][40];
-  char        line[256], name[40];
-  int         n = 0, value;
-  bool        inside = false;
-  FILE       *header = fopen("src/moongrid.h", "r");
+  char line[256], name[40];
+  int n = 0, value;
+  bool inside = false;
+  FILE *header = fopen("src/moongrid.h", "r");
   (void)state;
   if (!header) skip(); /* not started in the root of the repository */
   while (fgets(line, sizeof line, header)) {
-    inside = strstr(line, "typedef enum mgrid_status") || (inside && !strstr(line, "} mgrid_status;"));
+    inside = strstr(line, "typedef enum mgrid_status")
+             || (inside && !strstr(line, "} mgrid_status;"));
     if (!inside || sscanf(line, " MGRID_%39[A-Z_] = %d", name, &value) != 2) continue;
     const char *words = mgrid_status_text((mgrid_status)value);
     if (strcmp(words, "unknown status") == 0) fail_msg("MGRID_%s has no words", name);
     if (value / 100 > 5) fail_msg("MGRID_%s has a kind that no exit code has", name);
     for (int i = 0; i < n; i++)
-      if (strcmp(texts[i], words) == 0) fail_msg("MGRID_%s has the words of another: %s", name, words);
+      if (strcmp(texts[i], words) == 0)
+        fail_msg("MGRID_%s has the words of another: %s", name, words);
     snprintf(texts[n++], sizeof texts[0], "%s", words);
   }
   fclose(header);
@@ -40,7 +43,8 @@ static void test_every_status_has_words(void **state) {
 static mgrid_error e = MGRID_ERROR_INIT;
 
 static void expect(mgrid_status want, const char *call, int line) {
-  if (e.status != want) fail_msg("line %d: %s is %d (%s), not %d", line, call, (int)e.status, e.message, (int)want);
+  if (e.status != want)
+    fail_msg("line %d: %s is %d (%s), not %d", line, call, (int)e.status, e.message, (int)want);
   if (!*e.message) fail_msg("line %d: %s says nothing", line, call);
   mgrid_error_clear(&e);
 }
@@ -59,12 +63,13 @@ static void test_codes_of_the_algebra(void **state) {
                   none[] = { { "tp", 0 }, { "dp", 8 } }, odd[] = { { "t p", 2 }, { "dp", 4 } },
                   large[] = { { "a", INT32_MAX }, { "b", INT32_MAX }, { "c", INT32_MAX } },
                   fills[] = { { "tp", MGRID_FILL }, { "dp", MGRID_FILL } };
-  const char   *tp = "tp", *wrong = "tq", *twice[] = { "tp", "tp" };
-  const int64_t far[] = { 7 }, zero[] = { 0, 4 }, overflow[] = { INT32_MAX, INT32_MAX }, starts[] = { 0, 2 };
+  const char *tp = "tp", *wrong = "tq", *twice[] = { "tp", "tp" };
+  const int64_t far[] = { 7 }, zero[] = { 0, 4 }, overflow[] = { INT32_MAX, INT32_MAX },
+                starts[] = { 0, 2 };
   const int64_t again[] = { 1, 1 }, outside[] = { 1, 9 };
   mgrid_family *out[2];
   (void)state;
-  mgrid_grid   *g = grid(8, 2, two);
+  mgrid_grid *g = grid(8, 2, two);
   mgrid_family *f = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &e);
   assert_int_equal(e.status, MGRID_OK);
 
@@ -93,10 +98,14 @@ static void test_codes_of_the_algebra(void **state) {
   gives_null(MGRID_OUT_OF_RANGE, mgrid_family_neighbours(f, 2, false, &e));
   gives_null(MGRID_OUT_OF_RANGE, mgrid_family_without(f, 1, &(const int64_t){ 8 }, &e));
   gives_null(MGRID_USAGE, mgrid_family_union(0, NULL, &e));
-  gives_null(MGRID_DUPLICATE, mgrid_family_table(mgrid_world(8), 1, starts, again, MGRID_COVER, &e));
-  gives_null(MGRID_OUT_OF_RANGE, mgrid_family_table(mgrid_world(8), 1, starts, outside, MGRID_PARTIAL, &e));
-  gives_null(MGRID_OUT_OF_RANGE, mgrid_family_table((mgrid_window){ 8, 0, 9 }, 1, starts, outside, MGRID_PARTIAL, &e));
-  gives_null(MGRID_REFUSED, mgrid_family_table(mgrid_world(8), 0, starts, again, MGRID_PARTIAL, &e));
+  gives_null(MGRID_DUPLICATE,
+             mgrid_family_table(mgrid_world(8), 1, starts, again, MGRID_COVER, &e));
+  gives_null(MGRID_OUT_OF_RANGE,
+             mgrid_family_table(mgrid_world(8), 1, starts, outside, MGRID_PARTIAL, &e));
+  gives_null(MGRID_OUT_OF_RANGE,
+             mgrid_family_table((mgrid_window){ 8, 0, 9 }, 1, starts, outside, MGRID_PARTIAL, &e));
+  gives_null(MGRID_REFUSED,
+             mgrid_family_table(mgrid_world(8), 0, starts, again, MGRID_PARTIAL, &e));
   mgrid_family_free(f);
   mgrid_grid_free(g);
 }
@@ -108,11 +117,11 @@ static int full(void *ud, const char *text, size_t len) {
 
 static void test_codes_of_plan_and_state(void **state) {
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 4 } };
-  const char     *tp = "tp";
-  mgrid_options   o = MGRID_OPTIONS_INIT, slow = MGRID_OPTIONS_INIT, both = MGRID_OPTIONS_INIT;
+  const char *tp = "tp";
+  mgrid_options o = MGRID_OPTIONS_INIT, slow = MGRID_OPTIONS_INIT, both = MGRID_OPTIONS_INIT;
   (void)state;
-  mgrid_grid     *g = grid(8, 2, dims);
-  mgrid_family   *f = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &e);
+  mgrid_grid *g = grid(8, 2, dims);
+  mgrid_family *f = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &e);
   mgrid_topology *t = mgrid_topology_new(8, &e), *small = mgrid_topology_new(4, &e);
   mgrid_topology_add(t, "tp", f, NULL, &e);
   mgrid_topology_add_grid(t, "grid", g, &e);
@@ -133,11 +142,13 @@ static void test_codes_of_plan_and_state(void **state) {
   both.first = both.lazy = true;
   gives(MGRID_REFUSED, mgrid_topology_add(t, "b", f, &both, &e));
   static const struct {
-    const char  *fields;
+    const char *fields;
     mgrid_status want;
-  } nccl[] = { { "max_ctsa=4", MGRID_UNKNOWN_NAME },         { "max_ctas=0", MGRID_OUT_OF_RANGE },
-               { "max_ctas=many", MGRID_BAD_VALUE },         { "max_ctas", MGRID_BAD_VALUE },
-               { "max_ctas=4 max_ctas=4", MGRID_DUPLICATE }, { "min_ctas=8 max_ctas=4", MGRID_REFUSED } };
+  } nccl[] = {
+    { "max_ctsa=4", MGRID_UNKNOWN_NAME },         { "max_ctas=0", MGRID_OUT_OF_RANGE },
+    { "max_ctas=many", MGRID_BAD_VALUE },         { "max_ctas", MGRID_BAD_VALUE },
+    { "max_ctas=4 max_ctas=4", MGRID_DUPLICATE }, { "min_ctas=8 max_ctas=4", MGRID_REFUSED }
+  };
   for (size_t i = 0; i < sizeof nccl / sizeof *nccl; i++) {
     mgrid_options with = MGRID_OPTIONS_INIT;
     with.nccl = nccl[i].fields;
@@ -149,9 +160,9 @@ static void test_codes_of_plan_and_state(void **state) {
   t = mgrid_topology_new(8, &e);
   mgrid_topology_add(t, "tp", f, NULL, &e);
   mgrid_topology_add_grid(t, "grid", g, &e);
-  mgrid_plan       *p = mgrid_plan_new(t, &e);
-  mgrid_backend    *b = mgrid_backend_dry(8, 3, &e), *other = mgrid_backend_dry(4, 3, &e);
-  mgrid_state      *s = mgrid_materialize(p, b, "state", &e);
+  mgrid_plan *p = mgrid_plan_new(t, &e);
+  mgrid_backend *b = mgrid_backend_dry(8, 3, &e), *other = mgrid_backend_dry(4, 3, &e);
+  mgrid_state *s = mgrid_materialize(p, b, "state", &e);
   mgrid_plan_counts counts = MGRID_PLAN_COUNTS_INIT;
   assert_int_equal(e.status, MGRID_OK);
   gives(MGRID_OUT_OF_RANGE, mgrid_plan_count(p, 8, &counts, &e));
@@ -165,9 +176,10 @@ static void test_codes_of_plan_and_state(void **state) {
   gives_null(MGRID_REFUSED, mgrid_materialize(p, other, "state", &e));
   gives_null(MGRID_USAGE, mgrid_materialize(NULL, b, "state", &e));
   mgrid_topology *bare = mgrid_topology_new(8, &e);
-  mgrid_plan     *another = mgrid_plan_new(bare, &e);
+  mgrid_plan *another = mgrid_plan_new(bare, &e);
   gives_null(MGRID_DUPLICATE, mgrid_materialize(another, b, "state", &e));
-  mgrid_state *beside = mgrid_materialize(p, b, "state", &e), *unnamed = mgrid_materialize(another, b, NULL, &e);
+  mgrid_state *beside = mgrid_materialize(p, b, "state", &e),
+              *unnamed = mgrid_materialize(another, b, NULL, &e);
   assert_true(beside && unnamed); /* the same plan again; no name at all */
   mgrid_state_free(beside);
   mgrid_state_free(unnamed);
@@ -176,8 +188,10 @@ static void test_codes_of_plan_and_state(void **state) {
   gives(MGRID_REFUSED, mgrid_agree(other, p, NULL, &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_state_group(s, "tq", &e));
   gives(MGRID_UNKNOWN_NAME, mgrid_state_create(s, "tq", &e));
-  assert_int_equal(mgrid_state_coord(s, "gird", "tp", &e), -1), expect(MGRID_UNKNOWN_NAME, "grid", __LINE__);
-  assert_int_equal(mgrid_state_coord(s, "grid", "tq", &e), -1), expect(MGRID_UNKNOWN_NAME, "dim", __LINE__);
+  assert_int_equal(mgrid_state_coord(s, "gird", "tp", &e), -1),
+      expect(MGRID_UNKNOWN_NAME, "grid", __LINE__);
+  assert_int_equal(mgrid_state_coord(s, "grid", "tq", &e), -1),
+      expect(MGRID_UNKNOWN_NAME, "dim", __LINE__);
   gives_null(MGRID_UNKNOWN_NAME, mgrid_state_shrink(s, "tq", 0, NULL, &e));
   gives_null(MGRID_OUT_OF_RANGE, mgrid_state_shrink(s, "tp", 1, &(const int64_t){ 9 }, &e));
   gives_null(MGRID_LOST_RANK, mgrid_state_shrink(s, "tp", 1, &(const int64_t){ 3 }, &e));
@@ -208,13 +222,13 @@ static mgrid_runtime *load(const char *text) {
 }
 
 #define BUILD(body) \
-  "return recipe { params = { tp = param.size(2, '', 'tensor'), fast = false }, build = function(world, p)\n" body \
-  "\nend }"
+  "return recipe { params = { tp = param.size(2, '', 'tensor'), fast = false }, build = " \
+  "function(world, p)\n" body "\nend }"
 #define GRID "local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) local t = topology(world) "
 
 static void test_codes_through_a_recipe(void **state) {
   static const struct {
-    const char  *text, *arg;
+    const char *text, *arg;
     mgrid_status want;
   } cases[] = {
     { "return recipe {", NULL, MGRID_REFUSED },
@@ -227,14 +241,16 @@ static void test_codes_through_a_recipe(void **state) {
     { BUILD("return topology(world).tp"), NULL, MGRID_UNKNOWN_NAME },
     { BUILD(GRID "t.tp = g 'tp' :with { lzay = true } return t"), NULL, MGRID_UNKNOWN_NAME },
     { BUILD(GRID "t.tp = g 'tp' :with { backend = 'gloo' } return t"), NULL, MGRID_UNKNOWN_NAME },
-    { BUILD(GRID "t.tp = g 'tp' :with { nccl = { max_ctsa = 1 } } return t"), NULL, MGRID_UNKNOWN_NAME },
+    { BUILD(GRID "t.tp = g 'tp' :with { nccl = { max_ctsa = 1 } } return t"), NULL,
+      MGRID_UNKNOWN_NAME },
     { BUILD(GRID "t.tp = g 'tp' :pikc(0) return t"), NULL, MGRID_UNKNOWN_NAME },
     { BUILD(GRID "return t"), "pt=2", MGRID_UNKNOWN_NAME },
     { BUILD(GRID "t.tp = g 'tp' :pick(2) return t"), NULL, MGRID_OUT_OF_RANGE },
     { BUILD("return grid(world, 'a', { a = 0 })"), NULL, MGRID_OUT_OF_RANGE },
     { BUILD(GRID "t.tp = g 'tp' :with { timeout = -1 } return t"), NULL, MGRID_OUT_OF_RANGE },
     { BUILD(GRID "return t"), "tp=0", MGRID_OUT_OF_RANGE },
-    { BUILD("return grid(world, 'a-b-c', { a = 2147483647, b = 2147483647, c = 2147483647 })"), NULL, MGRID_OVERFLOW },
+    { BUILD("return grid(world, 'a-b-c', { a = 2147483647, b = 2147483647, c = 2147483647 })"),
+      NULL, MGRID_OVERFLOW },
     { BUILD("return grid(world, 'a-a', { a = 2 })"), NULL, MGRID_DUPLICATE },
     { BUILD(GRID "t.tp = g 'tp' t.tp = g 'dp' return t"), NULL, MGRID_DUPLICATE },
     { BUILD(GRID "return t"), "tp=two", MGRID_BAD_VALUE },
@@ -246,12 +262,14 @@ static void test_codes_through_a_recipe(void **state) {
     { BUILD("local t = {} for i = 1, 1e9 do t[i] = { i } end"), NULL, MGRID_LIMIT },
     /* what was caught leaves nothing behind; what is raised again keeps its code */
     { BUILD("pcall(function() return p.pt end) error 'another'"), NULL, MGRID_REFUSED },
-    { BUILD("local _, why = pcall(function() return p.pt end) error(why, 0)"), NULL, MGRID_UNKNOWN_NAME },
+    { BUILD("local _, why = pcall(function() return p.pt end) error(why, 0)"), NULL,
+      MGRID_UNKNOWN_NAME },
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     mgrid_runtime *rt = load(cases[i].text);
-    mgrid_plan    *p = rt ? mgrid_runtime_plan(rt, 8, NULL, cases[i].arg ? 1 : 0, &cases[i].arg, &e) : NULL;
+    mgrid_plan *p = rt ? mgrid_runtime_plan(rt, 8, NULL, cases[i].arg ? 1 : 0, &cases[i].arg, &e)
+                       : NULL;
     assert_null(p);
     expect(cases[i].want, cases[i].arg ? cases[i].arg : cases[i].text, __LINE__);
     mgrid_runtime_free(rt);
@@ -259,13 +277,13 @@ static void test_codes_through_a_recipe(void **state) {
 }
 
 static void test_codes_of_a_runtime(void **state) {
-  mgrid_limits    none = MGRID_LIMITS_INIT, tiny = MGRID_LIMITS_INIT;
+  mgrid_limits none = MGRID_LIMITS_INIT, tiny = MGRID_LIMITS_INIT;
   const mgrid_arg twice[] = { mgrid_arg_integer("tp", 2), mgrid_arg_integer("tp", 2) },
                   aliases[] = { mgrid_arg_integer("tp", 2), mgrid_arg_integer("tensor", 2) },
                   text = mgrid_arg_text("tp", "two"), nothing = mgrid_arg_of("tp", (mgrid_kind)99),
                   nameless = mgrid_arg_integer(NULL, 1);
   const char *again[] = { "tp=2", "tp=2" };
-  int64_t     number;
+  int64_t number;
   (void)state;
   none.seconds = -1;
   gives_null(MGRID_OUT_OF_RANGE, mgrid_runtime_new(&none, NULL, &e));
@@ -275,7 +293,8 @@ static void test_codes_of_a_runtime(void **state) {
   gives_null(MGRID_NOT_NOW, mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e));
   gives(MGRID_UNKNOWN_NAME, mgrid_runtime_load(rt, "megatorn", NULL, 0, &e));
   gives(MGRID_REFUSED, mgrid_runtime_load(rt, "./none.lua", NULL, 0, &e));
-  gives_null(MGRID_REFUSED, mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e)); /* why there is no recipe */
+  /* why there is no recipe */
+  gives_null(MGRID_REFUSED, mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e));
   mgrid_runtime_free(rt);
 
   rt = load("return recipe { params = { tp = param.size(2, '', 'tensor') },\n"
@@ -284,10 +303,11 @@ static void test_codes_of_a_runtime(void **state) {
             "  queries = { one = function() return 1 end, f = function() return type end },\n"
             "  policy = { one = function() return 1 end, echo = function(_, q) return q end } }\n");
   if (!rt) fail_msg("%s", e.message);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 0, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "", &e);
-  mgrid_policy  *one = mgrid_policy_new(rt, s, "one", &e), *echo = mgrid_policy_new(rt, s, "echo", &e);
+  mgrid_state *s = mgrid_materialize(p, b, "", &e);
+  mgrid_policy *one = mgrid_policy_new(rt, s, "one", &e),
+               *echo = mgrid_policy_new(rt, s, "echo", &e);
   assert_int_equal(e.status, MGRID_OK);
   gives(MGRID_NOT_NOW, mgrid_runtime_load(rt, "megatron", NULL, 0, &e));
   gives_null(MGRID_OUT_OF_RANGE, mgrid_runtime_plan(rt, 0, NULL, 0, NULL, &e));
@@ -304,10 +324,11 @@ static void test_codes_of_a_runtime(void **state) {
   gives_null(MGRID_UNKNOWN_NAME, mgrid_runtime_group(rt, s, "none", 0, NULL, &e));
   gives(MGRID_OUTPUT, mgrid_runtime_describe(rt, true, full, NULL, &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s, "noe", &e));
-  gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s,
-                                                  "a name of a policy that is longer than any that there could "
-                                                  "be, whatever a recipe is about, and longer still",
-                                                  &e));
+  gives_null(MGRID_UNKNOWN_NAME,
+             mgrid_policy_new(rt, s,
+                              "a name of a policy that is longer than any that there could "
+                              "be, whatever a recipe is about, and longer still",
+                              &e));
   assert_int_equal(mgrid_policy_call(one, 0, NULL, &e), MGRID_OK);
   const char *what;
   gives(MGRID_BAD_VALUE, read_text(one, NULL, &what, &e));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_structure.c - what is equal is equal: random pairs of steps and of plans, of which one differs from the other in
-** one field, or is the same made another way, in another order. Their digests are equal exactly if they are, by a
-** comparison field by field that knows nothing of texts and hashes. MOONGRID_PAIRS=100000 tries more.
+** test_structure.c - what is equal is equal: random pairs of steps and of plans, of which one
+** differs from the other in one field, or is the same made another way, in another order. Their
+** digests are equal exactly if they are, by a comparison field by field that knows nothing of texts
+** and hashes. MOONGRID_PAIRS=100000 tries more.
 */
 #include "random.h"
 
@@ -29,35 +30,44 @@ static double next_to(double x) { return nextafter(x, INFINITY); }
 enum { WORLD = 6, PROGRAMS = 3, ENTRIES = 6, FAMILIES = 3 };
 
 /* Names that look like what a text writes between two of them. */
-static const char *const names[] = {
-  "", "a", "b", "a'", "a' 8 bytes", "' on a", "main", "main ", "a\nmark 'b", "a b", "all_reduce(f0) 8 bytes"
-};
+static const char *const names[] = { "",
+                                     "a",
+                                     "b",
+                                     "a'",
+                                     "a' 8 bytes",
+                                     "' on a",
+                                     "main",
+                                     "main ",
+                                     "a\nmark 'b",
+                                     "a b",
+                                     "all_reduce(f0) 8 bytes" };
 enum { NAMES = sizeof names / sizeof *names };
 
 typedef struct drawn_entry {
   int64_t kind, listed, stream, family, nth, bytes, number, name, type, waits, event;
-  double  flops, seconds;
+  double flops, seconds;
   int64_t inside; /* entries that a loop has in it */
 } drawn_entry;
 
 typedef struct drawn_program {
-  int64_t     n;
+  int64_t n;
   drawn_entry entry[ENTRIES];
 } drawn_program;
 
 typedef struct drawn_step {
   drawn_program program[PROGRAMS];
-  int64_t       of[WORLD];
+  int64_t of[WORLD];
 } drawn_step;
 
 static mgrid_plan *plan_of_step(void) {
-  mgrid_error     e;
-  mgrid_dim       dims[] = { { "a", WORLD } };
-  const char     *along[] = { "a" };
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(WORLD), 1, dims, anew(&e));
-  mgrid_family   *f = mgrid_grid_along(g, 1, along, MGRID_AS_WRITTEN, &e);
+  mgrid_error e;
+  mgrid_dim dims[] = { { "a", WORLD } };
+  const char *along[] = { "a" };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(WORLD), 1, dims, anew(&e));
+  mgrid_family *f = mgrid_grid_along(g, 1, along, MGRID_AS_WRITTEN, &e);
   mgrid_topology *t = mgrid_topology_new(WORLD, &e);
-  for (int i = 0; i < FAMILIES; i++) mgrid_topology_add(t, ((char[]){ 'f', (char)('0' + i), 0 }), f, NULL, &e);
+  for (int i = 0; i < FAMILIES; i++)
+    mgrid_topology_add(t, ((char[]){ 'f', (char)('0' + i), 0 }), f, NULL, &e);
   mgrid_plan *p = mgrid_plan_new(t, &e);
   assert_int_equal(MGRID_OK, e.status);
   mgrid_topology_free(t);
@@ -79,8 +89,12 @@ static void draw_field(rng *r, drawn_entry *e, int64_t field, int64_t at) {
   case 7: e->type = rng_between(r, 0, NAMES - 1); break;
   case 8: e->waits = rng_between(r, 0, NAMES - 1); break;
   case 9: e->event = rng_between(r, -1, at - 1); break;
-  case 10: e->flops = rng_chance(r, 50) ? next_to(e->flops) : (double)rng_between(r, 0, 2) * 1e12; break;
-  case 11: e->seconds = rng_chance(r, 50) ? next_to(e->seconds) : (double)rng_between(r, 0, 2) / 3; break;
+  case 10:
+    e->flops = rng_chance(r, 50) ? next_to(e->flops) : (double)rng_between(r, 0, 2) * 1e12;
+    break;
+  case 11:
+    e->seconds = rng_chance(r, 50) ? next_to(e->seconds) : (double)rng_between(r, 0, 2) / 3;
+    break;
   case 12: e->listed = rng_chance(r, 50); break;
   default: e->inside = rng_between(r, 0, 2); break;
   }
@@ -102,13 +116,13 @@ static drawn_step draw(rng *r) {
 /* Change one field, one rank, the entries of one program, or whose a name is. */
 static void change(rng *r, drawn_step *s) {
   drawn_program *p = &s->program[rng_between(r, 0, PROGRAMS - 1)];
-  int64_t        at = p->n ? rng_between(r, 0, p->n - 1) : 0;
+  int64_t at = p->n ? rng_between(r, 0, p->n - 1) : 0;
   switch (rng_between(r, 0, 9)) {
   case 0: s->of[rng_between(r, 0, WORLD - 1)] = rng_between(r, 0, PROGRAMS - 1); return;
   case 1: p->n = rng_between(r, 0, ENTRIES); return;
   case 2: { /* two neighbours change places */
     drawn_entry kept = p->entry[at];
-    int64_t     other = at + 1 < p->n ? at + 1 : at;
+    int64_t other = at + 1 < p->n ? at + 1 : at;
     p->entry[at] = p->entry[other], p->entry[other] = kept;
     return;
   }
@@ -121,11 +135,12 @@ static void change(rng *r, drawn_step *s) {
   }
 }
 
-/* What an entry is in a step: fields that its kind has not are left out, and so is a block's end beyond the program's. */
+/* What an entry is in a step: fields that its kind has not are left out, and so is a block's end
+** beyond the program's. */
 static step_node node_of(const drawn_program *p, int64_t at, drawn_entry *e) {
   *e = p->entry[at];
   const step_operation *o = &mgrid_step_rows[e->kind];
-  bool                  waits = o->role == STEP_ORDER && e->kind != STEP_EVENT;
+  bool waits = o->role == STEP_ORDER && e->kind != STEP_EVENT;
   if (o->role != STEP_TOGETHER && o->role != STEP_POINT) e->family = -1;
   if (e->family < 0) e->nth = 0;
   if (e->event >= at) e->event = -1;
@@ -146,10 +161,11 @@ static bool same_program(const drawn_program *a, const drawn_program *b) {
   for (int64_t i = 0; i < a->n; i++) {
     drawn_entry x, y;
     node_of(a, i, &x), node_of(b, i, &y);
-    bool same = x.kind == y.kind && x.listed == y.listed && x.stream == y.stream && x.family == y.family
-                && x.nth == y.nth && x.bytes == y.bytes && x.number == y.number && x.name == y.name && x.type == y.type
-                && x.waits == y.waits && x.event == y.event && x.flops == y.flops && x.seconds == y.seconds
-                && x.inside == y.inside;
+    bool same = x.kind == y.kind && x.listed == y.listed && x.stream == y.stream
+                && x.family == y.family && x.nth == y.nth && x.bytes == y.bytes
+                && x.number == y.number && x.name == y.name && x.type == y.type
+                && x.waits == y.waits && x.event == y.event && x.flops == y.flops
+                && x.seconds == y.seconds && x.inside == y.inside;
     if (!same) return false;
   }
   return true;
@@ -171,28 +187,30 @@ static uint16_t stream_of(step_program *p, uint32_t word) {
 static void write_program(step_writer *w, const drawn_program *d, int64_t line) {
   for (int64_t i = 0; i < d->n; i++) {
     drawn_entry e;
-    step_node   given = node_of(d, i, &e), *n = mgrid_step_write(w, (step_kind)e.kind);
+    step_node given = node_of(d, i, &e), *n = mgrid_step_write(w, (step_kind)e.kind);
     given.slot = e.family < 0 ? -1 : mgrid_step_slot_of(w->step, (int32_t)e.family, (int32_t)e.nth);
     given.end = (uint32_t)(i + 1 + e.inside);
     given.line = (int32_t)line;
     given.name = (uint32_t)mgrid_step_word(w->step, names[e.name]);
     given.type = (uint32_t)mgrid_step_word(w->step, names[e.type]);
     given.stream = stream_of(&w->now, (uint32_t)mgrid_step_word(w->step, names[e.stream]));
-    given.other = e.event >= 0   ? (int32_t)e.event
-                  : e.waits >= 0 ? stream_of(&w->now, (uint32_t)mgrid_step_word(w->step, names[e.waits]))
-                                 : -1;
+    given.other = e.event >= 0 ? (int32_t)e.event
+                  : e.waits >= 0
+                      ? stream_of(&w->now, (uint32_t)mgrid_step_word(w->step, names[e.waits]))
+                      : -1;
     *n = given;
   }
 }
 
-/* Make the step: words and slots in an order of its own, programs on other lines, ranks with one program in one class or in
-** several, in any order. */
+/* Make the step: words and slots in an order of its own, programs on other lines, ranks with one
+** program in one class or in several, in any order. */
 static void digest_of(rng *r, const drawn_step *d, const mgrid_plan *plan, char out[33]) {
   mgrid_error e;
   mgrid_step *s = mgrid_step_alloc(plan, anew(&e));
   step_writer w = { 0 };
   assert_non_null(s);
-  for (int64_t i = rng_between(r, 0, NAMES); i > 0; i--) mgrid_step_word(s, names[rng_between(r, 0, NAMES - 1)]);
+  for (int64_t i = rng_between(r, 0, NAMES); i > 0; i--)
+    mgrid_step_word(s, names[rng_between(r, 0, NAMES - 1)]);
   for (int64_t i = rng_between(r, 0, 3); i > 0; i--)
     mgrid_step_slot_of(s, (int32_t)rng_between(r, 0, FAMILIES - 1), (int32_t)rng_between(r, 0, 2));
   s->class = calloc(2 * PROGRAMS, sizeof *s->class);
@@ -207,7 +225,8 @@ static void digest_of(rng *r, const drawn_step *d, const mgrid_plan *plan, char 
   }
   for (int64_t rank = 0; rank < WORLD; rank++)
     for (size_t i = 0; i < 2 * PROGRAMS; i++)
-      if (order[i] / 2 == (size_t)d->of[rank] && (order[i] & 1 || rng_chance(r, 50))) s->of[rank] = (int32_t)i;
+      if (order[i] / 2 == (size_t)d->of[rank] && (order[i] & 1 || rng_chance(r, 50)))
+        s->of[rank] = (int32_t)i;
   for (int64_t rank = 0; rank < WORLD; rank++) { /* both coins may have said no */
     size_t i = (size_t)s->of[rank] % (2 * PROGRAMS);
     if (order[i] / 2 == (size_t)d->of[rank]) continue;
@@ -223,11 +242,11 @@ static void digest_of(rng *r, const drawn_step *d, const mgrid_plan *plan, char 
 static void test_steps(void **state) {
   (void)state;
   mgrid_plan *plan = plan_of_step();
-  int64_t     equal = 0, n = pairs(4000);
+  int64_t equal = 0, n = pairs(4000);
   for (int64_t i = 0; i < n; i++) {
-    rng        r = rng_new(first_seed() + (uint64_t)i);
+    rng r = rng_new(first_seed() + (uint64_t)i);
     drawn_step a = draw(&r), b = a;
-    char       x[33], y[33];
+    char x[33], y[33];
     if (!rng_chance(&r, 30)) change(&r, &b);
     digest_of(&r, &a, plan, x);
     digest_of(&r, &b, plan, y);
@@ -282,7 +301,7 @@ enum {
 
 typedef struct drawn_plan {
   int64_t v[INTEGERS];
-  double  bandwidth, latency, bytes;
+  double bandwidth, latency, bytes;
 } drawn_plan;
 
 static int64_t draw_integer(rng *r, int field) {
@@ -316,15 +335,17 @@ static void change_plan(rng *r, drawn_plan *d) {
 
 static void add_machine(mgrid_topology *t, const drawn_plan *d, mgrid_error *e) {
   static const char *const level[] = { "node:*", "node:2", "rack:2 node:*" };
-  char                     text[200], link[80] = "", flow[100];
+  char text[200], link[80] = "", flow[100];
   static const char *const call[] = { "all_reduce", "all_gather", "send" };
   if (d->v[LINKED] == 1) mgrid_format(link, sizeof link, "[%.17gB/s]", d->bandwidth);
-  if (d->v[LINKED] == 2) mgrid_format(link, sizeof link, "[%.17gB/s,%.17gs]", d->bandwidth, d->latency);
+  if (d->v[LINKED] == 2)
+    mgrid_format(link, sizeof link, "[%.17gB/s,%.17gs]", d->bandwidth, d->latency);
   snprintf(text, sizeof text, "%s gpu:64%s", level[d->v[LEVELS]], link);
   mgrid_machine_model *m = mgrid_machine_parse(text, e);
-  mgrid_machine_item  *item = m ? mgrid_machine_item_new(m, t->content.world, e) : NULL;
-  mgrid_traffic       *x = mgrid_traffic_new(t->content.world, e);
-  mgrid_format(flow, sizeof flow, "%.17g B %s x %" PRId64, d->bytes, call[d->v[COLLECTIVE]], d->v[CALLS] + 1);
+  mgrid_machine_item *item = m ? mgrid_machine_item_new(m, t->content.world, e) : NULL;
+  mgrid_traffic *x = mgrid_traffic_new(t->content.world, e);
+  mgrid_format(flow, sizeof flow, "%.17g B %s x %" PRId64, d->bytes, call[d->v[COLLECTIVE]],
+               d->v[CALLS] + 1);
   if (item) mgrid_topology_put_item(t, "machine", &mgrid_machine_kind, item, e);
   if (!mgrid_traffic_add(x, d->v[FLOW_OF] ? "f0" : "f1", flow, e))
     mgrid_topology_put_item(t, MGRID_TRAFFIC_NAME, &mgrid_traffic_kind, x, e);
@@ -333,10 +354,14 @@ static void add_machine(mgrid_topology *t, const drawn_plan *d, mgrid_error *e) 
   mgrid_machine_free(m);
 }
 
-static void add_tensor(mgrid_topology *t, const mgrid_grid *g, const drawn_plan *d, mgrid_error *e) {
-  static const char *const type[] = { "f32", "bf16", "i8" }, *const axis[] = { "row", "col", "r_0" },
+static void add_tensor(mgrid_topology *t, const mgrid_grid *g, const drawn_plan *d,
+                       mgrid_error *e) {
+  static const char *const type[] = { "f32", "bf16", "i8" },
+                           *const axis[] = { "row", "col", "r_0" },
                            *const name[] = { "w", "w.0", "w/0" };
-  const char *dim = d->v[CUT_BY] < (int64_t)mgrid_grid_ndims(g) ? mgrid_grid_dim(g, (size_t)d->v[CUT_BY]).name : NULL;
+  const char *dim = d->v[CUT_BY] < (int64_t)mgrid_grid_ndims(g)
+                        ? mgrid_grid_dim(g, (size_t)d->v[CUT_BY]).name
+                        : NULL;
   mgrid_tensor_axis a = MGRID_TENSOR_AXIS_INIT;
   a.name = axis[d->v[AXIS]], a.length = 48 << d->v[LENGTH], a.ndims = dim != NULL, a.dims = &dim;
   a.cutting = (mgrid_cutting)d->v[CUTTING], a.block = a.cutting == MGRID_CUT_CYCLIC ? 2 : 0;
@@ -348,11 +373,11 @@ static void add_tensor(mgrid_topology *t, const mgrid_grid *g, const drawn_plan 
 
 static mgrid_family *family_of(const mgrid_grid *g, int64_t along, int64_t op, mgrid_error *e) {
   const char *dims[3];
-  size_t      n = 0;
+  size_t n = 0;
   for (size_t i = 0; i < 3; i++)
     if ((along + 1) >> i & 1) dims[n++] = mgrid_grid_dim(g, i).name;
   mgrid_family *f = mgrid_grid_along(g, n, dims, MGRID_AS_WRITTEN, e), *made = NULL;
-  int64_t       some[] = { 0, -1 }, reversed[] = { -1, 0 };
+  int64_t some[] = { 0, -1 }, reversed[] = { -1, 0 };
   if (op == 0 || !f) return f;
   if (op == 1) made = mgrid_family_neighbours(f, 1, false, e);
   if (op == 2) made = mgrid_family_pick(f, 2, some, e);
@@ -362,32 +387,39 @@ static mgrid_family *family_of(const mgrid_grid *g, int64_t along, int64_t op, m
 }
 
 static mgrid_options options_of(const drawn_plan *d) {
-  static const char *const        backend[] = { "", "mpi", "nccl", "none" },
+  static const char *const backend[] = { "", "mpi", "nccl", "none" },
                            *const nccl[] = { "", "min_ctas=4", "max_ctas=4" },
                            *const window[] = { "", "kv=64", "kv=65 a=64" },
                            *const device[] = { "", "barriers=4", "multimem=1" };
-  mgrid_options                   o = MGRID_OPTIONS_INIT;
-  o.unique = d->v[UNIQUE], o.first = d->v[FIRST] == 1, o.lazy = d->v[FIRST] == 2, o.high_priority = d->v[PRIORITY];
-  o.timeout = (double)d->v[TIMEOUT] / 1e6, o.backend = backend[d->v[BACKEND]], o.nccl = nccl[d->v[NCCL]];
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  o.unique = d->v[UNIQUE], o.first = d->v[FIRST] == 1, o.lazy = d->v[FIRST] == 2,
+  o.high_priority = d->v[PRIORITY];
+  o.timeout = (double)d->v[TIMEOUT] / 1e6, o.backend = backend[d->v[BACKEND]],
+  o.nccl = nccl[d->v[NCCL]];
   o.windows = window[d->v[WINDOW]], o.device = device[d->v[DEVICE]], o.single = d->v[SINGLE];
   return o;
 }
 
-/* Make the plan; NULL: no topology is like that. Things of one kind are in their order, kinds in any. */
+/* Make the plan; NULL: no topology is like that. Things of one kind are in their order, kinds in
+** any. */
 static mgrid_plan *plan_of(rng *r, const drawn_plan *d) {
   static const char *const dim[] = { "a", "b", "x" }, *const param[] = { "p", "q", "p q", "p: x" },
-                           *const value[] = { "1", "1.0", "1 ", "", "x = 1" }, *const family[] = { "f0", "g", "f_" };
+                           *const value[] = { "1", "1.0", "1 ", "", "x = 1" },
+                           *const family[] = { "f0", "g", "f_" };
   static const int orders[][3] = { { 0, 1, 2 }, { 1, 0, 2 }, { 2, 1, 0 } };
-  mgrid_error      e;
-  const mgrid_dim  given[] = { { dim[d->v[DIM]], d->v[A] + 1 }, { "c", d->v[B] + 1 }, { "d", d->v[C] + 1 } };
-  mgrid_dim        dims[3];
-  size_t           todo[] = { 0, 1, 2, 3 };
-  int64_t          world = given[0].size * given[1].size * given[2].size;
+  mgrid_error e;
+  const mgrid_dim given[] = { { dim[d->v[DIM]], d->v[A] + 1 },
+                              { "c", d->v[B] + 1 },
+                              { "d", d->v[C] + 1 } };
+  mgrid_dim dims[3];
+  size_t todo[] = { 0, 1, 2, 3 };
+  int64_t world = given[0].size * given[1].size * given[2].size;
   for (int i = 0; i < 3; i++) dims[i] = given[orders[d->v[ORDER]][i]];
-  mgrid_grid       *g = mgrid_grid_new(mgrid_world(world), 3, dims, anew(&e));
-  mgrid_topology   *t = mgrid_topology_new(world, &e);
-  mgrid_family     *f0 = family_of(g, d->v[ALONG0], 0, &e), *f1 = family_of(g, d->v[ALONG1], d->v[OP1], &e);
-  mgrid_options     o = options_of(d);
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(world), 3, dims, anew(&e));
+  mgrid_topology *t = mgrid_topology_new(world, &e);
+  mgrid_family *f0 = family_of(g, d->v[ALONG0], 0, &e),
+               *f1 = family_of(g, d->v[ALONG1], d->v[OP1], &e);
+  mgrid_options o = options_of(d);
   const char *const both[] = { d->v[CONCURRENT] == 1 ? family[d->v[FAMILY]] : "f1",
                                d->v[CONCURRENT] == 1 ? "f1" : family[d->v[FAMILY]] };
   if (rng_chance(r, 50)) mgrid_topology_recipe(t, "any.lua", &e);
@@ -397,9 +429,11 @@ static mgrid_plan *plan_of(rng *r, const drawn_plan *d) {
     if (todo[i] == 0) mgrid_topology_param(t, "last", param[d->v[PARAM2]], &e);
     if (todo[i] == 1 && d->v[NAMED]) mgrid_topology_add_grid(t, "grid", g, &e);
     if (todo[i] == 2)
-      mgrid_topology_add(t, family[d->v[FAMILY]], f0, &o, &e), mgrid_topology_add(t, "f1", f1, NULL, &e);
+      mgrid_topology_add(t, family[d->v[FAMILY]], f0, &o, &e),
+          mgrid_topology_add(t, "f1", f1, NULL, &e);
     if (todo[i] == 3) add_tensor(t, g, d, &e), add_machine(t, d, &e);
-    if (todo[i] == 3) mgrid_topology_called(t, "h", ((const char *[]){ "1", "1.0", "1 = 1" })[d->v[VERSION]], &e);
+    if (todo[i] == 3)
+      mgrid_topology_called(t, "h", ((const char *[]){ "1", "1.0", "1 = 1" })[d->v[VERSION]], &e);
   }
   if (d->v[CONCURRENT]) mgrid_topology_concurrent(t, 2, both, &e);
   mgrid_plan *p = e.status ? NULL : mgrid_plan_new(t, &e);
@@ -412,8 +446,10 @@ static mgrid_plan *plan_of(rng *r, const drawn_plan *d) {
 
 static bool same_family(const mgrid_entry *a, const mgrid_entry *b) {
   const mgrid_family *f = a->family, *g = b->family;
-  int32_t             x[256], y[256];
-  if (strcmp(a->name, b->name) != 0 || f->count != g->count || f->total != g->total || f->form != g->form) return false;
+  int32_t x[256], y[256];
+  if (strcmp(a->name, b->name) != 0 || f->count != g->count || f->total != g->total
+      || f->form != g->form)
+    return false;
   for (int64_t i = 0; i < f->count; i++) {
     int64_t n = mgrid_family_size(f, i);
     if (n != mgrid_family_size(g, i)) return false;
@@ -421,13 +457,16 @@ static bool same_family(const mgrid_entry *a, const mgrid_entry *b) {
     if (memcmp(x, y, (size_t)n * sizeof *x) != 0) return false;
   }
   const mgrid_options *o = &a->choice->asked, *q = &b->choice->asked;
-  return o->unique == q->unique && o->first == q->first && o->lazy == q->lazy && o->high_priority == q->high_priority
-         && o->timeout == q->timeout && o->single == q->single && strcmp(o->backend, q->backend) == 0
-         && strcmp(o->nccl, q->nccl) == 0 && strcmp(o->windows, q->windows) == 0 && strcmp(o->device, q->device) == 0
-         && a->choice->lane == b->choice->lane;
+  return o->unique == q->unique && o->first == q->first && o->lazy == q->lazy
+         && o->high_priority == q->high_priority && o->timeout == q->timeout
+         && o->single == q->single && strcmp(o->backend, q->backend) == 0
+         && strcmp(o->nccl, q->nccl) == 0 && strcmp(o->windows, q->windows) == 0
+         && strcmp(o->device, q->device) == 0 && a->choice->lane == b->choice->lane;
 }
 
-static bool same_link(mgrid_link a, mgrid_link b) { return a.bandwidth == b.bandwidth && a.latency == b.latency; }
+static bool same_link(mgrid_link a, mgrid_link b) {
+  return a.bandwidth == b.bandwidth && a.latency == b.latency;
+}
 
 static bool same_machine(const mgrid_machine_model *a, const mgrid_machine_model *b) {
   if (a->ntiers != b->ntiers) return false;
@@ -450,10 +489,12 @@ static bool same_tensor(const drawn_plan *a, const drawn_plan *b) {
 
 static bool same_plan(const mgrid_plan *a, const mgrid_plan *b) {
   const mgrid_content *x = &a->content, *y = &b->content;
-  if (x->world != y->world || x->nentries != y->nentries || x->ngrids != y->ngrids || x->nconcurrent != y->nconcurrent)
+  if (x->world != y->world || x->nentries != y->nentries || x->ngrids != y->ngrids
+      || x->nconcurrent != y->nconcurrent)
     return false;
   for (size_t i = 0; i < x->nparams; i++)
-    if (strcmp(x->param[i].name, y->param[i].name) != 0 || strcmp(x->param[i].value, y->param[i].value) != 0)
+    if (strcmp(x->param[i].name, y->param[i].name) != 0
+        || strcmp(x->param[i].value, y->param[i].value) != 0)
       return false;
   for (size_t i = 0; i < x->ngrids; i++)
     if (!mgrid_grid_equal(x->grid[i].grid, y->grid[i].grid)) return false;
@@ -462,8 +503,9 @@ static bool same_plan(const mgrid_plan *a, const mgrid_plan *b) {
   for (size_t i = 0; i < x->nconcurrent; i++)
     if (strcmp(x->concurrent[i].name[0], y->concurrent[i].name[0]) != 0) return false;
   const mgrid_flow *f = mgrid_plan_traffic(a)->flow, *g = mgrid_plan_traffic(b)->flow;
-  return strcmp(x->called[0].version, y->called[0].version) == 0 && strcmp(f->family, g->family) == 0 && f->by == g->by
-         && f->bytes == g->bytes && f->calls == g->calls && same_machine(mgrid_plan_machine(a), mgrid_plan_machine(b));
+  return strcmp(x->called[0].version, y->called[0].version) == 0
+         && strcmp(f->family, g->family) == 0 && f->by == g->by && f->bytes == g->bytes
+         && f->calls == g->calls && same_machine(mgrid_plan_machine(a), mgrid_plan_machine(b));
 }
 
 /* The grid of the tensor is a part of it, which the plan may not name. */
@@ -477,7 +519,7 @@ static bool same_grid(const drawn_plan *a, const drawn_plan *b) {
 /* What is saved and read back is the plan: nothing of it is lost. */
 static void check_read(const rng *r, const mgrid_plan *p) {
   mgrid_error e;
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_plan_save(p, mgrid_text_sink, &t, anew(&e));
   mgrid_plan *again = mgrid_plan_read(t.data, t.len, "saved", &e);
   if (!again) print_message("%s\n%s\n", e.message, t.data);
@@ -490,7 +532,7 @@ static void test_plans(void **state) {
   (void)state;
   int64_t equal = 0, made = 0, n = pairs(6000);
   for (int64_t i = 0; i < n; i++) {
-    rng        r = rng_new(first_seed() + (uint64_t)i);
+    rng r = rng_new(first_seed() + (uint64_t)i);
     drawn_plan a = draw_plan(&r), b = a;
     if (!rng_chance(&r, 20)) change_plan(&r, &b);
     mgrid_plan *x = plan_of(&r, &a), *y = plan_of(&r, &b);
@@ -498,9 +540,11 @@ static void test_plans(void **state) {
       bool same = same_grid(&a, &b) && same_tensor(&a, &b) && same_plan(x, y);
       if (same != (memcmp(x->digest, y->digest, sizeof x->digest) == 0)) {
         mgrid_error e;
-        mgrid_text  t = { 0 };
-        mgrid_plan_print(x, mgrid_text_sink, &t, anew(&e)), mgrid_plan_print(y, mgrid_text_sink, &t, &e);
-        fail_msg("%s, MOONGRID_SEED=%" PRIu64 "\n%s", same ? "equal, but not by digest" : "one digest", r.seed, t.data);
+        mgrid_text t = { 0 };
+        mgrid_plan_print(x, mgrid_text_sink, &t, anew(&e)),
+            mgrid_plan_print(y, mgrid_text_sink, &t, &e);
+        fail_msg("%s, MOONGRID_SEED=%" PRIu64 "\n%s",
+                 same ? "equal, but not by digest" : "one digest", r.seed, t.data);
       }
       check_read(&r, x);
       equal += same, made++;
@@ -517,16 +561,18 @@ static void test_plans(void **state) {
 /* Two calls that ranks make together are one only if their names are, however late these differ. */
 static void test_calls(void **state) {
   (void)state;
-  mgrid_error    e;
+  mgrid_error e;
   mgrid_backend *b = mgrid_backend_dry(2, 0, anew(&e));
   for (int same = 0; same < 900; same += 7) {
     char x[1000], y[1000];
     memset(x, 'a', sizeof x), memset(y, 'a', sizeof y);
     x[same + 1] = y[same + 1] = '\0';
     x[same] = 'x';
-    bool differ = mgrid_meet_call(b, true, "prove '%s'", x) != mgrid_meet_call(b, true, "prove '%s'", y);
+    bool differ = mgrid_meet_call(b, true, "prove '%s'", x)
+                  != mgrid_meet_call(b, true, "prove '%s'", y);
     assert_true(differ);
-    assert_true(mgrid_meet_call(b, true, "prove '%s'", x) == mgrid_meet_call(b, true, "prove '%s'", x));
+    assert_true(mgrid_meet_call(b, true, "prove '%s'", x)
+                == mgrid_meet_call(b, true, "prove '%s'", x));
   }
   mgrid_backend_free(b);
 }

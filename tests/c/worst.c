@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** worst.c - runs what worst_spec.lua writes under small limits, and measures: no call takes more than 1.5 times its
-** processor time, and the process no more than 1.5 times the memory, each with some more for what is no fault of a recipe.
+** worst.c - runs what worst_spec.lua writes under small limits, and measures: no call takes more
+** than 1.5 times its processor time, and the process no more than 1.5 times the memory, each with
+** some more for what is no fault of a recipe.
 **
 **     build/tests/worst recipe FILE WORLD SECONDS
 **         a recipe that goes on where the last call ended (tests/lua/worst.lua), for so much processor time
@@ -30,7 +31,8 @@
 
 #define MEMORY  ((size_t)96 << 20)
 #define SECONDS 0.4
-/* A call is over the limit beyond these: a busy machine slows a processor down, and the process is larger than its recipe. */
+/* A call is over the limit beyond these: a busy machine slows a processor down, and the process is
+** larger than its recipe. */
 #define MOST_SECONDS (1.5 * SECONDS + 0.6)
 #define MOST_KIB     ((long)(MEMORY * 3 / 2 + (16 << 20)) / 1024)
 
@@ -47,14 +49,15 @@ static long peak(void) {
 }
 
 static double longest;
-static int    faults;
+static int faults;
 
 /* Tell about the call that began then, if it took too much. */
 static bool took_too_much(double began, const char *what) {
   const double took = now() - began;
   if (took > longest) longest = took;
   if (took <= MOST_SECONDS && peak() <= MOST_KIB) return false;
-  printf("fault: %s: %.2f s of %.2f, %ld MiB of %zu\n", what, took, SECONDS, peak() >> 10, MEMORY >> 20);
+  printf("fault: %s: %.2f s of %.2f, %ld MiB of %zu\n", what, took, SECONDS, peak() >> 10,
+         MEMORY >> 20);
   fflush(stdout);
   faults++;
   return true;
@@ -69,9 +72,9 @@ static void hear(void *ud, mgrid_level level, const char *text) {
 }
 
 static mgrid_runtime *open_runtime(double seconds) {
-  mgrid_limits   l = MGRID_LIMITS_INIT;
-  mgrid_hooks    h = MGRID_HOOKS_INIT;
-  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_limits l = MGRID_LIMITS_INIT;
+  mgrid_hooks h = MGRID_HOOKS_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_runtime *rt;
   l.memory = MEMORY, l.instructions = 5000000, l.seconds = seconds, l.call_seconds = SECONDS;
   h.log = hear;
@@ -82,25 +85,28 @@ static mgrid_runtime *open_runtime(double seconds) {
 /* ------------------------------------------------------------------ a recipe */
 
 static int run_recipe(const char *path, int64_t world, double seconds) {
-  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_runtime *rt = open_runtime(20 * SECONDS); /* to load: the worst values are made then */
   mgrid_backend *b = mgrid_backend_dry(world, 3, &err);
-  mgrid_plan    *p = NULL;
-  mgrid_state   *s = NULL;
-  if (mgrid_runtime_load(rt, path, NULL, 0, &err) == MGRID_OK) p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
+  mgrid_plan *p = NULL;
+  mgrid_state *s = NULL;
+  if (mgrid_runtime_load(rt, path, NULL, 0, &err) == MGRID_OK)
+    p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
   if (p && b) s = mgrid_materialize(p, b, "worst", &err);
   if (!s) {
     printf("%s\n", err.message);
     return 1;
   }
-  int    calls = 0;
+  int calls = 0;
   size_t length;
-  char   answer[64] = "";
-  for (double began; now() < seconds && peak() <= MOST_KIB; calls++) { /* a process does not get smaller */
+  char answer[64] = "";
+  /* a process does not get smaller */
+  for (double began; now() < seconds && peak() <= MOST_KIB; calls++) {
     mgrid_error_clear(&err);
     began = now();
     ask_as(MGRID_IS_JSON, rt, s, "try", 0, NULL, answer, sizeof answer, &length, &err);
-    if (getenv("WORST_TELLS")) printf("%d: %.3f s: %s: %s %s\n", calls, now() - began, said, answer, err.message);
+    if (getenv("WORST_TELLS"))
+      printf("%d: %.3f s: %s: %s %s\n", calls, now() - began, said, answer, err.message);
     took_too_much(began, said);
   }
   printf("calls %d, longest %.2f s, peak %ld MiB, %s\n", calls, longest, peak() >> 10, answer);
@@ -121,23 +127,25 @@ static bool next_path(char *path, int size) {
 
 static int run_files(const char *recipe) {
   char path[480];
-  int  files = 0;
+  int files = 0;
   for (; next_path(path, sizeof path); files++) {
-    char           arg[512];
-    mgrid_error    err = MGRID_ERROR_INIT;
+    char arg[512];
+    mgrid_error err = MGRID_ERROR_INIT;
     mgrid_runtime *rt = open_runtime(SECONDS);
-    const char    *args[] = { arg };
+    const char *args[] = { arg };
     snprintf(arg, sizeof arg, "f=%s", path);
     const double began = now();
     if (mgrid_runtime_load(rt, recipe ? recipe : path, NULL, 0, &err) == MGRID_OK)
       mgrid_plan_free(mgrid_runtime_plan(rt, 8, NULL, recipe ? 1 : 0, args, &err));
-    if (getenv("WORST_TELLS")) printf("%s: %.3f s, %ld: %s\n", path, now() - began, peak() >> 10, err.message);
+    if (getenv("WORST_TELLS"))
+      printf("%s: %.3f s, %ld: %s\n", path, now() - began, peak() >> 10, err.message);
     took_too_much(began, path);
     if (recipe) {
       const double again = now();
       mgrid_error_clear(&err);
       mgrid_plan_free(mgrid_runtime_plan(rt, 8, path, 0, NULL, &err));
-      if (getenv("WORST_TELLS")) printf("  as parameters: %.3f s, %ld: %s\n", now() - again, peak() >> 10, err.message);
+      if (getenv("WORST_TELLS"))
+        printf("  as parameters: %.3f s, %ld: %s\n", now() - again, peak() >> 10, err.message);
       took_too_much(again, path);
     }
     mgrid_runtime_free(rt);
@@ -151,20 +159,22 @@ static int run_files(const char *recipe) {
 
 static int run_machines(long mib, double seconds) {
   char source[4096];
-  int  n = 0;
+  int n = 0;
   for (; next_path(source, sizeof source); n++) {
-    mgrid_error          err = MGRID_ERROR_INIT;
-    const double         began = now();
+    mgrid_error err = MGRID_ERROR_INIT;
+    const double began = now();
     mgrid_machine_model *m = mgrid_machine_open(source, &err);
     for (size_t i = 0; m && i < mgrid_machine_nlevels(m); i++) {
       mgrid_machine_level level = MGRID_MACHINE_LEVEL_INIT;
       if (mgrid_machine_describe_level(m, i, &level, &err)) continue;
-      mgrid_family_free(mgrid_machine_family(m, level.name, mgrid_machine_places(m) > 7 ? 7 : 1, &err));
+      mgrid_family_free(
+          mgrid_machine_family(m, level.name, mgrid_machine_places(m) > 7 ? 7 : 1, &err));
     }
     mgrid_machine_free(m);
     const double took = now() - began;
     if (took > longest) longest = took;
-    if (getenv("WORST_TELLS")) printf("%s: %.3f s, %ld MiB: %s\n", source, took, peak() >> 10, err.message);
+    if (getenv("WORST_TELLS"))
+      printf("%s: %.3f s, %ld MiB: %s\n", source, took, peak() >> 10, err.message);
     if (took <= seconds && peak() <= mib << 10) continue;
     printf("fault: %s: %.2f s of %.2f, %ld MiB of %ld\n", source, took, seconds, peak() >> 10, mib);
     return 1; /* a process does not get smaller */
@@ -175,11 +185,14 @@ static int run_machines(long mib, double seconds) {
 
 /* --------------------------------------------------------------------- steps */
 
-/* Tell about one of the three works with a step, if it took too much, or if a linear one met a limit. */
-static void look_at(const char *line, const char *work, double began, bool linear, const mgrid_error *err) {
+/* Tell about one of the three works with a step, if it took too much, or if a linear one met a
+** limit. */
+static void look_at(const char *line, const char *work, double began, bool linear,
+                    const mgrid_error *err) {
   const double took = now() - began;
   if (took > longest) longest = took;
-  if (getenv("WORST_TELLS")) printf("%s: %s: %.3f s, %ld MiB: %s\n", line, work, took, peak() >> 10, err->message);
+  if (getenv("WORST_TELLS"))
+    printf("%s: %s: %.3f s, %ld MiB: %s\n", line, work, took, peak() >> 10, err->message);
   if (took <= MOST_SECONDS && !(linear && err->status == MGRID_LIMIT)) return;
   printf("fault: %s: %s: %.2f s of %.2f: %s\n", line, work, took, SECONDS, err->message);
   fflush(stdout);
@@ -187,22 +200,24 @@ static void look_at(const char *line, const char *work, double began, bool linea
 }
 
 static int run_steps(const char *machine) {
-  char                 line[512], path[400], kind[16];
-  long                 world;
-  int                  n = 0;
-  mgrid_error          err = MGRID_ERROR_INIT;
+  char line[512], path[400], kind[16];
+  long world;
+  int n = 0;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_machine_model *m = mgrid_machine_open(machine, &err);
-  for (; next_path(line, sizeof line) && sscanf(line, "%15s %ld %399s", kind, &world, path) == 3; n++) {
-    const bool     linear = strcmp(kind, "linear") == 0;
-    mgrid_limits   l = MGRID_LIMITS_INIT;
-    double         began = now();
+  for (; next_path(line, sizeof line) && sscanf(line, "%15s %ld %399s", kind, &world, path) == 3;
+       n++) {
+    const bool linear = strcmp(kind, "linear") == 0;
+    mgrid_limits l = MGRID_LIMITS_INIT;
+    double began = now();
     mgrid_runtime *rt;
-    mgrid_plan    *p = NULL;
-    mgrid_step    *s = NULL;
+    mgrid_plan *p = NULL;
+    mgrid_step *s = NULL;
     l.seconds = l.call_seconds = SECONDS;
     mgrid_error_clear(&err);
     rt = mgrid_runtime_new(&l, NULL, &err);
-    if (mgrid_runtime_load(rt, path, NULL, 0, &err) == MGRID_OK) p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
+    if (mgrid_runtime_load(rt, path, NULL, 0, &err) == MGRID_OK)
+      p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
     if (!p) printf("%s: %s\n", line, err.message), faults++;
     began = now();
     if (p) s = mgrid_step_new(rt, p, NULL, &err);
@@ -231,13 +246,17 @@ static int run_steps(const char *machine) {
 int main(int argc, char **argv) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD,
-          64 << 10); /* large blocks go back when they are freed: their holes are no fault of a recipe */
+          /* large blocks go back when they are freed: their holes are no fault of a recipe */
+          64 << 10);
 #endif
-  if (argc == 5 && strcmp(argv[1], "recipe") == 0) return run_recipe(argv[2], atoll(argv[3]), atof(argv[4]));
+  if (argc == 5 && strcmp(argv[1], "recipe") == 0)
+    return run_recipe(argv[2], atoll(argv[3]), atof(argv[4]));
   if (argc == 3 && strcmp(argv[1], "files") == 0) return run_files(argv[2]);
   if (argc == 2 && strcmp(argv[1], "texts") == 0) return run_files(NULL);
-  if (argc == 4 && strcmp(argv[1], "machines") == 0) return run_machines(atol(argv[2]), atof(argv[3]));
+  if (argc == 4 && strcmp(argv[1], "machines") == 0)
+    return run_machines(atol(argv[2]), atof(argv[3]));
   if (argc == 3 && strcmp(argv[1], "steps") == 0) return run_steps(argv[2]);
-  fprintf(stderr, "worst recipe FILE WORLD SECONDS | files RECIPE | texts | machines MIB SECONDS | steps MACHINE\n");
+  fprintf(stderr, "worst recipe FILE WORLD SECONDS | files RECIPE | texts | machines MIB SECONDS | "
+                  "steps MACHINE\n");
   return 2;
 }

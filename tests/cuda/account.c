@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** account.c - counts of bytes, calls and launches; the log; the faults that the environment asks for.
+** account.c - counts of bytes, calls and launches; the log; the faults that the environment asks
+** for.
 */
 #include "rig.h"
 
@@ -13,30 +14,30 @@
 #include <time.h>
 #include <unistd.h>
 
-/* "rank:name:number[:error]" of CUDARIG_FAIL, "rank:name:milliseconds" of CUDARIG_DELAY; rank * is every one, and name *
-** every function. */
+/* "rank:name:number[:error]" of CUDARIG_FAIL, "rank:name:milliseconds" of CUDARIG_DELAY; rank * is
+** every one, and name * every function. */
 typedef struct fault {
   char name[64];
   long number;
-  int  error; /* 0: a delay */
+  int error; /* 0: a delay */
 } fault;
 
 static const char *const kinds[RIG_KINDS] = { "device", "cumem", "host" };
 static struct {
-  const char  *name;
+  const char *name;
   atomic_llong n;
 } alive[] = { { "streams", 0 }, { "events", 0 } };
 
-static pthread_once_t  once = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static rig_site       *sites;
-static fault           faults[32];
-static int             nfaults, log_fd = -1;
-static fault           asked; /* of cudarig_fail; its number counts down. Under the lock */
-static atomic_bool     asks;
-static long long       limit = -1;
-static long long       now[RIG_KINDS], peak[RIG_KINDS], taken[RIG_DEVICES];
-static atomic_llong    launches;
+static rig_site *sites;
+static fault faults[32];
+static int nfaults, log_fd = -1;
+static fault asked; /* of cudarig_fail; its number counts down. Under the lock */
+static atomic_bool asks;
+static long long limit = -1;
+static long long now[RIG_KINDS], peak[RIG_KINDS], taken[RIG_DEVICES];
+static atomic_llong launches;
 
 int rig_rank(void) {
   static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK" };
@@ -46,9 +47,9 @@ int rig_rank(void) {
 }
 
 void rig_say(const char *format, ...) {
-  char    line[512];
+  char line[512];
   va_list args;
-  int     n = snprintf(line, sizeof line, RIG_NAME ": rank %d: ", rig_rank());
+  int n = snprintf(line, sizeof line, RIG_NAME ": rank %d: ", rig_rank());
   va_start(args, format);
   vsnprintf(line + n, sizeof line - (size_t)n, format, args);
   va_end(args);
@@ -56,7 +57,7 @@ void rig_say(const char *format, ...) {
 }
 
 void rig_wrong(const char *format, ...) {
-  char    text[256];
+  char text[256];
   va_list args;
   if (!rig_the_manner.wrong) return;
   va_start(args, format);
@@ -82,11 +83,11 @@ static const char *mine(const char *word) {
 
 static void read_faults(const char *variable, bool delay) {
   const char *text = getenv(variable);
-  char       *copy = text ? strdup(text) : NULL, *save = NULL;
+  char *copy = text ? strdup(text) : NULL, *save = NULL;
   for (char *w = copy ? strtok_r(copy, ",", &save) : NULL; w; w = strtok_r(NULL, ",", &save)) {
-    fault       f = { .error = delay ? 0 : CUDA_ERROR_UNKNOWN };
+    fault f = { .error = delay ? 0 : CUDA_ERROR_UNKNOWN };
     const char *rest = mine(w);
-    int         error = 0;
+    int error = 0;
     if (!rest) continue;
     int n = sscanf(rest, "%63[A-Za-z0-9_*]:%ld:%d", f.name, &f.number, &error);
     if (n < 2 || nfaults == (int)(sizeof faults / sizeof *faults)) {
@@ -100,7 +101,7 @@ static void read_faults(const char *variable, bool delay) {
 }
 
 static int open_for_rank(const char *variable) {
-  char        path[4096];
+  char path[4096];
   const char *prefix = getenv(variable);
   if (!prefix || !*prefix) return -1;
   snprintf(path, sizeof path, "%s.%d", prefix, rig_rank());
@@ -122,14 +123,16 @@ static void read_environment(void) {
 static bool names(const char *called, const char *wanted) {
   size_t n = strlen(wanted);
   return !strcmp(wanted, "*")
-         || (!strncmp(called, wanted, n) && (!called[n] || (called[n] == '_' && called[n + 1] == 'v')));
+         || (!strncmp(called, wanted, n)
+             && (!called[n] || (called[n] == '_' && called[n + 1] == 'v')));
 }
 
 void rig_note(const char *text) {
   char line[160];
   if (log_fd < 0) return;
-  int     n = snprintf(line, sizeof line, "%s\n", text);
-  ssize_t written = write(log_fd, line, (size_t)n); /* one write, so that lines of threads do not mix */
+  int n = snprintf(line, sizeof line, "%s\n", text);
+  /* one write, so that lines of threads do not mix */
+  ssize_t written = write(log_fd, line, (size_t)n);
   (void)written;
 }
 
@@ -145,7 +148,7 @@ void cudarig_fail(const char *name, long nth, int error) {
 static int asked_error(const char *name) {
   pthread_mutex_lock(&lock);
   bool every = asked.number == 0, hit = names(name, asked.name) && (every || --asked.number == 0);
-  int  error = hit ? asked.error : 0;
+  int error = hit ? asked.error : 0;
   if (hit && !every) atomic_store(&asks, false);
   pthread_mutex_unlock(&lock);
   return error;
@@ -176,7 +179,8 @@ int rig_enter(rig_site *site, const char *name) {
 
 void rig_launched(const char *what) {
   char line[128];
-  if (atomic_fetch_add(&launches, 1) == 0) rig_say("a kernel is launched, and does not run; this is the first");
+  if (atomic_fetch_add(&launches, 1) == 0)
+    rig_say("a kernel is launched, and does not run; this is the first");
   snprintf(line, sizeof line, "launch of %.100s: does not run", what ? what : "a kernel");
   rig_note(line);
 }
@@ -195,7 +199,7 @@ static long long room(void) {
 
 bool rig_take(rig_kind kind, int device, long long bytes) {
   long long all = room();
-  bool      on_device = kind != RIG_HOST;
+  bool on_device = kind != RIG_HOST;
   pthread_mutex_lock(&lock);
   bool fits = !on_device || bytes <= 0 || taken[device] + bytes <= all;
   if (fits) {
@@ -217,7 +221,7 @@ long long rig_free_bytes(int device) {
 
 long long cudarig_count(const char *name) {
   long long n = -1;
-  char      high[32];
+  char high[32];
   if (!strcmp(name, "launches")) return atomic_load(&launches);
   for (size_t i = 0; i < sizeof alive / sizeof *alive; i++)
     if (!strcmp(alive[i].name, name)) return atomic_load(&alive[i].n);
@@ -246,10 +250,12 @@ const char *cudarig_function(int i, long *calls) {
 __attribute__((destructor)) static void the_end(void) {
   int fd = open_for_rank("CUDARIG_COUNTS");
   if (fd < 0) return;
-  for (int k = 0; k < RIG_KINDS; k++) dprintf(fd, "%s %lld\n%s peak %lld\n", kinds[k], now[k], kinds[k], peak[k]);
+  for (int k = 0; k < RIG_KINDS; k++)
+    dprintf(fd, "%s %lld\n%s peak %lld\n", kinds[k], now[k], kinds[k], peak[k]);
   for (size_t i = 0; i < sizeof alive / sizeof *alive; i++)
     dprintf(fd, "%s %lld\n", alive[i].name, atomic_load(&alive[i].n));
   dprintf(fd, "launches %lld\n", atomic_load(&launches));
-  for (rig_site *s = sites; s; s = s->next) dprintf(fd, "call %s %ld\n", s->name, atomic_load(&s->calls));
+  for (rig_site *s = sites; s; s = s->next)
+    dprintf(fd, "call %s %ld\n", s->name, atomic_load(&s->calls));
   close(fd);
 }

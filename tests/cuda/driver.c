@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** driver.c - the driver's devices, contexts, pointers, and its memory and streams under their own names.
+** driver.c - the driver's devices, contexts, pointers, and its memory and streams under their own
+** names.
 */
 #include "rig.h"
 
@@ -58,7 +59,7 @@ FN cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
 /* ------------------------------------------------------------------------------- errors */
 
 static const struct {
-  CUresult    error;
+  CUresult error;
   const char *name, *text;
 } errors[] = {
   { CUDA_SUCCESS, "CUDA_SUCCESS", "no error" },
@@ -142,16 +143,22 @@ int rig_pointer(void *out, CUpointer_attribute attribute, const void *p) {
   if (!rig_find(p, &b)) return CUDA_ERROR_INVALID_VALUE;
   bool host = b.kind == RIG_HOST;
   switch (attribute) {
-  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return *(unsigned *)out = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE, 0;
+  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    return *(unsigned *)out = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE, 0;
   case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return *(int *)out = b.device, 0;
-  case CU_POINTER_ATTRIBUTE_CONTEXT: return *(CUcontext *)out = (CUcontext)(uintptr_t)(b.device + 1), 0;
-  case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return *(CUdeviceptr *)out = (CUdeviceptr)(uintptr_t)p, 0;
-  case CU_POINTER_ATTRIBUTE_HOST_POINTER: return host ? (*(const void **)out = p, 0) : CUDA_ERROR_INVALID_VALUE;
+  case CU_POINTER_ATTRIBUTE_CONTEXT:
+    return *(CUcontext *)out = (CUcontext)(uintptr_t)(b.device + 1), 0;
+  case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    return *(CUdeviceptr *)out = (CUdeviceptr)(uintptr_t)p, 0;
+  case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    return host ? (*(const void **)out = p, 0) : CUDA_ERROR_INVALID_VALUE;
   case CU_POINTER_ATTRIBUTE_BUFFER_ID: return *(unsigned long long *)out = (uintptr_t)b.at, 0;
   case CU_POINTER_ATTRIBUTE_IS_MANAGED: return *(int *)out = 0, 0;
-  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return *(int *)out = b.kind == RIG_DEVICE && !b.foreign, 0;
+  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    return *(int *)out = b.kind == RIG_DEVICE && !b.foreign, 0;
   case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-    return *(unsigned long long *)out = b.physical ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0, 0;
+    return *(unsigned long long *)out = b.physical ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0,
+                                0;
   case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return *(CUdeviceptr *)out = (uintptr_t)b.at, 0;
   case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return *(size_t *)out = b.bytes, 0;
   default: return CUDA_ERROR_NOT_SUPPORTED;
@@ -192,7 +199,7 @@ FN cuMemGetHandleForAddressRange(void *out, CUdeviceptr p, size_t bytes, CUmemRa
 FN cuMemAlloc(CUdeviceptr *p, size_t bytes) {
   RIG_ENTER(CUresult);
   void *at = NULL;
-  int   e = p && bytes ? rig_alloc(&at, bytes) : CUDA_ERROR_INVALID_VALUE;
+  int e = p && bytes ? rig_alloc(&at, bytes) : CUDA_ERROR_INVALID_VALUE;
   if (!e) *p = (uintptr_t)at;
   return (CUresult)e;
 }
@@ -229,10 +236,12 @@ FN cuStreamBatchMemOp(CUstream stream, unsigned n, CUstreamBatchMemOpParams *ops
     const CUstreamBatchMemOpParams *o = &ops[i];
     switch (o->operation) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-      e = rig_value(stream, o->waitValue.address, o->waitValue.value, o->waitValue.flags, 32, false);
+      e = rig_value(stream, o->waitValue.address, o->waitValue.value, o->waitValue.flags, 32,
+                    false);
       break;
     case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-      e = rig_value(stream, o->waitValue.address, o->waitValue.value64, o->waitValue.flags, 64, false);
+      e = rig_value(stream, o->waitValue.address, o->waitValue.value64, o->waitValue.flags, 64,
+                    false);
       break;
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
       e = rig_value(stream, o->writeValue.address, o->writeValue.value, 0, 32, true);
@@ -248,10 +257,11 @@ FN cuStreamBatchMemOp(CUstream stream, unsigned n, CUstreamBatchMemOpParams *ops
 
 static void nothing(void *arg) { (void)arg; }
 
-FN cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                  unsigned shared, CUstream stream, void **params, void **extra) {
+FN cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                  unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
   RIG_ENTER(CUresult);
-  (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params, (void)extra;
+  (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params,
+      (void)extra;
   if (!f) return CUDA_ERROR_INVALID_HANDLE;
   rig_launched(NULL);
   return (CUresult)rig_submit(stream, nothing, NULL, false);
@@ -268,7 +278,7 @@ FN cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, v
 /* The newest version of a name that is here. */
 void *rig_entry(const char *name) {
   Dl_info self;
-  char    versioned[128];
+  char versioned[128];
   if (!name || strncmp(name, "cu", 2) || !dladdr((void *)(uintptr_t)&rig_entry, &self)) return NULL;
   void *library = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD), *at = NULL;
   for (int v = 4; v >= 1 && library && !at; v--) {

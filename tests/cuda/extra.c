@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** extra.c - what NCCL's own host code takes of the runtime besides: peers and their memory, pools, batches of copies, streams
-** that may be captured, entry points of the driver.
+** extra.c - what NCCL's own host code takes of the runtime besides: peers and their memory, pools,
+** batches of copies, streams that may be captured, entry points of the driver.
 */
 #include "runtime.h"
 
@@ -23,7 +23,9 @@ FN cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   ENTER;
   NEED(!flags);
   if (rig_physical(peer) < 0) return rig_answer(cudaErrorInvalidDevice);
-  return rig_answer(rig_peers(rig_physical(rig_device()), rig_physical(peer)) ? 0 : cudaErrorPeerAccessUnsupported);
+  return rig_answer(rig_peers(rig_physical(rig_device()), rig_physical(peer))
+                        ? 0
+                        : cudaErrorPeerAccessUnsupported);
 }
 
 /* Kernels have no stack here, so that its limit has no effect. */
@@ -59,10 +61,13 @@ static bool is_pool(cudaMemPool_t p) {
 
 FN cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *props) {
   ENTER;
-  NEED(pool && props && props->location.type == cudaMemLocationTypeDevice && rig_physical(props->location.id) >= 0);
+  NEED(pool && props && props->location.type == cudaMemLocationTypeDevice
+       && rig_physical(props->location.id) >= 0);
   for (size_t i = 0; i < sizeof pools; i++) {
     char none = 0;
-    if (!__atomic_compare_exchange_n(&pools[i], &none, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) continue;
+    if (!__atomic_compare_exchange_n(&pools[i], &none, 1, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST))
+      continue;
     *pool = (cudaMemPool_t)(uintptr_t)&pools[i];
     return cudaSuccess;
   }
@@ -105,7 +110,8 @@ FN cudaFreeAsync(void *p, cudaStream_t s) {
 /* ------------------------------------------------------------------------------ streams */
 
 FN cudaMemcpyBatchAsync(void *const *to, const void *const *from, const size_t *bytes, size_t n,
-                        struct cudaMemcpyAttributes *attributes, size_t *which, size_t nattributes, cudaStream_t s) {
+                        struct cudaMemcpyAttributes *attributes, size_t *which, size_t nattributes,
+                        cudaStream_t s) {
   ENTER;
   (void)attributes, (void)which, (void)nattributes; /* hints of when the source may be read */
   NEED(to && from && bytes && n && s);
@@ -121,7 +127,8 @@ FN cudaStreamGetId(cudaStream_t s, unsigned long long *id) {
 /* Nothing is ever captured; what belongs to a capture is refused. */
 static int not_capturing(cudaStream_t s, enum cudaStreamCaptureStatus *status) {
   int e = rig_stream_query(s);
-  if (e == cudaErrorInvalidResourceHandle || !status) return status ? e : (int)cudaErrorInvalidValue;
+  if (e == cudaErrorInvalidResourceHandle || !status)
+    return status ? e : (int)cudaErrorInvalidValue;
   *status = cudaStreamCaptureStatusNone;
   return 0;
 }
@@ -131,8 +138,9 @@ FN cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *status) {
   return rig_answer(not_capturing(s, status));
 }
 
-FN cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatus *status, unsigned long long *id,
-                            cudaGraph_t *graph, const cudaGraphNode_t **from, const cudaGraphEdgeData **edges,
+FN cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatus *status,
+                            unsigned long long *id, cudaGraph_t *graph,
+                            const cudaGraphNode_t **from, const cudaGraphEdgeData **edges,
                             size_t *n) {
   ENTER;
   (void)id, (void)graph, (void)from, (void)edges, (void)n; /* set only while a stream is captured */
@@ -153,13 +161,14 @@ FN cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode how) {
   (void)s, (void)how;
   return rig_answer(cudaErrorNotSupported);
 }
-FN cudaStreamUpdateCaptureDependencies(cudaStream_t s, cudaGraphNode_t *from, const cudaGraphEdgeData *edges, size_t n,
-                                       unsigned flags) {
+FN cudaStreamUpdateCaptureDependencies(cudaStream_t s, cudaGraphNode_t *from,
+                                       const cudaGraphEdgeData *edges, size_t n, unsigned flags) {
   ENTER;
   (void)s, (void)from, (void)edges, (void)n, (void)flags;
   return rig_answer(cudaErrorNotSupported);
 }
-FN cudaUserObjectCreate(cudaUserObject_t *o, void *p, cudaHostFn_t end, unsigned refs, unsigned flags) {
+FN cudaUserObjectCreate(cudaUserObject_t *o, void *p, cudaHostFn_t end, unsigned refs,
+                        unsigned flags) {
   ENTER;
   (void)o, (void)p, (void)end, (void)refs, (void)flags;
   return rig_answer(cudaErrorNotSupported);
@@ -169,20 +178,21 @@ FN cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t o, unsigned n, 
   (void)graph, (void)o, (void)n, (void)flags;
   return rig_answer(cudaErrorNotSupported);
 }
-FN cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from, size_t n,
-                               cudaEvent_t event) {
+FN cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                               const cudaGraphNode_t *from, size_t n, cudaEvent_t event) {
   ENTER;
   (void)node, (void)graph, (void)from, (void)n, (void)event;
   return rig_answer(cudaErrorNotSupported);
 }
-FN cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-                            const cudaGraphEdgeData *edges, size_t n) {
+FN cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+                            const cudaGraphNode_t *to, const cudaGraphEdgeData *edges, size_t n) {
   ENTER;
   (void)graph, (void)from, (void)to, (void)edges, (void)n;
   return rig_answer(cudaErrorNotSupported);
 }
 
-FN cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version, unsigned long long flags,
+FN cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                    unsigned long long flags,
                                     enum cudaDriverEntryPointQueryResult *status) {
   ENTER;
   NEED(name && function && version && flags <= cudaEnablePerThreadDefaultStream);
@@ -192,6 +202,7 @@ FN cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned 
     snprintf(line, sizeof line, "no entry point %.80s", name);
     rig_note(line);
   }
-  if (status) *status = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  if (status)
+    *status = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return rig_answer(*function || status ? 0 : cudaErrorSymbolNotFound);
 }

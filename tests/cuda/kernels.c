@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** kernels.c - what a compiler's host code registers, and launches. A launch is counted and takes its place on the stream;
-** the kernel does not run.
+** kernels.c - what a compiler's host code registers, and launches. A launch is counted and takes
+** its place on the stream; the kernel does not run.
 */
 #include "rig.h"
 
@@ -11,27 +11,29 @@
 
 typedef struct kernel {
   struct kernel *next;
-  const void    *symbol;
-  const char    *name;
+  const void *symbol;
+  const char *name;
 } kernel;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static kernel         *kernels;
+static kernel *kernels;
 
 /* What nvcc's code calls; no header of C declares these. */
-RIG_API void      **__cudaRegisterFatBinary(void *binary);
-RIG_API void        __cudaRegisterFatBinaryEnd(void **handle);
-RIG_API void        __cudaUnregisterFatBinary(void **handle);
-RIG_API char        __cudaInitModule(void **handle);
-RIG_API void        __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t size,
-                                      int constant, int global);
-RIG_API void        __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit,
-                                           void *tid, void *bid, void *bdim, void *gdim, int *warp);
-RIG_API unsigned    __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream);
-RIG_API cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
+RIG_API void **__cudaRegisterFatBinary(void *binary);
+RIG_API void __cudaRegisterFatBinaryEnd(void **handle);
+RIG_API void __cudaUnregisterFatBinary(void **handle);
+RIG_API char __cudaInitModule(void **handle);
+RIG_API void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext,
+                               size_t size, int constant, int global);
+RIG_API void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                                    int limit, void *tid, void *bid, void *bdim, void *gdim,
+                                    int *warp);
+RIG_API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream);
+RIG_API cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
+                                               void *stream);
 RIG_API cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *symbol);
-RIG_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
-                                       cudaStream_t stream);
+RIG_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+                                       size_t shared, cudaStream_t stream);
 
 static const kernel *look(const void *symbol) {
   pthread_mutex_lock(&lock);
@@ -55,13 +57,14 @@ char __cudaInitModule(void **handle) {
   return 1;
 }
 
-void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t size, int constant,
-                       int global) {
-  (void)handle, (void)host, (void)device, (void)name, (void)ext, (void)size, (void)constant, (void)global;
+void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext,
+                       size_t size, int constant, int global) {
+  (void)handle, (void)host, (void)device, (void)name, (void)ext, (void)size, (void)constant,
+      (void)global;
 }
 
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid,
-                            void *bid, void *bdim, void *gdim, int *warp) {
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                            int limit, void *tid, void *bid, void *bdim, void *gdim, int *warp) {
   (void)handle, (void)device, (void)limit, (void)tid, (void)bid, (void)bdim, (void)gdim, (void)warp;
   kernel *k = malloc(sizeof *k);
   if (!k) return;
@@ -73,9 +76,9 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 }
 
 static _Thread_local struct {
-  dim3   grid, block;
+  dim3 grid, block;
   size_t shared;
-  void  *stream;
+  void *stream;
 } pushed;
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
@@ -103,14 +106,15 @@ static cudaError_t launch(const void *symbol, cudaStream_t stream) {
   return (cudaError_t)rig_submit(stream, nothing, NULL, false);
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t k, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel(cudaKernel_t k, dim3 grid, dim3 block, void **args, size_t shared,
+                               cudaStream_t stream) {
   RIG_ENTER(cudaError_t);
   (void)grid, (void)block, (void)args, (void)shared;
   return launch((const void *)(uintptr_t)k, stream);
 }
 
-RIG_API cudaError_t cudaLaunchKernel(const void *symbol, dim3 grid, dim3 block, void **args, size_t shared,
-                                     cudaStream_t stream) {
+RIG_API cudaError_t cudaLaunchKernel(const void *symbol, dim3 grid, dim3 block, void **args,
+                                     size_t shared, cudaStream_t stream) {
   RIG_ENTER(cudaError_t);
   (void)grid, (void)block, (void)args, (void)shared;
   return launch(symbol, stream);
@@ -126,7 +130,8 @@ RIG_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const vo
   return cudaSuccess;
 }
 
-RIG_API cudaError_t cudaFuncSetAttribute(const void *symbol, enum cudaFuncAttribute attribute, int value) {
+RIG_API cudaError_t cudaFuncSetAttribute(const void *symbol, enum cudaFuncAttribute attribute,
+                                         int value) {
   RIG_ENTER(cudaError_t);
   (void)value;
   if (!look(symbol)) return cudaErrorInvalidDeviceFunction;

@@ -12,8 +12,9 @@
 static const struct {
   const char *name, *text;
 } machines[] = {
-  { "nvswitch", "gpus=8 links=18" }, { "nvls", "gpus=8 links=18 multicast=1" }, { "pairs", "gpus=4 links=4 to=pair" },
-  { "pcie", "gpus=8 links=0" },      { "hosts", "gpus=16 links=18 hosts=2" },
+  { "nvswitch", "gpus=8 links=18" },       { "nvls", "gpus=8 links=18 multicast=1" },
+  { "pairs", "gpus=4 links=4 to=pair" },   { "pcie", "gpus=8 links=0" },
+  { "hosts", "gpus=16 links=18 hosts=2" },
 };
 
 rig_manner rig_the_manner = { .runtime = CUDA_VERSION, .needed = CUDA_VERSION, .major = 1000 };
@@ -30,7 +31,7 @@ static bool read_word(const char *word) {
   if (!strcmp(word, "driver=stub")) return machine.driver = RIG_STUB, true;
   const char *value = strchr(word, '=');
   if (!value) return false;
-  size_t    key = (size_t)(value - word);
+  size_t key = (size_t)(value - word);
   long long n = strtoll(++value, &end, 10);
   if (end == value || *end || n < 0) return false;
   if (!strncmp(word, "gpus", key) && n <= RIG_DEVICES) return machine.gpus = (int)n, true;
@@ -43,17 +44,20 @@ static bool read_word(const char *word) {
   return false;
 }
 
-/* A machine that cannot be read has no device, so that nothing runs on another one than was meant. */
+/* A machine that cannot be read has no device, so that nothing runs on another one than was
+** meant. */
 static bool read_words(const char *text) {
   char *copy = strdup(text), *save = NULL;
-  bool  ok = copy;
-  for (char *w = ok ? strtok_r(copy, " ,", &save) : NULL; w && ok; w = strtok_r(NULL, " ,", &save)) {
+  bool ok = copy;
+  for (char *w = ok ? strtok_r(copy, " ,", &save) : NULL; w && ok;
+       w = strtok_r(NULL, " ,", &save)) {
     bool known = false;
     for (size_t i = 0; i < sizeof machines / sizeof *machines && !known; i++)
       if (!strcmp(w, machines[i].name)) known = ok = read_words(machines[i].text);
     if (known) continue;
     ok = read_word(w);
-    if (!ok) rig_say("CUDARIG_MACHINE: '%s' is no machine and no word of one: the machine has no GPU", w);
+    if (!ok)
+      rig_say("CUDARIG_MACHINE: '%s' is no machine and no word of one: the machine has no GPU", w);
   }
   free(copy);
   return ok;
@@ -79,18 +83,19 @@ int rig_driver(void) {
 int rig_refuses(void) {
   enum { STUB_LIBRARY = 34, INSUFFICIENT_DRIVER = 35 };
   if (rig_the_machine()->driver == RIG_STUB) return STUB_LIBRARY;
-  if (rig_driver() / rig_the_manner.major < rig_the_manner.needed / rig_the_manner.major) return INSUFFICIENT_DRIVER;
+  if (rig_driver() / rig_the_manner.major < rig_the_manner.needed / rig_the_manner.major)
+    return INSUFFICIENT_DRIVER;
   return rig_devices() ? 0 : CUDA_ERROR_NO_DEVICE;
 }
 
 int rig_physical(int device) {
   const char *at = getenv("CUDA_VISIBLE_DEVICES");
-  int         n = rig_the_machine()->gpus;
+  int n = rig_the_machine()->gpus;
   if (device < 0) return -1;
   if (!at) return device < n ? device : -1;
   for (int i = 0;; i++) { /* the list ends at the first that is no device */
     char *end;
-    long  d = strtol(at, &end, 10);
+    long d = strtol(at, &end, 10);
     if (end == at || d < 0 || d >= n) return -1;
     if (i == device) return (int)d;
     at = end + (*end == ',');
@@ -107,10 +112,11 @@ int rig_bus(int physical) { return 0x10 + physical; }
 
 bool rig_peers(int a, int b) {
   const rig_machine *m = rig_the_machine();
-  int                each = m->gpus / m->hosts;
+  int each = m->gpus / m->hosts;
   return a != b && (each == 0 || a / each == b / each);
 }
 
 bool rig_linked(int a, int b) {
-  return rig_the_machine()->links && rig_peers(a, b) && (!rig_the_machine()->pairs || a / 2 == b / 2);
+  return rig_the_machine()->links && rig_peers(a, b)
+         && (!rig_the_machine()->pairs || a / 2 == b / 2);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - memory of devices and pinned memory. A process has one sparse file for all its devices: each allocation is a
-** mapping of its own of it, so other processes can map it too.
+** memory.c - memory of devices and pinned memory. A process has one sparse file for all its
+** devices: each allocation is a mapping of its own of it, so other processes can map it too.
 */
 #include "rig.h"
 
@@ -17,10 +17,10 @@
 /* New memory is no zeros, unless it is so large that filling it would cost more than it finds. */
 enum { POISON_MOST = 4 << 20 };
 
-static pthread_mutex_t   lock = PTHREAD_MUTEX_INITIALIZER;
-static rig_block        *blocks;
-static int               file = -1;
-static off_t             file_end;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static rig_block *blocks;
+static int file = -1;
+static off_t file_end;
 static _Thread_local int current;
 
 int rig_device(void) { return current; }
@@ -95,13 +95,16 @@ int rig_alloc(void **p, size_t bytes) {
   if (!rig_devices()) return CUDA_ERROR_NO_DEVICE;
   *p = NULL;
   if (!bytes) return 0;
-  if (bytes > (size_t)1 << 46 || !rig_take(RIG_DEVICE, current, (long long)bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > (size_t)1 << 46 || !rig_take(RIG_DEVICE, current, (long long)bytes))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   size_t length = RIG_ROUND(bytes, RIG_PAGE);
-  off_t  place = place_in_file(length);
-  void  *at = MAP_FAILED;
-  if (place >= 0) at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, place);
+  off_t place = place_in_file(length);
+  void *at = MAP_FAILED;
+  if (place >= 0)
+    at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, place);
   if (at != MAP_FAILED
-      && rig_add((rig_block){ .at = at, .bytes = bytes, .kind = RIG_DEVICE, .device = current, .place = place }))
+      && rig_add((rig_block){
+          .at = at, .bytes = bytes, .kind = RIG_DEVICE, .device = current, .place = place }))
     return *p = bytes <= POISON_MOST ? memset(at, 0xA5, length) : at, 0;
   if (at != MAP_FAILED) munmap(at, length);
   rig_take(RIG_DEVICE, current, -(long long)bytes);
@@ -145,9 +148,11 @@ int rig_host_alloc(void **p, size_t bytes) {
   *p = NULL;
   if (!bytes) return 0;
   size_t length = RIG_ROUND(bytes, RIG_PAGE);
-  void  *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                  -1, 0);
   if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (!rig_add((rig_block){ .at = at, .bytes = bytes, .kind = RIG_HOST, .device = current, .place = -1 })) {
+  if (!rig_add((rig_block){
+          .at = at, .bytes = bytes, .kind = RIG_HOST, .device = current, .place = -1 })) {
     munmap(at, length);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -172,7 +177,9 @@ int rig_host_register(void *p, size_t bytes) {
   rig_block b;
   if (!p || !bytes) return CUDA_ERROR_INVALID_VALUE;
   if (rig_find(p, &b)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  b = (rig_block){ .at = p, .bytes = bytes, .kind = RIG_HOST, .device = current, .place = -1, .registered = true };
+  b = (rig_block){
+    .at = p, .bytes = bytes, .kind = RIG_HOST, .device = current, .place = -1, .registered = true
+  };
   return rig_add(b) ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -185,9 +192,9 @@ int rig_host_unregister(void *p) {
 
 /* The bytes of an IPC handle: where the owner's file is. */
 typedef struct ipc {
-  char   magic[8];
-  int    process, file, device; /* device as the machine counts it */
-  off_t  place;
+  char magic[8];
+  int process, file, device; /* device as the machine counts it */
+  off_t place;
   size_t bytes;
 } ipc;
 
@@ -195,7 +202,8 @@ _Static_assert(sizeof(ipc) <= CU_IPC_HANDLE_SIZE, "an IPC handle has 64 bytes");
 
 int rig_ipc_get(void *handle, const void *p) {
   rig_block b;
-  if (!handle || !rig_find(p, &b) || b.kind != RIG_DEVICE || b.foreign) return CUDA_ERROR_INVALID_VALUE;
+  if (!handle || !rig_find(p, &b) || b.kind != RIG_DEVICE || b.foreign)
+    return CUDA_ERROR_INVALID_VALUE;
   ipc h = { "cudarig", getpid(), file, rig_physical(b.device), b.place, b.bytes };
   memset(handle, 0, CU_IPC_HANDLE_SIZE);
   memcpy(handle, &h, sizeof h);
@@ -203,23 +211,27 @@ int rig_ipc_get(void *handle, const void *p) {
 }
 
 int rig_ipc_open(void **p, const void *handle) {
-  ipc  h;
+  ipc h;
   char path[64];
   memcpy(&h, handle, sizeof h);
   if (!p || memcmp(h.magic, "cudarig", 8)) return CUDA_ERROR_INVALID_VALUE;
-  if (h.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT; /* CUDA opens no handle where it was made */
+  /* CUDA opens no handle where it was made */
+  if (h.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
   int mine = rig_physical(current);
   if (mine != h.device && !rig_peers(mine, h.device)) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   snprintf(path, sizeof path, "/proc/%d/fd/%d", h.process, h.file);
   int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return CUDA_ERROR_MAP_FAILED;
-  void *at = mmap(NULL, RIG_ROUND(h.bytes, RIG_PAGE), PROT_READ | PROT_WRITE, MAP_SHARED, fd, h.place);
+  void *at =
+      mmap(NULL, RIG_ROUND(h.bytes, RIG_PAGE), PROT_READ | PROT_WRITE, MAP_SHARED, fd, h.place);
   close(fd);
   if (at == MAP_FAILED) return CUDA_ERROR_MAP_FAILED;
   int device = 0;
   while (rig_physical(device) >= 0 && rig_physical(device) != h.device) device++;
   if (rig_physical(device) < 0) device = current;
-  rig_block b = { .at = at, .bytes = h.bytes, .kind = RIG_DEVICE, .device = device, .place = -1, .foreign = true };
+  rig_block b = {
+    .at = at, .bytes = h.bytes, .kind = RIG_DEVICE, .device = device, .place = -1, .foreign = true
+  };
   if (rig_add(b)) return *p = at, 0;
   munmap(at, RIG_ROUND(h.bytes, RIG_PAGE));
   return CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** nvml.c - NVML's view of the machine: GPUs, what they are linked to. The types are NVML's public ones, as far as needed.
+** nvml.c - NVML's view of the machine: GPUs, what they are linked to. The types are NVML's public
+** ones, as far as needed.
 */
 #include "rig.h"
 
@@ -12,19 +13,19 @@ typedef enum result { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6 } re
 typedef struct device_st *device; /* the number + 1 */
 
 typedef struct pci {
-  char     legacy[16];
+  char legacy[16];
   unsigned domain, bus, device, id, subsystem;
-  char     bus_id[32];
+  char bus_id[32];
 } pci;
 
 typedef struct field {
-  unsigned  id, scope;
+  unsigned id, scope;
   long long time, latency;
-  int       type, result;
+  int type, result;
   union {
-    unsigned           ui;
+    unsigned ui;
     unsigned long long ull;
-    double             d;
+    double d;
   } value;
 } field;
 
@@ -38,9 +39,9 @@ enum { LINK_SPEED = 90, LINK_COUNT = 91, LINK_STATE = 165, UNSIGNED = 1, MBYTES_
 /* A fault of a name is NVML's "unknown error", 999, as well. */
 #define ENTER RIG_ENTER(result)
 
-static int  number(device d) { return (int)(uintptr_t)d - 1; }
+static int number(device d) { return (int)(uintptr_t)d - 1; }
 static bool known(device d) { return number(d) >= 0 && number(d) < rig_the_machine()->gpus; }
-static int  links(void) { return rig_the_machine()->links; }
+static int links(void) { return rig_the_machine()->links; }
 
 static int other(int d) { return rig_the_machine()->pairs ? (d ^ 1) : -1; }
 
@@ -80,7 +81,9 @@ PROTO(nvmlDeviceGetHandleByIndex_v2, unsigned i, device *d) {
   *d = (device)(uintptr_t)(i + 1);
   return OK;
 }
-PROTO(nvmlDeviceGetHandleByIndex, unsigned i, device *d) { return nvmlDeviceGetHandleByIndex_v2(i, d); }
+PROTO(nvmlDeviceGetHandleByIndex, unsigned i, device *d) {
+  return nvmlDeviceGetHandleByIndex_v2(i, d);
+}
 
 PROTO(nvmlDeviceGetHandleByPciBusId_v2, const char *id, device *d) {
   unsigned domain, bus;
@@ -90,7 +93,9 @@ PROTO(nvmlDeviceGetHandleByPciBusId_v2, const char *id, device *d) {
     if (!domain && (unsigned)rig_bus(i) == bus) return *d = (device)(uintptr_t)(i + 1), OK;
   return NOT_FOUND;
 }
-PROTO(nvmlDeviceGetHandleByPciBusId, const char *id, device *d) { return nvmlDeviceGetHandleByPciBusId_v2(id, d); }
+PROTO(nvmlDeviceGetHandleByPciBusId, const char *id, device *d) {
+  return nvmlDeviceGetHandleByPciBusId_v2(id, d);
+}
 
 PROTO(nvmlDeviceGetIndex, device d, unsigned *i) {
   ENTER;
@@ -152,7 +157,7 @@ PROTO(nvmlDeviceGetNvLinkRemoteDeviceType, device d, unsigned link, int *type) {
   return OK;
 }
 PROTO(nvmlDeviceGetNvLinkRemotePciInfo, device d, unsigned link, void *p) {
-  pci    full;
+  pci full;
   result r = nvmlDeviceGetNvLinkRemotePciInfo_v2(d, link, &full);
   if (r != OK) return r;
   memset(p, 0, 52);
@@ -169,11 +174,13 @@ PROTO(nvmlDeviceGetPciInfo_v3, device d, pci *p) {
   return OK;
 }
 
-/* 0: reads, 1: writes, 2: NVLink, 3: atomics, 4: a property of PCI; 0 of status is yes, 1 is "chipset not supported" */
+/* 0: reads, 1: writes, 2: NVLink, 3: atomics, 4: a property of PCI; 0 of status is yes, 1 is
+** "chipset not supported" */
 PROTO(nvmlDeviceGetP2PStatus, device a, device b, int what, int *status) {
   ENTER;
   if (!known(a) || !known(b) || !status || what < 0 || what > 4) return INVALID;
-  bool yes = what == 2 || what == 3 ? rig_linked(number(a), number(b)) : rig_peers(number(a), number(b));
+  bool yes = what == 2 || what == 3 ? rig_linked(number(a), number(b))
+                                    : rig_peers(number(a), number(b));
   *status = yes ? 0 : 1;
   return OK;
 }
@@ -215,7 +222,7 @@ PROTO(nvmlDeviceGetPcieLinkMaxSpeed, device d, unsigned *v) {
 /* NCCL 2.30 calls these where /sys does not show a GPU, and crashes where they are missing. */
 typedef struct pci_ext {
   unsigned version, domain, bus, device, id, subsystem, class, subclass;
-  char     bus_id[32];
+  char bus_id[32];
 } pci_ext;
 
 PROTO(nvmlDeviceGetPciInfoExt, device d, pci_ext *p) {

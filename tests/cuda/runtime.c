@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** runtime.c - the runtime's devices, errors, memory, copies, streams and events, each over the rig's own function.
+** runtime.c - the runtime's devices, errors, memory, copies, streams and events, each over the
+** rig's own function.
 */
 #include "runtime.h"
 
@@ -12,15 +13,17 @@
 static _Thread_local cudaError_t last;
 static _Thread_local const char *calling;
 
-/* Another runtime in the process would have other devices, streams and memory. Whoever has the rig inside has its own
-** second one, which shares them. */
-static bool           another;
+/* Another runtime in the process would have other devices, streams and memory. Whoever has the rig
+** inside has its own second one, which shares them. */
+static bool another;
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
 
 static int look_at(struct dl_phdr_info *library, size_t bytes, void *arg) {
-  const char *slash = strrchr(library->dlpi_name, '/'), *file = slash ? slash + 1 : library->dlpi_name;
+  const char *slash = strrchr(library->dlpi_name, '/'),
+             *file = slash ? slash + 1 : library->dlpi_name;
   (void)bytes, (void)arg;
-  if (another || strncmp(file, "libcudart.so.", 13) != 0 || !strncmp(file, "libcudart.so.13", 15)) return 0;
+  if (another || strncmp(file, "libcudart.so.", 13) != 0 || !strncmp(file, "libcudart.so.13", 15))
+    return 0;
   another = true;
   rig_say("two CUDA runtimes are in this process, %s beside the one here: every call fails", file);
   return 0;
@@ -40,7 +43,8 @@ int rig_call(rig_site *site, const char *name, bool needs_driver) {
 
 cudaError_t rig_answer(int e) {
   if (e && e != cudaErrorNotReady) last = (cudaError_t)e;
-  if (e == cudaErrorInvalidValue || e == cudaErrorInvalidPitchValue || e == cudaErrorInvalidResourceHandle)
+  if (e == cudaErrorInvalidValue || e == cudaErrorInvalidPitchValue
+      || e == cudaErrorInvalidResourceHandle)
     rig_wrong("%s: %s", calling, cudaGetErrorString((cudaError_t)e));
   return (cudaError_t)e;
 }
@@ -59,16 +63,21 @@ static const struct {
   { cudaErrorStubLibrary, RIG_GPU "ErrorStubLibrary", "CUDA driver is a stub library" },
   { cudaErrorInsufficientDriver, RIG_GPU "ErrorInsufficientDriver",
     "CUDA driver version is insufficient for CUDA runtime version" },
-  { cudaErrorInvalidDeviceFunction, RIG_GPU "ErrorInvalidDeviceFunction", "invalid device function" },
+  { cudaErrorInvalidDeviceFunction, RIG_GPU "ErrorInvalidDeviceFunction",
+    "invalid device function" },
   { cudaErrorNoDevice, RIG_GPU "ErrorNoDevice", "no CUDA-capable device is detected" },
   { cudaErrorInvalidDevice, RIG_GPU "ErrorInvalidDevice", "invalid device ordinal" },
-  { cudaErrorMapBufferObjectFailed, RIG_GPU "ErrorMapBufferObjectFailed", "mapping of buffer object failed" },
+  { cudaErrorMapBufferObjectFailed, RIG_GPU "ErrorMapBufferObjectFailed",
+    "mapping of buffer object failed" },
   { cudaErrorPeerAccessUnsupported, RIG_GPU "ErrorPeerAccessUnsupported",
     "peer access is not supported between these two devices" },
-  { cudaErrorInvalidResourceHandle, RIG_GPU "ErrorInvalidResourceHandle", "invalid resource handle" },
+  { cudaErrorInvalidResourceHandle, RIG_GPU "ErrorInvalidResourceHandle",
+    "invalid resource handle" },
   { cudaErrorNotReady, RIG_GPU "ErrorNotReady", "device not ready" },
-  { cudaErrorIllegalAddress, RIG_GPU "ErrorIllegalAddress", "an illegal memory access was encountered" },
-  { cudaErrorLaunchTimeout, RIG_GPU "ErrorLaunchTimeout", "the launch timed out and was terminated" },
+  { cudaErrorIllegalAddress, RIG_GPU "ErrorIllegalAddress",
+    "an illegal memory access was encountered" },
+  { cudaErrorLaunchTimeout, RIG_GPU "ErrorLaunchTimeout",
+    "the launch timed out and was terminated" },
   { cudaErrorNotSupported, RIG_GPU "ErrorNotSupported", "operation not supported" },
   { cudaErrorUnknown, RIG_GPU "ErrorUnknown", "unknown error" },
 };
@@ -156,7 +165,9 @@ FN cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
   NEED(p);
   const rig_machine *m = rig_the_machine();
   if (rig_physical(device) < 0) return rig_answer(cudaErrorInvalidDevice);
-  *p = (struct cudaDeviceProp){ .name = RIG_NAME, .totalGlobalMem = (size_t)m->memory, .warpSize = 32 };
+  *p = (struct cudaDeviceProp){ .name = RIG_NAME,
+                                .totalGlobalMem = (size_t)m->memory,
+                                .warpSize = 32 };
   p->major = m->capability / 10, p->minor = m->capability % 10;
   p->multiProcessorCount = 132, p->maxThreadsPerBlock = 1024, p->sharedMemPerBlockOptin = 232448;
   p->pciBusID = rig_bus(rig_physical(device)), p->unifiedAddressing = 1;
@@ -243,7 +254,8 @@ static place place_of(const void *p, size_t bytes) {
 }
 
 /* Does the place of either end agree with the kind? */
-static bool agrees(const void *to, size_t to_bytes, const void *from, size_t from_bytes, enum cudaMemcpyKind kind) {
+static bool agrees(const void *to, size_t to_bytes, const void *from, size_t from_bytes,
+                   enum cudaMemcpyKind kind) {
   place t = place_of(to, to_bytes), f = place_of(from, from_bytes);
   switch (kind) {
   case cudaMemcpyDefault: return t != BEYOND && f != BEYOND;
@@ -255,7 +267,8 @@ static bool agrees(const void *to, size_t to_bytes, const void *from, size_t fro
 }
 
 static int copy_slab(rig_slab a, enum cudaMemcpyKind kind, cudaStream_t s, bool wait) {
-  if (a.to_pitch < a.row || a.from_pitch < a.row || a.to_pitch > INT32_MAX || a.from_pitch > INT32_MAX)
+  if (a.to_pitch < a.row || a.from_pitch < a.row || a.to_pitch > INT32_MAX
+      || a.from_pitch > INT32_MAX)
     return cudaErrorInvalidPitchValue;
   if (a.row && a.rows && a.planes
       && !agrees(a.to, (a.planes - 1) * a.to_plane + (a.rows - 1) * a.to_pitch + a.row, a.from,
@@ -276,8 +289,8 @@ FN cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcpyKind kin
   return rig_answer(rig_copy_line(to, from, n, s, false));
 }
 
-static int copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                   enum cudaMemcpyKind kind, cudaStream_t s, bool wait) {
+static int copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                   size_t height, enum cudaMemcpyKind kind, cudaStream_t s, bool wait) {
   return copy_slab((rig_slab){ .to = to,
                                .from = from,
                                .row = width,
@@ -288,14 +301,14 @@ static int copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitc
                    kind, s, wait);
 }
 
-FN cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                enum cudaMemcpyKind kind) {
+FN cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                size_t height, enum cudaMemcpyKind kind) {
   ENTER;
   return rig_answer(copy_2d(to, to_pitch, from, from_pitch, width, height, kind, NULL, true));
 }
 
-FN cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                     enum cudaMemcpyKind kind, cudaStream_t s) {
+FN cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                     size_t height, enum cudaMemcpyKind kind, cudaStream_t s) {
   ENTER;
   return rig_answer(copy_2d(to, to_pitch, from, from_pitch, width, height, kind, s, false));
 }

@@ -20,7 +20,7 @@ cudaError_t rig_answer(int e);
 #define RIG_BEGIN(needs_driver) \
   do { \
     static rig_site site_; \
-    int             e_ = rig_call(&site_, __func__, needs_driver); \
+    int e_ = rig_call(&site_, __func__, needs_driver); \
     if (e_) return rig_answer(e_); \
   } while (0)
 #define ENTER        RIG_BEGIN(true)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** selftest.c - the rig against what CUDA documents, function by function. Prints TAP. With a word: what the environment
-** changes (selftest.sh sets it).
+** selftest.c - the rig against what CUDA documents, function by function. Prints TAP. With a word:
+** what the environment changes (selftest.sh sets it).
 */
 #include "selftest.h"
 
@@ -21,14 +21,14 @@ void check(bool ok, const char *what) {
 
 /* A driver's function by the way that NCCL takes. */
 static void *entry(const char *name) {
-  void                                *f = NULL;
+  void *f = NULL;
   enum cudaDriverEntryPointQueryResult status;
   if (cudaGetDriverEntryPointByVersion(name, &f, 13000, cudaEnableDefault, &status)) return NULL;
   return status == cudaDriverEntryPointSuccess ? f : NULL;
 }
 
 static void devices(void) {
-  int  n = 0, d = -1, v = 0;
+  int n = 0, d = -1, v = 0;
   char id[32];
   OK(cudaGetDeviceCount(&n));
   check(n == 8, "8 devices");
@@ -52,7 +52,8 @@ static void devices(void) {
   OK(cudaDriverGetVersion(&v));
   check(v >= 13000, "a driver of CUDA 13");
 
-  CUresult (*uuid)(CUuuid *, CUdevice) = (CUresult(*)(CUuuid *, CUdevice))(uintptr_t)entry("cuDeviceGetUuid");
+  CUresult (*uuid)(CUuuid *, CUdevice) =
+      (CUresult(*)(CUuuid *, CUdevice))(uintptr_t)entry("cuDeviceGetUuid");
   CUuuid a, b;
   OK(uuid(&a, 0));
   OK(uuid(&b, 1));
@@ -67,10 +68,10 @@ static void devices(void) {
 }
 
 static void memory(void) {
-  size_t                       before, after, total, size = 0;
-  void                        *p = NULL, *h = NULL, *base = NULL;
-  char                         own[64] = "own", back[64] = "";
-  long long                    live = cudarig_count("device");
+  size_t before, after, total, size = 0;
+  void *p = NULL, *h = NULL, *base = NULL;
+  char own[64] = "own", back[64] = "";
+  long long live = cudarig_count("device");
   struct cudaPointerAttributes a;
   CUresult (*range)(CUdeviceptr *, size_t *, CUdeviceptr) =
       (CUresult(*)(CUdeviceptr *, size_t *, CUdeviceptr))(uintptr_t)entry("cuMemGetAddressRange");
@@ -78,10 +79,14 @@ static void memory(void) {
   OK(cudaMalloc(&p, 1 << 20));
   OK(cudaMemGetInfo(&after, &total));
   check(*(unsigned char *)p == 0xA5, "new memory is no zeros");
-  check(before - after == 1 << 20 && cudarig_count("device") == live + (1 << 20), "memory is counted");
+  check(before - after == 1 << 20 && cudarig_count("device") == live + (1 << 20),
+        "memory is counted");
   OK(cudaPointerGetAttributes(&a, (char *)p + 100));
-  check(a.type == cudaMemoryTypeDevice && a.device == 3 && !a.hostPointer, "attributes of device memory");
-  check(range && !range((CUdeviceptr *)&base, &size, (uintptr_t)p + 5) && base == p && size == 1 << 20, "its range");
+  check(a.type == cudaMemoryTypeDevice && a.device == 3 && !a.hostPointer,
+        "attributes of device memory");
+  check(range && !range((CUdeviceptr *)&base, &size, (uintptr_t)p + 5) && base == p
+            && size == 1 << 20,
+        "its range");
   OK(cudaMemcpy(p, own, sizeof own, cudaMemcpyHostToDevice));
   OK(cudaMemcpy(back, p, sizeof back, cudaMemcpyDeviceToHost));
   check(!strcmp(back, "own"), "copied there and back");
@@ -121,9 +126,10 @@ static void strides(void) {
   check(back[3] == 3 && back[4] == 16 && back[15] == 51, "rows");
   IS(cudaMemcpy2D(q, 3, p, 16, 4, 4, cudaMemcpyDeviceToDevice), cudaErrorInvalidPitchValue);
   IS(cudaGetLastError(), cudaErrorInvalidPitchValue);
-  struct cudaMemcpy3DParms a = {
-    .srcPtr = { p, 4, 4, 4 }, .dstPtr = { q, 2, 2, 2 }, .extent = { 2, 2, 2 }, .kind = cudaMemcpyDeviceToDevice
-  };
+  struct cudaMemcpy3DParms a = { .srcPtr = { p, 4, 4, 4 },
+                                 .dstPtr = { q, 2, 2, 2 },
+                                 .extent = { 2, 2, 2 },
+                                 .kind = cudaMemcpyDeviceToDevice };
   a.srcPos.x = 1;
   OK(cudaMemcpy3DAsync(&a, NULL));
   OK(cudaDeviceSynchronize());
@@ -140,12 +146,13 @@ static void sleep_then(void *arg) {
 
 static void order(void) {
   cudaStream_t s, t;
-  cudaEvent_t  e, f;
-  float        ms = -1;
-  int          done = 0;
-  unsigned    *word = NULL;
+  cudaEvent_t e, f;
+  float ms = -1;
+  int done = 0;
+  unsigned *word = NULL;
   CUresult (*batch)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned) =
-      (CUresult(*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned))(uintptr_t)entry("cuStreamBatchMemOp");
+      (CUresult(*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned))(uintptr_t)entry(
+          "cuStreamBatchMemOp");
   OK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   OK(cudaStreamCreate(&t));
   OK(cudaEventCreate(&e));
@@ -165,9 +172,9 @@ static void order(void) {
   OK(cudaEventSynchronize(f));
   OK(cudaEventElapsedTime(&ms, e, f));
   check(ms >= 49 && ms < 5000, "time between events");
-  CUstreamBatchMemOpParams o = {
-    .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = (uintptr_t)word, .value = 5 }
-  };
+  CUstreamBatchMemOpParams o = { .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                                                .address = (uintptr_t)word,
+                                                .value = 5 } };
   o.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
   check(batch && !batch(s, 1, &o, 0), "a wait for a value");
   IS(cudaStreamQuery(s), cudaErrorNotReady);
@@ -190,19 +197,21 @@ static void order(void) {
   IS(cudaEventQuery(e), cudaErrorInvalidResourceHandle);
   IS(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal), cudaErrorNotSupported);
   OK(cudaFree(word));
-  check(cudarig_count("streams") == 0 && cudarig_count("events") == 0, "streams and events are counted");
+  check(cudarig_count("streams") == 0 && cudarig_count("events") == 0,
+        "streams and events are counted");
 }
 
 static void cumem(void) {
-  CUmemAllocationProp          prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                        .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 3 } };
-  CUmemAccessDesc              access = { .location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+  CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                               .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                               .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 3 } };
+  CUmemAccessDesc access = { .location = prop.location,
+                             .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
   CUmemGenericAllocationHandle h, again;
-  CUdeviceptr                  p = 0, q = 0;
-  size_t                       g = 0, n = 4 << 20;
-  int                          file = -1;
-  long long                    live = cudarig_count("cumem");
+  CUdeviceptr p = 0, q = 0;
+  size_t g = 0, n = 4 << 20;
+  int file = -1;
+  long long live = cudarig_count("cumem");
   OK(cuMemGetAllocationGranularity(&g, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   check(g == 2 << 20, "granule of 2 MiB");
   IS(cuMemCreate(&h, n + 1, &prop, 0), CUDA_ERROR_INVALID_VALUE);
@@ -215,12 +224,15 @@ static void cumem(void) {
   OK(cuMemSetAccess(p, n, &access, 1));
   *(int *)p = 4711;
   OK(cuMemExportToShareableHandle(&file, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-  IS(cuMemExportToShareableHandle(&file, h, CU_MEM_HANDLE_TYPE_FABRIC, 0), CUDA_ERROR_NOT_SUPPORTED);
-  OK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  IS(cuMemExportToShareableHandle(&file, h, CU_MEM_HANDLE_TYPE_FABRIC, 0),
+     CUDA_ERROR_NOT_SUPPORTED);
+  OK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)file,
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   close(file);
   OK(cuMemMap(q, n, 0, again, 0));
   OK(cuMemSetAccess(q, n, &access, 1));
-  check(*(int *)q == 4711 && cudarig_count("cumem") == live + (long long)n, "the same memory, counted once");
+  check(*(int *)q == 4711 && cudarig_count("cumem") == live + (long long)n,
+        "the same memory, counted once");
   OK(cuMemUnmap(p, n));
   OK(cuMemUnmap(q, n));
   OK(cuMemRelease(h));
@@ -238,8 +250,8 @@ static void cumem(void) {
 /* The child of the process opens what the parent has made. */
 static void processes(void) {
   cudaIpcMemHandle_t h;
-  int               *p = NULL, status = -1;
-  void              *mine;
+  int *p = NULL, status = -1;
+  void *mine;
   OK(cudaMalloc((void **)&p, 1 << 16));
   *p = 1;
   OK(cudaIpcGetMemHandle(&h, p));
@@ -247,7 +259,8 @@ static void processes(void) {
   pid_t child = fork();
   if (!child) {
     int *theirs = NULL;
-    if (cudaIpcOpenMemHandle((void **)&theirs, h, cudaIpcMemLazyEnablePeerAccess) || *theirs != 1) _exit(1);
+    if (cudaIpcOpenMemHandle((void **)&theirs, h, cudaIpcMemLazyEnablePeerAccess) || *theirs != 1)
+      _exit(1);
     *theirs = 2;
     _exit(cudaIpcCloseMemHandle(theirs) ? 2 : 0);
   }
@@ -257,9 +270,9 @@ static void processes(void) {
 }
 
 static void kernels(void) {
-  static const char         not_a_kernel;
+  static const char not_a_kernel;
   struct cudaFuncAttributes a;
-  long long                 n = cudarig_count("launches");
+  long long n = cudarig_count("launches");
   IS(cudaFuncGetAttributes(&a, &not_a_kernel), cudaErrorInvalidDeviceFunction);
   CUlaunchConfig config = { .gridDimX = 1 };
   OK(cuLaunchKernelEx(&config, (CUfunction)(uintptr_t)&not_a_kernel, NULL, NULL));
@@ -269,8 +282,8 @@ static void kernels(void) {
 /* Faults that a program asks for while it runs. */
 static void asked(void) {
   void *p = NULL;
-  long  calls = 0;
-  int   i = 0;
+  long calls = 0;
+  int i = 0;
   cudarig_fail("cudaMalloc", 2, 700);
   OK(cudaMalloc(&p, 4096));
   OK(cudaFree(p));
@@ -281,7 +294,9 @@ static void asked(void) {
   IS(cudaDeviceSynchronize(), 46);
   cudarig_fail(NULL, 0, 0);
   OK(cudaFree(p));
-  while (cudarig_function(i, &calls) && strcmp(cudarig_function(i, &calls), "cudaDeviceSynchronize")) i++;
+  while (cudarig_function(i, &calls)
+         && strcmp(cudarig_function(i, &calls), "cudaDeviceSynchronize"))
+    i++;
   check(cudarig_function(i, NULL) && calls == cudarig_count("cudaDeviceSynchronize"),
         "functions by name, with their calls");
 }
@@ -297,7 +312,8 @@ static void faults(void) {
   clock_gettime(CLOCK_MONOTONIC, &a);
   OK(cudaFree(p));
   clock_gettime(CLOCK_MONOTONIC, &b);
-  check((b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 >= 99, "cudaFree waits for 100 ms");
+  check((b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 >= 99,
+        "cudaFree waits for 100 ms");
 }
 
 static char told[2][256];
@@ -309,7 +325,7 @@ static void hear(const char *text) {
 
 /* Whoever has the rig inside hears of calls that are wrong and of what was never freed. */
 static void manners(void) {
-  void        *p = NULL;
+  void *p = NULL;
   cudaStream_t s;
   rig_the_manner.wrong = hear;
   OK(cudaMalloc(&p, 4096));
@@ -319,8 +335,10 @@ static void manners(void) {
   check(!strcmp(told[1], "cudaMemset: invalid argument"), "the next one, too");
   OK(cudaStreamCreate(&s));
   rig_leaks();
-  check(!strcmp(told[0], "leak: a stream on device 0 was never destroyed"), "a stream that is left");
-  check(!strcmp(told[1], "leak: 4096 bytes of memory on device 0 were never freed"), "memory that is left");
+  check(!strcmp(told[0], "leak: a stream on device 0 was never destroyed"),
+        "a stream that is left");
+  check(!strcmp(told[1], "leak: 4096 bytes of memory on device 0 were never freed"),
+        "memory that is left");
   rig_stream_fail(s, cudaErrorLaunchTimeout);
   IS(cudaStreamSynchronize(s), cudaErrorLaunchTimeout);
   IS(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
@@ -330,10 +348,11 @@ static void manners(void) {
   OK(cudaFree(p));
 }
 
-/* A driver that is missing, a stub, or too old: every call says so, and leaves its results alone. */
+/* A driver that is missing, a stub, or too old: every call says so, and leaves its results
+** alone. */
 static void no_driver(const char *word) {
-  int         n = -7, version = -7;
-  void       *p = &n;
+  int n = -7, version = -7;
+  void *p = &n;
   cudaError_t e = !strcmp(word, "stub") ? cudaErrorStubLibrary : cudaErrorInsufficientDriver;
   IS(cudaGetDeviceCount(&n), e);
   IS(cudaMalloc(&p, 8), e);
@@ -346,13 +365,17 @@ static void no_driver(const char *word) {
 }
 
 static void machines(const char *word) {
-  int         n = 0, can = -1;
+  int n = 0, can = -1;
   cudaError_t e = cudaGetDeviceCount(&n);
   if (!strcmp(word, "none")) {
     check(e == cudaErrorNoDevice, "a machine that cannot be read has no device");
     return;
   }
-  check(n == (!strcmp(word, "hosts") ? 16 : !strcmp(word, "pairs") ? 4 : 8), "as many devices as the machine has");
+  check(n
+            == (!strcmp(word, "hosts")   ? 16
+                : !strcmp(word, "pairs") ? 4
+                                         : 8),
+        "as many devices as the machine has");
   OK(cudaDeviceCanAccessPeer(&can, 0, n - 1));
   check(can == !!strcmp(word, "hosts"), "peers on one host, none on another");
   check(rig_linked(0, 1) == !!strcmp(word, "pcie") && rig_linked(0, 2) == (n == 16), "links");

@@ -20,8 +20,9 @@ static char *memory_of(int device, CUmemGenericAllocationHandle *h) {
   CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                                .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device } };
-  CUmemAccessDesc     access = { .location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
-  CUdeviceptr         p = 0;
+  CUmemAccessDesc access = { .location = prop.location,
+                             .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+  CUdeviceptr p = 0;
   if (cuMemCreate(h, N, &prop, 0) || cuMemAddressReserve(&p, N, 0, 0, 0) || cuMemMap(p, N, 0, *h, 0)
       || cuMemSetAccess(p, N, &access, 1))
     return NULL;
@@ -31,8 +32,10 @@ static char *memory_of(int device, CUmemGenericAllocationHandle *h) {
 static CUdeviceptr mapped(CUmemGenericAllocationHandle h) {
   CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
-  CUdeviceptr     p = 0;
-  if (cuMemAddressReserve(&p, N, 0, 0, 0) || cuMemMap(p, N, 0, h, 0) || cuMemSetAccess(p, N, &access, 1)) return 0;
+  CUdeviceptr p = 0;
+  if (cuMemAddressReserve(&p, N, 0, 0, 0) || cuMemMap(p, N, 0, h, 0)
+      || cuMemSetAccess(p, N, &access, 1))
+    return 0;
   return p;
 }
 
@@ -44,10 +47,10 @@ static void unmap(char *p, CUmemGenericAllocationHandle h) {
 
 static void one_process(void) {
   CUmemGenericAllocationHandle team, first, second, stranger;
-  CUmulticastObjectProp        prop = object_of(2), none = object_of(0), odd = object_of(2);
-  size_t                       granule = 0;
-  char                         word[8] = "several", back[8];
-  long long                    live = cudarig_count("cumem");
+  CUmulticastObjectProp prop = object_of(2), none = object_of(0), odd = object_of(2);
+  size_t granule = 0;
+  char word[8] = "several", back[8];
+  long long live = cudarig_count("cumem");
   OK(cuMulticastGetGranularity(&granule, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
   check(granule == 2 << 20, "granule of 2 MiB");
   IS(cuMulticastCreate(&team, &none), CUDA_ERROR_INVALID_VALUE);
@@ -57,7 +60,8 @@ static void one_process(void) {
   IS(cuMulticastCreate(&team, &odd), CUDA_ERROR_NOT_SUPPORTED);
   OK(cuMulticastCreate(&team, &prop));
   char *a = memory_of(0, &first), *b = memory_of(1, &second), *c = memory_of(2, &stranger);
-  check(a && b && c && cudarig_count("cumem") == live + 3 * (long long)N, "the object itself takes no memory");
+  check(a && b && c && cudarig_count("cumem") == live + 3 * (long long)N,
+        "the object itself takes no memory");
   OK(cuMulticastAddDevice(team, 0));
   IS(cuMulticastAddDevice(team, 0), CUDA_ERROR_INVALID_VALUE);
   IS(cuMulticastAddDevice(team, 8), CUDA_ERROR_INVALID_DEVICE);
@@ -77,7 +81,8 @@ static void one_process(void) {
   check(!memcmp(a + granule - 4, word, 8) && !memcmp(b + granule, word + 4, 4) && !b[granule - 1],
         "a copy to it reaches what is bound there, and nothing else");
   OK(cudaMemset(to, 7, N));
-  check(a[0] == 7 && a[N - 1] == 7 && !b[0] && b[granule] == 7 && b[N - 1] == 7 && !c[0], "so does a fill");
+  check(a[0] == 7 && a[N - 1] == 7 && !b[0] && b[granule] == 7 && b[N - 1] == 7 && !c[0],
+        "so does a fill");
   IS(cudaMemcpy(back, to, 8, cudaMemcpyDeviceToHost), cudaErrorNotSupported);
   OK(cuMulticastUnbind(team, 1, granule, granule));
   IS(cuMulticastUnbind(team, 1, granule, granule), CUDA_ERROR_INVALID_VALUE);
@@ -93,23 +98,28 @@ static void one_process(void) {
   check(cudarig_count("cumem") == live, "and ends with the object");
 }
 
-/* The child joins by the descriptor, binds memory of device 1, and waits for the value that the parent writes to all. */
+/* The child joins by the descriptor, binds memory of device 1, and waits for the value that the
+** parent writes to all. */
 static void two_processes(void) {
   CUmemGenericAllocationHandle team, mine;
-  CUmulticastObjectProp        prop = object_of(2);
-  int                          file = -1, status = -1;
+  CUmulticastObjectProp prop = object_of(2);
+  int file = -1, status = -1;
   OK(cuMulticastCreate(&team, &prop));
   OK(cuMemExportToShareableHandle(&file, team, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   pid_t child = fork();
   if (!child) {
     CUmemGenericAllocationHandle same, theirs;
-    char                        *p = memory_of(1, &theirs);
-    void                        *handle = (void *)(intptr_t)file;
-    if (!p || cuMemImportFromShareableHandle(&same, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) _exit(1);
+    char *p = memory_of(1, &theirs);
+    void *handle = (void *)(intptr_t)file;
+    if (!p
+        || cuMemImportFromShareableHandle(&same, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+      _exit(1);
     usleep(50000); /* the parent binds, and waits for this device */
     if (cuMulticastAddDevice(same, 1) || cuMulticastBindMem(same, 0, theirs, 0, N, 0)) _exit(2);
     p[0] = 1; /* bound */
-    for (int i = 0; i < 2000 && __atomic_load_n((unsigned *)(void *)(p + 64), __ATOMIC_ACQUIRE) != 5; i++) usleep(1000);
+    for (int i = 0;
+         i < 2000 && __atomic_load_n((unsigned *)(void *)(p + 64), __ATOMIC_ACQUIRE) != 5; i++)
+      usleep(1000);
     _exit(*(unsigned *)(void *)(p + 64) == 5 ? 0 : 3);
   }
   char *p = memory_of(0, &mine);
@@ -120,7 +130,8 @@ static void two_processes(void) {
   OK(cuStreamWriteValue32(NULL, all + 64, 5, 0));
   OK(cudaDeviceSynchronize());
   waitpid(child, &status, 0);
-  check(WIFEXITED(status) && WEXITSTATUS(status) == 0 && p && p[64] == 5, "a value reaches memory of two processes");
+  check(WIFEXITED(status) && WEXITSTATUS(status) == 0 && p && p[64] == 5,
+        "a value reaches memory of two processes");
   close(file);
   OK(cuMemUnmap(all, N));
   OK(cuMemAddressFree(all, N));

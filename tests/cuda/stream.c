@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** stream.c - streams and events. Work that nothing holds up runs on the caller's thread; what has to wait goes to a
-** thread of the stream, and with it all that comes after. Streams and events are both counters of what was issued and
-** what is done, and work waits for counters.
+** stream.c - streams and events. Work that nothing holds up runs on the caller's thread; what has
+** to wait goes to a thread of the stream, and with it all that comes after. Streams and events are
+** both counters of what was issued and what is done, and work waits for counters.
 */
 #include "rig.h"
 
@@ -20,7 +20,7 @@ typedef struct place {
 typedef struct job {
   struct job *next;
   void (*run)(void *);
-  void  *arg;
+  void *arg;
   size_t nwaits;
   place *waits;
 } job;
@@ -28,21 +28,21 @@ typedef struct job {
 struct counter {
   counter *next;
   uint64_t issued, done, id;
-  int      refs; /* of jobs that wait for it */
-  bool     event, ours, gone;
-  bool     apart; /* a stream that the default stream is not ordered with */
-  bool     timed; /* an event */
-  bool     busy, worker;
-  int      device, error;
-  double   when;
-  job     *head, *tail;
+  int refs; /* of jobs that wait for it */
+  bool event, ours, gone;
+  bool apart; /* a stream that the default stream is not ordered with */
+  bool timed; /* an event */
+  bool busy, worker;
+  int device, error;
+  double when;
+  job *head, *tail;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t  changed = PTHREAD_COND_INITIALIZER;
-static counter        *counters;
-static counter        *defaults[RIG_DEVICES];
-static uint64_t        ids;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static counter *counters;
+static counter *defaults[RIG_DEVICES];
+static uint64_t ids;
 
 static counter *create(bool event, bool ours) { /* under the lock */
   counter *c = calloc(1, sizeof *c);
@@ -109,7 +109,8 @@ static void *worker(void *arg) {
   rig_set_device(s->device);
   pthread_mutex_lock(&lock);
   for (;;) {
-    while ((s->head || !s->gone) && (!s->head || s->busy || held_up(s->head))) pthread_cond_wait(&changed, &lock);
+    while ((s->head || !s->gone) && (!s->head || s->busy || held_up(s->head)))
+      pthread_cond_wait(&changed, &lock);
     job *j = s->head;
     if (!j) break;
     s->head = j->next;
@@ -137,7 +138,8 @@ static bool order(job *j, counter *s) {
   bool ok = true;
   if (s->ours) {
     for (counter *c = counters; c && ok; c = c->next)
-      if (!c->event && !c->apart && !c->ours && c->device == s->device) ok = wait_for(j, c, c->issued);
+      if (!c->event && !c->apart && !c->ours && c->device == s->device)
+        ok = wait_for(j, c, c->issued);
   } else if (!s->apart && defaults[s->device])
     ok = wait_for(j, defaults[s->device], defaults[s->device]->issued);
   return ok;
@@ -172,7 +174,7 @@ static int submit(CUstream stream, void (*what)(void *), void *arg, bool may_wai
   j->run = what, j->arg = arg;
   pthread_mutex_lock(&lock);
   counter *s = look(stream, false), *v = event ? look(event, true) : NULL;
-  int      e = !s || (event && !v) ? CUDA_ERROR_INVALID_HANDLE : 0;
+  int e = !s || (event && !v) ? CUDA_ERROR_INVALID_HANDLE : 0;
   if (!e && v && !wait_for(j, v, v->issued)) e = CUDA_ERROR_OUT_OF_MEMORY;
   if (!e) e = push(s, j, may_wait);
   if (e) dispose(j);
@@ -224,7 +226,7 @@ bool rig_busy(int device) {
 int rig_stream_device(CUstream stream) {
   pthread_mutex_lock(&lock);
   const counter *s = look(stream, false);
-  int            device = s ? s->device : -1;
+  int device = s ? s->device : -1;
   pthread_mutex_unlock(&lock);
   return device;
 }
@@ -241,7 +243,8 @@ void rig_stream_leaks(void) {
   for (const counter *c = counters; c; c = c->next)
     if (!c->gone && !c->ours && c->event) rig_wrong("leak: an event was never destroyed");
   for (const counter *c = counters; c; c = c->next)
-    if (!c->gone && !c->ours && !c->event) rig_wrong("leak: a stream on device %d was never destroyed", c->device);
+    if (!c->gone && !c->ours && !c->event)
+      rig_wrong("leak: a stream on device %d was never destroyed", c->device);
   pthread_mutex_unlock(&lock);
 }
 
@@ -263,7 +266,7 @@ static int about(const void *handle, bool event, what todo) {
   if (event && !handle) return CUDA_ERROR_INVALID_HANDLE;
   pthread_mutex_lock(&lock);
   counter *c = todo == END && !handle ? NULL : look(handle, event);
-  int      e = c ? 0 : CUDA_ERROR_INVALID_HANDLE;
+  int e = c ? 0 : CUDA_ERROR_INVALID_HANDLE;
   if (c && todo == WAIT) {
     c->refs++;
     finish(c, c->issued);
@@ -297,7 +300,8 @@ int rig_stream_id(CUstream stream, unsigned long long *id) {
 }
 
 int rig_event_create(CUevent *event, unsigned flags) {
-  if (!event || flags & CU_EVENT_INTERPROCESS) return event ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+  if (!event || flags & CU_EVENT_INTERPROCESS)
+    return event ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&lock);
   counter *v = create(true, false);
   if (v) v->timed = !(flags & CU_EVENT_DISABLE_TIMING);
@@ -307,7 +311,7 @@ int rig_event_create(CUevent *event, unsigned flags) {
 }
 
 static void reached(void *arg) {
-  counter        *v = arg;
+  counter *v = arg;
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   pthread_mutex_lock(&lock);
@@ -323,7 +327,7 @@ int rig_event_record(CUevent event, CUstream stream) {
   if (!j) return CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_lock(&lock);
   counter *v = event ? look(event, true) : NULL, *s = v ? look(stream, false) : NULL;
-  int      e = s ? 0 : CUDA_ERROR_INVALID_HANDLE;
+  int e = s ? 0 : CUDA_ERROR_INVALID_HANDLE;
   j->run = reached, j->arg = v;
   if (v) v->issued++;
   if (!e) e = push(s, j, false);
@@ -338,7 +342,7 @@ int rig_event_record(CUevent event, CUstream stream) {
 int rig_event_ms(float *ms, CUevent from, CUevent to) {
   pthread_mutex_lock(&lock);
   const counter *a = from ? look(from, true) : NULL, *b = to ? look(to, true) : NULL;
-  int            e = 0;
+  int e = 0;
   if (!ms)
     e = CUDA_ERROR_INVALID_VALUE;
   else if (!a || !b || !a->issued || !b->issued || !a->timed || !b->timed)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** calls.c - fuzz target: a byte string drives the whole public API. A step is a byte that says which function, what
-** its arguments are made of, and whether an allocation of it fails. Objects lie in pools, from which arguments are
-** taken and in which results are put, so that steps make, use and free in any order. The callers are made from the
-** headers by calls.lua.
+** calls.c - fuzz target: a byte string drives the whole public API. A step is a byte that says
+** which function, what its arguments are made of, and whether an allocation of it fails. Objects
+** lie in pools, from which arguments are taken and in which results are put, so that steps make,
+** use and free in any order. The callers are made from the headers by calls.lua.
 */
 #include "values.h"
 
@@ -33,7 +33,8 @@ static void end(fuzz *z, bool failed) {
   until_failure = -1;
   if (!z->given) return;
   fuzz_check_error(&z->err, false);
-  if (z->was.status) CHECK(memcmp(&z->was, &z->err, sizeof z->err) == 0 || !z->err.status); /* mgrid_error_clear */
+  /* mgrid_error_clear */
+  if (z->was.status) CHECK(memcmp(&z->was, &z->err, sizeof z->err) == 0 || !z->err.status);
   if (failed && !z->null) CHECK(z->err.status);
 }
 
@@ -56,9 +57,9 @@ static void put_outputs(fuzz *z) {
 /* Pools are not empty to begin with. */
 static void begin_with(fuzz *z) {
   static const char *const dims[] = { "tp", "dp", "pp" };
-  mgrid_error              e = MGRID_ERROR_INIT;
-  mgrid_dim                d[] = { { "tp", 2 }, { "dp", 2 }, { "pp", 2 } };
-  mgrid_grid              *g = mgrid_grid_new(mgrid_world(8), 3, d, &e);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_dim d[] = { { "tp", 2 }, { "dp", 2 }, { "pp", 2 } };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(8), 3, d, &e);
   put_grid(z, g);
   for (int i = 0; i < 3; i++) put_family(z, mgrid_grid_along(g, 1, dims + i, MGRID_GRID_ORDER, &e));
   mgrid_topology *t = mgrid_topology_new(8, &e);
@@ -99,7 +100,7 @@ static void empty(fuzz *z) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static fuzz z;
-  static int  says = -1;
+  static int says = -1;
   memset(&z, 0, sizeof z);
   z.err = (mgrid_error)MGRID_ERROR_INIT;
   z.b = (bytes){ data, data + size };

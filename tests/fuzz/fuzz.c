@@ -18,15 +18,16 @@ static void remove_folder(void) {
 
 const char *fuzz_file(const char *end, const void *data, size_t size) {
   static char path[8][96];
-  static int  next;
+  static int next;
   if (!*folder) {
-    const char *in = getenv("FUZZ_FOLDER"); /* of scripts/fuzz, which removes it: libFuzzer often ends without atexit */
+    /* of scripts/fuzz, which removes it: libFuzzer often ends without atexit */
+    const char *in = getenv("FUZZ_FOLDER");
     snprintf(folder, sizeof folder, "%.40s/moongrid-fuzz-XXXXXX", in ? in : "/tmp");
     if (!mkdtemp(folder)) abort();
     atexit(remove_folder);
   }
   char *name = NULL;
-  char  want[96];
+  char want[96];
   snprintf(want, sizeof want, "%s/input%s", folder, end);
   for (int i = 0; i < next && !name; i++)
     if (strcmp(path[i], want) == 0) name = path[i];
@@ -65,15 +66,15 @@ int fuzz_sink(void *ud, const char *text, size_t len) {
 }
 
 void fuzz_ask_plan(const mgrid_plan *p) {
-  size_t             length = 0;
-  char               digest[33];
-  mgrid_error        e = MGRID_ERROR_INIT;
-  mgrid_plan_counts  counts = MGRID_PLAN_COUNTS_INIT;
+  size_t length = 0;
+  char digest[33];
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_plan_counts counts = MGRID_PLAN_COUNTS_INIT;
   mgrid_plan_checked checked = MGRID_PLAN_CHECKED_INIT;
-  mgrid_gpu_memory   memory = MGRID_GPU_MEMORY_INIT;
-  mgrid_resources    resources = MGRID_RESOURCES_INIT;
-  mgrid_change       change = MGRID_CHANGE_INIT;
-  int64_t            last = mgrid_plan_world(p) - 1;
+  mgrid_gpu_memory memory = MGRID_GPU_MEMORY_INIT;
+  mgrid_resources resources = MGRID_RESOURCES_INIT;
+  mgrid_change change = MGRID_CHANGE_INIT;
+  int64_t last = mgrid_plan_world(p) - 1;
   mgrid_plan_digest(p, digest);
   CHECK(strlen(digest) == 32);
   mgrid_plan_print(p, fuzz_sink, &length, &e);
@@ -87,18 +88,19 @@ void fuzz_ask_plan(const mgrid_plan *p) {
   mgrid_plan_resources(p, -1, NULL, &resources, &e);
   mgrid_plan_diff(p, p, last, &change, fuzz_sink, &length, &e);
   fuzz_check_error(&e, false);
-  CHECK(e.status == MGRID_OK || e.status == MGRID_NO_MEMORY || e.status == MGRID_LIMIT); /* it is a plan */
+  /* it is a plan */
+  CHECK(e.status == MGRID_OK || e.status == MGRID_NO_MEMORY || e.status == MGRID_LIMIT);
 }
 
 void fuzz_ask_state(mgrid_runtime *rt, const mgrid_plan *p, int64_t rank) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_backend_dry(mgrid_plan_world(p), rank, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "fuzz", &e);
-  int64_t        proved;
+  mgrid_state *s = mgrid_materialize(p, b, "fuzz", &e);
+  int64_t proved;
   fuzz_check_error(&e, !s);
   mgrid_state_prove(s, &proved, &e);
   for (size_t i = 0; i < mgrid_plan_nfamilies(p) && s; i++) {
-    const char        *name = mgrid_plan_family_name(p, i);
+    const char *name = mgrid_plan_family_name(p, i);
     const mgrid_group *g = mgrid_state_group(s, name, &e);
     if (!g) continue;
     int64_t at = mgrid_group_position(g);
@@ -108,10 +110,10 @@ void fuzz_ask_state(mgrid_runtime *rt, const mgrid_plan *p, int64_t rank) {
   fuzz_check_error(&e, false);
   if (rt && s) {
     static const char *const names[] = { "one", "two" };
-    char                     text[64];
-    size_t                   length;
-    mgrid_error              other = MGRID_ERROR_INIT;
-    const mgrid_arg          argument = mgrid_arg_integer("a", 1);
+    char text[64];
+    size_t length;
+    mgrid_error other = MGRID_ERROR_INIT;
+    const mgrid_arg argument = mgrid_arg_integer("a", 1);
     for (int i = 0; i < 2; i++) {
       mgrid_policy *policy = mgrid_policy_new(rt, s, names[i], &other);
       mgrid_policy_call(policy, 0, NULL, &other);

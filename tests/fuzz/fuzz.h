@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** fuzz.h - what the fuzz targets share: numbers and texts out of a byte string, allocations that fail, files, and
-** what must hold of every call: an error has a status that exists and one line of message.
+** fuzz.h - what the fuzz targets share: numbers and texts out of a byte string, allocations that
+** fail, files, and what must hold of every call: an error has a status that exists and one line of
+** message.
 */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -21,9 +22,9 @@ typedef struct bytes {
   const uint8_t *at, *end;
 } bytes;
 
-static inline bool    more(const bytes *b) { return b->at < b->end; }
+static inline bool more(const bytes *b) { return b->at < b->end; }
 static inline uint8_t byte(bytes *b) { return b->at < b->end ? *b->at++ : 0; }
-static inline size_t  below(bytes *b, size_t n) { return n ? byte(b) % n : 0; }
+static inline size_t below(bytes *b, size_t n) { return n ? byte(b) % n : 0; }
 
 /* A line, without its end, as text; the rest of the input where there is no other line. */
 static inline char *line(bytes *b) {
@@ -44,7 +45,8 @@ extern long until_failure; /* allocations left before one fails; -1: none does *
 
 /* -------------------------------------------------------------------- files */
 
-/* Write a file of this process, whose name ends with `end` (".lua"); its path, until the next call with that `end`. */
+/* Write a file of this process, whose name ends with `end` (".lua"); its path, until the next call
+** with that `end`. */
 const char *fuzz_file(const char *end, const void *data, size_t size);
 
 /* -------------------------------------------------------------------- checks */

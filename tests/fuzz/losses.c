@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** losses.c - fuzz target: what a job becomes when ranks are lost. The bytes choose a recipe, bundled or of a grid with tensors,
-** experts with owners, spares, laws and a machine; the answer of its policy on_lost, as text of Lua; the lost ranks, and then
-** more of the survivors. It checks that each survivor has one rank, that each group reported as kept existed before, that ranks
-** receive what others send and what the sums report, and that fresh losses decide the same loss alike.
+** losses.c - fuzz target: what a job becomes when ranks are lost. The bytes choose a recipe,
+** bundled or of a grid with tensors, experts with owners, spares, laws and a machine; the answer of
+** its policy on_lost, as text of Lua; the lost ranks, and then more of the survivors. It checks
+** that each survivor has one rank, that each group reported as kept existed before, that ranks
+** receive what others send and what the sums report, and that fresh losses decide the same loss
+** alike.
 */
 #include "fuzz.h"
 
@@ -13,60 +15,77 @@
 
 enum { WORLD = 32, ARGS = 6, CHAIN = 3 };
 
-static const char *const machines[] = { NULL,
-                                        "node:4 gpu:4",
-                                        "rack:2 node:4 gpu:2",
-                                        "row:2 rack:2 node:2 gpu:*",
-                                        "node:* gpu:3",
-                                        "node:2 gpu:8 ranks = 0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15" };
+static const char *const machines[] = {
+  NULL,
+  "node:4 gpu:4",
+  "rack:2 node:4 gpu:2",
+  "row:2 rack:2 node:2 gpu:*",
+  "node:* gpu:3",
+  "node:2 gpu:8 ranks = 0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15"
+};
 enum { MACHINES = sizeof machines / sizeof *machines };
 
 /* ------------------------------------------------------------------ recipes */
 
-static const char own[] =
-    "return recipe { params = { order = '%s', tp = %d, dp = param.size(nil), pp = %d, owners = param.list { 0, 0, 1, "
-    "1, 2, 2 } },\n"
-    "%s %s %s build = function(world, p)\n"
-    "local g = grid(world, p.order, { tp = p.tp, pp = p.pp, dp = p.dp or fill }) local t = topology(world)\n"
-    "t.g = g t.tp = g 'tp' t.dp = g 'dp' t.pp = g 'pp' t.mp = g('tp', 'pp') t.twin = t.dp:twin() %s\n"
-    "t.x = tensor { over = 'g', axes = { { 'row', 12 }, { 'column', 7 } }, type = 'f32', cut = { %s } }\n"
-    "%s return t end }\n";
-static const char *const orders[] = { "tp-dp-pp", "tp-pp-dp", "dp-tp-pp", "dp-pp-tp", "pp-tp-dp", "pp-dp-tp" };
-static const char *const cuts[] = { "",           "row = 'tp'",           "column = 'tp', row = 'pp'",
-                                    "row = 'dp'", "row = { 'tp', 'pp' }", "column = { 'pp', cyclic = 2 }" };
-static const char *const more_tensors[] = { "",
-                                            "t.e = tensor { over = 'g', axes = { { 'expert', 6 } }, type = 'f32', cut "
-                                            "= { expert = { 'tp', owners = p.owners } } }",
-                                            "t.e = tensor { over = 'g', axes = { { 'expert', 6 } }, type = 'f32', cut "
-                                            "= { expert = { 'dp', owners = p.owners } } }",
-                                            ("t.f0, t.f1 = flat { tensor { over = 'g', axes = { { 'row', 12 } }, type "
-                                             "= 'f32', cut = { row = 'tp' } }, tensor { over = "
-                                             "'g', axes = { { 'row', 5 } }, type = 'f32' }, over = 'dp', pad = 2 }") };
-static const char *const spares[] = { "", "spares = 1,", "spares = 3,", "spares = { per = 'node' },",
-                                      "spares = { per = 'node', count = 2 }," };
-static const char *const laws[] = {
-  "", "", "", "within(t.tp, machine.node)", "spread(t.dp, machine.node)", "aligned(t.mp, machine.node)"
+static const char own[] = "return recipe { params = { order = '%s', tp = %d, dp = param.size(nil), "
+                          "pp = %d, owners = param.list { 0, 0, 1, "
+                          "1, 2, 2 } },\n"
+                          "%s %s %s build = function(world, p)\n"
+                          "local g = grid(world, p.order, { tp = p.tp, pp = p.pp, dp = p.dp or "
+                          "fill }) local t = topology(world)\n"
+                          "t.g = g t.tp = g 'tp' t.dp = g 'dp' t.pp = g 'pp' t.mp = g('tp', 'pp') "
+                          "t.twin = t.dp:twin() %s\n"
+                          "t.x = tensor { over = 'g', axes = { { 'row', 12 }, { 'column', 7 } }, "
+                          "type = 'f32', cut = { %s } }\n"
+                          "%s return t end }\n";
+static const char *const orders[] = { "tp-dp-pp", "tp-pp-dp", "dp-tp-pp",
+                                      "dp-pp-tp", "pp-tp-dp", "pp-dp-tp" };
+static const char *const cuts[] = {
+  "",           "row = 'tp'",           "column = 'tp', row = 'pp'",
+  "row = 'dp'", "row = { 'tp', 'pp' }", "column = { 'pp', cyclic = 2 }"
 };
+static const char *const more_tensors[] = {
+  "",
+  "t.e = tensor { over = 'g', axes = { { 'expert', 6 } }, type = 'f32', cut "
+  "= { expert = { 'tp', owners = p.owners } } }",
+  "t.e = tensor { over = 'g', axes = { { 'expert', 6 } }, type = 'f32', cut "
+  "= { expert = { 'dp', owners = p.owners } } }",
+  ("t.f0, t.f1 = flat { tensor { over = 'g', axes = { { 'row', 12 } }, type "
+   "= 'f32', cut = { row = 'tp' } }, tensor { over = "
+   "'g', axes = { { 'row', 5 } }, type = 'f32' }, over = 'dp', pad = 2 }")
+};
+static const char *const spares[] = { "", "spares = 1,", "spares = 3,",
+                                      "spares = { per = 'node' },",
+                                      "spares = { per = 'node', count = 2 }," };
+static const char *const laws[] = { "",
+                                    "",
+                                    "",
+                                    "within(t.tp, machine.node)",
+                                    "spread(t.dp, machine.node)",
+                                    "aligned(t.mp, machine.node)" };
 
 typedef struct job {
   mgrid_runtime *rt;
-  int64_t        world;
-  size_t         nargs;
-  char          *args[ARGS];
-  const char    *how; /* of the caller */
+  int64_t world;
+  size_t nargs;
+  char *args[ARGS];
+  const char *how; /* of the caller */
 } job;
 
 static void read_own(bytes *b, job *j) {
-  char        text[4096], policy[1024] = "", lent[128] = "";
+  char text[4096], policy[1024] = "", lent[128] = "";
   mgrid_error e = MGRID_ERROR_INIT;
   const char *order = orders[below(b, 6)];
-  int         tp = (int)below(b, 3) + 1, pp = (int)below(b, 2) + 1;
-  const char *cut = cuts[below(b, 6)], *others = more_tensors[below(b, 4)], *spare = spares[below(b, 5)];
+  int tp = (int)below(b, 3) + 1, pp = (int)below(b, 2) + 1;
+  const char *cut = cuts[below(b, 6)], *others = more_tensors[below(b, 4)],
+             *spare = spares[below(b, 5)];
   const char *law = laws[below(b, 6)], *machine = machines[below(b, MACHINES)];
   j->world = (int64_t)below(b, 24) + 1;
   char *answer = line(b);
   if (machine) snprintf(lent, sizeof lent, "machine = '%s',", machine);
-  if (*answer) snprintf(policy, sizeof policy, "policy = { on_lost = function(s, q, p) return %.900s end },", answer);
+  if (*answer)
+    snprintf(policy, sizeof policy, "policy = { on_lost = function(s, q, p) return %.900s end },",
+             answer);
   int n = snprintf(text, sizeof text, own, order, tp, pp, spare, lent, policy, law, cut, others);
   CHECK(n < (int)sizeof text);
   mgrid_runtime_load(j->rt, "own", text, (size_t)n, &e);
@@ -75,14 +94,15 @@ static void read_own(bytes *b, job *j) {
 }
 
 static void read_bundled(bytes *b, job *j) {
-  size_t      n = 0;
+  size_t n = 0;
   mgrid_error e = MGRID_ERROR_INIT;
   while (mgrid_recipe_names()[n]) n++;
   const char *machine = NULL, *name = mgrid_recipe_names()[below(b, n)];
   j->world = (int64_t)below(b, WORLD) + 1;
   machine = machines[below(b, MACHINES)];
   char *words = line(b), *save = NULL;
-  for (char *word = strtok_r(words, " ", &save); word && j->nargs < ARGS; word = strtok_r(NULL, " ", &save))
+  for (char *word = strtok_r(words, " ", &save); word && j->nargs < ARGS;
+       word = strtok_r(NULL, " ", &save))
     CHECK((j->args[j->nargs++] = strdup(word)));
   free(words);
   mgrid_runtime_load(j->rt, name, NULL, 0, &e);
@@ -108,7 +128,7 @@ static void check_map(const mgrid_loss *x, int64_t world, const bool *lost) {
 static void check_kept(const mgrid_loss *x, const mgrid_plan *before) {
   const mgrid_plan *p = mgrid_loss_plan(x);
   for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
-    const char         *name = mgrid_plan_family_name(p, i), *was = NULL;
+    const char *name = mgrid_plan_family_name(p, i), *was = NULL;
     const mgrid_family *f = mgrid_plan_family(p, name);
     for (int64_t g = 0; g < mgrid_family_count(f); g++) {
       int64_t at = -1, n = mgrid_family_size(f, g);
@@ -123,7 +143,7 @@ static void check_kept(const mgrid_loss *x, const mgrid_plan *before) {
 
 /* What a rank receives from a survivor is what that one sends it, and all of it is in the sums. */
 static void check_moves(const mgrid_loss *x, const mgrid_loss_sums *sums) {
-  int64_t     n = mgrid_plan_world(mgrid_loss_plan(x)), moved = 0, stay = 0, missing = 0;
+  int64_t n = mgrid_plan_world(mgrid_loss_plan(x)), moved = 0, stay = 0, missing = 0;
   mgrid_move *m[WORLD] = { NULL };
   mgrid_error e = MGRID_ERROR_INIT;
   for (int64_t k = 0; k < n; k++)
@@ -145,14 +165,18 @@ static void check_moves(const mgrid_loss *x, const mgrid_loss_sums *sums) {
     }
   }
   if (!e.status) CHECK(moved == sums->moved && stay == sums->stay && (!missing || sums->missing));
-  if (e.status) CHECK(e.status == MGRID_NO_MEMORY || (e.status == MGRID_REFUSED && sums->stay + sums->moved == 0));
+  if (e.status)
+    CHECK(e.status == MGRID_NO_MEMORY
+          || (e.status == MGRID_REFUSED && sums->stay + sums->moved == 0));
   for (int64_t k = 0; k < n; k++) mgrid_move_free(m[k]);
 }
 
-static int take_text(void *ud, const char *text, size_t len) { return mgrid_text_sink(ud, text, len); }
+static int take_text(void *ud, const char *text, size_t len) {
+  return mgrid_text_sink(ud, text, len);
+}
 
 static void check_print(const mgrid_loss *x) {
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_loss_print(x, true, take_text, &t, &e) == MGRID_OK && !t.failed) {
     json_t *j = json_loads(mgrid_text_chars(&t), 0, NULL);
@@ -162,36 +186,45 @@ static void check_print(const mgrid_loss *x) {
   mgrid_text_free(&t);
   t = (mgrid_text){ 0 };
   mgrid_loss_print(x, false, take_text, &t, &e);
-  for (const char *c = mgrid_text_chars(&t); *c; c++) CHECK(*c == '\n' || ((unsigned char)*c >= 0x20 && *c != 0x7f));
+  for (const char *c = mgrid_text_chars(&t); *c; c++)
+    CHECK(*c == '\n' || ((unsigned char)*c >= 0x20 && *c != 0x7f));
   mgrid_text_free(&t);
   fuzz_check_error(&e, false);
 }
 
-/* Is a larger layout refused? It is, under the arguments of the plan, where a shrink changes none of them. */
+/* Is a larger layout refused? It is, under the arguments of the plan, where a shrink changes none
+** of them. */
 static void check_largest(mgrid_losses *l, const mgrid_loss *x, int64_t layout) {
   mgrid_error e = MGRID_ERROR_INIT;
-  int64_t     most = x->survivors < l->places ? x->survivors : l->places;
+  int64_t most = x->survivors < l->places ? x->survivors : l->places;
   if (mgrid_losses_machine(l) || x->params.len) return;
   for (int64_t n = layout + 1; n <= most && n <= layout + 3; n++) {
-    mgrid_plan *p = mgrid_next_plan(l, x->survivors, n, l->nargs, (const char *const *)l->args, NULL, &e);
+    mgrid_plan *p =
+        mgrid_next_plan(l, x->survivors, n, l->nargs, (const char *const *)l->args, NULL, &e);
     CHECK(!p);
   }
 }
 
-static void check(const job *j, mgrid_losses *l, const mgrid_plan *before, const mgrid_loss *x, const bool *lost) {
+static void check(const job *j, mgrid_losses *l, const mgrid_plan *before, const mgrid_loss *x,
+                  const bool *lost) {
   mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
-  mgrid_error     e = MGRID_ERROR_INIT;
-  int64_t world = mgrid_plan_world(before), places = world - mgrid_plan_nspares(before), gone = 0, free_spares = 0;
+  mgrid_error e = MGRID_ERROR_INIT;
+  int64_t world = mgrid_plan_world(before), places = world - mgrid_plan_nspares(before), gone = 0,
+          free_spares = 0;
   CHECK(mgrid_loss_describe(x, &sums, &e) == MGRID_OK);
   CHECK((sums.how == MGRID_LOSS_STOP) == !mgrid_loss_plan(x));
   CHECK(!*sums.why == !!mgrid_loss_plan(x));
   CHECK((sums.missing > 0) == (mgrid_loss_missing(x, 0) != NULL));
   check_print(x);
-  for (int64_t r = 0; r < world; r++) gone += lost[r] && l->place[r] >= 0, free_spares += !lost[r] && l->place[r] < 0;
-  if (gone == 0) CHECK(sums.how != MGRID_LOSS_STOP || mgrid_losses_machine(l)); /* they were spares */
-  if (sums.how == MGRID_LOSS_STOP && j->how && strcmp(j->how, "shrink") == 0) check_largest(l, x, 0);
+  for (int64_t r = 0; r < world; r++)
+    gone += lost[r] && l->place[r] >= 0, free_spares += !lost[r] && l->place[r] < 0;
+  /* they were spares */
+  if (gone == 0) CHECK(sums.how != MGRID_LOSS_STOP || mgrid_losses_machine(l));
+  if (sums.how == MGRID_LOSS_STOP && j->how && strcmp(j->how, "shrink") == 0)
+    check_largest(l, x, 0);
   if (!mgrid_loss_plan(x)) return;
-  CHECK(sums.layout + mgrid_plan_nspares(mgrid_loss_plan(x)) == sums.survivors && sums.layout <= places);
+  CHECK(sums.layout + mgrid_plan_nspares(mgrid_loss_plan(x)) == sums.survivors
+        && sums.layout <= places);
   CHECK(sums.idle == mgrid_plan_nspares(mgrid_loss_plan(x)));
   check_map(x, world, lost);
   check_kept(x, before);
@@ -209,10 +242,10 @@ static void check(const job *j, mgrid_losses *l, const mgrid_plan *before, const
 
 /* Lose ranks; return the losses of the next plan, NULL: there is none. */
 static mgrid_losses *lose(bytes *b, const job *j, mgrid_losses *l) {
-  int64_t       list[2 * WORLD], world = l->world;
-  size_t        n = below(b, 8) + (below(b, 16) == 15 ? 8 : 0);
-  bool          lost[WORLD] = { false }, bad = n == 0;
-  mgrid_error   e = MGRID_ERROR_INIT;
+  int64_t list[2 * WORLD], world = l->world;
+  size_t n = below(b, 8) + (below(b, 16) == 15 ? 8 : 0);
+  bool lost[WORLD] = { false }, bad = n == 0;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_losses *after = NULL, *alone = NULL;
   for (size_t i = 0; i < n; i++) {
     uint8_t at = byte(b);
@@ -227,7 +260,7 @@ static mgrid_losses *lose(bytes *b, const job *j, mgrid_losses *l) {
     CHECK(!bad);
     check(j, l, l->plan, x, lost);
     mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
-    mgrid_error          why = MGRID_ERROR_INIT;
+    mgrid_error why = MGRID_ERROR_INIT;
     o.how = j->how;
     alone = mgrid_losses_new(l->rt, l->plan, l->nargs, (const char *const *)l->args, &o, &why);
     if (alone) again = mgrid_loss_new(alone, n, list, &why);
@@ -251,11 +284,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const char *const hows[] = { NULL, NULL, "shrink", "replace", "stop" };
-  bytes                    b = { data, data + size };
-  job                      j = { 0 };
-  mgrid_limits             limits = MGRID_LIMITS_INIT;
-  mgrid_error              e = MGRID_ERROR_INIT;
-  mgrid_losses_options     o = MGRID_LOSSES_OPTIONS_INIT;
+  bytes b = { data, data + size };
+  job j = { 0 };
+  mgrid_limits limits = MGRID_LIMITS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
   limits.instructions = 3000000, limits.seconds = 2, limits.call_seconds = 1;
   CHECK((j.rt = mgrid_runtime_new(&limits, NULL, &e)));
   bool bundled = below(&b, 3) == 0;
@@ -267,7 +300,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     read_own(&b, &j);
   mgrid_plan *p = mgrid_runtime_plan(j.rt, j.world, NULL, j.nargs, (const char *const *)j.args, &e);
   fuzz_check_error(&e, !p);
-  mgrid_losses *l = p ? mgrid_losses_new(j.rt, p, j.nargs, (const char *const *)j.args, &o, &e) : NULL;
+  mgrid_losses *l = p ? mgrid_losses_new(j.rt, p, j.nargs, (const char *const *)j.args, &o, &e)
+                      : NULL;
   if (fails > 200) until_failure = (long)(fails - 200) * 64 + byte(&b);
   for (int i = 0; i < CHAIN && l; i++) {
     mgrid_losses *next = lose(&b, &j, l);

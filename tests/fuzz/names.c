@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** names.c - fuzz target: rules between names, and names that they are tried on. The first byte says which allocation fails,
-** the second how many lines are rules and how much work is paid; the other lines are names. names.lua reads and matches the
-** same, by other means: both refuse the same rules, and find the same names and captures.
+** names.c - fuzz target: rules between names, and names that they are tried on. The first byte says
+** which allocation fails, the second how many lines are rules and how much work is paid; the other
+** lines are names. names.lua reads and matches the same, by other means: both refuse the same
+** rules, and find the same names and captures.
 */
 #include "fuzz.h"
 
@@ -22,7 +23,8 @@ static lua_State *oracle(const char *function) {
   if (!L) {
     L = luaL_newstate();
     luaL_openlibs(L);
-    CHECK(luaL_loadbuffer(L, driver, sizeof driver, "=names.lua") == LUA_OK && lua_pcall(L, 0, 1, 0) == LUA_OK);
+    CHECK(luaL_loadbuffer(L, driver, sizeof driver, "=names.lua") == LUA_OK
+          && lua_pcall(L, 0, 1, 0) == LUA_OK);
   }
   lua_settop(L, 1);
   lua_getfield(L, 1, function);
@@ -30,7 +32,8 @@ static lua_State *oracle(const char *function) {
 }
 
 static void call(lua_State *L, int arguments, int results) {
-  if (lua_pcall(L, arguments, results, 0) != LUA_OK) fuzz_failed(__FILE__, __LINE__, lua_tostring(L, -1));
+  if (lua_pcall(L, arguments, results, 0) != LUA_OK)
+    fuzz_failed(__FILE__, __LINE__, lua_tostring(L, -1));
 }
 
 static size_t length_of(lua_State *L, int at) { return (size_t)lua_rawlen(L, at); }
@@ -54,8 +57,8 @@ static void compare_rules(lua_State *L, const names *all) {
 }
 
 /* Compare whether a name fits, and its captures, with what names.lua says. */
-static void compare_fit(size_t k, const names_rule *r, int side, size_t i, const char *name, bool fits,
-                        const names_bound *bound) {
+static void compare_fit(size_t k, const names_rule *r, int side, size_t i, const char *name,
+                        bool fits, const names_bound *bound) {
   lua_State *L = oracle("fits");
   lua_getfield(L, LUA_REGISTRYINDEX, "rules");
   lua_rawgeti(L, -1, (lua_Integer)k + 1);
@@ -67,8 +70,9 @@ static void compare_fit(size_t k, const names_rule *r, int side, size_t i, const
   if (lua_isnil(L, -2)) return;
   CHECK(lua_toboolean(L, -2) == fits);
   for (size_t c = 0; c < r->ncaptures && fits; c++) {
-    size_t      n = 0;
-    const char *text = lua_rawgeti(L, -1, (lua_Integer)c + 1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : NULL;
+    size_t n = 0;
+    const char *text =
+        lua_rawgeti(L, -1, (lua_Integer)c + 1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : NULL;
     CHECK((text != NULL) == (bound->at[c] != NULL));
     CHECK(!text || (n == bound->length[c] && memcmp(text, bound->at[c], n) == 0));
     lua_pop(L, 1);
@@ -77,10 +81,10 @@ static void compare_fit(size_t k, const names_rule *r, int side, size_t i, const
 
 static void try_name(const names *all, size_t k, int side, size_t i, const char *name, long fails) {
   const names_rule *r = &all->rule[k];
-  names_bound       bound;
-  mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_text        again = { 0 };
-  bool              fits = false, any = false;
+  names_bound bound;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_text again = { 0 };
+  bool fits = false, any = false;
   until_failure = fails;
   mgrid_status s = names_fit(all, r, side, i, name, &bound, &fits, &e);
   until_failure = -1;
@@ -99,13 +103,13 @@ static void try_name(const names *all, size_t k, int side, size_t i, const char 
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
-  bytes        b = { input, input + size };
-  uint8_t      fail = byte(&b), how = byte(&b);
-  long         fails = fail & 1 ? fail >> 1 : -1;
+  bytes b = { input, input + size };
+  uint8_t fail = byte(&b), how = byte(&b);
+  long fails = fail & 1 ? fail >> 1 : -1;
   mgrid_budget budget = mgrid_budget_new(1 << 16, 0);
-  names        all = { 0 };
-  mgrid_error  e = MGRID_ERROR_INIT;
-  const char  *rules = (const char *)b.at;
+  names all = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  const char *rules = (const char *)b.at;
   for (size_t i = 0; i <= how % 4U; i++) free(line(&b));
   size_t length = (size_t)((const char *)b.at - rules);
   until_failure = fails;
@@ -125,7 +129,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     char *name = line(&b);
     for (size_t k = 0; k < all.n; k++)
       for (int side = 0; side < 2 && !all.rule[k].layout; side++)
-        for (size_t i = 0; i < all.rule[k].side[side].n; i++) try_name(&all, k, side, i, name, fails);
+        for (size_t i = 0; i < all.rule[k].side[side].n; i++)
+          try_name(&all, k, side, i, name, fails);
     free(name);
   }
   names_free(&all);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** pmix.c - fuzz target: a PMIx that lies. The functions of PMIx that src/comm/carriers/pmix.c calls are these here. What they say
-** of the job is of the bytes; the value of another rank is that of this one, as honest ranks of one plan put it, or bent:
-** of another type, another size, other bytes, or not there.
+** pmix.c - fuzz target: a PMIx that lies. The functions of PMIx that src/comm/carriers/pmix.c calls
+** are these here. What they say of the job is of the bytes; the value of another rank is that of
+** this one, as honest ranks of one plan put it, or bent: of another type, another size, other
+** bytes, or not there.
 */
 #include "fuzz.h"
 
@@ -14,8 +15,8 @@ extern const mgrid_backend_entry mgrid_pmix_entry;
 
 static bytes in;
 static struct {
-  char   key[PMIX_MAX_KEYLEN + 1];
-  char   data[4096];
+  char key[PMIX_MAX_KEYLEN + 1];
+  char data[4096];
   size_t bytes;
 } kept[16];
 static size_t nkept;
@@ -34,9 +35,11 @@ pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t n) {
   return PMIX_SUCCESS;
 }
 
-int         PMIx_Initialized(void) { return 1; }
+int PMIx_Initialized(void) { return 1; }
 const char *PMIx_Get_version(void) { return "fuzz"; }
-const char *PMIx_Error_string(pmix_status_t s) { return s == PMIX_SUCCESS ? "SUCCESS" : "\033[31merror\n"; }
+const char *PMIx_Error_string(pmix_status_t s) {
+  return s == PMIX_SUCCESS ? "SUCCESS" : "\033[31merror\n";
+}
 
 pmix_status_t PMIx_Commit(void) { return PMIX_SUCCESS; }
 
@@ -53,10 +56,11 @@ pmix_status_t PMIx_Put(pmix_scope_t scope, const pmix_key_t key, pmix_value_t *v
   return PMIX_SUCCESS;
 }
 
-pmix_status_t PMIx_Get(const pmix_proc_t *p, const pmix_key_t key, const pmix_info_t info[], size_t n,
-                       pmix_value_t **value) {
-  static const char *const peers[] = { "0,1,2,3", "", "-1,7,9999999999999999999,x,,2", "1\033[2J", ",,,,,", "3-1" };
-  uint8_t                  how = byte(&in);
+pmix_status_t PMIx_Get(const pmix_proc_t *p, const pmix_key_t key, const pmix_info_t info[],
+                       size_t n, pmix_value_t **value) {
+  static const char *const peers[] = { "0,1,2,3",  "",      "-1,7,9999999999999999999,x,,2",
+                                       "1\033[2J", ",,,,,", "3-1" };
+  uint8_t how = byte(&in);
   (void)p, (void)info, (void)n;
   *value = NULL;
   if (how == 255) return PMIX_ERR_NOT_FOUND;
@@ -68,16 +72,19 @@ pmix_status_t PMIx_Get(const pmix_proc_t *p, const pmix_key_t key, const pmix_in
   if (v->type == PMIX_STRING)
     v->data.string = how < 200 ? strdup(peers[how % 6]) : NULL;
   else if (v->type == PMIX_UINT32)
-    v->data.uint32 = how < 200 ? 1 + how % 4U : how < 210 ? UINT32_MAX : how < 220 ? 0 : (uint32_t)1 << 31;
+    v->data.uint32 = how < 200   ? 1 + how % 4U
+                     : how < 210 ? UINT32_MAX
+                     : how < 220 ? 0
+                                 : (uint32_t)1 << 31;
   *value = v;
   return PMIX_SUCCESS;
 }
 
-pmix_status_t PMIx_Get_nb(const pmix_proc_t *p, const pmix_key_t key, const pmix_info_t info[], size_t n,
-                          pmix_value_cbfunc_t then, void *ud) {
-  char         data[4096] = "";
+pmix_status_t PMIx_Get_nb(const pmix_proc_t *p, const pmix_key_t key, const pmix_info_t info[],
+                          size_t n, pmix_value_cbfunc_t then, void *ud) {
+  char data[4096] = "";
   pmix_value_t v = { .type = PMIX_BYTE_OBJECT, .data.bo = { data, 0 } };
-  uint8_t      how = byte(&in);
+  uint8_t how = byte(&in);
   (void)p, (void)info, (void)n;
   for (size_t i = 0; i < nkept; i++)
     if (strcmp(kept[i].key, key) == 0) memcpy(data, kept[i].data, v.data.bo.size = kept[i].bytes);
@@ -102,7 +109,7 @@ pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t n, const pmix_info
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend_options o = MGRID_BACKEND_OPTIONS_INIT;
   in = (bytes){ data, data + size };
   nkept = 0;
@@ -110,14 +117,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   mgrid_backend *b = mgrid_pmix_entry.open(&o, &e);
   fuzz_check_error(&e, !b);
   if (!b) return 0;
-  int64_t         world = b->world;
+  int64_t world = b->world;
   mgrid_topology *t = mgrid_topology_new(world, NULL);
-  const char     *dim = "all";
-  mgrid_dim       dims[] = { { "all", world } };
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(world), 1, dims, NULL);
-  mgrid_family   *all = mgrid_grid_along(g, 1, &dim, MGRID_GRID_ORDER, NULL);
+  const char *dim = "all";
+  mgrid_dim dims[] = { { "all", world } };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(world), 1, dims, NULL);
+  mgrid_family *all = mgrid_grid_along(g, 1, &dim, MGRID_GRID_ORDER, NULL);
   mgrid_topology_add(t, "all", all, NULL, NULL);
-  mgrid_plan  *plan = mgrid_plan_new(t, NULL);
+  mgrid_plan *plan = mgrid_plan_new(t, NULL);
   mgrid_state *s = mgrid_materialize(plan, b, "train", &e);
   fuzz_check_error(&e, !s);
   mgrid_error_clear(&e);

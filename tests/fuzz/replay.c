@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** replay.c - each input of a corpus once as it is and a few times with bytes changed, in the same way in every run. It is the main
-** of a target where libFuzzer's is not: TARGET FOLDER prints how many inputs it tried.
+** replay.c - each input of a corpus once as it is and a few times with bytes changed, in the same
+** way in every run. It is the main of a target where libFuzzer's is not: TARGET FOLDER prints how
+** many inputs it tried.
 */
 #include "fuzz.h"
 
@@ -9,11 +10,14 @@
 
 enum { ROUNDS = 16, CHANGES = 3 };
 
-__attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv) { return (void)argc, (void)argv, 0; }
+__attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv) {
+  return (void)argc, (void)argv, 0;
+}
 
 static uint32_t next(uint32_t *seed) { return (*seed = *seed * 1664525 + 1013904223) >> 8; }
 
-/* Each round has a copy of its own, so that a read past its end is one past the end of an allocation. */
+/* Each round has a copy of its own, so that a read past its end is one past the end of an
+** allocation. */
 static void try(const char *path, const uint8_t *data, size_t size, uint32_t round) {
   uint32_t seed = round;
   uint8_t *copy = malloc(size + !size), *exact;
@@ -32,7 +36,7 @@ static void try(const char *path, const uint8_t *data, size_t size, uint32_t rou
 
 int main(int argc, char **argv) {
   static uint8_t data[1 << 16];
-  int            n = 0;
+  int n = 0;
   LLVMFuzzerInitialize(&argc, &argv);
   DIR *folder = argc > 1 ? opendir(argv[1]) : NULL;
   for (struct dirent *e; folder && (e = readdir(folder));) {

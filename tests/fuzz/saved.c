@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** saved.c - fuzz target: a saved plan. The first byte says which allocation fails. The rest is JSON where it begins with a
-** brace, else the rules behind the world, to which their own digest is given: so what the fuzzer bends is read to its end.
-** What is read must read the same when it is saved again, and everything that can be asked of a plan is asked.
+** saved.c - fuzz target: a saved plan. The first byte says which allocation fails. The rest is JSON
+** where it begins with a brace, else the rules behind the world, to which their own digest is
+** given: so what the fuzzer bends is read to its end. What is read must read the same when it is
+** saved again, and everything that can be asked of a plan is asked.
 */
 #include "fuzz.h"
 
@@ -27,8 +28,8 @@ static mgrid_plan *read_failing(const char *text, size_t len, int failing, mgrid
 /* The plan says of itself what it said before it was saved. */
 static void check_again(const mgrid_plan *p) {
   mgrid_error e = MGRID_ERROR_INIT;
-  char        was[33], is[33];
-  mgrid_text  saved = { 0 }, text = { 0 }, same = { 0 };
+  char was[33], is[33];
+  mgrid_text saved = { 0 }, text = { 0 }, same = { 0 };
   CHECK(mgrid_plan_save(p, mgrid_text_sink, &saved, &e) == MGRID_OK && !saved.failed);
   if (saved.len > MGRID_SAVED_MAX) {
     mgrid_text_free(&saved);
@@ -47,12 +48,14 @@ static void check_again(const mgrid_plan *p) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const char wrong[] = "saved: digest: '";
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (size < 1) return 0;
   const char *text = (const char *)data + 1;
-  size_t      len = size - 1;
-  const int   failing = data[0] & 2 ? data[0] >> 2 : -1;
-  char       *whole = len && *text == '{' && memchr(text, '[', len) && !(data[0] & 1) ? NULL : whole_of(text, len, "0");
+  size_t len = size - 1;
+  const int failing = data[0] & 2 ? data[0] >> 2 : -1;
+  char *whole = len && *text == '{' && memchr(text, '[', len) && !(data[0] & 1)
+                    ? NULL
+                    : whole_of(text, len, "0");
   mgrid_plan *p = read_failing(whole ? whole : text, whole ? strlen(whole) : len, failing, &e);
   fuzz_check_error(&e, !p);
   if (whole && strncmp(e.message, wrong, sizeof wrong - 1) == 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** userdata.c - fuzz target: calls of everything that the Lua module gives to a host's interpreter, in any order and
-** with any arguments, while garbage is collected at nearly every allocation, and allocations fail. userdata.lua does
-** the calls.
+** userdata.c - fuzz target: calls of everything that the Lua module gives to a host's interpreter,
+** in any order and with any arguments, while garbage is collected at nearly every allocation, and
+** allocations fail. userdata.lua does the calls.
 */
 #include "fuzz.h"
 
@@ -32,8 +32,10 @@ static int run(lua_State *L) {
       "return recipe { params = { tp = 2 }, build = function(world, p)\n"
       "  local g, t = grid(world, 'tp-dp', { tp = p.tp, dp = fill }), topology(world)\n"
       "  t.grid, t.tp, t.dp = g, g 'tp', g 'dp' return t end,\n"
-      "queries = { world_size = function(s) return s.world end }, settings = { training = param.flag(true) },\n"
-      "getters = { one = 'tp' }, policy = { one = function(s, q) return { s.tp.size, q.a } end } }\n";
+      "queries = { world_size = function(s) return s.world end }, settings = { training = "
+      "param.flag(true) },\n"
+      "getters = { one = 'tp' }, policy = { one = function(s, q) return { s.tp.size, q.a } end } "
+      "}\n";
   const bytes *b = lua_touserdata(L, 1);
   luaL_openlibs(L);
   luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
@@ -50,7 +52,7 @@ static int run(lua_State *L) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  bytes      b = { data, data + size };
+  bytes b = { data, data + size };
   lua_State *L = lua_newstate(allocate, NULL);
   if (!L) return 0;
   if (byte(&b) & 1) lua_gc(L, LUA_GCINC, 1, 1000, 5); /* a cycle begins when one has ended */

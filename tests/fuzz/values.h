@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** values.h - the arguments of calls.c, drawn from the input: texts, numbers, lists, options of every kind, and functions of
-** the host.
+** values.h - the arguments of calls.c, drawn from the input: texts, numbers, lists, options of
+** every kind, and functions of the host.
 */
 #ifndef FUZZ_VALUES_H
 #define FUZZ_VALUES_H
@@ -61,24 +61,27 @@ static const char *draw_text(fuzz *z) {
                                        "a b",
                                        "training",
                                        "picotron" };
-  size_t                   i = byte(&z->b), n = sizeof words / sizeof words[0];
+  size_t i = byte(&z->b), n = sizeof words / sizeof words[0];
   if (i == 255) return z->null = true, NULL;
   return i < 250 ? words[i % n] : keep(z, line(&z->b));
 }
 
 static int64_t draw_number(fuzz *z) {
-  static const int64_t extremes[] = { INT32_MAX, INT64_MAX, INT64_MIN, INT32_MIN, 1 << 20, 4096, -7, -2, 1000, 64 };
-  uint8_t              i = byte(&z->b);
+  static const int64_t extremes[] = { INT32_MAX, INT64_MAX, INT64_MIN, INT32_MIN, 1 << 20,
+                                      4096,      -7,        -2,        1000,      64 };
+  uint8_t i = byte(&z->b);
   return i < 236 ? (i < 200 ? i % 10 : i % 36) - (i % 16 == 15) : extremes[(i - 236) % 10];
 }
 
 static int64_t draw_world(fuzz *z) {
-  static const int64_t worlds[] = { 8, 8, 8, 8, 16, 12, 1, 24, 6, 32, 64, 9, 4096, 0, -1, INT32_MAX };
+  static const int64_t worlds[] = {
+    8, 8, 8, 8, 16, 12, 1, 24, 6, 32, 64, 9, 4096, 0, -1, INT32_MAX
+  };
   return worlds[below(&z->b, 16)];
 }
 
 static size_t draw_count(fuzz *z) { return below(&z->b, FIELDS + 1); }
-static bool   draw_bool(fuzz *z) { return byte(&z->b) & 1; }
+static bool draw_bool(fuzz *z) { return byte(&z->b) & 1; }
 
 static mgrid_window draw_window(fuzz *z) {
   mgrid_window w = mgrid_world(draw_world(z));
@@ -140,7 +143,7 @@ static const int64_t *draw_starts(fuzz *z) {
 static const mgrid_arg *draw_args(fuzz *z) {
   for (int i = 0; i < FIELDS; i++) {
     const char *name = draw_text(z);
-    mgrid_arg  *inner = z->inner;
+    mgrid_arg *inner = z->inner;
     switch (below(&z->b, 10)) {
     case 0: z->args[i] = mgrid_arg_boolean(name, draw_bool(z)); break;
     case 1: z->args[i] = mgrid_arg_number(name, (double)draw_number(z) / 2); break;
@@ -154,7 +157,8 @@ static const mgrid_arg *draw_args(fuzz *z) {
       for (int k = 0; k < FIELDS; k++) inner[k] = mgrid_arg_integer(draw_text(z), draw_number(z));
       z->args[i] = mgrid_arg_table(name, draw_count(z), inner);
       break;
-    case 6: z->args[i] = mgrid_arg_of(name, (mgrid_kind)below(&z->b, 12)); break; /* all 0 besides */
+    /* all 0 besides */
+    case 6: z->args[i] = mgrid_arg_of(name, (mgrid_kind)below(&z->b, 12)); break;
     default: z->args[i] = mgrid_arg_integer(name, draw_number(z));
     }
   }
@@ -186,7 +190,9 @@ static const mgrid_options *draw_options(fuzz *z) {
   z->options.unique = how & 1, z->options.first = how & 2, z->options.lazy = how & 4,
   z->options.high_priority = how & 8;
   if (how & 16) z->options.timeout = (double)draw_number(z);
-  if (how & 32) z->options.backend = draw_text(z), z->options.nccl = draw_text(z), z->options.cartesian = draw_text(z);
+  if (how & 32)
+    z->options.backend = draw_text(z), z->options.nccl = draw_text(z),
+    z->options.cartesian = draw_text(z);
   if (how == 255) z->options.size = (size_t)draw_number(z) % (sizeof z->options + 1);
   return &z->options;
 }
@@ -221,8 +227,8 @@ static const mgrid_limits *draw_limits(fuzz *z) {
 static const mgrid_site *draw_site(fuzz *z) {
   if (below(&z->b, 2)) return NULL;
   z->site = (mgrid_site)MGRID_SITE_INIT;
-  z->site.machine_ranks = draw_number(z), z->site.no_nvls = draw_bool(z), z->site.min_ctas = draw_number(z),
-  z->site.max_ctas = draw_number(z);
+  z->site.machine_ranks = draw_number(z), z->site.no_nvls = draw_bool(z),
+  z->site.min_ctas = draw_number(z), z->site.max_ctas = draw_number(z);
   return &z->site;
 }
 
@@ -234,7 +240,8 @@ static const mgrid_error *draw_failed(fuzz *z) {
 
 static const mgrid_move_options *draw_how_to_move(fuzz *z) {
   z->moves = (mgrid_move_options)MGRID_MOVE_OPTIONS_INIT;
-  z->moves.rounds = draw_bool(z), z->moves.nranks = below(&z->b, 2) * draw_count(z), z->moves.ranks = draw_ranks(z);
+  z->moves.rounds = draw_bool(z), z->moves.nranks = below(&z->b, 2) * draw_count(z),
+  z->moves.ranks = draw_ranks(z);
   z->moves.convert = draw_bool(z);
   z->moves.nold = below(&z->b, 2) * draw_count(z), z->moves.old = draw_ranks(z);
   return below(&z->b, 4) ? &z->moves : NULL;
@@ -242,7 +249,8 @@ static const mgrid_move_options *draw_how_to_move(fuzz *z) {
 
 static const mgrid_step_price_options *draw_how_to_price(fuzz *z) {
   z->prices = (mgrid_step_price_options)MGRID_STEP_PRICE_OPTIONS_INIT;
-  z->prices.blocking = draw_bool(z), z->prices.eager = draw_number(z), z->prices.flops = (double)draw_number(z);
+  z->prices.blocking = draw_bool(z), z->prices.eager = draw_number(z),
+  z->prices.flops = (double)draw_number(z);
   z->prices.costs = draw_text(z);
   return below(&z->b, 4) ? &z->prices : NULL;
 }
@@ -256,7 +264,8 @@ static const mgrid_recover_options *draw_how_to_recover(fuzz *z) {
 
 static const mgrid_losses_options *draw_how_to_lose(fuzz *z) {
   z->losing = (mgrid_losses_options)MGRID_LOSSES_OPTIONS_INIT;
-  z->losing.how = draw_text(z), z->losing.nparams = below(&z->b, 2), z->losing.changed = draw_names(z);
+  z->losing.how = draw_text(z), z->losing.nparams = below(&z->b, 2),
+  z->losing.changed = draw_names(z);
   return below(&z->b, 4) ? &z->losing : NULL;
 }
 
@@ -277,9 +286,9 @@ static const mgrid_buffer *draw_buffers(fuzz *z, int side) {
 
 /* A store that this process has, in which other ranks never put anything. */
 static struct stored {
-  char   key[128];
+  char key[128];
   size_t bytes;
-  char  *data;
+  char *data;
 } stored[STORED];
 static size_t nstored;
 
@@ -294,7 +303,8 @@ static mgrid_status store_put(void *ud, const char *key, const void *data, size_
   return MGRID_OK;
 }
 
-static mgrid_status store_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
+static mgrid_status store_get(void *ud, int64_t from, const char *key, void *data, size_t bytes,
+                              double seconds) {
   CHECK(ud && seconds >= 0 && from >= -1);
   for (size_t i = 0; i < STORED; i++)
     if (strcmp(stored[i].key, key) == 0 && stored[i].bytes == bytes)
@@ -302,12 +312,15 @@ static mgrid_status store_get(void *ud, int64_t from, const char *key, void *dat
   return MGRID_TIMED_OUT;
 }
 
-static const char *store_reason(void *ud) { return ud ? "it is a store of this process alone" : ""; }
+static const char *store_reason(void *ud) {
+  return ud ? "it is a store of this process alone" : "";
+}
 
 static const mgrid_carrier *draw_carrier(fuzz *z) {
   uint8_t how = byte(&z->b);
   z->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
-  z->carrier.ud = stored, z->carrier.rank = how & 3, z->carrier.world = 1 + (how >> 2 & 3), z->carrier.timeout = 0.001;
+  z->carrier.ud = stored, z->carrier.rank = how & 3, z->carrier.world = 1 + (how >> 2 & 3),
+  z->carrier.timeout = 0.001;
   z->carrier.by_rank = how & 16;
   z->carrier.reason = how & 32 ? store_reason : NULL;
   if (how < 192) z->carrier.put = store_put, z->carrier.get = store_get;
@@ -328,21 +341,23 @@ static const mgrid_backend_options *draw_backend_options(fuzz *z) {
 }
 
 /* Never MPI, which this process must not start; opened by a carrier that is none. */
-static const char    *draw_opened(fuzz *z) { return below(&z->b, 2) ? "none" : ""; }
+static const char *draw_opened(fuzz *z) { return below(&z->b, 2) ? "none" : ""; }
 static mgrid_backend *draw_dry(fuzz *z) {
   put_backend(z, mgrid_backend_dry(1, 0, NULL));
   return z->backend.object[(z->backend.next - 1) % POOL];
 }
 
 static const char *draw_machine(fuzz *z) {
-  static const char *const text[] = { "node:* gpu:4", "rack:2 node:1,3 gpu:2 rail = gpu", "dgx-h100", "4",
+  static const char *const text[] = { "node:* gpu:4", "rack:2 node:1,3 gpu:2 rail = gpu",
+                                      "dgx-h100", "4",
                                       "node:3 gpu:4 rail = gpu / 2 ranks = 8..11,0..3" };
-  size_t                   i = below(&z->b, 6);
+  size_t i = below(&z->b, 6);
   return i < 5 ? text[i] : draw_text(z);
 }
 
 static const char *const recipes[] = {
-  "return recipe { params = { tp = 2, any = param.any(1), list = param.list({ 1 }), text = param.text 'a' },\n"
+  "return recipe { params = { tp = 2, any = param.any(1), list = param.list({ 1 }), text = "
+  "param.text 'a' },\n"
   "  build = function(world, p)\n"
   "  local g, t = grid(world, 'tp-dp', { tp = p.tp, dp = fill }), topology(world)\n"
   "  t.grid, t.tp, t.dp = g, g 'tp', g 'dp'\n"
@@ -351,10 +366,13 @@ static const char *const recipes[] = {
   "queries = { world_size = function(s) return s.world end, a = function(s, q) return q.a end },\n"
   "settings = { training = param.flag(true), a = param.integer(1) }, getters = { one = 'tp' },\n"
   "arguments = { a = param.integer(1) },\n"
-  "policy = { one = function(s, q) return { one = q.a, list = { 1, 2, 3 }, table = { deep = { 0.5 } } } end,\n"
-  "  host = function(s, q) return of_host(q.a, q.b, q) end, a = function(s, q) return s.tp.ranks end } }\n",
+  "policy = { one = function(s, q) return { one = q.a, list = { 1, 2, 3 }, table = { deep = { 0.5 "
+  "} } } end,\n"
+  "  host = function(s, q) return of_host(q.a, q.b, q) end, a = function(s, q) return s.tp.ranks "
+  "end } }\n",
   "return recipe { build = function(world) local t = topology(world)\n"
-  "  t.tp = grid(world, 'a-b', { a = 2, b = fill }) 'a' : pick(0) t.dp = world:table { { 0, 2 }, { 3, 1 } } return t "
+  "  t.tp = grid(world, 'a-b', { a = 2, b = fill }) 'a' : pick(0) t.dp = world:table { { 0, 2 }, { "
+  "3, 1 } } return t "
   "end,\n"
   "policy = { one = function(s) error 'no' end }, agreed = { one = 'world' } }\n",
   "return recipe {"
@@ -366,7 +384,8 @@ static const char *draw_source(fuzz *z) {
 }
 
 /* A function of the host: it returns its first argument, or fails where there is none. */
-static mgrid_status answer_same(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+static mgrid_status answer_same(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result,
+                                mgrid_error *err) {
   CHECK(ud && args && result && result->kind == MGRID_IS_NONE && err && !err->status);
   if (n == 0) return MGRID_BAD_VALUE;
   *result = args[0];
@@ -375,7 +394,8 @@ static mgrid_status answer_same(void *ud, size_t n, const mgrid_arg *args, mgrid
 
 static const mgrid_function *draw_function(fuzz *z) {
   const char *name = draw_text(z), *version = draw_text(z);
-  z->function = mgrid_function_of(below(&z->b, 4) ? "of_host" : name, below(&z->b, 4) ? "1" : version, answer_same, z);
+  z->function = mgrid_function_of(below(&z->b, 4) ? "of_host" : name,
+                                  below(&z->b, 4) ? "1" : version, answer_same, z);
   z->function.work = draw_number(z);
   return &z->function;
 }
@@ -389,9 +409,12 @@ static const mgrid_open_options *draw_opening(fuzz *z) {
 }
 static const char *draw_recipe(fuzz *z) {
   static const char *const ends[] = { "-0.lua", "-1.lua", "-2.lua" };
-  size_t                   i = below(&z->b, 8);
+  size_t i = below(&z->b, 8);
   if (i < 3) return fuzz_file(ends[i], recipes[i], strlen(recipes[i]));
-  return i < 5 ? fuzz_file(ends[0], recipes[0], strlen(recipes[0])) : i < 6 ? "picotron" : i < 7 ? NULL : draw_text(z);
+  return i < 5   ? fuzz_file(ends[0], recipes[0], strlen(recipes[0]))
+         : i < 6 ? "picotron"
+         : i < 7 ? NULL
+                 : draw_text(z);
 }
 
 static const char *draw_table(fuzz *z) {
@@ -411,8 +434,10 @@ static const mgrid_enlarge_options *draw_how_to_enlarge(fuzz *z) {
 }
 
 static const char *draw_path(fuzz *z) {
-  static const char *const paths[] = { NULL, "", "one", "list", "list[1]", "table.deep[0]", "[\"one\"]", "table" };
-  size_t                   i = below(&z->b, 10);
+  static const char *const paths[] = { NULL,        "",        "one",
+                                       "list",      "list[1]", "table.deep[0]",
+                                       "[\"one\"]", "table" };
+  size_t i = below(&z->b, 10);
   return i < 8 ? paths[i] : draw_text(z);
 }
 
@@ -428,19 +453,22 @@ static int64_t pick(void *ud, int64_t size, int64_t *positions, int64_t cap, mgr
   static const mgrid_error refused = { .size = sizeof refused,
                                        .status = MGRID_REFUSED,
                                        .message = "refused by the host" };
-  fuzz                    *z = ud;
-  int64_t n = z->b.at < z->b.end ? *z->b.at % (cap + 2) - 1 : 1; /* looked at, not taken: depends on size alone */
+  fuzz *z = ud;
+  /* looked at, not taken: depends on size alone */
+  int64_t n = z->b.at < z->b.end ? *z->b.at % (cap + 2) - 1 : 1;
   if (n < 0 && err) *err = refused;
-  for (int64_t i = 0; i < n && i < cap; i++) positions[i] = (i * 3 + size) % (size + 1) - (size % 5 == 0);
+  for (int64_t i = 0; i < n && i < cap; i++)
+    positions[i] = (i * 3 + size) % (size + 1) - (size % 5 == 0);
   return n;
 }
 
-static int64_t map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap,
+                   mgrid_error *err) {
   static const mgrid_error refused = { .size = sizeof refused,
                                        .status = MGRID_REFUSED,
                                        .message = "refused by the host" };
-  fuzz                    *z = ud;
-  uint8_t                  how = byte(&z->b);
+  fuzz *z = ud;
+  uint8_t how = byte(&z->b);
   if (how == 255 && err) *err = refused;
   if (how == 255) return -1;
   if (how > 200 && n < cap) ranks[n++] = draw_number(z);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** words.c - fuzz target: text that a host or a command line gives. The first byte says what the rest is: parameters
-** and options of a bundled recipe, a line each; modes; options of NCCL; a Cartesian shape; names of a topology;
-** arguments of queries; paths into the result of a policy.
+** words.c - fuzz target: text that a host or a command line gives. The first byte says what the
+** rest is: parameters and options of a bundled recipe, a line each; modes; options of NCCL; a
+** Cartesian shape; names of a topology; arguments of queries; paths into the result of a policy.
 */
 #include "fuzz.h"
 #include "../c/results.h"
@@ -28,11 +28,11 @@ static size_t nrecipes(void) {
 
 static void plan_with(bytes *b) {
   static const int64_t worlds[] = { 8, 16, 24, 64 };
-  mgrid_error          e = MGRID_ERROR_INIT;
-  mgrid_runtime       *rt = recipe(below(b, nrecipes()));
-  int64_t              world = worlds[below(b, 4)];
-  char                *args[LINES];
-  size_t               n = 0;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = recipe(below(b, nrecipes()));
+  int64_t world = worlds[below(b, 4)];
+  char *args[LINES];
+  size_t n = 0;
   while (more(b) && n < LINES) args[n++] = line(b);
   mgrid_plan *p = mgrid_runtime_plan(rt, world, NULL, n, (const char *const *)args, &e);
   fuzz_check_error(&e, !p);
@@ -43,10 +43,10 @@ static void plan_with(bytes *b) {
 
 static void parse_modes(bytes *b) {
   static const int64_t worlds[] = { 16, 1024, INT32_MAX, 36 };
-  mgrid_error          e = MGRID_ERROR_INIT;
-  int64_t              world = worlds[below(b, 4)];
-  char                *text = line(b), written[512];
-  mgrid_family        *f = mgrid_family_parse(mgrid_world(world), text, &e), *again = NULL;
+  mgrid_error e = MGRID_ERROR_INIT;
+  int64_t world = worlds[below(b, 4)];
+  char *text = line(b), written[512];
+  mgrid_family *f = mgrid_family_parse(mgrid_world(world), text, &e), *again = NULL;
   fuzz_check_error(&e, !f);
   if (f && mgrid_family_describe(f, written, sizeof written) < sizeof written && *written == '('
       && mgrid_family_coverage(f) != MGRID_COVER) {
@@ -55,7 +55,8 @@ static void parse_modes(bytes *b) {
   }
   if (f && world <= 1024) {
     int64_t group, position, rank = mgrid_family_rank(f, 0, 0);
-    CHECK(rank >= 0 && mgrid_family_locate(f, rank, 0, &group, &position) && group == 0 && position == 0);
+    CHECK(rank >= 0 && mgrid_family_locate(f, rank, 0, &group, &position) && group == 0
+          && position == 0);
   }
   mgrid_family_free(f);
   mgrid_family_free(again);
@@ -63,11 +64,11 @@ static void parse_modes(bytes *b) {
 }
 
 static void option_texts(bytes *b) {
-  mgrid_error     e = MGRID_ERROR_INIT;
-  mgrid_options   o = MGRID_OPTIONS_INIT;
-  size_t          shape = below(b, 2);
-  char           *name = line(b), *text = line(b), *value = line(b);
-  mgrid_family   *f = mgrid_family_parse(mgrid_world(24), "(12:1)(1:1) x (2:12)", NULL);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  size_t shape = below(b, 2);
+  char *name = line(b), *text = line(b), *value = line(b);
+  mgrid_family *f = mgrid_family_parse(mgrid_world(24), "(12:1)(1:1) x (2:12)", NULL);
   mgrid_topology *t = mgrid_topology_new(24, &e);
   if (shape)
     o.cartesian = text;
@@ -89,19 +90,21 @@ static void option_texts(bytes *b) {
 }
 
 static void ask(bytes *b) {
-  static const char *const with[] = { "megatron", "deepspeed", "optimum_habana", "megatron_deepspeed" };
-  size_t                   which = below(b, 4), i = 0, length;
-  char                    *query = line(b), *args = line(b), *setting = line(b), answer[64];
-  mgrid_error              e = MGRID_ERROR_INIT;
-  int64_t                  number;
+  static const char *const with[] = { "megatron", "deepspeed", "optimum_habana",
+                                      "megatron_deepspeed" };
+  size_t which = below(b, 4), i = 0, length;
+  char *query = line(b), *args = line(b), *setting = line(b), answer[64];
+  mgrid_error e = MGRID_ERROR_INIT;
+  int64_t number;
   while (strcmp(mgrid_recipe_names()[i], with[which]) != 0) i++;
   mgrid_runtime *rt = recipe(i);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, NULL);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, NULL);
   mgrid_backend *dry = mgrid_backend_dry(8, 5, NULL);
-  mgrid_state   *s = mgrid_materialize(p, dry, NULL, NULL);
+  mgrid_state *s = mgrid_materialize(p, dry, NULL, NULL);
   CHECK(s);
-  mgrid_arg    arg = mgrid_arg_text(setting, args);
-  mgrid_status status = ask_as(MGRID_IS_JSON, rt, s, query, 1, &arg, answer, sizeof answer, &length, &e);
+  mgrid_arg arg = mgrid_arg_text(setting, args);
+  mgrid_status status =
+      ask_as(MGRID_IS_JSON, rt, s, query, 1, &arg, answer, sizeof answer, &length, &e);
   fuzz_check_error(&e, status != MGRID_OK);
   ask_integer(rt, s, query, 1, &arg, &number, &e);
   ask_as(MGRID_IS_TEXT, rt, s, query, 1, &arg, answer, sizeof answer, &length, &e);
@@ -120,27 +123,29 @@ static void ask(bytes *b) {
 
 static void read_result(bytes *b) {
   static mgrid_runtime *rt;
-  static mgrid_plan    *p;
-  static const char     text[] =
-      "return recipe { build = function(w) local t = topology(w) t.a = grid(w, 'a', { a = fill }) 'a' return t end,\n"
-      "policy = { one = function() return { lr = 0.5, list = { 1, 2, 3 }, deep = { { first = 1, ['a b'] = 'x' } },\n"
-      "  ['a.b'] = true, [''] = 1, empty = {} } end } }\n";
+  static mgrid_plan *p;
+  static const char text[] = "return recipe { build = function(w) local t = topology(w) t.a = "
+                             "grid(w, 'a', { a = fill }) 'a' return t end,\n"
+                             "policy = { one = function() return { lr = 0.5, list = { 1, 2, 3 }, "
+                             "deep = { { first = 1, ['a b'] = 'x' } },\n"
+                             "  ['a.b'] = true, [''] = 1, empty = {} } end } }\n";
   mgrid_error e = MGRID_ERROR_INIT;
   if (!rt) {
     rt = mgrid_runtime_new(NULL, NULL, NULL);
-    CHECK(mgrid_runtime_load(rt, fuzz_file("-policy.lua", text, sizeof text - 1), NULL, 0, &e) == MGRID_OK);
+    CHECK(mgrid_runtime_load(rt, fuzz_file("-policy.lua", text, sizeof text - 1), NULL, 0, &e)
+          == MGRID_OK);
     p = mgrid_runtime_plan(rt, 4, NULL, 0, NULL, NULL);
   }
   mgrid_backend *dry = mgrid_backend_dry(4, 1, NULL);
-  mgrid_state   *s = mgrid_materialize(p, dry, NULL, NULL);
-  mgrid_policy  *policy = mgrid_policy_new(rt, s, "one", &e);
+  mgrid_state *s = mgrid_materialize(p, dry, NULL, NULL);
+  mgrid_policy *policy = mgrid_policy_new(rt, s, "one", &e);
   CHECK(mgrid_policy_call(policy, 0, NULL, &e) == MGRID_OK);
   while (more(b)) {
-    char       *path = line(b);
-    bool        yes;
-    int64_t     integer, integers[4];
-    double      number, numbers[4];
-    size_t      length;
+    char *path = line(b);
+    bool yes;
+    int64_t integer, integers[4];
+    double number, numbers[4];
+    size_t length;
     const char *word;
     mgrid_error_clear(&e);
     CHECK(kind_of(policy, path) <= MGRID_IS_LIST);
@@ -165,7 +170,8 @@ static void read_result(bytes *b) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static void (*const kinds[])(bytes *) = { plan_with, parse_modes, option_texts, ask, read_result };
+  static void (*const kinds[])(bytes *) = { plan_with, parse_modes, option_texts, ask,
+                                            read_result };
   bytes b = { data, data + size };
   kinds[below(&b, sizeof kinds / sizeof kinds[0])](&b);
   return 0;

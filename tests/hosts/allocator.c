@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** allocator.c - a host's own malloc, as jemalloc and tcmalloc are: linked into the program, or preloaded. Its free
-** ends the process where a block is not its own, so memory of another allocator that comes here is found.
+** allocator.c - a host's own malloc, as jemalloc and tcmalloc are: linked into the program, or
+** preloaded. Its free ends the process where a block is not its own, so memory of another allocator
+** that comes here is found.
 */
 #include <stddef.h>
 #include <stdint.h>
@@ -12,11 +13,11 @@
 enum { MARK = 0x4d474d47 };
 
 typedef struct head {
-  size_t   size;
+  size_t size;
   uint32_t mark, pad;
 } head;
 
-static char  *at, *end;
+static char *at, *end;
 static size_t blocks;
 
 static void die(const char *why) {

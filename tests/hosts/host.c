@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** host.c - a program that uses moongrid, with or without a Lua of its own (-DWITH_LUA, any version). Prints what its
-** own Lua says before and after, and the plan.
+** host.c - a program that uses moongrid, with or without a Lua of its own (-DWITH_LUA, any
+** version). Prints what its own Lua says before and after, and the plan.
 **
 **     host               linked with libmoongrid
 **     host LIBRARY N how it loads that library (-DLOADED) N times over, as "local" or "global"
@@ -41,8 +41,8 @@ static void say(const char *when) { (void)when; }
 
 /* How many mapped files have the word in their names. */
 static int mapped(const char *word) {
-  char  line[4096];
-  int   n = 0;
+  char line[4096];
+  int n = 0;
   FILE *maps = fopen("/proc/self/maps", "r");
   while (maps && fgets(line, sizeof line, maps)) n += strstr(line, word) != NULL;
   if (maps) fclose(maps);
@@ -57,18 +57,20 @@ static int mapped(const char *word) {
 
 static int plan(void *library) {
   static const char *const args[] = { "tp=2", "pp=2" };
-  mgrid_error              e = MGRID_ERROR_INIT;
-  char                     digest[33];
+  mgrid_error e = MGRID_ERROR_INIT;
+  char digest[33];
   (void)library;
   mgrid_runtime *rt = CALL(mgrid_runtime_new)(NULL, NULL, &e);
   CALL(mgrid_runtime_load)(rt, "megatron", NULL, 0, &e);
-  mgrid_plan    *p = CALL(mgrid_runtime_plan)(rt, 16, NULL, 2, args, &e);
+  mgrid_plan *p = CALL(mgrid_runtime_plan)(rt, 16, NULL, 2, args, &e);
   mgrid_backend *b = CALL(mgrid_backend_dry)(16, 5, &e);
-  mgrid_state   *s = CALL(mgrid_materialize)(p, b, "host", &e);
-  mgrid_arg      rank = MGRID_ARG_INIT;
-  CALL(mgrid_runtime_ask)(rt, s, "tensor_model_parallel_rank", 0, NULL, MGRID_IS_INTEGER, &rank, &e);
+  mgrid_state *s = CALL(mgrid_materialize)(p, b, "host", &e);
+  mgrid_arg rank = MGRID_ARG_INIT;
+  CALL(mgrid_runtime_ask)
+  (rt, s, "tensor_model_parallel_rank", 0, NULL, MGRID_IS_INTEGER, &rank, &e);
   CALL(mgrid_plan_digest)(p, digest);
-  printf("%s rank %d %s\n", digest, rank.kind == MGRID_IS_INTEGER ? (int)rank.as.integer : -1, e.message);
+  printf("%s rank %d %s\n", digest, rank.kind == MGRID_IS_INTEGER ? (int)rank.as.integer : -1,
+         e.message);
   CALL(mgrid_runtime_free)(rt); /* before the plan and the state that it made */
   CALL(mgrid_state_free)(s);
   CALL(mgrid_backend_free)(b);
@@ -78,7 +80,7 @@ static int plan(void *library) {
 
 int main(int argc, char **argv) {
   void *library = NULL;
-  int   failed = 0, times = argc > 2 ? atoi(argv[2]) : 1;
+  int failed = 0, times = argc > 2 ? atoi(argv[2]) : 1;
   say("before");
 #ifdef WITH_LUA
   printf("what speaks Lua is here: %d\n", mapped("libmoongrid_lua"));
@@ -87,7 +89,8 @@ int main(int argc, char **argv) {
 #endif
   for (int i = 0; i < times && !failed; i++) {
 #ifdef LOADED
-    library = dlopen(argv[1], RTLD_NOW | (strcmp(argv[3], "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL));
+    library =
+        dlopen(argv[1], RTLD_NOW | (strcmp(argv[3], "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL));
     if (!library) printf("%s\n", dlerror());
     if (!library) return 1;
 #endif

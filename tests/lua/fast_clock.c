@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** fast_clock.c - preloaded: the processor time of a thread, which the limits of a recipe count, runs ten times as fast.
+** fast_clock.c - preloaded: the processor time of a thread, which the limits of a recipe count,
+** runs ten times as fast.
 */
 #include <dlfcn.h>
 #include <string.h>

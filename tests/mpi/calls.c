@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** calls.c - one public call that waits for other ranks, again and again: calls NAME KIND DEADLINE FOLDER, under struck.c,
-** while a rank is struck. Each rank that gets an error prints it, "told RANK STATUS MESSAGE", frees everything, and ends. If
-** KIND is pause all ranks go on, and end in order. scripts/lint.d/waits.lua compares the names in the table with the headers.
+** calls.c - one public call that waits for other ranks, again and again: calls NAME KIND DEADLINE
+** FOLDER, under struck.c, while a rank is struck. Each rank that gets an error prints it, "told
+** RANK STATUS MESSAGE", frees everything, and ends. If KIND is pause all ranks go on, and end in
+** order. scripts/lint.d/waits.lua compares the names in the table with the headers.
 */
 #include "../anew.h"
 #include "base/base.h"
@@ -18,29 +19,32 @@
 
 static const char recipe[] =
     "return recipe { params = { tp = 2 }, build = function(world, p)\n"
-    "  local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) local t = topology(world) t.grid = g\n"
-    "  t.tp, t.dp, t.all, t.late = g 'tp', g 'dp', g { 'tp', 'dp' }, g 'tp':with { lazy = true, unique = true }\n"
-    "  t.w = tensor { axes = { { 'r', 512 }, { 'c', 512 } }, type = 'f32', cut = { r = 'tp', c = 'dp' } } return t "
+    "  local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) local t = topology(world) t.grid = "
+    "g\n"
+    "  t.tp, t.dp, t.all, t.late = g 'tp', g 'dp', g { 'tp', 'dp' }, g 'tp':with { lazy = true, "
+    "unique = true }\n"
+    "  t.w = tensor { axes = { { 'r', 512 }, { 'c', 512 } }, type = 'f32', cut = { r = 'tp', c = "
+    "'dp' } } return t "
     "end,\n"
     "policy = { of_all = function() return 1 end, of_group = function() return 2 end },\n"
     "agreed = { of_all = 'world', of_group = 'dp' },\n"
     "step = function(s) s:all_reduce(s.tp, 8) end }\n";
 static const char *const tp[] = { "tp=2", "tp=1" };
 
-static int               me, world;
-static double            deadline;
-static const char       *folder;
-static mgrid_error       e = MGRID_ERROR_INIT;
+static int me, world;
+static double deadline;
+static const char *folder;
+static mgrid_error e = MGRID_ERROR_INIT;
 static mgrid_mpi_options options = MGRID_MPI_OPTIONS_INIT;
-static mgrid_runtime    *rt;
-static mgrid_backend    *b, *less; /* less: of the first half of the ranks */
-static mgrid_plan       *p, *q;
-static mgrid_state      *s, *old;
+static mgrid_runtime *rt;
+static mgrid_backend *b, *less; /* less: of the first half of the ranks */
+static mgrid_plan *p, *q;
+static mgrid_state *s, *old;
 
 static void need(bool well) {
   if (well) return;
   char line[1400];
-  int  n = snprintf(line, sizeof line, "told %d %d %s\n", me, e.status, e.message);
+  int n = snprintf(line, sizeof line, "told %d %d %s\n", me, e.status, e.message);
   if (write(STDOUT_FILENO, line, (size_t)n) != n) _exit(3);
   mgrid_state_free(s);
   mgrid_state_free(old);
@@ -80,14 +84,15 @@ static void least(void) {
 
 static void enlarge(void) {
   mgrid_state *now = NULL;
-  mgrid_move  *move = NULL;
+  mgrid_move *move = NULL;
   need(!mgrid_state_enlarge(old, rt, 0, NULL, b, NULL, &now, &move, &e));
   mgrid_move_free(move);
   mgrid_state_free(now);
 }
 
 static void grow(void) {
-  mgrid_state *grown = old ? mgrid_state_grow(old, p, b, "grown", &e) : mgrid_state_join(p, b, "grown", &e);
+  mgrid_state *grown = old ? mgrid_state_grow(old, p, b, "grown", &e)
+                           : mgrid_state_join(p, b, "grown", &e);
   need(grown);
   mgrid_state_free(grown);
 }
@@ -129,13 +134,14 @@ static void mpi_world(void) {
 }
 
 static void policy(void) {
-  mgrid_policy *all = mgrid_policy_new(rt, s, "of_all", &e), *some = mgrid_policy_new(rt, s, "of_group", &e);
+  mgrid_policy *all = mgrid_policy_new(rt, s, "of_all", &e),
+               *some = mgrid_policy_new(rt, s, "of_group", &e);
   need(!mgrid_policy_call(all, 0, NULL, &e) && !mgrid_policy_call(some, 0, NULL, &e));
   mgrid_policy_free(all), mgrid_policy_free(some);
 }
 
 static void reload(void) {
-  static int   i;
+  static int i;
   mgrid_state *next = NULL;
   need(!mgrid_reload(rt, s, NULL, 1, &tp[++i % 2], &next, NULL, &e));
   mgrid_state_free(s);
@@ -149,9 +155,9 @@ static void move_prove(void) {
 }
 
 static void move_run(void) {
-  static char  from[512 * 512 * 4], to[512 * 512 * 4];
+  static char from[512 * 512 * 4], to[512 * 512 * 4];
   mgrid_buffer before = { from, sizeof from }, after = { to, sizeof to };
-  mgrid_move  *m = mgrid_move_new(p, q, me, 0, NULL, NULL, &e);
+  mgrid_move *m = mgrid_move_new(p, q, me, 0, NULL, NULL, &e);
   need(!mgrid_move_run(m, b, &before, &after, NULL, &e));
   mgrid_move_free(m);
 }
@@ -197,7 +203,8 @@ static void end_of_mpi(void) {
   b = mgrid_backend_open("mpi", &o, &e);
   me = b ? (int)mgrid_backend_rank(b) : -1;
   need(b);
-  s = mgrid_materialize(mgrid_runtime_plan(rt, mgrid_backend_world(b), NULL, 0, NULL, &e), b, "all", &e);
+  s = mgrid_materialize(mgrid_runtime_plan(rt, mgrid_backend_world(b), NULL, 0, NULL, &e), b, "all",
+                        &e);
   need(s);
   mgrid_state_free(s);
   s = NULL;
@@ -214,7 +221,8 @@ static void begin_job(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &world);
   b = mgrid_mpi_backend(MPI_COMM_WORLD, &options, &e);
-  p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &e), q = mgrid_runtime_plan(rt, world, NULL, 1, &tp[1], &e);
+  p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &e),
+  q = mgrid_runtime_plan(rt, world, NULL, 1, &tp[1], &e);
   s = mgrid_materialize(p, b, "train", &e);
   need(s && q);
   MPI_Comm_split(MPI_COMM_WORLD, me < world / 2, me, &part);

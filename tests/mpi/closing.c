@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** closing.c - one rank that runs ../lua/closing.lua in a Lua of its own, with the module linked into the program: under
-** ASan it sees every use of an object that was closed while a method used it, and what an error leaves behind. The
-** arguments go to the script.
+** closing.c - one rank that runs ../lua/closing.lua in a Lua of its own, with the module linked
+** into the program: under ASan it sees every use of an object that was closed while a method used
+** it, and what an error leaves behind. The arguments go to the script.
 */
 #include "moongrid_lua.h"
 #include "moongrid_mpi.h"
@@ -14,8 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Lua's allocator: after `left` more growths all fail, so that the retry after an emergency collection does; below 0 none. */
-static int  left = -1;
+/* Lua's allocator: after `left` more growths all fail, so that the retry after an emergency
+** collection does; below 0 none. */
+static int left = -1;
 static bool failed;
 
 static void *allocate(void *ud, void *p, size_t was, size_t now) {
@@ -39,9 +40,10 @@ static int fail_after(lua_State *L) {
   return 1;
 }
 
-/* open() -> Job, over the backend that is linked into the program: the module would look for a library. */
+/* open() -> Job, over the backend that is linked into the program: the module would look for a
+** library. */
 static int open_job(lua_State *L) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   if (!b) return luaL_error(L, "%s", e.message);
   mgrid_lua_push(L, "Job", b);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** cycles.c [N] - what is made and freed N times (2000) leaves nothing: memory in use as malloc counts it, blocks that
-** went through the hooks, descriptors, threads, communicators of MPI, and mappings of files, as those of shared memory are, are as many
-** after N cycles as after the first ones. TAP from rank 0; a test passes when it does on all ranks.
+** cycles.c [N] - what is made and freed N times (2000) leaves nothing: memory in use as malloc
+** counts it, blocks that went through the hooks, descriptors, threads, communicators of MPI, and
+** mappings of files, as those of shared memory are, are as many after N cycles as after the first
+** ones. TAP from rank 0; a test passes when it does on all ranks.
 */
 #include "tap.h"
 
@@ -26,9 +27,9 @@ typedef struct counts {
   int64_t mappings; /* shared and of files, as shared memory is */
 } counts;
 
-static int64_t        blocks;
+static int64_t blocks;
 static mgrid_backend *mpi;
-static char           path[64], other_path[64];
+static char path[64], other_path[64];
 
 static void *allocate(void *ud, void *block, size_t was, size_t bytes) {
   (void)ud, (void)was;
@@ -42,16 +43,16 @@ static const mgrid_hooks hooks = { sizeof hooks, NULL, allocate, NULL };
 
 static int64_t entries(const char *folder) {
   int64_t n = 0;
-  DIR    *d = opendir(folder);
+  DIR *d = opendir(folder);
   while (d && readdir(d)) n++;
   if (d) closedir(d);
   return n;
 }
 
 static int64_t mapped(void) {
-  char    line[512];
+  char line[512];
   int64_t n = 0;
-  FILE   *f = fopen("/proc/self/maps", "r");
+  FILE *f = fopen("/proc/self/maps", "r");
   while (f && fgets(line, sizeof line, f)) n += strchr(line, '/') != NULL;
   if (f) fclose(f);
   return n;
@@ -59,7 +60,7 @@ static int64_t mapped(void) {
 
 static counts count(void) {
   MPI_Comm next;
-  counts   c = { .blocks = blocks, .held = (int64_t)mgrid_backend_ncomms(mpi) };
+  counts c = { .blocks = blocks, .held = (int64_t)mgrid_backend_ncomms(mpi) };
   MPI_Comm_dup(MPI_COMM_WORLD, &next);
   c.comms = (int64_t)MPI_Comm_c2f(next);
   MPI_Comm_free(&next);
@@ -95,13 +96,14 @@ static bool some(cycle *once, int n, counts *least) {
   return true;
 }
 
-/* The last quarter of the cycles is compared with the first. What is spared is less than a block for each of the cycles between:
-** MPI and libc keep something once, and a cycle of garbage collection ends with a few blocks more or less. */
+/* The last quarter of the cycles is compared with the first. What is spared is less than a block
+** for each of the cycles between: MPI and libc keep something once, and a cycle of garbage
+** collection ends with a few blocks more or less. */
 static void grows(const char *what, cycle *once, int n) {
   enum { SPARE = 32768, SPARE_BLOCKS = 500 };
-  char   says[128];
+  char says[128];
   counts was = { 0 }, is = { 0 }, between;
-  bool   ok = some(once, n / 4, &was) && some(once, n / 2, &between) && some(once, n / 4, &is);
+  bool ok = some(once, n / 4, &was) && some(once, n / 2, &between) && some(once, n / 4, &is);
   snprintf(says, sizeof says, "%d cycles of %s", n, what);
   test(ok, says);
   bool memory = is.bytes - was.bytes <= SPARE && is.blocks - was.blocks <= SPARE_BLOCKS;
@@ -116,15 +118,16 @@ static void grows(const char *what, cycle *once, int n) {
   int64_t mine = is.bytes - was.bytes, most;
   MPI_Reduce(&mine, &most, 1, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
   if (rank == 0 && ok)
-    printf("# cycles: %d of %s, at most %" PRId64 " bytes more; blocks, files, threads, communicators%s\n", n, what,
-           most < 0 ? 0 : most, memory && others && comms ? " the same" : ": see above");
+    printf("# cycles: %d of %s, at most %" PRId64
+           " bytes more; blocks, files, threads, communicators%s\n",
+           n, what, most < 0 ? 0 : most, memory && others && comms ? " the same" : ": see above");
 #define SAY(kind) #kind " %" PRId64 " -> %" PRId64 ", "
   if (!memory || !others || !comms)
     fprintf(stderr,
-            "# rank %d: " SAY(bytes) SAY(blocks) SAY(files) SAY(threads) SAY(communicators) SAY(held)
-                SAY(mappings) "\n",
-            rank, was.bytes, is.bytes, was.blocks, is.blocks, was.files, is.files, was.threads, is.threads, was.comms,
-            is.comms, was.held, is.held, was.mappings, is.mappings);
+            "# rank %d: " SAY(bytes) SAY(blocks) SAY(files) SAY(threads) SAY(communicators)
+                SAY(held) SAY(mappings) "\n",
+            rank, was.bytes, is.bytes, was.blocks, is.blocks, was.files, is.files, was.threads,
+            is.threads, was.comms, is.comms, was.held, is.held, was.mappings, is.mappings);
 }
 
 static bool failed(const mgrid_error *e) {
@@ -135,12 +138,12 @@ static bool failed(const mgrid_error *e) {
 /* ------------------------------------------------------------------- cycles */
 
 static mgrid_runtime *rt;
-static mgrid_plan    *plan;
-static mgrid_state   *state;
-static int            turn;
+static mgrid_plan *plan;
+static mgrid_state *state;
+static int turn;
 
 static bool runtimes(void) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_runtime *mine = mgrid_runtime_new(NULL, &hooks, &e);
   if (turn++ % 4 == 0) mgrid_runtime_load(mine, path, NULL, 0, &e); /* mostly the runtime alone */
   mgrid_runtime_free(mine);
@@ -148,15 +151,15 @@ static bool runtimes(void) {
 }
 
 static bool states(void) {
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_state *s = mgrid_materialize(plan, mpi, "cycle", &e);
   mgrid_state_free(s);
   return !failed(&e);
 }
 
 static bool policies(void) {
-  mgrid_error   e = MGRID_ERROR_INIT;
-  int64_t       n = 0;
+  mgrid_error e = MGRID_ERROR_INIT;
+  int64_t n = 0;
   mgrid_policy *p = mgrid_policy_new(rt, state, turn++ % 2 ? "one" : "all", &e);
   mgrid_policy_call(p, 0, NULL, &e);
   read_integer(p, NULL, &n, &e);
@@ -165,7 +168,7 @@ static bool policies(void) {
 }
 
 static bool reloads(void) {
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_state *new_s;
   mgrid_reload(rt, state, turn++ % 2 ? other_path : path, 0, NULL, &new_s, NULL, &e);
   if (failed(&e)) return false;
@@ -179,15 +182,17 @@ static void write_recipe(const char *name, const char *more) {
   FILE *f = rank == 0 ? fopen(name, "w") : NULL;
   if (rank == 0
       && (!f
-          || fprintf(
-                 f,
-                 "local function much() local t = {} for i = 1, 1000 do t[i] = { i } end return 1 end -- garbage\n"
-                 "return recipe { build = function(world)\n  local g = grid(world, 'tp-dp', { tp = 2, dp = fill })\n"
-                 "  local t = topology(world)\n  t.grid, t.tp, t.dp = g, g 'tp', g 'dp'\n  t.all = g('tp', 'dp')%s\n"
-                 "  return t end,\n"
-                 "policy = { one = much, all = much },\n"
-                 "agreed = { all = 'world' } }\n",
-                 more)
+          || fprintf(f,
+                     "local function much() local t = {} for i = 1, 1000 do t[i] = { i } end "
+                     "return 1 end -- garbage\n"
+                     "return recipe { build = function(world)\n  local g = grid(world, 'tp-dp', { "
+                     "tp = 2, dp = fill })\n"
+                     "  local t = topology(world)\n  t.grid, t.tp, t.dp = g, g 'tp', g 'dp'\n  "
+                     "t.all = g('tp', 'dp')%s\n"
+                     "  return t end,\n"
+                     "policy = { one = much, all = much },\n"
+                     "agreed = { all = 'world' } }\n",
+                     more)
                  < 0
           || fclose(f) != 0))
     MPI_Abort(MPI_COMM_WORLD, 1);
@@ -203,7 +208,7 @@ static void begin_without_caches(char **argv) {
 
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
-  int         n = 2000, pid = (int)getpid();
+  int n = 2000, pid = (int)getpid();
   begin_without_caches(argv);
   tap_begin(&argc, &argv);
   if (argc > 1) n = atoi(argv[1]);

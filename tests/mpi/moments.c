@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** moments.c - a rank is lost at a moment of a recovery that is chosen at random: before one of its calls of MPI, or inside it. The
-** others go on, in time and together. In each round one rank of the job dies while all compute, and another while they
-** recover; those that are left begin the next round. LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 8 build/tests/mpi/moments
-** [SEED [NTH STEP]]: with NTH, each second rank dies before that call, in each round STEP calls later. TAP from rank 0.
-** With the name of a call of MPI after SEED, rank 1 is stopped before it, and the watchdog ends the others after 3 seconds.
-** With `deaf` a backend fails to open on rank 1 alone; then a rank dies before all settle, and rank 1 never hears what the others
-** agreed on.
+** moments.c - a rank is lost at a moment of a recovery that is chosen at random: before one of its
+** calls of MPI, or inside it. The others go on, in time and together. In each round one rank of the
+** job dies while all compute, and another while they recover; those that are left begin the next
+** round. LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 8 build/tests/mpi/moments [SEED [NTH
+** STEP]]: with NTH, each second rank dies before that call, in each round STEP calls later. TAP
+** from rank 0. With the name of a call of MPI after SEED, rank 1 is stopped before it, and the
+** watchdog ends the others after 3 seconds. With `deaf` a backend fails to open on rank 1 alone;
+** then a rank dies before all settle, and rank 1 never hears what the others agreed on.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"
@@ -30,8 +31,8 @@ int main(void) {
 
 /* --------------------------------------------------------------------- the moment */
 
-static bool        armed; /* this rank counts its calls of MPI, and dies in one of them: */
-static long        calls, nth, microseconds;
+static bool armed; /* this rank counts its calls of MPI, and dies in one of them: */
+static long calls, nth, microseconds;
 static const char *stops; /* or it is stopped before this one */
 
 static void die(int signal) {
@@ -63,15 +64,19 @@ static void counts(const char *call) {
   }
 SPY(MPI_Comm_create_group, (MPI_Comm c, MPI_Group g, int tag, MPI_Comm *made), (c, g, tag, made))
 SPY(MPI_Comm_split, (MPI_Comm c, int color, int key, MPI_Comm *made), (c, color, key, made))
-SPY(MPI_Cart_create, (MPI_Comm c, int n, const int *dims, const int *periods, int reorder, MPI_Comm *made),
+SPY(MPI_Cart_create,
+    (MPI_Comm c, int n, const int *dims, const int *periods, int reorder, MPI_Comm *made),
     (c, n, dims, periods, reorder, made))
-SPY(MPI_Iallreduce, (const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm c, MPI_Request *r),
+SPY(MPI_Iallreduce,
+    (const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm c, MPI_Request *r),
     (from, to, n, type, op, c, r))
 SPY(MPI_Ibcast, (void *data, int n, MPI_Datatype type, int root, MPI_Comm c, MPI_Request *r),
     (data, n, type, root, c, r))
-SPY(MPI_Isend, (const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm c, MPI_Request *r),
+SPY(MPI_Isend,
+    (const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm c, MPI_Request *r),
     (data, n, type, to, tag, c, r))
-SPY(MPI_Irecv, (void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm c, MPI_Request *r),
+SPY(MPI_Irecv,
+    (void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm c, MPI_Request *r),
     (data, n, type, from, tag, c, r))
 SPY(MPI_Comm_free, (MPI_Comm * c), (c))
 SPY(MPIX_Comm_revoke, (MPI_Comm c), (c))
@@ -88,7 +93,7 @@ int MPI_Comm_create(MPI_Comm c, MPI_Group g, MPI_Comm *made) {
 static bool deaf; /* this rank takes part in the next agreement, and does not hear its end */
 
 int MPIX_Comm_iagree(MPI_Comm c, int *flag, MPI_Request *r) {
-  static int         unheard;
+  static int unheard;
   static MPI_Request unseen;
   counts("MPIX_Comm_iagree");
   if (!deaf) return PMPIX_Comm_iagree(c, flag, r);
@@ -99,15 +104,17 @@ int MPIX_Comm_iagree(MPI_Comm c, int *flag, MPI_Request *r) {
 
 /* ------------------------------------------------------------------------ a round */
 
-enum { DEADLINE = 20, MOST = 60, SLOWEST = 3000 }; /* seconds; calls of a recovery, or fewer; microseconds */
+/* seconds; calls of a recovery, or fewer; microseconds */
+enum { DEADLINE = 20, MOST = 60, SLOWEST = 3000 };
 
-static const char recipe[] = "return recipe { build = function(world)\n"
-                             "  local g = grid(world, 'dp', { dp = fill }) local t = topology(world) t.g = g\n"
-                             "  t.dp, t.ring = g 'dp', g 'dp':pairs 'wrap'\n"
-                             "  t.w = tensor { axes = { { 'r', 64 } }, type = 'f32' } return t end }\n";
+static const char recipe[] =
+    "return recipe { build = function(world)\n"
+    "  local g = grid(world, 'dp', { dp = fill }) local t = topology(world) t.g = g\n"
+    "  t.dp, t.ring = g 'dp', g 'dp':pairs 'wrap'\n"
+    "  t.w = tensor { axes = { { 'r', 64 } }, type = 'f32' } return t end }\n";
 
-static MPI_Comm    everyone; /* those that live */
-static int         rank, size, me, number, failures;
+static MPI_Comm everyone; /* those that live */
+static int rank, size, me, number, failures;
 static mgrid_error e = MGRID_ERROR_INIT;
 
 static void test(bool ok, const char *what) {
@@ -122,9 +129,9 @@ static void test(bool ok, const char *what) {
 
 /* From here on nobody dies. */
 static void count_those_alive(void) {
-  int              told[] = { number, failures };
+  int told[] = { number, failures };
   struct itimerval never = { .it_value = { .tv_usec = 0 } };
-  MPI_Comm         rest;
+  MPI_Comm rest;
   armed = false;
   setitimer(ITIMER_REAL, &never, NULL);
   if (MPIX_Comm_shrink(everyone, &rest)) _exit(3);
@@ -136,11 +143,12 @@ static void count_those_alive(void) {
 }
 
 /* Recover, as a trainer does, until all have settled. *worst: the longest call. */
-static mgrid_state *go_on(mgrid_state *was, mgrid_losses *losses, double *worst, mgrid_loss **loss) {
+static mgrid_state *go_on(mgrid_state *was, mgrid_losses *losses, double *worst,
+                          mgrid_loss **loss) {
   for (;;) {
     mgrid_state *now = NULL;
-    mgrid_move  *move = NULL;
-    double       begun = MPI_Wtime();
+    mgrid_move *move = NULL;
+    double begun = MPI_Wtime();
     mgrid_status s = mgrid_state_recover(was, losses, NULL, &now, loss, &move, anew(&e));
     if (MPI_Wtime() - begun > *worst) *worst = MPI_Wtime() - begun;
     if (s) return NULL;
@@ -156,20 +164,22 @@ static mgrid_state *go_on(mgrid_state *was, mgrid_losses *losses, double *worst,
   }
 }
 
-/* The last rank dies, and another while the others recover. Return the state of those that are left. */
-static mgrid_state *lose_two(mgrid_state *was, mgrid_losses **losses, int second, const char *when) {
-  double       worst = 0;
-  char         what[160];
-  int          before = size;
+/* The last rank dies, and another while the others recover. Return the state of those that are
+** left. */
+static mgrid_state *lose_two(mgrid_state *was, mgrid_losses **losses, int second,
+                             const char *when) {
+  double worst = 0;
+  char what[160];
+  int before = size;
   mgrid_state *now = was;
   calls = 0;
   if (rank == size - 1) raise(SIGKILL);
   mgrid_state_prove(was, NULL, anew(&e));
   armed = rank == second;
   do { /* once more if the second dies when all have settled */
-    mgrid_loss   *loss = NULL;
+    mgrid_loss *loss = NULL;
     mgrid_losses *next = NULL;
-    mgrid_state  *from = now;
+    mgrid_state *from = now;
     now = go_on(from, *losses, &worst, &loss);
     if (now) next = mgrid_losses_after(*losses, loss, anew(&e));
     mgrid_losses_free(*losses), mgrid_loss_free(loss), mgrid_state_free(from);
@@ -183,7 +193,8 @@ static mgrid_state *lose_two(mgrid_state *was, mgrid_losses **losses, int second
   return now;
 }
 
-/* MPI makes the duplicate on all ranks and tells rank 1 that it could not, as it may when a rank is lost. */
+/* MPI makes the duplicate on all ranks and tells rank 1 that it could not, as it may when a rank is
+** lost. */
 static void open_half(const mgrid_mpi_options *o) {
   told_of_loss = rank == 1;
   mgrid_backend *b = mgrid_mpi_backend(everyone, o, anew(&e));
@@ -193,7 +204,7 @@ static void open_half(const mgrid_mpi_options *o) {
 
 /* The last rank dies before all settle, and rank 1 does not hear the end of it. */
 static void settle_deaf(mgrid_state *was, mgrid_losses *losses) {
-  double      begun = MPI_Wtime(), worst = 0;
+  double begun = MPI_Wtime(), worst = 0;
   mgrid_loss *loss = NULL;
   if (rank == size - 1) raise(SIGKILL);
   deaf = rank == 1;
@@ -208,7 +219,7 @@ static void settle_deaf(mgrid_state *was, mgrid_losses *losses) {
 
 int main(int argc, char **argv) {
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
-  char              when[80];
+  char when[80];
   signal(SIGPIPE, SIG_IGN);
   MPI_Init(&argc, &argv);
   everyone = MPI_COMM_WORLD;
@@ -225,10 +236,10 @@ int main(int argc, char **argv) {
   anew(&e);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(rt, "moments", recipe, strlen(recipe), &e);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, size, NULL, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, size, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &o, &e);
-  mgrid_state   *state = mgrid_materialize(p, b, "train", &e);
-  mgrid_losses  *losses = mgrid_losses_new(rt, p, 0, NULL, NULL, &e);
+  mgrid_state *state = mgrid_materialize(p, b, "train", &e);
+  mgrid_losses *losses = mgrid_losses_new(rt, p, 0, NULL, NULL, &e);
   mgrid_backend_free(b), mgrid_plan_free(p);
   test(state && losses, "all have a state");
   MPI_Barrier(everyone);
@@ -237,7 +248,8 @@ int main(int argc, char **argv) {
     int second = rand() % (size - 1); /* the same on all: they draw the same numbers */
     nth = rand() % MOST, microseconds = rand() % 4 ? rand() % SLOWEST : 0;
     if (stops) second = 1;
-    if (argc > 3) nth = strtol(argv[2], NULL, 10) + round * strtol(argv[3], NULL, 10), microseconds = 0;
+    if (argc > 3)
+      nth = strtol(argv[2], NULL, 10) + round * strtol(argv[3], NULL, 10), microseconds = 0;
     snprintf(when, sizeof when, "at its call %ld, after %ld us", nth, microseconds);
     state = lose_two(state, &losses, second, when);
   }

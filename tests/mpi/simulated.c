@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** simulated.c - what a message from rank 0 to ranks 1 and 16 takes on simulated ranks: for tests/lua/simulate_spec.lua.
+** simulated.c - what a message from rank 0 to ranks 1 and 16 takes on simulated ranks: for
+** tests/lua/simulate_spec.lua.
 */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** spies.h - functions of MPI in place of its own, which count what a move sends, and wait, die or never end when a test says
-** so.
+** spies.h - functions of MPI in place of its own, which count what a move sends, and wait, die or
+** never end when a test says so.
 */
 #ifndef TESTS_SPIES_H
 #define TESTS_SPIES_H
@@ -14,12 +14,14 @@
 /* ------------------------------------------------ what MPI is asked to send */
 
 static int64_t sent, hang = -1; /* bytes so far; messages until this rank hangs */
-static int     dawdle;          /* milliseconds that each message takes */
-static bool    loses, dies;     /* the next one is lost; this rank is killed in it */
+static int dawdle;              /* milliseconds that each message takes */
+static bool loses, dies;        /* the next one is lost; this rank is killed in it */
 
-enum { DATA = 4 }; /* the tag of a move, which has a communicator of the library to itself but for notices */
+/* the tag of a move, which has a communicator of the library to itself but for notices */
+enum { DATA = 4 };
 
-int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
+int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request) {
   int width;
   MPI_Type_size(type, &width);
   if (tag != DATA) return PMPI_Isend(data, n, type, to, tag, comm, request);

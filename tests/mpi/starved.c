@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** starved.c [STEP] - one rank runs out of memory, at each allocation in turn of planning, materialize, a lazy family,
-** prove, a policy that is agreed, reload and shrink: every rank gets an error or every rank succeeds, nobody hangs,
-** and afterwards the same call works. Of reload, which evaluates a recipe, every STEPth (97) allocation; test_starved.c
-** has all of them. Linked from the archives, so that the linker can route their allocations.
+** starved.c [STEP] - one rank runs out of memory, at each allocation in turn of planning,
+** materialize, a lazy family, prove, a policy that is agreed, reload and shrink: every rank gets an
+** error or every rank succeeds, nobody hangs, and afterwards the same call works. Of reload, which
+** evaluates a recipe, every STEPth (97) allocation; test_starved.c has all of them. Linked from the
+** archives, so that the linker can route their allocations.
 */
 #include "tap.h"
 
@@ -16,15 +17,17 @@
 
 enum {
   VICTIMS = 2
-}; /* which rank runs out: the first, which has other work than the others in some calls, and rank 2 */
+  /* which rank runs out: the first, which has other work than the others in some calls, and rank
+  ** 2 */
+};
 
-static char           path[64];
+static char path[64];
 static mgrid_backend *mpi;
 static mgrid_runtime *rt;
-static mgrid_plan    *plan;
-static mgrid_state   *state;
-static mgrid_policy  *policy;
-static int64_t        tried;
+static mgrid_plan *plan;
+static mgrid_state *state;
+static mgrid_policy *policy;
+static int64_t tried;
 
 typedef mgrid_status body(mgrid_error *err);
 
@@ -38,7 +41,7 @@ static mgrid_status materialize(mgrid_error *err) {
 
 /* A rank whose planning failed takes part with that error. */
 static mgrid_status plan_and_materialize(mgrid_error *err) {
-  mgrid_plan  *p = mgrid_runtime_plan(rt, size, NULL, 0, NULL, err);
+  mgrid_plan *p = mgrid_runtime_plan(rt, size, NULL, 0, NULL, err);
   mgrid_state *s = mgrid_materialize(p, mpi, "planned", err);
   mgrid_state_free(s);
   mgrid_plan_free(p);
@@ -65,17 +68,19 @@ static mgrid_status reload(mgrid_error *err) {
 
 static mgrid_status shrink(mgrid_error *err) { /* MPI cannot, but says so on each rank */
   const int64_t lost[] = { 3 };
-  mgrid_state  *s = rank == 3 ? NULL : mgrid_state_shrink(state, "dp", 1, lost, err);
+  mgrid_state *s = rank == 3 ? NULL : mgrid_state_shrink(state, "dp", 1, lost, err);
   mgrid_state_free(s);
   return rank == 3 || err->status == MGRID_UNSUPPORTED ? MGRID_OK : err->status;
 }
 
-/* Whether all ranks did the same, and if they failed each was told of memory, or that another rank failed. */
+/* Whether all ranks did the same, and if they failed each was told of memory, or that another rank
+** failed. */
 static bool together(mgrid_status s, const mgrid_error *e) {
   int mine[3] = { s != MGRID_OK, s == MGRID_OK, s && strstr(e->message, "memory") }, any[3];
   MPI_Allreduce(mine, any, 3, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   bool ok = any[0] != any[1] && (!any[0] || any[2]);
-  if (!ok || (s && !*e->message)) fprintf(stderr, "# rank %d: status %d, '%s'\n", rank, (int)s, e->message);
+  if (!ok || (s && !*e->message))
+    fprintf(stderr, "# rank %d: status %d, '%s'\n", rank, (int)s, e->message);
   return ok && (!s || *e->message);
 }
 
@@ -87,7 +92,7 @@ static void sweep(const char *what, body *once, int step, bool local) {
     int victim = v * 2 % size, done = 0;
     for (long at = 0; !done && ok; at += step, n++) {
       mgrid_error e = MGRID_ERROR_INIT;
-      size_t      held = mgrid_backend_ncomms(mpi);
+      size_t held = mgrid_backend_ncomms(mpi);
       if (rank == victim) until_failure = at;
       mgrid_status s = once(&e);
       done = until_failure >= 0;
@@ -99,7 +104,9 @@ static void sweep(const char *what, body *once, int step, bool local) {
       ok &= once(&(mgrid_error)MGRID_ERROR_INIT) == MGRID_OK; /* it works again */
       int all = ok;
       MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-      if (!ok) fprintf(stderr, "# rank %d: %s, allocation %ld of rank %d: '%s'\n", rank, what, at, victim, e.message);
+      if (!ok)
+        fprintf(stderr, "# rank %d: %s, allocation %ld of rank %d: '%s'\n", rank, what, at, victim,
+                e.message);
       ok = all;
     }
   }
@@ -116,9 +123,11 @@ static void write_recipe(void) {
           || fputs("return recipe { build = function(world)\n"
                    "  local g, t = grid(world, 'tp-dp', { tp = 2, dp = fill }), topology(world)\n"
                    "  t.grid, t.tp, t.dp = g, g 'tp', g 'dp'\n"
-                   "  t.late, t.all = g('tp', 'dp'):with { lazy = true, unique = true }, g('tp', 'dp')\n"
+                   "  t.late, t.all = g('tp', 'dp'):with { lazy = true, unique = true }, g('tp', "
+                   "'dp')\n"
                    "  return t end,\n"
-                   "policy = { all = function(s) return { s.world, 'text' } end }, agreed = { all = 'world' } }\n",
+                   "policy = { all = function(s) return { s.world, 'text' } end }, agreed = { all "
+                   "= 'world' } }\n",
                    f)
                  < 0
           || fclose(f) != 0))
@@ -128,7 +137,7 @@ static void write_recipe(void) {
 
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
-  int         step = argc > 1 ? atoi(argv[1]) : 97, pid = (int)getpid();
+  int step = argc > 1 ? atoi(argv[1]) : 97, pid = (int)getpid();
   tap_begin(&argc, &argv);
   MPI_Bcast(&pid, 1, MPI_INT, 0, MPI_COMM_WORLD);
   snprintf(path, sizeof path, "/tmp/moongrid-starved-%d.lua", pid);
@@ -143,7 +152,8 @@ int main(int argc, char **argv) {
   if (e.status) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
   sweep("mgrid_agree", agree, 1, false);
   sweep("mgrid_materialize", materialize, 1, false);
-  sweep("mgrid_runtime_plan and mgrid_materialize", plan_and_materialize, step > 7 ? 7 : step, false);
+  sweep("mgrid_runtime_plan and mgrid_materialize", plan_and_materialize, step > 7 ? 7 : step,
+        false);
   sweep("mgrid_state_create", lazy, 1, false);
   sweep("mgrid_state_prove", prove, 1, false);
   sweep("mgrid_policy_call", decide, 1, false);

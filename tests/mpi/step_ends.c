@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** step_ends.c [N] - N random steps (200) for real: those that are proved end on every rank, and those in which ranks wait
-** for each other do not, and end with the deadline. Sends wait for their receivers, as large ones do. TAP from rank 0.
+** step_ends.c [N] - N random steps (200) for real: those that are proved end on every rank, and
+** those in which ranks wait for each other do not, and end with the deadline. Sends wait for their
+** receivers, as large ones do. TAP from rank 0.
 */
 #include <mpi.h>
 
@@ -18,7 +19,7 @@
 static mgrid_backend *mpi;
 
 static void open_backend(void) {
-  mgrid_error       err = MGRID_ERROR_INIT;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
   mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &o, &err);
 }
@@ -26,10 +27,10 @@ static void open_backend(void) {
 /* Execute a step; *told is its verdict. Return whether it ended on all ranks as that says. */
 static bool ends_as_proved(uint64_t seed, step_told *told) {
   mgrid_error err = MGRID_ERROR_INIT, failed = MGRID_ERROR_INIT;
-  mgrid_text  text = { 0 };
-  rng         r;
-  stepping    x = { .r = &r, .t = &text, .plain = true, .mutate = (int)(seed % 2) * 40 };
-  int64_t     world = 0;
+  mgrid_text text = { 0 };
+  rng r;
+  stepping x = { .r = &r, .t = &text, .plain = true, .mutate = (int)(seed % 2) * 40 };
+  int64_t world = 0;
   for (uint64_t k = 0; world != size; k++) {
     r = rng_new(seed * 1000 + k);
     text.len = 0;
@@ -37,8 +38,8 @@ static bool ends_as_proved(uint64_t seed, step_told *told) {
   }
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
   mgrid_runtime_load(rt, "random.lua", mgrid_text_chars(&text), text.len, &err);
-  mgrid_plan  *plan = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
-  mgrid_step  *s = plan ? mgrid_step_new(rt, plan, NULL, &err) : NULL;
+  mgrid_plan *plan = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
+  mgrid_step *s = plan ? mgrid_step_new(rt, plan, NULL, &err) : NULL;
   step_verdict v = { .told = STEP_MISMATCH };
   if (!s || mgrid_step_conclude(s, STEP_BLOCKING, 0, &v, &err))
     fprintf(stderr, "# seed %" PRIu64 ": %s\n", seed, err.message);
@@ -46,18 +47,19 @@ static bool ends_as_proved(uint64_t seed, step_told *told) {
   *told = v.told;
   if (v.told == STEP_PROVED || v.told == STEP_CYCLE) {
     mgrid_state *state = mgrid_materialize(plan, mpi, NULL, &err);
-    step_spent  *spent = calloc(plan->content.nentries, sizeof *spent);
-    step_how     how = STEP_HOW_INIT;
-    step_spans   spans = { 0 };
-    double       seconds;
+    step_spent *spent = calloc(plan->content.nentries, sizeof *spent);
+    step_how how = STEP_HOW_INIT;
+    step_spans spans = { 0 };
+    double seconds;
     how.steps = 2, how.timeout = v.told == STEP_PROVED ? 60 : 0.7;
-    mgrid_status is = state ? mgrid_step_execute(s, state, &how, spent, &spans, &seconds, &failed) : err.status;
-    int          late = is == MGRID_TIMED_OUT, any = 0;
+    mgrid_status is = state ? mgrid_step_execute(s, state, &how, spent, &spans, &seconds, &failed)
+                            : err.status;
+    int late = is == MGRID_TIMED_OUT, any = 0;
     MPI_Allreduce(&late, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     as_said = v.told == STEP_PROVED ? is == MGRID_OK : any;
     if (!as_said)
-      fprintf(stderr, "# seed %" PRIu64 ", rank %d, %s: %s\n", seed, rank, mgrid_step_told_names[v.told],
-              failed.message);
+      fprintf(stderr, "# seed %" PRIu64 ", rank %d, %s: %s\n", seed, rank,
+              mgrid_step_told_names[v.told], failed.message);
     if (!any) mgrid_state_free(state);
     if (any) open_backend(); /* calls over communicators of the last one are still there */
     free(spent);
@@ -77,8 +79,8 @@ int main(int argc, char **argv) {
   bool all = mpi != NULL;
   for (uint64_t seed = first_seed(); mpi && proved + cycles < n && all; seed++) {
     step_told told;
-    bool      as_said = ends_as_proved(seed, &told);
-    int       mine = as_said, both;
+    bool as_said = ends_as_proved(seed, &told);
+    int mine = as_said, both;
     MPI_Allreduce(&mine, &both, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     all = both;
     proved += told == STEP_PROVED, cycles += told == STEP_CYCLE;

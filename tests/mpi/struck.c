@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** struck.c - run a command as a rank, for scripts/lab/faults: struck KIND ODD DEADLINE SEED FOLDER COMMAND... Rank ODD is struck
-** at an instant that SEED chooses, after it has made the file FOLDER/begun.RANK, or, if SEED ends in +, some time after its
-** start: stop, kill, pause (for less than the deadline) or delay (for longer). Each other one prints how long after that
-** its command ended, or after it began, if that was later; by the clock of this process, which no launcher delays, and without
-** the time that a busy machine took from it: "ended RANK SECONDS CODE".
+** struck.c - run a command as a rank, for scripts/lab/faults: struck KIND ODD DEADLINE SEED FOLDER
+** COMMAND... Rank ODD is struck at an instant that SEED chooses, after it has made the file
+** FOLDER/begun.RANK, or, if SEED ends in +, some time after its start: stop, kill, pause (for less
+** than the deadline) or delay (for longer). Each other one prints how long after that its command
+** ended, or after it began, if that was later; by the clock of this process, which no launcher
+** delays, and without the time that a busy machine took from it: "ended RANK SECONDS CODE".
 */
 #include "base/base.h"
 #include "struck.h"
@@ -19,8 +20,8 @@
 #include <unistd.h>
 
 static const char *folder;
-static double      deadline;
-static int64_t     me;
+static double deadline;
+static int64_t me;
 
 static void rest(double seconds) {
   struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
@@ -38,7 +39,7 @@ static void note_hit(void) {
 /* Rest a moment; return by how much it was too long. */
 static double moment(void) {
   const double some = 0.005, usual = 0.05;
-  double       begun = mgrid_now();
+  double begun = mgrid_now();
   rest(some);
   double over = mgrid_now() - begun - usual;
   return over > 0 ? over : 0;
@@ -53,7 +54,7 @@ static bool ended(pid_t child, int *code) {
 
 static void say(const char *what, double seconds, int code) {
   char line[100];
-  int  n = snprintf(line, sizeof line, "%s %lld %.2f %d\n", what, (long long)me, seconds, code);
+  int n = snprintf(line, sizeof line, "%s %lld %.2f %d\n", what, (long long)me, seconds, code);
   if (write(STDOUT_FILENO, line, (size_t)n) != n) _exit(3);
 }
 
@@ -67,14 +68,15 @@ static bool wait_for(pid_t child, double until, int *code, double *lost) {
 }
 
 static int strike(pid_t child, const char *kind, const char *seed) {
-  bool   blind = strchr(seed, '+') != NULL;
-  char   begun[400];
+  bool blind = strchr(seed, '+') != NULL;
+  char begun[400];
   double give_up = mgrid_now() + 30, lost = 0;
-  int    code = 0;
+  int code = 0;
   srand((unsigned)atoi(seed));
   double part = (double)rand() / RAND_MAX;
   snprintf(begun, sizeof begun, "%s/begun.%lld", folder, (long long)me);
-  while (!blind && access(begun, F_OK) && mgrid_now() < give_up && !ended(child, &code)) rest(0.001);
+  while (!blind && access(begun, F_OK) && mgrid_now() < give_up && !ended(child, &code))
+    rest(0.001);
   rest(blind ? 0.1 + 0.9 * part : strchr(seed, '-') ? 0.05 * part : 0.6 * part * part);
   if (ended(child, &code)) return say("missed", 0, code), 0;
   note_hit();
@@ -95,8 +97,8 @@ static int strike(pid_t child, const char *kind, const char *seed) {
 
 int main(int argc, char **argv) {
   if (argc < 7) return 2;
-  int    code = 0;
-  pid_t  child;
+  int code = 0;
+  pid_t child;
   double slack = 2, lost = 0, began = mgrid_now();
   me = mgrid_launcher().rank;
   folder = argv[5], deadline = atof(argv[3]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** tap.h - TAP from rank 0 of programs under mpirun: a test passes when it passes on all
-** ranks. Results are combined at the end of a test, so that a failure on one rank does not leave the others
-** waiting.
+** tap.h - TAP from rank 0 of programs under mpirun: a test passes when it passes on all ranks.
+** Results are combined at the end of a test, so that a failure on one rank does not leave the
+** others waiting.
 */
 #ifndef TEST_TAP_H
 #define TEST_TAP_H

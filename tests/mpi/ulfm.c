@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** ulfm.c - a rank is killed and MPI survives it (Open MPI 5: LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 4
-** build/tests/mpi/ulfm [RANK]). Every call of the others reports the rank as lost, the host shrinks its communicator, and groups
-** of the survivors are created and proved. Each call has a backend of its own, because a backend that has lost a rank reports it
-** in every later call. TAP from rank 0; skipped without ULFM.
+** ulfm.c - a rank is killed and MPI survives it (Open MPI 5: LAUNCH_OPTIONS="--with-ft ulfm"
+** scripts/launch 4 build/tests/mpi/ulfm [RANK]). Every call of the others reports the rank as lost,
+** the host shrinks its communicator, and groups of the survivors are created and proved. Each call
+** has a backend of its own, because a backend that has lost a rank reports it in every later call.
+** TAP from rank 0; skipped without ULFM.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"
@@ -42,9 +43,11 @@ static mgrid_plan *plan(mgrid_runtime *rt, int world, const char *tp, mgrid_erro
 
 static const char recipe[] =
     "return recipe { params = { tp = 2 }, build = function(world, p)\n"
-    "  local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) local t = topology(world) t.grid = g\n"
+    "  local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) local t = topology(world) t.grid = "
+    "g\n"
     "  t.tp, t.dp = g 'tp', g 'dp'\n"
-    "  t.w = tensor { axes = { { 'r', 64 }, { 'c', 64 } }, type = 'f32', cut = { r = 'tp', c = 'dp' } } return t end,\n"
+    "  t.w = tensor { axes = { { 'r', 64 }, { 'c', 64 } }, type = 'f32', cut = { r = 'tp', c = "
+    "'dp' } } return t end,\n"
     "policy = { of_all = function() return 1 end }, agreed = { of_all = 'world' } }\n";
 
 typedef enum call { MATERIALIZE, PROVE, POLICY, RELOAD, MOVE, AGREE, AGAIN, CALLS } call;
@@ -53,19 +56,20 @@ static const char *const calls[] = { "materialize", "prove",           "a policy
 
 typedef struct job { /* what a call is made with */
   mgrid_backend *backend;
-  mgrid_state   *state;
-  mgrid_policy  *policy;
+  mgrid_state *state;
+  mgrid_policy *policy;
 } job;
 
-static mgrid_status move(mgrid_backend *b, const mgrid_plan *p, const mgrid_plan *to, int rank, mgrid_error *e) {
-  mgrid_move  *m = mgrid_move_new(p, to, rank, 0, NULL, NULL, e);
+static mgrid_status move(mgrid_backend *b, const mgrid_plan *p, const mgrid_plan *to, int rank,
+                         mgrid_error *e) {
+  mgrid_move *m = mgrid_move_new(p, to, rank, 0, NULL, NULL, e);
   mgrid_status s = mgrid_move_prove(m, b, NULL, e);
   mgrid_move_free(m);
   return s;
 }
 
-static mgrid_status make(call c, job *j, mgrid_runtime *rt, const mgrid_plan *p, const mgrid_plan *to, int rank,
-                         mgrid_error *e) {
+static mgrid_status make(call c, job *j, mgrid_runtime *rt, const mgrid_plan *p,
+                         const mgrid_plan *to, int rank, mgrid_error *e) {
   mgrid_state *new_state = NULL;
   switch (c) {
   case PROVE: return mgrid_state_prove(j->state, NULL, e);
@@ -78,10 +82,10 @@ static mgrid_status make(call c, job *j, mgrid_runtime *rt, const mgrid_plan *p,
 }
 
 int main(int argc, char **argv) {
-  int         rank, size;
-  job         jobs[CALLS] = { 0 };
+  int rank, size;
+  job jobs[CALLS] = { 0 };
   mgrid_error e = MGRID_ERROR_INIT, lost[CALLS];
-  char        path[64], name[48];
+  char path[64], name[48];
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -112,12 +116,14 @@ int main(int argc, char **argv) {
   if (MPIX_Comm_shrink(MPI_COMM_WORLD, &rest) != MPI_SUCCESS) return 1;
   snprintf(name, sizeof name, "rank %d is lost", victim);
   for (call c = 0; c < CALLS; c++)
-    test(rest, lost[c].status == MGRID_LOST_RANK && strstr(lost[c].message, name), calls[c], &lost[c]);
+    test(rest, lost[c].status == MGRID_LOST_RANK && strstr(lost[c].message, name), calls[c],
+         &lost[c]);
 
   mgrid_backend *after = mgrid_mpi_backend(rest, NULL, anew(&e));
-  mgrid_plan    *less = plan(rt, size - 1, "tp=1", &e);
-  mgrid_state   *t = mgrid_materialize(less, after, NULL, &e);
-  test(rest, t && mgrid_state_prove(t, NULL, &e) == MGRID_OK, "groups of those are created and proved", &e);
+  mgrid_plan *less = plan(rt, size - 1, "tp=1", &e);
+  mgrid_state *t = mgrid_materialize(less, after, NULL, &e);
+  test(rest, t && mgrid_state_prove(t, NULL, &e) == MGRID_OK,
+       "groups of those are created and proved", &e);
   MPI_Comm_rank(rest, &rank);
   if (rank == 0) printf("1..%d\n", number);
   fflush(stdout);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** compare.c - calls of NCCL that need no kernel, each with what it returns, so that the stand-in can be compared with NCCL's
-** own host code, call by call (host.sh). Under mpirun with 2 processes; rank 0 prints a line for each call.
+** compare.c - calls of NCCL that need no kernel, each with what it returns, so that the stand-in
+** can be compared with NCCL's own host code, call by call (host.sh). Under mpirun with 2 processes;
+** rank 0 prints a line for each call.
 */
 #include <cuda_runtime_api.h>
 #include <mpi.h>
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int   rank, size, version;
+static int rank, size, version;
 static void *library, *runtime;
 
 static void *entry(void *from, const char *name) {
@@ -49,7 +50,7 @@ static ncclComm_t made(void) {
 
 /* One field of a configuration that NCCL is to refuse, or to take. */
 static void configured(const char *what, ncclConfig_t config) {
-  ncclComm_t   c = NULL;
+  ncclComm_t c = NULL;
   ncclResult_t r = say(what, CALL(CommInitRankConfig)(&c, size, new_id(), rank, &config));
   if (r == ncclSuccess) CALL(CommDestroy)(c);
 }
@@ -62,7 +63,7 @@ static void configured(const char *what, ncclConfig_t config) {
   } while (0)
 
 static void creation(void) {
-  ncclComm_t   c = NULL;
+  ncclComm_t c = NULL;
   ncclUniqueId id = new_id();
   say("init of rank 5 of 2", CALL(CommInitRank)(&c, 2, id, 5));
   say("init of rank -1", CALL(CommInitRank)(&c, 2, id, -1));
@@ -84,7 +85,7 @@ static void creation(void) {
 }
 
 static void questions(ncclComm_t c) {
-  int          n = 0;
+  int n = 0;
   ncclResult_t state = ncclInternalError;
   say("count", CALL(CommCount)(c, &n));
   say("count of no communicator", CALL(CommCount)(NULL, &n));
@@ -97,10 +98,14 @@ static void questions(ncclComm_t c) {
 
 static void wrong_calls(ncclComm_t c, cudaStream_t stream) {
   float *buffer = NULL;
-  ((cudaError_t(*)(void **, size_t))(uintptr_t)entry(runtime, "cudaMalloc"))((void **)&buffer, 4096);
-  say("all-reduce of type 99", CALL(AllReduce)(buffer, buffer, 1, (ncclDataType_t)99, ncclSum, c, stream));
-  say("all-reduce by operation 99", CALL(AllReduce)(buffer, buffer, 1, ncclFloat, (ncclRedOp_t)99, c, stream));
-  say("all-reduce of no communicator", CALL(AllReduce)(buffer, buffer, 1, ncclFloat, ncclSum, NULL, stream));
+  ((cudaError_t(*)(void **, size_t))(uintptr_t)entry(runtime, "cudaMalloc"))((void **)&buffer,
+                                                                             4096);
+  say("all-reduce of type 99",
+      CALL(AllReduce)(buffer, buffer, 1, (ncclDataType_t)99, ncclSum, c, stream));
+  say("all-reduce by operation 99",
+      CALL(AllReduce)(buffer, buffer, 1, ncclFloat, (ncclRedOp_t)99, c, stream));
+  say("all-reduce of no communicator",
+      CALL(AllReduce)(buffer, buffer, 1, ncclFloat, ncclSum, NULL, stream));
   say("broadcast from rank 7", CALL(Broadcast)(buffer, buffer, 1, ncclFloat, 7, c, stream));
   say("send to rank 7", CALL(Send)(buffer, 1, ncclFloat, 7, c, stream));
   say("receive from rank -1", CALL(Recv)(buffer, 1, ncclFloat, -1, c, stream));
@@ -111,12 +116,13 @@ static void wrong_calls(ncclComm_t c, cudaStream_t stream) {
 
 static void derived(ncclComm_t c) {
   ncclComm_t child = NULL;
-  int        lost = 1;
+  int lost = 1;
   say("split without a color", CALL(CommSplit)(c, NCCL_SPLIT_NOCOLOR, 0, &child, NULL));
   say("it gives nothing", child ? ncclInternalError : ncclSuccess);
   say("split with a negative color", CALL(CommSplit)(c, -5, 0, &child, NULL));
   say("split of no communicator", CALL(CommSplit)(NULL, 0, 0, &child, NULL));
-  if (say("split", CALL(CommSplit)(c, 0, rank, &child, NULL)) == ncclSuccess) say("its end", CALL(CommDestroy)(child));
+  if (say("split", CALL(CommSplit)(c, 0, rank, &child, NULL)) == ncclSuccess)
+    say("its end", CALL(CommDestroy)(child));
   child = NULL;
   if (rank != lost) {
     CALL(CommShrink)(c, &lost, 1, &child, NULL, NCCL_SHRINK_DEFAULT);
@@ -127,23 +133,25 @@ static void derived(ncclComm_t c) {
 
 static void scalable(void) {
   ncclUniqueId id[3] = { new_id(), new_id(), new_id() };
-  ncclComm_t   c = NULL;
+  ncclComm_t c = NULL;
   say("init with no id", CALL(CommInitRankScalable)(&c, size, rank, 0, id, NULL));
   say("init with more ids than ranks", CALL(CommInitRankScalable)(&c, size, rank, 3, id, NULL));
   say("init of rank 5 of 2 by ids", CALL(CommInitRankScalable)(&c, size, 5, 2, id, NULL));
 }
 
 static void memory(ncclComm_t c) {
-  void        *p = NULL, *q = NULL;
+  void *p = NULL, *q = NULL;
   ncclWindow_t window = NULL;
   say("memory without a place", CALL(MemAlloc)(NULL, 4096));
   if (say("memory", CALL(MemAlloc)(&p, 1 << 21)) != ncclSuccess) return;
-  say("a window of no memory", CALL(CommWindowRegister)(c, NULL, 1 << 21, &window, NCCL_WIN_COLL_SYMMETRIC));
+  say("a window of no memory",
+      CALL(CommWindowRegister)(c, NULL, 1 << 21, &window, NCCL_WIN_COLL_SYMMETRIC));
   say("it is none", window ? ncclInternalError : ncclSuccess);
   say("a window of no bytes", CALL(CommWindowRegister)(c, p, 0, &window, NCCL_WIN_COLL_SYMMETRIC));
   say("it is none", window ? ncclInternalError : ncclSuccess);
   if (version >= 22902)
-    say("a window without a place", CALL(CommWindowRegister)(c, p, 1 << 21, NULL, NCCL_WIN_COLL_SYMMETRIC));
+    say("a window without a place",
+        CALL(CommWindowRegister)(c, p, 1 << 21, NULL, NCCL_WIN_COLL_SYMMETRIC));
   say("a window", CALL(CommWindowRegister)(c, p, 1 << 21, &window, NCCL_WIN_COLL_SYMMETRIC));
   say("it is one", window ? ncclSuccess : ncclInternalError);
   say("its end", CALL(CommWindowDeregister)(c, window));
@@ -160,8 +168,9 @@ static void suspended(void) {
   if (version < 22907) return;
   suspend = (ncclResult_t(*)(ncclComm_t, int))(uintptr_t)entry(library, "ncclCommSuspend");
   resume = (ncclResult_t(*)(ncclComm_t))(uintptr_t)entry(library, "ncclCommResume");
-  stats = (ncclResult_t(*)(ncclComm_t, int, uint64_t *))(uintptr_t)entry(library, "ncclCommMemStats");
-  uint64_t   n = 7;
+  stats =
+      (ncclResult_t(*)(ncclComm_t, int, uint64_t *))(uintptr_t)entry(library, "ncclCommMemStats");
+  uint64_t n = 7;
   ncclComm_t c = made();
   say("statistics of no communicator", stats(NULL, 0, &n));
   say("statistics without a place", stats(c, 0, NULL));
@@ -183,12 +192,13 @@ static void suspended(void) {
 /* NCCL 2.29.2 and later: what is refused. */
 static void grown(void) {
   ncclResult_t (*get_id)(ncclComm_t, ncclUniqueId *) = NULL;
-  ncclResult_t (*grow)(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig_t *) = NULL;
+  ncclResult_t (*grow)(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig_t *) =
+      NULL;
   if (version < 22902) return;
   get_id = (__typeof__(get_id))(uintptr_t)entry(library, "ncclCommGetUniqueId");
   grow = (__typeof__(grow))(uintptr_t)entry(library, "ncclCommGrow");
   ncclUniqueId id;
-  ncclComm_t   c = made(), more = NULL;
+  ncclComm_t c = made(), more = NULL;
   say("id for no communicator", get_id(NULL, &id));
   say("id without a place", get_id(c, NULL));
   say("grow to as many ranks", grow(c, size, NULL, -1, &more, NULL));
@@ -200,9 +210,10 @@ static void grown(void) {
 }
 
 static void ends(cudaStream_t stream) {
-  float     *buffer = NULL;
+  float *buffer = NULL;
   ncclComm_t c = made();
-  ((cudaError_t(*)(void **, size_t))(uintptr_t)entry(runtime, "cudaMalloc"))((void **)&buffer, 4096);
+  ((cudaError_t(*)(void **, size_t))(uintptr_t)entry(runtime, "cudaMalloc"))((void **)&buffer,
+                                                                             4096);
   say("finalize", CALL(CommFinalize)(c));
   say("finalize again", CALL(CommFinalize)(c));
   say("destroy after it", CALL(CommDestroy)(c));

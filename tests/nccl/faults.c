@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** faults.c - every fault of the CUDA runtime inside a creation, on NCCL's own host code: for each function that rank 1
-** calls while it creates a communicator, and for each of these calls, a creation in which that call fails. Then either
-** all ranks have the state, because NCCL went on, or all have an error, in time. Under mpirun with the libraries of
-** tests/cuda; host.sh runs it. TAP from rank 0.
+** faults.c - every fault of the CUDA runtime inside a creation, on NCCL's own host code: for each
+** function that rank 1 calls while it creates a communicator, and for each of these calls, a
+** creation in which that call fails. Then either all ranks have the state, because NCCL went on, or
+** all have an error, in time. Under mpirun with the libraries of tests/cuda; host.sh runs it. TAP
+** from rank 0.
 **
 **     faults [EVERY [FROM [blocking]]]    every EVERY-th of the calls from that on (1 0: all); FAULTS_ONLY=name:nth: that one
 **
-** From some 300 faults in one process on, the runtime says "out of memory": several processes share the calls.
+** From some 300 faults in one process on, the runtime says "out of memory": several processes share
+** the calls.
 */
 #include "rigged.h"
 
@@ -19,7 +21,7 @@ static void (*fail)(const char *, long, int);
 static const char *(*function)(int, long *);
 static void load_faults(void) {
   static const char *const names[] = { "cudarig_fail", "cudarig_function" };
-  void                    *rig = dlopen("libcuda.so.1", RTLD_NOW), *found[2];
+  void *rig = dlopen("libcuda.so.1", RTLD_NOW), *found[2];
   for (int i = 0; i < 2; i++)
     if (!(found[i] = rig ? dlsym(rig, names[i]) : NULL)) exit(77);
   memcpy(&fail, &found[0], sizeof fail);
@@ -35,11 +37,11 @@ static mgrid_backend *open_backend(mgrid_backend *mpi, bool blocking, mgrid_erro
 /* One communicator of two channels, which are the fewest. */
 static mgrid_plan *small_plan(mgrid_error *e) {
   const mgrid_dim dims[] = { { "w", MGRID_FILL } };
-  const char     *name = "w";
-  mgrid_options   o = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(size), 1, dims, e);
+  const char *name = "w";
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(size), 1, dims, e);
   mgrid_topology *t = mgrid_topology_new(size, e);
-  mgrid_family   *f = mgrid_grid_along(g, 1, &name, MGRID_GRID_ORDER, e);
+  mgrid_family *f = mgrid_grid_along(g, 1, &name, MGRID_GRID_ORDER, e);
   o.nccl = "max_ctas=2";
   mgrid_topology_add(t, name, f, &o, e);
   mgrid_plan *p = mgrid_plan_new(t, e);
@@ -51,13 +53,13 @@ static mgrid_plan *small_plan(mgrid_error *e) {
 
 typedef struct calls {
   const char *name;
-  long        before, during;
+  long before, during;
 } calls;
 
 /* What rank 1 calls in one creation. */
 static int record(mgrid_backend *b, const mgrid_plan *p, calls *list) {
   mgrid_error e = MGRID_ERROR_INIT;
-  int         n = 0;
+  int n = 0;
   for (; n < FUNCTIONS && function(n, NULL); n++) list[n].name = function(n, &list[n].before);
   mgrid_state *s = mgrid_materialize(p, b, "recorded", &e);
   test(s != NULL, s ? "a creation without a fault" : e.message);
@@ -67,19 +69,20 @@ static int record(mgrid_backend *b, const mgrid_plan *p, calls *list) {
 }
 
 typedef struct tally {
-  int    tried, refused, made, apart, unnamed, late;
+  int tried, refused, made, apart, unnamed, late;
   double worst;
 } tally;
 
 /* One creation in which the nth call of that function fails on rank 1. */
-static void try(mgrid_backend *mpi, const mgrid_plan *p, bool blocking, const char *name, long nth, tally *t) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+static void try(mgrid_backend *mpi, const mgrid_plan *p, bool blocking, const char *name, long nth,
+                tally *t) {
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *b = open_backend(mpi, blocking, &e);
-  int            mine, fewest, most;
-  double         took, longest;
+  int mine, fewest, most;
+  double took, longest;
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == FAULTY) fail(name, nth, 999);
-  double       begun = MPI_Wtime();
+  double begun = MPI_Wtime();
   mgrid_state *s = b ? mgrid_materialize(p, b, "faulty", anew(&e)) : NULL;
   took = MPI_Wtime() - begun;
   if (rank == FAULTY) fail(NULL, 0, 0);
@@ -101,8 +104,8 @@ static void try(mgrid_backend *mpi, const mgrid_plan *p, bool blocking, const ch
   mgrid_state_free(s);
   mgrid_backend_free(b);
   if (getenv("FAULTS_SHOW"))
-    fprintf(stderr, "# rank %d, call %ld of %s: %lld bytes of the GPU, %d files\n", rank, nth, name, device_bytes(),
-            entries("/proc/self/fd"));
+    fprintf(stderr, "# rank %d, call %ld of %s: %lld bytes of the GPU, %d files\n", rank, nth, name,
+            device_bytes(), entries("/proc/self/fd"));
 }
 
 /* Is it the call that FAULTS_ONLY=name:nth names? */
@@ -113,16 +116,16 @@ static bool one_of(const char *only, const char *name, long nth) {
 }
 
 static void sweep(mgrid_backend *mpi, int every, int from, bool blocking) {
-  mgrid_error  e = MGRID_ERROR_INIT;
-  mgrid_plan  *p = small_plan(&e);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_plan *p = small_plan(&e);
   static calls list[FUNCTIONS];
-  tally        t = { 0 };
-  char         what[200];
-  long         met = 0;
-  const char  *only = getenv("FAULTS_ONLY");
+  tally t = { 0 };
+  char what[200];
+  long met = 0;
+  const char *only = getenv("FAULTS_ONLY");
   for (int i = 0; i < 2; i++) { /* the first creation of a process has calls of its own */
     mgrid_backend *b = open_backend(mpi, blocking, &e);
-    int            n = record(b, p, list);
+    int n = record(b, p, list);
     mgrid_backend_free(b);
     MPI_Bcast(&n, 1, MPI_INT, FAULTY, MPI_COMM_WORLD);
     if (i == 0) continue;
@@ -131,13 +134,16 @@ static void sweep(mgrid_backend *mpi, int every, int from, bool blocking) {
         char name[64];
         long n;
       } one = { "", 0 };
-      if (rank == FAULTY) snprintf(one.name, sizeof one.name, "%s", list[f].name), one.n = list[f].during;
+      if (rank == FAULTY)
+        snprintf(one.name, sizeof one.name, "%s", list[f].name), one.n = list[f].during;
       MPI_Bcast(&one, sizeof one, MPI_BYTE, FAULTY, MPI_COMM_WORLD);
       for (long nth = 1; nth <= one.n; nth++)
-        if (only ? one_of(only, one.name, nth) : met++ % every == from) try(mpi, p, blocking, one.name, nth, &t);
+        if (only ? one_of(only, one.name, nth) : met++ % every == from)
+          try(mpi, p, blocking, one.name, nth, &t);
     }
   }
-  snprintf(what, sizeof what, "%d faults of one call: %d states refused on all ranks, %d made, worst %.1f s of %g",
+  snprintf(what, sizeof what,
+           "%d faults of one call: %d states refused on all ranks, %d made, worst %.1f s of %g",
            t.tried, t.refused, t.made, t.worst, TIMEOUT + GRACE);
   test(t.tried > 0 && t.apart == 0, what);
   snprintf(what, sizeof what, "%d of them late", t.late);
@@ -145,7 +151,7 @@ static void sweep(mgrid_backend *mpi, int every, int from, bool blocking) {
   snprintf(what, sizeof what, "%d errors that do not name rank 1", t.unnamed);
   test(t.unnamed == 0, what);
   mgrid_backend *b = open_backend(mpi, blocking, &e);
-  mgrid_state   *s = b ? mgrid_materialize(p, b, "at last", anew(&e)) : NULL;
+  mgrid_state *s = b ? mgrid_materialize(p, b, "at last", anew(&e)) : NULL;
   test(s && right(s, "w"), s ? "and afterwards a state is made" : e.message);
   mgrid_state_free(s);
   mgrid_backend_free(b);
@@ -159,7 +165,7 @@ int main(int argc, char **argv) {
   load_faults();
   tap_begin(&argc, &argv);
   mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
-  int            every = argc > 1 ? atoi(argv[1]) : 1, from = argc > 2 ? atoi(argv[2]) : 0;
+  int every = argc > 1 ? atoi(argv[1]) : 1, from = argc > 2 ? atoi(argv[2]) : 0;
   sweep(mpi, every > 0 ? every : 1, from, argc > 3 && strcmp(argv[3], "blocking") == 0);
   mgrid_backend_free(mpi);
   return tap_end();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** rigged.h - what the programs on NCCL's own host code share: counts of the CUDA runtime of tests/cuda, and states of one
-** communicator.
+** rigged.h - what the programs on NCCL's own host code share: counts of the CUDA runtime of
+** tests/cuda, and states of one communicator.
 */
 #ifndef TEST_RIGGED_H
 #define TEST_RIGGED_H
@@ -28,11 +28,12 @@ static inline mgrid_backend *open_nccl(mgrid_backend *mpi, mgrid_error *e) {
 
 /* One family over all ranks, with the options of a text. */
 static inline mgrid_state *world_of(mgrid_backend *b, const char *options, mgrid_error *e) {
-  char               text[512];
+  char text[512];
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
   snprintf(text, sizeof text,
            "return recipe { build = function(world) local t = topology(world) "
-           "t.w = grid(world, 'a', { a = fill }) 'a':with { unique = true, nccl = { %s } } return t end }",
+           "t.w = grid(world, 'a', { a = fill }) 'a':with { unique = true, nccl = { %s } } return "
+           "t end }",
            options);
   o.text = text, o.length = strlen(text), o.name = options;
   return mgrid_open(b, "world", 0, NULL, &o, e);
@@ -40,7 +41,7 @@ static inline mgrid_state *world_of(mgrid_backend *b, const char *options, mgrid
 
 static inline int entries(const char *folder) {
   DIR *d = opendir(folder);
-  int  n = 0;
+  int n = 0;
   while (d && readdir(d)) n++;
   if (d) closedir(d);
   return n;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** survivors.c - ranks are lost, and the others recover over NCCL (mgrid_state_recover): on the stand-in, and on NCCL's own
-** host code over the CUDA runtime of tests/cuda, where no kernel runs. The lowest survivor prints TAP.
+** survivors.c - ranks are lost, and the others recover over NCCL (mgrid_state_recover): on the
+** stand-in, and on NCCL's own host code over the CUDA runtime of tests/cuda, where no kernel runs.
+** The lowest survivor prints TAP.
 **
 **     survivors ulfm|list MOMENT [shrink] [blocks] [unlike]
 **
-** ulfm: MPI finds the lost ranks. list: the host finds them, and opens the backend of the survivors. Under Open MPI 5 with
-** LAUNCH_OPTIONS="--with-ft ulfm" ranks are killed; elsewhere only `list` works, and they play dead on the stand-in.
+** ulfm: MPI finds the lost ranks. list: the host finds them, and opens the backend of the
+** survivors. Under Open MPI 5 with LAUNCH_OPTIONS="--with-ft ulfm" ranks are killed; elsewhere only
+** `list` works, and they play dead on the stand-in.
 **
 ** MOMENT   between    two calls, after all communicators were used
 **          fresh      before any communicator was used
@@ -32,14 +34,15 @@
 
 static const char recipe[] =
     "return recipe { params = { tp = 2 }, build = function(world, p)\n"
-    "  local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) local t = topology(world) t.grid = g\n"
+    "  local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) local t = topology(world) t.grid = "
+    "g\n"
     "  local with = { nccl = { max_ctas = 2 } }\n"
     "  t.tp, t.dp, t.all = g 'tp':with(with), g 'dp':with(with), g('tp', 'dp'):with(with)\n"
     "  return t end }\n";
 
-static bool  by_ulfm, shrinks, blocks, unlike, ulfm;
-static char  said[8192];
-static int   alive_rank;
+static bool by_ulfm, shrinks, blocks, unlike, ulfm;
+static char said[8192];
+static int alive_rank;
 static char *moment;
 
 static void note(void *ud, mgrid_level level, const char *message) {
@@ -69,7 +72,8 @@ static int total(MPI_Comm comm, int mine) {
   return all;
 }
 
-/* Kill this rank; or, if the launcher would end the job, play dead: the process must then still take part in MPI. */
+/* Kill this rank; or, if the launcher would end the job, play dead: the process must then still
+** take part in MPI. */
 static void die(void) {
   if (ulfm) raise(SIGKILL);
   void *nccl = dlopen("libnccl.so.2", RTLD_NOW), *found = dlsym(nccl, "standin_vanish");
@@ -89,8 +93,8 @@ static void die_after(double seconds) {
 
 static mgrid_backend *open_over(MPI_Comm comm, mgrid_error *e) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_hooks        hooks = MGRID_HOOKS_INIT;
-  mgrid_backend     *mpi = mgrid_mpi_backend(comm, NULL, e);
+  mgrid_hooks hooks = MGRID_HOOKS_INIT;
+  mgrid_backend *mpi = mgrid_mpi_backend(comm, NULL, e);
   o.timeout = no_kernels() ? 40 : 10, o.nonblocking = !blocks, o.share_gpu = true;
   mgrid_backend *b = mpi ? mgrid_backend_over(mpi, "nccl", &o, e) : NULL;
   hooks.log = note;
@@ -112,10 +116,12 @@ static MPI_Comm remaining(MPI_Comm of, bool dead) {
   return rest;
 }
 
-/* As a host that finds the lost ranks itself: give the list, and a backend with the ranks of the next plan. */
-static mgrid_status recover_listed(mgrid_state *s, mgrid_losses *l, MPI_Comm rest, mgrid_recover_options *o,
-                                   mgrid_state **now, mgrid_loss **x, mgrid_error *e) {
-  int      n = 0, many, *there = calloc((size_t)size, sizeof *there);
+/* As a host that finds the lost ranks itself: give the list, and a backend with the ranks of the
+** next plan. */
+static mgrid_status recover_listed(mgrid_state *s, mgrid_losses *l, MPI_Comm rest,
+                                   mgrid_recover_options *o, mgrid_state **now, mgrid_loss **x,
+                                   mgrid_error *e) {
+  int n = 0, many, *there = calloc((size_t)size, sizeof *there);
   int64_t *lost = calloc((size_t)size, sizeof *lost);
   MPI_Comm ordered;
   there[rank] = 1;
@@ -126,7 +132,8 @@ static mgrid_status recover_listed(mgrid_state *s, mgrid_losses *l, MPI_Comm res
   MPI_Comm_split(rest, 0, first ? (int)mgrid_loss_rank(first, rank) : 0, &ordered);
   MPI_Comm_size(ordered, &many);
   o->backend = open_over(ordered, e), o->nlost = (size_t)n, o->lost = lost;
-  mgrid_status status = first && o->backend ? mgrid_state_recover(s, l, o, now, x, NULL, e) : e->status;
+  mgrid_status status = first && o->backend ? mgrid_state_recover(s, l, o, now, x, NULL, e)
+                                            : e->status;
   mgrid_loss_free(first);
   mgrid_backend_free(o->backend);
   free(there), free(lost);
@@ -136,10 +143,10 @@ static mgrid_status recover_listed(mgrid_state *s, mgrid_losses *l, MPI_Comm res
 /* Does NCCL report each communicator as the plan has it? */
 static bool as_planned(const mgrid_state *s, int *n) {
   const mgrid_plan *p = mgrid_state_plan(s);
-  bool              ok = s != NULL;
+  bool ok = s != NULL;
   for (size_t i = 0; s && i < mgrid_plan_nfamilies(p); i++) {
     const mgrid_group *g = mgrid_state_group(s, mgrid_plan_family_name(p, i), NULL);
-    int                members = -1, me = -1;
+    int members = -1, me = -1;
     if (!g || !mgrid_nccl_comm(g)) continue;
     p_CommCount(mgrid_nccl_comm(g), &members), p_CommUserRank(mgrid_nccl_comm(g), &me);
     ok &= members == mgrid_group_size(g) && me == mgrid_group_position(g), ++*n;
@@ -151,9 +158,9 @@ static void (*fail_call)(const char *, long, int);
 
 /* FAIL=rank:function:n */
 static void arm(void) {
-  char        name[64] = "";
-  int         who = -1;
-  long        nth = 0;
+  char name[64] = "";
+  int who = -1;
+  long nth = 0;
   const char *text = getenv("FAIL");
   if (text && fail_call && sscanf(text, "%d:%63[^:]:%ld", &who, name, &nth) == 3 && who == rank)
     fail_call(name, nth, cudaErrorUnknown);
@@ -161,19 +168,21 @@ static void arm(void) {
 
 static void load_counts(void) {
   static const char *const names[] = { "cudarig_count", "cudarig_fail" };
-  void                    *rig = no_kernels() ? dlopen("libcuda.so.1", RTLD_NOW) : NULL, *found;
+  void *rig = no_kernels() ? dlopen("libcuda.so.1", RTLD_NOW) : NULL, *found;
   if (rig && (found = dlsym(rig, names[0]))) memcpy(&count, &found, sizeof count);
   if (rig && (found = dlsym(rig, names[1]))) memcpy(&fail_call, &found, sizeof fail_call);
 }
 
 typedef struct held {
   long long device, pinned, streams;
-  int       files, threads;
+  int files, threads;
 } held;
 
 static held hold(void) {
   held h = { 0 };
-  if (count) h.device = device_bytes(), h.pinned = count("host"), h.streams = count("streams") + count("events");
+  if (count)
+    h.device = device_bytes(), h.pinned = count("host"),
+    h.streams = count("streams") + count("events");
   h.files = entries("/proc/self/fd"), h.threads = entries("/proc/self/task");
   return h;
 }
@@ -181,22 +190,26 @@ static held hold(void) {
 /* A thread may stay visible for a moment after its end. */
 static bool gave_back(const held *was, mgrid_error *e) {
   held is = hold();
-  for (int i = 0; i < 200 && (is.threads > was->threads || is.files > was->files); i++) usleep(20000), is = hold();
-  bool ok = is.device <= was->device && is.pinned <= was->pinned && is.streams <= was->streams && is.files <= was->files
-            && is.threads <= was->threads;
+  for (int i = 0; i < 200 && (is.threads > was->threads || is.files > was->files); i++)
+    usleep(20000), is = hold();
+  bool ok = is.device <= was->device && is.pinned <= was->pinned && is.streams <= was->streams
+            && is.files <= was->files && is.threads <= was->threads;
   if (!ok)
     snprintf(anew(e)->message, sizeof e->message,
-             "device %lld of %lld, pinned %lld of %lld, streams %lld of %lld, files %d of %d, threads %d of %d",
-             is.device, was->device, is.pinned, was->pinned, is.streams, was->streams, is.files, was->files, is.threads,
-             was->threads);
+             "device %lld of %lld, pinned %lld of %lld, streams %lld of %lld, files %d of %d, "
+             "threads %d of %d",
+             is.device, was->device, is.pinned, was->pinned, is.streams, was->streams, is.files,
+             was->files, is.threads, was->threads);
   return ok;
 }
 
-/* Run until the moment of the loss; victims do not return, or play dead. Return whether this rank noticed the loss. */
-static bool lose_ranks(mgrid_backend *b, mgrid_runtime *rt, mgrid_state *s, bool victim, mgrid_error *e) {
+/* Run until the moment of the loss; victims do not return, or play dead. Return whether this rank
+** noticed the loss. */
+static bool lose_ranks(mgrid_backend *b, mgrid_runtime *rt, mgrid_state *s, bool victim,
+                       mgrid_error *e) {
   static const char *const other[] = { "tp=4" };
-  mgrid_state             *second = NULL;
-  bool                     noticed = true;
+  mgrid_state *second = NULL;
+  bool noticed = true;
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(moment, "creation") == 0) {
     if (victim) die_after(0.3);
@@ -211,7 +224,7 @@ static bool lose_ranks(mgrid_backend *b, mgrid_runtime *rt, mgrid_state *s, bool
   if (victim) die();
   if (strcmp(moment, "running") == 0 && !victim) {
     const mgrid_group *g = mgrid_state_group(s, "all", NULL);
-    void              *buffer = NULL;
+    void *buffer = NULL;
     p_Malloc(&buffer, 8);
     p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mgrid_nccl_comm(g), mgrid_nccl_stream(g));
   }
@@ -220,12 +233,12 @@ static bool lose_ranks(mgrid_backend *b, mgrid_runtime *rt, mgrid_state *s, bool
 }
 
 int main(int argc, char **argv) {
-  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
-  mgrid_losses_options  lo = MGRID_LOSSES_OPTIONS_INIT;
-  mgrid_state          *now = NULL;
-  mgrid_loss           *x = NULL;
-  int                   n = 0;
+  mgrid_losses_options lo = MGRID_LOSSES_OPTIONS_INIT;
+  mgrid_state *now = NULL;
+  mgrid_loss *x = NULL;
+  int n = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -234,28 +247,29 @@ int main(int argc, char **argv) {
     shrinks |= strcmp(argv[i], "shrink") == 0, blocks |= strcmp(argv[i], "blocks") == 0;
     unlike |= strcmp(argv[i], "unlike") == 0;
   }
-  if (!moment || size < 4) return fprintf(stderr, "survivors ulfm|list MOMENT [shrink] [blocks] [unlike]\n"), 2;
+  if (!moment || size < 4)
+    return fprintf(stderr, "survivors ulfm|list MOMENT [shrink] [blocks] [unlike]\n"), 2;
   by_ulfm = strcmp(argv[1], "ulfm") == 0, ulfm = getenv("SURVIVORS_KILLED") != NULL;
   alive_rank = rank;
   load();
   load_counts();
   as_hosts();
-  bool           again = strcmp(moment, "again") == 0, first = rank == size - 1, second = again && rank == 2;
+  bool again = strcmp(moment, "again") == 0, first = rank == size - 1, second = again && rank == 2;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(rt, "survivors", recipe, strlen(recipe), &e);
   mgrid_plan *p = mgrid_runtime_plan(rt, size, NULL, 0, NULL, &e);
   /* do not count what NCCL keeps after the first state */
   mgrid_backend *b = open_over(MPI_COMM_WORLD, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "warm", &e);
+  mgrid_state *s = mgrid_materialize(p, b, "warm", &e);
   if (s) proved(s, &e), e = (mgrid_error)MGRID_ERROR_INIT;
   mgrid_state_free(s);
   MPI_Barrier(MPI_COMM_WORLD);
   held before = hold();
   s = mgrid_materialize(p, b, "train", anew(&e));
   mgrid_losses *l = mgrid_losses_new(rt, p, 0, NULL, &lo, &e);
-  bool          used = strcmp(moment, "fresh") != 0;
+  bool used = strcmp(moment, "fresh") != 0;
   check(MPI_COMM_WORLD, s && l && (!used || proved(s, &e)), "a state of all", &e);
-  bool     noticed = lose_ranks(b, rt, s, first, &e);
+  bool noticed = lose_ranks(b, rt, s, first, &e);
   MPI_Comm rest = remaining(MPI_COMM_WORLD, first && !ulfm);
   if (first && !ulfm) goto dead;
   MPI_Comm_rank(rest, &alive_rank);
@@ -264,16 +278,17 @@ int main(int argc, char **argv) {
   said[0] = '\0';
   if (second) die_after(getenv("AGAIN_AFTER") ? atof(getenv("AGAIN_AFTER")) : 0.5);
   arm();
-  double       begun = MPI_Wtime();
-  const char  *fails = getenv("FAILS");
+  double begun = MPI_Wtime();
+  const char *fails = getenv("FAILS");
   mgrid_status status = by_ulfm ? mgrid_state_recover(s, l, &o, &now, &x, NULL, anew(&e))
                                 : recover_listed(s, l, rest, &o, &now, &x, anew(&e));
-  double       took = MPI_Wtime() - begun;
+  double took = MPI_Wtime() - begun;
   for (int i = 0; second && i < 100; i++) usleep(100000);
   MPI_Comm last = again ? remaining(rest, false) : rest;
   MPI_Comm_rank(last, &alive_rank);
   if (again && !by_ulfm) {
-    check(last, status == MGRID_LOST_RANK && took < 2 * o.timeout, "another loss is an error on all, in time", &e);
+    check(last, status == MGRID_LOST_RANK && took < 2 * o.timeout,
+          "another loss is an error on all, in time", &e);
     status = recover_listed(s, l, last, &o, &now, &x, anew(&e));
   }
   if (fails) {
@@ -283,14 +298,15 @@ int main(int argc, char **argv) {
                      : recover_listed(s, l, rest, &o, &now, &x, anew(&e));
   }
   if (unlike) {
-    check(last, status == MGRID_DISAGREE && !now, "ranks that differ in nccl_shrink are an error on all", &e);
+    check(last, status == MGRID_DISAGREE && !now,
+          "ranks that differ in nccl_shrink are an error on all", &e);
   } else {
     char what[160];
-    int  many;
+    int many;
     bool planned = as_planned(now, &n);
     MPI_Comm_size(last, &many);
-    check(last, !status && planned && mgrid_plan_world(mgrid_loss_plan(x)) == many, "they have a new state, as planned",
-          &e);
+    check(last, !status && planned && mgrid_plan_world(mgrid_loss_plan(x)) == many,
+          "they have a new state, as planned", &e);
     int shrunk = total(last, times(", by ncclCommShrink\n")), all = total(last, n);
     int want = getenv("SHRUNK") ? atoi(getenv("SHRUNK")) : shrunk;
     snprintf(what, sizeof what, "%d memberships, %d of them by ncclCommShrink", all, shrunk);
@@ -301,15 +317,19 @@ int main(int argc, char **argv) {
       check(last, total(last, times(because)) > 0, what, &e);
     }
     const mgrid_group *old = mgrid_state_group(s, "all", NULL);
-    ncclResult_t       state = ncclInternalError;
+    ncclResult_t state = ncclInternalError;
     if (strcmp(moment, "running") == 0 && !no_kernels())
-      check(last, p_CommGetAsyncError(mgrid_nccl_comm(old), &state) == ncclSuccess && state == ncclRemoteError,
+      check(last,
+            p_CommGetAsyncError(mgrid_nccl_comm(old), &state) == ncclSuccess
+                && state == ncclRemoteError,
             "the old one keeps its error", &e);
     check(last, took < 2 * o.timeout, "in time", &e);
     if (by_ulfm)
-      check(last, mgrid_state_settle(now, MGRID_OK, anew(&e)) == MGRID_OK && !mgrid_state_hurt(now), "all settle", &e);
+      check(last, mgrid_state_settle(now, MGRID_OK, anew(&e)) == MGRID_OK && !mgrid_state_hurt(now),
+            "all settle", &e);
     if (!no_kernels() || !getenv("FAIL"))
-      check(last, proved(now, &e), no_kernels() ? "not proved, because no kernel runs" : "and it is proved", &e);
+      check(last, proved(now, &e),
+            no_kernels() ? "not proved, because no kernel runs" : "and it is proved", &e);
     if (alive_rank == 0) fprintf(stderr, "# recovered in %.2f s\n", took);
     if (getenv("SAY") && atoi(getenv("SAY")) == rank) fprintf(stderr, "%s", said);
   }
@@ -319,8 +339,10 @@ int main(int argc, char **argv) {
   mgrid_state_free(now);
   MPI_Barrier(last);
   const char *leaves = getenv("LEAVES");
-  if (count && !leaves) check(last, gave_back(&before, &e), "memory, files and threads are given back", &e);
-  if (count && leaves && !blocks) check(last, device_bytes() <= before.device, "the GPU's memory is given back", &e);
+  if (count && !leaves)
+    check(last, gave_back(&before, &e), "memory, files and threads are given back", &e);
+  if (count && leaves && !blocks)
+    check(last, device_bytes() <= before.device, "the GPU's memory is given back", &e);
   mgrid_losses_free(l), mgrid_plan_free(p), mgrid_runtime_free(rt);
   if (alive_rank == 0) printf("1..%d\n", number);
   fflush(stdout);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** trainer.h - what the trainers here share: the functions of NCCL and CUDA that they call themselves, sums through the
-** communicators that they get, and a plan.
+** trainer.h - what the trainers here share: the functions of NCCL and CUDA that they call
+** themselves, sums through the communicators that they get, and a plan.
 */
 #ifndef TEST_TRAINER_H
 #define TEST_TRAINER_H
@@ -29,7 +29,8 @@
 FUNCTIONS(X)
 #undef X
 
-/* SLOW=from:to: a rank waits 0.2 s before each message to another one, so what a third rank sends meanwhile overtakes it. */
+/* SLOW=from:to: a rank waits 0.2 s before each message to another one, so what a third rank sends
+** meanwhile overtakes it. */
 int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *r) {
   int         from = -1, slow = -1;
   const char *text = getenv("SLOW");
@@ -64,7 +65,8 @@ static inline long long want_of(const mgrid_group *g) {
   return want;
 }
 
-/* On NCCL's own host code without a GPU (host.sh) calls end and write nothing: then that is what is tested. */
+/* On NCCL's own host code without a GPU (host.sh) calls end and write nothing: then that is what is
+** tested. */
 static inline bool no_kernels(void) { return getenv("MOONGRID_TEST_NO_KERNELS") != NULL; }
 
 static inline bool proved(mgrid_state *s, mgrid_error *e) {
@@ -89,7 +91,8 @@ static inline long long sum_of(const mgrid_group *g, long long mine) {
   if (p_Malloc(&buffer, sizeof mine) != cudaSuccess) return -1;
   p_Memcpy(buffer, &mine, sizeof mine, cudaMemcpyHostToDevice);
   ncclResult_t r = p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mgrid_nccl_comm(g), mgrid_nccl_stream(g));
-  while (r == ncclInProgress) { /* the communicator does not block: the call is begun, not yet in the stream */
+  /* the communicator does not block: the call is begun, not yet in the stream */
+  while (r == ncclInProgress) {
     usleep(1000);
     if (p_CommGetAsyncError(mgrid_nccl_comm(g), &r) != ncclSuccess) break;
   }

@@ -21,7 +21,8 @@ static inline double now(void) { /* seconds; one clock for all processes of the 
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-__attribute__((format(printf, 2, 3))) static inline void sample(double value, const char *key, ...) {
+__attribute__((format(printf, 2, 3))) static inline void sample(double value, const char *key,
+                                                                ...) {
   va_list args;
   va_start(args, key);
   vprintf(key, args);
@@ -36,7 +37,7 @@ __attribute__((noreturn)) static inline void die(const char *why) {
 
 /* memory.c, in the programs that are built with it: every allocation of the process. */
 typedef struct memory {
-  long   calls;      /* malloc, calloc, realloc, ... */
+  long calls;        /* malloc, calloc, realloc, ... */
   size_t live, peak; /* bytes, as malloc_usable_size has them */
 } memory;
 extern memory memory_used;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
 **
-** carry.c - time a move, and beside it MPI_Alltoallw, non-blocking messages of the same datatypes, persistent messages of
-** packed buffers, and an all-gather with a slice: carry EDGE TURNS A B, under mpirun of A x B ranks. A square of f32 with
-** rows cut by dim a and columns by dim b becomes one with columns cut by a and rows by b: torch's (Shard0, Shard1) to
-** (Shard1, Shard0). With B 1 it is cut by rows, then by columns.
+** carry.c - time a move, and beside it MPI_Alltoallw, non-blocking messages of the same datatypes,
+** persistent messages of packed buffers, and an all-gather with a slice: carry EDGE TURNS A B,
+** under mpirun of A x B ranks. A square of f32 with rows cut by dim a and columns by dim b becomes
+** one with columns cut by a and rows by b: torch's (Shard0, Shard1) to (Shard1, Shard0). With B 1
+** it is cut by rows, then by columns.
 */
 #include "carry.h"
 
 static int64_t edge, a, b; /* of the square; of the mesh */
 
 static mgrid_plan *layout(bool after) {
-  const char       *by_a = "a", *by_b = "b";
+  const char *by_a = "a", *by_b = "b";
   mgrid_tensor_axis axes[2] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
-  const mgrid_dim   dims[] = { { "b", b }, { "a", a } };
+  const mgrid_dim dims[] = { { "b", b }, { "a", a } };
   for (int i = 0; i < 2; i++) {
     axes[i].name = i ? "column" : "row", axes[i].length = edge;
     axes[i].ndims = 1, axes[i].dims = (i == 1) == after ? &by_a : &by_b;
@@ -20,22 +21,26 @@ static mgrid_plan *layout(bool after) {
   return plan_of(dims, "f32", axes);
 }
 
-static float element(int64_t row, int64_t column) { return (float)((row * edge + column) % 1000003); }
+static float element(int64_t row, int64_t column) {
+  return (float)((row * edge + column) % 1000003);
+}
 
 /* ------------------------------------------------------ packed and persistent */
 
 static MPI_Request *persistent;
-static float       *packed;
+static float *packed;
 
 /* Only for rows to columns, where the received data is contiguous. */
 static void make_persistent(void) {
   int64_t rows = edge / a;
-  int     n = (int)(rows * rows);
+  int n = (int)(rows * rows);
   persistent = room(2 * size * (int64_t)sizeof *persistent);
   packed = room(from_bytes);
   for (int r = 0; r < size; r++) {
-    MPI_Recv_init((float *)to + r * rows * rows, n, MPI_FLOAT, r, 2, MPI_COMM_WORLD, &persistent[r]);
-    MPI_Send_init(packed + r * rows * rows, n, MPI_FLOAT, r, 2, MPI_COMM_WORLD, &persistent[size + r]);
+    MPI_Recv_init((float *)to + r * rows * rows, n, MPI_FLOAT, r, 2, MPI_COMM_WORLD,
+                  &persistent[r]);
+    MPI_Send_init(packed + r * rows * rows, n, MPI_FLOAT, r, 2, MPI_COMM_WORLD,
+                  &persistent[size + r]);
   }
 }
 
@@ -56,14 +61,17 @@ static void by_persistent(void) {
 static float *whole; /* all parts, one behind the other */
 
 static void by_gather(void) {
-  int64_t rows = edge / b, columns = edge / a, first_row = rank % b * rows, first = rank / b * columns;
+  int64_t rows = edge / b, columns = edge / a, first_row = rank % b * rows,
+          first = rank / b * columns;
   int64_t tall = edge / a, wide = edge / b; /* of a part before */
-  MPI_Allgather(from, (int)(from_bytes / 4), MPI_FLOAT, whole, (int)(from_bytes / 4), MPI_FLOAT, MPI_COMM_WORLD);
+  MPI_Allgather(from, (int)(from_bytes / 4), MPI_FLOAT, whole, (int)(from_bytes / 4), MPI_FLOAT,
+                MPI_COMM_WORLD);
   for (int64_t i = first_row; i < first_row + rows; i++)
     for (int64_t k = first, n; k < first + columns; k += n) {
       const float *part = whole + (i / tall * b + k / wide) * tall * wide;
       n = wide - k % wide < first + columns - k ? wide - k % wide : first + columns - k;
-      memcpy((float *)to + (i - first_row) * columns + k - first, part + i % tall * wide + k % wide, (size_t)n * 4);
+      memcpy((float *)to + (i - first_row) * columns + k - first, part + i % tall * wide + k % wide,
+             (size_t)n * 4);
     }
 }
 
@@ -71,7 +79,8 @@ static bool right(void) {
   int64_t rows = edge / b, columns = edge / a;
   for (int64_t i = 0; i < rows; i++)
     for (int64_t k = 0; k < columns; k++)
-      if (((float *)to)[i * columns + k] != element(rank % b * rows + i, rank / b * columns + k)) return false;
+      if (((float *)to)[i * columns + k] != element(rank % b * rows + i, rank / b * columns + k))
+        return false;
   return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** carry.h - shared by carry.c and blocks.c: ways to redistribute a matrix that take turns, each checked every time, and
-** MPI_Alltoallw with datatypes made from a move's own plan.
+** carry.h - shared by carry.c and blocks.c: ways to redistribute a matrix that take turns, each
+** checked every time, and MPI_Alltoallw with datatypes made from a move's own plan.
 */
 #ifndef CARRY_H
 #define CARRY_H
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int            rank, size;
-static char          *from, *to;            /* this rank's parts, */
-static int64_t        from_bytes, to_bytes; /* and their sizes */
-static mgrid_move    *move;
+static int rank, size;
+static char *from, *to;              /* this rank's parts, */
+static int64_t from_bytes, to_bytes; /* and their sizes */
+static mgrid_move *move;
 static mgrid_backend *backend;
 
 __attribute__((noreturn)) static void give_up(const char *why) {
@@ -31,10 +31,11 @@ static void *room(int64_t bytes) {
 }
 
 /* A plan with one matrix, "w", whose two axes two dims cut; `dims` fastest first. */
-static mgrid_plan *plan_of(const mgrid_dim dims[2], const char *type, const mgrid_tensor_axis axes[2]) {
-  mgrid_error     e = MGRID_ERROR_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(size), 2, dims, &e);
-  mgrid_tensor   *t = mgrid_tensor_new(g, type, 2, axes, NULL, &e);
+static mgrid_plan *plan_of(const mgrid_dim dims[2], const char *type,
+                           const mgrid_tensor_axis axes[2]) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(size), 2, dims, &e);
+  mgrid_tensor *t = mgrid_tensor_new(g, type, 2, axes, NULL, &e);
   mgrid_topology *top = mgrid_topology_new(size, &e);
   mgrid_topology_add_tensor(top, "w", t, &e);
   mgrid_plan *p = mgrid_plan_new(top, &e);
@@ -47,7 +48,7 @@ static mgrid_plan *plan_of(const mgrid_dim dims[2], const char *type, const mgri
 
 static int64_t bytes_of(const mgrid_plan *p) {
   mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_tensor_local(p, "w", rank, &part, &e)) give_up(e.message);
   return part.bytes;
 }
@@ -62,7 +63,7 @@ static void begin(mgrid_plan *before, mgrid_plan *after) {
 }
 
 static void by_move(void) {
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_buffer a = { from, from_bytes }, b = { to, to_bytes };
   if (mgrid_move_run(move, backend, &a, &b, NULL, &e)) give_up(e.message);
 }
@@ -70,21 +71,21 @@ static void by_move(void) {
 /* ------------------------------------------------------------- MPI_Alltoallw */
 
 /* Types are made once, as a trainer would: of each peer its pieces, which are boxes. */
-static int          *nothing;
+static int *nothing;
 static MPI_Datatype *send_type, *recv_type, element_type;
 
 typedef struct boxes {
-  bool          from;
-  int           n, room;
+  bool from;
+  int n, room;
   MPI_Datatype *type;
-  MPI_Aint     *at;
+  MPI_Aint *at;
 } boxes;
 
 static int add_box(void *ud, const mgrid_move_piece *p) {
-  boxes         *b = ud;
+  boxes *b = ud;
   const int64_t *stride = b->from ? p->from_strides : p->to_strides;
-  MPI_Datatype   row, box;
-  int            width;
+  MPI_Datatype row, box;
+  int width;
   MPI_Type_size(element_type, &width);
   if (b->n == b->room) {
     b->room = b->room ? 2 * b->room : 16;
@@ -101,9 +102,9 @@ static int add_box(void *ud, const mgrid_move_piece *p) {
 }
 
 static MPI_Datatype type_of(mgrid_way way, bool source, int peer, int *count) {
-  boxes        b = { .from = source };
+  boxes b = { .from = source };
   MPI_Datatype all = MPI_BYTE;
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_move_pieces(move, way, peer, add_box, &b, &e)) give_up(e.message);
   int *ones = room((int64_t)b.n * (int64_t)sizeof *ones);
   for (int i = 0; i < b.n; i++) ones[i] = 1;
@@ -122,8 +123,10 @@ static int *send_count, *recv_count;
 static void make_types(MPI_Datatype element) {
   element_type = element;
   nothing = room(size * (int64_t)sizeof *nothing);
-  send_count = room(size * (int64_t)sizeof *send_count), recv_count = room(size * (int64_t)sizeof *recv_count);
-  send_type = room(size * (int64_t)sizeof *send_type), recv_type = room(size * (int64_t)sizeof *recv_type);
+  send_count = room(size * (int64_t)sizeof *send_count),
+  recv_count = room(size * (int64_t)sizeof *recv_count);
+  send_type = room(size * (int64_t)sizeof *send_type),
+  recv_type = room(size * (int64_t)sizeof *recv_type);
   for (int r = 0; r < size; r++) {
     send_type[r] = type_of(r == rank ? MGRID_STAYS : MGRID_SENDS, true, r, &send_count[r]);
     recv_type[r] = type_of(r == rank ? MGRID_STAYS : MGRID_RECEIVES, false, r, &recv_count[r]);
@@ -131,13 +134,14 @@ static void make_types(MPI_Datatype element) {
 }
 
 static void by_alltoallw(void) {
-  MPI_Alltoallw(from, send_count, nothing, send_type, to, recv_count, nothing, recv_type, MPI_COMM_WORLD);
+  MPI_Alltoallw(from, send_count, nothing, send_type, to, recv_count, nothing, recv_type,
+                MPI_COMM_WORLD);
 }
 
 /* Non-blocking messages of the same types. */
 static void by_types(void) {
   MPI_Request *q = room(2 * size * (int64_t)sizeof *q);
-  int          n = 0;
+  int n = 0;
   for (int k = 0; k < size; k++) {
     int r = (rank + k) % size;
     if (recv_count[r]) MPI_Irecv(to, 1, recv_type[r], r, 1, MPI_COMM_WORLD, &q[n++]);
@@ -157,8 +161,9 @@ typedef struct way {
   void (*run)(void);
 } way;
 
-/* One way after the other in each turn: all have the same weather. Prints a line for each: its name, and what the slowest
-** rank took, in ms. `right` looks at `to`, which is empty before each. */
+/* One way after the other in each turn: all have the same weather. Prints a line for each: its
+** name, and what the slowest rank took, in ms. `right` looks at `to`, which is empty before
+** each. */
 static void take_turns(const way *ways, int n, int turns, bool (*right)(void)) {
   double *spent = room((int64_t)turns * n * (int64_t)sizeof *spent);
   for (int turn = -2; turn < turns; turn++)
@@ -179,7 +184,7 @@ static void take_turns(const way *ways, int n, int turns, bool (*right)(void)) {
 
 static void tell_bytes(void) {
   mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
-  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_move_bytes(move, &sums, &e);
   int64_t all = sums.send;
   MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);

@@ -16,21 +16,21 @@ enum { MOST = 64 };
 
 typedef struct job {
   const mgrid_plan *plan;
-  int               rank, size, n; /* n communicators are held, `calls` were made */
-  int               calls;
-  MPI_Comm          comm[MOST];
-  int               want_rank[MOST], want_size[MOST];
-  int64_t           want_sum[MOST];
-  MPI_Group         members; /* of the world */
+  int rank, size, n; /* n communicators are held, `calls` were made */
+  int calls;
+  MPI_Comm comm[MOST];
+  int want_rank[MOST], want_size[MOST];
+  int64_t want_sum[MOST];
+  MPI_Group members; /* of the world */
   /* member lists, made before the clock starts */
-  int32_t  **all[MOST]; /* [family][group], for `world` */
-  int32_t   *mine[MOST];
+  int32_t **all[MOST]; /* [family][group], for `world` */
+  int32_t *mine[MOST];
   mgrid_view view;
-  int32_t   *shared[MOST]; /* of the communicators of the view */
+  int32_t *shared[MOST]; /* of the communicators of the view */
 } job;
 
 static int threads(void) {
-  int  n = 0;
+  int n = 0;
   DIR *d = opendir("/proc/self/task");
   while (d && readdir(d)) n++;
   if (d) closedir(d);
@@ -59,7 +59,7 @@ static void hold(job *j, MPI_Comm comm, const mgrid_family *f, int64_t group, in
 
 static void check(const job *j) {
   for (int i = 0; i < j->n; i++) {
-    int       rank, size;
+    int rank, size;
     long long sum = j->rank;
     MPI_Comm_rank(j->comm[i], &rank);
     MPI_Comm_size(j->comm[i], &size);
@@ -76,7 +76,7 @@ static void check(const job *j) {
 static MPI_Comm of_group(job *j, MPI_Comm parent, const int32_t *list, int64_t n,
                          int tag) { /* tag < 0: over the parent */
   MPI_Group g;
-  MPI_Comm  comm;
+  MPI_Comm comm;
   MPI_Group_incl(j->members, (int)n, list, &g);
   if (tag < 0)
     MPI_Comm_create(parent, g, &comm);
@@ -90,9 +90,9 @@ static MPI_Comm of_group(job *j, MPI_Comm parent, const int32_t *list, int64_t n
 static void by_world(job *j, bool kind) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = j->plan->content.entry[i].family;
-    int64_t             group = -1, position = -1;
-    bool                in = mgrid_family_locate(f, j->rank, 0, &group, &position);
-    MPI_Comm            own = MPI_COMM_NULL;
+    int64_t group = -1, position = -1;
+    bool in = mgrid_family_locate(f, j->rank, 0, &group, &position);
+    MPI_Comm own = MPI_COMM_NULL;
     if (kind) { /* disjoint groups in one call */
       own = in ? of_group(j, MPI_COMM_WORLD, j->mine[i], mgrid_family_size(f, group), -1)
                : of_group(j, MPI_COMM_WORLD, NULL, 0, -1);
@@ -112,9 +112,9 @@ static void by_world(job *j, bool kind) {
 static void by_split(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = j->plan->content.entry[i].family;
-    int64_t             group = -1, position = 0;
-    bool                in = mgrid_family_locate(f, j->rank, 0, &group, &position);
-    MPI_Comm            c;
+    int64_t group = -1, position = 0;
+    bool in = mgrid_family_locate(f, j->rank, 0, &group, &position);
+    MPI_Comm c;
     MPI_Comm_split(MPI_COMM_WORLD, in ? (int)group : MPI_UNDEFINED, (int)position, &c);
     j->calls++;
     if (in) hold(j, c, f, group, position);
@@ -125,7 +125,7 @@ static void by_split(job *j) {
 static void by_group(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = j->plan->content.entry[i].family;
-    int64_t             group, position;
+    int64_t group, position;
     if (!mgrid_family_locate(f, j->rank, 0, &group, &position)) continue;
     MPI_Comm c = of_group(j, MPI_COMM_WORLD, j->mine[i], mgrid_family_size(f, group), i);
     j->calls++;
@@ -142,7 +142,7 @@ static void hold_shared(job *j, int k, MPI_Comm c) {
 static void by_best(job *j) {
   for (int k = 0; k < (int)j->view.ncomms; k++) {
     const mgrid_creation *m = &j->view.comm[k];
-    MPI_Comm              c = of_group(j, MPI_COMM_WORLD, j->shared[k], m->size, m->entry);
+    MPI_Comm c = of_group(j, MPI_COMM_WORLD, j->shared[k], m->size, m->entry);
     j->calls++;
     hold_shared(j, k, c);
   }
@@ -160,12 +160,12 @@ static void by_size(job *j) {
     }
 }
 
-/* The same, but a communicator with the members of an earlier one (their options differ) is duplicated from
-** it, with all duplications in progress at once. */
+/* The same, but a communicator with the members of an earlier one (their options differ) is
+** duplicated from it, with all duplications in progress at once. */
 static void by_idup(job *j) {
   MPI_Request wait[MOST];
-  MPI_Status  ended[MOST]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array of none */
-  int         n = 0, of[MOST], at[MOST];
+  MPI_Status ended[MOST]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array of none */
+  int n = 0, of[MOST], at[MOST];
   for (int k = 0; k < (int)j->view.ncomms; k++) {
     const mgrid_creation *m = &j->view.comm[k];
     of[k] = -1;
@@ -194,8 +194,8 @@ static void by_split_best(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = j->plan->content.entry[i].family;
     if (j->plan->shares[i] >= 0 || mgrid_family_max_size(f) < 2) continue;
-    int64_t  group = -1, position = 0;
-    bool     in = mgrid_family_locate(f, j->rank, 0, &group, &position);
+    int64_t group = -1, position = 0;
+    bool in = mgrid_family_locate(f, j->rank, 0, &group, &position);
     MPI_Comm c;
     MPI_Comm_split(MPI_COMM_WORLD, in ? (int)group : MPI_UNDEFINED, (int)position, &c);
     j->calls++;
@@ -205,20 +205,20 @@ static void by_split_best(job *j) {
 
 /* All at once, a thread for each; tags tell them apart. Needs MPI_THREAD_MULTIPLE. */
 typedef struct errand {
-  job     *j;
-  int      k;
+  job *j;
+  int k;
   MPI_Comm comm;
 } errand;
 
 static void *run_errand(void *ud) {
-  errand               *e = ud;
+  errand *e = ud;
   const mgrid_creation *m = &e->j->view.comm[e->k];
   e->comm = of_group(e->j, MPI_COMM_WORLD, e->j->shared[e->k], m->size, m->entry);
   return NULL;
 }
 
 static void by_threads(job *j) {
-  errand    e[MOST];
+  errand e[MOST];
   pthread_t t[MOST];
   for (int k = 0; k < (int)j->view.ncomms; k++) {
     e[k] = (errand){ j, k, MPI_COMM_NULL };
@@ -231,7 +231,8 @@ static void by_threads(job *j) {
   }
 }
 
-/* What every library begins with that keeps off the host's communicator: opening a backend is held against it. */
+/* What every library begins with that keeps off the host's communicator: opening a backend is held
+** against it. */
 static void by_dup(job *j) {
   MPI_Comm c;
   MPI_Comm_dup(MPI_COMM_WORLD, &c);
@@ -243,7 +244,7 @@ static void by_dup(job *j) {
 
 static void say_max(const char *key, double mine) {
   double most;
-  int    rank;
+  int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Reduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   if (rank == 0) sample(most, "%s", key);
@@ -252,7 +253,7 @@ static void say_max(const char *key, double mine) {
 /* Milliseconds from when the last rank had opened its backend to when the last one ended. */
 static void say_after(const char *key, double opened, double done) {
   double last[2], mine[2] = { opened, done };
-  int    rank;
+  int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Reduce(mine, last, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   if (rank == 0) sample(1e3 * (last[1] - last[0]), "%s", key);
@@ -261,7 +262,7 @@ static void say_after(const char *key, double opened, double done) {
 /* Milliseconds from when the first rank began to when the last one ended. */
 static void say_wall(const char *key, double began, double done) {
   double first, last;
-  int    rank;
+  int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Reduce(&began, &first, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
   MPI_Reduce(&done, &last, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
@@ -273,11 +274,13 @@ static void prepare(job *j, bool everything) {
   MPI_Comm_group(MPI_COMM_WORLD, &j->members);
   if (mgrid_view_init(&j->view, j->plan, j->rank, &e)) die(e.message);
   if (j->view.ncomms > MOST || mgrid_plan_nfamilies(j->plan) > MOST) die("too many communicators");
-  for (int k = 0; k < (int)j->view.ncomms; k++) j->shared[k] = members(j, j->view.comm[k].entry, j->view.comm[k].group);
+  for (int k = 0; k < (int)j->view.ncomms; k++)
+    j->shared[k] = members(j, j->view.comm[k].entry, j->view.comm[k].group);
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = j->plan->content.entry[i].family;
-    int64_t             group, position;
-    j->mine[i] = mgrid_family_locate(f, j->rank, 0, &group, &position) ? members_of(f, group) : NULL;
+    int64_t group, position;
+    j->mine[i] = mgrid_family_locate(f, j->rank, 0, &group, &position) ? members_of(f, group)
+                                                                       : NULL;
     if (!everything) continue;
     j->all[i] = malloc((size_t)mgrid_family_count(f) * sizeof *j->all[i]);
     if (!j->all[i]) die("no memory");
@@ -294,7 +297,8 @@ static double groups_of(const mgrid_state *state) {
 static void release(job *j) {
   for (int k = 0; k < (int)j->view.ncomms; k++) free(j->shared[k]);
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
-    for (int64_t g = 0; j->all[i] && g < mgrid_family_count(j->plan->content.entry[i].family); g++) free(j->all[i][g]);
+    for (int64_t g = 0; j->all[i] && g < mgrid_family_count(j->plan->content.entry[i].family); g++)
+      free(j->all[i][g]);
     free(j->all[i]);
     free(j->mine[i]);
   }
@@ -304,13 +308,14 @@ static void release(job *j) {
 
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
-  job         j = { 0 };
-  int         level;
+  job j = { 0 };
+  int level;
   if (argc != 3) die("create LAYOUT WAY");
   const char *way = argv[2];
-  bool        facts = strcmp(argv[1], "facts") == 0, pencil = strcmp(argv[1], "pencil") == 0;
-  bool        grid3d = strcmp(argv[1], "grid3d") == 0, small = strcmp(argv[1], "small") == 0 || grid3d || pencil;
-  bool        many = strcmp(way, "threads") == 0, ours = strcmp(way, "ours") == 0;
+  bool facts = strcmp(argv[1], "facts") == 0, pencil = strcmp(argv[1], "pencil") == 0;
+  bool grid3d = strcmp(argv[1], "grid3d") == 0,
+       small = strcmp(argv[1], "small") == 0 || grid3d || pencil;
+  bool many = strcmp(way, "threads") == 0, ours = strcmp(way, "ours") == 0;
   MPI_Init_thread(&argc, &argv, many ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   if (many && level < MPI_THREAD_MULTIPLE) die("MPI has no MPI_THREAD_MULTIPLE");
   MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
@@ -320,8 +325,8 @@ int main(int argc, char **argv) {
 
   /* The time of planning on every rank at once: from the recipe (megatron), from C. */
   if (ours && !facts && !small) {
-    const char    *args[] = { "tp=2", "cp=2", "pp=2", "ep=2", "etp=2" };
-    double         t0 = now();
+    const char *args[] = { "tp=2", "cp=2", "pp=2", "ep=2", "etp=2" };
+    double t0 = now();
     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
     if (!rt || mgrid_runtime_load(rt, "megatron", NULL, 0, &e)) die(e.message);
     mgrid_plan *p = mgrid_runtime_plan(rt, j.size, NULL, 5, args, &e);
@@ -332,7 +337,7 @@ int main(int argc, char **argv) {
     say_wall("recipe", t0, t1);
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  double          t0 = now();
+  double t0 = now();
   mgrid_topology *t = layout_topology(pencil   ? &PENCIL
                                       : grid3d ? &GRID3D
                                       : small  ? &SMALL
@@ -350,7 +355,7 @@ int main(int argc, char **argv) {
 
   for (int turn = 0; turn < 2; turn++) {
     mgrid_backend *b = NULL;
-    mgrid_state   *state = NULL;
+    mgrid_state *state = NULL;
     j.n = j.calls = 0;
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -409,7 +414,7 @@ int main(int argc, char **argv) {
 
   /* The time of one all-reduce over the world, of which all creations consist. */
   for (int round = 0; round < 20; round++) {
-    int    one = 1, sum;
+    int one = 1, sum;
     double a = now();
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     say_wall("allreduce", a, now());

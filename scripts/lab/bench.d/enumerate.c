@@ -37,13 +37,13 @@ __attribute__((noipa)) static int64_t *ours(const mgrid_family *f, int64_t *out)
 
 int main(int argc, char **argv) {
   if (argc != 3) die("enumerate ROUNDS WORLD");
-  mgrid_error     e = MGRID_ERROR_INIT;
-  sizes           s = plan_sizes(strtoll(argv[2], NULL, 10));
-  mgrid_dim       dims[GRIDS][AXES];
+  mgrid_error e = MGRID_ERROR_INIT;
+  sizes s = plan_sizes(strtoll(argv[2], NULL, 10));
+  mgrid_dim dims[GRIDS][AXES];
   mgrid_topology *t = layout_topology(&MEGATRON, s, true, &e);
-  mgrid_plan     *p = mgrid_plan_new(t, &e);
+  mgrid_plan *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
-  bare   b[RULES_MAX];
+  bare b[RULES_MAX];
   size_t most = 0, all = 0;
   layout_dims(s, dims);
   for (int i = 0; i < MEGATRON.n; i++) {
@@ -60,12 +60,12 @@ int main(int argc, char **argv) {
     double sum[3] = { 0, 0, 0 };
     for (int i = 0; i < MEGATRON.n; i++) {
       const mgrid_family *f = family_of(p, i);
-      double              t0 = now();
-      int64_t            *end = ours(f, mine);
-      double              t1 = now();
-      int64_t            *last = plain(&b[i], theirs);
-      double              t2 = now();
-      size_t              n = (size_t)(end - mine);
+      double t0 = now();
+      int64_t *end = ours(f, mine);
+      double t1 = now();
+      int64_t *last = plain(&b[i], theirs);
+      double t2 = now();
+      size_t n = (size_t)(end - mine);
       if (round < 0 && (last - theirs != end - mine || memcmp(mine, theirs, n * sizeof *mine) != 0))
         die(mgrid_plan_family_name(p, (size_t)i));
       double t3 = now();

@@ -22,15 +22,15 @@ enum { WHOLE, ENDS, FIRST, BUNDLE }; /* what is done to the groups along the dim
 
 typedef struct rule {
   const char *name, *same; /* same: name of an earlier rule whose family this is */
-  int         grid;
+  int grid;
   const char *dims[4];
-  int         then;
-  bool        gloo; /* with the option backend = "mpi": gloo in Megatron */
+  int then;
+  bool gloo; /* with the option backend = "mpi": gloo in Megatron */
 } rule;
 
 typedef struct layout {
   const rule *rule;
-  int         n;
+  int n;
 } layout;
 
 static const rule megatron_rules[] = {
@@ -95,7 +95,8 @@ static const rule small_rules[] = {
   { "mp", NULL, DENSE, { "tp", "pp" }, WHOLE, false },
 };
 
-/* Rows, columns, layers and the depth of a 3D grid of processes, as sparse direct solvers have it. */
+/* Rows, columns, layers and the depth of a 3D grid of processes, as sparse direct solvers have
+** it. */
 static const rule grid3d_rules[] = {
   { "row", NULL, DENSE, { "tp" }, WHOLE, false },
   { "column", NULL, DENSE, { "dp" }, WHOLE, false },
@@ -148,15 +149,16 @@ static inline size_t rule_ndims(const rule *r) {
 /* ------------------------------------------------------------ by moongrid */
 
 /* The layout as a topology. NULL with *err filled where anything fails. */
-static inline mgrid_topology *layout_topology(const layout *l, sizes s, bool gloo, mgrid_error *err) {
+static inline mgrid_topology *layout_topology(const layout *l, sizes s, bool gloo,
+                                              mgrid_error *err) {
   static const int64_t ends[] = { 0, -1 };
-  mgrid_dim            dims[GRIDS][AXES];
-  mgrid_family        *made[RULES_MAX];
-  mgrid_options        on_cpu = MGRID_OPTIONS_INIT;
-  mgrid_topology      *t = mgrid_topology_new(s.world, err);
+  mgrid_dim dims[GRIDS][AXES];
+  mgrid_family *made[RULES_MAX];
+  mgrid_options on_cpu = MGRID_OPTIONS_INIT;
+  mgrid_topology *t = mgrid_topology_new(s.world, err);
   layout_dims(s, dims);
-  mgrid_grid  *grid[GRIDS] = { mgrid_grid_new(mgrid_world(s.world), AXES, dims[DENSE], err),
-                               mgrid_grid_new(mgrid_world(s.world), AXES, dims[EXPERT], err) };
+  mgrid_grid *grid[GRIDS] = { mgrid_grid_new(mgrid_world(s.world), AXES, dims[DENSE], err),
+                              mgrid_grid_new(mgrid_world(s.world), AXES, dims[EXPERT], err) };
   mgrid_status status = mgrid_topology_add_grid(t, "dense", grid[DENSE], err);
   if (!status) status = mgrid_topology_add_grid(t, "expert", grid[EXPERT], err);
   on_cpu.backend = "mpi";
@@ -172,7 +174,8 @@ static inline mgrid_topology *layout_topology(const layout *l, sizes s, bool glo
       for (int k = 0; k < i; k++)
         if (strcmp(l->rule[k].name, r->same) == 0) made[n] = mgrid_family_ref(made[k]);
     } else {
-      mgrid_family *f = mgrid_grid_along(grid[r->grid], rule_ndims(r), r->dims, MGRID_GRID_ORDER, err);
+      mgrid_family *f =
+          mgrid_grid_along(grid[r->grid], rule_ndims(r), r->dims, MGRID_GRID_ORDER, err);
       if (r->then == WHOLE) {
         made[n] = f;
       } else {
@@ -197,7 +200,7 @@ typedef struct axis {
 } axis;
 
 typedef struct bare { /* group i, position p -> index[i] + inside[p]; runs are merged */
-  int  ninside, nindex;
+  int ninside, nindex;
   axis inside[AXES], index[AXES];
 } bare;
 
@@ -215,13 +218,13 @@ static inline bare bare_rule(const layout *l, const rule *r, mgrid_dim dims[GRID
     while (strcmp(of->name, r->same) != 0) of++;
     r = of;
   }
-  bare    b = { 0 };
+  bare b = { 0 };
   int64_t stride = 1;
-  axis    left[AXES];
-  int     nleft = 0;
+  axis left[AXES];
+  int nleft = 0;
   for (int a = 0; a < AXES; a++) {
     int64_t size = dims[r->grid][a].size;
-    bool    in = false;
+    bool in = false;
     for (size_t d = 0; d < rule_ndims(r); d++) in |= strcmp(r->dims[d], dims[r->grid][a].name) == 0;
     if (!in)
       left[nleft++] = (axis){ size, stride };
@@ -232,8 +235,8 @@ static inline bare bare_rule(const layout *l, const rule *r, mgrid_dim dims[GRID
     stride *= size;
   }
   for (int i = 0; i < nleft; i++)
-    bare_push(r->then == BUNDLE ? b.inside : b.index, r->then == BUNDLE ? &b.ninside : &b.nindex, left[i].size,
-              left[i].stride);
+    bare_push(r->then == BUNDLE ? b.inside : b.index, r->then == BUNDLE ? &b.ninside : &b.nindex,
+              left[i].size, left[i].stride);
   return b;
 }
 

@@ -15,7 +15,7 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t each);
 void *__libc_realloc(void *p, size_t size);
 void *__libc_memalign(size_t align, size_t size);
-void  __libc_free(void *p);
+void __libc_free(void *p);
 
 static void *took(void *p) {
   memory_used.calls++;

@@ -14,8 +14,8 @@
 
 enum { TENSORS = 16, KINDS = 3, RANKS = 64 };
 
-/* fits: 8 x 16 x copies to 16 x 8 x copies. window: the same onto the other half of the world. odd: on 6 x 4 ranks of
-** each 24, so that dims do not divide each other. */
+/* fits: 8 x 16 x copies to 16 x 8 x copies. window: the same onto the other half of the world. odd:
+** on 6 x 4 ranks of each 24, so that dims do not divide each other. */
 static const char *const kinds[KINDS] = { "fits", "window", "odd" };
 
 typedef struct sides {
@@ -24,9 +24,9 @@ typedef struct sides {
 
 /* Make a plan of n tensors like this one; owns it and its grid. */
 static mgrid_plan *plan_of(int n, mgrid_tensor *x, mgrid_grid *g, int64_t world) {
-  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_topology *t = mgrid_topology_new(world, &e);
-  char            name[16];
+  char name[16];
   for (int i = 0; i < n; i++) {
     snprintf(name, sizeof name, "w%d", i);
     mgrid_topology_add_tensor(t, name, x, &e);
@@ -40,11 +40,12 @@ static mgrid_plan *plan_of(int n, mgrid_tensor *x, mgrid_grid *g, int64_t world)
 }
 
 static mgrid_plan *layout(int64_t world, int64_t offset, int64_t size, int64_t tp, int64_t pp) {
-  mgrid_error        e = MGRID_ERROR_INIT;
-  mgrid_window       w = { world, offset, size };
-  mgrid_dim          dims[] = { { "tp", tp }, { "dp", size / tp / pp }, { "pp", pp } };
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_window w = { world, offset, size };
+  mgrid_dim dims[] = { { "tp", tp }, { "dp", size / tp / pp }, { "pp", pp } };
   static const char *by_pp[] = { "pp" }, *by_tp[] = { "tp" };
-  mgrid_tensor_axis  axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
+  mgrid_tensor_axis axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT,
+                               MGRID_TENSOR_AXIS_INIT };
   axis[0].name = "layer", axis[0].length = 96, axis[0].ndims = 1, axis[0].dims = by_pp;
   axis[1].name = "out", axis[1].length = 12288, axis[1].ndims = 1, axis[1].dims = by_tp;
   axis[2].name = "in", axis[2].length = 12288;
@@ -53,9 +54,9 @@ static mgrid_plan *layout(int64_t world, int64_t offset, int64_t size, int64_t t
 }
 
 static mgrid_plan *square(int64_t a, int64_t b, bool after) {
-  mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_dim         dims[] = { { "b", b }, { "a", a } };
-  const char       *by_a[] = { "a" }, *by_b[] = { "b" };
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_dim dims[] = { { "b", b }, { "a", a } };
+  const char *by_a[] = { "a" }, *by_b[] = { "b" };
   mgrid_tensor_axis axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
   for (int i = 0; i < 2; i++) {
     axis[i].name = i ? "column" : "row", axis[i].length = 4096;
@@ -86,9 +87,9 @@ static void measure(int rounds, int n, char **worlds) {
     for (int i = 0; i < n; i++)
       for (int kind = 0; kind < KINDS; kind++) {
         int64_t world = strtoll(worlds[i], NULL, 10);
-        sides   s = sides_of(kind, world);
-        size_t  peers = 0;
-        double  t = now();
+        sides s = sides_of(kind, world);
+        size_t peers = 0;
+        double t = now();
         for (int64_t k = 0; k < RANKS; k++) peers += one_move(&s, (k * 2654435761) % world);
         sample(1e6 * (now() - t) / RANKS / TENSORS, "%s %s", kinds[kind], worlds[i]);
         sample((double)peers / RANKS, "%s peers %s", kinds[kind], worlds[i]);
@@ -98,7 +99,7 @@ static void measure(int rounds, int n, char **worlds) {
 }
 
 static void measure_mesh(int rounds, int64_t a, int64_t b) {
-  sides   s = { square(a, b, false), square(a, b, true) };
+  sides s = { square(a, b, false), square(a, b, true) };
   int64_t world = a * b, bytes = 0;
   for (int r = 0; r < rounds; r++) {
     double t = now();
@@ -106,7 +107,7 @@ static void measure_mesh(int rounds, int64_t a, int64_t b) {
     sample(1e6 * (now() - t) / (double)world, "mesh %" PRId64, world);
   }
   for (int64_t rank = 0; rank < world; rank++) {
-    mgrid_move     *m = mgrid_move_new(s.from, s.to, rank, 0, NULL, NULL, NULL);
+    mgrid_move *m = mgrid_move_new(s.from, s.to, rank, 0, NULL, NULL, NULL);
     mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
     if (!m || mgrid_move_bytes(m, &sums, NULL)) die("no move");
     bytes += sums.send;
@@ -124,7 +125,7 @@ int main(int argc, char **argv) {
     measure_mesh(atoi(argv[2]), atoll(argv[3]), atoll(argv[4]));
   } else if (argc == 4 && strcmp(argv[1], "once") == 0) {
     int64_t world = strtoll(argv[3], NULL, 10);
-    int     kind = 0;
+    int kind = 0;
     while (kind < KINDS && strcmp(argv[2], kinds[kind]) != 0) kind++;
     if (kind == KINDS) die("once fits | window | odd WORLD");
     sides s = sides_of(kind, world);

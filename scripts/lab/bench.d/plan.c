@@ -25,16 +25,16 @@ typedef struct stages { /* seconds */
 
 /* A fresh Lua state, the recipe compiled and run, the plan, this rank's view of it. */
 __attribute__((noipa)) static int64_t from_recipe(sizes s, bool gloo, stages *spent) {
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_plan_counts mine = MGRID_PLAN_COUNTS_INIT;
-  char              text[7][48];
-  const char       *args[7];
-  int               n = recipe_args(s, gloo, text, args);
-  double            t0 = now();
-  mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, &e);
-  double            t1 = now();
+  char text[7][48];
+  const char *args[7];
+  int n = recipe_args(s, gloo, text, args);
+  double t0 = now();
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
+  double t1 = now();
   if (!rt || mgrid_runtime_load(rt, "megatron", NULL, 0, &e)) die(e.message);
-  double      t2 = now();
+  double t2 = now();
   mgrid_plan *p = mgrid_runtime_plan(rt, s.world, NULL, (size_t)n, args, &e);
   if (!p) die(e.message);
   double t3 = now();
@@ -48,12 +48,12 @@ __attribute__((noipa)) static int64_t from_recipe(sizes s, bool gloo, stages *sp
 
 /* The same families through the C functions. */
 __attribute__((noipa)) static int64_t from_c(sizes s, bool gloo, stages *spent) {
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_plan_counts mine = MGRID_PLAN_COUNTS_INIT;
-  double            t0 = now();
-  mgrid_topology   *t = layout_topology(&MEGATRON, s, gloo, &e);
+  double t0 = now();
+  mgrid_topology *t = layout_topology(&MEGATRON, s, gloo, &e);
   if (!t) die(e.message);
-  double      t1 = now();
+  double t1 = now();
   mgrid_plan *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   double t2 = now();
@@ -65,8 +65,8 @@ __attribute__((noipa)) static int64_t from_c(sizes s, bool gloo, stages *spent) 
   return mine.communicators;
 }
 
-/* The least work: base, group and position of one rank for every rule, from the dims alone. No names, sharing,
-** order or digest. */
+/* The least work: base, group and position of one rank for every rule, from the dims alone. No
+** names, sharing, order or digest. */
 __attribute__((noipa)) static int64_t descriptors(const bare *b, int n, int64_t rank) {
   int64_t all = 0;
   for (int i = 0; i < n; i++) {
@@ -99,9 +99,9 @@ static void measure(int rounds, int nworlds, char **worlds) {
   enum { BATCH = 100 };
   for (int round = -1; round < rounds; round++) /* one to warm up */
     for (int i = 0; i < nworlds; i++) {
-      sizes     s = plan_sizes(strtoll(worlds[i], NULL, 10));
+      sizes s = plan_sizes(strtoll(worlds[i], NULL, 10));
       mgrid_dim dims[GRIDS][AXES];
-      bare      b[RULES_MAX];
+      bare b[RULES_MAX];
       layout_dims(s, dims);
       for (int r = 0; r < MEGATRON.n; r++) b[r] = bare_rule(&MEGATRON, &MEGATRON.rule[r], dims);
       double t0 = now();
@@ -109,10 +109,11 @@ static void measure(int rounds, int nworlds, char **worlds) {
       double least = (now() - t0) / BATCH;
       if (round >= 0) sample(1e6 * least, "least %s", worlds[i]);
       for (int gloo = 1; gloo >= 0; gloo--) {
-        stages      r, c;
+        stages r, c;
         const char *tail = gloo ? "" : " nogloo";
         from_recipe(s, gloo, &r);
-        from_c(s, gloo, &c); /* warm up, so that the next call is as in a program that plans twice */
+        /* warm up, so that the next call is as in a program that plans twice */
+        from_c(s, gloo, &c);
         for (int k = 0; k < 4; k++) {
           from_c(s, gloo, &c);
           if (round < 0) continue;
@@ -134,22 +135,23 @@ static void measure(int rounds, int nworlds, char **worlds) {
 }
 
 static void check(int64_t world) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  sizes          s = plan_sizes(world);
-  char           text[7][48];
-  const char    *args[7];
-  int            n = recipe_args(s, true, text, args);
+  mgrid_error e = MGRID_ERROR_INIT;
+  sizes s = plan_sizes(world);
+  char text[7][48];
+  const char *args[7];
+  int n = recipe_args(s, true, text, args);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   if (!rt || mgrid_runtime_load(rt, "megatron", NULL, 0, &e)) die(e.message);
-  mgrid_plan     *a = mgrid_runtime_plan(rt, world, NULL, (size_t)n, args, &e);
+  mgrid_plan *a = mgrid_runtime_plan(rt, world, NULL, (size_t)n, args, &e);
   mgrid_topology *t = layout_topology(&MEGATRON, s, true, &e);
-  mgrid_plan     *b = mgrid_plan_new(t, &e);
+  mgrid_plan *b = mgrid_plan_new(t, &e);
   if (!a || !b) die(e.message);
   if (mgrid_plan_nfamilies(a) != mgrid_plan_nfamilies(b))
     die("the C layout has another number of families than the recipe");
   for (size_t i = 0; i < mgrid_plan_nfamilies(a); i++)
     if (strcmp(mgrid_plan_family_name(a, i), mgrid_plan_family_name(b, i)) != 0
-        || !mgrid_family_equal(family_of(a, i), family_of(b, i)) || strcmp(sharer(a, i), sharer(b, i)) != 0)
+        || !mgrid_family_equal(family_of(a, i), family_of(b, i))
+        || strcmp(sharer(a, i), sharer(b, i)) != 0)
       die(mgrid_plan_family_name(a, i));
   sample((double)mgrid_plan_nfamilies(a), "families");
   mgrid_plan_free(a);
@@ -162,14 +164,14 @@ static void check(int64_t world) {
 /* Bytes at most at a time, bytes that the plan itself keeps, and calls of the allocator. */
 static void once(bool recipe, sizes s, bool gloo) {
   mgrid_error e = MGRID_ERROR_INIT;
-  char        text[7][48];
+  char text[7][48];
   const char *args[7];
-  int         n = recipe_args(s, gloo, text, args);
+  int n = recipe_args(s, gloo, text, args);
   mgrid_runtime_free(mgrid_runtime_new(NULL, NULL, &e)); /* loads what speaks Lua, which stays */
   memory before = memory_used;
   memory_used.peak = memory_used.live;
   recipe ? from_recipe(s, gloo, NULL) : from_c(s, gloo, NULL);
-  memory      after = memory_used; /* before printf takes its buffer */
+  memory after = memory_used; /* before printf takes its buffer */
   const char *what = recipe ? "recipe" : "c";
   sample((double)(after.peak - before.live), "%s peak %lld", what, (long long)s.world);
   sample((double)(after.calls - before.calls), "%s calls %lld", what, (long long)s.world);
@@ -186,7 +188,8 @@ static void once(bool recipe, sizes s, bool gloo) {
 }
 #else
 static void once(bool recipe, sizes s, bool gloo) {
-  if (recipe) mgrid_runtime_free(mgrid_runtime_new(NULL, NULL, NULL)); /* loads what speaks Lua, which stays */
+  /* loads what speaks Lua, which stays */
+  if (recipe) mgrid_runtime_free(mgrid_runtime_new(NULL, NULL, NULL));
   recipe ? from_recipe(s, gloo, NULL) : from_c(s, gloo, NULL);
 }
 #endif

@@ -38,11 +38,12 @@ static double plain(lua_State *L) {
 
 static double ours(mgrid_policy *p) {
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_arg   n = MGRID_ARG_INIT;
-  double      t0 = now();
+  mgrid_arg n = MGRID_ARG_INIT;
+  double t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
     mgrid_arg q = mgrid_arg_integer("global_batch", turn);
-    if (mgrid_policy_call(p, 1, &q, &e) || mgrid_policy_result(p, NULL, MGRID_IS_INTEGER, &n, &e)) die(e.message);
+    if (mgrid_policy_call(p, 1, &q, &e) || mgrid_policy_result(p, NULL, MGRID_IS_INTEGER, &n, &e))
+      die(e.message);
     sink = n.as.integer;
   }
   return 1e9 * (now() - t0) / TURNS;
@@ -51,11 +52,12 @@ static double ours(mgrid_policy *p) {
 /* The cosine of the bundled learning rate. */
 static double bundled(mgrid_policy *p) {
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_arg   rate = MGRID_ARG_INIT;
-  double      t0 = now();
+  mgrid_arg rate = MGRID_ARG_INIT;
+  double t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
     mgrid_arg q[] = { mgrid_arg_integer("step", turn), mgrid_arg_integer("steps", TURNS) };
-    if (mgrid_policy_call(p, 2, q, &e) || mgrid_policy_result(p, NULL, MGRID_IS_NUMBER, &rate, &e)) die(e.message);
+    if (mgrid_policy_call(p, 2, q, &e) || mgrid_policy_result(p, NULL, MGRID_IS_NUMBER, &rate, &e))
+      die(e.message);
     sink = rate.as.number > 0;
   }
   return 1e9 * (now() - t0) / TURNS;
@@ -64,10 +66,11 @@ static double bundled(mgrid_policy *p) {
 /* megatron's rank in its tensor-parallel group. */
 static double query(mgrid_runtime *rt, mgrid_state *s) {
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_arg   n = MGRID_ARG_INIT;
-  double      t0 = now();
+  mgrid_arg n = MGRID_ARG_INIT;
+  double t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
-    if (mgrid_runtime_ask(rt, s, "tensor_model_parallel_rank", 0, NULL, MGRID_IS_INTEGER, &n, &e)) die(e.message);
+    if (mgrid_runtime_ask(rt, s, "tensor_model_parallel_rank", 0, NULL, MGRID_IS_INTEGER, &n, &e))
+      die(e.message);
     sink = n.as.integer;
   }
   return 1e9 * (now() - t0) / TURNS;
@@ -76,7 +79,7 @@ static double query(mgrid_runtime *rt, mgrid_state *s) {
 int main(int argc, char **argv) {
   if (argc != 2) die("policies ROUNDS");
   mgrid_error e = MGRID_ERROR_INIT;
-  char        path[64], code[128];
+  char path[64], code[128];
   snprintf(path, sizeof path, "/tmp/bench-policy-%d.lua", (int)getpid());
   FILE *file = fopen(path, "w");
   if (!file) die("no recipe");
@@ -88,16 +91,16 @@ int main(int argc, char **argv) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   if (mgrid_runtime_load(rt, path, NULL, 0, &e)) die(e.message);
   unlink(path);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 3, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "", &e);
-  mgrid_policy  *f = mgrid_policy_new(rt, s, "f", &e);
-  mgrid_policy  *rate = mgrid_policy_new(rt, s, "rate", &e);
+  mgrid_state *s = mgrid_materialize(p, b, "", &e);
+  mgrid_policy *f = mgrid_policy_new(rt, s, "f", &e);
+  mgrid_policy *rate = mgrid_policy_new(rt, s, "rate", &e);
   if (!f || !rate) die(e.message);
   mgrid_runtime *megatron = mgrid_runtime_new(NULL, NULL, &e);
-  const char    *sizes[] = { "tp=2", "pp=2" };
+  const char *sizes[] = { "tp=2", "pp=2" };
   if (mgrid_runtime_load(megatron, "megatron", NULL, 0, &e)) die(e.message);
-  mgrid_plan  *q = mgrid_runtime_plan(megatron, 8, NULL, 2, sizes, &e);
+  mgrid_plan *q = mgrid_runtime_plan(megatron, 8, NULL, 2, sizes, &e);
   mgrid_state *asked = mgrid_materialize(q, b, "", &e);
   if (!asked) die(e.message);
   lua_State *L = luaL_newstate();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** proofs.c - what a step costs: mgrid_step_expect, in nanoseconds for a call; the executor, in operations a second where each
-** rank has a program of its own; and the step of megatron for a million ranks, in seconds.
+** proofs.c - what a step costs: mgrid_step_expect, in nanoseconds for a call; the executor, in
+** operations a second where each rank has a program of its own; and the step of megatron for a
+** million ranks, in seconds.
 **
 **     proofs ROUNDS
 */
@@ -13,26 +14,30 @@
 static mgrid_error err = MGRID_ERROR_INIT;
 
 /* A layer's calls in a loop, as a trainer makes them. */
-static const char followed[] = "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 8, dp = "
-                               "fill }) local t = topology(world) "
-                               "t.tp, t.dp = g 'tp', g 'dp' return t end, step = function(s) "
-                               "s:loop(1000, function() s:all_reduce(s.tp, 4096) s:compute { flops = 1 } "
-                               "s:all_gather(s.tp, 8192) s:reduce_scatter(s.tp, 8192) "
-                               "s:all_reduce(s.dp, 64) end) end }";
+static const char followed[] =
+    "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 8, dp = "
+    "fill }) local t = topology(world) "
+    "t.tp, t.dp = g 'tp', g 'dp' return t end, step = function(s) "
+    "s:loop(1000, function() s:all_reduce(s.tp, 4096) s:compute { flops = 1 } "
+    "s:all_gather(s.tp, 8192) s:reduce_scatter(s.tp, 8192) "
+    "s:all_reduce(s.dp, 64) end) end }";
 
 /* All ranks differ, and nothing repeats. */
-static const char executed[] =
-    "return recipe { build = function(world) local g = grid(world, 'tp-pp-dp', { tp = 4, pp = 8, dp = fill }) "
-    "local t = topology(world) t.tp, t.pp, t.dp = g 'tp', g 'pp', g 'dp' return t end, step = function(s) "
-    "s:mark(tostring(s.rank)) "
-    "for i = 1, 200 do s:all_reduce(s.tp, i) if s.pp.position > 0 then s:recv(s.pp, s.pp.position - 1, 8) end "
-    "if s.pp.position < 7 then s:send(s.pp, s.pp.position + 1, 8) end s:all_reduce(s.dp, i) end end }";
+static const char executed[] = "return recipe { build = function(world) local g = grid(world, "
+                               "'tp-pp-dp', { tp = 4, pp = 8, dp = fill }) "
+                               "local t = topology(world) t.tp, t.pp, t.dp = g 'tp', g 'pp', g "
+                               "'dp' return t end, step = function(s) "
+                               "s:mark(tostring(s.rank)) "
+                               "for i = 1, 200 do s:all_reduce(s.tp, i) if s.pp.position > 0 then "
+                               "s:recv(s.pp, s.pp.position - 1, 8) end "
+                               "if s.pp.position < 7 then s:send(s.pp, s.pp.position + 1, 8) end "
+                               "s:all_reduce(s.dp, i) end end }";
 
-static mgrid_step *step_of(const char *name, const char *text, int64_t world, size_t n, const char *const *args,
-                           mgrid_plan **plan) {
+static mgrid_step *step_of(const char *name, const char *text, int64_t world, size_t n,
+                           const char *const *args, mgrid_plan **plan) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
-  mgrid_status   s = text ? mgrid_runtime_load(rt, name, text, strlen(text), &err)
-                          : mgrid_runtime_load(rt, name, NULL, 0, &err);
+  mgrid_status s = text ? mgrid_runtime_load(rt, name, text, strlen(text), &err)
+                        : mgrid_runtime_load(rt, name, NULL, 0, &err);
   if (s || !(*plan = mgrid_runtime_plan(rt, world, NULL, n, args, &err))) die(err.message);
   mgrid_step *step = mgrid_step_new(rt, *plan, NULL, &err);
   if (!step) die(err.message);
@@ -41,13 +46,14 @@ static mgrid_step *step_of(const char *name, const char *text, int64_t world, si
 }
 
 static double expecting(void) {
-  mgrid_plan          *p = NULL;
-  mgrid_step          *s = step_of("followed", followed, 64, 0, NULL, &p);
-  mgrid_backend       *b = mgrid_backend_dry(64, 3, &err);
-  mgrid_state         *state = b ? mgrid_materialize(p, b, NULL, &err) : NULL;
+  mgrid_plan *p = NULL;
+  mgrid_step *s = step_of("followed", followed, 64, 0, NULL, &p);
+  mgrid_backend *b = mgrid_backend_dry(64, 3, &err);
+  mgrid_state *state = b ? mgrid_materialize(p, b, NULL, &err) : NULL;
   mgrid_step_follower *f = mgrid_step_follow(s, 3, &err);
   if (!state || !f) die(err.message);
-  const mgrid_group *tp = mgrid_state_group(state, "tp", &err), *dp = mgrid_state_group(state, "dp", &err);
+  const mgrid_group *tp = mgrid_state_group(state, "tp", &err),
+                    *dp = mgrid_state_group(state, "dp", &err);
   enum { STEPS = 50 };
   double t0 = now();
   for (int i = 0; i < STEPS; i++) {
@@ -72,7 +78,7 @@ static double expecting(void) {
 static double executing(void) {
   mgrid_plan *p = NULL;
   mgrid_step *s = step_of("executed", executed, 512, 0, NULL, &p);
-  int64_t     all = 0;
+  int64_t all = 0;
   for (int64_t r = 0; r < 512; r++) all += mgrid_step_operations(s, r);
   double t0 = now();
   if (mgrid_step_prove(s, false, &err)) die(err.message);
@@ -84,9 +90,9 @@ static double executing(void) {
 
 static void a_million(void) {
   const char *const args[] = { "tp=8", "pp=16" };
-  mgrid_plan       *p = NULL;
-  double            t0 = now();
-  mgrid_step       *s = step_of("megatron", NULL, 1048576, 2, args, &p);
+  mgrid_plan *p = NULL;
+  double t0 = now();
+  mgrid_step *s = step_of("megatron", NULL, 1048576, 2, args, &p);
   sample(now() - t0, "evaluated");
   t0 = now();
   if (mgrid_step_prove(s, false, &err)) die(err.message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** questions.c - the cost of a question in C, in nanoseconds, and a check that it allocates nothing. Uses
-** a dry state, since no question calls MPI.
+** questions.c - the cost of a question in C, in nanoseconds, and a check that it allocates nothing.
+** Uses a dry state, since no question calls MPI.
 **
 **     questions ROUNDS
 */
@@ -12,7 +12,7 @@ typedef struct plain { /* what a trainer without a library would keep */
 } plain;
 
 __attribute__((noipa)) static int64_t plain_rank(const plain *p) { return p->rank; }
-int64_t                               plain_size(const plain *p); /* plain.c, in a library of its own */
+int64_t plain_size(const plain *p); /* plain.c, in a library of its own */
 
 __attribute__((noipa)) static const char *opaque(const char *text) { return text; }
 
@@ -21,7 +21,7 @@ static volatile int64_t sink;
 #define MEASURE(name, expression) \
   do { \
     enum { TURNS = 200000 }; \
-    long   calls = memory_used.calls; \
+    long calls = memory_used.calls; \
     double t0 = now(); \
     for (int turn = 0; turn < TURNS; turn++) sink = (int64_t)(expression); \
     double t1 = now(); \
@@ -31,15 +31,16 @@ static volatile int64_t sink;
 
 int main(int argc, char **argv) {
   if (argc != 2) die("questions ROUNDS");
-  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_topology *t = layout_topology(&MEGATRON, plan_sizes(1048576), true, &e);
-  mgrid_plan     *p = mgrid_plan_new(t, &e);
-  mgrid_backend  *b = mgrid_backend_dry(1048576, 524293, &e);
-  mgrid_state    *s = mgrid_materialize(p, b, "", &e);
+  mgrid_plan *p = mgrid_plan_new(t, &e);
+  mgrid_backend *b = mgrid_backend_dry(1048576, 524293, &e);
+  mgrid_state *s = mgrid_materialize(p, b, "", &e);
   if (!s) die(e.message);
   const mgrid_group *g = mgrid_state_group(s, "dp_cp", &e);
-  plain              mine = { mgrid_group_position(g), mgrid_group_size(g) };
-  const char        *early = opaque("gtp_remat"), *middle = opaque("tp"), *late = opaque("tp_ep_pp_with_egtp_remat");
+  plain mine = { mgrid_group_position(g), mgrid_group_size(g) };
+  const char *early = opaque("gtp_remat"), *middle = opaque("tp"),
+             *late = opaque("tp_ep_pp_with_egtp_remat");
   for (int round = -1; round < atoi(argv[1]); round++) {
     MEASURE("loop", turn);
     MEASURE("struct", *(volatile int64_t *)&mine.rank);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** traffic.c - what families send, as messages: traffic FILE. For SimGrid's SMPI, which says how long it took (place.lua).
-** Each line of the file is one thing that all groups of a family do at once: "ring BYTES STEPS SIZE RANK...", or
-** "chain BYTES 1 SIZE RANK...", with the ranks of all groups, SIZE to a group. In each step a rank of a ring sends BYTES
-** to the next and receives from the one before. A line begins when the one before has ended on all ranks.
+** traffic.c - what families send, as messages: traffic FILE. For SimGrid's SMPI, which says how
+** long it took (place.lua). Each line of the file is one thing that all groups of a family do at
+** once: "ring BYTES STEPS SIZE RANK...", or "chain BYTES 1 SIZE RANK...", with the ranks of all
+** groups, SIZE to a group. In each step a rank of a ring sends BYTES to the next and receives from
+** the one before. A line begins when the one before has ended on all ranks.
 */
 #include <mpi.h>
 #include <smpi/smpi.h>
@@ -15,15 +16,15 @@ static char *room; /* one piece of memory for all ranks: nothing is copied */
 
 static void send_on(int next, int before, int bytes) {
   MPI_Request r[2];
-  int         n = 0;
+  int n = 0;
   if (before >= 0) MPI_Irecv(room, bytes, MPI_BYTE, before, 0, MPI_COMM_WORLD, &r[n++]);
   if (next >= 0) MPI_Isend(room, bytes, MPI_BYTE, next, 0, MPI_COMM_WORLD, &r[n++]);
   MPI_Waitall(n, r, MPI_STATUSES_IGNORE);
 }
 
 int main(int argc, char **argv) {
-  char  kind[16];
-  int   rank, world, bytes, steps, size;
+  char kind[16];
+  int rank, world, bytes, steps, size;
   FILE *file = argc > 1 ? fopen(argv[1], "r") : NULL;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

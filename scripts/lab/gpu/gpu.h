@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** gpu.h - the functions of NCCL and the CUDA runtime that the programs of gpu-test use. Both libraries
-** are opened at run time by the names that moongrid uses, so the programs build without them and use the
-** same copies. Types come from the headers, as for a linked call.
+** gpu.h - the functions of NCCL and the CUDA runtime that the programs of gpu-test use. Both
+** libraries are opened at run time by the names that moongrid uses, so the programs build without
+** them and use the same copies. Types come from the headers, as for a linked call.
 */
 #ifndef GPU_H
 #define GPU_H
@@ -94,8 +94,8 @@ static inline void gpu_open(void) {
   if (gpu.devices < 1) fail("no GPU");
 }
 
-/* Several ranks on one GPU have to look like different machines to NCCL, which reads NCCL_HOSTID once: before the
-** first call. NCCL 2.30.3 has a switch of its own for it. */
+/* Several ranks on one GPU have to look like different machines to NCCL, which reads NCCL_HOSTID
+** once: before the first call. NCCL 2.30.3 has a switch of its own for it. */
 static inline void choose_device(int local) {
   char id[32];
   gpu.device = local % gpu.devices;
@@ -115,7 +115,8 @@ __attribute__((format(printf, 2, 3))) static inline void tell(double value, cons
   fflush(stdout);
 }
 
-/* Wait until the last call on a communicator has ended: on a non-blocking one it returns at once. */
+/* Wait until the last call on a communicator has ended: on a non-blocking one it returns at
+** once. */
 static inline void settle(ncclComm_t comm, ncclResult_t r, const char *call) {
   for (double begun = now(); r == ncclInProgress; usleep(100)) {
     nccl_must(gpu.CommGetAsyncError(comm, &r), "ncclCommGetAsyncError");
@@ -165,7 +166,8 @@ static inline void sum_checked(ncclComm_t comm, cudaStream_t stream, int64_t *da
   if (!host) fail("no memory");
   for (size_t i = 0; i < count; i++) host[i] = gpu.rank + (int64_t)i;
   cuda_must(gpu.cudaMemcpy(data, host, count * sizeof *host, cudaMemcpyHostToDevice), "cudaMemcpy");
-  cuda_must(gpu.cudaStreamSynchronize(NULL), "cudaStreamSynchronize"); /* the copy may still be on its way */
+  /* the copy may still be on its way */
+  cuda_must(gpu.cudaStreamSynchronize(NULL), "cudaStreamSynchronize");
   settle(comm, gpu.AllReduce(data, data, count, ncclInt64, ncclSum, comm, stream), "ncclAllReduce");
   cuda_must(gpu.cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   cuda_must(gpu.cudaMemcpy(host, data, count * sizeof *host, cudaMemcpyDeviceToHost), "cudaMemcpy");

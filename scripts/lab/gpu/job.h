@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** job.h - shared by the programs of gpu-test that mpirun starts and that use moongrid as a trainer does: ranks, a GPU
-** for each, the backend, a plan of families of the whole world.
+** job.h - shared by the programs of gpu-test that mpirun starts and that use moongrid as a trainer
+** does: ranks, a GPU for each, the backend, a plan of families of the whole world.
 */
 #ifndef JOB_H
 #define JOB_H
@@ -15,7 +15,7 @@ static inline void job_end_all(void) { MPI_Abort(MPI_COMM_WORLD, 1); }
 /* The GPU is chosen as moongrid does: by the index on this machine. */
 static inline void job_begin(int *argc, char ***argv) {
   MPI_Comm here;
-  int      local;
+  int local;
   MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &gpu.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &gpu.ranks);
@@ -29,7 +29,7 @@ static inline void job_begin(int *argc, char ***argv) {
 
 /* `timeout`: seconds of a creation; 0: 30 */
 static inline mgrid_backend *job_backend(mgrid_backend *mpi, double timeout) {
-  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   o.devices = &gpu.device, o.ndevices = 1;
   o.share_gpu = gpu.devices < gpu.ranks;
@@ -41,14 +41,14 @@ static inline mgrid_backend *job_backend(mgrid_backend *mpi, double timeout) {
 
 /* Families copy_0, copy_1, ... of all ranks, each with a communicator of its own. */
 static inline mgrid_plan *job_world_plan(int copies, const char *spec) {
-  mgrid_error     e = MGRID_ERROR_INIT;
-  mgrid_dim       dim = { "world", gpu.ranks };
-  const char     *name = dim.name;
-  mgrid_options   options = MGRID_OPTIONS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_dim dim = { "world", gpu.ranks };
+  const char *name = dim.name;
+  mgrid_options options = MGRID_OPTIONS_INIT;
   mgrid_topology *t = mgrid_topology_new(gpu.ranks, &e);
-  mgrid_grid     *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
-  mgrid_family   *f = mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e);
-  mgrid_status    s = f && t ? MGRID_OK : MGRID_USAGE;
+  mgrid_grid *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
+  mgrid_family *f = mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e);
+  mgrid_status s = f && t ? MGRID_OK : MGRID_USAGE;
   options.unique = true; /* equal members would share one */
   options.nccl = spec;
   for (int i = 0; i < copies && !s; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
 ** measure.c - what communicators cost on a real GPU: time to make those of a layout, by moongrid
-** and by plain calls of NCCL, and memory of the GPU for one, beside the prediction. It uses moongrid
-** as a trainer does: the public headers and the shared libraries. Every communicator is used, and
-** every result is checked. Rank 0 prints "KEY<tab>VALUE", each line flushed: one launch measures all that
-** its ranks can, and keeps what it has measured if the next step hangs.
+** and by plain calls of NCCL, and memory of the GPU for one, beside the prediction. It uses
+** moongrid as a trainer does: the public headers and the shared libraries. Every communicator is
+** used, and every result is checked. Rank 0 prints "KEY<tab>VALUE", each line flushed: one launch
+** measures all that its ranks can, and keeps what it has measured if the next step hangs.
 **
 **     measure create TURNS                  the five ways, each TURNS times after a first turn
 **     measure memory "max_ctas=4" "" ...    options of a family, in turn
@@ -17,15 +17,15 @@ enum { MOST = 64, COPIES = 4 };
 /* ----------------------------------------------------------------------- create */
 
 typedef struct held {
-  ncclComm_t          comm;
+  ncclComm_t comm;
   const mgrid_family *family;
-  int64_t             group, position;
+  int64_t group, position;
 } held;
 
 typedef struct job {
   const mgrid_plan *plan;
-  int               n; /* communicators held */
-  held              comm[MOST];
+  int n; /* communicators held */
+  held comm[MOST];
 } job;
 
 static ncclConfig_t plain_config(void) {
@@ -49,26 +49,30 @@ static bool wanted(const job *j, size_t i, bool all) {
 static ncclComm_t init(const mgrid_family *f, int64_t group, int64_t position, int tag) {
   ncclUniqueId id;
   ncclConfig_t config = plain_config();
-  ncclComm_t   comm = NULL;
-  int64_t      size = mgrid_family_size(f, group);
+  ncclComm_t comm = NULL;
+  int64_t size = mgrid_family_size(f, group);
   if (position > 0) {
-    MPI_Recv(&id, sizeof id, MPI_BYTE, (int)mgrid_family_rank(f, group, 0), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(&id, sizeof id, MPI_BYTE, (int)mgrid_family_rank(f, group, 0), tag, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
   } else {
     nccl_must(gpu.GetUniqueId(&id), "ncclGetUniqueId");
     for (int64_t p = 1; p < size; p++)
       MPI_Send(&id, sizeof id, MPI_BYTE, (int)mgrid_family_rank(f, group, p), tag, MPI_COMM_WORLD);
   }
-  nccl_must(gpu.CommInitRankConfig(&comm, (int)size, id, (int)position, &config), "ncclCommInitRankConfig");
+  nccl_must(gpu.CommInitRankConfig(&comm, (int)size, id, (int)position, &config),
+            "ncclCommInitRankConfig");
   return comm;
 }
 
-/* One after the other, in the order of the families: the same on all ranks, so nobody waits for ever. */
+/* One after the other, in the order of the families: the same on all ranks, so nobody waits for
+** ever. */
 static void by_init(job *j, bool all) {
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = family_of(j->plan, i);
-    int64_t             group, position;
+    int64_t group, position;
     if (!wanted(j, i, all) || !mgrid_family_locate(f, gpu.rank, 0, &group, &position)) continue;
-    if (mgrid_family_size(f, group) > 1) hold(j, init(f, group, position, (int)i), f, group, position);
+    if (mgrid_family_size(f, group) > 1)
+      hold(j, init(f, group, position, (int)i), f, group, position);
   }
 }
 
@@ -78,20 +82,22 @@ static void by_split(job *j, const mgrid_family *world, bool all) {
   hold(j, parent, world, 0, gpu.rank);
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = family_of(j->plan, i);
-    int64_t             group = -1, position = 0;
-    ncclComm_t          comm = NULL;
+    int64_t group = -1, position = 0;
+    ncclComm_t comm = NULL;
     if (!wanted(j, i, all)) continue;
     bool in = mgrid_family_locate(f, gpu.rank, 0, &group, &position);
-    nccl_must(gpu.CommSplit(parent, in ? (int)group : NCCL_SPLIT_NOCOLOR, (int)position, &comm, NULL), "ncclCommSplit");
+    nccl_must(
+        gpu.CommSplit(parent, in ? (int)group : NCCL_SPLIT_NOCOLOR, (int)position, &comm, NULL),
+        "ncclCommSplit");
     if (in) hold(j, comm, f, group, position);
   }
 }
 
 static void by_moongrid(job *j, mgrid_state *state) {
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
-    mgrid_error         e = MGRID_ERROR_INIT;
+    mgrid_error e = MGRID_ERROR_INIT;
     const mgrid_family *f = family_of(j->plan, i);
-    const mgrid_group  *g = mgrid_state_group(state, mgrid_plan_family_name(j->plan, i), &e);
+    const mgrid_group *g = mgrid_state_group(state, mgrid_plan_family_name(j->plan, i), &e);
     if (wanted(j, i, false) && mgrid_nccl_comm(g))
       hold(j, mgrid_nccl_comm(g), f, mgrid_group_index(g), mgrid_group_position(g));
   }
@@ -101,13 +107,14 @@ static void by_moongrid(job *j, mgrid_state *state) {
 static void use(const job *j, lane own) {
   for (int i = 0; i < j->n; i++) {
     const held *h = &j->comm[i];
-    int         count = -1, rank = -1;
-    char        what[32];
-    int64_t     sum = 0, size = mgrid_family_size(h->family, h->group);
+    int count = -1, rank = -1;
+    char what[32];
+    int64_t sum = 0, size = mgrid_family_size(h->family, h->group);
     for (int64_t p = 0; p < size; p++) sum += mgrid_family_rank(h->family, h->group, p);
     nccl_must(gpu.CommCount(h->comm, &count), "ncclCommCount");
     nccl_must(gpu.CommUserRank(h->comm, &rank), "ncclCommUserRank");
-    if (count != size || rank != h->position) fail("communicator %d: rank %d of %d", i, rank, count);
+    if (count != size || rank != h->position)
+      fail("communicator %d: rank %d of %d", i, rank, count);
     snprintf(what, sizeof what, "communicator %d", i);
     sum_checked(h->comm, own.stream, own.data, 1, size, sum, what);
   }
@@ -116,7 +123,8 @@ static void use(const job *j, lane own) {
 /* All are finalized before the first is destroyed: then no order can make two ranks wait for each
 ** other. */
 static void destroy(const job *j) {
-  for (int i = 0; i < j->n; i++) settle(j->comm[i].comm, gpu.CommFinalize(j->comm[i].comm), "ncclCommFinalize");
+  for (int i = 0; i < j->n; i++)
+    settle(j->comm[i].comm, gpu.CommFinalize(j->comm[i].comm), "ncclCommFinalize");
   nccl_must(gpu.GroupStart(), "ncclGroupStart");
   for (int i = 0; i < j->n; i++) nccl_must(gpu.CommDestroy(j->comm[i].comm), "ncclCommDestroy");
   nccl_must(gpu.GroupEnd(), "ncclGroupEnd");
@@ -131,20 +139,20 @@ static void say_wall(const char *way, const char *key, double began, double done
 }
 
 typedef struct layout_of {
-  mgrid_plan    *plan;
-  mgrid_family  *world;
+  mgrid_plan *plan;
+  mgrid_family *world;
   mgrid_backend *mpi;
 } layout_of;
 
-/* Make, use and destroy all communicators once. The first turn is not measured against others: in it NCCL
-** starts, and with the first way of all CUDA's kernels are loaded. */
+/* Make, use and destroy all communicators once. The first turn is not measured against others: in
+** it NCCL starts, and with the first way of all CUDA's kernels are loaded. */
 static void turn_of(const char *way, int turn, const layout_of *l, lane own) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  job            j = { .plan = l->plan };
+  mgrid_error e = MGRID_ERROR_INIT;
+  job j = { .plan = l->plan };
   mgrid_backend *b = NULL;
-  mgrid_state   *state = NULL;
-  bool           all = strstr(way, "_all") != NULL;
-  const char    *key = turn ? "again" : "cold";
+  mgrid_state *state = NULL;
+  bool all = strstr(way, "_all") != NULL;
+  const char *key = turn ? "again" : "cold";
   MPI_Barrier(MPI_COMM_WORLD);
   double began = now();
   if (strcmp(way, "ours") == 0) {
@@ -175,19 +183,19 @@ static void turn_of(const char *way, int turn, const layout_of *l, lane own) {
 }
 
 static void create(int turns) {
-  static const sizes       of[] = { { 2, 2, 1, 1, 2, 1 }, { 4, 2, 1, 2, 2, 1 }, { 8, 2, 2, 2, 2, 2 } };
+  static const sizes of[] = { { 2, 2, 1, 1, 2, 1 }, { 4, 2, 1, 2, 2, 1 }, { 8, 2, 2, 2, 2, 2 } };
   static const char *const ways[] = { "ours", "serial", "split", "serial_all", "split_all" };
-  mgrid_error              e = MGRID_ERROR_INIT;
-  const sizes             *s = NULL;
+  mgrid_error e = MGRID_ERROR_INIT;
+  const sizes *s = NULL;
   for (int i = 0; i < 3; i++)
     if (of[i].world == gpu.ranks) s = &of[i];
   if (!s) fail("the layouts are for 2, 4 and 8 ranks");
   mgrid_topology *t = layout_topology(&MEGATRON, *s, false, &e);
-  mgrid_dim       dim = { "world", gpu.ranks };
-  const char     *name = dim.name;
-  mgrid_grid     *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
-  layout_of       l = { mgrid_plan_new(t, &e), mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e),
-                        mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e) };
+  mgrid_dim dim = { "world", gpu.ranks };
+  const char *name = dim.name;
+  mgrid_grid *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
+  layout_of l = { mgrid_plan_new(t, &e), mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e),
+                  mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e) };
   if (!l.plan || !l.world || !l.mpi) fail("%s", e.message);
   mgrid_topology_free(t);
   mgrid_grid_free(grid);
@@ -208,8 +216,8 @@ typedef struct level {
 
 static double cpu_available(
     void) { /* MiB of the machine, which includes pinned memory, and memory of other processes */
-  FILE  *f = fopen("/proc/meminfo", "r");
-  char   line[128];
+  FILE *f = fopen("/proc/meminfo", "r");
+  char line[128];
   double kib = 0;
   while (f && fgets(line, sizeof line, f)) sscanf(line, "MemAvailable: %lf", &kib);
   if (f) fclose(f);
@@ -226,11 +234,11 @@ static level look(void) {
   return l;
 }
 
-/* The number of ranks whose GPU memory rank 0 sees: those on its GPU. To check this the last of them allocates
-** some. */
+/* The number of ranks whose GPU memory rank 0 sees: those on its GPU. To check this the last of
+** them allocates some. */
 static int seen_ranks(void) {
   enum { MIB = 64 };
-  int   device = gpu.device, on = 0, last = 0;
+  int device = gpu.device, on = 0, last = 0;
   void *block = NULL;
   MPI_Bcast(&device, 1, MPI_INT, 0, MPI_COMM_WORLD);
   int mine = device == gpu.device, highest = mine ? gpu.rank : 0;
@@ -246,7 +254,7 @@ static int seen_ranks(void) {
 }
 
 static mgrid_state *make(const mgrid_plan *p, mgrid_backend *b, const char *name) {
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_state *state = mgrid_materialize(p, b, name, &e);
   if (!state) fail("%s", e.message);
   return state;
@@ -255,8 +263,8 @@ static mgrid_state *make(const mgrid_plan *p, mgrid_backend *b, const char *name
 static void use_state(mgrid_state *state, int64_t *data) {
   int64_t sum = (int64_t)gpu.ranks * (gpu.ranks - 1) / 2;
   for (size_t i = 0; i < mgrid_plan_nfamilies(mgrid_state_plan(state)); i++) {
-    mgrid_error        e = MGRID_ERROR_INIT;
-    const char        *name = mgrid_plan_family_name(mgrid_state_plan(state), i);
+    mgrid_error e = MGRID_ERROR_INIT;
+    const char *name = mgrid_plan_family_name(mgrid_state_plan(state), i);
     const mgrid_group *g = mgrid_state_group(state, name, &e);
     if (!mgrid_nccl_comm(g)) fail("%s has no communicator", name);
     sum_checked(mgrid_nccl_comm(g), mgrid_nccl_stream(g), data, LANE, gpu.ranks, sum, name);
@@ -265,21 +273,22 @@ static void use_state(mgrid_state *state, int64_t *data) {
 
 static void say(const char *key, double sum, double by) { tell(sum / by, "%s", key); }
 
-/* The first communicator of a process also allocates what all share, so make and use one before measuring. */
+/* The first communicator of a process also allocates what all share, so make and use one before
+** measuring. */
 static void cost(const char *spec) {
-  mgrid_error      e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_gpu_memory predicted = MGRID_GPU_MEMORY_INIT;
-  mgrid_plan      *one = job_world_plan(1, spec), *more = job_world_plan(COPIES, spec);
-  mgrid_backend   *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  mgrid_plan *one = job_world_plan(1, spec), *more = job_world_plan(COPIES, spec);
+  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   if (!mpi) fail("%s", e.message);
-  lane           own = lane_open();
-  int            seen = seen_ranks();
+  lane own = lane_open();
+  int seen = seen_ranks();
   mgrid_backend *b = job_backend(mpi, 0);
-  mgrid_state   *first = make(one, b, "first");
+  mgrid_state *first = make(one, b, "first");
   use_state(first, own.data);
-  level        before = look();
+  level before = look();
   mgrid_state *state = make(more, b, "more");
-  level        made = look();
+  level made = look();
   use_state(state, own.data);
   level used = look();
   mgrid_state_free(state);

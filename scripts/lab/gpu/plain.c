@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** plain.c - communicators of several ranks by NCCL's own calls, without MPI and without moongrid: the ranks
-** are processes that this one starts, on one GPU or on several. If this works and moongrid does
-** not, the fault is moongrid's; if this fails, it is NCCL's, the driver's or the machine's. Rank 0
-** prints "KEY<tab>VALUE", each line flushed.
+** plain.c - communicators of several ranks by NCCL's own calls, without MPI and without moongrid:
+** the ranks are processes that this one starts, on one GPU or on several. If this works and
+** moongrid does not, the fault is moongrid's; if this fails, it is NCCL's, the driver's or the
+** machine's. Rank 0 prints "KEY<tab>VALUE", each line flushed.
 **
 **     plain pair RANKS           one communicator: create, use, destroy
 **     plain cost RANKS           the cost of a call on a blocking communicator, and on a non-blocking one
@@ -26,11 +26,11 @@ enum { PATIENCE = 20 }; /* seconds that an error of a dead rank may take */
 
 /* Shared by the ranks: ids of rank 0, and barriers. */
 static struct shared {
-  atomic_int   ids, there[64], failed;
+  atomic_int ids, there[64], failed;
   ncclUniqueId id[64];
 } * shared;
-static int       places, ids;
-static pid_t     rank_pid[MOST];
+static int places, ids;
+static pid_t rank_pid[MOST];
 static const int wait_seconds = 60;
 
 static void end_ranks(void) { atomic_store(&shared->failed, 1); }
@@ -38,7 +38,8 @@ static void end_ranks(void) { atomic_store(&shared->failed, 1); }
 static void wait_for(atomic_int *value, int least, const char *what) {
   for (double begun = now(); atomic_load(value) < least; usleep(200)) {
     if (atomic_load(&shared->failed)) fail("another rank failed");
-    if (now() - begun > wait_seconds) fail("%s: not all ranks came within %d seconds", what, wait_seconds);
+    if (now() - begun > wait_seconds)
+      fail("%s: not all ranks came within %d seconds", what, wait_seconds);
   }
 }
 
@@ -66,14 +67,15 @@ static ncclResult_t begin(ncclComm_t *comm, int blocking) {
 }
 
 static ncclComm_t made(int blocking) {
-  ncclComm_t   comm;
+  ncclComm_t comm;
   ncclResult_t r = begin(&comm, blocking);
   settle_new(&comm, r, "ncclCommInitRankConfig");
   return comm;
 }
 
 static void use(ncclComm_t comm, lane l) {
-  sum_checked(comm, l.stream, l.data, LANE, gpu.ranks, (int64_t)gpu.ranks * (gpu.ranks - 1) / 2, "all ranks");
+  sum_checked(comm, l.stream, l.data, LANE, gpu.ranks, (int64_t)gpu.ranks * (gpu.ranks - 1) / 2,
+              "all ranks");
 }
 
 /* ------------------------------------------------------------------------- pair */
@@ -81,8 +83,8 @@ static void use(ncclComm_t comm, lane l) {
 static void pair(void) {
   const char *host = getenv("NCCL_HOSTID");
   printf("rank %d: GPU %d, NCCL_HOSTID %s\n", gpu.rank, gpu.device, host ? host : "is not set");
-  lane       l = lane_open();
-  double     begun = now();
+  lane l = lane_open();
+  double begun = now();
   ncclComm_t comm = made(1);
   tell(ms_since(begun), "creation, ms");
   begun = now();
@@ -102,15 +104,15 @@ static void pair(void) {
 /* The time in the host's thread alone: the kernels run behind it. */
 static void cost_of(int blocking, lane l) {
   const char *how = blocking ? "blocking" : "without blocking";
-  double      begun = now();
-  ncclComm_t  comm = made(blocking);
+  double begun = now();
+  ncclComm_t comm = made(blocking);
   tell(ms_since(begun), "%s: creation, ms", how);
   use(comm, l);
   double spent = 0, waited = 0, all = now();
   for (int i = 0; i < CALLS; i++) {
-    double       start = now();
+    double start = now();
     ncclResult_t r = gpu.AllReduce(l.data, l.data, 1, ncclInt64, ncclSum, comm, l.stream);
-    double       returned = now();
+    double returned = now();
     while (r == ncclInProgress) nccl_must(gpu.CommGetAsyncError(comm, &r), "ncclCommGetAsyncError");
     nccl_must(r, "ncclAllReduce");
     spent += returned - start, waited += now() - returned;
@@ -140,12 +142,13 @@ static void missing(void) {
     meet(gpu.ranks);
     return;
   }
-  process      before = process_now();
+  process before = process_now();
   ncclResult_t r = begin(&comm, 0);
   for (double begun = now(); now() - begun < 3; usleep(1000)) {
     if (r == ncclInProgress && comm && gpu.CommGetAsyncError(comm, &r) != ncclSuccess) break;
     if (r != ncclInProgress)
-      fail("the creation ended (%s) though rank %d never came", gpu.GetErrorString(r), gpu.ranks - 1);
+      fail("the creation ended (%s) though rank %d never came", gpu.GetErrorString(r),
+           gpu.ranks - 1);
   }
   if (!comm) fail("the creation has given no communicator that could be aborted");
   double begun = now();
@@ -160,7 +163,7 @@ static void missing(void) {
 
 static void aborted(void) {
   ncclComm_t comm[COMMS];
-  lane       l[COMMS];
+  lane l[COMMS];
   for (int i = 0; i < COMMS; i++) {
     l[i] = lane_open(), comm[i] = made(0);
     use(comm[i], l[i]);
@@ -169,11 +172,13 @@ static void aborted(void) {
   bool out = gpu.rank == gpu.ranks - 1;
   if (!out) {
     for (int i = 0; i < COMMS; i++)
-      settle(comm[i], gpu.AllReduce(l[i].data, l[i].data, 1, ncclInt64, ncclSum, comm[i], l[i].stream),
+      settle(comm[i],
+             gpu.AllReduce(l[i].data, l[i].data, 1, ncclInt64, ncclSum, comm[i], l[i].stream),
              "ncclAllReduce");
     sleep(2);
     for (int i = 0; i < COMMS; i++)
-      if (gpu.cudaStreamQuery(l[i].stream) != cudaErrorNotReady) fail("an all-reduce ended without the last rank");
+      if (gpu.cudaStreamQuery(l[i].stream) != cudaErrorNotReady)
+        fail("an all-reduce ended without the last rank");
   }
   meet(gpu.ranks);
   double begun = now();
@@ -188,14 +193,14 @@ static void aborted(void) {
 }
 
 static void killed(void) {
-  lane       l = lane_open();
+  lane l = lane_open();
   ncclComm_t comm = made(0);
   use(comm, l);
   meet(gpu.ranks);
   if (gpu.rank == gpu.ranks - 1) raise(SIGKILL);
   sleep(1);
   ncclResult_t r = gpu.AllReduce(l.data, l.data, 1, ncclInt64, ncclSum, comm, l.stream);
-  double       begun = now();
+  double begun = now();
   while ((r == ncclSuccess || r == ncclInProgress) && now() - begun < PATIENCE) {
     usleep(1000);
     if (gpu.CommGetAsyncError(comm, &r) != ncclSuccess) break;
@@ -217,9 +222,9 @@ static void killed(void) {
 /* ----------------------------------------------------------------------- cycles */
 
 static void cycles(int rounds) {
-  lane    l = lane_open();
+  lane l = lane_open();
   process first = { 0 }, last = { 0 };
-  double  begun = now();
+  double begun = now();
   for (int i = 0; i < rounds; i++) {
     ncclComm_t comm = made(i % 2);
     use(comm, l);
@@ -256,12 +261,13 @@ static void be_rank(int rank, const char *what, int rounds) {
   if (strcmp(what, "cycles") == 0) cycles(rounds);
 }
 
-/* All have to end well, but for one that was to be killed; after a failure the rest gets five seconds. */
+/* All have to end well, but for one that was to be killed; after a failure the rest gets five
+** seconds. */
 static int ended_well(const char *what) {
-  bool   well = true, spare = strcmp(what, "killed") == 0;
+  bool well = true, spare = strcmp(what, "killed") == 0;
   double until = 0;
   for (int left = gpu.ranks; left > 0;) {
-    int   status = 0;
+    int status = 0;
     pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid <= 0) {
       if (until > 0 && now() > until)
@@ -270,9 +276,11 @@ static int ended_well(const char *what) {
       continue;
     }
     left--;
-    bool victim = spare && pid == rank_pid[gpu.ranks - 1] && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    bool victim = spare && pid == rank_pid[gpu.ranks - 1] && WIFSIGNALED(status)
+                  && WTERMSIG(status) == SIGKILL;
     if (victim || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) continue;
-    if (well && WIFSIGNALED(status)) fprintf(stderr, "plain: a rank ended by signal %d\n", WTERMSIG(status));
+    if (well && WIFSIGNALED(status))
+      fprintf(stderr, "plain: a rank ended by signal %d\n", WTERMSIG(status));
     if (well) until = now() + 5;
     well = false;
     atomic_store(&shared->failed, 1);
@@ -282,12 +290,13 @@ static int ended_well(const char *what) {
 
 int main(int argc, char **argv) {
   static const char *const known[] = { "pair", "cost", "missing", "abort", "killed", "cycles" };
-  bool                     fine = argc >= 3 && argc <= 4;
-  size_t                   k = 0;
+  bool fine = argc >= 3 && argc <= 4;
+  size_t k = 0;
   while (fine && k < sizeof known / sizeof *known && strcmp(known[k], argv[1]) != 0) k++;
   gpu.ranks = fine ? atoi(argv[2]) : 0;
   int rounds = argc == 4 ? atoi(argv[3]) : 20;
-  if (!fine || k == sizeof known / sizeof *known || gpu.ranks < 2 || gpu.ranks > MOST || rounds < 3 || rounds > 60)
+  if (!fine || k == sizeof known / sizeof *known || gpu.ranks < 2 || gpu.ranks > MOST || rounds < 3
+      || rounds > 60)
     fail("plain pair|cost|missing|abort|killed|cycles RANKS(2..%d) [ROUNDS(3..60)]", MOST);
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) fail("no shared memory");

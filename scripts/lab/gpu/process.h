@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** process.h - count what a process holds: file descriptors, threads, its memory and the GPU's. For programs that
-** create and destroy communicators repeatedly, and must not hold more each time.
+** process.h - count what a process holds: file descriptors, threads, its memory and the GPU's. For
+** programs that create and destroy communicators repeatedly, and must not hold more each time.
 */
 #ifndef PROCESS_H
 #define PROCESS_H
@@ -11,14 +11,15 @@
 #include <dirent.h>
 #include <malloc.h>
 
-/* Memory of the process is what malloc has given out, in MiB: resident memory grows by what malloc keeps for each thread that
-** was ever in NCCL. Memory of the GPU, in MiB, is all that is in use on it. */
+/* Memory of the process is what malloc has given out, in MiB: resident memory grows by what malloc
+** keeps for each thread that was ever in NCCL. Memory of the GPU, in MiB, is all that is in use on
+** it. */
 typedef struct process {
   double fds, threads, host, device;
 } process;
 
 static inline double entries(const char *folder) {
-  DIR   *d = opendir(folder);
+  DIR *d = opendir(folder);
   double n = 0;
   while (d && readdir(d)) n++;
   if (d) closedir(d);
@@ -26,10 +27,11 @@ static inline double entries(const char *folder) {
 }
 
 static inline process process_now(void) {
-  size_t           unused = 0, total = 0;
+  size_t unused = 0, total = 0;
   struct mallinfo2 m = mallinfo2();
   cuda_must(gpu.cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
-  return (process){ entries("/proc/self/fd"), entries("/proc/self/task"), (double)(m.uordblks + m.hblkhd) / (1 << 20),
+  return (process){ entries("/proc/self/fd"), entries("/proc/self/task"),
+                    (double)(m.uordblks + m.hblkhd) / (1 << 20),
                     (double)(total - unused) / (1 << 20) };
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - test on the real NCCL what moongrid documents about lost ranks: moongrid.h and src/comm/README.md
-** say what has to happen, and nothing here depends on how it is done. Under mpirun. Rank 0 prints
-** "KEY<tab>VALUE", each line flushed.
+** recover.c - test on the real NCCL what moongrid documents about lost ranks: moongrid.h and
+** src/comm/README.md say what has to happen, and nothing here depends on how it is done. Under
+** mpirun. Rank 0 prints "KEY<tab>VALUE", each line flushed.
 **
 **     recover late      a rank that does not arrive at a creation is named on all others, in time
 **     recover lost      the last rank is missing in an all-reduce: revoke ends it, shrink leaves a group that
@@ -34,7 +34,7 @@ __attribute__((noreturn)) static void leave(const char *done) {
 }
 
 static mgrid_state *made(const mgrid_plan *p, mgrid_backend *b, const char *name) {
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_state *s = mgrid_materialize(p, b, name, &e);
   if (!s) fail("%s", e.message);
   if (mgrid_state_prove(s, NULL, &e)) fail("%s", e.message);
@@ -44,19 +44,19 @@ static mgrid_state *made(const mgrid_plan *p, mgrid_backend *b, const char *name
 /* ------------------------------------------------------------------------- late */
 
 static void late(mgrid_backend *mpi) {
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *b = job_backend(mpi, TIMEOUT);
-  mgrid_plan    *p = job_world_plan(1, "max_ctas=1");
-  char           name[64];
+  mgrid_plan *p = job_world_plan(1, "max_ctas=1");
+  char name[64];
   snprintf(name, sizeof name, "rank %d", gpu.ranks - 1);
   made(p, b, "first");
   if (gpu.rank == gpu.ranks - 1) {
     sleep(TIMEOUT + SLACK);
     leave("");
   }
-  double       begun = now();
+  double begun = now();
   mgrid_state *second = mgrid_materialize(p, b, "second", &e);
-  double       took = now() - begun;
+  double took = now() - begun;
   tell(1e3 * took, "until the missing rank is named, ms");
   if (second) fail("a creation succeeded without %s", name);
   if (!strstr(e.message, name)) fail("the message does not name %s: %s", name, e.message);
@@ -70,7 +70,7 @@ static void late(mgrid_backend *mpi) {
 /* The all-reduce that waits for the lost rank, and how soon an error of it is told, if it died. */
 static void wait_in_vain(ncclComm_t comm, lane l, bool died) {
   ncclResult_t r = gpu.AllReduce(l.data, l.data, 1, ncclInt64, ncclSum, comm, l.stream);
-  double       begun = now(), most = died ? PATIENCE : 2;
+  double begun = now(), most = died ? PATIENCE : 2;
   while ((r == ncclSuccess || r == ncclInProgress) && now() - begun < most) {
     usleep(1000);
     if (gpu.CommGetAsyncError(comm, &r) != ncclSuccess) break;
@@ -84,14 +84,14 @@ static void wait_in_vain(ncclComm_t comm, lane l, bool died) {
 }
 
 static void lost(mgrid_backend *mpi, bool die) {
-  mgrid_error        e = MGRID_ERROR_INIT;
-  mgrid_backend     *b = job_backend(mpi, TIMEOUT);
-  mgrid_plan        *p = job_world_plan(1, "max_ctas=1");
-  mgrid_state       *state = made(p, b, "train");
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_backend *b = job_backend(mpi, TIMEOUT);
+  mgrid_plan *p = job_world_plan(1, "max_ctas=1");
+  mgrid_state *state = made(p, b, "train");
   const mgrid_group *group;
-  int64_t            gone[] = { gpu.ranks - 1 }, left = gpu.ranks - 1;
-  lane               l = lane_open();
-  ncclComm_t         comm = comm_of(state, "copy_0", &group);
+  int64_t gone[] = { gpu.ranks - 1 }, left = gpu.ranks - 1;
+  lane l = lane_open();
+  ncclComm_t comm = comm_of(state, "copy_0", &group);
   MPI_Barrier(MPI_COMM_WORLD);
   if (gpu.rank == gone[0]) {
     if (die) raise(SIGKILL);
@@ -100,7 +100,7 @@ static void lost(mgrid_backend *mpi, bool die) {
   }
   if (die) sleep(1);
   wait_in_vain(comm, l, die);
-  double       begun = now();
+  double begun = now();
   mgrid_status s = mgrid_state_revoke(state, &e);
   if (s == MGRID_UNSUPPORTED && gpu.rank == 0) printf("revoke: %s\n", e.message);
   if (s && s != MGRID_UNSUPPORTED) fail("revoke: %s", e.message);
@@ -112,11 +112,13 @@ static void lost(mgrid_backend *mpi, bool die) {
   tell(ms_since(begun), "shrink, ms");
   if (gpu.rank == 0 && *e.message) printf("note: %s\n", e.message);
   const mgrid_group *now_group;
-  ncclComm_t         now_comm = comm_of(rest, "copy_0", &now_group);
+  ncclComm_t now_comm = comm_of(rest, "copy_0", &now_group);
   if (mgrid_group_size(now_group) != left || mgrid_group_position_of(now_group, gone[0]) >= 0)
-    fail("the group without rank %lld has %lld ranks", (long long)gone[0], (long long)mgrid_group_size(now_group));
+    fail("the group without rank %lld has %lld ranks", (long long)gone[0],
+         (long long)mgrid_group_size(now_group));
   lane fresh = lane_open();
-  sum_checked(now_comm, fresh.stream, fresh.data, LANE, left, left * (left - 1) / 2, "the ranks that are left");
+  sum_checked(now_comm, fresh.stream, fresh.data, LANE, left, left * (left - 1) / 2,
+              "the ranks that are left");
   begun = now();
   mgrid_state_free(rest);
   mgrid_state_free(state);
@@ -128,9 +130,9 @@ static void lost(mgrid_backend *mpi, bool die) {
 
 static void cycles(mgrid_backend *mpi, int rounds) {
   mgrid_backend *b = job_backend(mpi, 0);
-  mgrid_plan    *p = job_world_plan(2, "max_ctas=2");
-  process        first = { 0 }, last = { 0 };
-  double         begun = now();
+  mgrid_plan *p = job_world_plan(2, "max_ctas=2");
+  process first = { 0 }, last = { 0 };
+  double begun = now();
   for (int i = 0; i < rounds; i++) {
     mgrid_state_free(made(p, b, "cycle"));
     cuda_must(gpu.cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -150,22 +152,25 @@ static void cycles(mgrid_backend *mpi, int rounds) {
 /* ----------------------------------------------------------------------- remade */
 
 /* As a host that knows the lost ranks: give a backend of the survivors, and the list. */
-static void recovered(mgrid_state *state, mgrid_losses *losses, MPI_Comm rest, int64_t gone, bool shrinks) {
-  mgrid_error           e = MGRID_ERROR_INIT;
+static void recovered(mgrid_state *state, mgrid_losses *losses, MPI_Comm rest, int64_t gone,
+                      bool shrinks) {
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
-  mgrid_state          *next = NULL;
-  const mgrid_group    *group;
-  int64_t               left = gpu.ranks - 1;
-  mgrid_backend        *mpi = mgrid_mpi_backend(rest, NULL, &e);
+  mgrid_state *next = NULL;
+  const mgrid_group *group;
+  int64_t left = gpu.ranks - 1;
+  mgrid_backend *mpi = mgrid_mpi_backend(rest, NULL, &e);
   if (!mpi) fail("%s", e.message);
   o.backend = job_backend(mpi, TIMEOUT), o.nlost = 1, o.lost = &gone, o.nccl_shrink = shrinks;
   double begun = now();
   if (mgrid_state_recover(state, losses, &o, &next, NULL, NULL, &e)) fail("recover: %s", e.message);
   tell(ms_since(begun), shrinks ? "recover by ncclCommShrink, ms" : "recover by new ids, ms");
   ncclComm_t comm = comm_of(next, "all", &group);
-  if (mgrid_group_size(group) != left) fail("%lld ranks remain", (long long)mgrid_group_size(group));
+  if (mgrid_group_size(group) != left)
+    fail("%lld ranks remain", (long long)mgrid_group_size(group));
   lane fresh = lane_open();
-  sum_checked(comm, fresh.stream, fresh.data, LANE, left, left * (left - 1) / 2, "the ranks that are left");
+  sum_checked(comm, fresh.stream, fresh.data, LANE, left, left * (left - 1) / 2,
+              "the ranks that are left");
 }
 
 static void remade(mgrid_backend *mpi) {
@@ -173,16 +178,16 @@ static void remade(mgrid_backend *mpi) {
       "return recipe { build = function(world) local t = topology(world) "
       "t.all = grid(world, 'a', { a = fill }) 'a':with { unique = true, nccl = { max_ctas = 1 } } "
       "return t end }";
-  mgrid_error    e = MGRID_ERROR_INIT;
-  MPI_Comm       rest;
-  int64_t        gone = gpu.ranks - 1;
+  mgrid_error e = MGRID_ERROR_INIT;
+  MPI_Comm rest;
+  int64_t gone = gpu.ranks - 1;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   if (!rt || mgrid_runtime_load(rt, "remade", text, strlen(text), &e)) fail("%s", e.message);
-  mgrid_plan   *p = mgrid_runtime_plan(rt, gpu.ranks, NULL, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, gpu.ranks, NULL, 0, NULL, &e);
   mgrid_losses *losses = p ? mgrid_losses_new(rt, p, 0, NULL, NULL, &e) : NULL;
   if (!losses) fail("%s", e.message);
   mgrid_backend *b = job_backend(mpi, TIMEOUT);
-  mgrid_state   *one = made(p, b, "one"), *two = made(p, b, "two");
+  mgrid_state *one = made(p, b, "one"), *two = made(p, b, "two");
   MPI_Comm_split(MPI_COMM_WORLD, gpu.rank == gone, gpu.rank, &rest);
   if (gpu.rank == gone) {
     sleep(2 * SLACK);
@@ -196,7 +201,7 @@ static void remade(mgrid_backend *mpi) {
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   const char *what = argc > 1 ? argv[1] : "";
-  int         rounds = argc == 3 ? atoi(argv[2]) : 20;
+  int rounds = argc == 3 ? atoi(argv[2]) : 20;
   job_begin(&argc, &argv);
   if (gpu.ranks < 2) fail("at least 2 ranks");
   mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** stacks.c - a library for LD_PRELOAD: on SIGUSR2 a process writes the stacks of all its threads to its
-** standard error, for machines that have no debugger. gpu-test loads it when it runs a command again that hung
-** or failed.
+** stacks.c - a library for LD_PRELOAD: on SIGUSR2 a process writes the stacks of all its threads to
+** its standard error, for machines that have no debugger. gpu-test loads it when it runs a command
+** again that hung or failed.
 */
 #include <dirent.h>
 #include <execinfo.h>
@@ -15,7 +15,7 @@
 enum { DEPTH = 40, MOST = 256 };
 
 static volatile sig_atomic_t asked; /* the first signal comes from outside, the others are ours */
-static pid_t                 asker;
+static pid_t asker;
 
 static void say(const char *text) {
   ssize_t n = write(STDERR_FILENO, text, strlen(text));
@@ -23,7 +23,7 @@ static void say(const char *text) {
 }
 
 static void say_number(long n) {
-  char  text[24];
+  char text[24];
   char *p = text + sizeof text - 1;
   *p = 0;
   do *--p = (char)('0' + n % 10);
@@ -33,7 +33,7 @@ static void say_number(long n) {
 
 static void own_stack(void) {
   void *frame[DEPTH];
-  int   n = backtrace(frame, DEPTH);
+  int n = backtrace(frame, DEPTH);
   say("--- stack of thread ");
   say_number(syscall(SYS_gettid));
   say(" of process ");
@@ -42,11 +42,12 @@ static void own_stack(void) {
   backtrace_symbols_fd(frame, n, STDERR_FILENO);
 }
 
-/* Reading a folder in a handler is not safe in general; the process hangs and is about to be killed. */
+/* Reading a folder in a handler is not safe in general; the process hangs and is about to be
+** killed. */
 static void each_thread(void) {
-  DIR           *d = opendir("/proc/self/task");
-  long           self = syscall(SYS_gettid);
-  int            n = 0;
+  DIR *d = opendir("/proc/self/task");
+  long self = syscall(SYS_gettid);
+  int n = 0;
   struct dirent *at;
   while (d && (at = readdir(d)) && n < MOST) {
     long tid = atol(at->d_name);
@@ -70,7 +71,7 @@ static void on_signal(int number) {
 }
 
 __attribute__((constructor)) static void install(void) {
-  void            *frame[2];
+  void *frame[2];
   struct sigaction a;
   memset(&a, 0, sizeof a);
   a.sa_handler = on_signal;

@@ -7,4 +7,4 @@
 void mgrid_lua_open_checkpoint(lua_State *L); /* checkpoint.c */
 
 extern const mgrid_lua_slice mgrid_lua_slice_checkpoints;
-const mgrid_lua_slice        mgrid_lua_slice_checkpoints = { .open_host = mgrid_lua_open_checkpoint };
+const mgrid_lua_slice mgrid_lua_slice_checkpoints = { .open_host = mgrid_lua_open_checkpoint };

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
 **
-** call.c - calls over all ranks, as messages along a tree: up to rank 0, which then knows which ranks arrived, and down again
-** with the result or the missing ranks. If the host has its own all-gather, that is used instead, and the tree only finds
-** out who is missing.
+** call.c - calls over all ranks, as messages along a tree: up to rank 0, which then knows which
+** ranks arrived, and down again with the result or the missing ranks. If the host has its own
+** all-gather, that is used instead, and the tree only finds out who is missing.
 */
 #include "comm/carriers/carrier.h"
 
 #include <string.h>
 
-/* This rank in the tree. It is the first of its subtree, ranks lo to hi - 1. The others are cut into runs; the first rank of
-** each run is a child. */
+/* This rank in the tree. It is the first of its subtree, ranks lo to hi - 1. The others are cut
+** into runs; the first rank of each run is a child. */
 enum { BRANCHES = 16, FEW = 8 };
 
 typedef struct node {
   int64_t lo, hi, parent; /* parent -1: rank 0 */
   int64_t run;            /* ranks of each run but the last */
-  int     depth;          /* steps to rank 0 */
+  int depth;              /* steps to rank 0 */
 } node;
 
 static int64_t call_run_of(int64_t lo, int64_t hi) { return (hi - lo - 2 + BRANCHES) / BRANCHES; }
@@ -23,7 +23,8 @@ static int64_t call_run_of(int64_t lo, int64_t hi) { return (hi - lo - 2 + BRANC
 static node find_node(int64_t rank, int64_t world) {
   node at = { 0, world, -1, call_run_of(0, world), 0 };
   while (at.lo != rank) {
-    int64_t lo = at.lo + 1 + (rank - at.lo - 1) / at.run * at.run, hi = lo + at.run < at.hi ? lo + at.run : at.hi;
+    int64_t lo = at.lo + 1 + (rank - at.lo - 1) / at.run * at.run,
+            hi = lo + at.run < at.hi ? lo + at.run : at.hi;
     at = (node){ lo, hi, at.lo, call_run_of(lo, hi), at.depth + 1 };
   }
   return at;
@@ -36,22 +37,24 @@ static int height_of(int64_t size) {
   return height;
 }
 
-/* The head of a message. It holds data of up to 64 bytes; more data follows as a message of its own. */
+/* The head of a message. It holds data of up to 64 bytes; more data follows as a message of its
+** own. */
 typedef struct report {
   mgrid_missing missing; /* up: in the sender's subtree; down: in the world */
-  uint64_t      few[FEW];
+  uint64_t few[FEW];
 } report;
 
-static mgrid_status call_pass(mgrid_relay *m, int tag, int64_t to, report *p, const void *data, size_t bytes,
-                         mgrid_error *err) {
+static mgrid_status call_pass(mgrid_relay *m, int tag, int64_t to, report *p, const void *data,
+                              size_t bytes, mgrid_error *err) {
   if (bytes <= sizeof p->few && bytes) memcpy(p->few, data, bytes);
   mgrid_status s = mgrid_relay_post(m, m->calls, tag, 0, to, p, sizeof *p, m->seconds, err);
-  if (!s && bytes > sizeof p->few) s = mgrid_relay_post(m, m->calls, tag, 1, to, data, bytes, m->seconds, err);
+  if (!s && bytes > sizeof p->few)
+    s = mgrid_relay_post(m, m->calls, tag, 1, to, data, bytes, m->seconds, err);
   return s;
 }
 
-static mgrid_outcome fetch(mgrid_relay *m, int tag, int64_t from, report *p, void *data, size_t bytes, double until,
-                           mgrid_error *err) {
+static mgrid_outcome fetch(mgrid_relay *m, int tag, int64_t from, report *p, void *data,
+                           size_t bytes, double until, mgrid_error *err) {
   mgrid_outcome s = mgrid_relay_take(m, m->calls, tag, 0, from, p, sizeof *p, until, NULL, err);
   if (!s && bytes > sizeof p->few)
     return mgrid_relay_take(m, m->calls, tag, 1, from, data, bytes, until + 1, NULL, err);
@@ -68,29 +71,31 @@ typedef enum motion {
 
 typedef struct trip {
   mgrid_relay *m;
-  motion       kind;
-  char        *data;
-  size_t       bytes; /* of one rank */
-  int64_t      root;  /* of SPREAD; else -1 */
-  node         at;
-  double       begun, seconds;
+  motion kind;
+  char *data;
+  size_t bytes; /* of one rank */
+  int64_t root; /* of SPREAD; else -1 */
+  node at;
+  double begun, seconds;
 } trip;
 
-/* Each level waits this much longer than the one below it, so that a rank that waits there for a missing one is not called
-** missing itself. */
+/* Each level waits this much longer than the one below it, so that a rank that waits there for a
+** missing one is not called missing itself. */
 static double grace(const trip *t) { return t->seconds < 4 ? t->seconds / 4 : 1; }
 
 /* Receive from the children, combine, and send to the parent. */
 static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   mgrid_status s = MGRID_OK;
-  int          levels = height_of(t->at.hi - t->at.lo);
-  double       until = t->begun + t->seconds + (levels > 1 ? levels - 1 : 0) * grace(t);
+  int levels = height_of(t->at.hi - t->at.lo);
+  double until = t->begun + t->seconds + (levels > 1 ? levels - 1 : 0) * grace(t);
   for (int64_t c = t->at.lo + 1; c < t->at.hi && !s; c += t->at.run) {
-    int64_t       end = c + t->at.run < t->at.hi ? c + t->at.run : t->at.hi;
-    report        got;
-    size_t        bytes = t->kind == GATHER ? (size_t)(end - c) * t->bytes : t->kind == MINIMUM ? t->bytes : 0;
-    void         *where = t->kind == GATHER ? t->data + (size_t)c * t->bytes : (char *)m->words;
+    int64_t end = c + t->at.run < t->at.hi ? c + t->at.run : t->at.hi;
+    report got;
+    size_t bytes = t->kind == GATHER    ? (size_t)(end - c) * t->bytes
+                   : t->kind == MINIMUM ? t->bytes
+                                        : 0;
+    void *where = t->kind == GATHER ? t->data + (size_t)c * t->bytes : (char *)m->words;
     mgrid_outcome outcome = fetch(m, MGRID_TAG_UP, c, &got, where, bytes, until, err);
     if (outcome == MGRID_LATE) {
       mgrid_missing_add(&p->missing, c);
@@ -104,20 +109,23 @@ static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
       if (m->words[i] < ((uint64_t *)t->data)[i]) ((uint64_t *)t->data)[i] = m->words[i];
   }
   if (t->at.parent < 0) return MGRID_OK;
-  size_t up = t->kind == GATHER ? (size_t)(t->at.hi - t->at.lo) * t->bytes : t->kind == MINIMUM ? t->bytes : 0;
-  return call_pass(m, MGRID_TAG_UP, t->at.parent, p, t->kind == GATHER ? t->data + (size_t)t->at.lo * t->bytes : t->data, up,
-              err);
+  size_t up = t->kind == GATHER    ? (size_t)(t->at.hi - t->at.lo) * t->bytes
+              : t->kind == MINIMUM ? t->bytes
+                                   : 0;
+  return call_pass(m, MGRID_TAG_UP, t->at.parent, p,
+                   t->kind == GATHER ? t->data + (size_t)t->at.lo * t->bytes : t->data, up, err);
 }
 
-/* Receive the answer from the parent and pass it down. If the parent does not answer, report it as missing to those below.
-** The parent may have started a deadline later, and waits for its own parent. */
+/* Receive the answer from the parent and pass it down. If the parent does not answer, report it as
+** missing to those below. The parent may have started a deadline later, and waits for its own
+** parent. */
 static mgrid_status call_descend(trip *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
-  size_t       bytes = t->kind == GATHER ? (size_t)m->base.world * t->bytes : t->bytes;
+  size_t bytes = t->kind == GATHER ? (size_t)m->base.world * t->bytes : t->bytes;
   mgrid_status s = MGRID_OK;
   if (t->at.parent >= 0) {
-    double        until = t->begun + 2 * t->seconds + (height_of(m->base.world) + t->at.depth) * grace(t);
-    size_t        come = m->base.rank == t->root ? 0 : bytes; /* the root keeps its data */
+    double until = t->begun + 2 * t->seconds + (height_of(m->base.world) + t->at.depth) * grace(t);
+    size_t come = m->base.rank == t->root ? 0 : bytes; /* the root keeps its data */
     mgrid_outcome outcome = fetch(m, MGRID_TAG_DOWN, t->at.parent, p, t->data, come, until, err);
     if (outcome == MGRID_LATE)
       p->missing = (mgrid_missing){ .n = 1, .rank = { t->at.parent } };
@@ -132,17 +140,17 @@ static mgrid_status call_descend(trip *t, report *p, mgrid_error *err) {
 }
 
 /* Run a call along the tree. *missing: the ranks that did not arrive. */
-static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes, double seconds, int64_t root,
-                           mgrid_missing *missing, mgrid_error *err) {
-  trip          t = { .m = m,
-                      .kind = kind,
-                      .data = data,
-                      .bytes = bytes,
-                      .root = kind == SPREAD ? root : -1,
-                      .at = find_node(m->base.rank, m->base.world),
-                      .begun = mgrid_now(),
-                      .seconds = seconds };
-  report        p = { .missing = { 0 } };
+static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes, double seconds,
+                           int64_t root, mgrid_missing *missing, mgrid_error *err) {
+  trip t = { .m = m,
+             .kind = kind,
+             .data = data,
+             .bytes = bytes,
+             .root = kind == SPREAD ? root : -1,
+             .at = find_node(m->base.rank, m->base.world),
+             .begun = mgrid_now(),
+             .seconds = seconds };
+  report p = { .missing = { 0 } };
   mgrid_outcome s = MGRID_OK;
   m->calls++;
   if (kind != SPREAD)
@@ -161,23 +169,27 @@ static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes
 
 static mgrid_status call_usable(const mgrid_relay *m, mgrid_error *err) {
   if (!m->broken) return MGRID_OK;
-  return mgrid_fail(err, MGRID_TIMED_OUT, "%s: an earlier call over all ranks did not end; the job cannot go on",
+  return mgrid_fail(err, MGRID_TIMED_OUT,
+                    "%s: an earlier call over all ranks did not end; the job cannot go on",
                     m->base.kind->name);
 }
 
-static mgrid_status call_by_tree(mgrid_relay *m, motion kind, void *data, size_t bytes, int64_t root, mgrid_error *err) {
+static mgrid_status call_by_tree(mgrid_relay *m, motion kind, void *data, size_t bytes,
+                                 int64_t root, mgrid_error *err) {
   mgrid_missing missing;
-  mgrid_status  s = travel(m, kind, data, bytes, m->seconds, root, &missing, err);
+  mgrid_status s = travel(m, kind, data, bytes, m->seconds, root, &missing, err);
   if (!s && missing.n) s = mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
   m->broken |= s != MGRID_OK;
   return s;
 }
 
-/* Use the host's all-gather. After its deadline the ranks in it use the tree to find out who is missing. */
-static mgrid_status call_by_host(mgrid_relay *m, const void *mine, void *all, size_t bytes, mgrid_error *err) {
-  const double  roll = 2; /* seconds that ranks may arrive apart */
+/* Use the host's all-gather. After its deadline the ranks in it use the tree to find out who is
+** missing. */
+static mgrid_status call_by_host(mgrid_relay *m, const void *mine, void *all, size_t bytes,
+                                 mgrid_error *err) {
+  const double roll = 2; /* seconds that ranks may arrive apart */
   mgrid_missing missing = { 0 };
-  mgrid_status  s = m->host.allgather(m->host.ud, mine, all, bytes, m->seconds);
+  mgrid_status s = m->host.allgather(m->host.ud, mine, all, bytes, m->seconds);
   if (!s) return MGRID_OK;
   m->broken = true;
   if (s != MGRID_TIMED_OUT) return mgrid_relay_failed(m, s, "allgather", err);
@@ -185,7 +197,8 @@ static mgrid_status call_by_host(mgrid_relay *m, const void *mine, void *all, si
   return s ? s : mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
 }
 
-mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
+mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes,
+                                   mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = call_usable(m, err);
   if (s) return s;
@@ -205,7 +218,8 @@ mgrid_status mgrid_relay_allreduce(mgrid_backend *b, uint64_t *words, size_t n, 
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = call_usable(m, err);
   if (s) return s;
-  if (n > FEW) return call_by_tree(m, MINIMUM, words, n * sizeof *words, 0, err); /* m->words holds FEW for each rank */
+  /* m->words holds FEW for each rank */
+  if (n > FEW) return call_by_tree(m, MINIMUM, words, n * sizeof *words, 0, err);
   if (!m->host.allgather) {
     uint64_t own[FEW];
     memcpy(own, words, n * sizeof *words);
@@ -221,7 +235,8 @@ mgrid_status mgrid_relay_allreduce(mgrid_backend *b, uint64_t *words, size_t n, 
   return s;
 }
 
-mgrid_status mgrid_relay_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
+mgrid_status mgrid_relay_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root,
+                               mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = call_usable(m, err);
   return s ? s : call_by_tree(m, SPREAD, data, bytes, root, err);
@@ -229,15 +244,16 @@ mgrid_status mgrid_relay_bcast(mgrid_backend *b, void *data, size_t bytes, int64
 
 void mgrid_relay_leave(mgrid_relay *m, double seconds) {
   mgrid_missing missing;
-  double        until = mgrid_now() + 2 * seconds;
-  char          bye = 1;
+  double until = mgrid_now() + 2 * seconds;
+  char bye = 1;
   if (m->broken || m->calls == 0) return;
   if (m->host.allgather) {
     (void)m->host.allgather(m->host.ud, &bye, m->words, 0, 2 * seconds);
     return;
   }
   if (travel(m, MINIMUM, NULL, 0, seconds, 0, &missing, NULL) || missing.n) return;
-  if (m->base.rank != 0) (void)mgrid_relay_post(m, m->calls, MGRID_TAG_BYE, 0, 0, &bye, 1, seconds, NULL);
+  if (m->base.rank != 0)
+    (void)mgrid_relay_post(m, m->calls, MGRID_TAG_BYE, 0, 0, &bye, 1, seconds, NULL);
   for (int64_t r = 1; r < m->base.world && m->base.rank == 0; r++)
     (void)mgrid_relay_take(m, m->calls, MGRID_TAG_BYE, 0, r, &bye, 1, until, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** carrier.c - a backend over the host's own functions (mgrid_carrier), for jobs without MPI. It makes no communicators: ranks
-** agree over it, states answer questions, and it carries other backends.
+** carrier.c - a backend over the host's own functions (mgrid_carrier), for jobs without MPI. It
+** makes no communicators: ranks agree over it, states answer questions, and it carries other
+** backends.
 */
 #include "comm/carriers/carrier.h"
 
@@ -10,30 +11,35 @@
 #include <stdlib.h>
 
 /* Refuse families that ask for another backend's communicators. */
-static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
+static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
+                                mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
     const mgrid_descriptor *wanted = spec[i].backend;
     if (wanted->native && wanted->carries)
       return mgrid_fail(err, MGRID_REFUSED,
-                        "%s needs the backend '%s', and the carrier of this job is %s, without MPI; give its family "
+                        "%s needs the backend '%s', and the carrier of this job is %s, without "
+                        "MPI; give its family "
                         "backend = \"none\", or start the job over mpi",
                         spec[i].name, wanted->name, b->kind->name);
     if (wanted->native)
       return mgrid_fail(err, MGRID_REFUSED,
-                        "%s needs the backend '%s', and this job runs on %s alone; start it with --backend %s, or "
+                        "%s needs the backend '%s', and this job runs on %s alone; start it with "
+                        "--backend %s, or "
                         "open that backend",
                         spec[i].name, wanted->name, b->kind->name, wanted->name);
   }
   return MGRID_OK;
 }
 
-static mgrid_outcome relay_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
-                                  mgrid_error *err) {
+static mgrid_outcome relay_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
+                                  void **native, mgrid_error *err) {
   (void)b, (void)n, (void)spec, (void)native, (void)err; /* nothing to make */
   return MGRID_OK;
 }
 
-static void relay_destroy(mgrid_backend *b, size_t n, void **native) { (void)b, (void)n, (void)native; }
+static void relay_destroy(mgrid_backend *b, size_t n, void **native) {
+  (void)b, (void)n, (void)native;
+}
 
 /* ------------------------------------------------------------------ a carrier */
 
@@ -45,9 +51,10 @@ static void relay_deadline(mgrid_backend *b, double seconds) {
 }
 
 /* Find the index of this rank on its machine, from the machines of all ranks. */
-static mgrid_status relay_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size, mgrid_error *err) {
+static mgrid_status relay_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
+                                mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;
-  uint64_t     own = mgrid_machine_id(), *all = m->words;
+  uint64_t own = mgrid_machine_id(), *all = m->words;
   relay_deadline(b, seconds);
   mgrid_status s = mgrid_relay_allgather(b, &own, all, sizeof own, err);
   *local_rank = *local_size = 0;
@@ -84,12 +91,13 @@ mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *
                                          .destroy = relay_destroy,
                                          .close = relay_close,
                                          .carrier = &carry };
-  mgrid_carrier                  c = MGRID_CARRIER_INIT;
+  mgrid_carrier c = MGRID_CARRIER_INIT;
   if (!carrier) return mgrid_null(err, MGRID_USAGE, "no carrier was given");
   if (mgrid_struct_read(&c, sizeof c, carrier, "mgrid_carrier", err)) return NULL;
   if (c.world < 1 || c.world > MGRID_WORLD_MAX || c.rank < 0 || c.rank >= c.world)
-    return mgrid_null(err, MGRID_OUT_OF_RANGE, "carrier: rank %" PRId64 " is out of range in a world of %" PRId64,
-                      c.rank, c.world);
+    return mgrid_null(err, MGRID_OUT_OF_RANGE,
+                      "carrier: rank %" PRId64 " is out of range in a world of %" PRId64, c.rank,
+                      c.world);
   if (!c.put != !c.get || !c.send != !c.recv)
     return mgrid_null(err, MGRID_USAGE, "carrier: '%s' is there without '%s'",
                       c.put && !c.get   ? "put"
@@ -101,7 +109,9 @@ mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *
                       : c.send          ? "recv"
                                         : "send");
   if (!c.put && !c.send)
-    return mgrid_null(err, MGRID_USAGE, "carrier: there is neither a store (put and get) nor messages (send and recv)");
+    return mgrid_null(
+        err, MGRID_USAGE,
+        "carrier: there is neither a store (put and get) nor messages (send and recv)");
   if (mgrid_timeout_check(c.timeout, "carrier", err)) return NULL;
   mgrid_relay *m = calloc(1, sizeof *m);
   if (m) m->words = malloc(8 * (size_t)(c.world + 1) * sizeof *m->words);

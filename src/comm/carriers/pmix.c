@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** pmix.c - a carrier for jobs without MPI whose launcher offers PMIx (mpirun, prterun, srun --mpi=pmix). It fills an
-** mgrid_carrier: put, commit and get for values, PMIx_Fence for an all-gather.
+** pmix.c - a carrier for jobs without MPI whose launcher offers PMIx (mpirun, prterun, srun
+** --mpi=pmix). It fills an mgrid_carrier: put, commit and get for values, PMIx_Fence for an
+** all-gather.
 */
 #include "comm/carriers/carrier.h"
 
@@ -16,15 +17,15 @@
 typedef struct request request;
 
 typedef struct pmix_job {
-  pmix_proc_t     me;
-  bool           *near; /* [world], whether the rank is on this machine */
-  int64_t         world;
-  const uint64_t *opened;  /* of the backend; part of the keys */
-  request        *asked;   /* requests that were not taken yet */
-  uint64_t        gathers; /* all-gathers with data so far */
-  bool            stale;   /* PMIx keeps the values that it has read */
-  bool            hung;    /* a fence did not end: PMIx_Finalize may wait for it, so do not call it */
-  char            why[PMIX_MAX_KEYLEN + 128];
+  pmix_proc_t me;
+  bool *near; /* [world], whether the rank is on this machine */
+  int64_t world;
+  const uint64_t *opened; /* of the backend; part of the keys */
+  request *asked;         /* requests that were not taken yet */
+  uint64_t gathers;       /* all-gathers with data so far */
+  bool stale;             /* PMIx keeps the values that it has read */
+  bool hung; /* a fence did not end: PMIx_Finalize may wait for it, so do not call it */
+  char why[PMIX_MAX_KEYLEN + 128];
 } pmix_job;
 
 static const char *pmix_reason(void *ud) { return ((pmix_job *)ud)->why; }
@@ -37,7 +38,7 @@ static mgrid_status pmix_failed(pmix_job *j, pmix_status_t r, const char *call) 
 /* ---------------------------------------------------------------------- values */
 
 static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t bytes) {
-  pmix_job    *j = ud;
+  pmix_job *j = ud;
   pmix_value_t v;
   PMIX_VALUE_CONSTRUCT(&v);
   v.type = PMIX_BYTE_OBJECT;
@@ -49,32 +50,33 @@ static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t
   return r == PMIX_SUCCESS ? MGRID_OK : pmix_failed(j, r, "PMIx_Commit");
 }
 
-/* One request. PMIx never answers some, such as those for a rank of another machine that has ended, whatever the timeout. So
-** each has its own memory and stays in the list until it is answered. PMIx's thread reads `how` after the call has
-** returned. */
+/* One request. PMIx never answers some, such as those for a rank of another machine that has ended,
+** whatever the timeout. So each has its own memory and stays in the list until it is answered.
+** PMIx's thread reads `how` after the call has returned. */
 struct request {
-  request      *next;
-  pmix_proc_t   from;
-  pmix_info_t   how;
-  char          key[PMIX_MAX_KEYLEN + 1];
-  atomic_bool   done;
+  request *next;
+  pmix_proc_t from;
+  pmix_info_t how;
+  char key[PMIX_MAX_KEYLEN + 1];
+  atomic_bool done;
   pmix_status_t result;
-  bool          fits; /* the value has `bytes` bytes and is in data */
-  size_t        bytes;
-  char          data[];
+  bool fits; /* the value has `bytes` bytes and is in data */
+  size_t bytes;
+  char data[];
 };
 
 static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PMIx's thread */
   request *r = ud;
   r->result = result;
-  r->fits = result == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT && v->data.bo.size == r->bytes
-            && (v->data.bo.bytes || !r->bytes);
+  r->fits = result == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT
+            && v->data.bo.size == r->bytes && (v->data.bo.bytes || !r->bytes);
   if (r->fits && r->bytes) memcpy(r->data, v->data.bo.bytes, r->bytes);
   atomic_store(&r->done, true);
 }
 
-/* For a rank on this machine PMIX_IMMEDIATE makes PMIx answer without waiting. For another rank it would search only this
-** machine; without it the answer comes at once, because each rank has committed something before it is asked. */
+/* For a rank on this machine PMIX_IMMEDIATE makes PMIx answer without waiting. For another rank it
+** would search only this machine; without it the answer comes at once, because each rank has
+** committed something before it is asked. */
 static pmix_status_t pmix_ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
   request *r = calloc(1, sizeof *r + bytes);
   if (!r) return PMIX_ERR_NOMEM;
@@ -95,18 +97,19 @@ static pmix_status_t pmix_ask(pmix_job *j, int64_t from, const char *key, size_t
 
 /* A value to find; asked for repeatedly while there is time. */
 typedef struct search {
-  pmix_job   *job;
-  int64_t     from;
+  pmix_job *job;
+  int64_t from;
   const char *key;
-  void       *data;
-  size_t      bytes;
-  bool        once; /* ask only once */
+  void *data;
+  size_t bytes;
+  bool once; /* ask only once */
 } search;
 
 static mgrid_outcome pmix_find(void *ud) { /* mgrid_look */
-  search   *s = ud;
+  search *s = ud;
   request **at = &s->job->asked, *r;
-  while (*at && ((*at)->from.rank != (pmix_rank_t)s->from || strcmp((*at)->key, s->key) != 0)) at = &(*at)->next;
+  while (*at && ((*at)->from.rank != (pmix_rank_t)s->from || strcmp((*at)->key, s->key) != 0))
+    at = &(*at)->next;
   if (!(r = *at)) {
     pmix_status_t asked = pmix_ask(s->job, s->from, s->key, s->bytes);
     if (asked == PMIX_SUCCESS) return MGRID_NOT_YET;
@@ -116,7 +119,7 @@ static mgrid_outcome pmix_find(void *ud) { /* mgrid_look */
   if (!atomic_load(&r->done)) return MGRID_NOT_YET;
   *at = r->next;
   pmix_status_t result = r->result;
-  bool          fits = r->fits;
+  bool fits = r->fits;
   if (fits) memcpy(s->data, r->data, s->bytes);
   free(r);
   if (fits) return MGRID_OK;
@@ -126,18 +129,20 @@ static mgrid_outcome pmix_find(void *ud) { /* mgrid_look */
   return MGRID_BACKEND;
 }
 
-static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
-  const double  least = 0.02; /* time for an answer */
-  search        s = { ud, from, key, data, bytes, !(seconds > 0) };
-  mgrid_outcome outcome = mgrid_wait(pmix_find, &s, mgrid_now() + (seconds > least ? seconds : least), NULL, NULL);
+static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data, size_t bytes,
+                             double seconds) {
+  const double least = 0.02; /* time for an answer */
+  search s = { ud, from, key, data, bytes, !(seconds > 0) };
+  mgrid_outcome outcome =
+      mgrid_wait(pmix_find, &s, mgrid_now() + (seconds > least ? seconds : least), NULL, NULL);
   return outcome == MGRID_LATE ? MGRID_TIMED_OUT : mgrid_status_of(outcome);
 }
 
 /* ----------------------------------------------------------------------- fence */
 
 typedef struct fence { /* leaked if it does not end: PMIx may still read and write there */
-  pmix_info_t   how;
-  atomic_bool   done;
+  pmix_info_t how;
+  atomic_bool done;
   pmix_status_t result;
 } fence;
 
@@ -147,7 +152,9 @@ static void fence_ended(pmix_status_t result, void *ud) { /* in PMIx's thread */
   atomic_store(&f->done, true);
 }
 
-static mgrid_outcome has_ended(void *ud) { return atomic_load(&((fence *)ud)->done) ? MGRID_OK : MGRID_NOT_YET; }
+static mgrid_outcome has_ended(void *ud) {
+  return atomic_load(&((fence *)ud)->done) ? MGRID_OK : MGRID_NOT_YET;
+}
 
 /* Wait for all ranks; collect: and exchange what they have committed. */
 static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
@@ -155,25 +162,29 @@ static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
   if (!f) return MGRID_NO_MEMORY;
   PMIX_INFO_LOAD(&f->how, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
   pmix_status_t r = PMIx_Fence_nb(NULL, 0, &f->how, 1, fence_ended, f);
-  if (r == PMIX_SUCCESS && mgrid_wait(has_ended, f, mgrid_now() + seconds, NULL, NULL) == MGRID_LATE) {
+  if (r == PMIX_SUCCESS
+      && mgrid_wait(has_ended, f, mgrid_now() + seconds, NULL, NULL) == MGRID_LATE) {
     j->hung = true;
     return MGRID_TIMED_OUT;
   }
   if (r == PMIX_SUCCESS) r = f->result;
   free(f);
-  return r == PMIX_SUCCESS || r == PMIX_OPERATION_SUCCEEDED ? MGRID_OK : pmix_failed(j, r, "PMIx_Fence");
+  return r == PMIX_SUCCESS || r == PMIX_OPERATION_SUCCEEDED ? MGRID_OK
+                                                            : pmix_failed(j, r, "PMIx_Fence");
 }
 
-/* Two keys in turn, so that PMIx's memory does not grow with the calls: when this rank reuses a key, all ranks have passed
-** the fence in between, so they have read the old value. All values have one size, because PMIx 4.2 may return the old value
-** of a key whose new value has another size. Where PMIx returns old values anyway, because it keeps what it has read (its
-** component gds/hash), every all-gather has its own key. */
+/* Two keys in turn, so that PMIx's memory does not grow with the calls: when this rank reuses a
+** key, all ranks have passed the fence in between, so they have read the old value. All values have
+** one size, because PMIx 4.2 may return the old value of a key whose new value has another size.
+** Where PMIx returns old values anyway, because it keeps what it has read (its component gds/hash),
+** every all-gather has its own key. */
 enum { BLOCK = 512 };
 
-/* Exchange a block under a key; write `bytes` bytes of each rank's into `all`, at a distance of `stride`. */
-static mgrid_status pmix_exchange(pmix_job *j, const char *key, char block[BLOCK], char *all, size_t bytes, size_t stride,
-                             double until) {
-  double       left = until - mgrid_now();
+/* Exchange a block under a key; write `bytes` bytes of each rank's into `all`, at a distance of
+** `stride`. */
+static mgrid_status pmix_exchange(pmix_job *j, const char *key, char block[BLOCK], char *all,
+                                  size_t bytes, size_t stride, double until) {
+  double left = until - mgrid_now();
   mgrid_status s = pmix_put(j, key, block, BLOCK);
   if (!s) s = pmix_fence(j, true, left > 0 ? left : 0);
   for (int64_t r = 0; r < j->world && !s; r++) {
@@ -184,18 +195,20 @@ static mgrid_status pmix_exchange(pmix_job *j, const char *key, char block[BLOCK
   return s;
 }
 
-/* Find out whether any rank gets an old value of a key, which all have read, after it got a new one. */
+/* Find out whether any rank gets an old value of a key, which all have read, after it got a new
+** one. */
 static mgrid_status learn_stale(pmix_job *j, const char *key, double until) {
   static const char fresh[] = "a second value of the key";
-  char              block[BLOCK] = "", name[96];
-  char             *seen = calloc((size_t)j->world, sizeof fresh);
-  bool              stale = false;
+  char block[BLOCK] = "", name[96];
+  char *seen = calloc((size_t)j->world, sizeof fresh);
+  bool stale = false;
   if (!seen) return MGRID_NO_MEMORY;
   snprintf(name, sizeof name, "%s.between", key);
   mgrid_status s = pmix_exchange(j, name, block, seen, 1, 1, until);
   memcpy(block, fresh, sizeof fresh);
   if (!s) s = pmix_exchange(j, key, block, seen, sizeof fresh, sizeof fresh, until);
-  for (int64_t r = 0; r < j->world; r++) stale |= memcmp(seen + (size_t)r * sizeof fresh, fresh, sizeof fresh) != 0;
+  for (int64_t r = 0; r < j->world; r++)
+    stale |= memcmp(seen + (size_t)r * sizeof fresh, fresh, sizeof fresh) != 0;
   snprintf(name, sizeof name, "%s.stale", key);
   memset(block, stale, sizeof block);
   if (!s) s = pmix_exchange(j, name, block, seen, 1, 1, until);
@@ -205,28 +218,31 @@ static mgrid_status learn_stale(pmix_job *j, const char *key, double until) {
 }
 
 /* Gather `bytes` bytes (at most BLOCK) of each rank into `all`, at a distance of `stride`. */
-static mgrid_status gather_block(pmix_job *j, const char *mine, char *all, size_t bytes, size_t stride, double until) {
-  char     key[64], block[BLOCK] = "";
+static mgrid_status gather_block(pmix_job *j, const char *mine, char *all, size_t bytes,
+                                 size_t stride, double until) {
+  char key[64], block[BLOCK] = "";
   uint64_t number = j->gathers++;
-  snprintf(key, sizeof key, "moongrid.%" PRIu64 ".gather.%" PRIu64, *j->opened, j->stale ? number : number % 2);
+  snprintf(key, sizeof key, "moongrid.%" PRIu64 ".gather.%" PRIu64, *j->opened,
+           j->stale ? number : number % 2);
   memcpy(block, mine, bytes);
   mgrid_status s = pmix_exchange(j, key, block, all, bytes, stride, until);
   return !s && number == 0 ? learn_stale(j, key, until) : s;
 }
 
-static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t bytes, double seconds) {
-  double       until = mgrid_now() + seconds;
+static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t bytes,
+                                   double seconds) {
+  double until = mgrid_now() + seconds;
   mgrid_status s = bytes == 0 ? pmix_fence(ud, false, seconds) : MGRID_OK;
   for (size_t at = 0; at < bytes && !s; at += BLOCK)
-    s = gather_block(ud, (const char *)mine + at, (char *)all + at, bytes - at < BLOCK ? bytes - at : BLOCK, bytes,
-                     until);
+    s = gather_block(ud, (const char *)mine + at, (char *)all + at,
+                     bytes - at < BLOCK ? bytes - at : BLOCK, bytes, until);
   return s;
 }
 
 /* ------------------------------------------------------------------------ life */
 
-/* Launchers let a process join PMIx once; after PMIx_Finalize its fences fail. The environment is the only place to note
-** that, because the library has no global variables. */
+/* Launchers let a process join PMIx once; after PMIx_Finalize its fences fail. The environment is
+** the only place to note that, because the library has no global variables. */
 static const char left[] = "MOONGRID_PMIX_LEFT";
 
 static void note_left(void) {
@@ -254,28 +270,30 @@ static void pmix_close(void *ud) {
 
 /* Find the number of ranks, and which of them are on this machine. */
 static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
-  pmix_proc_t   all;
+  pmix_proc_t all;
   pmix_value_t *v = NULL;
   PMIX_LOAD_PROCID(&all, j->me.nspace, PMIX_RANK_WILDCARD);
   pmix_status_t r = PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &v);
   if (r != PMIX_SUCCESS)
-    return mgrid_fail(err, MGRID_MISSING, "pmix: the launcher does not tell the number of ranks (PMIx_Get: %s)",
+    return mgrid_fail(err, MGRID_MISSING,
+                      "pmix: the launcher does not tell the number of ranks (PMIx_Get: %s)",
                       PMIx_Error_string(r));
   int64_t world = v && v->type == PMIX_UINT32 ? (int64_t)v->data.uint32 : 0;
   if (v) PMIX_VALUE_RELEASE(v);
   if (world < 1 || world > MGRID_WORLD_MAX || j->me.rank >= world)
     return mgrid_fail(err, MGRID_BACKEND,
-                      "pmix: the launcher tells what cannot be: that this is rank %" PRIu32 " of %" PRId64
-                      " (PMIX_JOB_SIZE, an unsigned number of 32 bits)",
+                      "pmix: the launcher tells what cannot be: that this is rank %" PRIu32
+                      " of %" PRId64 " (PMIX_JOB_SIZE, an unsigned number of 32 bits)",
                       (uint32_t)j->me.rank, world);
   j->world = world;
   j->near = calloc((size_t)j->world + 1, sizeof *j->near);
   if (!j->near) return mgrid_oom(err);
   j->near[j->me.rank] = true;
-  if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK; /* then none is on this machine */
+  /* then none is on this machine */
+  if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK;
   const char *peers = v && v->type == PMIX_STRING && v->data.string ? v->data.string : "";
   for (const char *at = peers; *at;) {
-    char     *end;
+    char *end;
     long long rank = strtoll(at, &end, 10);
     if (end > at && rank >= 0 && rank < j->world) j->near[rank] = true;
     at = *end ? end + 1 : end;
@@ -289,7 +307,8 @@ static void *nothing(void *ud) { return ud; }
 /* PMIx_Init returns the same error without a launcher and without a thread for it. */
 static const char *why_not(char buf[MGRID_ALLOWED]) {
   pthread_t thread;
-  if (pthread_create(&thread, NULL, nothing, NULL) != 0) return mgrid_allowed(MGRID_SCARCE_THREADS, buf);
+  if (pthread_create(&thread, NULL, nothing, NULL) != 0)
+    return mgrid_allowed(MGRID_SCARCE_THREADS, buf);
   pthread_join(thread, NULL);
   return "";
 }
@@ -297,7 +316,8 @@ static const char *why_not(char buf[MGRID_ALLOWED]) {
 static mgrid_backend *pmix_open(const mgrid_backend_options *o, mgrid_error *err) {
   if (has_left())
     return mgrid_null(err, MGRID_USAGE,
-                      "pmix: this process has left its job already, and cannot join it again; keep one backend open");
+                      "pmix: this process has left its job already, and cannot join it again; keep "
+                      "one backend open");
   pmix_job *j = calloc(1, sizeof *j);
   if (!j) return mgrid_null_oom(err);
   pmix_status_t r = PMIx_Init(&j->me, NULL, 0);
@@ -305,10 +325,12 @@ static mgrid_backend *pmix_open(const mgrid_backend_options *o, mgrid_error *err
     char most[MGRID_ALLOWED];
     free(j);
     if (getenv("PMIX_NAMESPACE"))
-      return mgrid_null(err, MGRID_MISSING, "pmix: the launcher's PMIx cannot be joined (PMIx_Init: %s)%s",
+      return mgrid_null(err, MGRID_MISSING,
+                        "pmix: the launcher's PMIx cannot be joined (PMIx_Init: %s)%s",
                         PMIx_Error_string(r), why_not(most));
     return mgrid_null(err, MGRID_MISSING,
-                      "pmix: no launcher that speaks PMIx started this process (PMIx_Init: %s); start it by mpirun, "
+                      "pmix: no launcher that speaks PMIx started this process (PMIx_Init: %s); "
+                      "start it by mpirun, "
                       "prterun or srun --mpi=pmix",
                       PMIx_Error_string(r));
   }
@@ -316,7 +338,8 @@ static mgrid_backend *pmix_open(const mgrid_backend_options *o, mgrid_error *err
   c.ud = j;
   c.by_rank = true;
   c.timeout = o->timeout;
-  c.put = pmix_put, c.get = pmix_get, c.allgather = pmix_allgather, c.reason = pmix_reason, c.close = pmix_close;
+  c.put = pmix_put, c.get = pmix_get, c.allgather = pmix_allgather, c.reason = pmix_reason,
+  c.close = pmix_close;
   mgrid_backend *b = NULL;
   if (learn_job(j, err) == MGRID_OK) {
     c.rank = j->me.rank, c.world = j->world;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** arrivals.c - who has arrived at a call, and who has not: the roll call, and the small messages that carry it. A rank that waits
-** long reports to the first rank of its call, again and again; the first answers and, at its deadline, tells the others whom it has
-** not heard. So a rank is missing because it is silent, never because its own clock ran out first; if the first is silent, it is
-** named itself. A silent rank may wait in another call for the one that is missing: the first asks it, whoever waits in a call of
-** the library answers whom it waits for, and only the end of that chain is named. In a move or a step ranks report from its start,
-** so a rank that is silent for a deadline is named at any time; an empty list says that nothing moves. calls.c calls these while it
-** waits.
+** arrivals.c - who has arrived at a call, and who has not: the roll call, and the small messages
+** that carry it. A rank that waits long reports to the first rank of its call, again and again; the
+** first answers and, at its deadline, tells the others whom it has not heard. So a rank is missing
+** because it is silent, never because its own clock ran out first; if the first is silent, it is
+** named itself. A silent rank may wait in another call for the one that is missing: the first asks
+** it, whoever waits in a call of the library answers whom it waits for, and only the end of that
+** chain is named. In a move or a step ranks report from its start, so a rank that is silent for a
+** deadline is named at any time; an empty list says that nothing moves. calls.c calls these while
+** it waits.
 */
 #include "comm/mpi/mpi.h"
 
@@ -16,14 +18,15 @@
 
 /* ------------------------------------ small messages that nobody waits for */
 
-/* MPI accepts most small messages at once, but not the first one to a host that was cut off before a connection existed: a rank
-** that waits for it cannot notify the others. So these messages are sent, and nobody waits for them. */
+/* MPI accepts most small messages at once, but not the first one to a host that was cut off before
+** a connection existed: a rank that waits for it cannot notify the others. So these messages are
+** sent, and nobody waits for them. */
 enum { NOTE_MOST = 160 }; /* bytes */
 
 struct mpi_note {
-  mpi_note   *next;
+  mpi_note *next;
   MPI_Request sent;
-  char        data[NOTE_MOST];
+  char data[NOTE_MOST];
 };
 
 /* Free the messages that MPI has accepted. */
@@ -31,7 +34,7 @@ static mgrid_outcome sweep(void *ud) { /* mgrid_look */
   mpi_backend *m = ud;
   for (mpi_note **at = &m->note; *at;) {
     mpi_note *n = *at;
-    int       taken = 0;
+    int taken = 0;
     if (MPI_Test(&n->sent, &taken, MPI_STATUS_IGNORE) || taken) {
       *at = n->next;
       free(n);
@@ -42,7 +45,8 @@ static mgrid_outcome sweep(void *ud) { /* mgrid_look */
   return m->note ? MGRID_NOT_YET : MGRID_OK;
 }
 
-static int arrivals_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes, bool received) {
+static int arrivals_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes,
+                         bool received) {
   mpi_note *n = malloc(sizeof *n);
   if (!n) return MPI_Send(data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm);
   memcpy(n->data, data, bytes);
@@ -73,7 +77,8 @@ bool mgrid_mpi_posted(mpi_backend *m, double seconds) {
 static int64_t arrivals_first_of(const mpi_roll *r) { return r->ranks ? r->ranks[0] : 0; }
 static int64_t nth_of(const mpi_roll *r, int64_t n) { return r->ranks ? r->ranks[n] : n; }
 
-mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds) {
+mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number,
+                          double seconds) {
   double now = mgrid_now();
   return (mpi_roll){ .m = m,
                      .ranks = ranks,
@@ -87,16 +92,17 @@ mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, ui
                      .next = now + seconds / 16 };
 }
 
-/* Does this rank ask the others, and find out by itself who is missing? In a large group too many would ask. */
+/* Does this rank ask the others, and find out by itself who is missing? In a large group too many
+** would ask. */
 static bool asks(const mpi_roll *r) {
   const int64_t many = 1024;
   return !r->moves && (arrivals_first_of(r) == r->m->base.rank || (r->left && r->size <= many));
 }
 
 typedef struct news {    /* what ranks in calls tell each other */
-  uint64_t      number;  /* the call that the sender is in */
-  uint64_t      to;      /* of an answer or the list: the call in which the receiver asked */
-  uint64_t      moved;   /* by the sender */
+  uint64_t number;       /* the call that the sender is in */
+  uint64_t to;           /* of an answer or the list: the call in which the receiver asked */
+  uint64_t moved;        /* by the sender */
   mgrid_missing missing; /* whom the sender waits for, as far as it knows; the list */
 } news;
 
@@ -108,9 +114,10 @@ static void send_news(const mpi_roll *r, int64_t rank, int tag, uint64_t to) {
 /* Receive news of that kind, if there are any. */
 static bool receive(const mpi_backend *m, int tag, news *got, int64_t *from) {
   MPI_Status status;
-  int        there = 0;
+  int there = 0;
   if (MPI_Iprobe(MPI_ANY_SOURCE, tag, m->comm, &there, &status) || !there) return false;
-  if (MPI_Recv(got, sizeof *got, MPI_BYTE, status.MPI_SOURCE, tag, m->comm, MPI_STATUS_IGNORE)) return false;
+  if (MPI_Recv(got, sizeof *got, MPI_BYTE, status.MPI_SOURCE, tag, m->comm, MPI_STATUS_IGNORE))
+    return false;
   if (mgrid_missing_heard(&got->missing, m->base.world, NULL)) got->missing = (mgrid_missing){ 0 };
   *from = status.MPI_SOURCE;
   return true;
@@ -127,7 +134,7 @@ static void arrivals_keep(mpi_backend *m, int64_t from, const news *got) {
 
 /* Receive the reports and questions that have arrived, of any call, and answer each. */
 static void answer(const mpi_roll *r) {
-  news    got;
+  news got;
   int64_t from;
   while (receive(r->m, MGRID_TAG_HERE, &got, &from)) {
     arrivals_keep(r->m, from, &got);
@@ -135,13 +142,15 @@ static void answer(const mpi_roll *r) {
   }
 }
 
-/* Return whether that is the number of this call, or of another call of the same ranks. A call may end on some ranks while
-** others wait in it for the missing one. */
-static bool arrivals_is_alike(const mpi_roll *r, uint64_t number) { return (number ^ r->number) >> MGRID_MPI_CALL_BITS == 0; }
+/* Return whether that is the number of this call, or of another call of the same ranks. A call may
+** end on some ranks while others wait in it for the missing one. */
+static bool arrivals_is_alike(const mpi_roll *r, uint64_t number) {
+  return (number ^ r->number) >> MGRID_MPI_CALL_BITS == 0;
+}
 
 /* Receive answers, and the list of this call. */
 static void listen(mpi_roll *r, double now) {
-  news    got;
+  news got;
   int64_t from;
   while (receive(r->m, MGRID_TAG_THERE, &got, &from)) {
     if (got.to != r->number) continue;
@@ -155,7 +164,8 @@ static void listen(mpi_roll *r, double now) {
     if (got.to == r->number) r->told = true, r->missing = got.missing;
 }
 
-/* Return a rank's last report, unless it is of another call and older than this one. NULL: there is none. */
+/* Return a rank's last report, unless it is of another call and older than this one. NULL: there is
+** none. */
 static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
   const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
   return last && (last->number == r->number || last->at >= r->begun) ? last : NULL;
@@ -170,13 +180,16 @@ static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missi
   }
 }
 
-/* List the silent ranks, and those that ranks in other calls wait for; with `alike` the ranks in other calls. */
-static void arrivals_find_missing(const mpi_roll *r, double now, double silent, bool alike, mgrid_missing *out) {
+/* List the silent ranks, and those that ranks in other calls wait for; with `alike` the ranks in
+** other calls. */
+static void arrivals_find_missing(const mpi_roll *r, double now, double silent, bool alike,
+                                  mgrid_missing *out) {
   *out = (mgrid_missing){ 0 };
   for (int64_t i = 0; i < r->size; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
     if (nth_of(r, i) == r->m->base.rank) continue;
-    bool here = last && now - last->at <= silent, elsewhere = here && !arrivals_is_alike(r, last->number);
+    bool here = last && now - last->at <= silent,
+         elsewhere = here && !arrivals_is_alike(r, last->number);
     if (!here || (alike && elsewhere)) mgrid_missing_add(out, nth_of(r, i));
   }
   for (int64_t i = 0; i < r->size && !alike && r->m->here; i++) {
@@ -186,14 +199,16 @@ static void arrivals_find_missing(const mpi_roll *r, double now, double silent, 
   }
 }
 
-/* On the first rank: tell the list to all others that it has heard. In a call over all ranks one that waits in another call
-** gets it, too: no rank can continue. */
+/* On the first rank: tell the list to all others that it has heard. In a call over all ranks one
+** that waits in another call gets it, too: no rank can continue. */
 static void arrivals_tell(mpi_roll *r, double now, double silent) {
   for (int64_t i = 1; i < r->size && !r->pairs; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
-    if (!last || now - last->at > silent || (r->ranks && !arrivals_is_alike(r, last->number))) continue;
+    if (!last || now - last->at > silent || (r->ranks && !arrivals_is_alike(r, last->number)))
+      continue;
     news n = { .number = r->number, .to = last->number, .missing = r->missing };
-    (r->ranks || r->moves ? mgrid_mpi_post : post_received)(r->m, nth_of(r, i), MGRID_TAG_MISSING, &n, sizeof n);
+    (r->ranks || r->moves ? mgrid_mpi_post : post_received)(r->m, nth_of(r, i), MGRID_TAG_MISSING,
+                                                            &n, sizeof n);
   }
   r->told = true;
 }
@@ -215,14 +230,16 @@ static void watch_over(mpi_roll *r, double now) {
 
 /* Blame the first, which no longer answers; or this rank, if it was away itself. */
 static void arrivals_give_up(mpi_roll *r) {
-  r->missing = (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : arrivals_first_of(r) } };
+  r->missing =
+      (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : arrivals_first_of(r) } };
   r->told = r->guessed = true;
 }
 
-/* Report to the first rank; and to rank 0, which may wait in a call over all ranks. The first asks the ranks that it does not
-** hear. */
+/* Report to the first rank; and to rank 0, which may wait in a call over all ranks. The first asks
+** the ranks that it does not hear. */
 static void report_now(mpi_roll *r, double now) {
-  const int64_t few = 64; /* ranks that report often, so that news passes through many calls before the deadline */
+  /* ranks that report often, so that news passes through many calls before the deadline */
+  const int64_t few = 64;
   r->next = now + r->seconds / (r->size <= few && !r->moves ? 32 : 8);
   for (int64_t i = 0; i < r->size && asks(r); i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
@@ -230,7 +247,8 @@ static void report_now(mpi_roll *r, double now) {
     if (!last || last->number != r->number || now - last->at > r->seconds / 4)
       send_news(r, nth_of(r, i), MGRID_TAG_HERE, 0);
   }
-  if (arrivals_first_of(r) != r->m->base.rank) send_news(r, arrivals_first_of(r), MGRID_TAG_HERE, 0);
+  if (arrivals_first_of(r) != r->m->base.rank)
+    send_news(r, arrivals_first_of(r), MGRID_TAG_HERE, 0);
   if (arrivals_first_of(r) == 0 || r->m->base.rank == 0 || now < r->next_to_0) return;
   send_news(r, 0, MGRID_TAG_HERE, 0);
   r->next_to_0 = now + r->seconds / 8;
@@ -247,10 +265,11 @@ static void blame(mpi_roll *r, double now) {
 
 bool mgrid_roll_look(mpi_roll *r) {
   const double rest = 0.005;
-  double       now = mgrid_now();
-  bool         first = arrivals_first_of(r) == r->m->base.rank;
+  double now = mgrid_now();
+  bool first = arrivals_first_of(r) == r->m->base.rank;
   if (r->told || now < r->look) return r->told;
-  if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now; /* this rank did not run */
+  /* this rank did not run */
+  if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now;
   r->look = now + rest;
   if (mgrid_mpi_lost(r->m, r->ranks, r->size, &r->missing)) return r->told = true;
   r->missing.lost = false;
@@ -266,17 +285,18 @@ bool mgrid_roll_look(mpi_roll *r) {
 }
 
 typedef struct ending {
-  mpi_roll     *roll;
-  double        until, asked;
-  mgrid_missing known; /* whom the first waited for when it answered last: it may have left its call since then */
+  mpi_roll *roll;
+  double until, asked;
+  /* whom the first waited for when it answered last: it may have left its call since then */
+  mgrid_missing known;
 } ending;
 
-/* mgrid_look: on a rank that asks wait until it is known whom ranks in other calls wait for; on another rank for the list, or
-** what the first one says now. */
+/* mgrid_look: on a rank that asks wait until it is known whom ranks in other calls wait for; on
+** another rank for the list, or what the first one says now. */
 static mgrid_outcome is_known(void *ud) {
-  ending   *e = ud;
+  ending *e = ud;
   mpi_roll *r = e->roll;
-  double    now = mgrid_now();
+  double now = mgrid_now();
   if (mgrid_roll_look(r)) return MGRID_OK;
   if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE; /* the first recovers, and sends no list */
   if (asks(r)) {
@@ -288,7 +308,8 @@ static mgrid_outcome is_known(void *ud) {
   return r->missing.n > 0 ? MGRID_OK : now > e->until ? MGRID_LATE : MGRID_NOT_YET;
 }
 
-/* No rank is known that all wait for: those in other calls are not here, or the first does not answer. */
+/* No rank is known that all wait for: those in other calls are not here, or the first does not
+** answer. */
 static void conclude(const ending *e) {
   mpi_roll *r = e->roll;
   if (asks(r))
@@ -300,10 +321,11 @@ static void conclude(const ending *e) {
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
-  const double moment = 0.25, longer = 0.85; /* for an answer in transit; from a rank that may share its core */
-  double       now = mgrid_now();
-  bool         first = arrivals_first_of(r) == r->m->base.rank;
-  ending       e = { r, now + longer, now, r->blamed };
+  /* for an answer in transit; from a rank that may share its core */
+  const double moment = 0.25, longer = 0.85;
+  double now = mgrid_now();
+  bool first = arrivals_first_of(r) == r->m->base.rank;
+  ending e = { r, now + longer, now, r->blamed };
   if (!first && !r->answered) e.known.n = 0;
   if (!first && (!r->answered || r->blamed.n > 0)) e.until = now + moment;
   r->look = r->next = 0;
@@ -311,7 +333,8 @@ mgrid_missing mgrid_roll_end(mpi_roll *r) {
   if (mgrid_wait(is_known, &e, INFINITY, NULL, NULL) != MGRID_OK) conclude(&e);
   if (r->told || !first) return r->missing;
   arrivals_tell(r, mgrid_now(), r->m->seconds / 2);
-  /* This rank's next call, such as a recovery, may cancel a message that is not received yet: wait for it. */
+  /* This rank's next call, such as a recovery, may cancel a message that is not received yet: wait
+  ** for it. */
   if (!r->ranks && !r->moves) mgrid_mpi_posted(r->m, moment);
   return r->missing;
 }

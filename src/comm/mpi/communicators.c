@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** communicators.c - the communicators of groups: created, proved and destroyed.
-** They are created on the library's duplicate by their members alone (MPI_Comm_create_group): all ranks have just agreed, so no
-** rendezvous stands between creations, and a thread (watchdog.c) watches the deadline. Where MPI survives losses all ranks create
-** together (MPI_Comm_create): in Open MPI 5.0.11 nothing ends the wait for a lost member in MPI_Comm_create_group. Errors never end
-** the job: a group's communicator has MPI_ERRORS_RETURN during a call of the library, and the host's handler afterwards.
+** communicators.c - the communicators of groups: created, proved and destroyed. They are created on
+** the library's duplicate by their members alone (MPI_Comm_create_group): all ranks have just
+** agreed, so no rendezvous stands between creations, and a thread (watchdog.c) watches the
+** deadline. Where MPI survives losses all ranks create together (MPI_Comm_create): in Open MPI
+** 5.0.11 nothing ends the wait for a lost member in MPI_Comm_create_group. Errors never end the
+** job: a group's communicator has MPI_ERRORS_RETURN during a call of the library, and the host's
+** handler afterwards.
 */
 #include "comm/mpi/mpi.h"
 
@@ -14,8 +16,9 @@
 
 /* ------------------------------------------------------------------ create */
 
-/* MPI numbers its communicators. When the numbers run out some versions hang instead of failing, so refuse before that. Some
-** numbers are left for the host and other backends, whose use is not known. */
+/* MPI numbers its communicators. When the numbers run out some versions hang instead of failing, so
+** refuse before that. Some numbers are left for the host and other backends, whose use is not
+** known. */
 static int64_t communicators_most_of(const mpi_backend *m) {
 #ifdef OPEN_MPI
   const int64_t library = 65000; /* 16 bits */
@@ -25,7 +28,8 @@ static int64_t communicators_most_of(const mpi_backend *m) {
   return m->most > 0 ? m->most : library;
 }
 
-mgrid_status mgrid_mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
+mgrid_status mgrid_mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
+                             mgrid_error *err) {
   for (size_t i = 0; i < n; i++)
     if (spec[i].backend->native != MGRID_NATIVE_MPI)
       return mgrid_fail(err, MGRID_REFUSED,
@@ -35,15 +39,16 @@ mgrid_status mgrid_mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *
   int64_t here = ((mpi_backend *)b)->made, most = communicators_most_of((mpi_backend *)b);
   if (here + (int64_t)n <= most) return MGRID_OK;
   return mgrid_fail(err, MGRID_LIMIT,
-                    "mpi: this rank has %" PRId64 " communicators and needs %zu more; MPI numbers at most %" PRId64
+                    "mpi: this rank has %" PRId64
+                    " communicators and needs %zu more; MPI numbers at most %" PRId64
                     " of ours; free a state first, or share groups",
                     here, n, most);
 }
 
-/* Replace the communicator by one with the Cartesian topology of its family. MPI's dims go slowest first. Ranks keep their
-** order. */
+/* Replace the communicator by one with the Cartesian topology of its family. MPI's dims go slowest
+** first. Ranks keep their order. */
 static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
-  int      dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX];
+  int dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX];
   MPI_Comm plain = *comm;
   for (int i = 0; i < shape->n; i++) {
     const mgrid_side *side = &shape->side[shape->n - 1 - i];
@@ -55,17 +60,20 @@ static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
 }
 
 /* Without a communicator if the group has size 0. */
-static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Comm *made, mgrid_error *err) {
-  const bool  together = m->survives && spec->size != 1;
-  MPI_Group   group;
-  MPI_Comm    comm = MPI_COMM_NULL;
-  const char *call = "MPI_Group_incl", *creates = together ? "MPI_Comm_create" : "MPI_Comm_create_group";
-  int         rc = MPI_Group_incl(m->members, (int)spec->size, spec->ranks, &group);
+static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Comm *made,
+                               mgrid_error *err) {
+  const bool together = m->survives && spec->size != 1;
+  MPI_Group group;
+  MPI_Comm comm = MPI_COMM_NULL;
+  const char *call = "MPI_Group_incl",
+             *creates = together ? "MPI_Comm_create" : "MPI_Comm_create_group";
+  int rc = MPI_Group_incl(m->members, (int)spec->size, spec->ranks, &group);
   mgrid_watch_enter(m, spec, creates);
   if (!rc) {
     call = creates;
     int tag = MGRID_TAGS + spec->tag % (32768 - MGRID_TAGS);
-    rc = together ? MPI_Comm_create(m->comm, group, &comm) : MPI_Comm_create_group(m->comm, group, tag, &comm);
+    rc = together ? MPI_Comm_create(m->comm, group, &comm)
+                  : MPI_Comm_create_group(m->comm, group, tag, &comm);
     if (spec->size > 0) MPI_Group_free(&group);
   }
   if (!rc && comm != MPI_COMM_NULL && spec->options->shape) {
@@ -76,7 +84,8 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
   if (rc) return mgrid_mpi_failed_in(m, err, rc, call, spec->name);
   if (spec->size == 0) return MGRID_OK;
   if (comm == MPI_COMM_NULL)
-    return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
+    return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator",
+                      spec->name, m->base.rank);
   char name[MPI_MAX_OBJECT_NAME];
   snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
   MPI_Comm_set_name(comm, name);
@@ -87,19 +96,22 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
 
 int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend) {
   const mpi_backend *m = backend;
-  char               name[MPI_MAX_OBJECT_NAME] = "";
-  int                len;
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int len;
   (void)key;
   if (((const mpi_comm *)box)->ends) return MPI_SUCCESS;
   MPI_Comm_get_name(comm, name, &len);
   mgrid_log(&m->base.hooks, MGRID_LOG_WARN,
-            "mpi: MPI_Comm_free of %s, which is borrowed: mgrid_state_free frees it with its state", name);
+            "mpi: MPI_Comm_free of %s, which is borrowed: mgrid_state_free frees it with its state",
+            name);
   return MPI_ERR_COMM;
 }
 
-/* Create a communicator and its box. Without memory for the box create it all the same, because other members wait in it. */
-static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
-  mpi_comm     here = { .comm = MPI_COMM_NULL }, *box = calloc(1, sizeof *box);
+/* Create a communicator and its box. Without memory for the box create it all the same, because
+** other members wait in it. */
+static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native,
+                             mgrid_error *err) {
+  mpi_comm here = { .comm = MPI_COMM_NULL }, *box = calloc(1, sizeof *box);
   mgrid_status s = create_one(m, spec, &here.comm, err);
   if (!s && !box) s = mgrid_oom(err);
   if (!s) *box = here;
@@ -121,40 +133,44 @@ bool mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c) {
   return !c->none && (all || c->asked.single || c->asked.unique || c->shape || c->lane > 0);
 }
 
-/* MPI_Comm_create_group with one member waits for no other rank. A duplicate of MPI_COMM_SELF would call the host's
-** attribute functions, and a host with sessions has no MPI_COMM_SELF. */
-mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+/* MPI_Comm_create_group with one member waits for no other rank. A duplicate of MPI_COMM_SELF would
+** call the host's attribute functions, and a host with sessions has no MPI_COMM_SELF. */
+mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native,
+                              mgrid_error *err) {
   mgrid_status s = mgrid_mpi_usable((mpi_backend *)b, err);
   if (!s) s = b->ops->check(b, 1, spec, err);
   return s ? s : keep_one((mpi_backend *)b, spec, native, err);
 }
 
 /* A backend over this one makes the others. */
-static bool is_mpis(const mgrid_comm_spec *spec) { return spec->size > 0 && spec->backend->native == MGRID_NATIVE_MPI; }
+static bool is_mpis(const mgrid_comm_spec *spec) {
+  return spec->size > 0 && spec->backend->native == MGRID_NATIVE_MPI;
+}
 
 /* Find the creation of MPI with the lowest turn after `done`; n: there is none. */
 static size_t find_next(size_t n, const mgrid_comm_spec *spec, int64_t done) {
   size_t next = n;
   for (size_t i = 0; i < n; i++)
-    if (is_mpis(&spec[i]) && spec[i].turn > done && (next == n || spec[i].turn < spec[next].turn)) next = i;
+    if (is_mpis(&spec[i]) && spec[i].turn > done && (next == n || spec[i].turn < spec[next].turn))
+      next = i;
   return next;
 }
 
-/* All ranks make the groups of one turn after another; those in none of them take part. They agree on the next turn, and so
-** also notice before it who is missing. */
-static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_spec *spec, void **native,
-                                     mgrid_error *err) {
-  const int32_t         nobody = 0;
+/* All ranks make the groups of one turn after another; those in none of them take part. They agree
+** on the next turn, and so also notice before it who is missing. */
+static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_spec *spec,
+                                     void **native, mgrid_error *err) {
+  const int32_t nobody = 0;
   const mgrid_comm_spec others = { .name = "groups of other ranks", .ranks = &nobody };
-  mgrid_status          s = MGRID_OK;
+  mgrid_status s = MGRID_OK;
   for (int64_t done = -1; s != MGRID_LOST_RANK;) {
-    size_t       next = find_next(n, spec, done);
-    uint64_t     own = next < n ? (uint64_t)spec[next].turn : UINT64_MAX, turn = own;
+    size_t next = find_next(n, spec, done);
+    uint64_t own = next < n ? (uint64_t)spec[next].turn : UINT64_MAX, turn = own;
     mgrid_status met = mgrid_mpi_allreduce(&m->base, &turn, 1, s ? NULL : err);
     if (met || turn == UINT64_MAX) return s ? s : met;
     done = (int64_t)turn;
     mgrid_watch_begin(m);
-    MPI_Comm     none;
+    MPI_Comm none;
     mgrid_status one = own == turn ? keep_one(m, &spec[next], &native[next], s ? NULL : err)
                                    : create_one(m, &others, &none, s ? NULL : err);
     mgrid_watch_through(m);
@@ -163,11 +179,11 @@ static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_
   return s;
 }
 
-/* Create in sequence: each is three rounds of messages among its members. MPI_Comm_idup for equal members, threads and
-** another order were not faster (scripts/lab/costs.md). After an error create the rest all the same, because other members
-** wait in them. The verdict then undoes all. */
-mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
-                               mgrid_error *err) {
+/* Create in sequence: each is three rounds of messages among its members. MPI_Comm_idup for equal
+** members, threads and another order were not faster (scripts/lab/costs.md). After an error create
+** the rest all the same, because other members wait in them. The verdict then undoes all. */
+mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
+                               void **native, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = MGRID_OK;
   if (m->survives) return create_together(m, n, spec, native, err);
@@ -197,48 +213,56 @@ void mgrid_mpi_destroy(mgrid_backend *b, size_t n, void **native) {
 /* ------------------------------------------------------------------- prove */
 
 /* Keep the first failure. Make the later calls all the same, because other members wait in them. */
-static void communicators_keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec, int rc, const char *call) {
+static void communicators_keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec,
+                               int rc, const char *call) {
   if (rc && !*s) *s = mgrid_mpi_failed(err, rc, call, spec->name);
 }
 
-/* Check the Cartesian topology: dims, periods and this rank's coordinates. MPI's dims go slowest first. */
+/* Check the Cartesian topology: dims, periods and this rank's coordinates. MPI's dims go slowest
+** first. */
 static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgrid_error *err) {
   const mgrid_shape *shape = spec->options->shape;
-  int                dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX], coords[MGRID_DIMS_MAX], kind = MPI_UNDEFINED, n = 0;
-  mgrid_status       s = MGRID_OK;
+  int dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX], coords[MGRID_DIMS_MAX], kind = MPI_UNDEFINED,
+                                                                             n = 0;
+  mgrid_status s = MGRID_OK;
   if (!shape) return s;
   communicators_keep(&s, err, spec, MPI_Topo_test(comm, &kind), "MPI_Topo_test");
-  if (!s && kind == MPI_CART) communicators_keep(&s, err, spec, MPI_Cartdim_get(comm, &n), "MPI_Cartdim_get");
+  if (!s && kind == MPI_CART)
+    communicators_keep(&s, err, spec, MPI_Cartdim_get(comm, &n), "MPI_Cartdim_get");
   if (!s && n != shape->n)
-    s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s has a Cartesian topology of %d dims, not %d", spec->name, n, shape->n);
-  if (!s) communicators_keep(&s, err, spec, MPI_Cart_get(comm, n, dims, periods, coords), "MPI_Cart_get");
+    s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s has a Cartesian topology of %d dims, not %d",
+                   spec->name, n, shape->n);
+  if (!s)
+    communicators_keep(&s, err, spec, MPI_Cart_get(comm, n, dims, periods, coords), "MPI_Cart_get");
   for (int i = 0; i < n && !s; i++) {
     const mgrid_side *side = &shape->side[n - 1 - i];
-    int64_t           at = mgrid_shape_coord(shape, spec->position, n - 1 - i);
+    int64_t at = mgrid_shape_coord(shape, spec->position, n - 1 - i);
     if (dims[i] != side->size || !periods[i] != !side->periodic || coords[i] != at)
-      s = mgrid_fail(err, MGRID_UNPROVED, "mpi: in %s dim '%s' is %d of %d%s instead of %" PRId64 " of %" PRId64 "%s",
-                     spec->name, side->name, coords[i], dims[i], periods[i] ? ", periodic," : "", at, side->size,
-                     side->periodic ? ", periodic" : "");
+      s = mgrid_fail(err, MGRID_UNPROVED,
+                     "mpi: in %s dim '%s' is %d of %d%s instead of %" PRId64 " of %" PRId64 "%s",
+                     spec->name, side->name, coords[i], dims[i], periods[i] ? ", periodic," : "",
+                     at, side->size, side->periodic ? ", periodic" : "");
   }
   return s;
 }
 
 /* A proof in progress; its first failure is kept. */
 typedef struct proving {
-  mpi_backend           *m;
+  mpi_backend *m;
   const mgrid_comm_spec *spec;
-  mpi_comm              *c;
-  double                 until; /* a quarter of the deadline is left for the verdict */
-  mgrid_status           s;
-  mgrid_error           *err;
+  mpi_comm *c;
+  double until; /* a quarter of the deadline is left for the verdict */
+  mgrid_status s;
+  mgrid_error *err;
 } proving;
 
-/* Wait for a call that was started. Return false if it did not end: then no other may follow. After other failures the proof
-** continues, because other members wait in it. */
+/* Wait for a call that was started. Return false if it did not end: then no other may follow. After
+** other failures the proof continues, because other members wait in it. */
 static bool ended(proving *p, mpi_request call, const char *name) {
-  double       left = p->until - mgrid_now(), least = p->m->seconds / 16;
+  double left = p->until - mgrid_now(), least = p->m->seconds / 16;
   mgrid_status s = call.rc ? mgrid_mpi_failed(NULL, call.rc, name, "")
-                           : mgrid_mpi_finish_group(p->m, p->spec, p->c, call, left > least ? left : least, name,
+                           : mgrid_mpi_finish_group(p->m, p->spec, p->c, call,
+                                                    left > least ? left : least, name,
                                                     p->s ? NULL : p->err);
   if (call.rc) communicators_keep(&p->s, p->err, p->spec, call.rc, name);
   if (s && !p->s) p->s = s;
@@ -248,10 +272,11 @@ static bool ended(proving *p, mpi_request call, const char *name) {
 /* Each member sends each other one its rank and the position that it believes the other has. */
 static void prove_pairs(proving *p, mpi_proof *d, int size) {
   const mgrid_comm_spec *spec = p->spec;
-  mpi_request            call = { 0 };
+  mpi_request call = { 0 };
   for (int i = 0; i < size; i++) d->to[2 * i] = d->mine, d->to[2 * i + 1] = i;
   memset(d->from, -1, sizeof d->from);
-  call.rc = MPI_Ialltoall(d->to, 2, MPI_INT32_T, d->from, 2, MPI_INT32_T, p->c->comm, &call.request);
+  call.rc =
+      MPI_Ialltoall(d->to, 2, MPI_INT32_T, d->from, 2, MPI_INT32_T, p->c->comm, &call.request);
   if (!ended(p, call, "MPI_Ialltoall")) return;
   for (int i = 0; i < size && !p->s; i++)
     if (d->from[2 * i] != spec->ranks[i] || d->from[2 * i + 1] != spec->position)
@@ -261,17 +286,19 @@ static void prove_pairs(proving *p, mpi_proof *d, int size) {
                         spec->name, d->mine, d->from[2 * i], d->from[2 * i + 1]);
 }
 
-/* Check members and order, a sum, a broadcast from every position, a ring in group order, an all-to-all, the topology. */
+/* Check members and order, a sum, a broadcast from every position, a ring in group order, an
+** all-to-all, the topology. */
 static void communicators_prove(proving *p, mpi_proof *d) {
   const mgrid_comm_spec *spec = p->spec;
-  MPI_Comm               comm = p->c->comm;
-  mgrid_error           *err = p->err;
-  mpi_request            call = { 0 };
-  int                    rank = -1, size = 0;
+  MPI_Comm comm = p->c->comm;
+  mgrid_error *err = p->err;
+  mpi_request call = { 0 };
+  int rank = -1, size = 0;
   communicators_keep(&p->s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   communicators_keep(&p->s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
   if (!p->s && (rank != spec->position || size != spec->size))
-    p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
+    p->s = mgrid_fail(err, MGRID_UNPROVED,
+                      "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
                       spec->name, p->m->base.rank, rank, size, spec->position, spec->size);
   d->mine = (int32_t)p->m->base.rank, d->before = d->sent = -1, d->sum = p->m->base.rank;
   long long want = 0;
@@ -281,31 +308,36 @@ static void communicators_prove(proving *p, mpi_proof *d) {
     call.rc = MPI_Ibcast(&d->sent, 1, MPI_INT32_T, root, comm, &call.request);
     if (!ended(p, call, "MPI_Ibcast")) return;
     if (!p->s && d->sent != spec->ranks[root])
-      p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root,
+      p->s = mgrid_fail(err, MGRID_UNPROVED,
+                        "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root,
                         spec->name, d->sent, spec->ranks[root]);
   }
   call.rc = MPI_Iallreduce(MPI_IN_PLACE, &d->sum, 1, MPI_LONG_LONG, MPI_SUM, comm, &call.request);
   if (!ended(p, call, "MPI_Iallreduce")) return;
   if (!p->s && d->sum != want)
-    p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, d->sum, want);
+    p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ranks of %s sum to %lld, not %lld", spec->name,
+                      d->sum, want);
   if (size > 0) {
     mpi_request sent = { 0 };
-    call.rc = MPI_Irecv(&d->before, 1, MPI_INT32_T, (rank + size - 1) % size, 0, comm, &call.request);
+    call.rc =
+        MPI_Irecv(&d->before, 1, MPI_INT32_T, (rank + size - 1) % size, 0, comm, &call.request);
     sent.rc = MPI_Isend(&d->mine, 1, MPI_INT32_T, (rank + 1) % size, 0, comm, &sent.request);
     if (!ended(p, call, "MPI_Irecv") || !ended(p, sent, "MPI_Isend")) return;
     if (!p->s && d->before != spec->ranks[(rank + size - 1) % size])
-      p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ring of %s brought rank %" PRId32, spec->name, d->before);
+      p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ring of %s brought rank %" PRId32,
+                        spec->name, d->before);
   }
   if (size <= MGRID_PAIRS_MAX) prove_pairs(p, d, size);
   if (p->c->stuck) return;
   if (!p->s) p->s = prove_shape(spec, comm, err);
 }
 
-mgrid_outcome mgrid_mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+mgrid_outcome mgrid_mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
+                              mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  mpi_comm    *c = native;
-  proving      p = { m, spec, c, mgrid_now() + m->seconds * 3 / 4, mgrid_mpi_usable(m, err), err };
-  mpi_proof   *d = malloc(sizeof *d);
+  mpi_comm *c = native;
+  proving p = { m, spec, c, mgrid_now() + m->seconds * 3 / 4, mgrid_mpi_usable(m, err), err };
+  mpi_proof *d = malloc(sizeof *d);
   if (p.s || m->hurry) return free(d), p.s; /* hurry: an earlier proof of this state did not end */
   MPI_Errhandler was = mgrid_mpi_quiet(c->comm);
   communicators_prove(&p, d ? d : &m->spare);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** host.c - what a host brings, checked before MPI sees it, because MPI ends the process when it gets a handle that is none. The
-** program has one MPI library, the one that this backend was built for, and that library's launcher started it; MPI reports
-** neither: under another library's mpirun each process believes that it is rank 0 of 1. Before a call: whether MPI may be called at
-** all. And the library's duplicate of the host's communicator, on which alone it calls MPI, kept for the next backend. open.c takes
-** a backend through these checks; all others ask mgrid_mpi_usable.
+** host.c - what a host brings, checked before MPI sees it, because MPI ends the process when it
+** gets a handle that is none. The program has one MPI library, the one that this backend was built
+** for, and that library's launcher started it; MPI reports neither: under another library's mpirun
+** each process believes that it is rank 0 of 1. Before a call: whether MPI may be called at all.
+** And the library's duplicate of the host's communicator, on which alone it calls MPI, kept for the
+** next backend. open.c takes a backend through these checks; all others ask mgrid_mpi_usable.
 */
 #include "comm/mpi/mpi.h"
 
@@ -18,7 +19,8 @@
 
 /* -------------------------------------------- the library and its launcher */
 
-/* The family of the header, and the name that the other family reports. Relatives (Intel's, MVAPICH) pass. */
+/* The family of the header, and the name that the other family reports. Relatives (Intel's,
+** MVAPICH) pass. */
 #ifdef OPEN_MPI
 #define BUILT_WITH "Open MPI"
 #define OTHER      "MPICH"
@@ -32,7 +34,7 @@ typedef int is_initialized(int *);
 /* The library whose functions this backend calls, and another MPI that the process has loaded. */
 typedef struct libraries {
   const char *ours;
-  char        other[256];
+  char other[256];
 } libraries;
 
 static const char *host_file_of(const char *path) {
@@ -41,7 +43,8 @@ static const char *host_file_of(const char *path) {
 }
 
 static bool is_mpi(const char *path) {
-  static const char *const names[] = { "libmpi.so", "libmpich.so", "libmpi_abi.so", "libmpi_cray.so", "libmpi_gnu_" };
+  static const char *const names[] = { "libmpi.so", "libmpich.so", "libmpi_abi.so",
+                                       "libmpi_cray.so", "libmpi_gnu_" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strncmp(host_file_of(path), names[i], strlen(names[i])) == 0) return true;
   return false;
@@ -51,16 +54,18 @@ static bool is_mpi(const char *path) {
 static int look_for_other(struct dl_phdr_info *info, size_t size, void *ud) {
   libraries *f = ud;
   (void)size;
-  if (f->other[0] || !info->dlpi_name || !is_mpi(info->dlpi_name) || strcmp(info->dlpi_name, f->ours) == 0) return 0;
+  if (f->other[0] || !info->dlpi_name || !is_mpi(info->dlpi_name)
+      || strcmp(info->dlpi_name, f->ours) == 0)
+    return 0;
   snprintf(f->other, sizeof f->other, "%s", info->dlpi_name);
   return 0;
 }
 
 /* Return whether the host has initialized the library at that path. */
 static bool is_started(const char *path) {
-  void           *lib = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  void *lib = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   is_initialized *ask = NULL;
-  int             yes = 0;
+  int yes = 0;
   if (!lib) return false;
   *(void **)&ask = dlsym(lib, "MPI_Initialized");
   if (ask) ask(&yes);
@@ -71,7 +76,7 @@ static bool is_started(const char *path) {
 /* Shorten the library's version text to "Open MPI v4.1.4" or "MPICH 5.0.2". */
 static const char *host_version(char *text) {
   static const char word[] = "Version:";
-  int               n = 0;
+  int n = 0;
   if (MPI_Get_library_version(text, &n) != MPI_SUCCESS) return BUILT_WITH;
   text[strcspn(text, ",\n")] = '\0';
   char *number = strstr(text, word), *from = number;
@@ -82,71 +87,78 @@ static const char *host_version(char *text) {
   return text;
 }
 
-/* Return the path of the library whose functions this backend calls. This is the slowest check when a backend opens. */
+/* Return the path of the library whose functions this backend calls. This is the slowest check when
+** a backend opens. */
 static const char *our_file(void) {
   Dl_info info;
   return dladdr((void *)(uintptr_t)&MPI_Initialized, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
 mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
-  char      text[MGRID_MPI_VERSION];
+  char text[MGRID_MPI_VERSION];
   libraries f = { "", "" };
-  int       ready = 0;
-  bool      wrong = strstr(host_version(text), OTHER);
+  int ready = 0;
+  bool wrong = strstr(host_version(text), OTHER);
   MPI_Initialized(&ready);
   if (ready && !wrong) return MGRID_OK;
   f.ours = our_file();
   if (wrong)
     return mgrid_fail(err, MGRID_BACKEND,
-                      "mpi: this backend was built with " BUILT_WITH ", and the program has loaded %.80s (%s); build "
+                      "mpi: this backend was built with " BUILT_WITH
+                      ", and the program has loaded %.80s (%s); build "
                       "moongrid with the program's MPI",
                       text, f.ours);
   dl_iterate_phdr(look_for_other, &f);
   if (!f.other[0] || !is_started(f.other)) return MGRID_OK;
-  return mgrid_fail(
-      err, MGRID_BACKEND,
-      "mpi: the program has started the MPI of %s, and this backend uses %.80s of %s; build moongrid with "
-      "the program's MPI",
-      f.other, text, f.ours);
+  return mgrid_fail(err, MGRID_BACKEND,
+                    "mpi: the program has started the MPI of %s, and this backend uses %.80s of "
+                    "%s; build moongrid with "
+                    "the program's MPI",
+                    f.other, text, f.ours);
 }
 
-/* MPICH reports how it was configured. Without PMIx, under a launcher that offers only PMIx, MPI_Init ends the process
-** (5.0) or starts a world of one rank (4.0). */
+/* MPICH reports how it was configured. Without PMIx, under a launcher that offers only PMIx,
+** MPI_Init ends the process (5.0) or starts a world of one rank (4.0). */
 static bool lacks_pmix(void) {
   char text[MGRID_MPI_VERSION];
-  int  n = 0;
+  int n = 0;
   return MPI_Get_library_version(text, &n) == MPI_SUCCESS && strncmp(text, "MPICH Version", 13) == 0
          && strstr(text, "configure:") && !strstr(text, "pmix");
 }
 
-/* Return whether MPI is initialized with a world of this process only. A host that hands over MPI_COMM_SELF means that. */
+/* Return whether MPI is initialized with a world of this process only. A host that hands over
+** MPI_COMM_SELF means that. */
 static bool is_alone(MPI_Comm parent) {
   int all = 0, size = 0;
   if (parent == MPI_COMM_NULL || parent == MPI_COMM_SELF) return false;
-  return !MPI_Comm_size(MPI_COMM_WORLD, &all) && !MPI_Comm_size(parent, &size) && all == 1 && size == 1;
+  return !MPI_Comm_size(MPI_COMM_WORLD, &all) && !MPI_Comm_size(parent, &size) && all == 1
+         && size == 1;
 }
 
 mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err) {
-  char           text[MGRID_MPI_VERSION], these[40] = "this process";
-  const char    *also = "";
+  char text[MGRID_MPI_VERSION], these[40] = "this process";
+  const char *also = "";
   mgrid_launched l = mgrid_launcher();
-  bool           foreign = l.pmix && lacks_pmix();
+  bool foreign = l.pmix && lacks_pmix();
   if (!l.by || (l.sized && l.size < 2)) return MGRID_OK;
-  if (parent == MPI_COMM_NULL ? !foreign : !is_alone(parent) || !(l.sized || foreign)) return MGRID_OK;
+  if (parent == MPI_COMM_NULL ? !foreign : !is_alone(parent) || !(l.sized || foreign))
+    return MGRID_OK;
   if (l.sized) snprintf(these, sizeof these, "%" PRId64 " processes", l.size);
-  if (strcmp(l.by, "srun") == 0) also = foreign ? ", or by srun --mpi=pmi2" : ", or by srun --mpi=pmix or --mpi=pmi2";
-  return mgrid_fail(
-      err, MGRID_BACKEND,
-      "mpi: %s started %s, and the MPI of this one, %.80s, knows of itself alone: start it by that library's own "
-      "mpirun%s, or build moongrid with the launcher's MPI",
-      l.by, these, host_version(text), also);
+  if (strcmp(l.by, "srun") == 0)
+    also = foreign ? ", or by srun --mpi=pmi2" : ", or by srun --mpi=pmix or --mpi=pmi2";
+  return mgrid_fail(err, MGRID_BACKEND,
+                    "mpi: %s started %s, and the MPI of this one, %.80s, knows of itself alone: "
+                    "start it by that library's own "
+                    "mpirun%s, or build moongrid with the launcher's MPI",
+                    l.by, these, host_version(text), also);
 }
 
 /* ------------------------------------------------- the host's communicator */
 
-/* Return whether the host's communicator is one. Open MPI reads memory of a communicator that was freed; but its table of
-** Fortran handles holds only valid ones, so look there, and no error can follow. MPICH reports an invalid handle to the error
-** handlers of MPI_COMM_WORLD and, since MPI 4.0, MPI_COMM_SELF; with sessions alone there are none. */
+/* Return whether the host's communicator is one. Open MPI reads memory of a communicator that was
+** freed; but its table of Fortran handles holds only valid ones, so look there, and no error can
+** follow. MPICH reports an invalid handle to the error handlers of MPI_COMM_WORLD and, since MPI
+** 4.0, MPI_COMM_SELF; with sessions alone there are none. */
 static bool is_comm(MPI_Comm parent, bool sessions, int *inter) {
 #ifdef OPEN_MPI
   (void)sessions;
@@ -162,32 +174,37 @@ static bool is_comm(MPI_Comm parent, bool sessions, int *inter) {
 
 mgrid_status mgrid_mpi_check_parent(MPI_Comm parent, bool sessions, mgrid_error *err) {
   int inter = 0;
-  if (parent == MPI_COMM_NULL) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
+  if (parent == MPI_COMM_NULL)
+    return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
   if (!is_comm(parent, sessions, &inter))
-    return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is no communicator, or one that was freed");
+    return mgrid_fail(err, MGRID_USAGE,
+                      "mpi: the parent is no communicator, or one that was freed");
   if (!inter) return MGRID_OK;
-  return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is an intercommunicator; MPI_Intercomm_merge makes one for all");
+  return mgrid_fail(
+      err, MGRID_USAGE,
+      "mpi: the parent is an intercommunicator; MPI_Intercomm_merge makes one for all");
 }
 
 /* ----------------------------------------------------------- the duplicate */
 
-/* The library's duplicate of a host's communicator, kept for the next backend over it. An attribute of that communicator holds it,
-** without a copy function: a duplicate of the host's has none, and MPI calls `drop` when the host frees its own. Backends hold it
-** as well, and the last holder frees it. So a host may free its communicator first. Backends that share a duplicate make their
-** calls over all ranks in one order, as states of one backend do. With MPI_THREAD_MULTIPLE two threads may use two backends, so
-** there a duplicate has one backend at a time. */
+/* The library's duplicate of a host's communicator, kept for the next backend over it. An attribute
+** of that communicator holds it, without a copy function: a duplicate of the host's has none, and
+** MPI calls `drop` when the host frees its own. Backends hold it as well, and the last holder frees
+** it. So a host may free its communicator first. Backends that share a duplicate make their calls
+** over all ranks in one order, as states of one backend do. With MPI_THREAD_MULTIPLE two threads
+** may use two backends, so there a duplicate has one backend at a time. */
 struct mpi_channel {
-  MPI_Comm     comm;
-  MPI_Group    members;
-  uint64_t     job, opened; /* opened: backends so far, equal on all ranks */
-  atomic_int   holders;     /* the backends and the attribute */
-  bool         alone;       /* one backend at a time */
-  bool         broken;      /* a backend that has ended left a call in MPI */
-  mpi_backend *first;       /* the backends, linked by `beside` */
+  MPI_Comm comm;
+  MPI_Group members;
+  uint64_t job, opened; /* opened: backends so far, equal on all ranks */
+  atomic_int holders;   /* the backends and the attribute */
+  bool alone;           /* one backend at a time */
+  bool broken;          /* a backend that has ended left a call in MPI */
+  mpi_backend *first;   /* the backends, linked by `beside` */
 };
 
-/* The number of the attribute, plus one; 0: none yet. MPI cannot be asked for it, so this is the only object of the library
-** that changes: once, with the first backend. */
+/* The number of the attribute, plus one; 0: none yet. MPI cannot be asked for it, so this is the
+** only object of the library that changes: once, with the first backend. */
 static atomic_int mgrid_mpi_attribute;
 
 static void host_release(mpi_channel *c, bool there) {
@@ -220,15 +237,16 @@ static int end_with_mpi(void) {
   return rc;
 }
 
-/* Return the attribute's number. MPI calls `drop` after the last backend has ended, so this code may not be unloaded. */
+/* Return the attribute's number. MPI calls `drop` after the last backend has ended, so this code
+** may not be unloaded. */
 static int find_key(int *key) {
   int made = MPI_KEYVAL_INVALID, none = 0;
   *key = atomic_load(&mgrid_mpi_attribute) - 1;
   if (*key >= 0) return MPI_SUCCESS;
   Dl_info info;
-  void   *self = dladdr((void *)(uintptr_t)&host_drop, &info) && info.dli_fname
-                     ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)
-                     : NULL;
+  void *self = dladdr((void *)(uintptr_t)&host_drop, &info) && info.dli_fname
+                   ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)
+                   : NULL;
   if (self) dlclose(self); /* NULL: a program, which stays */
   int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, host_drop, &made, NULL);
   if (rc) return rc;
@@ -238,17 +256,21 @@ static int find_key(int *key) {
   return first ? end_with_mpi() : MPI_SUCCESS;
 }
 
-/* MPI_Finalize drops the attributes of MPI_COMM_SELF while MPI can still be called; those of MPI_COMM_WORLD later or never.
-** MPI_COMM_SELF itself needs no messages, so its duplicates are not kept. */
+/* MPI_Finalize drops the attributes of MPI_COMM_SELF while MPI can still be called; those of
+** MPI_COMM_WORLD later or never. MPI_COMM_SELF itself needs no messages, so its duplicates are not
+** kept. */
 static MPI_Comm home_of(MPI_Comm parent) {
-  return parent == MPI_COMM_SELF ? MPI_COMM_NULL : parent == MPI_COMM_WORLD ? MPI_COMM_SELF : parent;
+  return parent == MPI_COMM_SELF    ? MPI_COMM_NULL
+         : parent == MPI_COMM_WORLD ? MPI_COMM_SELF
+                                    : parent;
 }
 
 mpi_channel *mgrid_channel_of(MPI_Comm parent) {
   mpi_channel *c = NULL;
-  MPI_Comm     home = home_of(parent);
-  int          key = atomic_load(&mgrid_mpi_attribute) - 1, there = 0;
-  if (key < 0 || home == MPI_COMM_NULL || MPI_Comm_get_attr(home, key, &c, &there) || !there) return NULL;
+  MPI_Comm home = home_of(parent);
+  int key = atomic_load(&mgrid_mpi_attribute) - 1, there = 0;
+  if (key < 0 || home == MPI_COMM_NULL || MPI_Comm_get_attr(home, key, &c, &there) || !there)
+    return NULL;
   return c;
 }
 
@@ -277,7 +299,7 @@ void mgrid_channel_join(mpi_channel *c, mpi_backend *m) {
 }
 
 void mgrid_channel_leave(mpi_backend *m, bool usable) {
-  mpi_channel  *c = m->channel;
+  mpi_channel *c = m->channel;
   mpi_backend **at = &c->first;
   while (*at != m) at = &(*at)->beside;
   *at = m->beside;
@@ -287,9 +309,9 @@ void mgrid_channel_leave(mpi_backend *m, bool usable) {
 }
 
 int mgrid_channel_keep(mpi_backend *m, MPI_Comm parent, bool alone) {
-  MPI_Comm     home = home_of(parent);
+  MPI_Comm home = home_of(parent);
   mpi_channel *c = home == MPI_COMM_NULL ? NULL : calloc(1, sizeof *c);
-  int          key, rc;
+  int key, rc;
   if (home == MPI_COMM_NULL) return MPI_SUCCESS;
   if (!c) return MPI_ERR_NO_MEM;
   *c = (mpi_channel){ .comm = m->comm, .members = m->members, .job = m->job, .alone = alone };
@@ -310,13 +332,15 @@ mgrid_status mgrid_mpi_initialized(mgrid_error *err) {
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
   if (ready && !gone) return MGRID_OK;
-  return mgrid_fail(err, MGRID_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
+  return mgrid_fail(err, MGRID_USAGE, "mpi: %s",
+                    gone ? "MPI is finalized already" : "MPI is not initialized yet");
 }
 
 /* With sessions, the backend's own session keeps MPI alive. */
 static mgrid_status there(const mpi_backend *m, mgrid_error *err) {
   if (m->pid != getpid())
-    return mgrid_fail(err, MGRID_USAGE, "mpi: this process was forked from the one that opened the backend");
+    return mgrid_fail(err, MGRID_USAGE,
+                      "mpi: this process was forked from the one that opened the backend");
   return m->sessions ? MGRID_OK : mgrid_mpi_initialized(err);
 }
 bool mgrid_mpi_there(const mpi_backend *m) { return !there(m, NULL); }
@@ -325,10 +349,10 @@ mgrid_status mgrid_mpi_in_main_thread(mgrid_error *err) {
   int main = 0;
   MPI_Is_thread_main(&main);
   if (main) return MGRID_OK;
-  return mgrid_fail(
-      err, MGRID_USAGE,
-      "mpi: only the thread that initialized MPI may call it; other threads may if it is initialized with "
-      "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
+  return mgrid_fail(err, MGRID_USAGE,
+                    "mpi: only the thread that initialized MPI may call it; other threads may if "
+                    "it is initialized with "
+                    "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
 }
 
 mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err) {
@@ -338,8 +362,9 @@ mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err) {
 
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err) {
   mgrid_missing lost;
-  mgrid_status  s = mgrid_mpi_callable(m, err);
+  mgrid_status s = mgrid_mpi_callable(m, err);
   if (s || !(m->channel ? channel_is_broken(m->channel) : m->broken)) return s;
   if (mgrid_mpi_lost(m, NULL, 0, &lost)) return mgrid_missing_fail(&lost, 0, err);
-  return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
+  return mgrid_fail(err, MGRID_TIMED_OUT,
+                    "mpi: an earlier call over all ranks did not end; the job cannot go on");
 }

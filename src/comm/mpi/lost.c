@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** lost.c - what MPI's errors mean, and who is lost where MPI survives a loss and reports it (Open MPI 5 under mpirun --with-ft
-** ulfm). With other MPIs a lost rank is a silent one, found at the deadline (arrivals.c). A failed call names the lost ranks if
-** there are any, and waits a moment for that news; it never ends the job. Every file here calls these; they call none of the
-** others.
+** lost.c - what MPI's errors mean, and who is lost where MPI survives a loss and reports it (Open
+** MPI 5 under mpirun --with-ft ulfm). With other MPIs a lost rank is a silent one, found at the
+** deadline (arrivals.c). A failed call names the lost ranks if there are any, and waits a moment
+** for that news; it never ends the job. Every file here calls these; they call none of the others.
 */
 #include "comm/mpi/mpi.h"
 
@@ -13,13 +13,14 @@
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what) {
   char text[MPI_MAX_ERROR_STRING] = "";
-  int  len = 0;
+  int len = 0;
   if (MPI_Error_string(rc, text, &len) != MPI_SUCCESS) snprintf(text, sizeof text, "error %d", rc);
-  return mgrid_fail(err, MGRID_BACKEND, "mpi: %s%s%s: %.300s", call, *what ? " for " : "", what, text);
+  return mgrid_fail(err, MGRID_BACKEND, "mpi: %s%s%s: %.300s", call, *what ? " for " : "", what,
+                    text);
 }
 
-/* Another thread may do the same with MPI_COMM_SELF. So MPI_ERRORS_RETURN, which may be of that thread, is neither set again
-** nor restored: the thread that set it restores what it found. */
+/* Another thread may do the same with MPI_COMM_SELF. So MPI_ERRORS_RETURN, which may be of that
+** thread, is neither set again nor restored: the thread that set it restores what it found. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm) {
   MPI_Errhandler was = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(comm, &was);
@@ -34,8 +35,8 @@ void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
 
 /* --------------------------------------------------------- what MPI can do */
 
-/* The functions of ULFM, NULL where there are none. Not of MPICH: it has some, but ends the process if its device lacks them
-** (ch4). */
+/* The functions of ULFM, NULL where there are none. Not of MPICH: it has some, but ends the process
+** if its device lacks them (ch4). */
 #ifdef OPEN_MPI
 #ifndef MPI_ERR_REVOKED
 #define MPI_ERR_PROC_FAILED 75
@@ -49,7 +50,7 @@ static int (*const revoke_comm)(MPI_Comm) = MPIX_Comm_revoke;
 static int (*const is_revoked)(MPI_Comm, int *) = MPIX_Comm_is_revoked;
 
 bool mgrid_mpi_survives(void) {
-  int               level, index, count = 0, on = 0;
+  int level, index, count = 0, on = 0;
   MPI_T_cvar_handle handle;
   if (!get_failed) return false; /* before 5.0, where the query below takes a fifth of a second */
   MPI_Query_thread(&level);      /* Open MPI 4 makes the level asked for here that of MPI itself */
@@ -76,9 +77,10 @@ bool mgrid_mpi_survives(void) { return false; }
 /* Return the ranks whose processes have failed; the caller frees the list. NULL: there are none. */
 static int *failed_ranks(const mpi_backend *m, int *n) {
   MPI_Group failed;
-  int      *ours = NULL, most = 0;
+  int *ours = NULL, most = 0;
   *n = 0;
-  if (!get_failed || !m->survives || m->comm == MPI_COMM_NULL || get_failed(m->comm, &failed)) return NULL;
+  if (!get_failed || !m->survives || m->comm == MPI_COMM_NULL || get_failed(m->comm, &failed))
+    return NULL;
   MPI_Group_size(failed, &most);
   if (most > 0) ours = malloc(2 * (size_t)most * sizeof *ours);
   for (int i = 0; i < most && ours; i++) ours[most + i] = i;
@@ -90,7 +92,7 @@ static int *failed_ranks(const mpi_backend *m, int *n) {
 }
 
 bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost) {
-  int  n;
+  int n;
   int *ours = failed_ranks(m, &n);
   *lost = (mgrid_missing){ .lost = true };
   for (int i = 0; i < n; i++) {
@@ -103,7 +105,7 @@ bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mg
 }
 
 uint8_t *mgrid_mpi_all_lost(const mpi_backend *m) {
-  int      n, *ours = failed_ranks(m, &n);
+  int n, *ours = failed_ranks(m, &n);
   uint8_t *lost = n > 0 ? calloc((size_t)m->base.world, sizeof *lost) : NULL;
   for (int i = 0; i < n && lost; i++) lost[ours[i]] = 1;
   free(ours);
@@ -135,12 +137,13 @@ bool mgrid_mpi_is_hurt(const mpi_backend *m) {
   return mgrid_mpi_is_interrupted(m) || mgrid_mpi_lost(m, NULL, 0, &lost);
 }
 
-/* Another rank may revoke a communicator before this one learns of the loss; wait this long for it. */
+/* Another rank may revoke a communicator before this one learns of the loss; wait this long for
+** it. */
 #define NEWS_SECONDS 1.0
 
 typedef struct hearing {
   const mpi_backend *m;
-  mgrid_missing      lost;
+  mgrid_missing lost;
 } hearing;
 
 static mgrid_outcome has_heard(void *ud) { /* mgrid_look */
@@ -150,13 +153,14 @@ static mgrid_outcome has_heard(void *ud) { /* mgrid_look */
 }
 
 mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what) {
-  return mgrid_fail(err, MGRID_LOST_RANK, "another rank left %s to recover from a loss that this one does not see",
-                    what);
+  return mgrid_fail(err, MGRID_LOST_RANK,
+                    "another rank left %s to recover from a loss that this one does not see", what);
 }
 
-mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what) {
+mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call,
+                                 const char *what) {
   hearing h = { .m = m };
-  bool    news = tells_of_loss(rc);
+  bool news = tells_of_loss(rc);
   if (mgrid_wait(has_heard, &h, news ? mgrid_now() + NEWS_SECONDS : 0, NULL, NULL) == MGRID_OK)
     return mgrid_missing_fail(&h.lost, 0, err);
   if (news && mgrid_mpi_is_interrupted(m)) return mgrid_mpi_fail_interrupted(err, what);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** open.c - open and close a backend, and open one of those that remain after a loss; the top of this folder. The host's
-** communicator is checked (host.c) and duplicated. A backend opens on all ranks or on none, so every rank makes the same calls,
-** also after it has failed. After a call that did not end the backend is broken: no call of MPI follows, and its memory stays, because
-** MPI may write there. The survivors of a loss interrupt the duplicate, agree, shrink it and open a backend over the rest; each
-** agreement has a deadline, and the watchdog watches MPIX_Comm_shrink and MPI_Comm_split, which have none.
+** open.c - open and close a backend, and open one of those that remain after a loss; the top of
+** this folder. The host's communicator is checked (host.c) and duplicated. A backend opens on all
+** ranks or on none, so every rank makes the same calls, also after it has failed. After a call that
+** did not end the backend is broken: no call of MPI follows, and its memory stays, because MPI may
+** write there. The survivors of a loss interrupt the duplicate, agree, shrink it and open a backend
+** over the rest; each agreement has a deadline, and the watchdog watches MPIX_Comm_shrink and
+** MPI_Comm_split, which have none.
 */
 #include "comm/mpi/mpi.h"
 #include "moongrid_mpi.h"
@@ -36,7 +38,7 @@ static const mgrid_backend_ops mpi_ops;
 
 /* By mgrid_threads. */
 static const struct {
-  int         level;
+  int level;
   const char *name;
 } levels[] = { { MPI_THREAD_SINGLE, "MPI_THREAD_SINGLE" },
                { MPI_THREAD_FUNNELED, "MPI_THREAD_FUNNELED" },
@@ -44,29 +46,35 @@ static const struct {
                { MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE" } };
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
-static mgrid_status open_check_options(const mgrid_mpi_options *o, bool sessions, int level, mgrid_error *err) {
+static mgrid_status open_check_options(const mgrid_mpi_options *o, bool sessions, int level,
+                                       mgrid_error *err) {
   const char *is = "another level";
   for (size_t i = 0; i < LEVELS; i++)
     if (levels[i].level == level) is = levels[i].name;
   if ((unsigned)o->threads >= LEVELS)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of the levels in mgrid_threads", (int)o->threads);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of the levels in mgrid_threads",
+                      (int)o->threads);
   if ((unsigned)o->on_deadline > MGRID_DEADLINE_ABORT)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of mgrid_on_deadline", (int)o->on_deadline);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of mgrid_on_deadline",
+                      (int)o->on_deadline);
   if (mgrid_timeout_check(o->timeout, "mpi", err)) return MGRID_OUT_OF_RANGE;
   if (o->communicators < 0)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: communicators is %" PRId64 ", less than 0", o->communicators);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: communicators is %" PRId64 ", less than 0",
+                      o->communicators);
   if (o->threads == MGRID_THREADS_ANY || level >= levels[o->threads].level) return MGRID_OK;
-  return mgrid_fail(err, MGRID_UNSUPPORTED, "mpi: %s is wanted, and MPI %s %s", levels[o->threads].name,
-                    sessions ? "gives a session" : "was initialized with", is);
+  return mgrid_fail(err, MGRID_UNSUPPORTED, "mpi: %s is wanted, and MPI %s %s",
+                    levels[o->threads].name, sessions ? "gives a session" : "was initialized with",
+                    is);
 }
 
 /* Open the backend's session at the requested thread level, and find the level that it got. */
 #ifdef MGRID_MPI_SESSIONS
-static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level, mgrid_error *err) {
+static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level,
+                                 mgrid_error *err) {
   static const char key[] = "thread_level";
-  char              value[64] = "";
-  int               found = 0;
-  MPI_Info          info = MPI_INFO_NULL;
+  char value[64] = "";
+  int found = 0;
+  MPI_Info info = MPI_INFO_NULL;
   if ((unsigned)o->threads < LEVELS && o->threads && !MPI_Info_create(&info))
     MPI_Info_set(info, key, levels[o->threads].name);
   int rc = MPI_Session_init(info, MPI_ERRORS_RETURN, &m->session);
@@ -84,16 +92,18 @@ static void close_session(mpi_backend *m) {
   if (m->sessions) MPI_Session_finalize(&m->session);
 }
 #else
-static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level, mgrid_error *err) {
+static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level,
+                                 mgrid_error *err) {
   (void)m, (void)o, (void)level;
   return mgrid_mpi_initialized(err);
 }
 static void close_session(mpi_backend *m) { (void)m; }
 #endif
 
-/* Without MPI_Init, or after MPI_Finalize, the host may use sessions, unless it hands over a predefined communicator. */
-static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_options *o, int *level,
-                               mgrid_error *err) {
+/* Without MPI_Init, or after MPI_Finalize, the host may use sessions, unless it hands over a
+** predefined communicator. */
+static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_options *o,
+                               int *level, mgrid_error *err) {
   if (!mgrid_mpi_initialized(NULL)) {
     MPI_Query_thread(level);
     return *level < MPI_THREAD_SERIALIZED ? mgrid_mpi_in_main_thread(err) : MGRID_OK;
@@ -116,11 +126,11 @@ static void open_end(mpi_backend *m) {
   if (m->guard != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&m->guard);
 }
 
-/* MPI_Finalize waits for all ranks and has no deadline. So all ranks meet first, and the clock is watched meanwhile. If a rank
-** does not come, MPI is left as it is. */
+/* MPI_Finalize waits for all ranks and has no deadline. So all ranks meet first, and the clock is
+** watched meanwhile. If a rank does not come, MPI is left as it is. */
 static void open_finalize(mpi_backend *m) {
-  mgrid_error  e = MGRID_ERROR_INIT;
-  uint64_t     here = 0;
+  mgrid_error e = MGRID_ERROR_INIT;
+  uint64_t here = 0;
   mgrid_status s = m->base.world > 1 ? mgrid_mpi_allreduce(&m->base, &here, 1, &e) : MGRID_OK;
   if (s && s != MGRID_LOST_RANK) {
     mgrid_log(&m->base.hooks, MGRID_LOG_WARN, "%s; MPI is not finalized", e.message);
@@ -133,11 +143,12 @@ static void open_finalize(mpi_backend *m) {
 
 static void mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
-  bool         usable = mgrid_mpi_there(m) && !m->broken && !m->pending && mgrid_mpi_posted(m, m->seconds);
+  bool usable = mgrid_mpi_there(m) && !m->broken && !m->pending && mgrid_mpi_posted(m, m->seconds);
   if (usable && m->finalize)
     open_finalize(m);
   else if (usable)
-    open_end(m), close_session(m); /* after a call that did not end, each of these may wait for ever */
+    /* after a call that did not end, each of these may wait for ever */
+    open_end(m), close_session(m);
   mgrid_watch_free(m);
   if (m->channel) mgrid_channel_leave(m, false);
   if (m->broken || m->pending) return; /* MPI may still write to the memory */
@@ -148,10 +159,11 @@ static void mpi_close(mgrid_backend *b) {
 
 /* -------------------------------------------------------------------- open */
 
-/* Return whether some ranks belong to another job (MPI_Comm_spawn, MPI_Comm_accept). Equal on all. */
+/* Return whether some ranks belong to another job (MPI_Comm_spawn, MPI_Comm_accept). Equal on
+** all. */
 static bool several_jobs(const mpi_backend *m) {
   MPI_Group world = MPI_GROUP_NULL, others = MPI_GROUP_NULL;
-  int       n = 0;
+  int n = 0;
   if (m->sessions || MPI_Comm_group(MPI_COMM_WORLD, &world)) return false;
   if (!MPI_Group_difference(m->members, world, &others)) MPI_Group_size(others, &n);
   if (others != MPI_GROUP_NULL && others != MPI_GROUP_EMPTY) MPI_Group_free(&others);
@@ -159,23 +171,26 @@ static bool several_jobs(const mpi_backend *m) {
   return n > 0;
 }
 
-/* Ranks of another job do not hear of a loss in this one while they wait for ranks that have heard of it and left. So if there
-** are several jobs, end their wait on this communicator. Not after a loss in another job: the revoke would then wait for ever for
-** the address of a rank whose job has ended. */
+/* Ranks of another job do not hear of a loss in this one while they wait for ranks that have heard
+** of it and left. So if there are several jobs, end their wait on this communicator. Not after a
+** loss in another job: the revoke would then wait for ever for the address of a rank whose job has
+** ended. */
 static void tell_other_jobs(const mpi_backend *m, MPI_Comm comm) {
-  uint8_t  *lost = several_jobs(m) ? mgrid_mpi_all_lost(m) : NULL;
+  uint8_t *lost = several_jobs(m) ? mgrid_mpi_all_lost(m) : NULL;
   MPI_Group world = MPI_GROUP_NULL;
-  bool      here = false;
+  bool here = false;
   if (lost && !MPI_Comm_group(MPI_COMM_WORLD, &world))
     for (int r = 0, own; r < m->base.world && !here; r++)
-      here = lost[r] && !MPI_Group_translate_ranks(m->members, 1, &r, world, &own) && own != MPI_UNDEFINED;
+      here = lost[r] && !MPI_Group_translate_ranks(m->members, 1, &r, world, &own)
+             && own != MPI_UNDEFINED;
   if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
   free(lost);
   if (here) mgrid_mpi_end_waits(comm);
 }
 
 /* A call on the host's communicator has failed. */
-static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, const char *call, mgrid_error *err) {
+static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, const char *call,
+                                   mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   m->comm = parent; /* one of its ranks may be lost */
   mgrid_status s = mgrid_mpi_failed_in(m, &why, rc, call, "the channel of the library");
@@ -188,12 +203,14 @@ enum { VERDICT, JOB, SURVIVES, DUPLICATE, WORDS }; /* of the first rendezvous */
 /* DUPLICATE: the rank needs its own one; may keep it; can take the one that is kept. */
 enum { OWN, KEPT, TAKEN };
 
-/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the first words in m->tree.words. */
+/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the first words
+** in m->tree.words. */
 static mgrid_status open_meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_missing unknown = { 0 };
-  mpi_request         call = { 0 };
+  mpi_request call = { 0 };
   mgrid_mpi_turn(m->tree.words, WORDS);
-  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, WORDS, MPI_INT64_T, MPI_MIN, parent, &call.request);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, WORDS, MPI_INT64_T, MPI_MIN, parent,
+                           &call.request);
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
@@ -204,26 +221,30 @@ static mgrid_status open_meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err)
   return MGRID_OK;
 }
 
-/* Connect all pairs of ranks. Open MPI (5.0.11) connects two ranks when one first sends to the other, also when it reports a
-** loss, and then waits for ever if the other rank was lost with its job. */
+/* Connect all pairs of ranks. Open MPI (5.0.11) connects two ranks when one first sends to the
+** other, also when it reports a loss, and then waits for ever if the other rank was lost with its
+** job. */
 static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   const mgrid_missing unknown = { 0 };
-  mpi_request         call = { 0 };
-  char               *bytes = calloc((size_t)m->base.world, 2); /* leaked if the call does not end */
+  mpi_request call = { 0 };
+  char *bytes = calloc((size_t)m->base.world, 2); /* leaked if the call does not end */
   if (!bytes) return mgrid_oom(err);
-  call.rc = MPI_Ialltoall(bytes, 1, MPI_BYTE, bytes + m->base.world, 1, MPI_BYTE, m->comm, &call.request);
+  call.rc =
+      MPI_Ialltoall(bytes, 1, MPI_BYTE, bytes + m->base.world, 1, MPI_BYTE, m->comm, &call.request);
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
   free(bytes);
   if (came == MGRID_OK) return MGRID_OK;
-  mgrid_status s = mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library");
+  mgrid_status s =
+      mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library");
   tell_other_jobs(m, m->comm);
   return s;
 }
 
-/* Make the library's communicator with the host's ranks. MPI_Comm_create copies no attributes, where MPI_Comm_dup would
-** call the host's attribute functions. It has no deadline, so all ranks have met just before, and watch the clock. */
+/* Make the library's communicator with the host's ranks. MPI_Comm_create copies no attributes,
+** where MPI_Comm_dup would call the host's attribute functions. It has no deadline, so all ranks
+** have met just before, and watch the clock. */
 static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_comm_spec spec = { .name = "the channel of the library" };
   mgrid_watch_begin(m);
@@ -237,32 +258,36 @@ static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) 
   return m->survives && several_jobs(m) ? connect_all(m, err) : MGRID_OK;
 }
 
-/* Which duplicate this rank could do with. With ULFM a backend that recovers interrupts all that use its duplicate. */
+/* Which duplicate this rank could do with. With ULFM a backend that recovers interrupts all that
+** use its duplicate. */
 static uint64_t open_choose(const mpi_channel *kept, bool duplicate, const mpi_backend *m) {
   if (!duplicate || m->sessions || m->survives) return OWN;
   return mgrid_channel_is_free(kept) ? TAKEN : KEPT;
 }
 
 /* Take the duplicate that is kept with the host's communicator, or make one. */
-static mgrid_status take_or_make(mpi_backend *m, MPI_Comm parent, mpi_channel *kept, mgrid_error *err) {
+static mgrid_status take_or_make(mpi_backend *m, MPI_Comm parent, mpi_channel *kept,
+                                 mgrid_error *err) {
   const uint64_t what = m->tree.words[DUPLICATE];
   if (what == TAKEN) {
     MPI_Group_free(&m->members);
     mgrid_channel_join(kept, m);
     return MGRID_OK;
   }
-  int          level = MPI_THREAD_SINGLE;
+  int level = MPI_THREAD_SINGLE;
   mgrid_status s = make_own(m, parent, err);
   MPI_Query_thread(&level);
-  int rc = s || what == OWN ? MPI_SUCCESS : mgrid_channel_keep(m, parent, level == MPI_THREAD_MULTIPLE);
+  int rc = s || what == OWN ? MPI_SUCCESS
+                            : mgrid_channel_keep(m, parent, level == MPI_THREAD_MULTIPLE);
   m->broken |= rc != MPI_SUCCESS;
   return rc ? mgrid_mpi_failed(err, rc, "MPI_Comm_set_attr", "the channel of the library") : s;
 }
 
-/* Where MPI survives losses, a call may succeed on some ranks and fail on others: agree over the host's communicator on whether all
-** have opened their backend. */
-static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine, mgrid_error *err) {
-  int        *flag = malloc(sizeof *flag); /* leaked if the call does not end */
+/* Where MPI survives losses, a call may succeed on some ranks and fail on others: agree over the
+** host's communicator on whether all have opened their backend. */
+static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine,
+                               mgrid_error *err) {
+  int *flag = malloc(sizeof *flag); /* leaked if the call does not end */
   mpi_request call = { 0 };
   if (!flag) return mgrid_oom(err); /* the others find it missing at their deadline */
   *flag = !mine;
@@ -272,16 +297,18 @@ static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status min
   bool all = *flag && !call.rc;
   free(flag);
   if (all || mine) return mine;
-  return call.rc ? mgrid_mpi_failed_in(m, err, call.rc, "MPIX_Comm_iagree", "the channel of the library")
-                 : mgrid_fail(err, MGRID_LOST_RANK, "a rank was lost before all had opened their backend");
+  return call.rc ? mgrid_mpi_failed_in(m, err, call.rc, "MPIX_Comm_iagree",
+                                       "the channel of the library")
+                 : mgrid_fail(err, MGRID_LOST_RANK,
+                              "a rank was lost before all had opened their backend");
 }
 
 /* Every rank makes the same calls, also if it has failed before (s). */
-static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s, const mgrid_error *failed,
-                          mgrid_error *err) {
-  int            rank, size;
+static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s,
+                               const mgrid_error *failed, mgrid_error *err) {
+  int rank, size;
   MPI_Errhandler was = mgrid_mpi_quiet(parent);
-  mpi_channel   *kept = m->sessions ? NULL : mgrid_channel_of(parent);
+  mpi_channel *kept = m->sessions ? NULL : mgrid_channel_of(parent);
   m->handler = was;
   MPI_Comm_rank(parent, &rank);
   MPI_Comm_size(parent, &size);
@@ -298,7 +325,7 @@ static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, 
   m->guard = MPI_KEYVAL_INVALID;
   mgrid_error why = MGRID_ERROR_INIT;
   const char *call = "MPI_Comm_group";
-  int         rc = MPI_Comm_group(parent, &m->members);
+  int rc = MPI_Comm_group(parent, &m->members);
   if (!rc) {
     call = "MPI_Comm_create_keyval";
     rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mgrid_mpi_keeps, &m->guard, m);
@@ -315,7 +342,8 @@ static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, 
     m->comm = m->given = parent;
   else if (!made)
     made = take_or_make(m, parent, kept, err);
-  if (duplicate && m->survives && made != MGRID_TIMED_OUT) { /* who did not come will not agree either */
+  /* who did not come will not agree either */
+  if (duplicate && m->survives && made != MGRID_TIMED_OUT) {
     made = all_opened(m, parent, made, err);
     m->broken |= made != MGRID_OK;
   }
@@ -323,21 +351,24 @@ static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, 
   return made ? made : mgrid_verdict_tell(&m->base, words[VERDICT], s, &why, err);
 }
 
-mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err) {
+mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options,
+                                 mgrid_error *err) {
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
-  mgrid_error       mine = MGRID_ERROR_INIT, why = MGRID_ERROR_INIT;
-  int               level = MPI_THREAD_SINGLE;
-  mpi_backend       spare = { 0 };
+  mgrid_error mine = MGRID_ERROR_INIT, why = MGRID_ERROR_INIT;
+  int level = MPI_THREAD_SINGLE;
+  mpi_backend spare = { 0 };
   if (mgrid_mpi_one_library(err)) return NULL;
   mgrid_status s = mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", &mine);
   if (begin_with(&spare, parent, &o, &level, err)) return NULL;
   bool sessions = spare.sessions;
-  if (mgrid_mpi_check_parent(parent, sessions, err) || (!sessions && mgrid_mpi_launched(parent, err))) {
+  if (mgrid_mpi_check_parent(parent, sessions, err)
+      || (!sessions && mgrid_mpi_launched(parent, err))) {
     close_session(&spare);
     return NULL;
   }
   if (!s) s = open_check_options(&o, sessions, level, &mine);
-  /* A rank without memory takes part with `spare`, and without a deadline, because MPI writes there when others arrive. */
+  /* A rank without memory takes part with `spare`, and without a deadline, because MPI writes there
+  ** when others arrive. */
   mpi_backend *made = calloc(1, sizeof *made), *m = made ? made : &spare;
   if (!made && !s) s = mgrid_oom(&mine);
   *m = spare;
@@ -358,11 +389,12 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
 
 /* -------------------------------------- open again, without the lost ranks */
 
-/* Open a backend over `rest`, which it takes over, with the settings of `was`, its session and its duty to finalize MPI. `was`
-** is interrupted, so closing it ends neither; it keeps both for one more attempt, should this one fail. */
+/* Open a backend over `rest`, which it takes over, with the settings of `was`, its session and its
+** duty to finalize MPI. `was` is interrupted, so closing it ends neither; it keeps both for one
+** more attempt, should this one fail. */
 static mgrid_backend *inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err) {
   mpi_backend *m = calloc(1, sizeof *m);
-  mgrid_error  mine = MGRID_ERROR_INIT;
+  mgrid_error mine = MGRID_ERROR_INIT;
   if (!m) return mgrid_null_oom(err); /* the others find it missing at their deadline */
   m->usual = m->seconds = was->usual;
   m->main = was->main, m->dies = was->dies, m->most = was->most, m->sessions = was->sessions;
@@ -378,18 +410,21 @@ static mgrid_backend *inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err)
 }
 
 static mgrid_status mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
-  mgrid_status s = mgrid_mpi_callable((mpi_backend *)b, err); /* allowed also after a call that did not end */
+  /* allowed also after a call that did not end */
+  mgrid_status s = mgrid_mpi_callable((mpi_backend *)b, err);
   if (s) return s;
   if (!revoke_comm)
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
   if (!((const mpi_backend *)b)->survives)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "mpi: this job cannot revoke communicators; it can if it is started by mpirun --with-ft ulfm");
+                      "mpi: this job cannot revoke communicators; it can if it is started by "
+                      "mpirun --with-ft ulfm");
   for (size_t i = 0; i < n; i++) { /* go on after a failure */
-    MPI_Comm       comm = *(MPI_Comm *)native[i];
+    MPI_Comm comm = *(MPI_Comm *)native[i];
     MPI_Errhandler was = mgrid_mpi_quiet(comm);
-    int            rc = revoke_comm(comm);
+    int rc = revoke_comm(comm);
     mgrid_mpi_restore(comm, was);
     if (rc && !s) s = mgrid_mpi_failed(err, rc, "MPIX_Comm_revoke", "");
   }
@@ -400,15 +435,15 @@ static mgrid_status open_able(const mgrid_backend *b, mgrid_error *err) {
   mgrid_status s = mgrid_mpi_callable((const mpi_backend *)b, err);
   if (s) return s;
   if (!shrink_comm || !begin_agree)
-    return mgrid_fail(
-        err, MGRID_UNSUPPORTED,
-        "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, under mpirun --with-ft "
-        "ulfm; else start the job again from its last checkpoint");
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, "
+                      "under mpirun --with-ft "
+                      "ulfm; else start the job again from its last checkpoint");
   if (!((const mpi_backend *)b)->survives)
-    return mgrid_fail(
-        err, MGRID_UNSUPPORTED,
-        "mpi: this job ends with its first lost rank; it goes on if it is started by mpirun --with-ft ulfm; "
-        "else start it again from its last checkpoint");
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this job ends with its first lost rank; it goes on if it is started by "
+                      "mpirun --with-ft ulfm; "
+                      "else start it again from its last checkpoint");
   return MGRID_OK;
 }
 
@@ -425,29 +460,32 @@ static bool open_hurt(mgrid_backend *b) {
 }
 
 typedef struct agreement {
-  mpi_request  call;
+  mpi_request call;
   mpi_backend *m;
-  double       leave; /* at this time, if a rank is lost */
+  double leave; /* at this time, if a rank is lost */
 } agreement;
 
 static mgrid_outcome have_agreed(void *ud) {
-  agreement    *a = ud;
+  agreement *a = ud;
   mgrid_missing lost;
   mgrid_outcome through = mgrid_mpi_through(&a->call);
-  if (through != MGRID_NOT_YET || mgrid_now() < a->leave || !mgrid_mpi_lost(a->m, NULL, 0, &lost)) return through;
+  if (through != MGRID_NOT_YET || mgrid_now() < a->leave || !mgrid_mpi_lost(a->m, NULL, 0, &lost))
+    return through;
   return MGRID_GAVE_UP;
 }
 
-/* The flag is memory of its own: leaked if the call does not end. After a timeout this rank still shows that it has come, since
-** others may look later. A rank that died may have taken the result along: Open MPI (5.0) then tells some ranks, and others
-** wait for ever. Who asked whether all live knows the answer by then, and leaves; all meet again in the recovery. */
-static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+/* The flag is memory of its own: leaked if the call does not end. After a timeout this rank still
+** shows that it has come, since others may look later. A rank that died may have taken the result
+** along: Open MPI (5.0) then tells some ranks, and others wait for ever. Who asked whether all live
+** knows the answer by then, and leaves; all meet again in the recovery. */
+static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seconds,
+                                   mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  int         *flag = malloc(sizeof *flag);
+  int *flag = malloc(sizeof *flag);
   if (!flag) return mgrid_oom(err);
   if (!(seconds > 0)) seconds = m->usual;
   const double now = mgrid_now();
-  agreement    a = { .m = m, .leave = *mine & MGRID_ALL_LIVE ? now + seconds / 8 : INFINITY };
+  agreement a = { .m = m, .leave = *mine & MGRID_ALL_LIVE ? now + seconds / 8 : INFINITY };
   *flag = (int)*mine;
   mgrid_watch_recovery(m, seconds);
   a.call.rc = begin_agree(m->comm, flag, &a.call.request);
@@ -455,7 +493,8 @@ static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seco
   if (came == MGRID_LATE) return mgrid_watch_survivors(m, err);
   mgrid_watch_end(m);
   if (came == MGRID_GAVE_UP) return *mine = 0, MGRID_OK;
-  /* While a loss is not acknowledged to MPI this call returns an error, the same on all ranks; the flag is valid all the same. */
+  /* While a loss is not acknowledged to MPI this call returns an error, the same on all ranks; the
+  ** flag is valid all the same. */
   *mine = (uint64_t)(unsigned)*flag & (a.call.rc ? ~(uint64_t)MGRID_ALL_LIVE : UINT64_MAX);
   free(flag);
   return MGRID_OK;
@@ -467,7 +506,7 @@ static const mgrid_comm_spec survivors = { .name = "a communicator of the surviv
 static mgrid_status list_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, mgrid_error *err) {
   const int n = (int)m->base.world;
   MPI_Group left = MPI_GROUP_NULL;
-  int      *all = malloc(2 * (size_t)n * sizeof *all), *theirs = all ? all + n : NULL;
+  int *all = malloc(2 * (size_t)n * sizeof *all), *theirs = all ? all + n : NULL;
   if (!all) return mgrid_oom(err);
   for (int i = 0; i < n; i++) all[i] = i;
   int rc = MPI_Comm_group(rest, &left);
@@ -480,7 +519,8 @@ static mgrid_status list_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, m
 
 static mgrid_status open_find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest); /* of an attempt in which another rank was lost */
+  /* of an attempt in which another rank was lost */
+  if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest);
   m->rest = MPI_COMM_NULL;
   mgrid_watch_recovery(m, m->usual);
   mgrid_watch_enter(m, &survivors, "MPIX_Comm_shrink");
@@ -493,7 +533,7 @@ static mgrid_status open_find_lost(mgrid_backend *b, bool *lost, mgrid_error *er
 
 static mgrid_backend *open_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  MPI_Comm     mine = MPI_COMM_NULL;
+  MPI_Comm mine = MPI_COMM_NULL;
   mgrid_watch_recovery(m, m->usual);
   mgrid_watch_enter(m, &survivors, "MPI_Comm_split");
   int rc = MPI_Comm_split(m->rest, 0, (int)rank, &mine);
@@ -506,13 +546,17 @@ static mgrid_backend *open_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *
   return left;
 }
 
-static const mgrid_survival_ops survival = {
-  .able = open_able, .interrupt = open_interrupt, .hurt = open_hurt, .agree_and = open_agree_and, .find_lost = open_find_lost, .rest = open_rest_of
-};
+static const mgrid_survival_ops survival = { .able = open_able,
+                                             .interrupt = open_interrupt,
+                                             .hurt = open_hurt,
+                                             .agree_and = open_agree_and,
+                                             .find_lost = open_find_lost,
+                                             .rest = open_rest_of };
 
 /* --------------------------------------------------------------- the table */
 
-static void *buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes, mgrid_error *err) {
+static void *buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes,
+                        mgrid_error *err) {
   void *buffer = calloc(bytes ? bytes : 1, 1);
   (void)b, (void)kind;
   return buffer ? buffer : mgrid_null_oom(err);
@@ -523,8 +567,8 @@ static void buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *bu
   if (!((mpi_backend *)b)->pending) free(buffer); /* else MPI may still write there */
 }
 
-static mgrid_status copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to, const void *from, size_t bytes,
-                         bool to_buffer, mgrid_error *err) {
+static mgrid_status copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to, const void *from,
+                         size_t bytes, bool to_buffer, mgrid_error *err) {
   (void)b, (void)kind, (void)to_buffer, (void)err;
   memcpy(to, from, bytes);
   return MGRID_OK;
@@ -555,14 +599,18 @@ static const mgrid_backend_ops mpi_ops = {
 mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (comm) *comm = MPI_COMM_NULL;
-  if (!b || !comm) return mgrid_fail(err, MGRID_USAGE, "no %s was given", b ? "place for the communicator" : "backend");
+  if (!b || !comm)
+    return mgrid_fail(err, MGRID_USAGE, "no %s was given",
+                      b ? "place for the communicator" : "backend");
   while (b->carrier) b = b->carrier;
-  if (mgrid_layout_check(b->layout, "the backend's library", err)) return err ? err->status : MGRID_MISSING;
+  if (mgrid_layout_check(b->layout, "the backend's library", err))
+    return err ? err->status : MGRID_MISSING;
   if (b->ops != &mpi_ops)
-    return mgrid_fail(err, MGRID_USAGE, "the %s backend has no communicator of MPI of all ranks", b->kind->name);
-  mpi_backend          *m = (mpi_backend *)b;
-  mgrid_status          s = mgrid_mpi_usable(m, err);
-  uint64_t              here = 0; /* the creation has no deadline, so first wait for all with one */
+    return mgrid_fail(err, MGRID_USAGE, "the %s backend has no communicator of MPI of all ranks",
+                      b->kind->name);
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  uint64_t here = 0; /* the creation has no deadline, so first wait for all with one */
   const mgrid_comm_spec spec = { .name = "a communicator of the host" };
   if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);
   if (s) return s;
@@ -589,7 +637,8 @@ static MPI_Comm of_session(MPI_Fint comm) {
   return MPI_Comm_f2c(comm); /* a number, also in C */
 #elif defined(MGRID_MPI_SESSIONS)
   MPI_Session here;
-  if (comm < FORTRAN_PREDEFINED || MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &here)) return MPI_COMM_NULL;
+  if (comm < FORTRAN_PREDEFINED || MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &here))
+    return MPI_COMM_NULL;
   MPI_Comm found = MPI_Comm_f2c(comm);
   MPI_Session_finalize(&here);
   return found;
@@ -599,9 +648,9 @@ static MPI_Comm of_session(MPI_Fint comm) {
 #endif
 }
 
-/* Return the communicator of a handle that this MPI may have given out; else MPI_COMM_NULL. A handle of another MPI library
-** is a number as well: Open MPI's are small, MPICH's have the kind of object in their upper bits. MPICH ends the process for an
-** invalid one. */
+/* Return the communicator of a handle that this MPI may have given out; else MPI_COMM_NULL. A
+** handle of another MPI library is a number as well: Open MPI's are small, MPICH's have the kind of
+** object in their upper bits. MPICH ends the process for an invalid one. */
 static MPI_Comm open_comm_of(MPI_Fint comm, bool there) {
 #ifdef MPICH_VERSION
   unsigned bits = (unsigned)comm, object = bits >> 26 & 0xf, place = bits >> 30;
@@ -611,17 +660,19 @@ static MPI_Comm open_comm_of(MPI_Fint comm, bool there) {
   return found == (MPI_Comm)0 ? MPI_COMM_NULL : found; /* Open MPI has both */
 }
 
-mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *options, mgrid_error *err) {
-  bool     there = !mgrid_mpi_initialized(NULL);
+mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *options,
+                                   mgrid_error *err) {
+  bool there = !mgrid_mpi_initialized(NULL);
   MPI_Comm parent = open_comm_of(comm, there);
   if (!there && parent == MPI_COMM_NULL && mgrid_mpi_initialized(err)) return NULL;
   if (parent == MPI_COMM_NULL && comm != MPI_Comm_c2f(MPI_COMM_NULL)) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int  n = 0;
+    int n = 0;
     MPI_Get_library_version(version, &n);
     version[strcspn(version, ",\n")] = '\0';
     return mgrid_null(err, MGRID_USAGE,
-                      "mpi: %d is not a communicator of %.80s, which libmoongrid_mpi uses; was the program built with "
+                      "mpi: %d is not a communicator of %.80s, which libmoongrid_mpi uses; was the "
+                      "program built with "
                       "another MPI library?",
                       (int)comm, version);
   }
@@ -642,8 +693,8 @@ MPI_Fint mgrid_mpi_native_f(const void *native, bool self) {
 /* For mgrid_backend_open: initialize MPI if necessary, and then finalize it in close. */
 static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error *err) {
   const mgrid_mpi_options *o = options->mpi;
-  int                      ready = 0, gone = 0, level;
-  mgrid_mpi_options        own = *o;
+  int ready = 0, gone = 0, level;
+  mgrid_mpi_options own = *o;
   own.borrow = false;
   if (own.timeout == 0) own.timeout = options->timeout;
   if (mgrid_mpi_one_library(err)) return NULL; /* first: a handle of another MPI ends the process */
@@ -651,7 +702,8 @@ static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
   if (!ready && !gone && mgrid_mpi_launched(MPI_COMM_NULL, err)) return NULL;
-  int wanted = (unsigned)o->threads < LEVELS && o->threads ? levels[o->threads].level : MPI_THREAD_FUNNELED;
+  int wanted = (unsigned)o->threads < LEVELS && o->threads ? levels[o->threads].level
+                                                           : MPI_THREAD_FUNNELED;
   if (!ready && !gone && MPI_Init_thread(NULL, NULL, wanted, &level) != MPI_SUCCESS)
     return mgrid_null(err, MGRID_BACKEND, "mpi: MPI_Init_thread failed");
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &own, err);
@@ -664,7 +716,7 @@ static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error
 
 static mgrid_status mpi_probe(char *buf, size_t len, mgrid_error *err) {
   char text[MGRID_MPI_VERSION];
-  int  n = 0;
+  int n = 0;
   (void)err;
   MPI_Get_library_version(text, &n);
   snprintf(buf, len, "%s", text);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** watchdog.c - a thread that watches the clock while MPI creates communicators, which MPI can neither cancel nor do without
-** blocking: if a rank dies or stops between two creations, its peers wait inside MPI forever. At the deadline the thread finds out
-** who is missing, and says it for a rank that cannot. It calls no MPI, which would be wrong below MPI_THREAD_MULTIPLE: each rank that
-** is inside a creation, or through all, opens an abstract socket whose name all ranks of its machine know, and which ends with its
-** process. A rank without one is missing, and so is one that is stopped; ranks of other machines cannot be seen, so they are
-** listed. The thread sleeps until the backend ends, since one for each call took as long as two creations of 8 ranks.
+** watchdog.c - a thread that watches the clock while MPI creates communicators, which MPI can
+** neither cancel nor do without blocking: if a rank dies or stops between two creations, its peers
+** wait inside MPI forever. At the deadline the thread finds out who is missing, and says it for a
+** rank that cannot. It calls no MPI, which would be wrong below MPI_THREAD_MULTIPLE: each rank that
+** is inside a creation, or through all, opens an abstract socket whose name all ranks of its
+** machine know, and which ends with its process. A rank without one is missing, and so is one that
+** is stopped; ranks of other machines cannot be seen, so they are listed. The thread sleeps until
+** the backend ends, since one for each call took as long as two creations of 8 ranks.
 ** communicators.c and open.c say where this rank is; calls.c and open.c ask who is missing.
 */
 #include "comm/mpi/mpi.h"
@@ -28,29 +30,31 @@ enum { LIST = 640, LINE = 1024 }; /* characters of the list of unseen ranks; of 
 typedef enum place { OUTSIDE, INSIDE, THROUGH } place; /* of the creations of MPI */
 
 struct mpi_watch {
-  const mpi_backend     *m;
-  pthread_t              thread;
-  pthread_mutex_t        lock; /* of what follows */
-  pthread_cond_t         woken;
-  bool                   on, ends; /* creations, or the verdict on them, are running; the thread is to end */
-  double                 begun, seconds, wake; /* start of the creations; their deadline; when the thread wakes up */
-  double                 show;                 /* after this part of the deadline, this rank shows a sign */
-  uint64_t               call;                 /* number of the verdict on them, or RECOVERY */
-  place                  at;                   /* where the main thread is */
-  const mgrid_comm_spec *spec;                 /* INSIDE: the creation, */
-  const char            *name;                 /* and the call of MPI that makes it */
-  int                    sign;                 /* the socket; -1: none */
-  bool                   looked;               /* the deadline has passed, and then: */
-  uint8_t               *seen;                 /* [world] whether a rank shows a sign; NULL: no sign can be seen */
-  uint8_t               *lost;                 /* [world] whether MPI says that a rank has failed; NULL: none has */
-  mgrid_missing          missing;              /* ranks of this machine that show none */
+  const mpi_backend *m;
+  pthread_t thread;
+  pthread_mutex_t lock; /* of what follows */
+  pthread_cond_t woken;
+  bool on, ends; /* creations, or the verdict on them, are running; the thread is to end */
+  /* start of the creations; their deadline; when the thread wakes up */
+  double begun, seconds, wake;
+  double show;                 /* after this part of the deadline, this rank shows a sign */
+  uint64_t call;               /* number of the verdict on them, or RECOVERY */
+  place at;                    /* where the main thread is */
+  const mgrid_comm_spec *spec; /* INSIDE: the creation, */
+  const char *name;            /* and the call of MPI that makes it */
+  int sign;                    /* the socket; -1: none */
+  bool looked;                 /* the deadline has passed, and then: */
+  uint8_t *seen;               /* [world] whether a rank shows a sign; NULL: no sign can be seen */
+  uint8_t *lost;               /* [world] whether MPI says that a rank has failed; NULL: none has */
+  mgrid_missing missing;       /* ranks of this machine that show none */
 };
 
-/* Set the name of the socket by which a rank is seen: from the job, these creations, and the rank. */
+/* Set the name of the socket by which a rank is seen: from the job, these creations, and the
+** rank. */
 static socklen_t sign_name(const mpi_watch *w, int64_t rank, struct sockaddr_un *to) {
   *to = (struct sockaddr_un){ .sun_family = AF_UNIX }; /* a first byte of zero: no file */
-  int len = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "moongrid/%016" PRIx64 "/%" PRIu64 "/%" PRId64,
-                     w->m->job, w->call, rank);
+  int len = snprintf(to->sun_path + 1, sizeof to->sun_path - 1,
+                     "moongrid/%016" PRIx64 "/%" PRIu64 "/%" PRId64, w->m->job, w->call, rank);
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 }
 
@@ -61,16 +65,17 @@ static void hide_sign(mpi_watch *w) {
 
 static void show_sign(mpi_watch *w) {
   struct sockaddr_un name;
-  socklen_t          len = sign_name(w, w->m->base.rank, &name);
+  socklen_t len = sign_name(w, w->m->base.rank, &name);
   w->sign = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (w->sign >= 0 && (bind(w->sign, (struct sockaddr *)&name, len) || listen(w->sign, SOMAXCONN))) hide_sign(w);
+  if (w->sign >= 0 && (bind(w->sign, (struct sockaddr *)&name, len) || listen(w->sign, SOMAXCONN)))
+    hide_sign(w);
 }
 
 /* Return whether the process at the other end of a connection is stopped. */
 static bool is_stopped(int connection) {
   struct ucred who = { 0 };
-  socklen_t    len = sizeof who;
-  char         path[64], state = 0;
+  socklen_t len = sizeof who;
+  char path[64], state = 0;
   if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &len) || who.pid <= 0) return false;
   snprintf(path, sizeof path, "/proc/%d/stat", (int)who.pid);
   FILE *f = fopen(path, "re"); /* "123 (name) T", and a name may have brackets and spaces */
@@ -81,18 +86,19 @@ static bool is_stopped(int connection) {
   return state == 'T' || state == 't';
 }
 
-/* Look whether a rank shows a sign. One that has shown it and ended since was there: it may have reached its own deadline. */
+/* Look whether a rank shows a sign. One that has shown it and ended since was there: it may have
+** reached its own deadline. */
 static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   struct sockaddr_un name;
-  socklen_t          len = sign_name(w, rank, &name);
-  int                from = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  bool               shown = from >= 0 && (connect(from, (struct sockaddr *)&name, len) == 0 || errno == EAGAIN);
+  socklen_t len = sign_name(w, rank, &name);
+  int from = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  bool shown = from >= 0 && (connect(from, (struct sockaddr *)&name, len) == 0 || errno == EAGAIN);
   if (shown) w->seen[rank] = !is_stopped(from);
   if (from >= 0) close(from);
 }
 
-/* Find the ranks that are known to be on this machine: [*from, *to). None if that is not known, as in the first
-** creation of a job on several machines. */
+/* Find the ranks that are known to be on this machine: [*from, *to). None if that is not known, as
+** in the first creation of a job on several machines. */
 static void find_mates(const mgrid_backend *b, int64_t *from, int64_t *to) {
   const int64_t block = b->place.machines == 1 ? b->world : b->place.block;
   *from = block ? b->rank - b->rank % block : 0;
@@ -111,8 +117,8 @@ static void watchdog_find_missing(mpi_watch *w) {
     if (is_unseen(w, r)) mgrid_missing_add(&w->missing, r);
 }
 
-/* Find out which ranks show a sign. A rank without its own sign cannot know. O(world), at a deadline, and in a recovery that
-** takes long. */
+/* Find out which ranks show a sign. A rank without its own sign cannot know. O(world), at a
+** deadline, and in a recovery that takes long. */
 static void look_around(mpi_watch *w) {
   const mgrid_backend *b = &w->m->base;
   if (w->sign >= 0 && !w->seen) w->seen = calloc((size_t)b->world, sizeof *w->seen);
@@ -120,13 +126,13 @@ static void look_around(mpi_watch *w) {
   watchdog_find_missing(w);
 }
 
-/* List the ranks that cannot be seen, "0 to 3, 6, 7", by runs, so that those of other machines take few words. Return
-** how many there are. */
+/* List the ranks that cannot be seen, "0 to 3, 6, 7", by runs, so that those of other machines take
+** few words. Return how many there are. */
 static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *first) {
   const int64_t world = w->m->base.world;
-  const size_t  tail = 32; /* room for the end of the text */
-  size_t        len = 0;
-  int64_t       n = 0, shown = 0;
+  const size_t tail = 32; /* room for the end of the text */
+  size_t len = 0;
+  int64_t n = 0, shown = 0;
   for (int64_t r = 0, end; r < world; r = end) {
     end = r + 1;
     if (!is_unseen(w, r)) continue;
@@ -135,16 +141,19 @@ static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *f
     n += end - r;
     if (len + tail + 48 > room) continue;
     len += (size_t)snprintf(to + len, room - len, "%s%" PRId64, len ? ", " : "", r);
-    if (end - r > 1) len += (size_t)snprintf(to + len, room - len, "%s%" PRId64, end - r > 2 ? " to " : ", ", end - 1);
+    if (end - r > 1)
+      len += (size_t)snprintf(to + len, room - len, "%s%" PRId64, end - r > 2 ? " to " : ", ",
+                              end - 1);
     shown = n;
   }
   if (shown < n) snprintf(to + len, room - len, " and %" PRId64 " more", n - shown);
   return n;
 }
 
-/* Name the missing rank, which is *first, or the ranks of which one is missing; return how many. 0: all can be seen. */
+/* Name the missing rank, which is *first, or the ranks of which one is missing; return how many. 0:
+** all can be seen. */
 static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
-  char    ranks[LIST - 64] = "";
+  char ranks[LIST - 64] = "";
   int64_t n = list_unseen(w, ranks, sizeof ranks, first);
   if (n > 1)
     snprintf(to, LIST, "one of ranks %s, which cannot be seen from here, is not there", ranks);
@@ -155,39 +164,44 @@ static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
 
 static const mgrid_comm_spec the_end = { .name = "the job" };
 
-/* Name the ranks of this machine that are missing, else those that cannot be seen, of which one is. */
+/* Name the ranks of this machine that are missing, else those that cannot be seen, of which one
+** is. */
 static bool name_absent(const mpi_watch *w, char to[LIST]) {
   int64_t first;
-  return w->missing.n == 0 ? name_unseen(w, to, &first) > 0 : mgrid_missing_text(&w->missing, to) != NULL;
+  return w->missing.n == 0 ? name_unseen(w, to, &first) > 0
+                           : mgrid_missing_text(&w->missing, to) != NULL;
 }
 
 /* Print one line on stderr, in one write: other threads may not use the host's log. */
 static void say_stuck(const mpi_watch *w) {
-  const mpi_backend     *m = w->m;
+  const mpi_backend *m = w->m;
   const mgrid_comm_spec *s = w->spec;
-  char                   line[LINE], absent[LIST];
-  const size_t           room = sizeof line - 80;
-  const char            *names = name_absent(w, absent) ? absent : NULL;
-  size_t                 len = (size_t)mgrid_format(
-                      line, room, "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s has not %s %s: ", m->base.rank,
-                      m->base.world, w->seconds, w->name, s == &the_end ? "ended" : "made", s->name);
+  char line[LINE], absent[LIST];
+  const size_t room = sizeof line - 80;
+  const char *names = name_absent(w, absent) ? absent : NULL;
+  size_t len = (size_t)mgrid_format(
+      line, room,
+      "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s has not %s %s: ", m->base.rank,
+      m->base.world, w->seconds, w->name, s == &the_end ? "ended" : "made", s->name);
   if (len < room)
     len += (size_t)snprintf(line + len, room - len, "%s",
-                            names      ? names
-                            : s->ranks ? "one of its ranks, or one that they wait for, was stopped inside:"
-                                       : "a rank died or was stopped inside");
+                            names ? names
+                            : s->ranks
+                                ? "one of its ranks, or one that they wait for, was stopped inside:"
+                                : "a rank died or was stopped inside");
   for (int64_t i = 0; i < s->size && len < room && !names; i++)
     len += (size_t)snprintf(line + len, room - len, " %" PRId32, s->ranks[i]);
   if (len > room) len = room;
   len += (size_t)snprintf(line + len, sizeof line - len, "%s\n",
-                          m->dies ? "; this process ends" : "; MPI cannot cancel that, it keeps waiting");
+                          m->dies ? "; this process ends"
+                                  : "; MPI cannot cancel that, it keeps waiting");
   ssize_t written = write(STDERR_FILENO, line, len);
   (void)written;
 }
 
 /* Sleep until that time; 0 or no limit: until the thread is woken. The caller holds the lock. */
 static void rest_until(mpi_watch *w, double until) {
-  const bool      ends = until > 0 && until < 1e15;
+  const bool ends = until > 0 && until < 1e15;
   struct timespec t = { .tv_sec = ends ? (time_t)until : 0 };
   t.tv_nsec = ends ? (long)((until - (double)t.tv_sec) * 1e9) : 0;
   w->wake = until;
@@ -198,8 +212,9 @@ static void rest_until(mpi_watch *w, double until) {
 }
 
 static void *watchdog_watch(void *ud) {
-  const double again = 0.01, others = 0.5; /* a part of the deadline; seconds for others to see this rank */
-  mpi_watch   *w = ud;
+  /* a part of the deadline; seconds for others to see this rank */
+  const double again = 0.01, others = 0.5;
+  mpi_watch *w = ud;
   pthread_mutex_lock(&w->lock);
   while (!w->ends) {
     double now = mgrid_now(), past = now - w->begun;
@@ -210,7 +225,8 @@ static void *watchdog_watch(void *ud) {
     } else if (past < w->seconds) {
       if (w->sign < 0 && w->at != OUTSIDE) show_sign(w);
       if (w->call == RECOVERY) look_around(w);
-      double next = now + (w->sign < 0 ? again : w->show) * w->seconds, last = w->begun + w->seconds;
+      double next = now + (w->sign < 0 ? again : w->show) * w->seconds,
+             last = w->begun + w->seconds;
       rest_until(w, next < last ? next : last);
     } else if (!w->looked) {
       look_around(w);
@@ -227,7 +243,7 @@ static void *watchdog_watch(void *ud) {
 }
 
 static mpi_watch *watchdog_start(const mpi_backend *m) {
-  mpi_watch         *w = calloc(1, sizeof *w);
+  mpi_watch *w = calloc(1, sizeof *w);
   pthread_condattr_t clock;
   if (!w) return NULL;
   w->m = m, w->sign = -1;
@@ -244,7 +260,8 @@ static mpi_watch *watchdog_start(const mpi_backend *m) {
 }
 
 /* Replace the list of lost ranks. It takes `lost`. */
-static void watchdog_begin(mpi_backend *m, uint64_t call, double seconds, double show, place at, uint8_t *lost) {
+static void watchdog_begin(mpi_backend *m, uint64_t call, double seconds, double show, place at,
+                           uint8_t *lost) {
   if (!m->watch) m->watch = watchdog_start(m); /* without a thread nothing is watched */
   mpi_watch *w = m->watch;
   if (!w) {
@@ -261,7 +278,9 @@ static void watchdog_begin(mpi_backend *m, uint64_t call, double seconds, double
   pthread_mutex_unlock(&w->lock);
 }
 
-void mgrid_watch_begin(mpi_backend *m) { watchdog_begin(m, m->calls + 1, m->seconds, 0.75, OUTSIDE, NULL); }
+void mgrid_watch_begin(mpi_backend *m) {
+  watchdog_begin(m, m->calls + 1, m->seconds, 0.75, OUTSIDE, NULL);
+}
 
 /* The numbers of calls may differ here, because ranks notice a loss in different calls. */
 void mgrid_watch_recovery(mpi_backend *m, double seconds) {
@@ -297,44 +316,51 @@ bool mgrid_watch_is_on(const mpi_backend *m) {
 bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
   const double others = 0.4; /* seconds for them to see this rank, whose sign ends after that */
   for (int turn = 0; mgrid_watch_is_on(m); turn++) mgrid_pause(turn);
-  for (int turn = 0; mgrid_now() < m->watch->begun + m->watch->seconds + others; turn++) mgrid_pause(turn);
+  for (int turn = 0; mgrid_now() < m->watch->begun + m->watch->seconds + others; turn++)
+    mgrid_pause(turn);
   *missing = m->watch->missing; /* the thread writes no more */
   return missing->n > 0;
 }
 
-/* Of the ranks that did not report to rank 0, name those that this rank does not see, of which one is missing; return how
-** many, and the first in *first. If rank 0 itself is silent, name all unseen ranks: rank 0 may wait in MPI as well. */
-static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST], int64_t *first) {
-  char    ranks[LIST - 64] = "";
-  size_t  len = 0;
+/* Of the ranks that did not report to rank 0, name those that this rank does not see, of which one
+** is missing; return how many, and the first in *first. If rank 0 itself is silent, name all unseen
+** ranks: rank 0 may wait in MPI as well. */
+static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST],
+                           int64_t *first) {
+  char ranks[LIST - 64] = "";
+  size_t len = 0;
   int64_t n = 0;
   if (silent->n == 1 && silent->rank[0] == 0) return name_unseen(w, to, first);
   for (int64_t i = 0; i < silent->n && i < MGRID_MISSING_SHOWN; i++)
     if (is_unseen(w, silent->rank[i])) {
       if (n == 0) *first = silent->rank[i];
-      len += (size_t)snprintf(ranks + len, sizeof ranks - len, "%s%" PRId64, n++ ? ", " : "", silent->rank[i]);
+      len += (size_t)snprintf(ranks + len, sizeof ranks - len, "%s%" PRId64, n++ ? ", " : "",
+                              silent->rank[i]);
     }
   if (silent->n > MGRID_MISSING_SHOWN)
-    snprintf(ranks + len, sizeof ranks - len, " and %" PRId64 " more", silent->n - MGRID_MISSING_SHOWN), n += 2;
+    snprintf(ranks + len, sizeof ranks - len, " and %" PRId64 " more",
+             silent->n - MGRID_MISSING_SHOWN),
+        n += 2;
   snprintf(to, LIST, "one of ranks %s is not there", ranks);
   return n;
 }
 
 mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err) {
-  char          who[LIST];
-  int64_t       first = -1, n = name_silent(m->watch, silent, who, &first);
+  char who[LIST];
+  int64_t first = -1, n = name_silent(m->watch, silent, who, &first);
   mgrid_missing one = { .n = 1, .rank = { first } };
   if (n <= 1) return mgrid_missing_fail(n ? &one : silent, m->seconds, err);
-  return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s", m->seconds, who);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s",
+                    m->seconds, who);
 }
 
 mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {
-  mpi_watch    *w = m->watch;
-  double        seconds = w ? w->seconds : m->seconds;
-  mgrid_error   e = MGRID_ERROR_INIT;
+  mpi_watch *w = m->watch;
+  double seconds = w ? w->seconds : m->seconds;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_missing absent = { 0 };
-  int64_t       first;
-  char          who[LIST] = "one is stopped, or went on without a recovery";
+  int64_t first;
+  char who[LIST] = "one is stopped, or went on without a recovery";
   if (w) {
     mgrid_watch_missing(m, &absent);
     free(w->lost); /* the thread looks no more */
@@ -347,8 +373,9 @@ mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {
       mgrid_missing_add(&absent, first);
   }
   mgrid_missing_fail(&absent, seconds, &e);
-  mgrid_error_reword(&e, "after %.3g seconds not all survivors had come: %s; go on from the last checkpoint", seconds,
-                     who);
+  mgrid_error_reword(
+      &e, "after %.3g seconds not all survivors had come: %s; go on from the last checkpoint",
+      seconds, who);
   return mgrid_error_pass(err, &e);
 }
 

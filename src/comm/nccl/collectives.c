@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** collectives.c - calls on communicators: on the library's own buffers, for proofs, self-tests and benchmarks, and
-** those of a step on streams, which begin without waiting. Every call that waits has a deadline: the first use of a
-** communicator connects its ranks, and NCCL waits forever for a rank that does not arrive.
+** collectives.c - calls on communicators: on the library's own buffers, for proofs, self-tests and
+** benchmarks, and those of a step on streams, which begin without waiting. Every call that waits
+** has a deadline: the first use of a communicator connects its ranks, and NCCL waits forever for a
+** rank that does not arrive.
 */
 #include "comm/nccl/nccl.h"
 
@@ -13,14 +14,15 @@
 /* ================================================================== one call */
 
 static const ncclDataType_t types[] = { ncclInt32, ncclInt64, ncclFloat32, ncclFloat64 };
-static const ncclRedOp_t    reductions[] = { ncclSum, ncclProd, ncclMin, ncclMax };
-static const size_t         sizes[] = { 4, 8, 4, 8 };
+static const ncclRedOp_t reductions[] = { ncclSum, ncclProd, ncclMin, ncclMax };
+static const size_t sizes[] = { 4, 8, 4, 8 };
 
 /* ----------------------------------------------------------------------- buffers */
 
-void *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes, mgrid_error *err) {
+void *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes,
+                            mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  void         *buffer = NULL;
+  void *buffer = NULL;
   if (!mgrid_nccl_makes(kind)) return n->carrier->ops->buffer_new(n->carrier, kind, bytes, err);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e == cudaSuccess) e = n->lib.cudaMalloc(&buffer, bytes ? bytes : 1);
@@ -38,49 +40,56 @@ void mgrid_nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void
     n->lib.cudaFree(buffer);
 }
 
-mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to, const void *from, size_t bytes,
-                             bool to_buffer, mgrid_error *err) {
+mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to,
+                             const void *from, size_t bytes, bool to_buffer, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  if (!mgrid_nccl_makes(kind)) return n->carrier->ops->copy(n->carrier, kind, to, from, bytes, to_buffer, err);
-  cudaError_t e =
-      n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, n->stream);
+  if (!mgrid_nccl_makes(kind))
+    return n->carrier->ops->copy(n->carrier, kind, to, from, bytes, to_buffer, err);
+  cudaError_t e = n->lib.cudaMemcpyAsync(
+      to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, n->stream);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(n->stream);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("MemcpyAsync"), "");
 }
 
 /* ------------------------------------------------------------------------- calls */
 
-/* Send and receive in one NCCL group, because two ranks that both send first would wait for each other. */
+/* Send and receive in one NCCL group, because two ranks that both send first would wait for each
+** other. */
 static ncclResult_t send_recv(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   ncclResult_t r = lib->GroupStart(), end;
-  if (r == ncclSuccess && w->to >= 0) r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
+  if (r == ncclSuccess && w->to >= 0)
+    r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
   if (r == ncclSuccess && w->from >= 0)
     r = lib->Recv(w->recv, w->count, types[w->type], (int)w->from, c->comm, c->stream);
   end = lib->GroupEnd();
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-/* NCCL has an all-to-all only since 2.28. So send one message to each member and receive one from each, in one NCCL
-** group. */
+/* NCCL has an all-to-all only since 2.28. So send one message to each member and receive one from
+** each, in one NCCL group. */
 static ncclResult_t all_to_all(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
-  size_t       bytes = w->count * sizes[w->type];
-  int          members = 0;
+  size_t bytes = w->count * sizes[w->type];
+  int members = 0;
   ncclResult_t r = lib->CommCount(c->comm, &members), end;
   if (r == ncclSuccess) r = lib->GroupStart();
   if (r != ncclSuccess) return r;
   for (int i = 0; i < members && (r == ncclSuccess || r == ncclInProgress); i++) {
-    r = lib->Send((const char *)w->send + (size_t)i * bytes, w->count, types[w->type], i, c->comm, c->stream);
+    r = lib->Send((const char *)w->send + (size_t)i * bytes, w->count, types[w->type], i, c->comm,
+                  c->stream);
     if (r == ncclSuccess || r == ncclInProgress)
-      r = lib->Recv((char *)w->recv + (size_t)i * bytes, w->count, types[w->type], i, c->comm, c->stream);
+      r = lib->Recv((char *)w->recv + (size_t)i * bytes, w->count, types[w->type], i, c->comm,
+                    c->stream);
   }
   end = lib->GroupEnd();
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-/* NCCL has no gather and no scatter: the root receives from all, or sends to all, itself included. */
-static ncclResult_t with_root(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w, bool gather) {
-  size_t       bytes = w->count * sizes[w->type];
-  int          members = 0, mine = 0, root = (int)w->root;
+/* NCCL has no gather and no scatter: the root receives from all, or sends to all, itself
+** included. */
+static ncclResult_t with_root(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w,
+                              bool gather) {
+  size_t bytes = w->count * sizes[w->type];
+  int members = 0, mine = 0, root = (int)w->root;
   ncclResult_t r = lib->CommCount(c->comm, &members), end;
   if (r == ncclSuccess) r = lib->CommUserRank(c->comm, &mine);
   if (r == ncclSuccess) r = lib->GroupStart();
@@ -88,8 +97,10 @@ static ncclResult_t with_root(const nccl_library *lib, const nccl_comm *c, const
   r = gather ? lib->Send(w->send, w->count, types[w->type], root, c->comm, c->stream)
              : lib->Recv(w->recv, w->count, types[w->type], root, c->comm, c->stream);
   for (int i = 0; i < members && mine == root && (r == ncclSuccess || r == ncclInProgress); i++)
-    r = gather ? lib->Recv((char *)w->recv + (size_t)i * bytes, w->count, types[w->type], i, c->comm, c->stream)
-               : lib->Send((const char *)w->send + (size_t)i * bytes, w->count, types[w->type], i, c->comm, c->stream);
+    r = gather ? lib->Recv((char *)w->recv + (size_t)i * bytes, w->count, types[w->type], i,
+                           c->comm, c->stream)
+               : lib->Send((const char *)w->send + (size_t)i * bytes, w->count, types[w->type], i,
+                           c->comm, c->stream);
   end = lib->GroupEnd();
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
@@ -97,18 +108,22 @@ static ncclResult_t with_root(const nccl_library *lib, const nccl_comm *c, const
 /* Make a call without waiting for it, on c->stream. */
 static ncclResult_t issue_one(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   ncclDataType_t type = types[w->type];
-  ncclRedOp_t    op = reductions[w->reduction];
+  ncclRedOp_t op = reductions[w->reduction];
   switch (w->call) {
   case MGRID_ALLREDUCE:
-    if (w->rooted) return lib->Reduce(w->send, w->recv, w->count, type, op, (int)w->root, c->comm, c->stream);
+    if (w->rooted)
+      return lib->Reduce(w->send, w->recv, w->count, type, op, (int)w->root, c->comm, c->stream);
     return lib->AllReduce(w->send, w->recv, w->count, type, op, c->comm, c->stream);
-  case MGRID_BROADCAST: return lib->Broadcast(w->recv, w->recv, w->count, type, (int)w->root, c->comm, c->stream);
+  case MGRID_BROADCAST:
+    return lib->Broadcast(w->recv, w->recv, w->count, type, (int)w->root, c->comm, c->stream);
   case MGRID_ALLGATHER:
     if (w->rooted) return with_root(lib, c, w, true);
     return lib->AllGather(w->send, w->recv, w->count, type, c->comm, c->stream);
-  case MGRID_REDUCE_SCATTER: return lib->ReduceScatter(w->send, w->recv, w->count, type, op, c->comm, c->stream);
+  case MGRID_REDUCE_SCATTER:
+    return lib->ReduceScatter(w->send, w->recv, w->count, type, op, c->comm, c->stream);
   case MGRID_SENDRECV: return send_recv(lib, c, w);
-  case MGRID_BARRIER: return lib->AllReduce(w->recv, w->recv, 1, ncclInt32, ncclSum, c->comm, c->stream);
+  case MGRID_BARRIER:
+    return lib->AllReduce(w->recv, w->recv, 1, ncclInt32, ncclSum, c->comm, c->stream);
   case MGRID_ALL_TO_ALL: return w->rooted ? with_root(lib, c, w, false) : all_to_all(lib, c, w);
   }
   return ncclInvalidArgument;
@@ -124,32 +139,35 @@ static const char *const names[] = { "ncclAllReduce",
 
 typedef struct stream_look {
   nccl_backend *n;
-  nccl_comm    *comm;
-  const char   *call, *name;
-  mgrid_error  *err;
+  nccl_comm *comm;
+  const char *call, *name;
+  mgrid_error *err;
 } stream_look;
 
 /* mgrid_look: all calls in the stream have ended, or one failed. */
 static mgrid_outcome in_stream(void *ud) {
-  const stream_look  *l = ud;
+  const stream_look *l = ud;
   const nccl_backend *n = l->n;
-  ncclResult_t        state = ncclSuccess;
-  cudaError_t         e = n->lib.cudaStreamQuery(l->comm->stream);
+  ncclResult_t state = ncclSuccess;
+  cudaError_t e = n->lib.cudaStreamQuery(l->comm->stream);
   if (e == cudaSuccess) return MGRID_OK;
   if (e != cudaErrorNotReady) return mgrid_cuda_failed(n, l->err, e, l->call, l->name);
-  if (n->lib.CommGetAsyncError(l->comm->comm, &state) == ncclSuccess && state != ncclSuccess && state != ncclInProgress)
+  if (n->lib.CommGetAsyncError(l->comm->comm, &state) == ncclSuccess && state != ncclSuccess
+      && state != ncclInProgress)
     return mgrid_nccl_failed(n, l->err, state, l->call, l->name);
   return MGRID_NOT_YET;
 }
 
-static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call, const char *name, mgrid_error *err) {
-  int64_t       who;
-  stream_look   l = { n, c, call, name, err };
-  mgrid_outcome outcome = mgrid_wait(in_stream, &l, mgrid_now() + n->options.timeout, n->carrier, &who);
+static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call, const char *name,
+                                 mgrid_error *err) {
+  int64_t who;
+  stream_look l = { n, c, call, name, err };
+  mgrid_outcome outcome =
+      mgrid_wait(in_stream, &l, mgrid_now() + n->options.timeout, n->carrier, &who);
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LATE)
-    return mgrid_fail(err, MGRID_TIMED_OUT, MAKER ": %s for %s did not end within %g seconds", call, name,
-                      n->options.timeout);
+    return mgrid_fail(err, MGRID_TIMED_OUT, MAKER ": %s for %s did not end within %g seconds", call,
+                      name, n->options.timeout);
   return outcome;
 }
 
@@ -157,15 +175,18 @@ static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call
 static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err) {
   if (w->call == MGRID_BARRIER || w->call == MGRID_BROADCAST || w->send == w->recv) return MGRID_OK;
   if (w->call == MGRID_SENDRECV && (w->to < 0 || w->from < 0)) return MGRID_OK;
-  cudaError_t e =
-      n->lib.cudaMemcpyAsync(w->recv, w->send, w->count * sizes[w->type], cudaMemcpyDeviceToDevice, n->stream);
+  cudaError_t e = n->lib.cudaMemcpyAsync(w->recv, w->send, w->count * sizes[w->type],
+                                         cudaMemcpyDeviceToDevice, n->stream);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(n->stream);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("MemcpyAsync"), "a group of one rank");
+  return e == cudaSuccess
+             ? MGRID_OK
+             : mgrid_cuda_failed(n, err, e, GPU_CALL("MemcpyAsync"), "a group of one rank");
 }
 
-/* A call on a blocking communicator: its first use blocks the thread until all ranks have arrived. */
+/* A call on a blocking communicator: its first use blocks the thread until all ranks have
+** arrived. */
 typedef struct issue_job {
-  nccl_comm  comm;
+  nccl_comm comm;
   mgrid_work work;
 } issue_job;
 
@@ -174,22 +195,25 @@ static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
   return issue_one(lib, &job->comm, &job->work);
 }
 
-mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t (*call)(const nccl_library *, void *),
-                              void *job, const char *what, const char *name, bool *stuck, mgrid_error *err) {
+mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c,
+                              ncclResult_t (*call)(const nccl_library *, void *), void *job,
+                              const char *what, const char *name, bool *stuck, mgrid_error *err) {
   if (!c->blocking) {
     ncclResult_t r = call(&n->lib, job);
     free(job);
-    if (r == ncclInProgress) return mgrid_nccl_wait(n, c, n->options.timeout, true, what, name, err);
+    if (r == ncclInProgress)
+      return mgrid_nccl_wait(n, c, n->options.timeout, true, what, name, err);
     return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, what, name);
   }
-  mgrid_outcome s = mgrid_nccl_watch(n, n->options.timeout, true, call, job, what, name, stuck, err);
+  mgrid_outcome s =
+      mgrid_nccl_watch(n, n->options.timeout, true, call, job, what, name, stuck, err);
   if (!*stuck) free(job); /* otherwise the thread still uses it, and the communicator */
   return s;
 }
 
 /* Make the call; the work then runs in the stream. */
-static mgrid_outcome collectives_start(nccl_backend *n, const nccl_comm *c, const mgrid_work *w, const char *name, bool *stuck,
-                           mgrid_error *err) {
+static mgrid_outcome collectives_start(nccl_backend *n, const nccl_comm *c, const mgrid_work *w,
+                                       const char *name, bool *stuck, mgrid_error *err) {
   issue_job *job = malloc(sizeof *job);
   if (!job) return mgrid_oom(err);
   *job = (issue_job){ *c, *w };
@@ -197,14 +221,16 @@ static mgrid_outcome collectives_start(nccl_backend *n, const nccl_comm *c, cons
 }
 
 static mgrid_status suspended(const mgrid_comm_spec *spec, mgrid_error *err) {
-  return mgrid_fail(err, MGRID_NOT_NOW, "%s is suspended; mgrid_state_resume takes its memory again", spec->name);
+  return mgrid_fail(err, MGRID_NOT_NOW,
+                    "%s is suspended; mgrid_state_resume takes its memory again", spec->name);
 }
 
-/* Make the call on a stream. After a failure the communicator is aborted later, together with all others. */
-static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, cudaStream_t stream,
-                             const mgrid_work *w, mgrid_error *err) {
+/* Make the call on a stream. After a failure the communicator is aborted later, together with all
+** others. */
+static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
+                             cudaStream_t stream, const mgrid_work *w, mgrid_error *err) {
   nccl_comm on = *c;
-  bool      stuck = false;
+  bool stuck = false;
   on.stream = stream;
   if (!c->comm || c->lost)
     return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure", spec->name);
@@ -221,11 +247,12 @@ static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_
   return s;
 }
 
-mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
-                                    mgrid_error *err) {
+mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
+                                    const mgrid_work *w, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  nccl_comm    *c = native;
-  if (!mgrid_nccl_makes(spec->backend)) return n->carrier->ops->collective(n->carrier, spec, native, w, err);
+  nccl_comm *c = native;
+  if (!mgrid_nccl_makes(spec->backend))
+    return n->carrier->ops->collective(n->carrier, spec, native, w, err);
   if (!c) return alone(n, w, err);
   return call_on(n, spec, c, c->stream, w, err);
 }
@@ -234,23 +261,26 @@ mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spe
 
 /* What a proof of one communicator needs. */
 typedef struct proof {
-  nccl_backend          *n;
+  nccl_backend *n;
   const mgrid_comm_spec *spec;
-  nccl_comm             *comm;
+  nccl_comm *comm;
 } proof;
 
 /* No sum of ranks, and no rank: what the receive buffer holds until a kernel writes to it. */
 #define UNTOUCHED INT64_MIN
 
 /* Make one call with a number as input and a number as output. */
-static mgrid_outcome collectives_exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
-                              mgrid_error *err) {
-  int64_t       size = p->spec->size, at = p->spec->position;
-  int64_t      *send = p->n->number, *recv = send + 1;
-  mgrid_work    w = { call,  MGRID_INT64, MGRID_SUM, send, recv, 1, root, (at + 1) % size, (at + size - 1) % size,
-                      false, false };
-  int64_t       input[] = { mine, call == MGRID_BROADCAST ? mine : UNTOUCHED };
-  mgrid_outcome s = mgrid_nccl_copy(&p->n->base, p->spec->backend, send, input, sizeof input, true, err);
+static mgrid_outcome collectives_exchange(const proof *p, mgrid_call call, int64_t mine,
+                                          int64_t root, int64_t *got, mgrid_error *err) {
+  int64_t size = p->spec->size, at = p->spec->position;
+  int64_t *send = p->n->number, *recv = send + 1;
+  mgrid_work w = {
+    call,  MGRID_INT64, MGRID_SUM, send, recv, 1, root, (at + 1) % size, (at + size - 1) % size,
+    false, false
+  };
+  int64_t input[] = { mine, call == MGRID_BROADCAST ? mine : UNTOUCHED };
+  mgrid_outcome s =
+      mgrid_nccl_copy(&p->n->base, p->spec->backend, send, input, sizeof input, true, err);
   if (!s) s = call_on(p->n, p->spec, p->comm, p->n->stream, &w, err);
   if (!s) s = mgrid_nccl_copy(&p->n->base, p->spec->backend, got, recv, sizeof *got, false, err);
   return s;
@@ -258,41 +288,51 @@ static mgrid_outcome collectives_exchange(const proof *p, mgrid_call call, int64
 
 static mgrid_outcome collectives_prove(const proof *p, mgrid_error *err) {
   const mgrid_comm_spec *spec = p->spec;
-  int64_t                got = -1, want = 0, mine = p->n->base.rank;
+  int64_t got = -1, want = 0, mine = p->n->base.rank;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
   mgrid_outcome s = collectives_exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
   if (!s && got == UNTOUCHED) /* on all members alike, so none of them waits for a further call */
     return mgrid_fail(err, MGRID_NO_KERNEL,
-                      MAKER ": %s is not proved: no kernel ran (ncclAllReduce ended and wrote nothing)", spec->name);
+                      MAKER
+                      ": %s is not proved: no kernel ran (ncclAllReduce ended and wrote nothing)",
+                      spec->name);
   if (!s && got != want)
-    s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got,
-                   want);
+    s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ranks of %s sum to %" PRId64 ", not %" PRId64,
+                   spec->name, got, want);
   for (int64_t root = 0; root < spec->size && !s; root++) {
-    s = collectives_exchange(p, MGRID_BROADCAST, root == spec->position ? mine : -1, root, &got, err);
+    s = collectives_exchange(p, MGRID_BROADCAST, root == spec->position ? mine : -1, root, &got,
+                             err);
     if (!s && got != spec->ranks[root])
-      s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root,
+      s = mgrid_fail(err, MGRID_UNPROVED,
+                     MAKER ": position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root,
                      spec->name, got, spec->ranks[root]);
   }
   if (!s) s = collectives_exchange(p, MGRID_SENDRECV, mine, 0, &got, err);
   if (!s && got != spec->ranks[(spec->position + spec->size - 1) % spec->size])
-    s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ring of %s brought rank %" PRId64, spec->name, got);
+    s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ring of %s brought rank %" PRId64, spec->name,
+                   got);
   return s;
 }
 
-mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
+                               mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  if (!mgrid_nccl_makes(spec->backend)) return n->carrier->ops->prove(n->carrier, spec, native, err);
+  if (!mgrid_nccl_makes(spec->backend))
+    return n->carrier->ops->prove(n->carrier, spec, native, err);
   if (n->broken) { /* the other members wait for this rank */
     mgrid_nccl_tell(n, spec);
-    mgrid_fail(err, MGRID_UNPROVED, MAKER ": %s is not proved after an earlier failure", spec->name);
+    mgrid_fail(err, MGRID_UNPROVED, MAKER ": %s is not proved after an earlier failure",
+               spec->name);
     return MGRID_GAVE_UP;
   }
-  if (((nccl_comm *)native)->suspended) return suspended(spec, err); /* all of its members find the same */
-  proof         p = { n, spec, native };
+  /* all of its members find the same */
+  if (((nccl_comm *)native)->suspended) return suspended(spec, err);
+  proof p = { n, spec, native };
   mgrid_outcome s = collectives_prove(&p, err);
   p.comm->idle = s == MGRID_NO_KERNEL;
   n->used = true;
-  if (s && s != MGRID_NO_KERNEL && !n->broken) { /* failed before any call of NCCL: no other rank knows yet */
+  /* failed before any call of NCCL: no other rank knows yet */
+  if (s && s != MGRID_NO_KERNEL && !n->broken) {
     mgrid_nccl_tell(n, spec);
     n->broken = true;
   }
@@ -304,27 +344,28 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
 /* Two events around each call tell when it ended, and how long the GPU was in it. */
 
 typedef struct timed { /* a call in a stream */
-  uint64_t    tag;
+  uint64_t tag;
   cudaEvent_t begin, end;
-  nccl_comm  *comm; /* the first of its communicators; NULL: a sleep */
+  nccl_comm *comm; /* the first of its communicators; NULL: a sleep */
 } timed;
 
 typedef struct lane { /* one stream and what is in it, a ring */
   cudaStream_t stream;
-  timed       *call; /* [room] */
-  size_t       room, first, n;
+  timed *call; /* [room] */
+  size_t room, first, n;
 } lane;
 
 typedef struct nccl_streams {
-  int          n;
-  lane        *lane; /* [n] */
-  size_t       nmarks, nfree, free_room;
+  int n;
+  lane *lane; /* [n] */
+  size_t nmarks, nfree, free_room;
   cudaEvent_t *mark; /* [nmarks]; NULL until it is put */
   cudaEvent_t *free; /* [nfree]: events for calls to come */
-  cudaEvent_t  zero;
+  cudaEvent_t zero;
 } nccl_streams;
 
-static mgrid_status cuda_failed(const nccl_backend *n, cudaError_t e, const char *call, mgrid_error *err) {
+static mgrid_status cuda_failed(const nccl_backend *n, cudaError_t e, const char *call,
+                                mgrid_error *err) {
   return mgrid_cuda_failed(n, err, e, call, "a step");
 }
 
@@ -360,11 +401,13 @@ static bool make_room(lane *l) {
 }
 
 /* Record the first of the two events of a call. */
-static mgrid_status collectives_enter(nccl_backend *n, lane *l, timed *t, uint64_t tag, mgrid_error *err) {
+static mgrid_status collectives_enter(nccl_backend *n, lane *l, timed *t, uint64_t tag,
+                                      mgrid_error *err) {
   *t = (timed){ .tag = tag };
   if (!make_room(l)) return mgrid_oom(err);
   cudaError_t e =
-      n->lib.cudaSetDevice(n->device); /* another thread of the host, or the trainer, may have set another */
+      /* another thread of the host, or the trainer, may have set another */
+      n->lib.cudaSetDevice(n->device);
   if (e == cudaSuccess) e = take_event(n, &t->begin);
   if (e == cudaSuccess && (e = take_event(n, &t->end)) != cudaSuccess) give_event(n, t->begin);
   if (e == cudaSuccess && (e = n->lib.cudaEventRecord(t->begin, l->stream)) != cudaSuccess)
@@ -374,7 +417,8 @@ static mgrid_status collectives_enter(nccl_backend *n, lane *l, timed *t, uint64
 
 static mgrid_status collectives_leave(nccl_backend *n, lane *l, const timed *t, mgrid_error *err) {
   cudaError_t e = n->lib.cudaEventRecord(t->end, l->stream);
-  l->call[(l->first + l->n++) % l->room] = *t; /* the calls are there, whether this event is or not */
+  /* the calls are there, whether this event is or not */
+  l->call[(l->first + l->n++) % l->room] = *t;
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
 }
 
@@ -383,13 +427,13 @@ static mgrid_status collectives_leave(nccl_backend *n, lane *l, const timed *t, 
 typedef struct several { /* calls on communicators, for a thread that may outlive the caller */
   size_t n;
   struct {
-    nccl_comm  comm;
+    nccl_comm comm;
     mgrid_work work;
   } call[];
 } several;
 
 static ncclResult_t run_several(const nccl_library *lib, void *ud) {
-  several     *all = ud;
+  several *all = ud;
   ncclResult_t r = all->n > 1 ? lib->GroupStart() : ncclSuccess, end;
   for (size_t i = 0; i < all->n && (r == ncclSuccess || r == ncclInProgress); i++)
     r = issue_one(lib, &all->call[i].comm, &all->call[i].work);
@@ -399,10 +443,10 @@ static ncclResult_t run_several(const nccl_library *lib, void *ud) {
 }
 
 /* Begin them, and wait until all are in the stream. */
-static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t count, const mgrid_together *calls,
-                               double seconds, mgrid_error *err) {
+static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t count,
+                               const mgrid_together *calls, double seconds, mgrid_error *err) {
   several *all = malloc(sizeof *all + count * sizeof *all->call);
-  bool     stuck = false;
+  bool stuck = false;
   if (!all) return mgrid_oom(err);
   all->n = count;
   for (size_t i = 0; i < count; i++) {
@@ -410,14 +454,16 @@ static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t coun
     all->call[i].comm.stream = stream;
     all->call[i].work = calls[i].work;
   }
-  double     before = n->options.timeout, until = mgrid_now() + seconds;
+  double before = n->options.timeout, until = mgrid_now() + seconds;
   nccl_comm *first = calls[0].native;
   n->options.timeout = seconds;
-  mgrid_outcome s = mgrid_nccl_call(n, first, run_several, all, "a call of a step", calls[0].spec->name, &stuck, err);
+  mgrid_outcome s = mgrid_nccl_call(n, first, run_several, all, "a call of a step",
+                                    calls[0].spec->name, &stuck, err);
   n->options.timeout = before;
   for (size_t i = 1; i < count && !s && !first->blocking; i++)
     if (calls[i].native != calls[i - 1].native)
-      s = mgrid_nccl_wait(n, calls[i].native, until - mgrid_now(), true, "a call of a step", calls[i].spec->name, err);
+      s = mgrid_nccl_wait(n, calls[i].native, until - mgrid_now(), true, "a call of a step",
+                          calls[i].spec->name, err);
   for (size_t i = 0; i < count && stuck; i++) {
     nccl_comm *c = calls[i].native;
     c->comm = NULL, c->stuck = true;
@@ -425,17 +471,21 @@ static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t coun
   return s;
 }
 
-static mgrid_status collectives_usable(size_t count, const mgrid_together *calls, mgrid_error *err) {
+static mgrid_status collectives_usable(size_t count, const mgrid_together *calls,
+                                       mgrid_error *err) {
   for (size_t i = 0; i < count; i++) {
     const nccl_comm *c = calls[i].native;
     if (!mgrid_nccl_makes(calls[i].spec->backend))
       return mgrid_fail(err, MGRID_UNSUPPORTED,
-                        MAKER ": %s is a communicator of %s, which begins no calls together with others",
+                        MAKER
+                        ": %s is a communicator of %s, which begins no calls together with others",
                         calls[i].spec->name, calls[i].spec->backend->name);
     if (!c->comm || c->lost)
-      return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure", calls[i].spec->name);
+      return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure",
+                        calls[i].spec->name);
     if (c->suspended)
-      return mgrid_fail(err, MGRID_NOT_NOW, "%s is suspended; mgrid_state_resume takes its memory again",
+      return mgrid_fail(err, MGRID_NOT_NOW,
+                        "%s is suspended; mgrid_state_resume takes its memory again",
                         calls[i].spec->name);
   }
   return MGRID_OK;
@@ -443,38 +493,43 @@ static mgrid_status collectives_usable(size_t count, const mgrid_together *calls
 
 typedef struct idle_look {
   const nccl_backend *n;
-  cudaStream_t        stream;
-  mgrid_error        *err;
+  cudaStream_t stream;
+  mgrid_error *err;
 } idle_look;
 
 static mgrid_outcome collectives_is_idle(void *ud) {
-  idle_look  *l = ud;
+  idle_look *l = ud;
   cudaError_t e = l->n->lib.cudaStreamQuery(l->stream);
   if (e == cudaErrorNotReady) return MGRID_NOT_YET;
-  return e == cudaSuccess ? MGRID_OK : (mgrid_outcome)cuda_failed(l->n, e, GPU_CALL("StreamQuery"), l->err);
+  return e == cudaSuccess ? MGRID_OK
+                          : (mgrid_outcome)cuda_failed(l->n, e, GPU_CALL("StreamQuery"), l->err);
 }
 
-/* Calls on communicators of the carrier: this rank waits for what is before them in the stream, and for them. */
-static mgrid_outcome carried(nccl_backend *n, lane *l, size_t count, const mgrid_together *calls, double seconds,
-                             mgrid_error *err) {
-  int64_t       who;
-  idle_look     look = { n, l->stream, err };
+/* Calls on communicators of the carrier: this rank waits for what is before them in the stream, and
+** for them. */
+static mgrid_outcome carried(nccl_backend *n, lane *l, size_t count, const mgrid_together *calls,
+                             double seconds, mgrid_error *err) {
+  int64_t who;
+  idle_look look = { n, l->stream, err };
   mgrid_outcome s = mgrid_wait(collectives_is_idle, &look, mgrid_now() + seconds, n->carrier, &who);
   if (s == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (s == MGRID_LATE)
-    return mgrid_fail(err, MGRID_TIMED_OUT, MAKER ": what is before %s in its stream did not end within %g seconds",
+    return mgrid_fail(err, MGRID_TIMED_OUT,
+                      MAKER ": what is before %s in its stream did not end within %g seconds",
                       calls[0].spec->name, seconds);
   if (!s && !n->carrier->ops->together)
-    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together", n->carrier->kind->name);
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together",
+                      n->carrier->kind->name);
   return s ? s : (mgrid_outcome)n->carrier->ops->together(n->carrier, count, calls, seconds, err);
 }
 
-static mgrid_outcome streams_begin(mgrid_backend *b, int stream, size_t count, const mgrid_together *calls,
-                                   uint64_t tag, double seconds, mgrid_error *err) {
+static mgrid_outcome streams_begin(mgrid_backend *b, int stream, size_t count,
+                                   const mgrid_together *calls, uint64_t tag, double seconds,
+                                   mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  lane         *l = &n->streams->lane[stream];
-  timed         t;
-  bool          ours = mgrid_nccl_makes(calls[0].spec->backend);
+  lane *l = &n->streams->lane[stream];
+  timed t;
+  bool ours = mgrid_nccl_makes(calls[0].spec->backend);
   n->used = true;
   mgrid_outcome s = MGRID_OK;
   for (size_t i = 1; i < count && !ours; i++) ours = mgrid_nccl_makes(calls[i].spec->backend);
@@ -482,7 +537,8 @@ static mgrid_outcome streams_begin(mgrid_backend *b, int stream, size_t count, c
   if (!s) s = collectives_enter(n, l, &t, tag, err);
   if (s) return s;
   if (ours) t.comm = calls[0].native;
-  s = ours ? issue_all(n, l->stream, count, calls, seconds, err) : carried(n, l, count, calls, seconds, err);
+  s = ours ? issue_all(n, l->stream, count, calls, seconds, err)
+           : carried(n, l, count, calls, seconds, err);
   if (!s) return collectives_leave(n, l, &t, err);
   give_event(n, t.begin), give_event(n, t.end);
   n->broken = true;
@@ -499,10 +555,11 @@ static void sleep_then_free(void *ud) {
   nanosleep(&t, NULL);
 }
 
-static mgrid_status streams_sleep(mgrid_backend *b, int stream, double seconds, uint64_t tag, mgrid_error *err) {
-  nccl_backend    *n = (nccl_backend *)b;
-  lane            *l = &n->streams->lane[stream];
-  timed            t;
+static mgrid_status streams_sleep(mgrid_backend *b, int stream, double seconds, uint64_t tag,
+                                  mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  lane *l = &n->streams->lane[stream];
+  timed t;
   struct timespec *how = malloc(sizeof *how);
   if (!how) return mgrid_oom(err);
   *how = (struct timespec){ (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
@@ -519,8 +576,9 @@ static mgrid_status streams_sleep(mgrid_backend *b, int stream, double seconds, 
 
 static mgrid_status streams_mark(mgrid_backend *b, int stream, size_t mark, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  cudaEvent_t  *event = &n->streams->mark[mark];
-  cudaError_t   e = *event ? cudaSuccess : n->lib.cudaEventCreateWithFlags(event, cudaEventDisableTiming);
+  cudaEvent_t *event = &n->streams->mark[mark];
+  cudaError_t e = *event ? cudaSuccess
+                         : n->lib.cudaEventCreateWithFlags(event, cudaEventDisableTiming);
   if (e == cudaSuccess) e = n->lib.cudaEventRecord(*event, n->streams->lane[stream].stream);
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
 }
@@ -528,31 +586,34 @@ static mgrid_status streams_mark(mgrid_backend *b, int stream, size_t mark, mgri
 static mgrid_status streams_after(mgrid_backend *b, int stream, size_t mark, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (!n->streams->mark[mark]) return MGRID_OK; /* nothing came before it */
-  cudaError_t e = n->lib.cudaStreamWaitEvent(n->streams->lane[stream].stream, n->streams->mark[mark], 0);
+  cudaError_t e =
+      n->lib.cudaStreamWaitEvent(n->streams->lane[stream].stream, n->streams->mark[mark], 0);
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("StreamWaitEvent"), err);
 }
 
 /* An error of a communicator that has been waiting for others. */
 static mgrid_status asynchronous(const nccl_backend *n, const timed *t, mgrid_error *err) {
   ncclResult_t state = ncclSuccess;
-  if (!t->comm || !t->comm->comm || n->lib.CommGetAsyncError(t->comm->comm, &state) != ncclSuccess) return MGRID_OK;
+  if (!t->comm || !t->comm->comm || n->lib.CommGetAsyncError(t->comm->comm, &state) != ncclSuccess)
+    return MGRID_OK;
   return state == ncclSuccess || state == ncclInProgress
              ? MGRID_OK
              : mgrid_nccl_failed(n, err, state, "a call of a step", t->comm->name);
 }
 
-static mgrid_status streams_look(mgrid_backend *b, int stream, size_t most, mgrid_timed_call *ended, size_t *count,
-                                 uint64_t *in, mgrid_error *err) {
+static mgrid_status streams_look(mgrid_backend *b, int stream, size_t most, mgrid_timed_call *ended,
+                                 size_t *count, uint64_t *in, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  lane         *l = &n->streams->lane[stream];
+  lane *l = &n->streams->lane[stream];
   *count = 0;
   for (; l->n > 0; l->first = (l->first + 1) % l->room, l->n--) {
-    timed      *t = at(l, 0);
-    float       begun = 0, took = 0;
+    timed *t = at(l, 0);
+    float begun = 0, took = 0;
     cudaError_t e = n->lib.cudaEventQuery(t->end);
     *in = t->tag;
     if (e == cudaSuccess && *count == most) return MGRID_OK;
-    if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&begun, n->streams->zero, t->begin); /* not ready: `zero` */
+    /* not ready: `zero` */
+    if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&begun, n->streams->zero, t->begin);
     if (e == cudaErrorNotReady) return asynchronous(n, t, err);
     if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&took, t->begin, t->end);
     if (e != cudaSuccess) return cuda_failed(n, e, GPU_CALL("EventElapsedTime"), err);
@@ -567,8 +628,9 @@ static mgrid_status streams_look(mgrid_backend *b, int stream, size_t most, mgri
 
 static mgrid_status streams_zero(mgrid_backend *b, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  cudaError_t   e = n->lib.cudaSetDevice(n->device);
-  if (e == cudaSuccess && !n->streams->zero) e = n->lib.cudaEventCreateWithFlags(&n->streams->zero, 0);
+  cudaError_t e = n->lib.cudaSetDevice(n->device);
+  if (e == cudaSuccess && !n->streams->zero)
+    e = n->lib.cudaEventCreateWithFlags(&n->streams->zero, 0);
   if (e == cudaSuccess) e = n->lib.cudaEventRecord(n->streams->zero, n->streams->lane[0].stream);
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
 }
@@ -605,18 +667,21 @@ static void streams_close(mgrid_backend *b, bool failed) {
 
 static mgrid_status streams_open(mgrid_backend *b, int count, size_t marks, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  if (n->broken) return mgrid_fail(err, MGRID_BACKEND, MAKER ": the backend executes nothing after an earlier failure");
+  if (n->broken)
+    return mgrid_fail(err, MGRID_BACKEND,
+                      MAKER ": the backend executes nothing after an earlier failure");
   if (n->streams) return mgrid_fail(err, MGRID_NOT_NOW, MAKER ": a step is executed already");
   nccl_streams *s = n->streams = calloc(1, sizeof *s);
   if (!s) return mgrid_oom(err);
   s->lane = calloc((size_t)count, sizeof *s->lane);
   s->mark = calloc(marks + 1, sizeof(cudaEvent_t));
   s->n = count, s->nmarks = marks;
-  cudaError_t  e = s->lane && s->mark ? n->lib.cudaSetDevice(n->device) : cudaSuccess;
+  cudaError_t e = s->lane && s->mark ? n->lib.cudaSetDevice(n->device) : cudaSuccess;
   mgrid_status status = s->lane && s->mark ? MGRID_OK : mgrid_oom(err);
   for (int i = 0; i < count && !status && e == cudaSuccess; i++)
     e = n->lib.cudaStreamCreateWithPriority(&s->lane[i].stream, cudaStreamNonBlocking, 0);
-  if (!status && e != cudaSuccess) status = cuda_failed(n, e, GPU_CALL("StreamCreateWithPriority"), err);
+  if (!status && e != cudaSuccess)
+    status = cuda_failed(n, e, GPU_CALL("StreamCreateWithPriority"), err);
   if (!status) status = streams_zero(b, err);
   if (status) streams_close(b, false);
   return status;

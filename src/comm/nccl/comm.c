@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** comm.c - one communicator from its options to its end: its ncclConfig_t, its windows, its deadline, whether anything
-** is in progress on it, its memory while it lives. And the list of all communicators of the backend. Calls over members
-** that contain a barrier are made in schedule order. create.c, recover.c and end.c call it.
+** comm.c - one communicator from its options to its end: its ncclConfig_t, its windows, its
+** deadline, whether anything is in progress on it, its memory while it lives. And the list of all
+** communicators of the backend. Calls over members that contain a barrier are made in schedule
+** order. create.c, recover.c and end.c call it.
 */
 #include "comm/nccl/nccl.h"
 
@@ -14,8 +15,8 @@
 
 /* The NCCL options of a family as an ncclConfig_t for the NCCL that runs. */
 
-/* Set a field only if the header has it and the running library reads it: NCCL silently ignores fields that it
-** does not know. */
+/* Set a field only if the header has it and the running library reads it: NCCL silently ignores
+** fields that it does not know. */
 static mgrid_status comm_set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
   int n = (int)v->number[field];
   switch ((mgrid_nccl_name)field) {
@@ -61,13 +62,13 @@ static mgrid_status comm_set(ncclConfig_t *c, const mgrid_nccl_values *v, int fi
   }
 }
 
-static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, const char *name, ncclConfig_t *c,
-                            mgrid_error *err) {
+static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, const char *name,
+                            ncclConfig_t *c, mgrid_error *err) {
   char text[24], since[24];
   for (int i = 0; i < MGRID_NCCL_FIELDS; i++) {
     if (!v->given[i] || i == MGRID_NCCL_OPTIONAL) continue;
     const mgrid_nccl_field *f = &mgrid_nccl_fields[i];
-    bool                    old = n->lib.version < f->version;
+    bool old = n->lib.version < f->version;
     if (!old && comm_set(c, v, i) == MGRID_OK) continue;
     if (v->number[MGRID_NCCL_OPTIONAL]) continue;
     mgrid_nccl_library_text(old ? n->lib.version : NCCL_VERSION_CODE, text);
@@ -75,25 +76,28 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
                       "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
                       "optional = true to leave it out there)",
                       name, f->name, mgrid_nccl_library_text(f->version, since),
-                      old ? "this is " MAKER_TITLE : "moongrid was built with the headers of", text);
+                      old ? "this is " MAKER_TITLE : "moongrid was built with the headers of",
+                      text);
   }
   if (v->number[MGRID_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64,
-                      name, v->number[MGRID_NCCL_CTA_POLICY]);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                      "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64, name,
+                      v->number[MGRID_NCCL_CTA_POLICY]);
   return MGRID_OK;
 }
 
-/* Set both bounds of the CTAs or neither, because NCCL refuses a lower bound without an upper one. */
+/* Set both bounds of the CTAs or neither, because NCCL refuses a lower bound without an upper
+** one. */
 static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
   bool min = v->given[MGRID_NCCL_MIN_CTAS], max = v->given[MGRID_NCCL_MAX_CTAS];
   if (min && !max) c->maxCTAs = 64;
   if (max && !min) c->minCTAs = 1;
 }
 
-static mgrid_status make_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
-                                ncclConfig_t *config, mgrid_error *err) {
+static mgrid_status make_config(const nccl_backend *n, const mgrid_comm_spec *spec,
+                                const char *name, ncclConfig_t *config, mgrid_error *err) {
   static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
-  const mgrid_nccl_values  *v = &spec->options->nccl;
+  const mgrid_nccl_values *v = &spec->options->nccl;
   *config = initial;
   config->blocking = !n->options.nonblocking;
   mgrid_status s = set_all(n, v, spec->name, config, err);
@@ -109,15 +113,18 @@ static mgrid_status make_config(const nccl_backend *n, const mgrid_comm_spec *sp
 
 static double mib(int64_t bytes) { return (double)bytes / (1 << 20); }
 
-mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
+mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
+                              mgrid_error *err) {
   nccl_backend *m = (nccl_backend *)b;
-  int64_t       bytes = m->bytes;
-  mgrid_status  s = MGRID_OK;
+  int64_t bytes = m->bytes;
+  mgrid_status s = MGRID_OK;
   if (m->leaks >= NCCL_LEAKS_MAX)
-    return mgrid_fail(err, MGRID_LIMIT,
-                      MAKER ": failed creations have left %d threads and sockets of NCCL in this process, which it "
-                            "never ends; restart the process",
-                      m->leaks);
+    return mgrid_fail(
+        err, MGRID_LIMIT,
+        MAKER
+        ": failed creations have left %d threads and sockets of NCCL in this process, which it "
+        "never ends; restart the process",
+        m->leaks);
   for (size_t i = 0; i < n && !s; i++) {
     ncclConfig_t config;
     if (spec[i].size == 0) continue; /* this rank is not a member */
@@ -130,7 +137,8 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
     if (!s) bytes += mgrid_nccl_memory(&spec[i].options->nccl, spec[i].size);
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
       s = mgrid_fail(err, MGRID_LIMIT,
-                     "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "
+                     "%s would bring the communicators of rank %" PRId64
+                     " to %.0f MiB of GPU memory, the "
                      "budget is %.0f MiB; %s",
                      spec[i].name, b->rank, mib(bytes), mib(m->options.budget),
                      spec[i].ranks == m->move.ranks /* no recipe has a family of these ranks */
@@ -152,10 +160,10 @@ double mgrid_nccl_left(const nccl_backend *n, const mgrid_comm_spec *spec) {
   return n->creates ? fmax(n->begun + seconds - mgrid_now(), 0.1) : seconds;
 }
 
-mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,
-                            mgrid_error *err) {
+mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made,
+                            ncclConfig_t *config, mgrid_error *err) {
   const mgrid_nccl_values *v = &spec->options->nccl;
-  nccl_comm               *c = *made = calloc(1, sizeof *c);
+  nccl_comm *c = *made = calloc(1, sizeof *c);
   if (!c) return mgrid_oom(err);
   snprintf(c->name, sizeof c->name, "%s", spec->name);
   c->options = mgrid_choice_ref(spec->options);
@@ -177,59 +185,67 @@ void mgrid_nccl_drop(nccl_comm *made) {
 }
 
 typedef struct progress {
-  nccl_backend    *n;
+  nccl_backend *n;
   const nccl_comm *comm;
-  const char      *call, *name;
-  bool             listen;
-  mgrid_error     *err;
+  const char *call, *name;
+  bool listen;
+  mgrid_error *err;
 } progress;
 
 /* mgrid_look */
 static mgrid_outcome in_progress(void *ud) {
   const progress *p = ud;
-  ncclResult_t    state = ncclSuccess, r = p->n->lib.CommGetAsyncError(p->comm->comm, &state);
+  ncclResult_t state = ncclSuccess, r = p->n->lib.CommGetAsyncError(p->comm->comm, &state);
   if (r == ncclSuccess) r = state;
-  if (r == ncclInProgress) return p->listen && mgrid_nccl_lost(p->n, p->name, p->err) ? MGRID_LOST_RANK : MGRID_NOT_YET;
+  if (r == ncclInProgress)
+    return p->listen && mgrid_nccl_lost(p->n, p->name, p->err) ? MGRID_LOST_RANK : MGRID_NOT_YET;
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(p->n, p->err, r, p->call, p->name);
 }
 
-mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen, const char *call,
-                              const char *name, mgrid_error *err) {
-  int64_t       who;
-  progress      p = { n, c, call, name, listen, err };
-  mgrid_outcome outcome = mgrid_wait(in_progress, &p, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
+mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen,
+                              const char *call, const char *name, mgrid_error *err) {
+  int64_t who;
+  progress p = { n, c, call, name, listen, err };
+  mgrid_outcome outcome =
+      mgrid_wait(in_progress, &p, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LATE)
-    return mgrid_fail(err, MGRID_TIMED_OUT, MAKER ": %s for %s did not end within %.3g seconds", call, name, seconds);
+    return mgrid_fail(err, MGRID_TIMED_OUT, MAKER ": %s for %s did not end within %.3g seconds",
+                      call, name, seconds);
   return outcome;
 }
 
-mgrid_outcome mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double until, const char *call, mgrid_error *err) {
-  mgrid_error   why = MGRID_ERROR_INIT;
-  double        left = until - mgrid_now();
+mgrid_outcome mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double until, const char *call,
+                                mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
+  double left = until - mgrid_now();
   mgrid_outcome s = mgrid_nccl_wait(n, c, left > 0.1 ? left : 0.1, false, call, c->name, &why);
   if (s == MGRID_TIMED_OUT) return mgrid_error_pass(err, &why);
   mgrid_error_clear(&why);
   return MGRID_OK;
 }
 
-mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err) {
+mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made,
+                               mgrid_error *err) {
   const nccl_library *lib = &n->lib;
-  int                 count = -1, rank = -1, device = -1, low = 0, high = 0;
-  ncclResult_t        r = lib->CommCount(made->comm, &count);
+  int count = -1, rank = -1, device = -1, low = 0, high = 0;
+  ncclResult_t r = lib->CommCount(made->comm, &count);
   if (r == ncclSuccess) r = lib->CommUserRank(made->comm, &rank);
   if (r == ncclSuccess) r = lib->CommCuDevice(made->comm, &device);
   if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclCommCount", spec->name);
   if (count != spec->size || rank != spec->position || device != n->device)
     return mgrid_fail(err, MGRID_UNPROVED,
-                      MAKER ": %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
-                            " on GPU %d",
-                      spec->name, n->base.rank, rank, count, device, spec->position, spec->size, n->device);
+                      MAKER ": %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64
+                            " of %" PRId64 " on GPU %d",
+                      spec->name, n->base.rank, rank, count, device, spec->position, spec->size,
+                      n->device);
   cudaError_t e = lib->cudaDeviceGetStreamPriorityRange(&low, &high);
   if (e == cudaSuccess)
     e = lib->cudaStreamCreateWithPriority(&made->stream, cudaStreamNonBlocking,
                                           spec->options->asked.high_priority ? high : low);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("StreamCreateWithPriority"), spec->name);
+  return e == cudaSuccess
+             ? MGRID_OK
+             : mgrid_cuda_failed(n, err, e, GPU_CALL("StreamCreateWithPriority"), spec->name);
 }
 
 /* ------------------------------------------------------------------------ the list */
@@ -261,58 +277,66 @@ void mgrid_nccl_lose(mgrid_backend *b, void *native) {
 
 /* =================================================================== windows */
 
-/* What a family asks for besides its communicator: windows, which are memory of ncclMemAlloc that all members register
-** (ncclCommWindowRegister), and a device communicator (ncclDevCommCreate). Both calls contain a barrier of the members,
-** so they are made in schedule order; their results are freed in the opposite order. */
+/* What a family asks for besides its communicator: windows, which are memory of ncclMemAlloc that
+** all members register (ncclCommWindowRegister), and a device communicator (ncclDevCommCreate).
+** Both calls contain a barrier of the members, so they are made in schedule order; their results
+** are freed in the opposite order. */
 
-/* ncclDevCommRequirements, as the public header of each version has it (nccl_device/core.h): `body` alone in 2.28.7 to
-** 2.28.9, `head` before it since 2.29.2, `late` after it since 2.29.7. What later versions added, NCCL takes from its own
-** initializer if `head.size` ends before it. */
+/* ncclDevCommRequirements, as the public header of each version has it (nccl_device/core.h): `body`
+** alone in 2.28.7 to 2.28.9, `head` before it since 2.29.2, `late` after it since 2.29.7. What
+** later versions added, NCCL takes from its own initializer if `head.size` ends before it. */
 typedef struct device_needs {
   struct {
-    size_t       size;
+    size_t size;
     unsigned int magic, version;
   } head;
   struct {
     void *resources, *teams;
-    bool  lsa_multimem;
-    int   barriers, lsa_barriers, rail_barriers, ll_blocks, ll_slots;
-    bool  gin_force;
-    int   gin_contexts, gin_signals, gin_counters;
+    bool lsa_multimem;
+    int barriers, lsa_barriers, rail_barriers, ll_blocks, ll_slots;
+    bool gin_force;
+    int gin_contexts, gin_signals, gin_counters;
   } body;
   struct {
-    int  gin_connection;
+    int gin_connection;
     bool gin_exclusive_contexts;
-    int  gin_queue_depth;
+    int gin_queue_depth;
   } late;
 } device_needs;
 #define MAGIC 0xcafebeefU
 enum { HEAD_SINCE = 22902, LATE_SINCE = 22907, SHORT_SINCE = 23000, GIN_CONTEXTS = 4 };
 
-/* What NCCL's network carries (GIN) has to be asked for by its connection since 2.29.7. Before, it was made unasked. */
-static mgrid_status check_network(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err) {
-  static const char *const carried[] = { "barriers", "gin_counters", "gin_signals", "rail_barriers" };
-  const mgrid_numbers     *d = spec->options->device;
-  bool                     connected = mgrid_numbers_of(d, "gin_connection") > 0, late = n->lib.version >= LATE_SINCE;
-  char                     text[24];
+/* What NCCL's network carries (GIN) has to be asked for by its connection since 2.29.7. Before, it
+** was made unasked. */
+static mgrid_status check_network(const nccl_backend *n, const mgrid_comm_spec *spec,
+                                  mgrid_error *err) {
+  static const char *const carried[] = { "barriers", "gin_counters", "gin_signals",
+                                         "rail_barriers" };
+  const mgrid_numbers *d = spec->options->device;
+  bool connected = mgrid_numbers_of(d, "gin_connection") > 0, late = n->lib.version >= LATE_SINCE;
+  char text[24];
   if (connected && !late)
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "%s: 'gin_connection' of option 'device' came with NCCL 2.29.7; this is " MAKER_TITLE " %s",
-                      spec->name, mgrid_nccl_library_text(n->lib.version, text));
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "%s: 'gin_connection' of option 'device' came with NCCL 2.29.7; this is " MAKER_TITLE " %s",
+        spec->name, mgrid_nccl_library_text(n->lib.version, text));
   for (size_t i = 0; late && !connected && i < sizeof carried / sizeof *carried; i++)
     if (mgrid_numbers_of(d, carried[i]) > 0)
       return mgrid_fail(err, MGRID_UNSUPPORTED,
-                        "%s: '%s' of option 'device' uses the network since NCCL 2.29.7, for which gin_connection is 1 "
+                        "%s: '%s' of option 'device' uses the network since NCCL 2.29.7, for which "
+                        "gin_connection is 1 "
                         "(between all members) or 2 (along rails)%s; this is " MAKER_TITLE " %s",
-                        spec->name, carried[i], i == 0 ? "; within NVLink's reach, lsa_barriers do without" : "",
+                        spec->name, carried[i],
+                        i == 0 ? "; within NVLink's reach, lsa_barriers do without" : "",
                         mgrid_nccl_library_text(n->lib.version, text));
   return MGRID_OK;
 }
 
-mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err) {
+mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec,
+                                    mgrid_error *err) {
   const mgrid_choice *o = spec->options;
-  char                what[192];
-  mgrid_status        s = MGRID_OK;
+  char what[192];
+  mgrid_status s = MGRID_OK;
   if (o->windows) {
     snprintf(what, sizeof what, "%.150s: option 'windows'", spec->name);
     s = MGRID_NCCL_HAS(&n->lib, CommWindowRegister, what, err);
@@ -326,7 +350,8 @@ mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec
   return s;
 }
 
-mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err) {
+mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
+                                 mgrid_error *err) {
   const mgrid_numbers *w = spec->options->windows;
   c->free_memory = n->lib.MemFree;
   for (size_t i = 0; w && i < w->n; i++) {
@@ -336,7 +361,8 @@ mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *s
     one->bytes = w->at[i].value;
     c->nwindows++;
   }
-  if (spec->options->device && !(c->device_room = calloc(1, NCCL_DEVICE_BYTES))) return mgrid_oom(err);
+  if (spec->options->device && !(c->device_room = calloc(1, NCCL_DEVICE_BYTES)))
+    return mgrid_oom(err);
   return MGRID_OK;
 }
 
@@ -349,7 +375,7 @@ void mgrid_nccl_free_memory(nccl_comm *c) {
 /* ------------------------------------------------------------------------ make */
 
 typedef struct furnish_job { /* leaked if the call does not end, because its thread still uses it */
-  nccl_comm   *comm;         /* NCCL writes into it, for non-blocking ones also after the call has returned */
+  nccl_comm *comm; /* NCCL writes into it, for non-blocking ones also after the call has returned */
   nccl_window *window;
   device_needs needs;
 } furnish_job;
@@ -357,21 +383,24 @@ typedef struct furnish_job { /* leaked if the call does not end, because its thr
 /* Windows are symmetric: every member's starts with memory of one size. */
 static ncclResult_t run_register(const nccl_library *lib, void *ud) {
   const furnish_job *j = ud;
-  return lib->CommWindowRegister(j->comm->comm, j->window->buffer, (size_t)j->window->bytes, &j->window->handle,
-                                 NCCL_WIN_COLL_SYMMETRIC);
+  return lib->CommWindowRegister(j->comm->comm, j->window->buffer, (size_t)j->window->bytes,
+                                 &j->window->handle, NCCL_WIN_COLL_SYMMETRIC);
 }
 
 static ncclResult_t run_device(const nccl_library *lib, void *ud) {
   furnish_job *j = ud;
-  const void  *needs = lib->version < HEAD_SINCE ? (const void *)&j->needs.body : (const void *)&j->needs;
+  const void *needs = lib->version < HEAD_SINCE ? (const void *)&j->needs.body
+                                                : (const void *)&j->needs;
   return lib->DevCommCreate(j->comm->comm, needs, j->comm->device_room);
 }
 
-static mgrid_outcome call(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, const furnish_job *what,
-                          ncclResult_t (*run)(const nccl_library *, void *), const char *name, mgrid_error *err) {
-  double        seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
-  bool          left_behind = false;
-  furnish_job  *j = malloc(sizeof *j);
+static mgrid_outcome call(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
+                          const furnish_job *what,
+                          ncclResult_t (*run)(const nccl_library *, void *), const char *name,
+                          mgrid_error *err) {
+  double seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
+  bool left_behind = false;
+  furnish_job *j = malloc(sizeof *j);
   mgrid_outcome s;
   if (!j) return mgrid_oom(err);
   *j = *what;
@@ -380,14 +409,16 @@ static mgrid_outcome call(nccl_backend *n, const mgrid_comm_spec *spec, nccl_com
     c->comm = NULL, c->stuck = true;
   else
     free(j);
-  if (!s && !c->blocking) s = mgrid_nccl_wait(n, c, until - mgrid_now(), true, name, spec->name, err);
+  if (!s && !c->blocking)
+    s = mgrid_nccl_wait(n, c, until - mgrid_now(), true, name, spec->name, err);
   return s;
 }
 
 static void comm_fill(device_needs *needs, const mgrid_numbers *d, int version) {
-  size_t size = version < LATE_SINCE    ? offsetof(device_needs, late)
-                : version < SHORT_SINCE ? sizeof *needs
-                                        : offsetof(device_needs, late.gin_queue_depth) + sizeof(int);
+  size_t size = version < LATE_SINCE ? offsetof(device_needs, late)
+                : version < SHORT_SINCE
+                    ? sizeof *needs
+                    : offsetof(device_needs, late.gin_queue_depth) + sizeof(int);
   *needs = (device_needs){ .head = { size, MAGIC, (unsigned)version } };
   needs->body.lsa_multimem = mgrid_numbers_of(d, "multimem") != 0;
   needs->body.barriers = (int)mgrid_numbers_of(d, "barriers");
@@ -399,15 +430,18 @@ static void comm_fill(device_needs *needs, const mgrid_numbers *d, int version) 
   needs->late.gin_connection = (int)mgrid_numbers_of(d, "gin_connection");
 }
 
-mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err) {
+mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
+                                 mgrid_error *err) {
   const mgrid_choice *o = spec->options;
-  furnish_job         j = { .comm = c };
-  mgrid_outcome       s = MGRID_OK;
+  furnish_job j = { .comm = c };
+  mgrid_outcome s = MGRID_OK;
   for (size_t i = 0; i < c->nwindows && !s; i++) {
     j.window = &c->window[i];
     s = call(n, spec, c, &j, run_register, "ncclCommWindowRegister", err);
-    if (!s && !c->window[i].handle) /* without NVLink or cuMem, and with NCCL_LOCAL_REGISTER=0, the call does nothing */
-      s = mgrid_fail(err, MGRID_UNSUPPORTED, MAKER ": ncclCommWindowRegister gave no window for '%s' of %s",
+    /* without NVLink or cuMem, and with NCCL_LOCAL_REGISTER=0, the call does nothing */
+    if (!s && !c->window[i].handle)
+      s = mgrid_fail(err, MGRID_UNSUPPORTED,
+                     MAKER ": ncclCommWindowRegister gave no window for '%s' of %s",
                      o->windows->at[i].name, spec->name);
   }
   if (s || !c->device_room) return s;
@@ -431,12 +465,13 @@ void mgrid_nccl_clear(nccl_backend *n, nccl_comm *c) {
 void mgrid_nccl_read_window(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out) {
   const nccl_comm *c = mgrid_nccl_find((nccl_backend *)b, native);
   if (!c || i >= c->nwindows) return;
-  out->buffer = c->window[i].buffer, out->bytes = c->window[i].bytes, out->handle = c->window[i].handle;
+  out->buffer = c->window[i].buffer, out->bytes = c->window[i].bytes,
+  out->handle = c->window[i].handle;
 }
 
 const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version) {
   const nccl_backend *n = (nccl_backend *)b;
-  const nccl_comm    *c = mgrid_nccl_find((nccl_backend *)b, native);
+  const nccl_comm *c = mgrid_nccl_find((nccl_backend *)b, native);
   if (!c || !c->device) return NULL;
   *version = n->lib.version;
   return c->device_room;
@@ -444,20 +479,24 @@ const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version)
 
 /* ==================================================================== memory */
 
-/* The GPU memory of communicators while they live: report it, give it back for a while, take it again. */
+/* The GPU memory of communicators while they live: report it, give it back for a while, take it
+** again. */
 
-enum { SUSPEND_MEMORY = 1, STAT_SUSPENDABLE = 0, STAT_PERSISTENT = 2, STAT_TOTAL = 3 }; /* of nccl.h since 2.29.7 */
+/* of nccl.h since 2.29.7 */
+enum { SUSPEND_MEMORY = 1, STAT_SUSPENDABLE = 0, STAT_PERSISTENT = 2, STAT_TOTAL = 3 };
 
-static ncclResult_t run_suspend(const nccl_library *lib, void *ud) { return lib->CommSuspend(ud, SUSPEND_MEMORY); }
+static ncclResult_t run_suspend(const nccl_library *lib, void *ud) {
+  return lib->CommSuspend(ud, SUSPEND_MEMORY);
+}
 static ncclResult_t run_resume(const nccl_library *lib, void *ud) { return lib->CommResume(ud); }
 
 /* Make one call, over the members. */
 static mgrid_outcome one(nccl_backend *n, nccl_comm *c, bool resume, mgrid_error *err) {
-  const char   *what = resume ? "ncclCommResume" : "ncclCommSuspend";
-  double        seconds = c->options->asked.timeout > 0 ? c->options->asked.timeout : n->options.timeout;
-  bool          left_behind = false;
-  mgrid_outcome s =
-      mgrid_nccl_watch(n, seconds, true, resume ? run_resume : run_suspend, c->comm, what, c->name, &left_behind, err);
+  const char *what = resume ? "ncclCommResume" : "ncclCommSuspend";
+  double seconds = c->options->asked.timeout > 0 ? c->options->asked.timeout : n->options.timeout;
+  bool left_behind = false;
+  mgrid_outcome s = mgrid_nccl_watch(n, seconds, true, resume ? run_resume : run_suspend, c->comm,
+                                     what, c->name, &left_behind, err);
   if (left_behind) c->comm = NULL, c->stuck = true;
   if (s)
     c->lost = n->broken = true;
@@ -466,10 +505,12 @@ static mgrid_outcome one(nccl_backend *n, nccl_comm *c, bool resume, mgrid_error
   return s;
 }
 
-mgrid_outcome mgrid_nccl_resume_one(nccl_backend *n, nccl_comm *c, mgrid_error *err) { return one(n, c, true, err); }
+mgrid_outcome mgrid_nccl_resume_one(nccl_backend *n, nccl_comm *c, mgrid_error *err) {
+  return one(n, c, true, err);
+}
 
-mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, bool resume, bool dry,
-                                 mgrid_error *err) {
+mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, bool resume,
+                                 bool dry, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   mgrid_outcome s = MGRID_OK;
   n->used = true;
@@ -489,10 +530,11 @@ mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, 
   return s;
 }
 
-mgrid_status mgrid_nccl_held(mgrid_backend *b, size_t count, void **native, mgrid_held_memory *sum, mgrid_error *err) {
+mgrid_status mgrid_nccl_held(mgrid_backend *b, size_t count, void **native, mgrid_held_memory *sum,
+                             mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   const struct {
-    int      stat;
+    int stat;
     int64_t *to;
   } stats[] = { { STAT_TOTAL, &sum->total },
                 { STAT_SUSPENDABLE, &sum->suspendable },
@@ -500,10 +542,11 @@ mgrid_status mgrid_nccl_held(mgrid_backend *b, size_t count, void **native, mgri
   for (size_t i = 0; i < count; i++) {
     const nccl_comm *c = mgrid_nccl_find(n, native[i]);
     if (!c || !c->comm) continue;
-    mgrid_status s = MGRID_NCCL_HAS(&n->lib, CommMemStats, "the GPU memory that a state holds", err);
+    mgrid_status s =
+        MGRID_NCCL_HAS(&n->lib, CommMemStats, "the GPU memory that a state holds", err);
     if (s) return s;
     for (size_t k = 0; k < sizeof stats / sizeof *stats; k++) {
-      uint64_t     value = 0;
+      uint64_t value = 0;
       ncclResult_t r = n->lib.CommMemStats(c->comm, stats[k].stat, &value);
       if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclCommMemStats", c->name);
       *stats[k].to += (int64_t)value;

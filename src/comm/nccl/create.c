@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - create all NCCL communicators of a rank: from unique ids, or from one of the host or of a parent. A rank
-** handles its groups in schedule order, so no rank waits forever: the proof in plan/plan.h holds for any call over
-** members. A rank that gives up notifies the other members, so that they give up at once.
+** create.c - create all NCCL communicators of a rank: from unique ids, or from one of the host or
+** of a parent. A rank handles its groups in schedule order, so no rank waits forever: the proof in
+** plan/plan.h holds for any call over members. A rank that gives up notifies the other members, so
+** that they give up at once.
 */
 #include "comm/nccl/nccl.h"
 
@@ -16,14 +17,14 @@
 
 /* ================================================================ unique ids */
 
-/* Send a unique id from the first member of a group to all, along a binomial tree of messages; only members take part.
-** Above ranks_per_id members there are several ids, each made by another member, because the maker of an id serves the
-** sockets of all ranks that use it. */
+/* Send a unique id from the first member of a group to all, along a binomial tree of messages; only
+** members take part. Above ranks_per_id members there are several ids, each made by another member,
+** because the maker of an id serves the sockets of all ranks that use it. */
 
 /* The message: a digest of members and options as the sender knows them, then the ids. */
 typedef struct parcel {
-  nccl_header  header;
-  uint64_t     digest;
+  nccl_header header;
+  uint64_t digest;
   ncclUniqueId id[]; /* [nids] */
 } parcel;
 
@@ -31,23 +32,25 @@ nccl_header mgrid_nccl_header(const nccl_backend *n, uint32_t round) {
   return (nccl_header){ n->base.epoch, n->attempt, round };
 }
 
-mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected, void *data, size_t bytes,
-                                 double seconds, mgrid_error *err) {
-  double        until = mgrid_now() + seconds;
+mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected,
+                                 void *data, size_t bytes, double seconds, mgrid_error *err) {
+  double until = mgrid_now() + seconds;
   mgrid_outcome s = MGRID_OK;
   while (!s) {
     double left = until - mgrid_now();
     s = n->carry->recv(n->carrier, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
     if (!s && memcmp(data, &expected, sizeof expected) == 0) break;
     if (!s && mgrid_now() >= until)
-      s = mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " sent only other messages for %.3g seconds", from, seconds);
+      s = mgrid_fail(err, MGRID_TIMED_OUT,
+                     "rank %" PRId64 " sent only other messages for %.3g seconds", from, seconds);
   }
   return s;
 }
 
 static int count_ids(const nccl_backend *n, const mgrid_comm_spec *spec) {
   int64_t each = n->options.ranks_per_id;
-  return n->lib.CommInitRankScalable && spec->size > each ? (int)((spec->size + each - 1) / each) : 1;
+  return n->lib.CommInitRankScalable && spec->size > each ? (int)((spec->size + each - 1) / each)
+                                                          : 1;
 }
 
 size_t mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *spec) {
@@ -60,16 +63,17 @@ static uint64_t digest_of(const mgrid_comm_spec *spec) {
                               XXH3_64bits(nccl, strlen(nccl)) ^ (uint64_t)spec->tag);
 }
 
-static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUniqueId *id, mgrid_error *err) {
+static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUniqueId *id,
+                           mgrid_error *err) {
   ncclResult_t r = n->lib.GetUniqueId(id);
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
 }
 
 /* Collect, in the first member, the ids that others made. */
-static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds, parcel *p,
-                            mgrid_error *err) {
+static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds,
+                            parcel *p, mgrid_error *err) {
   struct {
-    nccl_header  header;
+    nccl_header header;
     ncclUniqueId id;
   } own = { .header = p->header };
   int each = n->options.ranks_per_id;
@@ -78,23 +82,27 @@ static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int ni
   if (!s && spec->position > 0)
     return n->carry->send(n->carrier, spec->ranks[0], spec->tag, &own, sizeof own, seconds, err);
   for (int k = 1; k < nids && !s; k++) {
-    s = mgrid_nccl_receive(n, spec->ranks[k * each], spec->tag, p->header, &own, sizeof own, seconds, err);
+    s = mgrid_nccl_receive(n, spec->ranks[k * each], spec->tag, p->header, &own, sizeof own,
+                           seconds, err);
     p->id[k] = own.id;
   }
   return s;
 }
 
-/* Position p receives from p without its lowest set bit, and sends to p + 1, p + 2, p + 4, ... below that bit. */
-static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes, double seconds, parcel *p,
-                            mgrid_error *err) {
-  int64_t       at = spec->position, low = at & -at;
-  nccl_header   header = p->header;
+/* Position p receives from p without its lowest set bit, and sends to p + 1, p + 2, p + 4, ...
+** below that bit. */
+static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes,
+                            double seconds, parcel *p, mgrid_error *err) {
+  int64_t at = spec->position, low = at & -at;
+  nccl_header header = p->header;
   mgrid_outcome s = MGRID_OK;
   if (at == 0)
     for (low = 1; low < spec->size;) low *= 2;
-  else if (!(s = mgrid_nccl_receive(n, spec->ranks[at - low], spec->tag, header, p, bytes, seconds, err))
+  else if (!(s = mgrid_nccl_receive(n, spec->ranks[at - low], spec->tag, header, p, bytes, seconds,
+                                    err))
            && p->digest != digest_of(spec))
-    s = mgrid_fail(err, MGRID_BACKEND, MAKER ": rank %d of %s does not see the same members or options",
+    s = mgrid_fail(err, MGRID_BACKEND,
+                   MAKER ": rank %d of %s does not see the same members or options",
                    spec->ranks[at - low], spec->name);
   for (int64_t step = low / 2; step > 0 && !s; step /= 2)
     if (at + step < spec->size)
@@ -102,12 +110,12 @@ static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t
   return s;
 }
 
-static mgrid_outcome share_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
-                               int *nids, mgrid_error *err) {
+static mgrid_outcome share_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds,
+                               ncclUniqueId **ids, int *nids, mgrid_error *err) {
   *nids = count_ids(n, spec);
-  size_t        bytes = mgrid_nccl_message(n, spec);
-  parcel       *p = malloc(bytes);
-  mgrid_error   why = MGRID_ERROR_INIT;
+  size_t bytes = mgrid_nccl_message(n, spec);
+  parcel *p = malloc(bytes);
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_outcome s = p ? MGRID_OK : mgrid_oom(&why);
   *ids = NULL;
   if (p) p->header = mgrid_nccl_header(n, 0), p->digest = digest_of(spec);
@@ -120,24 +128,27 @@ static mgrid_outcome share_ids(nccl_backend *n, const mgrid_comm_spec *spec, dou
   }
   free(p);
   if (strncmp(why.message, MAKER ":", sizeof MAKER) != 0 && s != MGRID_NO_MEMORY)
-    mgrid_error_reword(&why, MAKER ": %s: waiting for its unique id: %.600s", spec->name, why.message);
+    mgrid_error_reword(&why, MAKER ": %s: waiting for its unique id: %.600s", spec->name,
+                       why.message);
   mgrid_error_pass(err, &why);
   return s;
 }
 
 /* =============================================================== from others */
 
-/* Split one that the host passed in, or a parent's; and shrink one that lost ranks (recover.c decides when). These calls
-** block if the older communicator is blocking, so they run in a thread (process.c). Memory that NCCL may still write to
-** is never freed. */
+/* Split one that the host passed in, or a parent's; and shrink one that lost ranks (recover.c
+** decides when). These calls block if the older communicator is blocking, so they run in a thread
+** (process.c). Memory that NCCL may still write to is never freed. */
 
-typedef struct derive_job { /* one call; leaked if it does not end, because its thread still uses it */
-  ncclComm_t   from;
-  int          color, key;   /* split */
-  int          nlost, *lost; /* shrink: NCCL sorts the list in place */
-  bool         refused;      /* shrink failed at once: the older communicator may point to memory that NCCL has freed */
-  nccl_comm   *made;         /* NULL: this rank is not in any group of this split */
-  ncclComm_t   nobody;
+/* one call; leaked if it does not end, because its thread still uses it */
+typedef struct derive_job {
+  ncclComm_t from;
+  int color, key;   /* split */
+  int nlost, *lost; /* shrink: NCCL sorts the list in place */
+  /* shrink failed at once: the older communicator may point to memory that NCCL has freed */
+  bool refused;
+  nccl_comm *made; /* NULL: this rank is not in any group of this split */
+  ncclComm_t nobody;
   ncclConfig_t config;
 } derive_job;
 
@@ -148,32 +159,36 @@ static ncclResult_t run_split(const nccl_library *lib, void *ud) {
 }
 
 static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
-  derive_job  *j = ud;
-  ncclResult_t r = lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
+  derive_job *j = ud;
+  ncclResult_t r =
+      lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
   j->refused = r != ncclSuccess && r != ncclInProgress && !j->made->comm;
   return r;
 }
 
-/* Make the call, and wait three times: for the call; for the older communicator, because the new one exists only when
-** nothing is in progress on the older; for the new one. */
+/* Make the call, and wait three times: for the call; for the older communicator, because the new
+** one exists only when nothing is in progress on the older; for the new one. */
 static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
-                            ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen,
-                            bool *keep, mgrid_error *err) {
-  nccl_comm     from = { .comm = j->from };
-  double        seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
+                            ncclResult_t (*call)(const nccl_library *, void *), const char *what,
+                            bool listen, bool *keep, mgrid_error *err) {
+  nccl_comm from = { .comm = j->from };
+  double seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
   mgrid_outcome s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
   if (s) return s;
   s = mgrid_nccl_wait(n, &from, until - mgrid_now(), listen, what, spec->name, err);
   *keep = s != MGRID_OK; /* NCCL may still write there */
   if (s || !j->made) return s;
-  if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s gave no communicator for %s", what, spec->name);
+  if (!j->made->comm)
+    return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s gave no communicator for %s", what,
+                      spec->name);
   s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
   if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
   if (!s) s = mgrid_nccl_furnish(n, spec, j->made, err);
   return s;
 }
 
-/* End a split: hand the new communicator out, or abort it; in a creation over all ranks that is done after the verdict. */
+/* End a split: hand the new communicator out, or abort it; in a creation over all ranks that is
+** done after the verdict. */
 static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
   if (keep) return; /* NCCL may still write there */
   if (j->made && (!s || n->creates)) {
@@ -195,9 +210,9 @@ static derive_job *new_job(ncclComm_t from, mgrid_error *err) {
 
 /* -------------------------------------------------------------------------- split */
 
-static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, ncclComm_t from, void **native,
-                               mgrid_error *err) {
-  bool        keep = false;
+static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, ncclComm_t from,
+                               void **native, mgrid_error *err) {
+  bool keep = false;
   derive_job *j = new_job(from, err);
   if (!j) return MGRID_NO_MEMORY;
   mgrid_outcome s = spec->size > 0 ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : MGRID_OK;
@@ -209,21 +224,22 @@ static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, ncc
 }
 
 /* In sequence: NCCL fails if several splits of one parent are in progress. */
-static mgrid_outcome split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
-                               mgrid_error *err) {
+static mgrid_outcome split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
+                               void **native, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
-  cudaError_t   e = n->lib.cudaSetDevice(n->device);
+  cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "");
   if (!s && nspecs > 0) s = mgrid_nccl_idle(n, mgrid_nccl_patience(n, &spec[0]), spec[0].name, err);
   for (size_t i = 0; i < nspecs && !s; i++)
-    if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], n->options.parent, &native[i], err);
+    if (mgrid_nccl_makes(spec[i].backend))
+      s = split_one(n, &spec[i], n->options.parent, &native[i], err);
   if (s) mgrid_nccl_tell_world(n); /* a split is a call over all ranks */
   return s;
 }
 
 /* Split those that have a parent from it, in sequence; the parents are in the list. */
-static mgrid_outcome split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
-                                   mgrid_error *err) {
+static mgrid_outcome split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
+                                   void **native, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
   for (size_t i = 0; i < nspecs && !s; i++) {
     nccl_comm *parent = spec[i].parent ? mgrid_nccl_find(n, *spec[i].parent) : NULL;
@@ -232,7 +248,8 @@ static mgrid_outcome split_parents(nccl_backend *n, size_t nspecs, const mgrid_c
     if (parent && parent->comm)
       s = split_one(n, &spec[i], parent->comm, &native[i], err);
     else
-      s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s: the communicator of its parent cannot be used", spec[i].name);
+      s = mgrid_fail(err, MGRID_BACKEND,
+                     MAKER ": %s: the communicator of its parent cannot be used", spec[i].name);
     if (n->leaks > before) parent->comm = NULL, parent->stuck = true; /* a thread still uses it */
     if (s) s = mgrid_nccl_whose(n, s);
     if (s && s != MGRID_GAVE_UP) mgrid_nccl_tell_world(n);
@@ -242,9 +259,9 @@ static mgrid_outcome split_parents(nccl_backend *n, size_t nspecs, const mgrid_c
 
 /* ------------------------------------------------------------------------- shrink */
 
-mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
-                                const int *lost, nccl_comm **made, mgrid_error *err) {
-  bool        keep = false;
+mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from,
+                                int nlost, const int *lost, nccl_comm **made, mgrid_error *err) {
+  bool keep = false;
   derive_job *j = new_job(from->comm, err);
   if (!j) return MGRID_NO_MEMORY;
   j->lost = malloc(((size_t)nlost + 1) * sizeof *j->lost);
@@ -255,14 +272,15 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
   if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", true, &keep, err);
   if (n->leaks > before) {
     from->comm = NULL, from->stuck = true; /* the thread still uses it */
-  } else if (keep) {                       /* still in progress: the abort of the older one ends it */
+  } else if (keep) { /* still in progress: the abort of the older one ends it */
     if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
     mgrid_nccl_abort_all(n, 1, &from);
     keep = from->stuck;
   } else if (j->refused) {
     from->comm = NULL, from->stuck = true;
     mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
-              MAKER ": %s: ncclCommShrink refused; the old communicator stays, because NCCL may not be able to end it",
+              MAKER ": %s: ncclCommShrink refused; the old communicator stays, because NCCL may "
+                    "not be able to end it",
               spec->name);
   }
   if (keep) return s;
@@ -275,32 +293,33 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
 
 /* ================================================================== from ids */
 
-/* First wait until the GPU is idle and send the ids, in schedule order. When all ranks have done so, start creations in
-** that order, a few at a time, and poll until all are complete, one has failed, or a deadline has passed. A creation that
-** blocks runs in its own thread. */
+/* First wait until the GPU is idle and send the ids, in schedule order. When all ranks have done
+** so, start creations in that order, a few at a time, and poll until all are complete, one has
+** failed, or a deadline has passed. A creation that blocks runs in its own thread. */
 
-/* A creation that blocks: the thread that is in NCCL, and everything that it uses. Never freed if it does not end. */
+/* A creation that blocks: the thread that is in NCCL, and everything that it uses. Never freed if
+** it does not end. */
 typedef struct maker {
-  nccl_library  lib; /* the backend may end before the thread */
-  int           device, size, position, nids;
+  nccl_library lib; /* the backend may end before the thread */
+  int device, size, position, nids;
   ncclUniqueId *ids;
-  ncclConfig_t  config; /* points into the nccl_comm */
-  ncclComm_t    comm;
-  ncclResult_t  result;
-  pthread_t     thread;
-  atomic_int    done;
+  ncclConfig_t config; /* points into the nccl_comm */
+  ncclComm_t comm;
+  ncclResult_t result;
+  pthread_t thread;
+  atomic_int done;
 } maker;
 
 /* One creation in progress. */
 typedef struct flight {
   const mgrid_comm_spec *spec; /* NULL: not made by NCCL here */
-  nccl_comm             *made;
-  maker                 *maker; /* NULL: it does not block */
-  ncclUniqueId          *ids;
-  int                    nids;
-  ncclConfig_t           config;
-  bool                   begun, done;
-  bool                   bare; /* made, but not furnished yet: its members wait for this rank */
+  nccl_comm *made;
+  maker *maker; /* NULL: it does not block */
+  ncclUniqueId *ids;
+  int nids;
+  ncclConfig_t config;
+  bool begun, done;
+  bool bare; /* made, but not furnished yet: its members wait for this rank */
 } flight;
 
 /* Write "4 ranks: 0 2 4 6", or "1024 ranks: 0 1 2 3 4 5 6 ... 1023". */
@@ -320,27 +339,29 @@ static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec,
   char members[160];
   members_text(spec, members, sizeof members);
   return mgrid_fail(err, MGRID_TIMED_OUT,
-                    MAKER ": %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
+                    MAKER ": %s was not made within %g seconds: rank %" PRId64
+                          " of it waits for some of its "
                           "%s",
                     spec->name, mgrid_nccl_patience(n, spec), n->base.rank, members);
 }
 
 /* ---------------------------------------------------------------------- begin */
 
-static mgrid_outcome create_prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f, mgrid_error *err) {
+static mgrid_outcome create_prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f,
+                                    mgrid_error *err) {
   f->spec = spec;
   mgrid_outcome s = mgrid_nccl_new(n, spec, &f->made, &f->config, err);
   return s ? s : share_ids(n, spec, mgrid_nccl_left(n, spec), &f->ids, &f->nids, err);
 }
 
-static ncclResult_t init(const nccl_library *lib, ncclComm_t *comm, int size, int position, int nids, ncclUniqueId *ids,
-                         ncclConfig_t *config) {
+static ncclResult_t init(const nccl_library *lib, ncclComm_t *comm, int size, int position,
+                         int nids, ncclUniqueId *ids, ncclConfig_t *config) {
   if (nids > 1) return lib->CommInitRankScalable(comm, size, position, nids, ids, config);
   return lib->CommInitRankConfig(comm, size, ids[0], position, config);
 }
 
 static void *run_maker(void *ud) {
-  maker       *m = ud;
+  maker *m = ud;
   ncclResult_t r = ncclUnhandledCudaError;
   if (m->lib.cudaSetDevice(m->device) == cudaSuccess)
     r = init(&m->lib, &m->comm, m->size, m->position, m->nids, m->ids, &m->config);
@@ -358,8 +379,8 @@ static mgrid_status begin_blocking(nccl_backend *n, flight *f, mgrid_error *err)
   if (pthread_create(&m->thread, NULL, run_maker, m) != 0) {
     char why[MGRID_ALLOWED];
     free(m);
-    return mgrid_fail(err, MGRID_BACKEND, MAKER ": no thread for the creation of %s%s", f->spec->name,
-                      mgrid_allowed(MGRID_SCARCE_THREADS, why));
+    return mgrid_fail(err, MGRID_BACKEND, MAKER ": no thread for the creation of %s%s",
+                      f->spec->name, mgrid_allowed(MGRID_SCARCE_THREADS, why));
   }
   f->ids = NULL; /* the maker's */
   f->maker = m, f->begun = true;
@@ -384,11 +405,12 @@ static void end_maker(nccl_backend *n, flight *f) {
 
 static mgrid_status create_begin(nccl_backend *n, flight *f, mgrid_error *err) {
   if (f->made->blocking) return begin_blocking(n, f, err);
-  ncclResult_t r =
-      init(&n->lib, &f->made->comm, (int)f->spec->size, (int)f->spec->position, f->nids, f->ids, &f->config);
+  ncclResult_t r = init(&n->lib, &f->made->comm, (int)f->spec->size, (int)f->spec->position,
+                        f->nids, f->ids, &f->config);
   f->begun = f->made->comm != NULL;
   if (r == ncclSuccess || r == ncclInProgress) return MGRID_OK;
-  return mgrid_nccl_failed(n, err, r, f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig",
+  return mgrid_nccl_failed(n, err, r,
+                           f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig",
                            f->spec->name);
 }
 
@@ -396,10 +418,10 @@ static mgrid_status create_begin(nccl_backend *n, flight *f, mgrid_error *err) {
 
 typedef struct flights {
   nccl_backend *n;
-  size_t        count, next; /* those before `next` were started */
-  size_t        most;        /* in progress at a time */
-  flight       *at;          /* [count] */
-  mgrid_error  *err;
+  size_t count, next; /* those before `next` were started */
+  size_t most;        /* in progress at a time */
+  flight *at;         /* [count] */
+  mgrid_error *err;
 } flights;
 
 /* Return the state of a creation; ncclInProgress: not complete yet. */
@@ -415,8 +437,8 @@ static ncclResult_t state_of(nccl_backend *n, flight *f) {
   return state;
 }
 
-/* Start creations in schedule order until `most` are in progress. Nobody waits forever, because the first incomplete one in
-** that order is in progress on all its members. */
+/* Start creations in schedule order until `most` are in progress. Nobody waits forever, because the
+** first incomplete one in that order is in progress on all its members. */
 static mgrid_status start_some(flights *all, size_t *running) {
   mgrid_status s = MGRID_OK;
   for (; all->next < all->count && *running < all->most && !s; all->next++) {
@@ -429,9 +451,9 @@ static mgrid_status start_some(flights *all, size_t *running) {
 
 /* mgrid_look: poll all creations in progress, each with its own deadline, and start more. */
 static mgrid_outcome in_flight(void *ud) {
-  flights      *all = ud;
+  flights *all = ud;
   nccl_backend *n = all->n;
-  size_t        left = 0;
+  size_t left = 0;
   for (flight *f = all->at; f < all->at + all->count; f++) {
     if (!f->begun || f->done) continue;
     ncclResult_t state = state_of(n, f);
@@ -439,7 +461,8 @@ static mgrid_outcome in_flight(void *ud) {
       return mgrid_nccl_failed(n, all->err, state, "creation", f->spec->name);
     f->done = state == ncclSuccess;
     if (f->done) continue;
-    if (mgrid_now() - n->begun > mgrid_nccl_patience(n, f->spec)) return too_late(n, f->spec, all->err);
+    if (mgrid_now() - n->begun > mgrid_nccl_patience(n, f->spec))
+      return too_late(n, f->spec, all->err);
     if (mgrid_nccl_lost(n, f->spec->name, all->err)) return MGRID_LOST_RANK;
     left++;
   }
@@ -448,36 +471,41 @@ static mgrid_outcome in_flight(void *ud) {
   return left ? MGRID_NOT_YET : MGRID_OK;
 }
 
-/* How many creations to have in progress on this rank: NCCL waits in each of them with a thread that spins, so more than there
-** are processors for would slow down all. On one H200, 8 ranks on 16 processors made 6 communicators each in 140 ms two at a
-** time, 200 one at a time, 280 all at once (tests/gpu/README.md). */
+/* How many creations to have in progress on this rank: NCCL waits in each of them with a thread
+** that spins, so more than there are processors for would slow down all. On one H200, 8 ranks on 16
+** processors made 6 communicators each in 140 ms two at a time, 200 one at a time, 280 all at once
+** (tests/gpu/README.md). */
 static size_t create_at_once(const nccl_backend *n) {
   int64_t usable, online = mgrid_cores(&usable);
   int64_t own = usable < online ? usable
-                                : online / n->local_size; /* fewer: the launcher has bound this rank to its share */
+                                /* fewer: the launcher has bound this rank to its share */
+                                : online / n->local_size;
   return own > 2 ? (size_t)own : 2;
 }
 
 /* Start and wait for all creations that are prepared. */
 static mgrid_outcome create_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
-  int64_t       who;
-  flights       all = { n, count, 0, create_at_once(n), f, err };
+  int64_t who;
+  flights all = { n, count, 0, create_at_once(n), f, err };
   mgrid_outcome outcome = mgrid_wait(in_flight, &all, INFINITY, n->carrier, &who);
   return outcome == MGRID_GAVE_UP ? mgrid_nccl_gave_up(who, err) : outcome;
 }
 
 /* ---------------------------------------------------------------------- create */
 
-/* Notify the members of all incomplete creations, also of those not started here, because they may wait there. */
+/* Notify the members of all incomplete creations, also of those not started here, because they may
+** wait there. */
 static void tell_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, const flight *f) {
   for (size_t i = 0; i < nspecs; i++)
-    if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done && !f[i].bare)) mgrid_nccl_tell(n, &spec[i]);
+    if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done && !f[i].bare))
+      mgrid_nccl_tell(n, &spec[i]);
 }
 
-/* Return whether this rank serves the sockets of the creation. The thread for that ends only when all members have
-** arrived. */
+/* Return whether this rank serves the sockets of the creation. The thread for that ends only when
+** all members have arrived. */
 static bool serves(const nccl_backend *n, const flight *f) {
-  return f->nids > 0 && f->spec->position % (f->nids > 1 ? n->options.ranks_per_id : f->spec->size) == 0;
+  return f->nids > 0
+         && f->spec->position % (f->nids > 1 ? n->options.ranks_per_id : f->spec->size) == 0;
 }
 
 /* Leave the creations in progress. One that blocks cannot be cancelled. */
@@ -489,19 +517,22 @@ static void create_give_up(nccl_backend *n, size_t nspecs, flight *f) {
   }
   if (n->leaks > before)
     mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
-              MAKER
-              ": creations that failed leave %d threads and sockets in this process, %d in all; above %d it makes no "
-              "more",
+              MAKER ": creations that failed leave %d threads and sockets in this process, %d in "
+                    "all; above %d it makes no "
+                    "more",
               n->leaks - before, n->leaks, NCCL_LEAKS_MAX);
 }
 
 /* Return whether NCCL makes it from an id, not by splitting another. */
-static bool by_id(const mgrid_comm_spec *spec) { return mgrid_nccl_makes(spec->backend) && !spec->parent; }
+static bool by_id(const mgrid_comm_spec *spec) {
+  return mgrid_nccl_makes(spec->backend) && !spec->parent;
+}
 
 /* Wait until the GPU is idle, up to the longest deadline of the creations. */
-static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_spec *spec, mgrid_error *err) {
+static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_spec *spec,
+                               mgrid_error *err) {
   const char *first = NULL;
-  double      longest = 0;
+  double longest = 0;
   for (size_t i = 0; i < count; i++) {
     if (!by_id(&spec[i])) continue;
     if (!first) first = spec[i].name;
@@ -510,7 +541,9 @@ static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_s
   return first ? mgrid_nccl_idle(n, longest, first, err) : MGRID_OK;
 }
 
-static bool furnished(const mgrid_comm_spec *spec) { return spec->options->windows || spec->options->device; }
+static bool furnished(const mgrid_comm_spec *spec) {
+  return spec->options->windows || spec->options->device;
+}
 
 /* Create everything prepared, then furnish it, in schedule order. */
 static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
@@ -525,8 +558,8 @@ static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_er
   return s;
 }
 
-/* Agree that all ranks have an idle GPU and their ids. Only then call NCCL, where a creation that blocks cannot be
-** cancelled. */
+/* Agree that all ranks have an idle GPU and their ids. Only then call NCCL, where a creation that
+** blocks cannot be cancelled. */
 static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
   mgrid_error told = MGRID_ERROR_INIT;
   n->after = false; /* the phase does not end yet */
@@ -536,17 +569,17 @@ static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
   return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
 }
 
-/* The carrier creates the groups whose families ask for it, in schedule order. Call it even after a failure: MPI has no
-** deadline, and other members would wait forever. */
-static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
-                                    mgrid_error *err) {
+/* The carrier creates the groups whose families ask for it, in schedule order. Call it even after a
+** failure: MPI has no deadline, and other members would wait forever. */
+static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
+                                    void **native, mgrid_error *err) {
   return n->carrier->ops->create(n->carrier, nspecs, spec, native, err);
 }
 
-mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native,
-                                mgrid_error *err) {
+mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec,
+                                void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_error why = MGRID_ERROR_INIT;
   n->carry->phase(n->carrier, 2 * b->epoch); /* even: creation; odd: use */
   n->begun = mgrid_now();
   n->after = n->creates = true;
@@ -556,9 +589,10 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
     if (carried || split) mgrid_error_pass(err, &why);
     return carried ? carried : split;
   }
-  flight       *f = calloc(nspecs + 1, sizeof *f);
+  flight *f = calloc(nspecs + 1, sizeof *f);
   mgrid_outcome s = f ? MGRID_OK : mgrid_oom(&why);
-  cudaError_t   e = n->lib.cudaSetDevice(n->device); /* the trainer may have set another device in this thread */
+  /* the trainer may have set another device in this thread */
+  cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, GPU_CALL("SetDevice"), "");
   if (!s) s = wait_idle(n, nspecs, spec, &why);
   for (size_t i = 0; i < nspecs && !s; i++)
@@ -572,11 +606,13 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   if (!s) s = make_all(n, nspecs, f, &why);
   if (s && !here && !elsewhere) {
     s = mgrid_nccl_whose(n, s);
-    tell_all(n, nspecs, spec, f); /* before the first abort, which a member may notice before the notice */
+    /* before the first abort, which a member may notice before the notice */
+    tell_all(n, nspecs, spec, f);
   }
   if (s && f) create_give_up(n, nspecs, f);
   for (size_t i = 0; f && i < nspecs;
-       i++) { /* also what is half made: it is aborted after the verdict, which waits for no abort */
+       /* also what is half made: it is aborted after the verdict, which waits for no abort */
+       i++) {
     free(f[i].ids);
     if (!f[i].made) continue;
     f[i].made->lost = s != MGRID_OK;
@@ -589,7 +625,8 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   return s;
 }
 
-mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, mgrid_error *err) {
+mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made,
+                                    mgrid_error *err) {
   flight f = { 0 };
   n->begun = mgrid_now();
   mgrid_outcome s = create_prepare(n, spec, &f, err);

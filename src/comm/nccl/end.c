@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT
 **
-** end.c - destroy communicators. Destroying a communicator that was used is a call over its members, so two ranks that
-** destroy two of them in opposite order wait for each other forever. Therefore all communicators of a state are ended
-** together: wait for the streams, finalize each of them, then destroy all in two NCCL groups, one of non-blocking ones
-** and one of blocking ones. Failed communicators are aborted, all in one group: an abort waits for the proxy thread,
-** which lives while ranks of this machine are connected, and for the kernels of other communicators, which end when
-** their aborts have started. Each of these calls has a deadline.
+** end.c - destroy communicators. Destroying a communicator that was used is a call over its
+** members, so two ranks that destroy two of them in opposite order wait for each other forever.
+** Therefore all communicators of a state are ended together: wait for the streams, finalize each of
+** them, then destroy all in two NCCL groups, one of non-blocking ones and one of blocking ones.
+** Failed communicators are aborted, all in one group: an abort waits for the proxy thread, which
+** lives while ranks of this machine are connected, and for the kernels of other communicators,
+** which end when their aborts have started. Each of these calls has a deadline.
 */
 #include "comm/nccl/nccl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-/* ------------------------------------------------------------- one call with several communicators */
+/* ------------------------------------------------------------- one call with several
+** communicators */
 
 typedef struct bundle { /* leaked if the call does not end, because its thread still uses it */
-  size_t     n;
+  size_t n;
   ncclComm_t comm[];
 } bundle;
 
-static ncclResult_t in_group(const nccl_library *lib, const bundle *b, ncclResult_t (*call)(ncclComm_t)) {
+static ncclResult_t in_group(const nccl_library *lib, const bundle *b,
+                             ncclResult_t (*call)(ncclComm_t)) {
   ncclResult_t first = lib->GroupStart(), r;
   for (size_t i = 0; i < b->n; i++) {
     r = call(b->comm[i]);
@@ -29,11 +32,15 @@ static ncclResult_t in_group(const nccl_library *lib, const bundle *b, ncclResul
   return first == ncclSuccess ? r : first;
 }
 
-static ncclResult_t run_finalize(const nccl_library *lib, void *ud) { return in_group(lib, ud, lib->CommFinalize); }
-static ncclResult_t run_destroy(const nccl_library *lib, void *ud) { return in_group(lib, ud, lib->CommDestroy); }
+static ncclResult_t run_finalize(const nccl_library *lib, void *ud) {
+  return in_group(lib, ud, lib->CommFinalize);
+}
+static ncclResult_t run_destroy(const nccl_library *lib, void *ud) {
+  return in_group(lib, ud, lib->CommDestroy);
+}
 
 static ncclResult_t run_revoke(const nccl_library *lib, void *ud) {
-  bundle      *b = ud;
+  bundle *b = ud;
   ncclResult_t first = lib->GroupStart(), r;
   for (size_t i = 0; i < b->n; i++) {
     r = lib->CommRevoke(b->comm[i], NCCL_REVOKE_DEFAULT);
@@ -46,9 +53,9 @@ static ncclResult_t run_revoke(const nccl_library *lib, void *ud) {
 
 typedef struct one_abort {
   const nccl_library *lib;
-  ncclComm_t          comm;
-  pthread_t           thread;
-  bool                threaded;
+  ncclComm_t comm;
+  pthread_t thread;
+  bool threaded;
 } one_abort;
 
 static void *abort_one(void *ud) {
@@ -57,8 +64,8 @@ static void *abort_one(void *ud) {
   return NULL;
 }
 
-/* Before NCCL 2.22 a group cannot contain aborts, so each abort has a thread: the first may wait for what the last one
-** ends. */
+/* Before NCCL 2.22 a group cannot contain aborts, so each abort has a thread: the first may wait
+** for what the last one ends. */
 static ncclResult_t run_aborts_beside(const nccl_library *lib, const bundle *b) {
   one_abort *all = calloc(b->n + 1, sizeof *all);
   for (size_t i = 0; i < b->n && all; i++) {
@@ -74,13 +81,16 @@ static ncclResult_t run_aborts_beside(const nccl_library *lib, const bundle *b) 
 }
 
 static ncclResult_t run_abort(const nccl_library *lib, void *ud) {
-  return lib->version < NCCL_GROUPS_ABORTS ? run_aborts_beside(lib, ud) : in_group(lib, ud, lib->CommAbort);
+  return lib->version < NCCL_GROUPS_ABORTS ? run_aborts_beside(lib, ud)
+                                           : in_group(lib, ud, lib->CommAbort);
 }
 
 /* Make the call for those of `comm` that have `chosen` set. If it does not end they are stuck. */
-static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **comm, const bool *chosen, double seconds,
-                              ncclResult_t (*run)(const nccl_library *, void *), const char *what, mgrid_error *err) {
-  bundle     *b = malloc(sizeof *b + (count + 1) * sizeof *b->comm);
+static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **comm,
+                                  const bool *chosen, double seconds,
+                                  ncclResult_t (*run)(const nccl_library *, void *),
+                                  const char *what, mgrid_error *err) {
+  bundle *b = malloc(sizeof *b + (count + 1) * sizeof *b->comm);
   const char *name = "";
   if (!b) return mgrid_oom(err);
   b->n = 0;
@@ -89,20 +99,21 @@ static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **com
     if (b->n == 0) name = comm[i]->name;
     b->comm[b->n++] = comm[i]->comm;
   }
-  bool          left_behind = false;
-  mgrid_error   why = MGRID_ERROR_INIT;
-  mgrid_outcome s =
-      b->n == 0 ? MGRID_OK
-                : mgrid_nccl_watch(n, seconds > 0.1 ? seconds : 0.1, false, run, b, what, name, &left_behind, &why);
+  bool left_behind = false;
+  mgrid_error why = MGRID_ERROR_INIT;
+  mgrid_outcome s = b->n == 0 ? MGRID_OK
+                              : mgrid_nccl_watch(n, seconds > 0.1 ? seconds : 0.1, false, run, b,
+                                                 what, name, &left_behind, &why);
   if (left_behind) {
     n->broken = true;
     mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
-              MAKER
-              ": %s of %s and %zu more did not end within %.3g seconds, in NCCL: ranks of this machine, or kernels, "
-              "still use them; end the process",
+              MAKER ": %s of %s and %zu more did not end within %.3g seconds, in NCCL: ranks of "
+                    "this machine, or kernels, "
+                    "still use them; end the process",
               what, name, b->n - 1, seconds);
     for (size_t i = 0; i < count; i++)
-      if (comm[i] && comm[i]->comm && (!chosen || chosen[i])) comm[i]->comm = NULL, comm[i]->stuck = true;
+      if (comm[i] && comm[i]->comm && (!chosen || chosen[i]))
+        comm[i]->comm = NULL, comm[i]->stuck = true;
   } else {
     free(b);
   }
@@ -126,17 +137,18 @@ void mgrid_nccl_abort_one(nccl_backend *n, nccl_comm *made) {
 
 typedef struct stream_look {
   nccl_backend *n;
-  nccl_comm    *comm;
+  nccl_comm *comm;
 } stream_look;
 
 /* mgrid_look */
 static mgrid_outcome is_dry(void *ud) {
   const stream_look *l = ud;
-  cudaError_t        e = l->n->lib.cudaStreamQuery(l->comm->stream);
+  cudaError_t e = l->n->lib.cudaStreamQuery(l->comm->stream);
   return e == cudaErrorNotReady ? MGRID_NOT_YET : e == cudaSuccess ? MGRID_OK : MGRID_BACKEND;
 }
 
-/* Wait until all calls in the stream have ended. False: they failed, or did not end before `until`. */
+/* Wait until all calls in the stream have ended. False: they failed, or did not end before
+** `until`. */
 static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   stream_look l = { n, c };
   return mgrid_wait(is_dry, &l, until, NULL, NULL) == MGRID_OK;
@@ -151,11 +163,14 @@ static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   }
 }
 
-/* Finalize all that are `clean`; clear that for those that fail. For non-blocking ones the call returns at once, and
-** this function waits for them afterwards; for blocking ones the call waits. */
-static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clean, bool *blocking, double until) {
+/* Finalize all that are `clean`; clear that for those that fail. For non-blocking ones the call
+** returns at once, and this function waits for them afterwards; for blocking ones the call
+** waits. */
+static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clean,
+                         bool *blocking, double until) {
   for (size_t i = 0; i < count; i++) blocking[i] = clean[i] && comm[i]->blocking;
-  if (end_together(n, count, comm, blocking, until - mgrid_now(), run_finalize, "ncclCommFinalize", NULL))
+  if (end_together(n, count, comm, blocking, until - mgrid_now(), run_finalize, "ncclCommFinalize",
+                   NULL))
     for (size_t i = 0; i < count; i++) clean[i] &= !blocking[i];
   for (size_t i = 0; i < count; i++) {
     if (!clean[i] || blocking[i]) continue;
@@ -165,7 +180,8 @@ static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *
   for (size_t i = 0; i < count; i++) { /* finalize has started for all: they may end in any order */
     double left = until - mgrid_now();
     if (clean[i] && !blocking[i])
-      clean[i] = mgrid_nccl_wait(n, comm[i], left > 0.1 ? left : 0.1, false, "ncclCommFinalize", comm[i]->name, NULL)
+      clean[i] = mgrid_nccl_wait(n, comm[i], left > 0.1 ? left : 0.1, false, "ncclCommFinalize",
+                                 comm[i]->name, NULL)
                  == MGRID_OK;
   }
 }
@@ -181,8 +197,9 @@ static void forget_all(nccl_backend *n, size_t count, nccl_comm **comm) {
 
 void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
   nccl_backend *n = (nccl_backend *)b;
-  nccl_comm   **comm = (nccl_comm **)native;
-  bool         *clean = calloc(3 * count + 1, sizeof *clean), *blocking = clean + count, *other = blocking + count;
+  nccl_comm **comm = (nccl_comm **)native;
+  bool *clean = calloc(3 * count + 1, sizeof *clean), *blocking = clean + count,
+       *other = blocking + count;
   if (n->broken || !clean) {
     free(clean);
     mgrid_nccl_abort(b, count, native);
@@ -192,9 +209,11 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
   n->lib.cudaSetDevice(n->device);
   double until = mgrid_now() + n->options.timeout; /* for all of them */
   for (size_t i = 0; i < count; i++)
-    clean[i] = comm[i] && comm[i]->comm && !comm[i]->lost && !comm[i]->idle && drained(n, comm[i], until);
+    clean[i] = comm[i] && comm[i]->comm && !comm[i]->lost && !comm[i]->idle
+               && drained(n, comm[i], until);
   for (size_t i = 0; i < count; i++) {
-    if (clean[i] && comm[i]->suspended) clean[i] = mgrid_nccl_resume_one(n, comm[i], NULL) == MGRID_OK;
+    if (clean[i] && comm[i]->suspended)
+      clean[i] = mgrid_nccl_resume_one(n, comm[i], NULL) == MGRID_OK;
     if (clean[i]) mgrid_nccl_clear(n, comm[i]);
   }
   end_finalize(n, count, comm, clean, blocking, until);
@@ -228,21 +247,23 @@ static void end_choose(size_t count, nccl_comm **comm, bool blocking, bool *chos
   }
 }
 
-/* NCCL before 2.28.7 cannot revoke: there all are aborted. A communicator that has an error keeps it, and shrink makes
-** a new one. */
+/* NCCL before 2.28.7 cannot revoke: there all are aborted. A communicator that has an error keeps
+** it, and shrink makes a new one. */
 mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  nccl_comm   **comm = malloc((count + 1) * sizeof *comm);
-  bool         *chosen = calloc(count + 1, sizeof *chosen);
+  nccl_comm **comm = malloc((count + 1) * sizeof *comm);
+  bool *chosen = calloc(count + 1, sizeof *chosen);
   mgrid_outcome s = comm && chosen ? MGRID_OK : mgrid_oom(err);
-  double        until = mgrid_now() + n->options.timeout;
-  for (size_t i = 0; i < count && !s; i++) comm[i] = mgrid_nccl_find(n, native[i]); /* except those of the carrier */
+  double until = mgrid_now() + n->options.timeout;
+  /* except those of the carrier */
+  for (size_t i = 0; i < count && !s; i++) comm[i] = mgrid_nccl_find(n, native[i]);
   if (!s && !n->lib.CommRevoke) {
     mgrid_nccl_abort_all(n, count, comm);
   } else {
     for (int blocking = 0; blocking < 2 && !s; blocking++) {
       end_choose(count, comm, blocking, chosen);
-      s = end_together(n, count, comm, chosen, until - mgrid_now(), run_revoke, "ncclCommRevoke", err);
+      s = end_together(n, count, comm, chosen, until - mgrid_now(), run_revoke, "ncclCommRevoke",
+                       err);
       for (size_t i = 0; i < count && !s; i++)
         if (chosen[i] && !blocking) s = mgrid_nccl_settle(n, comm[i], until, "ncclCommRevoke", err);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** library.c - open the libraries and probe the machine. Without a driver no communicator may be created:
-** ncclCommInitRankConfig would fail and leave an NCCL group open in its thread.
+** library.c - open the libraries and probe the machine. Without a driver no communicator may be
+** created: ncclCommInitRankConfig would fail and leave an NCCL group open in its thread.
 */
 #include "comm/nccl/library.h"
 
@@ -13,21 +13,25 @@
 enum { OLDEST = 21900 };
 
 const char *mgrid_nccl_library_text(int version, char text[24]) {
-  int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 the format was 2804 */
+  /* up to 2.8 the format was 2804 */
+  int major = version >= 10000 ? version / 10000 : version / 1000;
   int rest = version >= 10000 ? version % 10000 : version % 1000;
   snprintf(text, 24, "%d.%d.%d", major, rest / 100, rest % 100);
   return text;
 }
 
-mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *function, int since, const char *what,
-                            mgrid_error *err) {
+mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *function, int since,
+                            const char *what, mgrid_error *err) {
   char text[24], first[24];
   if (found) return MGRID_OK;
   if (lib->version >= since) /* it claims to follow a newer NCCL than it does */
-    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s needs %s, which this " MAKER_TITLE " %s does not have", what,
-                      function, mgrid_nccl_library_text(lib->version, text));
-  return mgrid_fail(err, MGRID_UNSUPPORTED, "%s needs %s, which came with NCCL %s; this is " MAKER_TITLE " %s", what,
-                    function, mgrid_nccl_library_text(since, first), mgrid_nccl_library_text(lib->version, text));
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "%s needs %s, which this " MAKER_TITLE " %s does not have", what, function,
+                      mgrid_nccl_library_text(lib->version, text));
+  return mgrid_fail(err, MGRID_UNSUPPORTED,
+                    "%s needs %s, which came with NCCL %s; this is " MAKER_TITLE " %s", what,
+                    function, mgrid_nccl_library_text(since, first),
+                    mgrid_nccl_library_text(lib->version, text));
 }
 
 /* Find a function of a library, of any type: all function pointers are alike here. */
@@ -41,11 +45,13 @@ static void *library_open_library(const char *file, mgrid_error *err) {
   void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (lib) return lib; /* it stays loaded: its threads may still run */
   const char *why = dlerror();
-  return mgrid_null(err, MGRID_MISSING, MAKER ": %s was not found (is its folder in LD_LIBRARY_PATH?): %s", file,
+  return mgrid_null(err, MGRID_MISSING,
+                    MAKER ": %s was not found (is its folder in LD_LIBRARY_PATH?): %s", file,
                     why ? why : "unknown reason");
 }
 
-/* Return whether the driver is new enough for this runtime. Within one major version all are compatible. */
+/* Return whether the driver is new enough for this runtime. Within one major version all are
+** compatible. */
 static bool library_fits(void *runtime, int major) {
   int driver = 0;
   cudaError_t (*get)(int *) = NULL;
@@ -53,15 +59,16 @@ static bool library_fits(void *runtime, int major) {
          && GPU_MAJOR(driver) >= major;
 }
 
-/* Open a runtime that fits; all of them have the functions needed. If none fits, the probe reports what is wrong with
-** the newest. */
+/* Open a runtime that fits; all of them have the functions needed. If none fits, the probe reports
+** what is wrong with the newest. */
 static void *open_runtime(char file[32], mgrid_error *err) {
   mgrid_error newest = MGRID_ERROR_INIT;
-  int         found = 0;
+  int found = 0;
   for (int pass = 0; pass < 2; pass++)
     for (int major = GPU_NEWEST; major >= GPU_OLDEST; major--) {
       snprintf(file, 32, GPU_FILE, major);
-      void *lib = pass == 0 ? dlopen(file, RTLD_NOW | RTLD_NOLOAD) : library_open_library(file, &newest);
+      void *lib = pass == 0 ? dlopen(file, RTLD_NOW | RTLD_NOLOAD)
+                            : library_open_library(file, &newest);
       if (lib && library_fits(lib, major)) return lib;
       if (lib && major > found) found = major;
     }
@@ -75,7 +82,7 @@ static void *open_runtime(char file[32], mgrid_error *err) {
 }
 
 static mgrid_status library_load(nccl_library *lib, mgrid_error *err) {
-  char  runtime[32];
+  char runtime[32];
   void *nccl = library_open_library(MAKER_FILE, err);
   if (!nccl) return MGRID_MISSING;
 #define X(name) \
@@ -94,7 +101,8 @@ static mgrid_status library_load(nccl_library *lib, mgrid_error *err) {
                       MAKER ": this is " MAKER_TITLE
                             " %s; moongrid needs %s or later (it was built with the headers of "
                             "%s)",
-                      mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
+                      mgrid_nccl_library_text(lib->version, text),
+                      mgrid_nccl_library_text(OLDEST, oldest),
                       mgrid_nccl_library_text(NCCL_VERSION_CODE, header));
 #define X(name, since, parameters) \
   if (lib->version >= since) library_symbol(nccl, "nccl" #name, &lib->name);
@@ -104,15 +112,16 @@ static mgrid_status library_load(nccl_library *lib, mgrid_error *err) {
   if (!cuda) return MGRID_MISSING;
 #define X(name) \
   if (!library_symbol(cuda, GPU_CALL(#name), &lib->cuda##name)) \
-    return mgrid_fail(err, MGRID_MISSING, MAKER ": %s has no function %s", runtime, GPU_CALL(#name));
+    return mgrid_fail(err, MGRID_MISSING, MAKER ": %s has no function %s", runtime, \
+                      GPU_CALL(#name));
   CUDA_FUNCTIONS(X)
 #undef X
   return MGRID_OK;
 }
 
 static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
-  char        nccl[24];
-  int         devices = 0; /* a call that fails does not set it */
+  char nccl[24];
+  int devices = 0; /* a call that fails does not set it */
   cudaError_t driver = lib->cudaDriverGetVersion(&lib->driver), r;
   if (driver != cudaSuccess) lib->driver = 0;
   lib->cudaRuntimeGetVersion(&lib->runtime);
@@ -120,31 +129,33 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
   r = lib->cudaGetDeviceCount(&devices);
   const char *name = lib->cudaGetErrorName(r);
   if (r == cudaErrorStubLibrary)
-    return mgrid_fail(err, MGRID_MISSING,
-                      MAKER ": the " GPU_TITLE " driver on host %s is the toolkit's stub library, which works "
-                            "nowhere (" GPU_CALL("GetDeviceCount") ": %s); " MAKER_TITLE " %s is present",
-                      lib->machine, name, nccl);
+    return mgrid_fail(
+        err, MGRID_MISSING,
+        MAKER ": the " GPU_TITLE " driver on host %s is the toolkit's stub library, which works "
+              "nowhere (" GPU_CALL("GetDeviceCount") ": %s); " MAKER_TITLE " %s is present",
+        lib->machine, name, nccl);
   if (lib->driver == 0)
     return mgrid_fail(err, MGRID_MISSING,
-                      MAKER ": no " GPU_TITLE
-                            " driver on host %s (" GPU_CALL("GetDeviceCount") ": %s, driver version 0); " MAKER_TITLE
-                                                                              " %s is present",
+                      MAKER ": no " GPU_TITLE " driver on host %s (" GPU_CALL(
+                          "GetDeviceCount") ": %s, driver version 0); " MAKER_TITLE
+                                            " %s is present",
                       lib->machine, name, nccl);
   if (r == cudaErrorInsufficientDriver)
     return mgrid_fail(err, MGRID_MISSING,
                       MAKER ": the " GPU_TITLE " driver on host %s is too old: it knows " GPU_TITLE
                             " %d.%d, the runtime is "
                             "%d.%d; " MAKER_TITLE " %s is present",
-                      lib->machine, GPU_MAJOR(lib->driver), GPU_MINOR(lib->driver), GPU_MAJOR(lib->runtime),
-                      GPU_MINOR(lib->runtime), nccl);
+                      lib->machine, GPU_MAJOR(lib->driver), GPU_MINOR(lib->driver),
+                      GPU_MAJOR(lib->runtime), GPU_MINOR(lib->runtime), nccl);
   if (r != cudaSuccess && r != cudaErrorNoDevice)
     return mgrid_fail(err, MGRID_MISSING,
-                      MAKER ": " GPU_CALL("GetDeviceCount") " on host %s: %s (%s); " MAKER_TITLE " %s is present",
+                      MAKER ": " GPU_CALL("GetDeviceCount") " on host %s: %s (%s); " MAKER_TITLE
+                                                            " %s is present",
                       lib->machine, name, lib->cudaGetErrorString(r), nccl);
   if (r == cudaErrorNoDevice || devices == 0)
     return mgrid_fail(err, MGRID_MISSING,
-                      MAKER ": no GPU is visible on host %s (" GPU_MASK "?); driver %d.%d and " MAKER_TITLE
-                            " %s are present",
+                      MAKER ": no GPU is visible on host %s (" GPU_MASK
+                            "?); driver %d.%d and " MAKER_TITLE " %s are present",
                       lib->machine, GPU_MAJOR(lib->driver), GPU_MINOR(lib->driver), nccl);
   lib->devices = devices;
   return MGRID_OK;
@@ -152,7 +163,8 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
 
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err) {
   memset(lib, 0, sizeof *lib);
-  if (gethostname(lib->machine, sizeof lib->machine - 1) != 0) snprintf(lib->machine, sizeof lib->machine, "?");
+  if (gethostname(lib->machine, sizeof lib->machine - 1) != 0)
+    snprintf(lib->machine, sizeof lib->machine, "?");
   mgrid_status s = library_load(lib, err);
   return s ? s : probe_driver(lib, err);
 }

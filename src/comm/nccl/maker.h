@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** maker.h - the library that makes the communicators: NCCL on CUDA, or RCCL on HIP, for which the same files are
-** compiled with MGRID_RCCL. RCCL has NCCL's names, and follows its versions and ncclConfig_t (ROCm/rccl,
-** src/nccl.h.in). HIP has the functions of CUDA's runtime under its own names, with the same arguments, so the code
-** uses CUDA's names.
+** maker.h - the library that makes the communicators: NCCL on CUDA, or RCCL on HIP, for which the
+** same files are compiled with MGRID_RCCL. RCCL has NCCL's names, and follows its versions and
+** ncclConfig_t (ROCm/rccl, src/nccl.h.in). HIP has the functions of CUDA's runtime under its own
+** names, with the same arguments, so the code uses CUDA's names.
 */
 #ifndef MGRID_NCCL_MAKER_H
 #define MGRID_NCCL_MAKER_H
@@ -24,7 +24,12 @@
 #define GPU_FILE         "libamdhip64.so.%d"
 #define GPU_MASK         "HIP_VISIBLE_DEVICES"
 /* hipPointerAttribute_t has CUDA's fields from HIP 6 on. */
-enum { GPU_NEWEST = HIP_VERSION_MAJOR, GPU_OLDEST = 6, GPU_MAJOR_UNIT = 10000000, GPU_MINOR_UNIT = 100000 };
+enum {
+  GPU_NEWEST = HIP_VERSION_MAJOR,
+  GPU_OLDEST = 6,
+  GPU_MAJOR_UNIT = 10000000,
+  GPU_MINOR_UNIT = 100000
+};
 
 #define cudaError_t                 hipError_t
 #define cudaSuccess                 hipSuccess
@@ -58,7 +63,12 @@ enum { GPU_NEWEST = HIP_VERSION_MAJOR, GPU_OLDEST = 6, GPU_MAJOR_UNIT = 10000000
 #define GPU_FUNCTION(of) cuda##of
 #define GPU_FILE         "libcudart.so.%d"
 #define GPU_MASK         "CUDA_VISIBLE_DEVICES"
-enum { GPU_NEWEST = CUDART_VERSION / 1000, GPU_OLDEST = 11, GPU_MAJOR_UNIT = 1000, GPU_MINOR_UNIT = 10 };
+enum {
+  GPU_NEWEST = CUDART_VERSION / 1000,
+  GPU_OLDEST = 11,
+  GPU_MAJOR_UNIT = 1000,
+  GPU_MINOR_UNIT = 10
+};
 #endif
 
 /* Headers before 2.28 lack some of these; the library that runs may have them. */

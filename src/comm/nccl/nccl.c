@@ -10,14 +10,16 @@
 
 /* ---------------------------------------------------------------- over all ranks */
 
-/* After a creation, a collective or an abort, ranks arrive here at different times: some at once, others only after a
-** deadline. Early ranks wait for that deadline and these seconds more. The deadline of a creation counts from its start,
-** when all ranks have met; a collective waits twice, to begin and to end. */
+/* After a creation, a collective or an abort, ranks arrive here at different times: some at once,
+** others only after a deadline. Early ranks wait for that deadline and these seconds more. The
+** deadline of a creation counts from its start, when all ranks have met; a collective waits twice,
+** to begin and to end. */
 #define LATE 2.0
 
-static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count, mgrid_error *err) {
+static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count,
+                                   mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  double        seconds = b->longest > n->options.timeout ? b->longest : n->options.timeout;
+  double seconds = b->longest > n->options.timeout ? b->longest : n->options.timeout;
   n->carrier->waited = n->creates ? fmin(mgrid_now() - n->begun, seconds) : 0;
   if (n->creates)
     seconds += LATE - n->carrier->waited;
@@ -30,12 +32,14 @@ static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t cou
   return s;
 }
 
-static mgrid_status over_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
+static mgrid_status over_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes,
+                                   mgrid_error *err) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
   return carrier->ops->allgather(carrier, mine, all, bytes, err);
 }
 
-static mgrid_status over_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
+static mgrid_status over_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root,
+                               mgrid_error *err) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
   return carrier->ops->bcast(carrier, data, bytes, root, err);
 }
@@ -44,22 +48,22 @@ static mgrid_status over_bcast(mgrid_backend *b, void *data, size_t bytes, int64
 
 /* Check that the host's communicator has all ranks, in order, and is on this rank's GPU. */
 static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
-  ncclComm_t   parent = n->options.parent;
-  int          count = -1, rank = -1, device = -1;
+  ncclComm_t parent = n->options.parent;
+  int count = -1, rank = -1, device = -1;
   ncclResult_t r = n->lib.CommCount(parent, &count);
   if (r == ncclSuccess) r = n->lib.CommUserRank(parent, &rank);
   if (r == ncclSuccess) r = n->lib.CommCuDevice(parent, &device);
   if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "the parent that was handed over", "");
   if (count == n->base.world && rank == n->base.rank && device == n->device) return MGRID_OK;
   return mgrid_fail(err, MGRID_USAGE,
-                    MAKER ": the parent makes this rank %d of %d on GPU %d; it is %" PRId64 " of %" PRId64
-                          " on GPU %d here",
+                    MAKER ": the parent makes this rank %d of %d on GPU %d; it is %" PRId64
+                          " of %" PRId64 " on GPU %d here",
                     rank, count, device, n->base.rank, n->base.world, n->device);
 }
 
 /* Allocate what copies and proofs use. */
 static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
-  void       *number = NULL;
+  void *number = NULL;
   cudaError_t e = n->lib.cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking, 0);
   if (e == cudaSuccess) e = n->lib.cudaMalloc(&number, 2 * sizeof *n->number);
   n->number = number;
@@ -82,7 +86,7 @@ static mgrid_status open_gpu(nccl_backend *n, mgrid_error *err) {
 }
 
 static void nccl_close(mgrid_backend *b) {
-  nccl_backend  *n = (nccl_backend *)b;
+  nccl_backend *n = (nccl_backend *)b;
   mgrid_backend *carrier = n->carrier;
   mgrid_nccl_move_end(n);
   drop_proofs(n);
@@ -97,14 +101,15 @@ static void nccl_close(mgrid_backend *b) {
 static mgrid_status nccl_able(const mgrid_backend *b, mgrid_error *err) {
   const nccl_backend *n = (const nccl_backend *)b;
   if (n->options.parent)
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      MAKER ": communicators that are split from one of the host end with its first lost rank");
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        MAKER ": communicators that are split from one of the host end with its first lost rank");
   const mgrid_survival_ops *survival = n->carrier->ops->survival;
   if (survival) return survival->able(n->carrier, err);
   return mgrid_fail(err, MGRID_UNSUPPORTED,
-                    MAKER
-                    ": the carrier %s cannot find the lost ranks; a host that can opens a backend of the survivors, "
-                    "and passes it with the list (mgrid_recover_options)",
+                    MAKER ": the carrier %s cannot find the lost ranks; a host that can opens a "
+                          "backend of the survivors, "
+                          "and passes it with the list (mgrid_recover_options)",
                     n->carrier->kind->name);
 }
 
@@ -118,7 +123,8 @@ static bool nccl_hurt(mgrid_backend *b) {
   return carrier->ops->survival->hurt(carrier);
 }
 
-static mgrid_status nccl_agree_and(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+static mgrid_status nccl_agree_and(mgrid_backend *b, uint64_t *mine, double seconds,
+                                   mgrid_error *err) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
   return carrier->ops->survival->agree_and(carrier, mine, seconds, err);
 }
@@ -128,25 +134,30 @@ static mgrid_status nccl_find_lost(mgrid_backend *b, bool *lost, mgrid_error *er
   return carrier->ops->survival->find_lost(carrier, lost, err);
 }
 
-static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err);
+static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_options *options,
+                                     mgrid_error *err);
 
 /* A rank keeps its GPU, even if its number on the machine changes. */
 static mgrid_backend *nccl_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
-  nccl_backend      *n = (nccl_backend *)b;
+  nccl_backend *n = (nccl_backend *)b;
   mgrid_nccl_options o = n->options;
-  mgrid_backend     *carrier = n->carrier->ops->survival->rest(n->carrier, rank, err);
+  mgrid_backend *carrier = n->carrier->ops->survival->rest(n->carrier, rank, err);
   if (!carrier) return NULL;
   o.devices = &n->device, o.ndevices = 1;
   mgrid_backend *rest = nccl_open_over(carrier, &o, err);
   if (!rest) carrier->ops->survival->interrupt(carrier);
-  if (rest) rest->hooks = b->hooks, ((nccl_backend *)rest)->leaks = n->leaks; /* leaks are counted for the process */
+  /* leaks are counted for the process */
+  if (rest) rest->hooks = b->hooks, ((nccl_backend *)rest)->leaks = n->leaks;
   if (--carrier->users == 0) carrier->ops->close(carrier);
   return rest;
 }
 
-static const mgrid_survival_ops nccl_survival = {
-  .able = nccl_able, .interrupt = nccl_interrupt, .hurt = nccl_hurt, .agree_and = nccl_agree_and, .find_lost = nccl_find_lost, .rest = nccl_rest_of
-};
+static const mgrid_survival_ops nccl_survival = { .able = nccl_able,
+                                                  .interrupt = nccl_interrupt,
+                                                  .hurt = nccl_hurt,
+                                                  .agree_and = nccl_agree_and,
+                                                  .find_lost = nccl_find_lost,
+                                                  .rest = nccl_rest_of };
 
 static const mgrid_backend_ops nccl_ops = {
   .allreduce_min = over_allreduce,
@@ -184,14 +195,16 @@ static bool carried_wants(const mgrid_backend *b, const mgrid_choice *options) {
   return carrier->wants_single(carrier, options);
 }
 
-static mgrid_status carried_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+static mgrid_status carried_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native,
+                                   mgrid_error *err) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
   return carrier->single(carrier, spec, native, err);
 }
 
-static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
+static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_options *options,
+                                     mgrid_error *err) {
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
-  mgrid_error  why = MGRID_ERROR_INIT;
+  mgrid_error why = MGRID_ERROR_INIT;
   n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
                              .kind = mgrid_backend_named(MAKER),
                              .ops = &nccl_ops,
@@ -208,7 +221,8 @@ static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_op
   if (n->options.ranks_per_id < 1) n->options.ranks_per_id = MGRID_NCCL_RANKS_PER_ID;
   n->base.whole = n->options.parent != NULL;
   n->options.timeout = mgrid_timeout_of(n->options.timeout);
-  mgrid_status s = n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
+  mgrid_status s =
+      n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
   if (!s || s == MGRID_NO_MEMORY) { /* the carrier works: what fails on one rank fails on all */
     if (!s && !made) s = mgrid_oom(&why);
     if (!s) s = open_gpu(n, &why);
@@ -233,14 +247,17 @@ static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_op
 
 static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   nccl_library lib;
-  mgrid_text   overridden = { 0 };
-  char         nccl[24], header[24];
+  mgrid_text overridden = { 0 };
+  char nccl[24], header[24];
   mgrid_status s = mgrid_nccl_open(&lib, err);
   if (s) return s;
   mgrid_nccl_overridden(&overridden);
-  snprintf(buf, len, MAKER_TITLE " %s (built with the headers of %s), " GPU_TITLE " %d.%d, driver %d.%d, %d GPU%s%s%s",
-           mgrid_nccl_library_text(lib.version, nccl), mgrid_nccl_library_text(NCCL_VERSION_CODE, header),
-           GPU_MAJOR(lib.runtime), GPU_MINOR(lib.runtime), GPU_MAJOR(lib.driver), GPU_MINOR(lib.driver), lib.devices,
+  snprintf(buf, len,
+           MAKER_TITLE " %s (built with the headers of %s), " GPU_TITLE
+                       " %d.%d, driver %d.%d, %d GPU%s%s%s",
+           mgrid_nccl_library_text(lib.version, nccl),
+           mgrid_nccl_library_text(NCCL_VERSION_CODE, header), GPU_MAJOR(lib.runtime),
+           GPU_MINOR(lib.runtime), GPU_MAJOR(lib.driver), GPU_MINOR(lib.driver), lib.devices,
            mgrid_s_of(lib.devices), overridden.len ? "; the environment overrides options: " : "",
            overridden.len ? overridden.data : "");
   mgrid_text_free(&overridden);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** process.c - what one rank has and does below communicators: its environment, files and GPU; how a call of NCCL or
-** CUDA that fails becomes an error, how a rank tells others that it gave up, and a deadline for calls that block. Only
-** library.c lies below it.
+** process.c - what one rank has and does below communicators: its environment, files and GPU; how a
+** call of NCCL or CUDA that fails becomes an error, how a rank tells others that it gave up, and a
+** deadline for calls that block. Only library.c lies below it.
 */
 #include "comm/nccl/nccl.h"
 
@@ -18,18 +18,19 @@
 
 /* ======================================================== errors and notices */
 
-mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,
-                               const char *name) {
+mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r,
+                               const char *call, const char *name) {
   const char *detail = n->lib.GetLastError ? n->lib.GetLastError(NULL) : "";
-  return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s%s%s: %s%s%.300s%s", call, *name ? " for " : "", name,
-                    n->lib.GetErrorString(r), detail && *detail ? " (" : "", detail ? detail : "",
-                    detail && *detail ? ")" : "");
+  return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s%s%s: %s%s%.300s%s", call, *name ? " for " : "",
+                    name, n->lib.GetErrorString(r), detail && *detail ? " (" : "",
+                    detail ? detail : "", detail && *detail ? ")" : "");
 }
 
-mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call,
-                               const char *name) {
-  return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s%s%s on GPU %d: %s (%s)", call, *name ? " for " : "", name,
-                    n->device, n->lib.cudaGetErrorName(r), n->lib.cudaGetErrorString(r));
+mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r,
+                               const char *call, const char *name) {
+  return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s%s%s on GPU %d: %s (%s)", call,
+                    *name ? " for " : "", name, n->device, n->lib.cudaGetErrorName(r),
+                    n->lib.cudaGetErrorString(r));
 }
 
 mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err) {
@@ -38,7 +39,7 @@ mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err) {
 }
 
 bool mgrid_nccl_lost(nccl_backend *n, const char *name, mgrid_error *err) {
-  const double              now = mgrid_now(), often = 0.1;
+  const double now = mgrid_now(), often = 0.1;
   const mgrid_survival_ops *ops = n->carrier->ops->survival;
   if (!n->creates || !ops || now < n->asked + often) return false;
   n->asked = now;
@@ -57,33 +58,34 @@ void mgrid_nccl_tell_world(nccl_backend *n) {
 
 /* ========================================================== calls that block */
 
-/* They run in a thread, and the caller waits for it. A call whose deadline has passed cannot be ended, so the memory that
-** it uses is never freed; its thread ends if the call does. */
+/* They run in a thread, and the caller waits for it. A call whose deadline has passed cannot be
+** ended, so the memory that it uses is never freed; its thread ends if the call does. */
 
 enum { RUNS, DONE, LEFT };
 #define GRACE_SECONDS 0.2
 
 typedef struct watch {
   nccl_library lib;
-  int          device;
+  int device;
   ncclResult_t (*call)(const nccl_library *lib, void *ud);
-  void        *ud;
+  void *ud;
   ncclResult_t result;
-  atomic_int   state; /* the thread sets DONE, the waiting rank sets LEFT: the later one frees */
+  atomic_int state; /* the thread sets DONE, the waiting rank sets LEFT: the later one frees */
 } watch;
 
 static void *process_run(void *ud) {
   watch *w = ud;
-  w->result = w->lib.cudaSetDevice(w->device) == cudaSuccess ? w->call(&w->lib, w->ud) : ncclUnhandledCudaError;
+  w->result = w->lib.cudaSetDevice(w->device) == cudaSuccess ? w->call(&w->lib, w->ud)
+                                                             : ncclUnhandledCudaError;
   if (atomic_exchange(&w->state, DONE) == LEFT) free(w);
   return NULL;
 }
 
 typedef struct watching {
-  watch        *w;
+  watch *w;
   nccl_backend *n; /* NULL: only the end of the call counts */
-  const char   *name;
-  mgrid_error  *err;
+  const char *name;
+  mgrid_error *err;
 } watching;
 
 /* mgrid_look */
@@ -94,10 +96,11 @@ static mgrid_outcome has_returned(void *ud) {
 }
 
 mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
-                               ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
-                               const char *name, bool *left_behind, mgrid_error *err) {
+                               ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud,
+                               const char *what, const char *name, bool *left_behind,
+                               mgrid_error *err) {
   pthread_t thread;
-  watch    *w = calloc(1, sizeof *w);
+  watch *w = calloc(1, sizeof *w);
   *left_behind = false;
   if (!w) return mgrid_oom(err);
   w->lib = n->lib, w->device = n->device, w->call = call, w->ud = ud;
@@ -107,9 +110,10 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
     return mgrid_fail(err, MGRID_BACKEND, MAKER ": no thread for %s of %s%s", what, name,
                       mgrid_allowed(MGRID_SCARCE_THREADS, why));
   }
-  int64_t       who;
-  watching      x = { w, listen ? n : NULL, name, err };
-  mgrid_outcome outcome = mgrid_wait(has_returned, &x, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
+  int64_t who;
+  watching x = { w, listen ? n : NULL, name, err };
+  mgrid_outcome outcome =
+      mgrid_wait(has_returned, &x, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
   x.n = NULL;
   if (outcome == MGRID_GAVE_UP
       || outcome == MGRID_LOST_RANK) /* if the call is about to return, do not leave it behind */
@@ -120,17 +124,21 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
     n->leaks++;
     if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
     if (outcome == MGRID_LOST_RANK) return outcome;
-    return mgrid_fail(err, MGRID_TIMED_OUT,
-                      MAKER ": %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
-                            "the process",
-                      what, name, seconds);
+    return mgrid_fail(
+        err, MGRID_TIMED_OUT,
+        MAKER
+        ": %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
+        "the process",
+        what, name, seconds);
   }
   if (outcome == MGRID_OK) pthread_join(thread, NULL);
   ncclResult_t r = w->result;
   free(w);
-  if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err); /* the notice arrives only once */
+  /* the notice arrives only once */
+  if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LOST_RANK) return outcome;
-  return r == ncclSuccess || r == ncclInProgress ? MGRID_OK : mgrid_nccl_failed(n, err, r, what, name);
+  return r == ncclSuccess || r == ncclInProgress ? MGRID_OK
+                                                 : mgrid_nccl_failed(n, err, r, what, name);
 }
 
 /* mgrid_look */
@@ -139,22 +147,25 @@ static mgrid_outcome never(void *ud) {
   return MGRID_NOT_YET;
 }
 
-/* A creation may have failed here because another rank gave up and its notice has not arrived yet. So a rank that fails
-** listens for a moment before it notifies others. If no notice arrives, it is the one that failed first. */
+/* A creation may have failed here because another rank gave up and its notice has not arrived yet.
+** So a rank that fails listens for a moment before it notifies others. If no notice arrives, it is
+** the one that failed first. */
 mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s) {
   const double listen = 0.1;
-  int64_t      who;
+  int64_t who;
   if (s / 100 != MGRID_BACKEND / 100) return s;
-  return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP ? MGRID_GAVE_UP : s;
+  return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP
+             ? MGRID_GAVE_UP
+             : s;
 }
 
 /* =========================================================== the environment */
 
-/* What NCCL will read. Its variables override ncclConfig_t. They also come from files, which NCCL reads when it makes its
-** first unique id or communicator, too late to ask NCCL. */
+/* What NCCL will read. Its variables override ncclConfig_t. They also come from files, which NCCL
+** reads when it makes its first unique id or communicator, too late to ask NCCL. */
 
-/* The variables that override a field of ncclConfig_t (envConfigOverride in NCCL's init.cc), and the identity of the
-** host. */
+/* The variables that override a field of ncclConfig_t (envConfigOverride in NCCL's init.cc), and
+** the identity of the host. */
 static const char *const overriding[] = {
   "NCCL_COMM_BLOCKING",
   "NCCL_MAX_CTAS",
@@ -173,10 +184,10 @@ static const char *const overriding[] = {
 
 /* Find the first line NAME=VALUE of a file. */
 static bool in_file(const char *path, const char *name, char value[NCCL_SETTING]) {
-  FILE  *file = fopen(path, "re");
-  char   line[1024];
+  FILE *file = fopen(path, "re");
+  char line[1024];
   size_t len = strlen(name);
-  bool   found = false;
+  bool found = false;
   while (file && !found && fgets(line, sizeof line, file)) {
     line[strcspn(line, "\n")] = '\0';
     found = strncmp(line, name, len) == 0 && line[len] == '=';
@@ -187,9 +198,9 @@ static bool in_file(const char *path, const char *name, char value[NCCL_SETTING]
 }
 
 static bool in_home(const char *name, char value[NCCL_SETTING]) {
-  const char   *file = getenv("NCCL_CONF_FILE");
+  const char *file = getenv("NCCL_CONF_FILE");
   struct passwd entry, *user = NULL;
-  char          room[1024], path[1024];
+  char room[1024], path[1024];
   if (file && *file) return in_file(file, name, value);
   if (getpwuid_r(getuid(), &entry, room, sizeof room, &user) != 0 || !user) return false;
   snprintf(path, sizeof path, "%s/." MAKER_SETTINGS, user->pw_dir);
@@ -214,30 +225,31 @@ bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v) {
   char value[NCCL_SETTING];
   if (mgrid_nccl_setting("NCCL_COMM_BLOCKING", value) && *value) {
     char *end;
-    long  number = strtol(value, &end, 0);
+    long number = strtol(value, &end, 0);
     if (number == 0 || number == 1) return number == 1; /* NCCL accepts no other values */
   }
-  return v->given[MGRID_NCCL_BLOCKING] ? v->number[MGRID_NCCL_BLOCKING] != 0 : !n->options.nonblocking;
+  return v->given[MGRID_NCCL_BLOCKING] ? v->number[MGRID_NCCL_BLOCKING] != 0
+                                       : !n->options.nonblocking;
 }
 
 /* ================================================================ open files */
 
-/* Raise the soft limit of this process to the hard limit if communicators may need more, and log it. NCCL raises it only
-** in a process that serves a unique id. */
+/* Raise the soft limit of this process to the hard limit if communicators may need more, and log
+** it. NCCL raises it only in a process that serves a unique id. */
 
 /* Return the number of open descriptors; 0 without /proc. */
 static int64_t open_now(void) {
-  DIR    *list = opendir("/proc/self/fd");
+  DIR *list = opendir("/proc/self/fd");
   int64_t n = 0;
   while (list && readdir(list)) n++;
   if (list) closedir(list);
   return n > 3 ? n - 3 : 0; /* without ".", ".." and the list */
 }
 
-/* Return how many files these communicators may open. Ranks that share a GPU are on different hosts for NCCL, and with
-** several machines a group may be spread over them. */
+/* Return how many files these communicators may open. Ranks that share a GPU are on different hosts
+** for NCCL, and with several machines a group may be spread over them. */
 static int64_t needed_by(const nccl_backend *m, size_t n, const mgrid_comm_spec *spec) {
-  bool    spread = m->options.share_gpu || m->local_size < m->base.world;
+  bool spread = m->options.share_gpu || m->local_size < m->base.world;
   int64_t files = 0;
   for (size_t i = 0; i < n; i++) {
     mgrid_demand d;
@@ -250,8 +262,9 @@ static int64_t needed_by(const nccl_backend *m, size_t n, const mgrid_comm_spec 
 
 void mgrid_nccl_files(const nccl_backend *m, size_t n, const mgrid_comm_spec *spec) {
   struct rlimit limit;
-  int64_t       files = needed_by(m, n, spec), needed = open_now() + files;
-  if (files == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= (rlim_t)needed) return;
+  int64_t files = needed_by(m, n, spec), needed = open_now() + files;
+  if (files == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= (rlim_t)needed)
+    return;
   rlim_t was = limit.rlim_cur;
   limit.rlim_cur = limit.rlim_max;
   if (was < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0)
@@ -260,11 +273,13 @@ void mgrid_nccl_files(const nccl_backend *m, size_t n, const mgrid_comm_spec *sp
                     ": communicators may need %" PRId64,
               (uint64_t)was, (uint64_t)limit.rlim_max, needed);
   if (limit.rlim_max < (rlim_t)needed)
-    mgrid_log(&m->base.hooks, MGRID_LOG_WARN,
-              MAKER ": communicators of rank %" PRId64 " may need %" PRId64
-                    " open files, and the hard limit is %" PRIu64
-                    ": raise it (ulimit -Hn), or let families use fewer channels (nccl = { max_ctas = ... })",
-              m->base.rank, needed, (uint64_t)limit.rlim_max);
+    mgrid_log(
+        &m->base.hooks, MGRID_LOG_WARN,
+        MAKER
+        ": communicators of rank %" PRId64 " may need %" PRId64
+        " open files, and the hard limit is %" PRIu64
+        ": raise it (ulimit -Hn), or let families use fewer channels (nccl = { max_ctas = ... })",
+        m->base.rank, needed, (uint64_t)limit.rlim_max);
 }
 
 /* =================================================================== the GPU */
@@ -273,20 +288,22 @@ void mgrid_nccl_files(const nccl_backend *m, size_t n, const mgrid_comm_spec *sp
 
 mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
   const mgrid_nccl_options *o = &n->options;
-  int                       wanted = -1, at = o->ndevices == 1 ? 0 : n->local_rank;
+  int wanted = -1, at = o->ndevices == 1 ? 0 : n->local_rank;
   if (o->ndevices > 0) {
     if (at >= o->ndevices)
-      return mgrid_fail(err, MGRID_USAGE, MAKER ": the list of GPUs has %d for the %d ranks of host %s", o->ndevices,
+      return mgrid_fail(err, MGRID_USAGE,
+                        MAKER ": the list of GPUs has %d for the %d ranks of host %s", o->ndevices,
                         n->local_size, n->lib.machine);
     wanted = o->devices[at];
   }
   if (wanted >= n->lib.devices || (wanted < 0 && o->ndevices > 0))
-    return mgrid_fail(err, MGRID_USAGE, MAKER ": rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
+    return mgrid_fail(err, MGRID_USAGE,
+                      MAKER ": rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
                       n->base.rank, wanted, n->lib.machine, n->lib.devices - 1);
   n->device = wanted < 0 ? n->local_rank % n->lib.devices : wanted;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
-  if (e == cudaSuccess)
-    e = n->lib.cudaFree(NULL); /* creates the context, which cudaSetDevice does only since CUDA 12 */
+  if (e == cudaSuccess) /* creates the context, which cudaSetDevice does only since CUDA 12 */
+    e = n->lib.cudaFree(NULL);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "");
 }
 
@@ -294,9 +311,11 @@ mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
 
 typedef struct gpu_use { /* of one rank: its GPU, and whether ranks may share it */
   uint64_t machine;
-  char     bus[32];
-  uint8_t  share,
-      chosen; /* not bool, because received bytes may be no valid bool. chosen: by its index on the machine */
+  char bus[32];
+  uint8_t share,
+      /* not bool, because received bytes may be no valid bool. chosen: by its index on the machine
+      ** */
+      chosen;
 } gpu_use;
 
 static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err) {
@@ -305,28 +324,34 @@ static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err
   u->share = n->options.share_gpu;
   u->chosen = n->options.ndevices == 0;
   cudaError_t e = n->lib.cudaDeviceGetPCIBusId(u->bus, sizeof u->bus, n->device);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("DeviceGetPCIBusId"), "");
+  return e == cudaSuccess ? MGRID_OK
+                          : mgrid_cuda_failed(n, err, e, GPU_CALL("DeviceGetPCIBusId"), "");
 }
 
 static bool same_gpu(const gpu_use *a, const gpu_use *b) {
   return a->machine == b->machine && strcmp(a->bus, b->bus) == 0;
 }
 
-static mgrid_status process_refuse(const nccl_backend *n, const gpu_use *mine, int64_t other, mgrid_error *err) {
-  int64_t low = other < n->base.rank ? other : n->base.rank, high = other < n->base.rank ? n->base.rank : other;
+static mgrid_status process_refuse(const nccl_backend *n, const gpu_use *mine, int64_t other,
+                                   mgrid_error *err) {
+  int64_t low = other < n->base.rank ? other : n->base.rank,
+          high = other < n->base.rank ? n->base.rank : other;
   if (mine->chosen && n->local_size > n->lib.devices)
     return mgrid_fail(err, MGRID_MISSING,
-                      MAKER ": host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
-                            "(--share-gpu, mgrid_nccl_options.share_gpu)",
+                      MAKER
+                      ": host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
+                      "(--share-gpu, mgrid_nccl_options.share_gpu)",
                       n->lib.machine, n->lib.devices, mgrid_s_of(n->lib.devices), n->local_size);
-  return mgrid_fail(err, MGRID_BACKEND,
-                    MAKER ": ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
-                          "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",
-                    low, high, mine->bus, n->lib.machine);
+  return mgrid_fail(
+      err, MGRID_BACKEND,
+      MAKER ": ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
+            "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",
+      low, high, mine->bus, n->lib.machine);
 }
 
-/* NCCL refuses two ranks of one host on one GPU. So the second ranks on all GPUs of a machine become another host, and
-** so on; the first ones keep their host. NVLink works among the ranks of each. */
+/* NCCL refuses two ranks of one host on one GPU. So the second ranks on all GPUs of a machine
+** become another host, and so on; the first ones keep their host. NVLink works among the ranks of
+** each. */
 static void set_host_id(uint64_t machine, int64_t nth) {
   char host_id[64];
   if (nth == 0) return;
@@ -335,19 +360,21 @@ static void set_host_id(uint64_t machine, int64_t nth) {
 }
 
 mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err) {
-  gpu_use      mine, *all = calloc((size_t)n->base.world, sizeof *all);
-  mgrid_error  own = MGRID_ERROR_INIT;
+  gpu_use mine, *all = calloc((size_t)n->base.world, sizeof *all);
+  mgrid_error own = MGRID_ERROR_INIT;
   mgrid_status found = all ? find_use(n, &mine, &own) : mgrid_oom(&own);
   mgrid_status s = mgrid_verdict(n->carrier, found, &own, err);
-  int64_t      nth = 0; /* index among the ranks on this GPU */
+  int64_t nth = 0; /* index among the ranks on this GPU */
   if (!s) s = n->carrier->ops->allgather(n->carrier, &mine, all, sizeof mine, err);
   for (int64_t r = 0; r < n->base.world && !s; r++) {
     gpu_use *other = &all[r];
     mgrid_show(other->bus, sizeof other->bus);
     bool same = r != n->base.rank && same_gpu(other, &mine);
     if (other->share != mine.share)
-      s = mgrid_fail(err, MGRID_USAGE, MAKER ": rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s",
-                     n->base.rank, mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
+      s = mgrid_fail(err, MGRID_USAGE,
+                     MAKER ": rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s",
+                     n->base.rank, mine.share ? "lets" : "does not let", r,
+                     other->share ? "does" : "does not");
     else if (same && !mine.share)
       s = process_refuse(n, &mine, r, err);
     nth += same && r < n->base.rank;
@@ -365,17 +392,18 @@ static ncclResult_t run_synchronize(const nccl_library *lib, void *ud) {
 }
 
 mgrid_outcome mgrid_nccl_idle(nccl_backend *n, double seconds, const char *name, mgrid_error *err) {
-  bool          left_behind;
-  mgrid_error   why = MGRID_ERROR_INIT;
-  mgrid_outcome s = mgrid_nccl_watch(n, seconds, true, run_synchronize, NULL, GPU_CALL("DeviceSynchronize"), name,
-                                     &left_behind, &why);
+  bool left_behind;
+  mgrid_error why = MGRID_ERROR_INIT;
+  mgrid_outcome s = mgrid_nccl_watch(n, seconds, true, run_synchronize, NULL,
+                                     GPU_CALL("DeviceSynchronize"), name, &left_behind, &why);
   if (left_behind) n->leaks--; /* it ends with the kernels */
   if (s == MGRID_TIMED_OUT)
     mgrid_error_reword(&why,
-                       MAKER
-                       ": GPU %d was not idle within %.3g seconds, before %s: communicators are not created beside "
-                       "running kernels, because NCCL may wait for these (mgrid_state_revoke ends those that wait for "
-                       "lost ranks)",
+                       MAKER ": GPU %d was not idle within %.3g seconds, before %s: communicators "
+                             "are not created beside "
+                             "running kernels, because NCCL may wait for these (mgrid_state_revoke "
+                             "ends those that wait for "
+                             "lost ranks)",
                        n->device, seconds, name);
   if (s) mgrid_error_pass(err, &why);
   return s;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** collect.c - job:machine(): the machine of a running job: its hosts with their boot ids, the GPU of each rank by its PCI id, and NVLink
-** cliques, which NVML says where it is installed. machine:meets(job): whether the hosts are those of another machine.
+** collect.c - job:machine(): the machine of a running job: its hosts with their boot ids, the GPU
+** of each rank by its PCI id, and NVLink cliques, which NVML says where it is installed.
+** machine:meets(job): whether the hosts are those of another machine.
 */
 #include "machine/lua/machine_words.h"
 
@@ -19,22 +20,22 @@ enum { NAME = 64, BOOT = 40, PCI = 32, CLIQUE = 48 };
 /* What a rank says about itself. */
 typedef struct seat {
   uint64_t host; /* by name and boot id */
-  int64_t  rank;
-  char     name[NAME], boot[BOOT], pci[PCI], clique[CLIQUE];
+  int64_t rank;
+  char name[NAME], boot[BOOT], pci[PCI], clique[CLIQUE];
 } seat;
 
 /* ----------------------------------------------------------------------- NVML */
 
 /* NVML's public types, as far as needed. */
 typedef struct nvml_pci {
-  char     legacy[16];
+  char legacy[16];
   unsigned domain, bus, device, id, subsystem;
-  char     bus_id[32];
+  char bus_id[32];
 } nvml_pci;
 typedef struct nvml_fabric {
   unsigned char cluster[16];
-  int           status;
-  unsigned      clique;
+  int status;
+  unsigned clique;
   unsigned char state; /* 3: it is known */
 } nvml_fabric;
 
@@ -52,25 +53,29 @@ static bool collect_find(void *library, const char *name, void *to) {
   return at != NULL;
 }
 
-/* The GPU that this rank's process sees first, else that of its index on the host. Without NVML nothing is known. */
+/* The GPU that this rank's process sees first, else that of its index on the host. Without NVML
+** nothing is known. */
 static void describe_gpu(seat *s, int64_t index) {
-  void       *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL), *device = NULL;
-  nvml        n = { 0 };
-  nvml_pci    pci = { 0 };
+  void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL), *device = NULL;
+  nvml n = { 0 };
+  nvml_pci pci = { 0 };
   nvml_fabric fabric = { 0 };
   const char *seen = getenv("CUDA_VISIBLE_DEVICES");
-  char       *end = NULL;
-  long        first = seen ? strtol(seen, &end, 10) : -1;
-  bool        alone = seen && end != seen && first >= 0 && *end == '\0';
+  char *end = NULL;
+  long first = seen ? strtol(seen, &end, 10) : -1;
+  bool alone = seen && end != seen && first >= 0 && *end == '\0';
   if (!library) return;
-  bool whole = collect_find(library, "nvmlInit_v2", &n.init) && collect_find(library, "nvmlShutdown", &n.shutdown)
+  bool whole = collect_find(library, "nvmlInit_v2", &n.init)
+               && collect_find(library, "nvmlShutdown", &n.shutdown)
                && collect_find(library, "nvmlDeviceGetHandleByIndex_v2", &n.handle)
                && collect_find(library, "nvmlDeviceGetPciInfo_v3", &n.pci) && n.init() == 0;
-  if (whole && n.handle((unsigned)(alone ? first : index), &device) == 0 && n.pci(device, &pci) == 0) {
+  if (whole && n.handle((unsigned)(alone ? first : index), &device) == 0
+      && n.pci(device, &pci) == 0) {
     snprintf(s->pci, sizeof s->pci, "%.31s", pci.bus_id);
-    bool   known = collect_find(library, "nvmlDeviceGetGpuFabricInfo", &n.fabric) && n.fabric(device, &fabric) == 0;
+    bool known = collect_find(library, "nvmlDeviceGetGpuFabricInfo", &n.fabric)
+                 && n.fabric(device, &fabric) == 0;
     size_t at = 0;
-    bool   named = false; /* a cluster of zeros is that of a host whose NVLink ends there */
+    bool named = false; /* a cluster of zeros is that of a host whose NVLink ends there */
     for (int i = 0; i < 16; i++) named |= fabric.cluster[i] != 0;
     if (known && named && fabric.state == 3) {
       for (int i = 0; i < 16; i++)
@@ -85,7 +90,7 @@ static void describe_gpu(seat *s, int64_t index) {
 static void describe_host(seat *s) {
   gethostname(s->name, sizeof s->name - 1);
   s->host = mgrid_machine_id();
-  int     file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   ssize_t n = file >= 0 ? read(file, s->boot, sizeof s->boot - 1) : 0;
   if (file >= 0) close(file);
   s->boot[n > 0 ? strcspn(s->boot, "\n") : 0] = '\0';
@@ -96,7 +101,7 @@ static void describe_host(seat *s) {
 /* Order of places: cliques and hosts by their lowest rank, then ranks. */
 typedef struct order {
   const seat *s;
-  int64_t     clique, host; /* lowest ranks of these */
+  int64_t clique, host; /* lowest ranks of these */
 } order;
 
 static int collect_by_place(const void *a, const void *b) {
@@ -114,12 +119,12 @@ static int collect_by_host(const void *a, const void *b) {
 
 static int by_clique(const void *a, const void *b) {
   const order *x = a, *y = b;
-  int          c = strcmp(x->s->clique, y->s->clique);
+  int c = strcmp(x->s->clique, y->s->clique);
   return c ? c : (x->s->rank > y->s->rank) - (x->s->rank < y->s->rank);
 }
 
-/* Sort the ranks into the order of places. Return whether cliques are a level: all ranks know theirs, and no host has
-** several. */
+/* Sort the ranks into the order of places. Return whether cliques are a level: all ranks know
+** theirs, and no host has several. */
 static bool collect_sort(order *o, int64_t n) {
   bool cliques = true;
   qsort(o, (size_t)n, sizeof *o, by_clique);
@@ -139,11 +144,13 @@ static bool collect_sort(order *o, int64_t n) {
   return cliques;
 }
 
-static mgrid_status collect_name_all(mgrid_machine_model *m, const order *o, int64_t n, bool cliques, mgrid_error *err) {
-  size_t       node = cliques;
+static mgrid_status collect_name_all(mgrid_machine_model *m, const order *o, int64_t n,
+                                     bool cliques, mgrid_error *err) {
+  size_t node = cliques;
   mgrid_status s = MGRID_OK;
   for (int64_t i = 0, host = -1, clique = -1; i < n && !s; i++) {
-    if (i == 0 || o[i].host != o[i - 1].host) s = mgrid_machine_name_domain(m, node, ++host, o[i].s->name, err);
+    if (i == 0 || o[i].host != o[i - 1].host)
+      s = mgrid_machine_name_domain(m, node, ++host, o[i].s->name, err);
     if (!s && cliques && (i == 0 || o[i].clique != o[i - 1].clique))
       s = mgrid_machine_name_domain(m, 0, ++clique, o[i].s->clique, err);
     if (!s && o[i].s->pci[0]) s = mgrid_machine_name_domain(m, node + 1, i, o[i].s->pci, err);
@@ -152,12 +159,13 @@ static mgrid_status collect_name_all(mgrid_machine_model *m, const order *o, int
 }
 
 /* Levels clique (where known), node and gpu. */
-static mgrid_status collect_build(mgrid_machine_model *m, order *o, int64_t n, int64_t *counts, mgrid_error *err) {
+static mgrid_status collect_build(mgrid_machine_model *m, order *o, int64_t n, int64_t *counts,
+                                  mgrid_error *err) {
   const mgrid_link none = { 0, 0 };
-  bool             cliques = collect_sort(o, n), plain = true;
-  int64_t          hosts = 0, nodes = 0;
-  int32_t         *at = NULL;
-  mgrid_status     s = MGRID_OK;
+  bool cliques = collect_sort(o, n), plain = true;
+  int64_t hosts = 0, nodes = 0;
+  int32_t *at = NULL;
+  mgrid_status s = MGRID_OK;
   for (int64_t i = 0; i < n && cliques; i++) { /* hosts of each clique */
     if (i == 0 || o[i].clique != o[i - 1].clique) counts[nodes++] = 0;
     counts[nodes - 1] += i == 0 || o[i].host != o[i - 1].host;
@@ -179,11 +187,12 @@ static mgrid_status collect_build(mgrid_machine_model *m, order *o, int64_t n, i
   return mgrid_machine_set_ranks(m, n, at, err);
 }
 
-static mgrid_machine_model *model_of(const seat *all, int64_t n, mgrid_text *boots, mgrid_error *err) {
+static mgrid_machine_model *model_of(const seat *all, int64_t n, mgrid_text *boots,
+                                     mgrid_error *err) {
   mgrid_machine_model *m = mgrid_machine_alloc(err);
-  order               *o = mgrid_realloc(NULL, NULL, 0, (size_t)n * sizeof *o);
-  int64_t             *counts = mgrid_realloc(NULL, NULL, 0, (size_t)n * sizeof *counts);
-  mgrid_status         s = !m ? MGRID_NO_MEMORY : !o || !counts ? mgrid_oom(err) : MGRID_OK;
+  order *o = mgrid_realloc(NULL, NULL, 0, (size_t)n * sizeof *o);
+  int64_t *counts = mgrid_realloc(NULL, NULL, 0, (size_t)n * sizeof *counts);
+  mgrid_status s = !m ? MGRID_NO_MEMORY : !o || !counts ? mgrid_oom(err) : MGRID_OK;
   for (int64_t i = 0; i < n && !s; i++) o[i] = (order){ &all[i], 0, 0 };
   if (!s) s = collect_build(m, o, n, counts, err);
   for (int64_t i = 0; i < n && !s; i++)
@@ -199,7 +208,7 @@ static mgrid_machine_model *model_of(const seat *all, int64_t n, mgrid_text *boo
 
 /* Replace what cannot be: another rank may say anything. */
 static void collect_heard(seat *s) {
-  char *const  text[] = { s->name, s->boot, s->pci, s->clique };
+  char *const text[] = { s->name, s->boot, s->pci, s->clique };
   const size_t size[] = { sizeof s->name, sizeof s->boot, sizeof s->pci, sizeof s->clique };
   for (int i = 0; i < 4; i++) {
     text[i][size[i] - 1] = '\0';
@@ -210,9 +219,9 @@ static void collect_heard(seat *s) {
 
 static mgrid_status collect_exchange(mgrid_backend *b, seat **all, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
-  seat        own = { .rank = b->rank };
-  uint64_t   *hosts = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof *hosts);
-  int64_t     index = 0;
+  seat own = { .rank = b->rank };
+  uint64_t *hosts = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof *hosts);
+  int64_t index = 0;
   *all = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof **all);
   mgrid_status s = mgrid_meet(b, mgrid_meet_call(b, false, "machine"), err);
   if (!s) s = mgrid_verdict(b, hosts && *all ? MGRID_OK : mgrid_oom(&mine), &mine, err);
@@ -231,28 +240,29 @@ static mgrid_status collect_exchange(mgrid_backend *b, seat **all, mgrid_error *
 
 /* machine:meets(job) -> true | nil, message, status. Collective. */
 int mgrid_lua_machine_meets(lua_State *L) {
-  mgrid_error                mine = MGRID_ERROR_INIT, e = MGRID_ERROR_INIT;
+  mgrid_error mine = MGRID_ERROR_INIT, e = MGRID_ERROR_INIT;
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
-  mgrid_backend             *b = mgrid_lua_check_job(L, 2);
-  uint64_t                  *hosts = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof *hosts);
-  char                       name[256] = "";
+  mgrid_backend *b = mgrid_lua_check_job(L, 2);
+  uint64_t *hosts = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof *hosts);
+  char name[256] = "";
   gethostname(name, sizeof name - 1);
   mgrid_status s = mgrid_meet(b, mgrid_meet_call(b, false, "compare the machine"), &e);
   if (!s) s = mgrid_verdict(b, hosts ? MGRID_OK : mgrid_oom(&mine), &mine, &e);
   if (!s) s = mgrid_hosts_find(b, hosts, &e);
-  if (!s) s = mgrid_verdict(b, mgrid_machine_meets(m, hosts, b->world, b->rank, name, &mine), &mine, &e);
+  if (!s)
+    s = mgrid_verdict(b, mgrid_machine_meets(m, hosts, b->world, b->rank, name, &mine), &mine, &e);
   mgrid_release(hosts);
   return s ? mgrid_lua_failure(L, &e) : (lua_pushboolean(L, true), 1);
 }
 
 /* job:machine() -> Machine, boot ids of its hosts | nil, message, status. Collective. */
 int mgrid_lua_job_machine(lua_State *L) {
-  mgrid_error           e = MGRID_ERROR_INIT;
-  mgrid_text            boots = { 0 };
-  seat                 *all = NULL;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_text boots = { 0 };
+  seat *all = NULL;
   mgrid_machine_model **m = mgrid_lua_new_machine(L);
-  mgrid_backend        *b = mgrid_backend_ref(mgrid_lua_check_job(L, 1));
-  mgrid_status          s = collect_exchange(b, &all, &e);
+  mgrid_backend *b = mgrid_backend_ref(mgrid_lua_check_job(L, 1));
+  mgrid_status s = collect_exchange(b, &all, &e);
   if (!s && !(*m = model_of(all, b->world, &boots, &e))) s = e.status;
   s = mgrid_verdict(b, s, &e, &e);
   mgrid_backend_free(b);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** file.c - `file`, what the readers of machines in Lua (lua/machine/) get: the lines of a text, or the tables that it
-** holds as JSON, YAML or XML; refusals with their line; and the machine that is made from what they return. All that a
-** reader refuses goes through one function, so each message names file and line.
+** file.c - `file`, what the readers of machines in Lua (lua/machine/) get: the lines of a text, or
+** the tables that it holds as JSON, YAML or XML; refusals with their line; and the machine that is
+** made from what they return. All that a reader refuses goes through one function, so each message
+** names file and line.
 */
 #include "machine/lua/machine_words.h"
 #include "machine/readers.h"
@@ -23,7 +24,9 @@ static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_f
 /* ========================================================== text, JSON, YAML */
 
 /* Return the file that is being read: the first upvalue. */
-static mgrid_machine_file *lua_file_file_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
+static mgrid_machine_file *lua_file_file_of(lua_State *L) {
+  return lua_touserdata(L, lua_upvalueindex(1));
+}
 
 /* What was refused is in file->why; Lua only unwinds. */
 static int unwind(lua_State *L) {
@@ -31,8 +34,8 @@ static int unwind(lua_State *L) {
   return lua_error(L);
 }
 
-/* Refuse the file at a line, or at a path as items[3].status, or as a whole: the place is at 1, a format for string.format and
-** its values behind it. */
+/* Refuse the file at a line, or at a path as items[3].status, or as a whole: the place is at 1, a
+** format for string.format and its values behind it. */
 static int file_refuse(lua_State *L, mgrid_status status) {
   mgrid_machine_file *f = lua_file_file_of(L);
   lua_getglobal(L, LUA_STRLIBNAME);
@@ -41,7 +44,7 @@ static int file_refuse(lua_State *L, mgrid_status status) {
   lua_insert(L, 2);
   lua_call(L, lua_gettop(L) - 2, 1);
   const char *message = lua_tostring(L, 2);
-  const bool  line = lua_isinteger(L, 1);
+  const bool line = lua_isinteger(L, 1);
   const char *place = luaL_optstring(L, 1, "");
   if (line)
     mgrid_fail(&f->why, status, "%s:%s: %s", f->name, place, message);
@@ -54,11 +57,11 @@ static int file_refuse(lua_State *L, mgrid_status status) {
 static int file_fault(lua_State *L) { return file_refuse(L, MGRID_BAD_VALUE); }
 static int file_limit(lua_State *L) { return file_refuse(L, MGRID_LIMIT); }
 
-/* Step to the next line, without its end, and push its number. Upvalues: the file, the next byte, the last number. False: there
-** is none. */
+/* Step to the next line, without its end, and push its number. Upvalues: the file, the next byte,
+** the last number. False: there is none. */
 static bool file_step(lua_State *L, const char **line, size_t *len) {
   const mgrid_machine_file *f = lua_file_file_of(L);
-  const size_t              from = (size_t)lua_tointeger(L, lua_upvalueindex(2));
+  const size_t from = (size_t)lua_tointeger(L, lua_upvalueindex(2));
   if (from >= f->length) return false;
   *line = f->text + from;
   const char *end = memchr(*line, '\n', f->length - from);
@@ -73,7 +76,7 @@ static bool file_step(lua_State *L, const char **line, size_t *len) {
 
 static int next_line(lua_State *L) {
   const char *line;
-  size_t      len;
+  size_t len;
   if (!file_step(L, &line, &len)) return 0;
   lua_pushlstring(L, line, len);
   return 2;
@@ -84,7 +87,7 @@ static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 /* The next line that is not blank: its first word, and the others without blanks around. */
 static int next_words(lua_State *L) {
   const char *line;
-  size_t      len, from, to;
+  size_t len, from, to;
   for (from = len = 0; from == len;) {
     lua_settop(L, 0);
     if (!file_step(L, &line, &len)) return 0;
@@ -113,8 +116,8 @@ static int file_words(lua_State *L) { return iterate(L, next_words); }
 /* has(words): are these bytes in the text? */
 static int file_has(lua_State *L) {
   const mgrid_machine_file *f = lua_file_file_of(L);
-  size_t                    len;
-  const char               *words = luaL_checklstring(L, 1, &len);
+  size_t len;
+  const char *words = luaL_checklstring(L, 1, &len);
   mgrid_lua_charge(L, (int64_t)(f->length / 16));
   lua_pushboolean(L, memmem(f->text, f->length, words, len) != NULL);
   return 1;
@@ -122,7 +125,7 @@ static int file_has(lua_State *L) {
 
 /* lua_file_check(what, name, where): refuse a name that is not one line of text */
 static int file_check(lua_State *L) {
-  size_t      len;
+  size_t len;
   const char *what = luaL_checkstring(L, 1), *name = luaL_checklstring(L, 2, &len);
   mgrid_error e = MGRID_ERROR_INIT;
   if (!mgrid_check_line(what, name, len, &e)) return 0;
@@ -138,22 +141,23 @@ static int file_check(lua_State *L) {
 static int file_suggest(lua_State *L) {
   enum { MOST = 32 };
   const char *known[MOST];
-  char        tail[512];
-  size_t      n = 0;
+  char tail[512];
+  size_t n = 0;
   lua_settop(L, 2);
   mgrid_lua_stack(L, MOST);
-  for (lua_Integer i = 1; n < MOST && lua_rawgeti(L, 2, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
+  for (lua_Integer i = 1; n < MOST && lua_rawgeti(L, 2, i) == LUA_TSTRING; i++)
+    known[n++] = lua_tostring(L, -1);
   mgrid_suggest(tail, sizeof tail, luaL_checkstring(L, 1), known, n);
   lua_pushstring(L, tail);
   return 1;
 }
 
-/* Push JSON as Lua's values: null in a list is false, and a field that is null is not there. The names of the fields are a list
-** at 0, in the order of the text; a list has nothing there. */
+/* Push JSON as Lua's values: null in a list is false, and a field that is null is not there. The
+** names of the fields are a list at 0, in the order of the text; a list has nothing there. */
 static void file_push(lua_State *L, const json_t *v) {
   const char *key;
-  json_t     *item;
-  size_t      i;
+  json_t *item;
+  size_t i;
   mgrid_lua_stack(L, 4);
   if (json_is_array(v)) {
     lua_createtable(L, (int)json_array_size(v), 0);
@@ -200,13 +204,14 @@ static int file_take(lua_State *L, json_t *v) {
 
 static int file_json(lua_State *L) {
   mgrid_machine_file *f = lua_file_file_of(L);
-  json_error_t        why;
+  json_error_t why;
   mgrid_lua_charge(L, (int64_t)f->length);
   json_t *v = mgrid_json_parse(f->text, f->length, JSON_REJECT_DUPLICATES, &why);
   if (!v && !*why.text)
     mgrid_oom(&f->why);
   else if (!v)
-    mgrid_fail(&f->why, MGRID_BAD_VALUE, "%s:%d: %s", f->name, why.line > 0 ? why.line : 1, why.text);
+    mgrid_fail(&f->why, MGRID_BAD_VALUE, "%s:%d: %s", f->name, why.line > 0 ? why.line : 1,
+               why.text);
   return file_take(L, v);
 }
 
@@ -231,11 +236,13 @@ static int file_run(lua_State *L) {
 }
 
 static int read_body(lua_State *L) {
-  static const luaL_Reg words[] = { { "fault", file_fault },     { "limit", file_limit }, { "lines", file_lines },
-                                    { "words", file_words },     { "has", file_has },     { "check", file_check },
-                                    { "suggest", file_suggest }, { "json", file_json },   { "yaml", file_yaml },
-                                    { "xml", file_xml },         { "run", file_run },     { NULL, NULL } };
-  mgrid_machine_file   *f = lua_touserdata(L, 1);
+  static const luaL_Reg words[] = { { "fault", file_fault },     { "limit", file_limit },
+                                    { "lines", file_lines },     { "words", file_words },
+                                    { "has", file_has },         { "check", file_check },
+                                    { "suggest", file_suggest }, { "json", file_json },
+                                    { "yaml", file_yaml },       { "xml", file_xml },
+                                    { "run", file_run },         { NULL, NULL } };
+  mgrid_machine_file *f = lua_touserdata(L, 1);
   mgrid_budget_no_home(L);
   luaL_requiref(L, LUA_GNAME, luaopen_base, 1);
   luaL_requiref(L, LUA_STRLIBNAME, luaopen_string, 1);
@@ -259,7 +266,8 @@ static int read_body(lua_State *L) {
   return 0;
 }
 
-/* Half the memory that a short text may take, and for a long one what lines of a name each become. */
+/* Half the memory that a short text may take, and for a long one what lines of a name each
+** become. */
 static mgrid_limits limits_of(const mgrid_machine_file *f) {
   mgrid_limits l = MGRID_LIMITS_INIT;
   l.memory = ((size_t)160 << 20) + 160 * f->length;
@@ -269,17 +277,20 @@ static mgrid_limits limits_of(const mgrid_machine_file *f) {
 }
 
 mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_error *err) {
-  static const char   recipe[] = "the recipe ";
+  static const char recipe[] = "the recipe ";
   mgrid_machine_file *f = request;
-  mgrid_limits        limits = limits_of(f);
-  mgrid_error         mine = MGRID_ERROR_INIT;
-  const char         *zero = f->length ? memchr(f->text, 0, f->length) : NULL;
+  mgrid_limits limits = limits_of(f);
+  mgrid_error mine = MGRID_ERROR_INIT;
+  const char *zero = f->length ? memchr(f->text, 0, f->length) : NULL;
   (void)rt;
   if (zero)
-    return mgrid_fail(err, MGRID_BAD_VALUE, "%s: byte %td is zero: this is no text", f->name, zero - f->text + 1);
-  if (f->length >= 3 && memcmp(f->text, "\xEF\xBB\xBF", 3) == 0) f->text += 3, f->length -= 3; /* a byte order mark */
+    return mgrid_fail(err, MGRID_BAD_VALUE, "%s: byte %td is zero: this is no text", f->name,
+                      zero - f->text + 1);
+  /* a byte order mark */
+  if (f->length >= 3 && memcmp(f->text, "\xEF\xBB\xBF", 3) == 0) f->text += 3, f->length -= 3;
   mgrid_status s = mgrid_runtime_apart(&limits, read_body, f, &mine);
-  const bool   spent = strncmp(mine.message, recipe, sizeof recipe - 1) == 0; /* a budget, in the words for recipes */
+  /* a budget, in the words for recipes */
+  const bool spent = strncmp(mine.message, recipe, sizeof recipe - 1) == 0;
   if (s && s != MGRID_NO_MEMORY)
     mgrid_error_reword(&mine, "%s: %s%s", f->name, spent ? "reading it " : "",
                        mine.message + (spent ? sizeof recipe - 1 : 0));
@@ -289,28 +300,29 @@ mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_err
 
 /* ======================================================================= XML */
 
-/* As tables, by expat: an element is { name, line, of = its attributes, its elements ... }. Text between elements is left
-** out. Entities that a text declares are refused: they could make a small file huge. */
+/* As tables, by expat: an element is { name, line, of = its attributes, its elements ... }. Text
+** between elements is left out. Entities that a text declares are refused: they could make a small
+** file huge. */
 
 enum { DEPTH = 64 };
 
 typedef struct parsing {
-  lua_State          *L;
-  XML_Parser          parser;
+  lua_State *L;
+  XML_Parser parser;
   mgrid_machine_file *file;
-  int                 depth;
+  int depth;
 } parsing;
 
 /* Refuse at the place of the parser, and end it. */
 static void xml_refuse(parsing *p, mgrid_status status, const char *what, const char *name) {
-  mgrid_fail(&p->file->why, status, "%s:%d: %s%.40s", p->file->name, (int)XML_GetCurrentLineNumber(p->parser), what,
-             name);
+  mgrid_fail(&p->file->why, status, "%s:%d: %s%.40s", p->file->name,
+             (int)XML_GetCurrentLineNumber(p->parser), what, name);
   XML_StopParser(p->parser, false);
 }
 
 /* The table of open elements is at 1: at depth d its element d. */
 static void file_begin(void *ud, const XML_Char *name, const XML_Char **attributes) {
-  parsing   *p = ud;
+  parsing *p = ud;
   lua_State *L = p->L;
   if (p->depth == DEPTH) {
     xml_refuse(p, MGRID_LIMIT, "elements nest deeper than 64: ", name);
@@ -344,8 +356,10 @@ static void end(void *ud, const XML_Char *name) {
 }
 
 static void entity(void *ud, const XML_Char *name, int parameter, const XML_Char *value, int length,
-                   const XML_Char *base, const XML_Char *system, const XML_Char *public, const XML_Char *notation) {
-  (void)parameter, (void)value, (void)length, (void)base, (void)system, (void)public, (void)notation;
+                   const XML_Char *base, const XML_Char *system, const XML_Char *public,
+                   const XML_Char *notation) {
+  (void)parameter, (void)value, (void)length, (void)base, (void)system, (void)public,
+      (void)notation;
   xml_refuse(ud, MGRID_REFUSED, "entities are not read: ", name);
 }
 
@@ -359,13 +373,15 @@ static int file_parse(lua_State *L) {
     const size_t left = p->file->length - at;
     n = left < PIECE ? left : PIECE;
     mgrid_lua_charge(L, (int64_t)n / 4);
-    if (XML_Parse(p->parser, p->file->text + at, (int)n, at + n == p->file->length) == XML_STATUS_ERROR) {
+    if (XML_Parse(p->parser, p->file->text + at, (int)n, at + n == p->file->length)
+        == XML_STATUS_ERROR) {
       const enum XML_Error code = XML_GetErrorCode(p->parser);
       if (code == XML_ERROR_NO_MEMORY) mgrid_oom(&p->file->why);
       const bool ends = code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN
                         || code == XML_ERROR_PARTIAL_CHAR;
       if (!p->file->why.status)
-        xml_refuse(p, MGRID_BAD_VALUE, XML_ErrorString(code), ends ? ": the text may be cut short" : "");
+        xml_refuse(p, MGRID_BAD_VALUE, XML_ErrorString(code),
+                   ends ? ": the text may be cut short" : "");
       return unwind(L);
     }
     if (n == 0) break;
@@ -396,13 +412,14 @@ static int file_xml(lua_State *L) {
 **   { levels = { { name, counts = { 2, 3 }, bandwidth, latency, domains = { "n0", false } }, ... },
 **     crossings = { { name, of, share, in, bandwidth, latency }, ... }, ranks = { 8, 9 } }
 ** and besides: hosts, the domains of the level with the index `node` in the order of ranks, where it is not that of places;
-** notes, lines; nccl, a topology that NCCL reads, too. lua/machine/json.lua checks tables that files hold. */
+** notes, lines; nccl, a topology that NCCL reads, too. lua/machine/json.lua checks tables that files
+** hold. */
 
 typedef struct making {
-  lua_State           *L;
-  mgrid_machine_file  *file;
+  lua_State *L;
+  mgrid_machine_file *file;
   mgrid_machine_model *m;
-  mgrid_error          why;
+  mgrid_error why;
 } making;
 
 /* Raise what a function of machines refused. */
@@ -427,7 +444,9 @@ static double file_number(lua_State *L, const char *field) {
   return n;
 }
 
-static mgrid_link link_of(lua_State *L) { return (mgrid_link){ file_number(L, "bandwidth"), file_number(L, "latency") }; }
+static mgrid_link link_of(lua_State *L) {
+  return (mgrid_link){ file_number(L, "bandwidth"), file_number(L, "latency") };
+}
 
 /* Name the domains by the list on the top. */
 static void name_domains(making *k) {
@@ -442,9 +461,9 @@ static void name_domains(making *k) {
 
 /* Add the level on the top. */
 static void file_add_level(making *k) {
-  const char      *name = file_text(k->L, "name");
+  const char *name = file_text(k->L, "name");
   const mgrid_link link = link_of(k->L);
-  size_t           n;
+  size_t n;
   lua_getfield(k->L, -1, "counts");
   int64_t *counts = mgrid_lua_check_integers(k->L, lua_gettop(k->L), &n);
   lua_pop(k->L, 1);
@@ -457,8 +476,8 @@ static void file_add_level(making *k) {
 
 static void add_crossing(making *k) {
   int64_t share = (int64_t)file_number(k->L, "share");
-  mgrid_machine_add_crossing(k->m, file_text(k->L, "name"), file_text(k->L, "of"), share ? share : 1, file_text(k->L, "in"),
-                             link_of(k->L), &k->why);
+  mgrid_machine_add_crossing(k->m, file_text(k->L, "name"), file_text(k->L, "of"),
+                             share ? share : 1, file_text(k->L, "in"), link_of(k->L), &k->why);
   lua_file_check(k);
 }
 
@@ -470,14 +489,16 @@ static void file_each(making *k, int table, const char *list, void (*add)(making
 
 /* Give the places of the ranks: those listed, or those of the hosts listed. */
 static void file_add_ranks(making *k, int table) {
-  size_t  n = 0;
+  size_t n = 0;
   int64_t node = -1, places = 0, r = 0;
-  if (lua_getfield(k->L, table, "ranks") == LUA_TNIL && lua_getfield(k->L, table, "hosts") == LUA_TTABLE) {
+  if (lua_getfield(k->L, table, "ranks") == LUA_TNIL
+      && lua_getfield(k->L, table, "hosts") == LUA_TTABLE) {
     lua_getfield(k->L, table, "node");
     node = lua_tointeger(k->L, -1);
     lua_pop(k->L, 1);
   }
-  int64_t *list = lua_istable(k->L, -1) ? mgrid_lua_check_integers(k->L, lua_gettop(k->L), &n) : NULL;
+  int64_t *list = lua_istable(k->L, -1) ? mgrid_lua_check_integers(k->L, lua_gettop(k->L), &n)
+                                        : NULL;
   lua_settop(k->L, table);
   if (!list) return;
   const mgrid_tier *tier = &k->m->tier[node < 0 ? 0 : node];

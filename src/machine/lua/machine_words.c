@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_words.c - machine.node and its like, the laws within, aligned and spread of such families, and what a Machine
-** of Lua answers. `machine` is one value for all plans of a Lua state: the machine of the plan that is being made.
-** Where it is, for which world, and whether the recipe has read it, is in a table of the registry, which begin() makes
-** and end() empties. A Machine of its own, machine("node:4 gpu:8"), has all of that itself.
+** machine_words.c - machine.node and its like, the laws within, aligned and spread of such
+** families, and what a Machine of Lua answers. `machine` is one value for all plans of a Lua state:
+** the machine of the plan that is being made. Where it is, for which world, and whether the recipe
+** has read it, is in a table of the registry, which begin() makes and end() empties. A Machine of
+** its own, machine("node:4 gpu:8"), has all of that itself.
 */
 #include "machine/lua/machine_words.h"
 #include "machine/readers.h"
@@ -19,7 +20,9 @@
 
 /* Its levels, where ranks are, itself as text and as JSON; presets. */
 
-static const mgrid_machine_model *machine_words_check(lua_State *L) { return mgrid_lua_check_machine(L, 1); }
+static const mgrid_machine_model *machine_words_check(lua_State *L) {
+  return mgrid_lua_check_machine(L, 1);
+}
 
 static void set_text(lua_State *L, const char *key, mgrid_text *t) {
   mgrid_lua_push_text(L, t);
@@ -40,13 +43,14 @@ static int64_t check_rank(lua_State *L, const mgrid_machine_model *m) {
   return rank;
 }
 
-/* machine:where(rank) -> a list of { level, domain, text, link, crossing }, the domain of each level that has the rank */
+/* machine:where(rank) -> a list of { level, domain, text, link, crossing }, the domain of each
+** level that has the rank */
 static int where(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
-  int64_t                    rank = check_rank(L, m);
+  int64_t rank = check_rank(L, m);
   lua_newtable(L);
   for (size_t l = 0; l < mgrid_machine_nlevels(m); l++) {
-    int64_t    domain = mgrid_place_domain(m, l, mgrid_machine_at(m, rank));
+    int64_t domain = mgrid_place_domain(m, l, mgrid_machine_at(m, rank));
     mgrid_text name = { 0 }, link = { 0 };
     lua_createtable(L, 0, 5);
     mgrid_lua_set_string(L, "level", mgrid_level_name(m, l));
@@ -64,9 +68,9 @@ static int where(lua_State *L) {
 /* machine:seat(rank) -> place, host, slot in the host, name of the host */
 static int seat(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
-  size_t                     node = mgrid_node_level(m);
-  int64_t                    place = mgrid_machine_at(m, check_rank(L, m));
-  int64_t                    host = mgrid_tier_domain(&m->tier[node], place);
+  size_t node = mgrid_node_level(m);
+  int64_t place = mgrid_machine_at(m, check_rank(L, m));
+  int64_t host = mgrid_tier_domain(&m->tier[node], place);
   lua_pushinteger(L, place);
   lua_pushinteger(L, host);
   lua_pushinteger(L, place - mgrid_tier_start(&m->tier[node], host));
@@ -77,17 +81,18 @@ static int seat(lua_State *L) {
 /* machine:domain_name(level, domain) -> its name, nil if it has none */
 static int domain_name(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
-  const char                *name = luaL_checkstring(L, 2);
-  int64_t                    level = mgrid_machine_find(m, name);
+  const char *name = luaL_checkstring(L, 2);
+  int64_t level = mgrid_machine_find(m, name);
   if (level < 0) return mgrid_lua_unknown_level(L, m, name);
   lua_pushstring(L, mgrid_machine_domain_name(m, (size_t)level, mgrid_lua_check_integer(L, 3)));
   return 1;
 }
 
-/* machine:nvlink_level() -> its name; the ranks of each domain, nil if these differ or do not follow each other */
+/* machine:nvlink_level() -> its name; the ranks of each domain, nil if these differ or do not
+** follow each other */
 static int nvlink_level(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
-  const mgrid_tier          *t = &m->tier[mgrid_nvlink_level(m)];
+  const mgrid_tier *t = &m->tier[mgrid_nvlink_level(m)];
   lua_pushstring(L, t->name);
   if (t->each && !m->at)
     lua_pushinteger(L, t->each);
@@ -102,13 +107,14 @@ static int nccl_topology(lua_State *L) {
   return lua_pushstring(L, m->topology ? m->source : NULL), 1;
 }
 
-/* machine:levels() -> a list of { name, crossing, domains, places, regular, link, bandwidth, latency } */
+/* machine:levels() -> a list of { name, crossing, domains, places, regular, link, bandwidth,
+** latency } */
 static int levels(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   lua_newtable(L);
   for (size_t i = 0; i < mgrid_machine_nlevels(m); i++) {
     mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
-    mgrid_text          link = { 0 };
+    mgrid_text link = { 0 };
     mgrid_machine_describe_level(m, i, &l, NULL);
     lua_createtable(L, 0, 8);
     mgrid_lua_set_string(L, "name", l.name);
@@ -128,7 +134,9 @@ static int levels(lua_State *L) {
 /* machine:fits(world): raise unless it has a place for every rank */
 static int machine_words_fits(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
-  return mgrid_machine_fits(machine_words_check(L), mgrid_lua_check_integer(L, 2), &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return mgrid_machine_fits(machine_words_check(L), mgrid_lua_check_integer(L, 2), &e)
+             ? mgrid_lua_raise_error(L, &e)
+             : 0;
 }
 
 /* machine:node_size() -> ranks of a node */
@@ -140,7 +148,7 @@ static int node_size(lua_State *L) {
 /* machine:family(level, world) -> Family: machine.node for any world */
 static int family(lua_State *L) {
   const char *level = luaL_checkstring(L, 2);
-  int64_t     world = mgrid_lua_check_integer(L, 3);
+  int64_t world = mgrid_lua_check_integer(L, 3);
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, 16 * world);
   mgrid_lua_family *f = mgrid_lua_new_family(L, NULL);
@@ -151,11 +159,13 @@ static int family(lua_State *L) {
 /* machine:domains(level, world) -> a list of the domains of the ranks 0 to world - 1 */
 static int machine_words_domains(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
-  const char                *name = luaL_checkstring(L, 2);
-  int64_t                    world = mgrid_lua_check_integer(L, 3), level = mgrid_machine_find(m, name);
-  mgrid_error                e = MGRID_ERROR_INIT;
+  const char *name = luaL_checkstring(L, 2);
+  int64_t world = mgrid_lua_check_integer(L, 3), level = mgrid_machine_find(m, name);
+  mgrid_error e = MGRID_ERROR_INIT;
   if (level < 0) return mgrid_lua_unknown_level(L, m, name);
-  if (world < 1) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a world has 1 rank or more, not %" PRId64, world);
+  if (world < 1)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a world has 1 rank or more, not %" PRId64,
+                              world);
   if (mgrid_machine_fits(m, world, &e)) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_charge(L, 16 * world);
   mgrid_lua_reserve(L, world, 16);
@@ -166,11 +176,12 @@ static int machine_words_domains(lua_State *L) {
 /* machine:counts(family, level) -> { inside, crossing, edges, touched, members } */
 static int machine_words_counts(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
-  const mgrid_family        *f = mgrid_lua_check_family(L, 2)->f;
-  mgrid_machine_counts       c = MGRID_MACHINE_COUNTS_INIT;
-  mgrid_error                e = MGRID_ERROR_INIT;
+  const mgrid_family *f = mgrid_lua_check_family(L, 2)->f;
+  mgrid_machine_counts c = MGRID_MACHINE_COUNTS_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, f->rule ? 256 : 4 * f->total);
-  if (mgrid_machine_count(m, f, luaL_checkstring(L, 3), &c, &e)) return mgrid_lua_raise_error(L, &e);
+  if (mgrid_machine_count(m, f, luaL_checkstring(L, 3), &c, &e))
+    return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 5);
   set_known(L, "inside", c.inside);
   set_known(L, "crossing", c.crossing);
@@ -190,7 +201,7 @@ static int text(lua_State *L) {
 
 /* machine:json() -> its text as JSON, with names of domains: a file for open_machine */
 static int machine_words_json(lua_State *L) {
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_machine_print_json(machine_words_check(L), mgrid_text_sink, &t, &e)) {
     mgrid_text_free(&t);
@@ -246,12 +257,12 @@ static int machine_presets(lua_State *L) {
 
 typedef struct machine_box {
   mgrid_machine_model *model; /* NULL: that of the plan, in the registry */
-  int64_t              world;
-  bool                 current, read;
+  int64_t world;
+  bool current, read;
 } machine_box;
 
-/* Registry keys: the Machine of the plan that is made; marks: Family -> name of its level, of families of machines; the laws
-** that held, a list of { law, Family, level }. */
+/* Registry keys: the Machine of the plan that is made; marks: Family -> name of its level, of
+** families of machines; the laws that held, a list of { law, Family, level }. */
 static const char current_key = 'c', marks_key = 'm', laws_key = 'l',
                   traffic_key = 't'; /* the field `traffic`, a table */
 
@@ -269,22 +280,25 @@ static machine_box *machine_at(lua_State *L, int i) {
   machine_box *box = mgrid_lua_check_box(L, i, MGRID_LUA_MACHINE);
   if (!box->current) return box;
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &current_key) != LUA_TUSERDATA)
-    mgrid_lua_raise_as(
-        L, MGRID_REFUSED,
-        "there is no machine: --machine FILE, TEXT or PRESET gives one, or machine = \"dgx-h100\" in the "
-        "recipe, or machine(\"node:4 gpu:8\", world)");
+    mgrid_lua_raise_as(L, MGRID_REFUSED,
+                       "there is no machine: --machine FILE, TEXT or PRESET gives one, or machine "
+                       "= \"dgx-h100\" in the "
+                       "recipe, or machine(\"node:4 gpu:8\", world)");
   lua_replace(L, i);
   box = mgrid_lua_check_box(L, i, MGRID_LUA_MACHINE);
   box->read = true;
   return box;
 }
 
-const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i) { return machine_at(L, i)->model; }
+const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i) {
+  return machine_at(L, i)->model;
+}
 
 mgrid_machine_model **mgrid_lua_new_machine(lua_State *L) { return &new_machine(L)->model; }
 
 /* Raise the error about a machine, or free it. */
-static MGRID_APART void machine_words_parse(lua_State *L, machine_box *box, const char *text, const char *where) {
+static MGRID_APART void machine_words_parse(lua_State *L, machine_box *box, const char *text,
+                                            const char *where) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, (int64_t)strlen(text));
   mgrid_budget *budget = mgrid_lua_work(L);
@@ -316,8 +330,9 @@ static void charge(lua_State *L, const machine_box *box, size_t level) {
   mgrid_lua_reserve(L, box->world, 24);
 }
 
-static MGRID_APART int machine_words_push_family(lua_State *L, const machine_box *box, int64_t level, const char *name) {
-  mgrid_error       e = MGRID_ERROR_INIT;
+static MGRID_APART int machine_words_push_family(lua_State *L, const machine_box *box,
+                                                 int64_t level, const char *name) {
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_family *f = mgrid_lua_new_family(L, NULL);
   charge(L, box, (size_t)level);
   f->f = mgrid_machine_family(box->model, name, box->world, &e);
@@ -333,16 +348,16 @@ static int machine_has(lua_State *L) {
 
 int mgrid_lua_unknown_level(lua_State *L, const mgrid_machine_model *m, const char *name) {
   const char *known[2 * MGRID_LEVELS_MAX];
-  size_t      n = mgrid_machine_nlevels(m);
+  size_t n = mgrid_machine_nlevels(m);
   for (size_t i = 0; i < n; i++) known[i] = mgrid_level_name(m, i);
   return mgrid_lua_unknown(L, "level of the machine", name, known, n);
 }
 
 static int machine_index(lua_State *L) {
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_MACHINE);
-  const char     *name = luaL_checkstring(L, 2);
-  machine_box    *box = machine_at(L, 1);
-  int64_t         level = mgrid_machine_find(box->model, name);
+  const char *name = luaL_checkstring(L, 2);
+  machine_box *box = machine_at(L, 1);
+  int64_t level = mgrid_machine_find(box->model, name);
   const luaL_Reg *method = questions;
   while (method->name && strcmp(name, method->name) != 0) method++;
   if (level < 0 && (method->name || strcmp(name, "has") == 0)) {
@@ -367,7 +382,7 @@ static int machine_index(lua_State *L) {
 /* machine("node:4 gpu:8" [, world]) -> Machine */
 static int machine_call(lua_State *L) {
   const char *text = luaL_checkstring(L, 2);
-  int64_t     world = 0;
+  int64_t world = 0;
   if (lua_isnoneornil(L, 3) && lua_rawgetp(L, LUA_REGISTRYINDEX, &current_key) == LUA_TNUMBER)
     world = lua_tointeger(L, -1);
   else if (lua_isnoneornil(L, 3) && lua_type(L, -1) == LUA_TUSERDATA)
@@ -383,7 +398,7 @@ static int machine_call(lua_State *L) {
 
 static int machine_tostring(lua_State *L) {
   machine_box *box = mgrid_lua_check_box(L, 1, MGRID_LUA_MACHINE);
-  mgrid_text   t = { 0 };
+  mgrid_text t = { 0 };
   if (box->current) return lua_pushliteral(L, "the machine"), 1;
   mgrid_text_str(&t, "Machine ");
   mgrid_machine_text(box->model, &t);
@@ -393,7 +408,8 @@ static int machine_tostring(lua_State *L) {
 
 /* ---------------------------------------------------------------------- laws */
 
-/* Push the name of the level that the Family at i is of, and return its Machine; NULL, with nothing pushed: it is of none. */
+/* Push the name of the level that the Family at i is of, and return its Machine; NULL, with nothing
+** pushed: it is of none. */
 static machine_box *machine_words_level_of(lua_State *L, int i) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &marks_key);
   lua_pushvalue(L, i);
@@ -412,28 +428,29 @@ static machine_box *machine_words_level_of(lua_State *L, int i) {
   return lua_pop(L, 3), NULL;
 }
 
-static MGRID_APART void hold(lua_State *L, const mgrid_machine_law *law, const machine_box *box, const mgrid_family *f,
-                             const char *level) {
+static MGRID_APART void hold(lua_State *L, const mgrid_machine_law *law, const machine_box *box,
+                             const mgrid_family *f, const char *level) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, f->rule ? 256 : 4 * f->total);
   if (f->world != box->world)
-    mgrid_lua_raise(L, "%s: the family is of a world of %" PRId64 " ranks, the machine of %" PRId64, law->name,
-                    f->world, box->world);
+    mgrid_lua_raise(L, "%s: the family is of a world of %" PRId64 " ranks, the machine of %" PRId64,
+                    law->name, f->world, box->world);
   if (!mgrid_machine_hold(law, box->model, f, "the family", level, &e)) return;
   mgrid_lua_raise_as(L, e.status, "%s(a, machine.%s): %s", law->name, level, e.message);
 }
 
-/* law(a, machine.node): raise with the first group that breaks it, or remember that it held. Upvalues: the name of the law,
-** and the function for families of no machine, or nil. */
+/* law(a, machine.node): raise with the first group that breaks it, or remember that it held.
+** Upvalues: the name of the law, and the function for families of no machine, or nil. */
 static int check_law(lua_State *L) {
-  const char              *name = lua_tostring(L, lua_upvalueindex(1));
+  const char *name = lua_tostring(L, lua_upvalueindex(1));
   const mgrid_machine_law *law = mgrid_machine_law_named(name);
-  mgrid_lua_family        *f = mgrid_lua_check_family(L, 1);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   mgrid_lua_check_family(L, 2);
   lua_settop(L, 2);
   const machine_box *box = machine_words_level_of(L, 2);
   if (!box && lua_isnil(L, lua_upvalueindex(2)))
-    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s(a, b): b is a family of a machine, as machine.rack", name);
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                              "%s(a, b): b is a family of a machine, as machine.rack", name);
   if (!box) {
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);
@@ -460,7 +477,7 @@ static void set_registry(lua_State *L, const char *key) { lua_rawsetp(L, LUA_REG
 
 void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where) {
   mgrid_machine_item *lent = mgrid_lua_lent(L, &mgrid_machine_kind);
-  mgrid_error         e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_pushinteger(L, world); /* for machine(text) where the plan has none */
   set_registry(L, &current_key);
   lua_newtable(L);
@@ -474,7 +491,7 @@ void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char
     lua_pop(L, 1);
     return;
   }
-  const char  *text = lua_tostring(L, -1);
+  const char *text = lua_tostring(L, -1);
   machine_box *box = new_machine(L);
   if (lent)
     box->model = mgrid_machine_ref(lent->model);
@@ -517,7 +534,8 @@ static void list_laws(lua_State *L, const mgrid_content *c, mgrid_text *out) {
     lua_rawgeti(L, -2, 2);
     lua_rawgeti(L, -3, 3);
     const char *family = machine_words_name_of(c, mgrid_lua_check_family(L, -2)->f);
-    snprintf(line, sizeof line, "%s(%s, machine.%s)\n", lua_tostring(L, -3), family ? family : "", lua_tostring(L, -1));
+    snprintf(line, sizeof line, "%s(%s, machine.%s)\n", lua_tostring(L, -3), family ? family : "",
+             lua_tostring(L, -1));
     if (family && !strstr(mgrid_text_chars(out), line)) mgrid_text_str(out, line);
     lua_pop(L, 3);
   }
@@ -525,24 +543,29 @@ static void list_laws(lua_State *L, const mgrid_content *c, mgrid_text *out) {
 }
 
 static MGRID_APART void machine_words_put_item(lua_State *L, int topology, const machine_box *box) {
-  mgrid_topology     *t = mgrid_lua_check_topology(L, topology);
-  mgrid_error         e = MGRID_ERROR_INIT;
+  mgrid_topology *t = mgrid_lua_check_topology(L, topology);
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_machine_item *item = mgrid_machine_item_new(box->model, box->world, &e);
   if (item) list_laws(L, &t->content, &item->laws);
   if (item && item->laws.failed) mgrid_oom(&e);
   if (item) item->unread = !box->read;
-  mgrid_status s = e.status ? e.status : mgrid_topology_put_item(t, MGRID_MACHINE_NAME, &mgrid_machine_kind, item, &e);
+  mgrid_status s =
+      e.status ? e.status
+               : mgrid_topology_put_item(t, MGRID_MACHINE_NAME, &mgrid_machine_kind, item, &e);
   if (item) mgrid_machine_kind.free(item);
   if (s) mgrid_lua_raise_error(L, &e);
 }
 
-/* Read the field traffic = { tp = "2 GiB all_reduce x 96" }, whose keys are on the top. Nothing here raises. */
-static MGRID_APART mgrid_status machine_words_read_traffic(lua_State *L, int table, const mgrid_content *c, mgrid_traffic *t,
-                                             mgrid_error *e) {
+/* Read the field traffic = { tp = "2 GiB all_reduce x 96" }, whose keys are on the top. Nothing
+** here raises. */
+static MGRID_APART mgrid_status machine_words_read_traffic(lua_State *L, int table,
+                                                           const mgrid_content *c, mgrid_traffic *t,
+                                                           mgrid_error *e) {
   lua_Integer k = 0;
   for (int keys = lua_gettop(L); !e->status && mgrid_lua_step(L, table, keys, &k); lua_pop(L, 2)) {
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
-      return mgrid_fail(e, MGRID_BAD_VALUE, "traffic has texts by family, tp = \"2 GiB all_reduce x 96\"");
+      return mgrid_fail(e, MGRID_BAD_VALUE,
+                        "traffic has texts by family, tp = \"2 GiB all_reduce x 96\"");
     const char *family = lua_tostring(L, -2);
     if (mgrid_content_require(c, "traffic: ", family, e) < 0) return e->status;
     mgrid_traffic_add(t, family, lua_tostring(L, -1), e);
@@ -552,8 +575,8 @@ static MGRID_APART mgrid_status machine_words_read_traffic(lua_State *L, int tab
 
 static MGRID_APART void put_traffic(lua_State *L, int topology, int table, const char *where) {
   mgrid_topology *t = mgrid_lua_check_topology(L, topology);
-  mgrid_error     e = MGRID_ERROR_INIT;
-  int             top = lua_gettop(L);
+  mgrid_error e = MGRID_ERROR_INIT;
+  int top = lua_gettop(L);
   mgrid_lua_keys(L, table); /* may raise, so before the traffic is made */
   mgrid_traffic *traffic = mgrid_traffic_new(t->content.world, &e);
   if (traffic && !machine_words_read_traffic(L, table, &t->content, traffic, &e))
@@ -567,7 +590,8 @@ static MGRID_APART void put_traffic(lua_State *L, int topology, int table, const
 }
 
 void mgrid_lua_machine_end(lua_State *L, int topology, const char *where) {
-  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &traffic_key) == LUA_TTABLE) put_traffic(L, topology, lua_gettop(L), where);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &traffic_key) == LUA_TTABLE)
+    put_traffic(L, topology, lua_gettop(L), where);
   lua_pop(L, 1);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &current_key) == LUA_TUSERDATA) {
     const machine_box *box = mgrid_lua_check_box(L, -1, MGRID_LUA_MACHINE);
@@ -584,7 +608,7 @@ void mgrid_lua_machine_end(lua_State *L, int topology, const char *where) {
 /* plan.machine -> the text of the machine that its recipe read, "" for none */
 int mgrid_lua_plan_machine(lua_State *L) {
   const mgrid_machine_model *m = mgrid_plan_machine(mgrid_lua_check_plan(L, 1));
-  mgrid_text                 t = { 0 };
+  mgrid_text t = { 0 };
   if (m) mgrid_machine_text(m, &t);
   mgrid_lua_push_text(L, &t);
   return 1;
@@ -593,14 +617,15 @@ int mgrid_lua_plan_machine(lua_State *L) {
 /* plan.traffic -> what its recipe says that families send, false if nothing does */
 int mgrid_lua_plan_traffic(lua_State *L) {
   const mgrid_traffic *own = mgrid_plan_traffic(mgrid_lua_check_plan(L, 1));
-  mgrid_text           t = { 0 };
+  mgrid_text t = { 0 };
   if (!own) return lua_pushboolean(L, false), 1;
   mgrid_traffic_kind.text(own, &t);
   mgrid_lua_push_text(L, &t);
   return 1;
 }
 
-/* plan.laws -> the laws about that machine that held, a list of "within(tp, machine.node)"; false if build did not read it */
+/* plan.laws -> the laws about that machine that held, a list of "within(tp, machine.node)"; false
+** if build did not read it */
 int mgrid_lua_plan_laws(lua_State *L) {
   const mgrid_machine_item *item = mgrid_content_machine(&mgrid_lua_check_plan(L, 1)->content);
   if (!item || item->unread) return lua_pushboolean(L, false), 1;
@@ -608,10 +633,11 @@ int mgrid_lua_plan_laws(lua_State *L) {
   return 1;
 }
 
-mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p, const char *law, bool *mine,
-                                   mgrid_error *err) {
+mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p, const char *law,
+                                   bool *mine, mgrid_error *err) {
   if (!(*mine = mgrid_machine_is_law(law))) return MGRID_OK;
-  const mgrid_machine_model *m = lua_isnil(L, about) ? mgrid_plan_machine(p) : mgrid_lua_check_machine(L, about);
+  const mgrid_machine_model *m = lua_isnil(L, about) ? mgrid_plan_machine(p)
+                                                     : mgrid_lua_check_machine(L, about);
   return mgrid_machine_check_law(m, p, law, err);
 }
 
@@ -619,9 +645,9 @@ mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p,
 
 /* moongrid.open_machine(text, preset or file) -> Machine */
 static int open_machine(lua_State *L) {
-  const char  *source = luaL_checkstring(L, 1);
+  const char *source = luaL_checkstring(L, 1);
   machine_box *box = new_machine(L);
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   box->model = mgrid_machine_open_by(&mgrid_lua_entry, source, &e);
   return box->model ? 1 : mgrid_lua_raise_error(L, &e);
 }
@@ -631,8 +657,9 @@ int mgrid_lua_recipe_on(lua_State *L) {
   luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
   luaL_checkany(L, 2);
   const mgrid_machine_model *m = lua_isnil(L, 2) ? NULL : machine_at(L, 2)->model;
-  mgrid_error                e = MGRID_ERROR_INIT;
-  return mgrid_runtime_machine(mgrid_lua_to(L, 1, "Recipe"), m, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  mgrid_error e = MGRID_ERROR_INIT;
+  return mgrid_runtime_machine(mgrid_lua_to(L, 1, "Recipe"), m, &e) ? mgrid_lua_raise_error(L, &e)
+                                                                    : 0;
 }
 
 void mgrid_lua_open_machine_host(lua_State *L) {
@@ -644,11 +671,11 @@ void mgrid_lua_open_machine_host(lua_State *L) {
 
 /* ------------------------------------------------------------------- opening */
 
-static const luaL_Reg        machine_meta[] = { { "__index", machine_index },
-                                                { "__call", machine_call },
-                                                { "__tostring", machine_tostring },
-                                                { "__gc", mgrid_lua_free_box },
-                                                { NULL, NULL } };
+static const luaL_Reg machine_meta[] = { { "__index", machine_index },
+                                         { "__call", machine_call },
+                                         { "__tostring", machine_tostring },
+                                         { "__gc", mgrid_lua_free_box },
+                                         { NULL, NULL } };
 static const mgrid_lua_class machine_class = { MGRID_LUA_MACHINE, NULL, NULL, NULL, machine_meta };
 
 void mgrid_lua_open_machine(lua_State *L) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_words.h - machines for Lua: `machine` in recipes, laws about its domains, what a plan knows of it. collect.c and
-** sending.c are in a circle with machine_words.c: its class lists their methods, which check that their argument is of it.
+** machine_words.h - machines for Lua: `machine` in recipes, laws about its domains, what a plan
+** knows of it. collect.c and sending.c are in a circle with machine_words.c: its class lists their
+** methods, which check that their argument is of it.
 */
 #ifndef MGRID_MACHINE_WORDS_H
 #define MGRID_MACHINE_WORDS_H
@@ -9,23 +10,25 @@
 #include "machine/item.h"
 #include "recipe/slice.h"
 
-#define MGRID_LUA_MACHINE "moongrid.MachineModel" /* moongrid.Machine is what a State knows of its own */
+#define MGRID_LUA_MACHINE \
+  "moongrid.MachineModel" /* moongrid.Machine is what a State knows of its own */
 
 /* The `serve` of mgrid_lua_slice; the request is an mgrid_machine_file. file.c */
 mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_error *err);
-void         mgrid_lua_open_machine(lua_State *L);
-void         mgrid_lua_open_machine_host(lua_State *L);
-int          mgrid_lua_recipe_on(lua_State *L);
-void         mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where);
-void         mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
-int          mgrid_lua_plan_machine(lua_State *L);
-int          mgrid_lua_plan_traffic(lua_State *L);
-int          mgrid_lua_plan_laws(lua_State *L);
-mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p, const char *law, bool *mine,
-                                   mgrid_error *err);
-/* Return the model of the Machine at i. _new_machine: push a Machine without one, and return where it goes. */
+void mgrid_lua_open_machine(lua_State *L);
+void mgrid_lua_open_machine_host(lua_State *L);
+int mgrid_lua_recipe_on(lua_State *L);
+void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where);
+void mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
+int mgrid_lua_plan_machine(lua_State *L);
+int mgrid_lua_plan_traffic(lua_State *L);
+int mgrid_lua_plan_laws(lua_State *L);
+mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p, const char *law,
+                                   bool *mine, mgrid_error *err);
+/* Return the model of the Machine at i. _new_machine: push a Machine without one, and return where
+** it goes. */
 const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
-mgrid_machine_model      **mgrid_lua_new_machine(lua_State *L);
+mgrid_machine_model **mgrid_lua_new_machine(lua_State *L);
 /* Raise about a level that the machine does not have, with the nearest name. */
 int mgrid_lua_unknown_level(lua_State *L, const mgrid_machine_model *m, const char *name);
 int mgrid_lua_machine_cost(lua_State *L); /* sending.c */
@@ -34,7 +37,8 @@ int mgrid_lua_machine_assignable(lua_State *L);
 int mgrid_lua_machine_assign(lua_State *L);
 int mgrid_lua_job_machine(lua_State *L); /* collect.c */
 int mgrid_lua_machine_meets(lua_State *L);
-/* Return the machine of the plan that is being made, which has been read now; NULL: none. For other slices. */
+/* Return the machine of the plan that is being made, which has been read now; NULL: none. For other
+** slices. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
 
 #endif

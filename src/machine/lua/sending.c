@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** sending.c - what a plan sends between the domains of a Machine of Lua, what that costs, and which hosts take its ranks.
+** sending.c - what a plan sends between the domains of a Machine of Lua, what that costs, and which
+** hosts take its ranks.
 */
 #include "machine/assign.h"
 #include "machine/count.h"
@@ -10,8 +11,8 @@
 
 /* Return the traffic of the text at i, to be freed; NULL: there is none. */
 static mgrid_traffic *sending_read_traffic(lua_State *L, int i, int64_t world) {
-  const char    *text = luaL_optstring(L, i, NULL);
-  mgrid_error    e = MGRID_ERROR_INIT;
+  const char *text = luaL_optstring(L, i, NULL);
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_traffic *t = text ? mgrid_traffic_new(world, &e) : NULL;
   if (t) mgrid_traffic_parse(t, text, &e);
   if (!e.status) return t;
@@ -22,12 +23,13 @@ static mgrid_traffic *sending_read_traffic(lua_State *L, int i, int64_t world) {
 /* Return the plan at 2, which fits the machine. */
 static const mgrid_plan *check_plan(lua_State *L, const mgrid_machine_model *m) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 2);
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_machine_fits(m, mgrid_plan_world(p), &e)) mgrid_lua_raise_error(L, &e);
   return p;
 }
 
-static void set_levels(lua_State *L, const char *key, const mgrid_machine_model *m, size_t n, const double *values) {
+static void set_levels(lua_State *L, const char *key, const mgrid_machine_model *m, size_t n,
+                       const double *values) {
   lua_createtable(L, 0, (int)n);
   for (size_t l = 0; l < n; l++) mgrid_lua_set_number(L, m->tier[l].name, values[l]);
   lua_setfield(L, -2, key);
@@ -36,12 +38,12 @@ static void set_levels(lua_State *L, const char *key, const mgrid_machine_model 
 /* machine:cost(plan [, traffic [, timed]]) -> { bytes, bound, seconds } */
 int mgrid_lua_machine_cost(lua_State *L) {
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
-  const mgrid_plan          *p = check_plan(L, m);
-  mgrid_error                e = MGRID_ERROR_INIT;
-  mgrid_cost                 c;
-  bool                       timed = lua_toboolean(L, 4);
-  mgrid_traffic             *t = sending_read_traffic(L, 3, mgrid_plan_world(p));
-  mgrid_status               s = mgrid_cost_of(m, p, t, timed, &c, &e);
+  const mgrid_plan *p = check_plan(L, m);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_cost c;
+  bool timed = lua_toboolean(L, 4);
+  mgrid_traffic *t = sending_read_traffic(L, 3, mgrid_plan_world(p));
+  mgrid_status s = mgrid_cost_of(m, p, t, timed, &c, &e);
   mgrid_traffic_free(t);
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 3);
@@ -59,11 +61,11 @@ static void *push_room(lua_State *L, int64_t n, size_t each) {
 
 typedef struct leaving {
   const mgrid_content *c;
-  bool                *chosen; /* [c->nentries]: its flows count */
-  double              *sum;    /* [c->nentries]; -1: it sends nothing */
-  const int32_t       *domain; /* of each rank */
-  double              *out;    /* [n]: of each domain */
-  int64_t              n;
+  bool *chosen;          /* [c->nentries]: its flows count */
+  double *sum;           /* [c->nentries]; -1: it sends nothing */
+  const int32_t *domain; /* of each rank */
+  double *out;           /* [n]: of each domain */
+  int64_t n;
 } leaving;
 
 /* Choose the families of the list at i; nil: all. */
@@ -92,14 +94,15 @@ static mgrid_status add_flows(const leaving *x, const mgrid_traffic *t, mgrid_er
   return MGRID_OK;
 }
 
-/* machine:leaving(plan, level, traffic [, families]) -> bytes by family, and a list of what leaves each domain */
+/* machine:leaving(plan, level, traffic [, families]) -> bytes by family, and a list of what leaves
+** each domain */
 int mgrid_lua_machine_leaving(lua_State *L) {
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
-  const mgrid_plan          *p = check_plan(L, m);
-  const mgrid_content       *c = &p->content;
-  const char                *name = luaL_checkstring(L, 3);
-  int64_t                    world = mgrid_plan_world(p), level = mgrid_machine_find(m, name);
-  mgrid_error                e = MGRID_ERROR_INIT;
+  const mgrid_plan *p = check_plan(L, m);
+  const mgrid_content *c = &p->content;
+  const char *name = luaL_checkstring(L, 3);
+  int64_t world = mgrid_plan_world(p), level = mgrid_machine_find(m, name);
+  mgrid_error e = MGRID_ERROR_INIT;
   if (level < 0) return mgrid_lua_unknown_level(L, m, name);
   luaL_checkstring(L, 4);
   lua_settop(L, 5);
@@ -111,7 +114,7 @@ int mgrid_lua_machine_leaving(lua_State *L) {
   x.n = mgrid_domains_of(m, (size_t)level, world, domain);
   x.out = push_room(L, x.n, sizeof *x.out);
   mgrid_traffic *t = sending_read_traffic(L, 4, world);
-  mgrid_status   s = add_flows(&x, t, &e);
+  mgrid_status s = add_flows(&x, t, &e);
   mgrid_traffic_free(t);
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_newtable(L);
@@ -127,17 +130,18 @@ int mgrid_lua_machine_assignable(lua_State *L) {
   return lua_pushboolean(L, mgrid_assignable(m, mgrid_lua_check_integer(L, 2))), 1;
 }
 
-/* machine:assign(plan [, traffic]) -> Machine with the ranks on the hosts that were found, Machine with them in the order of places */
+/* machine:assign(plan [, traffic]) -> Machine with the ranks on the hosts that were found, Machine
+** with them in the order of places */
 int mgrid_lua_machine_assign(lua_State *L) {
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
-  const mgrid_plan          *p = check_plan(L, m);
-  int64_t                    world = mgrid_plan_world(p);
-  mgrid_error                e = MGRID_ERROR_INIT;
-  mgrid_assignment           a;
+  const mgrid_plan *p = check_plan(L, m);
+  int64_t world = mgrid_plan_world(p);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_assignment a;
   lua_settop(L, 3);
   mgrid_machine_model **found = mgrid_lua_new_machine(L), **sorted = mgrid_lua_new_machine(L);
-  mgrid_traffic        *t = sending_read_traffic(L, 3, world);
-  mgrid_status          s = mgrid_assign(m, p, t, &a, &e);
+  mgrid_traffic *t = sending_read_traffic(L, 3, world);
+  mgrid_status s = mgrid_assign(m, p, t, &a, &e);
   mgrid_traffic_free(t);
   if (s) return mgrid_lua_raise_error(L, &e);
   *found = mgrid_assigned(m, &a, a.host, world, &e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** facts.c - what a Plan for Lua tells about its parameters, its communicators, and what NCCL needs for them.
+** facts.c - what a Plan for Lua tells about its parameters, its communicators, and what NCCL needs
+** for them.
 */
 #include "recipe/words/facts.h"
 
@@ -13,7 +14,8 @@ int64_t mgrid_lua_opt_rank(lua_State *L, const mgrid_plan *p, int i) {
   if (lua_isnoneornil(L, i)) return -1;
   int64_t rank = mgrid_lua_check_integer(L, i);
   if (rank < 0 || rank >= p->content.world)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                       "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
                        p->content.world - 1);
   return rank;
 }
@@ -63,18 +65,19 @@ int mgrid_lua_plan_concurrent(lua_State *L) {
 
 /* ----------------------------------------------------------- communicators */
 
-/* plan:communicators(family [, site]) -> { needed, made, own, shares, options, singles, twin, created, ring } */
+/* plan:communicators(family [, site]) -> { needed, made, own, shares, options, singles, twin,
+** created, ring } */
 static int plan_communicators(lua_State *L) {
-  const mgrid_plan   *p = mgrid_lua_check_plan(L, 1);
-  int                 i = mgrid_lua_check_entry(L, p, 2);
-  const mgrid_entry  *e = &p->content.entry[i];
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int i = mgrid_lua_check_entry(L, p, 2);
+  const mgrid_entry *e = &p->content.entry[i];
   const mgrid_family *f = e->family;
-  bool                needed = f->max_size > 1, made = needed && !e->choice->none;
-  int64_t             own = 0;
-  mgrid_demand        cost = { 0 };
-  mgrid_site          site = mgrid_lua_check_site(L, 3);
-  mgrid_budget       *budget = mgrid_lua_work(L);
-  int64_t             local = site.machine_ranks < f->max_size ? site.machine_ranks : f->max_size;
+  bool needed = f->max_size > 1, made = needed && !e->choice->none;
+  int64_t own = 0;
+  mgrid_demand cost = { 0 };
+  mgrid_site site = mgrid_lua_check_site(L, 3);
+  mgrid_budget *budget = mgrid_lua_work(L);
+  int64_t local = site.machine_ranks < f->max_size ? site.machine_ranks : f->max_size;
   if (made && p->shares[i] < 0) own = mgrid_plan_led(p, i, -1, budget);
   mgrid_lua_charge(L, 0);
   if (made) mgrid_entry_demand(e, f->max_size, local, &site, &cost);
@@ -82,7 +85,8 @@ static int plan_communicators(lua_State *L) {
   mgrid_lua_set_boolean(L, "needed", needed);
   mgrid_lua_set_boolean(L, "made", made);
   mgrid_lua_set_integer(L, "own", own);
-  mgrid_lua_set_string(L, "shares", made && p->shares[i] >= 0 ? p->content.entry[p->shares[i]].name : NULL);
+  mgrid_lua_set_string(L, "shares",
+                       made && p->shares[i] >= 0 ? p->content.entry[p->shares[i]].name : NULL);
   mgrid_lua_set_string(L, "options", e->choice->text + (*e->choice->text == ' '));
   mgrid_lua_set_integer(L, "singles", mgrid_family_singles(f));
   mgrid_lua_set_boolean(L, "twin", f->twin);
@@ -94,10 +98,10 @@ static int plan_communicators(lua_State *L) {
 /* plan:leaders(family) -> a list of { family, groups } */
 static int plan_leaders(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int               i = mgrid_lua_check_entry(L, p, 2);
-  lua_Integer       n = 0;
-  mgrid_budget     *budget = mgrid_lua_work(L);
-  int64_t          *groups = lua_newuserdatauv(L, p->content.nentries * sizeof *groups, 0);
+  int i = mgrid_lua_check_entry(L, p, 2);
+  lua_Integer n = 0;
+  mgrid_budget *budget = mgrid_lua_work(L);
+  int64_t *groups = lua_newuserdatauv(L, p->content.nentries * sizeof *groups, 0);
   mgrid_plan_leaders(p, i, groups, budget);
   mgrid_lua_charge(L, 0);
   lua_newtable(L);
@@ -120,10 +124,11 @@ static int plan_lines(lua_State *L) {
   return 1;
 }
 
-/* plan:idle() -> how many ranks are in no group, which, whether the recipe allows it; nil: it is not known */
+/* plan:idle() -> how many ranks are in no group, which, whether the recipe allows it; nil: it is
+** not known */
 static int plan_idle(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  mgrid_text        which = { 0 };
+  mgrid_text which = { 0 };
   mgrid_lua_charge(L, p->content.world);
   int64_t n = mgrid_plan_idle(p, &which);
   mgrid_lua_push_text(L, &which);
@@ -133,12 +138,13 @@ static int plan_idle(lua_State *L) {
   return 3;
 }
 
-/* plan:unheeded([backend]) -> "timeout of 3 families, nccl of 1 family", and the name of the backend */
+/* plan:unheeded([backend]) -> "timeout of 3 families, nccl of 1 family", and the name of the
+** backend */
 static int plan_unheeded(lua_State *L) {
-  const mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
-  const char             *name = luaL_optstring(L, 2, NULL);
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  const char *name = luaL_optstring(L, 2, NULL);
   const mgrid_descriptor *backend = name ? mgrid_backend_named(name) : mgrid_backend_usual();
-  mgrid_text              t = { 0 };
+  mgrid_text t = { 0 };
   if (!backend) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "unknown backend '%s'", name);
   mgrid_plan_unheeded(p, backend, &t);
   mgrid_lua_push_text(L, &t);
@@ -150,7 +156,7 @@ static int plan_unheeded(lua_State *L) {
 
 mgrid_site mgrid_lua_check_site(lua_State *L, int i) {
   static const char *const known[] = { "machine_ranks", "no_nvls", "min_ctas", "max_ctas" };
-  mgrid_site               site = MGRID_SITE_INIT;
+  mgrid_site site = MGRID_SITE_INIT;
   site.machine_ranks = MGRID_SITE_RANKS;
   if (lua_isnoneornil(L, i)) return site;
   mgrid_lua_check_table(L, i, "{ machine_ranks = 8 }");
@@ -170,10 +176,10 @@ mgrid_site mgrid_lua_check_site(lua_State *L, int i) {
 /* plan:resources([rank [, site]]) -> a table of numbers */
 static int plan_resources(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int64_t           rank = mgrid_lua_opt_rank(L, p, 2);
-  mgrid_site        site = mgrid_lua_check_site(L, 3);
-  mgrid_resources   r = MGRID_RESOURCES_INIT;
-  mgrid_error       e = MGRID_ERROR_INIT;
+  int64_t rank = mgrid_lua_opt_rank(L, p, 2);
+  mgrid_site site = mgrid_lua_check_site(L, 3);
+  mgrid_resources r = MGRID_RESOURCES_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, 4096 * ((int64_t)p->content.nentries + 1));
   if (mgrid_plan_resources(p, rank, &site, &r, &e)) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 12);
@@ -186,14 +192,14 @@ static int plan_resources(lua_State *L) {
 
 /* plan:sharing([site]) -> a list of { families, created, ring } */
 static int plan_sharing(lua_State *L) {
-  const mgrid_plan    *p = mgrid_lua_check_plan(L, 1);
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const mgrid_content *c = &p->content;
-  mgrid_site           site = mgrid_lua_check_site(L, 2);
-  lua_Integer          n = 0;
+  mgrid_site site = mgrid_lua_check_site(L, 2);
+  lua_Integer n = 0;
   mgrid_lua_charge(L, (int64_t)(c->nentries * c->nentries));
   lua_newtable(L);
   for (size_t i = 0; i < c->nentries; i++) {
-    int         k = mgrid_plan_sharer(p, (int)i, (int)i + 1);
+    int k = mgrid_plan_sharer(p, (int)i, (int)i + 1);
     lua_Integer families = 1;
     if (k < 0) continue;
     lua_newtable(L);

@@ -14,10 +14,10 @@ int64_t mgrid_lua_opt_rank(lua_State *L, const mgrid_plan *p, int i);
 /* Return the site of NCCL that the table at i describes; nothing is the default. */
 mgrid_site mgrid_lua_check_site(lua_State *L, int i);
 
-int                   mgrid_lua_plan_params(lua_State *L);
-int                   mgrid_lua_plan_functions(lua_State *L);
-int                   mgrid_lua_plan_concurrent(lua_State *L);
-int                   mgrid_lua_plan_diff(lua_State *L); /* diff.c */
-extern const luaL_Reg mgrid_lua_plan_facts[];            /* methods */
+int mgrid_lua_plan_params(lua_State *L);
+int mgrid_lua_plan_functions(lua_State *L);
+int mgrid_lua_plan_concurrent(lua_State *L);
+int mgrid_lua_plan_diff(lua_State *L);        /* diff.c */
+extern const luaL_Reg mgrid_lua_plan_facts[]; /* methods */
 
 #endif

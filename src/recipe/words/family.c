@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** family.c - Family for Lua: the operations of the algebra as methods, options, listing. family_cut.c has those that
-** cut groups, pick.c those that call a function of the recipe.
+** family.c - Family for Lua: the operations of the algebra as methods, options, listing.
+** family_cut.c has those that cut groups, pick.c those that call a function of the recipe.
 */
 #include "recipe/budget.h"
 
@@ -25,8 +25,8 @@ void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f) {
 
 static int family_bundle(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box;
-  int64_t           n = mgrid_lua_check_integer(L, 2), work;
-  mgrid_error       e = MGRID_ERROR_INIT;
+  int64_t n = mgrid_lua_check_integer(L, 2), work;
+  mgrid_error e = MGRID_ERROR_INIT;
   box = mgrid_lua_derive_family(L, NULL);
   if (mgrid_bundle_lists(f->f, n, &work)) mgrid_lua_charge_lists(L, f->f);
   if (work) mgrid_lua_charge(L, work);
@@ -37,8 +37,9 @@ static int family_bundle(lua_State *L) {
 /* family:neighbours([step [, "wrap"]]); family:pairs(["wrap"]) is step 1 */
 static int neighbours(lua_State *L, int64_t step, bool wrap) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  if (f->f->size < 0 && !f->f->form->in_turn) mgrid_lua_charge_lists(L, f->f); /* of groups that differ in size */
+  mgrid_error e = MGRID_ERROR_INIT;
+  /* of groups that differ in size */
+  if (f->f->size < 0 && !f->f->form->in_turn) mgrid_lua_charge_lists(L, f->f);
   box->f = mgrid_family_neighbours(f->f, step, wrap, &e);
   return mgrid_lua_made_family(L, box, &e);
 }
@@ -54,9 +55,9 @@ static int family_without(lua_State *L) {
   mgrid_lua_check_table(L, 2, "{ 3, 7 }");
   mgrid_lua_charge_lists(L, f->f);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  size_t            n;
-  int64_t          *ranks = mgrid_lua_check_integers(L, 2, &n);
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t n;
+  int64_t *ranks = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_without(f->f, n, ranks, &e);
   mgrid_release(ranks);
   return mgrid_lua_made_family(L, box, &e);
@@ -72,7 +73,7 @@ static int family_lists(lua_State *L) {
 
 static int family_twin(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, f);
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   box->f = mgrid_family_twin(f->f, &e);
   return mgrid_lua_made_family(L, box, &e);
 }
@@ -81,15 +82,17 @@ static int family_twin(lua_State *L) {
 static bool take_spread(lua_State *L) {
   static const char *const known[] = { "spread" };
   if (lua_type(L, -1) != LUA_TSTRING) return false;
-  if (strcmp(lua_tostring(L, -1), known[0]) != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, -1), known, 1);
+  if (strcmp(lua_tostring(L, -1), known[0]) != 0)
+    mgrid_lua_unknown(L, "option", lua_tostring(L, -1), known, 1);
   lua_pop(L, 1);
   return true;
 }
 
-/* Charge for the members of the lists of a zip whose families are spread over the largest number of groups. */
+/* Charge for the members of the lists of a zip whose families are spread over the largest number of
+** groups. */
 static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
   int64_t count = 0, total = 0;
-  bool    even = true;
+  bool even = true;
   for (int i = 0; i < n; i++) count = fs[i]->count > count ? fs[i]->count : count;
   for (int i = 0; i < n; i++) {
     even &= fs[i]->count == count;
@@ -107,13 +110,13 @@ typedef enum joining { UNION, ZIP, SPREAD } joining;
 static int combine(lua_State *L, joining what) {
   enum { MAX = 64 };
   const mgrid_family *fs[MAX];
-  int                 n = lua_gettop(L);
+  int n = lua_gettop(L);
   if (n > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "at most %d families at once", MAX);
   for (int i = 1; i <= n; i++) fs[i - 1] = mgrid_lua_check_family(L, i)->f;
   if (what == SPREAD) charge_spread(L, n, fs);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  mgrid_budget     *budget = mgrid_lua_work(L);
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_budget *budget = mgrid_lua_work(L);
+  mgrid_error e = MGRID_ERROR_INIT;
   box->f = what == SPREAD ? mgrid_family_spread((size_t)n, fs, budget, &e)
                           : mgrid_family_combine(what == ZIP, (size_t)n, fs, budget, &e);
   mgrid_lua_charge(L, 0);
@@ -158,7 +161,8 @@ static int list_tostring(lua_State *L) {
 }
 
 void mgrid_lua_printed_list(lua_State *L) {
-  static const char key; /* of the metatable in the registry; it has no __name, so the list stays a table in messages */
+  /* of the metatable in the registry; it has no __name, so the list stays a table in messages */
+  static const char key;
   if (mgrid_budget_of(L)) return;
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) != LUA_TTABLE) {
     lua_pop(L, 1);
@@ -186,9 +190,10 @@ void mgrid_lua_push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
 /* family:ranks(group) -> list */
 static int family_ranks(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  int64_t       group = mgrid_lua_check_integer(L, 2);
+  int64_t group = mgrid_lua_check_integer(L, 2);
   if (group < 0 || group >= f->count)
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group,
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "group %" PRId64 " is out of range (0 to %" PRId64 ")", group,
                               f->count - 1);
   mgrid_lua_push_ranks(L, f, group);
   return 1;
@@ -198,9 +203,11 @@ static int family_ranks(lua_State *L) {
 static int family_locate(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   if (f->nodes > 64) mgrid_lua_charge(L, f->nodes);
-  int64_t rank = mgrid_lua_check_integer(L, 2), nth = mgrid_lua_opt_integer(L, 3, 0), group, position;
+  int64_t rank = mgrid_lua_check_integer(L, 2), nth = mgrid_lua_opt_integer(L, 3, 0), group,
+          position;
   if (rank < 0 || rank >= f->world)
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank,
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank,
                               f->world - 1);
   if (!mgrid_family_locate(f, rank, nth, &group, &position)) return 0;
   lua_pushinteger(L, group);
@@ -210,7 +217,7 @@ static int family_locate(lua_State *L) {
 
 static int next_group(lua_State *L) { /* family, last group or nil -> group, ranks */
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  int64_t       group = mgrid_lua_opt_integer(L, 2, -1);
+  int64_t group = mgrid_lua_opt_integer(L, 2, -1);
   if (group < -1 || group >= f->count - 1) return 0;
   group++;
   lua_pushinteger(L, group);
@@ -218,7 +225,8 @@ static int next_group(lua_State *L) { /* family, last group or nil -> group, ran
   return 2;
 }
 
-/* for group, ranks in family:groups() do; also `pairs(family)`. family:groups{0, 3}, family:groups(0, 3): some of them */
+/* for group, ranks in family:groups() do; also `pairs(family)`. family:groups{0, 3},
+** family:groups(0, 3): some of them */
 static int family_groups(lua_State *L) {
   mgrid_lua_check_family(L, 1);
   if (lua_gettop(L) > 1) return mgrid_lua_some_groups(L);
@@ -266,19 +274,22 @@ static int family_high(lua_State *L) {
   return push_bound(L, f, f->high);
 }
 
-/* family:member(group, position) -> rank, ranks in the group; a position from the end is negative */
+/* family:member(group, position) -> rank, ranks in the group; a position from the end is
+** negative */
 static int family_member(lua_State *L) {
   const mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  int64_t             group = mgrid_lua_check_integer(L, 2), at = mgrid_lua_check_integer(L, 3);
+  int64_t group = mgrid_lua_check_integer(L, 2), at = mgrid_lua_check_integer(L, 3);
   mgrid_lua_charge(L, f->nodes);
   if (group < 0 || group >= f->count)
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "group %" PRId64 " is out of range; there are %" PRId64, group,
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "group %" PRId64 " is out of range; there are %" PRId64, group,
                               f->count);
   int64_t size = mgrid_family_size(f, group);
   if (at < -size || at >= size)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                              "position %" PRId64 " is out of range; group %" PRId64 " has %" PRId64 " ranks", at,
-                              group, size);
+                              "position %" PRId64 " is out of range; group %" PRId64 " has %" PRId64
+                              " ranks",
+                              at, group, size);
   lua_pushinteger(L, mgrid_family_rank(f, group, at < 0 ? at + size : at));
   lua_pushinteger(L, size);
   return 2;
@@ -310,7 +321,8 @@ static int family_modes(lua_State *L) {
 
 static int family_eq(lua_State *L) {
   mgrid_budget *budget = mgrid_lua_work(L);
-  bool equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, budget);
+  bool equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f,
+                                       mgrid_lua_check_family(L, 2)->f, budget);
   mgrid_lua_charge(L, 0);
   lua_pushboolean(L, equal);
   return 1;
@@ -318,15 +330,17 @@ static int family_eq(lua_State *L) {
 
 enum { SUMMARY = 256 };
 
-/* Write how many groups a family has, of which size, and its rule: "4 groups of 2: (2:1) x (4:2)". Nothing is collected
-** meanwhile, so no finalizer changes what the family is of. */
+/* Write how many groups a family has, of which size, and its rule: "4 groups of 2: (2:1) x (4:2)".
+** Nothing is collected meanwhile, so no finalizer changes what the family is of. */
 static void summarize(lua_State *L, const mgrid_family *f, char text[SUMMARY]) {
   char rule[160];
   mgrid_lua_charge_family(L, f);
   mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
-  if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
-  snprintf(text, SUMMARY, "%" PRId64 " group%s of %s%" PRId64 ": %s", f->count, mgrid_s_of(f->count),
-           f->size < 0 ? "up to " : "", f->size < 0 ? f->max_size : f->size, rule);
+  if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule)
+    memcpy(rule + sizeof rule - 4, "...", 4);
+  snprintf(text, SUMMARY, "%" PRId64 " group%s of %s%" PRId64 ": %s", f->count,
+           mgrid_s_of(f->count), f->size < 0 ? "up to " : "", f->size < 0 ? f->max_size : f->size,
+           rule);
 }
 
 static int family_tostring(lua_State *L) {
@@ -338,7 +352,7 @@ static int family_tostring(lua_State *L) {
 
 void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of, mgrid_lua_line *write) {
   enum { LINES = 20 }; /* of a screen */
-  int    head = lua_gettop(L);
+  int head = lua_gettop(L);
   size_t shown = n <= LINES ? n : LINES - 1;
   luaL_checkstack(L, LINES + 4, NULL);
   for (size_t i = 0; i < shown; i++) {
@@ -350,10 +364,12 @@ void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of, mgrid_lua_line 
   lua_concat(L, lua_gettop(L) - head + 1);
 }
 
-static size_t write_entry(lua_State *L, const void *content, size_t i, char line[MGRID_LUA_COLUMNS + 1]) {
+static size_t write_entry(lua_State *L, const void *content, size_t i,
+                          char line[MGRID_LUA_COLUMNS + 1]) {
   const mgrid_content *c = content;
-  char                 text[SUMMARY];
-  if (i >= c->nentries) return (size_t)snprintf(line, MGRID_LUA_COLUMNS + 1, "  (removed meanwhile)");
+  char text[SUMMARY];
+  if (i >= c->nentries)
+    return (size_t)snprintf(line, MGRID_LUA_COLUMNS + 1, "  (removed meanwhile)");
   summarize(L, c->entry[i].family, text);
   return (size_t)snprintf(line, MGRID_LUA_COLUMNS + 1, "  %-20s  %s", c->entry[i].name, text);
 }
@@ -365,7 +381,7 @@ void mgrid_lua_add_families(lua_State *L, const mgrid_content *c) {
 /* family:explain() -> its rule, and the rule in words */
 static int family_explain(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  mgrid_text    t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_lua_charge_family(L, f);
   mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
   mgrid_family_text(f, &t);
@@ -375,70 +391,79 @@ static int family_explain(lua_State *L) {
   return 2;
 }
 
-/* same(a, b), within(a, b), disjoint(a, b), covers(f) raise if the law does not hold, with the first counterexample */
-static const mgrid_law_names in_order = { "the first family", "the second" }; /* here families have no names yet */
+/* same(a, b), within(a, b), disjoint(a, b), covers(f) raise if the law does not hold, with the
+** first counterexample */
+/* here families have no names yet */
+static const mgrid_law_names in_order = { "the first family", "the second" };
 
 /* Finish a law that was checked: raise its error, if any. */
 static int finish_law(lua_State *L, const char *law, mgrid_status s, const mgrid_error *e) {
   mgrid_lua_charge(L, 0);
   if (!s) return 0;
-  return law ? mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message) : mgrid_lua_raise_error(L, e);
+  return law ? mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message)
+             : mgrid_lua_raise_error(L, e);
 }
 
 static int family_same(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   mgrid_budget *budget = mgrid_lua_work(L);
-  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   return finish_law(L, NULL, mgrid_law_same(a, b, budget, &e), &e);
 }
 
 static int within(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   mgrid_budget *budget = mgrid_lua_work(L);
-  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   return finish_law(L, "within", mgrid_law_within(a, b, &in_order, budget, &e), &e);
 }
 
 static int disjoint(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   mgrid_budget *budget = mgrid_lua_work(L);
-  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   return finish_law(L, "disjoint", mgrid_law_disjoint(a, b, &in_order, budget, &e), &e);
 }
 
 static int covers(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   mgrid_budget *budget = mgrid_lua_work(L);
-  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   return finish_law(L, "covers", mgrid_law_covers(f, budget, &e), &e);
 }
 
-static const luaL_Reg        family_fields[] = { { "count", family_count },
-                                                 { "size", family_size },
-                                                 { "largest", family_largest },
-                                                 { "coverage", family_coverage },
-                                                 { "low", family_low },
-                                                 { "high", family_high },
-                                                 { NULL, NULL } };
-static const luaL_Reg        family_methods[] = { { "pick", mgrid_lua_family_pick }, { "bundle", family_bundle },
-                                                  { "pairs", family_pairs },         { "neighbours", family_neighbours },
-                                                  { "map", mgrid_lua_family_map },   { "without", family_without },
-                                                  { "lists", family_lists },         { "twin", family_twin },
-                                                  { "with", family_with },           { "ranks", family_ranks },
-                                                  { "locate", family_locate },       { "member", family_member },
-                                                  { "modes", family_modes },         { "groups", family_groups },
-                                                  { "explain", family_explain },     { NULL, NULL } };
-static const luaL_Reg        family_meta[] = { { "__gc", mgrid_lua_free_box }, { "__len", family_count },
-                                               { "__eq", family_eq },          { "__tostring", family_tostring },
-                                               { "__pairs", family_groups },   { NULL, NULL } };
-static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, family_methods, mgrid_lua_family_pieces,
-                                              family_meta };
+static const luaL_Reg family_fields[] = { { "count", family_count },
+                                          { "size", family_size },
+                                          { "largest", family_largest },
+                                          { "coverage", family_coverage },
+                                          { "low", family_low },
+                                          { "high", family_high },
+                                          { NULL, NULL } };
+static const luaL_Reg family_methods[] = {
+  { "pick", mgrid_lua_family_pick }, { "bundle", family_bundle },
+  { "pairs", family_pairs },         { "neighbours", family_neighbours },
+  { "map", mgrid_lua_family_map },   { "without", family_without },
+  { "lists", family_lists },         { "twin", family_twin },
+  { "with", family_with },           { "ranks", family_ranks },
+  { "locate", family_locate },       { "member", family_member },
+  { "modes", family_modes },         { "groups", family_groups },
+  { "explain", family_explain },     { NULL, NULL }
+};
+static const luaL_Reg family_meta[] = {
+  { "__gc", mgrid_lua_free_box },    { "__len", family_count },    { "__eq", family_eq },
+  { "__tostring", family_tostring }, { "__pairs", family_groups }, { NULL, NULL }
+};
+static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, family_methods,
+                                              mgrid_lua_family_pieces, family_meta };
 
 void mgrid_lua_open_family(lua_State *L) {
-  static const luaL_Reg functions[] = {
-    { "union", families_union }, { "zip", families_zip }, { "same", family_same }, { "within", within },
-    { "disjoint", disjoint },    { "covers", covers },    { NULL, NULL }
-  };
+  static const luaL_Reg functions[] = { { "union", families_union },
+                                        { "zip", families_zip },
+                                        { "same", family_same },
+                                        { "within", within },
+                                        { "disjoint", disjoint },
+                                        { "covers", covers },
+                                        { NULL, NULL } };
   mgrid_lua_open_class(L, &family_class);
   luaL_setfuncs(L, functions, 0);
 }

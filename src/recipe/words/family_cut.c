@@ -16,10 +16,10 @@
 ** algebra's C functions, which free what they hold. */
 typedef struct lua_call {
   lua_State *L;
-  int        fn;                  /* stack index of the function */
-  int64_t    group, n, cap, made; /* made: members so far */
-  int64_t   *positions;
-  int64_t   *ranks;
+  int fn;                      /* stack index of the function */
+  int64_t group, n, cap, made; /* made: members so far */
+  int64_t *positions;
+  int64_t *ranks;
 } lua_call;
 
 /* Charge for the result of a callback, which is work and memory of the recipe. */
@@ -35,7 +35,7 @@ static int call_pick(lua_State *L) { /* function, call */
   lua_pushvalue(L, 1);
   lua_pushinteger(L, c->n);
   lua_call(L, 1, LUA_MULTRET);
-  int  results = lua_gettop(L) - 2;
+  int results = lua_gettop(L) - 2;
   bool list = results == 1 && lua_istable(L, 3);
   c->n = list ? (int64_t)lua_rawlen(L, 3) : results;
   count_made(c, L);
@@ -45,7 +45,8 @@ static int call_pick(lua_State *L) { /* function, call */
     else
       lua_pushvalue(L, (int)i + 3);
     if (!lua_isinteger(L, -1))
-      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "pick: the function gave %s, not positions", mgrid_lua_kind(L, -1));
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "pick: the function gave %s, not positions",
+                                mgrid_lua_kind(L, -1));
     c->positions[i] = lua_tointeger(L, -1);
     lua_pop(L, 1);
   }
@@ -67,8 +68,8 @@ static int call_map(lua_State *L) { /* function, call */
     lua_rawgeti(L, -1, i + 1);
     int64_t rank = lua_tointeger(L, -1);
     if (!lua_isinteger(L, -1) || rank < 0 || rank > MGRID_WORLD_MAX)
-      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "map: element %d of group %d is no rank", (int)i + 1,
-                                (int)c->group);
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "map: element %d of group %d is no rank",
+                                (int)i + 1, (int)c->group);
     c->ranks[i] = rank;
     lua_pop(L, 1);
   }
@@ -89,27 +90,30 @@ static int64_t protected_call(lua_call *c, lua_CFunction body, mgrid_error *err)
   return -1;
 }
 
-static int64_t pick_callback(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
+static int64_t pick_callback(void *ud, int64_t size, int64_t *positions, int64_t cap,
+                             mgrid_error *err) {
   lua_call *c = ud;
   c->n = size, c->cap = cap, c->positions = positions;
   return protected_call(c, call_pick, err);
 }
 
-static int64_t map_callback(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t map_callback(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap,
+                            mgrid_error *err) {
   lua_call *c = ud;
   c->group = group, c->n = n, c->cap = cap, c->ranks = ranks;
   return protected_call(c, call_map, err);
 }
 
-/* Push an error, to fill while a function of the recipe runs. On the C stack recipes could nest many of them. */
+/* Push an error, to fill while a function of the recipe runs. On the C stack recipes could nest
+** many of them. */
 static mgrid_error *push_error(lua_State *L) {
   mgrid_error *e = lua_newuserdatauv(L, sizeof *e, 0);
   *e = (mgrid_error)MGRID_ERROR_INIT;
   return e;
 }
 
-/* Finish a call: the family is on the stack at `at`, its error above. If the callback raised, its message is on the
-** top: raise that. */
+/* Finish a call: the family is on the stack at `at`, its error above. If the callback raised, its
+** message is on the top: raise that. */
 static int done_callback(lua_State *L, mgrid_lua_family *box, int at, const mgrid_error *e) {
   if (box->f) {
     lua_settop(L, at);
@@ -133,8 +137,8 @@ static void take_list(lua_State *L) {
 /* Pick the positions in the list at 2. */
 MGRID_APART static int pick_list(lua_State *L, const mgrid_lua_family *f) {
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  size_t            n;
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t n;
   mgrid_lua_reserve(L, (int64_t)mgrid_lua_charge_list(L, 2, 16), 64);
   int64_t *positions = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_pick(f->f, n, positions, &e);
@@ -152,13 +156,14 @@ int mgrid_lua_family_pick(lua_State *L) {
   if (lua_isfunction(L, 2)) {
     lua_settop(L, 2);
     mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-    lua_call          c = { .L = L, .fn = 2 };
-    mgrid_error      *e = push_error(L);
+    lua_call c = { .L = L, .fn = 2 };
+    mgrid_error *e = push_error(L);
     box->f = mgrid_family_pick_by(f->f, pick_callback, &c, e);
     return done_callback(L, box, 3, e);
   }
   if (lua_gettop(L) == 1)
-    return mgrid_lua_raise(L, "an empty pick: name at least one position of groups of %" PRId64, f->f->max_size);
+    return mgrid_lua_raise(L, "an empty pick: name at least one position of groups of %" PRId64,
+                           f->f->max_size);
   if (!lua_istable(L, 2)) take_list(L);
   return pick_list(L, f);
 }
@@ -170,8 +175,8 @@ int mgrid_lua_family_map(lua_State *L) {
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-  mgrid_error      *e = push_error(L);
-  lua_call          c = { .L = L, .fn = 2 };
+  mgrid_error *e = push_error(L);
+  lua_call c = { .L = L, .fn = 2 };
   box->f = mgrid_family_map(f->f, map_callback, &c, e);
   return done_callback(L, box, 3, e);
 }
@@ -186,8 +191,8 @@ static const char *by_row_word(lua_State *L) {
 /* family:split(k [, { by = "row", table = true }]) -> inner, outer */
 static int family_split(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  int64_t           k = mgrid_lua_check_integer(L, 2);
-  bool              lists = false, by_row = false;
+  int64_t k = mgrid_lua_check_integer(L, 2);
+  bool lists = false, by_row = false;
   if (!lua_isnoneornil(L, 3)) {
     static const char *const options[] = { "by", "table" }, *const orders[] = { "row" };
     mgrid_lua_check_table(L, 3, "{ by = \"row\" }");
@@ -204,9 +209,11 @@ static int family_split(lua_State *L) {
     mgrid_lua_charge_lists(L, f->f);
   else
     mgrid_lua_charge_family(L, f->f);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_lua_family *inner = mgrid_lua_derive_family(L, NULL), *outer = mgrid_lua_derive_family(L, NULL);
-  if (mgrid_family_split(f->f, k, lists, by_row, &inner->f, &outer->f, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_lua_family *inner = mgrid_lua_derive_family(L, NULL),
+                   *outer = mgrid_lua_derive_family(L, NULL);
+  if (mgrid_family_split(f->f, k, lists, by_row, &inner->f, &outer->f, &e))
+    return mgrid_lua_raise_error(L, &e);
   mgrid_lua_made_family(L, inner, &e);
   mgrid_lua_made_family(L, outer, &e);
   return 2;
@@ -216,15 +223,16 @@ static int family_split(lua_State *L) {
 static int family_levels(lua_State *L) {
   enum { MAX = 32 };
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box[MAX];
-  mgrid_family     *out[MAX];
-  size_t            n = 0;
+  mgrid_family *out[MAX];
+  size_t n = 0;
   mgrid_lua_check_table(L, 2, "{ 2, 4 }");
-  if (lua_rawlen(L, 2) > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "levels: at most %d", MAX);
+  if (lua_rawlen(L, 2) > MAX)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "levels: at most %d", MAX);
   mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 2);
   for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mgrid_lua_derive_family(L, NULL);
-  mgrid_error  e = MGRID_ERROR_INIT;
-  int64_t     *sizes = mgrid_lua_check_integers(L, 2, &n);
+  mgrid_error e = MGRID_ERROR_INIT;
+  int64_t *sizes = mgrid_lua_check_integers(L, 2, &n);
   mgrid_status s = mgrid_family_levels(f->f, n, sizes, out, &e);
   mgrid_release(sizes);
   if (s) return mgrid_lua_raise_error(L, &e);
@@ -236,8 +244,8 @@ static int family_levels(lua_State *L) {
 /* family:segments{5, 3}, family:segments{5, fill}: consecutive pieces of every group */
 static int family_segments(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  size_t            n;
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t n;
   mgrid_lua_charge_family(L, f->f);
   int64_t *sizes = mgrid_lua_check_sizes(L, 2, &n);
   box->f = mgrid_family_segments(f->f, n, sizes, &e);
@@ -255,7 +263,8 @@ static void list_order(lua_State *L, int64_t count) {
     lua_pushinteger(L, i);
     lua_call(L, 1, 1);
     if (!lua_isinteger(L, -1))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "renumber: the function gave %s for group %" PRId64 ", not a group",
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                         "renumber: the function gave %s for group %" PRId64 ", not a group",
                          luaL_typename(L, -1), i);
     lua_rawseti(L, -2, i + 1);
   }
@@ -269,9 +278,9 @@ MGRID_APART static int renumber(lua_State *L) {
   mgrid_lua_charge_list(L, 2, 16);
   mgrid_lua_charge_family(L, f->f);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  size_t            n;
-  int64_t          *order = mgrid_lua_check_integers(L, 2, &n);
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t n;
+  int64_t *order = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_renumber_by_rule(f->f, n, order, &e);
   mgrid_release(order);
   if (box->f) return mgrid_lua_made_family(L, box, &e);
@@ -298,9 +307,9 @@ MGRID_APART static int some_groups(lua_State *L) {
   const int64_t listed = (int64_t)mgrid_lua_charge_list(L, 2, 64), most = f->f->max_size;
   mgrid_lua_charge_family(L, f->f);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  size_t            n;
-  int64_t          *groups = mgrid_lua_check_integers(L, 2, &n);
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t n;
+  int64_t *groups = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_select_by_rule(f->f, n, groups, &e);
   mgrid_release(groups);
   if (box->f || e.status) return mgrid_lua_made_family(L, box, &e);
@@ -321,8 +330,8 @@ int mgrid_lua_some_groups(lua_State *L) {
 /* family:where(function(ranks, group) return true end): the groups for which it returns true */
 static int where_it_says(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  const int64_t     count = f->f->count;
-  lua_Integer       n = 0;
+  const int64_t count = f->f->count;
+  lua_Integer n = 0;
   lua_settop(L, 2);
   mgrid_lua_charge_lists(L, f->f);
   lua_newtable(L);
@@ -333,7 +342,8 @@ static int where_it_says(lua_State *L) {
     lua_call(L, 2, 1);
     if (!lua_isboolean(L, -1) && !lua_isnil(L, -1))
       return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                                "where: the function gave %s for group %" PRId64 ", not true or false",
+                                "where: the function gave %s for group %" PRId64
+                                ", not true or false",
                                 mgrid_lua_kind(L, -1), g);
     bool kept = lua_toboolean(L, -1);
     lua_pop(L, 1);
@@ -341,7 +351,9 @@ static int where_it_says(lua_State *L) {
     lua_pushinteger(L, g);
     lua_rawseti(L, 3, ++n);
   }
-  if (n == 0) return mgrid_lua_raise(L, "where: the function is true for none of the %" PRId64 " groups", count);
+  if (n == 0)
+    return mgrid_lua_raise(L, "where: the function is true for none of the %" PRId64 " groups",
+                           count);
   lua_replace(L, 2);
   return some_groups(L);
 }
@@ -349,44 +361,50 @@ static int where_it_says(lua_State *L) {
 /* family:where{ pp = 0 }, family:where(grid, { pp = 0 }): the groups whose ranks are all there */
 MGRID_APART static int where_there(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  int64_t           coords[MGRID_DIMS_MAX];
+  int64_t coords[MGRID_DIMS_MAX];
   if (!mgrid_lua_test_box(L, 2, MGRID_LUA_GRID)) {
     mgrid_lua_check_table(L, 2, "{ pp = 0 }");
     if (lua_getiuservalue(L, 1, 1) != LUA_TUSERDATA)
-      return mgrid_lua_raise(L,
-                             "where: the family is of no one grid; name that of the coordinates: where(g, { pp = 0 })");
+      return mgrid_lua_raise(L, "where: the family is of no one grid; name that of the "
+                                "coordinates: where(g, { pp = 0 })");
     lua_insert(L, 2);
   }
   mgrid_grid *g = mgrid_lua_check_grid(L, 2);
   mgrid_lua_check_coords(L, 3, g, -1, coords);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  if ((box->f = mgrid_where_by_rule(f->f, g, coords, &e)) || e.status) return mgrid_lua_made_family(L, box, &e);
+  mgrid_error e = MGRID_ERROR_INIT;
+  if ((box->f = mgrid_where_by_rule(f->f, g, coords, &e)) || e.status)
+    return mgrid_lua_made_family(L, box, &e);
   mgrid_lua_charge_lists(L, f->f); /* no rule selects them */
-  mgrid_lua_charge(L, f->f->total > INT64_MAX / MGRID_DIMS_MAX ? INT64_MAX : f->f->total * (int64_t)g->n);
+  mgrid_lua_charge(L, f->f->total > INT64_MAX / MGRID_DIMS_MAX ? INT64_MAX
+                                                               : f->f->total * (int64_t)g->n);
   box->f = mgrid_family_where(f->f, g, coords, &e);
   return mgrid_lua_made_family(L, box, &e);
 }
 
-static int family_where(lua_State *L) { return lua_isfunction(L, 2) ? where_it_says(L) : where_there(L); }
+static int family_where(lua_State *L) {
+  return lua_isfunction(L, 2) ? where_it_says(L) : where_there(L);
+}
 
-/* group:segment{5, 3} -> { index = 0, start = 0, size = 5, position = 2, ... }: this rank's piece of the group */
+/* group:segment{5, 3} -> { index = 0, start = 0, size = 5, position = 2, ... }: this rank's piece
+** of the group */
 int mgrid_lua_group_segment(lua_State *L) {
   mgrid_segment s = MGRID_SEGMENT_INIT;
-  mgrid_error   e = MGRID_ERROR_INIT;
-  size_t        n;
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t n;
   mgrid_lua_check_group(L, 1);
-  int64_t           *sizes = mgrid_lua_check_sizes(L, 2, &n);
+  int64_t *sizes = mgrid_lua_check_sizes(L, 2, &n);
   const mgrid_group *g = mgrid_lua_to_group(L, 1);
-  mgrid_status       status = g ? mgrid_group_segment(g, n, sizes, &s, &e) : MGRID_OK;
+  mgrid_status status = g ? mgrid_group_segment(g, n, sizes, &s, &e) : MGRID_OK;
   mgrid_release(sizes);
   mgrid_lua_check_group(L, 1); /* reading the sizes may have closed its state */
   if (status) return mgrid_lua_raise_error(L, &e);
   const struct {
     const char *name;
-    int64_t     value;
-  } fields[] = { { "index", s.index }, { "start", s.start }, { "size", s.members }, { "position", s.position },
-                 { "first", s.first }, { "last", s.last },   { "next", s.next },    { "prev", s.prev } };
+    int64_t value;
+  } fields[] = { { "index", s.index },       { "start", s.start }, { "size", s.members },
+                 { "position", s.position }, { "first", s.first }, { "last", s.last },
+                 { "next", s.next },         { "prev", s.prev } };
   enum { FIELDS = sizeof fields / sizeof *fields };
   mgrid_lua_charge(L, s.members);
   lua_createtable(L, 0, FIELDS + 1);
@@ -404,6 +422,7 @@ int mgrid_lua_group_segment(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg mgrid_lua_family_pieces[] = { { "split", family_split },       { "levels", family_levels },
-                                             { "segments", family_segments }, { "renumber", family_renumber },
-                                             { "where", family_where },       { NULL, NULL } };
+const luaL_Reg mgrid_lua_family_pieces[] = {
+  { "split", family_split },       { "levels", family_levels }, { "segments", family_segments },
+  { "renumber", family_renumber }, { "where", family_where },   { NULL, NULL }
+};

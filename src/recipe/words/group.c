@@ -14,7 +14,8 @@
 
 const char mgrid_lua_state_key = 's', mgrid_lua_group_key = 'g';
 
-void mgrid_lua_own_metatable(lua_State *L, const char *class, const char *key, lua_CFunction missing) {
+void mgrid_lua_own_metatable(lua_State *L, const char *class, const char *key,
+                             lua_CFunction missing) {
   int box = lua_gettop(L);
   lua_createtable(L, 0, 12);
   luaL_getmetatable(L, class);
@@ -74,10 +75,11 @@ static void set_address(lua_State *L, const char *key, const void *address) {
 /* group:window(name) -> { buffer, bytes, handle }, or nil where there is no communicator */
 static int group_window(lua_State *L) {
   mgrid_lua_check_group(L, 1);
-  const char       *name = luaL_checkstring(L, 2);
+  const char *name = luaL_checkstring(L, 2);
   mgrid_nccl_window w = MGRID_NCCL_WINDOW_INIT;
-  mgrid_error       e = MGRID_ERROR_INIT;
-  if (mgrid_group_window(mgrid_lua_check_group(L, 1), name, &w, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_group_window(mgrid_lua_check_group(L, 1), name, &w, &e))
+    return mgrid_lua_raise_error(L, &e);
   if (!w.buffer) {
     lua_pushnil(L);
     return 1;
@@ -91,7 +93,7 @@ static int group_window(lua_State *L) {
 
 /* group:device() -> address, version of NCCL; or nil */
 static int group_device(lua_State *L) {
-  int         version = 0;
+  int version = 0;
   const void *device = mgrid_group_device(mgrid_lua_check_group(L, 1), &version);
   if (!device) {
     lua_pushnil(L);
@@ -115,11 +117,12 @@ int mgrid_lua_state_resume(lua_State *L) { return group_change(L, mgrid_state_re
 /* state:held_memory() -> { communicators, suspended, total, suspendable, persistent } */
 int mgrid_lua_state_held_memory(lua_State *L) {
   mgrid_held_memory m = MGRID_HELD_MEMORY_INIT;
-  mgrid_error       e = MGRID_ERROR_INIT;
-  if (mgrid_state_held_memory(mgrid_lua_check_host_state(L), &m, &e)) return mgrid_lua_failure(L, &e);
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_state_held_memory(mgrid_lua_check_host_state(L), &m, &e))
+    return mgrid_lua_failure(L, &e);
   const struct {
     const char *key;
-    int64_t     value;
+    int64_t value;
   } fields[] = { { "communicators", m.communicators },
                  { "suspended", m.suspended },
                  { "total", m.total },
@@ -136,7 +139,7 @@ int mgrid_lua_state_held_memory(lua_State *L) {
 /* ------------------------------------------------------------------- groups */
 
 typedef struct group_box { /* user value MGRID_OWNER is the State userdata, whose box is `from` */
-  const mgrid_group     *g;
+  const mgrid_group *g;
   const mgrid_state_box *from;
 } group_box;
 
@@ -184,7 +187,8 @@ const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i) {
   if (!((group_box *)lua_touserdata(L, i))->from->owned)
     mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
   if (g->none)
-    mgrid_lua_raise_as(L, MGRID_UNSUPPORTED, "%s has no communicator: the backend of its family is 'none'", g->name);
+    mgrid_lua_raise_as(L, MGRID_UNSUPPORTED,
+                       "%s has no communicator: the backend of its family is 'none'", g->name);
   return g;
 }
 
@@ -210,7 +214,7 @@ static int recipe_group_group_prev(lua_State *L) {
 /* group:at(position) -> global rank | nil; negative positions count from the end */
 static int group_group_at(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group(L, 1);
-  int64_t            position = mgrid_lua_check_integer(L, 2);
+  int64_t position = mgrid_lua_check_integer(L, 2);
   return push_rank(L, mgrid_group_at(g, position < 0 ? position + mgrid_group_size(g) : position));
 }
 
@@ -220,11 +224,12 @@ static int group_position_of(lua_State *L) {
   return push_rank(L, mgrid_group_position_of(g, mgrid_lua_check_integer(L, 2)));
 }
 
-/* group:shift(dim [, displacement]) -> source, dest: positions, nil past an end that is not periodic */
+/* group:shift(dim [, displacement]) -> source, dest: positions, nil past an end that is not
+** periodic */
 static int group_shift(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   const char *dim = luaL_checkstring(L, 2);
-  int64_t     displacement = mgrid_lua_opt_integer(L, 3, 1), source, dest;
+  int64_t displacement = mgrid_lua_opt_integer(L, 3, 1), source, dest;
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_group_shift(mgrid_lua_check_group(L, 1), dim, displacement, &source, &dest, &e))
     return mgrid_lua_raise_error(L, &e);
@@ -296,7 +301,8 @@ static int group_ranks(lua_State *L) { /* a new list each time */
 static int group_eq(lua_State *L) {
   bool both = mgrid_lua_test_own(L, 1, &mgrid_lua_group_key)
               && mgrid_lua_test_own(
-                  L, 2, &mgrid_lua_group_key); /* Lua also calls this to compare a Group with another userdata */
+                  /* Lua also calls this to compare a Group with another userdata */
+                  L, 2, &mgrid_lua_group_key);
   if (both) {
     const mgrid_group *a = mgrid_lua_check_group(L, 1), *b = mgrid_lua_check_group(L, 2);
     both = a->position == b->position && mgrid_same_group(a->family, a->index, b->family, b->index);
@@ -306,27 +312,24 @@ static int group_eq(lua_State *L) {
 }
 
 static int recipe_group_group_tostring(lua_State *L) {
-  group_box         *box = check_group_box(L, 1);
+  group_box *box = check_group_box(L, 1);
   const mgrid_group *g = box->g;
   if (!box->from->s) { /* then `g` is freed */
     lua_pushliteral(L, "Group (closed)");
     return 1;
   }
-  lua_pushfstring(L, "Group %s[%I]: %I of %I", g->name, (LUAI_UACINT)g->index, (LUAI_UACINT)g->position,
-                  (LUAI_UACINT)g->size);
+  lua_pushfstring(L, "Group %s[%I]: %I of %I", g->name, (LUAI_UACINT)g->index,
+                  (LUAI_UACINT)g->position, (LUAI_UACINT)g->size);
   return 1;
 }
 
-static const luaL_Reg group_fields[] = { { "position", recipe_group_group_position },
-                                         { "size", recipe_group_group_size },
-                                         { "index", recipe_group_group_index },
-                                         { "first", recipe_group_group_first },
-                                         { "last", recipe_group_group_last },
-                                         { "ranks", group_ranks },
-                                         { "name", recipe_group_group_name },
-                                         { "backend", group_backend },
-                                         { "launch_order", group_launch_order },
-                                         { NULL, NULL } };
+static const luaL_Reg group_fields[] = {
+  { "position", recipe_group_group_position }, { "size", recipe_group_group_size },
+  { "index", recipe_group_group_index },       { "first", recipe_group_group_first },
+  { "last", recipe_group_group_last },         { "ranks", group_ranks },
+  { "name", recipe_group_group_name },         { "backend", group_backend },
+  { "launch_order", group_launch_order },      { NULL, NULL }
+};
 static const luaL_Reg group_methods[] = { { "next", recipe_group_group_next },
                                           { "prev", recipe_group_group_prev },
                                           { "at", group_group_at },
@@ -337,11 +340,12 @@ static const luaL_Reg group_methods[] = { { "next", recipe_group_group_next },
                                           { "window", group_window },
                                           { "device", group_device },
                                           { NULL, NULL } };
-static const luaL_Reg group_meta[] = {
-  { "__len", recipe_group_group_size }, { "__eq", group_eq }, { "__tostring", recipe_group_group_tostring }, { NULL, NULL }
-};
-static const mgrid_lua_class group_class = { MGRID_LUA_GROUP, group_fields, group_methods, mgrid_lua_group_use,
-                                             group_meta };
+static const luaL_Reg group_meta[] = { { "__len", recipe_group_group_size },
+                                       { "__eq", group_eq },
+                                       { "__tostring", recipe_group_group_tostring },
+                                       { NULL, NULL } };
+static const mgrid_lua_class group_class = { MGRID_LUA_GROUP, group_fields, group_methods,
+                                             mgrid_lua_group_use, group_meta };
 
 /* Called with (answers, key). */
 static int group_missing(lua_State *L) {
@@ -349,10 +353,12 @@ static int group_missing(lua_State *L) {
   const char *key = luaL_checkstring(L, 2);
   mgrid_lua_check_group(L, GROUP); /* raises if its state is closed */
   if (strcmp(key, "rank") == 0)
-    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME,
-                              "a Group has no rank: its `position` is that of this rank in it, the `rank` of the state "
-                              "that in the world");
-  if (!mgrid_lua_class_get(L, &group_class, GROUP, key)) return mgrid_lua_unknown_field(L, &group_class, key);
+    return mgrid_lua_raise_as(
+        L, MGRID_UNKNOWN_NAME,
+        "a Group has no rank: its `position` is that of this rank in it, the `rank` of the state "
+        "that in the world");
+  if (!mgrid_lua_class_get(L, &group_class, GROUP, key))
+    return mgrid_lua_unknown_field(L, &group_class, key);
   if (strcmp(key, "ranks") != 0 && strcmp(key, "backend") != 0) mgrid_lua_keep_answer(L, 1, key);
   return 1;
 }

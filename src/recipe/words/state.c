@@ -19,10 +19,14 @@ enum { FIELDS = sizeof fields / sizeof fields[0] };
 /* Called for a name without a value: an error, except for `gpu` without a GPU. */
 static int machine_missing(lua_State *L) {
   const char *key = luaL_checkstring(L, 2);
-  return strcmp(key, "gpu") == 0 ? 0 : mgrid_lua_unknown(L, "field of the machine", key, fields, FIELDS);
+  return strcmp(key, "gpu") == 0
+             ? 0
+             : mgrid_lua_unknown(L, "field of the machine", key, fields, FIELDS);
 }
 
-static int machine_fixed(lua_State *L) { return mgrid_lua_raise(L, "the machine cannot be changed"); }
+static int machine_fixed(lua_State *L) {
+  return mgrid_lua_raise(L, "the machine cannot be changed");
+}
 
 /* machine, last name or nil -> the next name with a value, that value */
 static int machine_next(lua_State *L) {
@@ -44,10 +48,13 @@ static int machine_pairs(lua_State *L) {
   return 3;
 }
 
-/* Push an empty table whose metatable holds the values, so that __newindex sees and refuses every assignment. */
+/* Push an empty table whose metatable holds the values, so that __newindex sees and refuses every
+** assignment. */
 static void push_machine(lua_State *L, const mgrid_state *s) {
-  static const luaL_Reg meta[] = { { "__newindex", machine_fixed }, { "__pairs", machine_pairs }, { NULL, NULL } };
-  mgrid_machine         m = MGRID_MACHINE_INIT;
+  static const luaL_Reg meta[] = { { "__newindex", machine_fixed },
+                                   { "__pairs", machine_pairs },
+                                   { NULL, NULL } };
+  mgrid_machine m = MGRID_MACHINE_INIT;
   mgrid_state_machine(s, &m, NULL);
   const int64_t values[] = { m.machines,     m.index,  m.local_size, m.local_rank, m.cores,
                              m.usable_cores, m.memory, m.gpus,       m.gpu };
@@ -83,12 +90,13 @@ mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned) {
 
 static void free_kept(void *box) { mgrid_state_free(*(mgrid_state **)box); }
 
-/* Freeing a dry state involves no other rank, so it may be garbage-collected. Another userdata does that; its box still
-** holds the state if Lua skips the finalizer. */
-void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
+/* Freeing a dry state involves no other rank, so it may be garbage-collected. Another userdata does
+** that; its box still holds the state if Lua skips the finalizer. */
+void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank,
+                        mgrid_error *err) {
   mgrid_state_box *box = (mgrid_state_box *)state;
-  mgrid_state    **kept = mgrid_lua_new_box(L, sizeof *kept, 0, MGRID_LUA_KEPT, free_kept);
-  mgrid_backend   *b = mgrid_backend_dry(p->content.world, rank, err);
+  mgrid_state **kept = mgrid_lua_new_box(L, sizeof *kept, 0, MGRID_LUA_KEPT, free_kept);
+  mgrid_backend *b = mgrid_backend_dry(p->content.world, rank, err);
   if (b) *kept = mgrid_materialize(p, b, NULL, err);
   mgrid_backend_free(b); /* the state keeps it */
   if (!*kept) return;
@@ -162,7 +170,8 @@ static int state_groups(lua_State *L) {
   }
 }
 
-/* state:has(family) -> boolean: whether there is a family of that name; this rank need not be in it */
+/* state:has(family) -> boolean: whether there is a family of that name; this rank need not be in
+** it */
 static int state_has(lua_State *L) {
   mgrid_lua_check_state(L, 1);
   const char *family = luaL_checkstring(L, 2);
@@ -175,7 +184,7 @@ static int state_coord(lua_State *L) {
   mgrid_lua_check_state(L, 1);
   const char *grid = luaL_checkstring(L, 2), *dim = luaL_checkstring(L, 3);
   mgrid_error e = MGRID_ERROR_INIT;
-  int64_t     coord = mgrid_state_coord(mgrid_lua_check_state(L, 1), grid, dim, &e);
+  int64_t coord = mgrid_state_coord(mgrid_lua_check_state(L, 1), grid, dim, &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   if (coord < 0)
     lua_pushnil(L);
@@ -186,12 +195,13 @@ static int state_coord(lua_State *L) {
 
 mgrid_state *mgrid_lua_check_host_state(lua_State *L) {
   mgrid_state *s = mgrid_lua_check_state(L, 1);
-  if (!check_state_box(L, 1)->owned) mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
+  if (!check_state_box(L, 1)->owned)
+    mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
   return s;
 }
 
 static int state_prove(lua_State *L) {
-  int64_t     n = 0;
+  int64_t n = 0;
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_state_prove(mgrid_lua_check_host_state(L), &n, &e)) return mgrid_lua_failure(L, &e);
   lua_pushinteger(L, n);
@@ -202,7 +212,8 @@ static int state_create(lua_State *L) {
   mgrid_lua_check_host_state(L);
   const char *family = luaL_checkstring(L, 2);
   mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_state_create(mgrid_lua_check_host_state(L), family, &e)) return mgrid_lua_failure(L, &e);
+  if (mgrid_state_create(mgrid_lua_check_host_state(L), family, &e))
+    return mgrid_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -214,8 +225,8 @@ static int state_close(lua_State *L) {
   return 0;
 }
 
-/* Freeing a state is collective unless it is dry, and ranks collect garbage at different moments, so only disown it
-** here. */
+/* Freeing a state is collective unless it is dry, and ranks collect garbage at different moments,
+** so only disown it here. */
 static int state_gc(lua_State *L) {
   mgrid_state_box *box = check_state_box(L, 1);
   if (box->owned && box->s && !box->kept) mgrid_state_abandon(box->s);
@@ -255,8 +266,8 @@ static int state_ngroups(lua_State *L) {
   return 1;
 }
 
-/* Push a new Mesh of a named grid, of which the caller keeps a reference: its table is the caller's to change. Its
-** metatable is kept among the answers. */
+/* Push a new Mesh of a named grid, of which the caller keeps a reference: its table is the caller's
+** to change. Its metatable is kept among the answers. */
 static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t rank) {
   if (lua_rawgetp(L, answers, grid) == LUA_TNIL) {
     lua_pop(L, 1);
@@ -267,25 +278,26 @@ static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t
   mgrid_lua_push_mesh(L, grid, rank, lua_gettop(L));
 }
 
-/* state.tp is a Group or nil, state.dense the Mesh of a named grid; the State's own fields and methods come
-** first. Called with (answers, key). */
+/* state.tp is a Group or nil, state.dense the Mesh of a named grid; the State's own fields and
+** methods come first. Called with (answers, key). */
 static int state_missing(lua_State *L) {
   enum { STATE = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
   if (mgrid_lua_class_get(L, &mgrid_lua_state_class, STATE, key)) {
-    bool fresh = strcmp(key, "ncomms") == 0 || strcmp(key, "ngroups") == 0 || strcmp(key, "plan") == 0;
+    bool fresh = strcmp(key, "ncomms") == 0 || strcmp(key, "ngroups") == 0
+                 || strcmp(key, "plan") == 0;
     if (!fresh) mgrid_lua_keep_answer(L, 1, key);
     return 1;
   }
   if (mgrid_plan_grid(mgrid_lua_check_state(L, STATE)->plan, key)) {
-    mgrid_grid       **grid = mgrid_lua_new_grid(L);
+    mgrid_grid **grid = mgrid_lua_new_grid(L);
     const mgrid_state *s = mgrid_lua_check_state(L, STATE);
-    int64_t            rank = s->view.rank;
+    int64_t rank = s->view.rank;
     *grid = mgrid_grid_ref(mgrid_plan_grid(s->plan, key));
     push_mesh(L, 1, *grid, rank);
     return 1;
   }
-  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   const mgrid_group *g = mgrid_state_group(mgrid_lua_check_state(L, STATE), key, &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   lua_pushvalue(L, STATE);
@@ -295,31 +307,33 @@ static int state_missing(lua_State *L) {
 }
 
 /* A finalizer may have closed the State since the last line. */
-static size_t write_membership(lua_State *L, const void *of, size_t i, char line[MGRID_LUA_COLUMNS + 1]) {
+static size_t write_membership(lua_State *L, const void *of, size_t i,
+                               char line[MGRID_LUA_COLUMNS + 1]) {
   const mgrid_group *g = &mgrid_lua_check_state(L, 1)->group[i];
   (void)of;
-  return (size_t)snprintf(line, MGRID_LUA_COLUMNS + 1, "  %-20s  position %" PRId64 " of %" PRId64 " in group %" PRId64,
-                          g->name, (int64_t)g->position, (int64_t)g->size, (int64_t)g->index);
+  return (size_t)snprintf(line, MGRID_LUA_COLUMNS + 1,
+                          "  %-20s  position %" PRId64 " of %" PRId64 " in group %" PRId64, g->name,
+                          (int64_t)g->position, (int64_t)g->size, (int64_t)g->index);
 }
 
 static int state_tostring(lua_State *L) {
   const mgrid_state *s = check_state_box(L, 1)->s;
   if (!s) return lua_pushliteral(L, "State (closed)"), 1;
   int64_t n = (int64_t)s->view.nmembers, comms = (int64_t)mgrid_state_ncomms(s);
-  lua_pushfstring(L, "State of rank %I of %I: %I group%s, %I communicator%s", (LUAI_UACINT)s->view.rank,
-                  (LUAI_UACINT)s->plan->content.world, (LUAI_UACINT)n, mgrid_s_of(n), (LUAI_UACINT)comms,
-                  mgrid_s_of(comms));
+  lua_pushfstring(L, "State of rank %I of %I: %I group%s, %I communicator%s",
+                  (LUAI_UACINT)s->view.rank, (LUAI_UACINT)s->plan->content.world, (LUAI_UACINT)n,
+                  mgrid_s_of(n), (LUAI_UACINT)comms, mgrid_s_of(comms));
   mgrid_lua_add_lines(L, (size_t)n, NULL, write_membership);
   return 1;
 }
 
 static int state_next(lua_State *L) { /* state, last name or nil -> name, Group or false */
   mgrid_lua_check_state(L, 1);
-  const char        *last = lua_isnil(L, 2) ? NULL : luaL_checkstring(L, 2);
+  const char *last = lua_isnil(L, 2) ? NULL : luaL_checkstring(L, 2);
   const mgrid_state *s = mgrid_lua_check_state(L, 1);
-  int64_t            i = last ? mgrid_content_find(&s->plan->content, last) : -1;
+  int64_t i = last ? mgrid_content_find(&s->plan->content, last) : -1;
   if ((size_t)(i + 1) >= s->plan->content.nentries) return 0;
-  const char        *name = s->plan->content.entry[i + 1].name;
+  const char *name = s->plan->content.entry[i + 1].name;
   const mgrid_group *g = mgrid_state_group(s, name, NULL);
   lua_pushstring(L, name);
   if (g)
@@ -337,10 +351,13 @@ static int state_pairs(lua_State *L) {
   return 3;
 }
 
-static const luaL_Reg state_fields[] = {
-  { "rank", state_rank },     { "world", state_world },     { "plan", state_plan }, { "machine", state_machine },
-  { "ncomms", state_ncomms }, { "ngroups", state_ngroups }, { NULL, NULL }
-};
+static const luaL_Reg state_fields[] = { { "rank", state_rank },
+                                         { "world", state_world },
+                                         { "plan", state_plan },
+                                         { "machine", state_machine },
+                                         { "ncomms", state_ncomms },
+                                         { "ngroups", state_ngroups },
+                                         { NULL, NULL } };
 static const luaL_Reg state_methods[] = { { "groups", state_groups },
                                           { "coord", state_coord },
                                           { "has", state_has },
@@ -354,10 +371,11 @@ static const luaL_Reg state_methods[] = { { "groups", state_groups },
 static const luaL_Reg state_meta[] = { { "__gc", state_gc },       { "__close", state_close },
                                        { "__len", state_ngroups }, { "__tostring", state_tostring },
                                        { "__pairs", state_pairs }, { NULL, NULL } };
-const mgrid_lua_class mgrid_lua_state_class = { MGRID_LUA_STATE, state_fields, state_methods, NULL, state_meta };
+const mgrid_lua_class mgrid_lua_state_class = { MGRID_LUA_STATE, state_fields, state_methods, NULL,
+                                                state_meta };
 
 void mgrid_lua_open_state(lua_State *L) {
-  static const luaL_Reg        kept_meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
+  static const luaL_Reg kept_meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
   static const mgrid_lua_class kept_class = { MGRID_LUA_KEPT, NULL, NULL, NULL, kept_meta };
   mgrid_lua_open_class(L, &mgrid_lua_state_class);
   mgrid_lua_open_group(L);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** world.c - World for Lua: the ranks of a world, a window of them, or some of them in another order.
+** world.c - World for Lua: the ranks of a world, a window of them, or some of them in another
+** order.
 */
 #include "recipe/bind.h"
 
@@ -25,7 +26,7 @@ static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, siz
   size_t n = lua_rawlen(L, -1);
   if (n > most) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "modes: at most %zu, not %zu", most, n);
   for (size_t i = 0; i < n; i++) {
-    bool    pair = lua_rawgeti(L, -1, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2;
+    bool pair = lua_rawgeti(L, -1, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2;
     int64_t value[2] = { 0, 0 };
     for (int k = 0; k < 2 && pair; k++) {
       lua_rawgeti(L, -1, k + 1);
@@ -33,7 +34,8 @@ static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, siz
       value[k] = lua_tointeger(L, -1);
       lua_pop(L, 1);
     }
-    if (!pair) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: %s mode %zu is not {size, stride}", name, i);
+    if (!pair)
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: %s mode %zu is not {size, stride}", name, i);
     modes[i] = (mgrid_mode){ value[0], value[1] };
     lua_pop(L, 1);
   }
@@ -41,17 +43,19 @@ static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, siz
   return n;
 }
 
-/* world:modes{ inside = { {2, 1} }, index = { {4, 2} }, offset = 0 }, world:modes "(2:1) x (4:2) + 0" */
+/* world:modes{ inside = { {2, 1} }, index = { {4, 2} }, offset = 0 }, world:modes "(2:1) x (4:2) +
+** 0" */
 static int world_modes(lua_State *L) {
   enum { MOST = 64 };
   static const char *const options[] = { "inside", "index", "offset" };
-  const mgrid_lua_world   *in = mgrid_lua_check_world(L, 1);
-  mgrid_window             w = in->window;
-  mgrid_mode               inside[MOST], index[MOST];
-  size_t                   ninside = 0, nindex = 0;
-  int64_t                  offset = 0;
+  const mgrid_lua_world *in = mgrid_lua_check_world(L, 1);
+  mgrid_window w = in->window;
+  mgrid_mode inside[MOST], index[MOST];
+  size_t ninside = 0, nindex = 0;
+  int64_t offset = 0;
   if (in->order)
-    return mgrid_lua_raise(L, "strides lie between ranks, which have no order; take the modes of the world itself");
+    return mgrid_lua_raise(
+        L, "strides lie between ranks, which have no order; take the modes of the world itself");
   lua_settop(L, 2);
   const char *text = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
   if (!text) {
@@ -60,12 +64,14 @@ static int world_modes(lua_State *L) {
     ninside = check_modes(L, "inside", inside, MOST);
     nindex = check_modes(L, "index", index, MOST);
     if (lua_getfield(L, 2, "offset") != LUA_TNIL && !lua_isinteger(L, -1))
-      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: the offset is %s, not an integer", mgrid_lua_kind(L, -1));
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: the offset is %s, not an integer",
+                                mgrid_lua_kind(L, -1));
     offset = lua_tointeger(L, -1);
   }
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  for (int lists = 0; lists < 2 && !box->f && !e.status; lists++) { /* charge for lists before making them */
+  mgrid_error e = MGRID_ERROR_INIT;
+  /* charge for lists before making them */
+  for (int lists = 0; lists < 2 && !box->f && !e.status; lists++) {
     if (lists) mgrid_lua_charge(L, 16 * w.size);
     if (lists) mgrid_lua_reserve(L, w.size, 24);
     box->f = text ? mgrid_layout_parse(w, text, lists, &e)
@@ -83,10 +89,10 @@ static const luaL_Reg layouts[] = { { "modes", world_modes }, { NULL, NULL } };
 */
 
 typedef struct reader {
-  lua_State  *L;
+  lua_State *L;
   const char *text, *p;
-  int64_t     world; /* ranks are below it */
-  int         words; /* open words such as list(tuple(... around the current value */
+  int64_t world; /* ranks are below it */
+  int words;     /* open words such as list(tuple(... around the current value */
 } reader;
 
 /* Raise with the position in the text, as Python's parser would: its line and the text there. */
@@ -102,7 +108,8 @@ static void pasted_skip(reader *r) { r->p += strspn(r->p, " \t\r\n,"); }
 
 static bool world_word(reader *r, const char *name) {
   size_t len = strlen(name);
-  if (strncmp(r->p, name, len) != 0 || mgrid_is_letter(r->p[len]) || mgrid_is_digit(r->p[len])) return false;
+  if (strncmp(r->p, name, len) != 0 || mgrid_is_letter(r->p[len]) || mgrid_is_digit(r->p[len]))
+    return false;
   r->p += len;
   pasted_skip(r);
   return true;
@@ -138,10 +145,12 @@ static void range(reader *r) {
   pasted_skip(r);
 }
 
-/* Append the values up to `close` to the table on the top: numbers, and at the first level tables. */
+/* Append the values up to `close` to the table on the top: numbers, and at the first level
+** tables. */
 static void items(reader *r, char close, int level) {
   for (pasted_skip(r); *r->p != close;) {
-    bool wrapped = world_word(r, "list") || world_word(r, "tuple") || world_word(r, "array") || world_word(r, "tensor");
+    bool wrapped = world_word(r, "list") || world_word(r, "tuple") || world_word(r, "array")
+                   || world_word(r, "tensor");
     char open = *r->p;
     mgrid_lua_charge(r->L, 16);
     if (world_word(r, "range")) {
@@ -170,21 +179,23 @@ static void items(reader *r, char close, int level) {
   pasted_skip(r);
 }
 
-/* Replace the text at i, lists of ranks below `world` as Python prints them, with a table. Raises. */
+/* Replace the text at i, lists of ranks below `world` as Python prints them, with a table.
+** Raises. */
 static void read_pasted(lua_State *L, int i, int64_t world) {
   reader r = { L, lua_tostring(L, i), NULL, world, 0 };
   mgrid_lua_charge(L, (int64_t)lua_rawlen(L, i));
   mgrid_lua_stack(L, 8);
   r.p = r.text + strspn(r.text, " \t\r\n");
   if (mgrid_is_digit(*r.p)
-      && r.p[strcspn(r.p, "]\n")] != '\n') { /* in world:table [[0, 1], [2, 3]] Lua took the outer ones */
+      /* in world:table [[0, 1], [2, 3]] Lua took the outer ones */
+      && r.p[strcspn(r.p, "]\n")] != '\n') {
     lua_pushfstring(L, "[[%s]]", r.text);
     r.text = r.p = lua_tostring(L, -1);
     lua_replace(L, i);
   }
   lua_createtable(L, 0, 0);
   items(&r, '\0', 0);
-  int  all = lua_gettop(L);
+  int all = lua_gettop(L);
   bool around = lua_rawlen(L, all) == 1 && lua_rawgeti(L, all, 1) == LUA_TTABLE
                 && lua_rawgeti(L, all + 1, 1) == LUA_TTABLE;
   lua_pushvalue(L, around ? all + 1 : all); /* a list around the groups is not a group */
@@ -194,10 +205,13 @@ static void read_pasted(lua_State *L, int i, int64_t world) {
 
 /* ------------------------------------------------------------------- worlds */
 
-static int64_t size_of(const mgrid_lua_world *w) { return w->order ? w->order->size : w->window.size; }
+static int64_t size_of(const mgrid_lua_world *w) {
+  return w->order ? w->order->size : w->window.size;
+}
 
 /* Give a World an order, which it owns from now on; NULL raises the error. */
-static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order, const mgrid_error *e) {
+static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order,
+                     const mgrid_error *e) {
   bool plain;
   if (!order) return mgrid_lua_raise_error(L, e);
   box->order = order;
@@ -211,19 +225,21 @@ static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order, co
 
 /* ------------------------------------------------------------------- parts */
 
-/* world:window(offset [, size]): consecutive ranks, or in another order consecutive positions, O(size) */
+/* world:window(offset [, size]): consecutive ranks, or in another order consecutive positions,
+** O(size) */
 static int world_window(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
-  int64_t                all = size_of(w), offset = mgrid_lua_check_integer(L, 2);
+  int64_t all = size_of(w), offset = mgrid_lua_check_integer(L, 2);
   if (offset < 0 || offset >= all)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                              "window offset %" PRId64 " is outside the %" PRId64 " ranks (0 to %" PRId64 ")", offset,
-                              all, all - 1);
+                              "window offset %" PRId64 " is outside the %" PRId64
+                              " ranks (0 to %" PRId64 ")",
+                              offset, all, all - 1);
   int64_t size = mgrid_lua_opt_integer(L, 3, all - offset);
   if (size < 1 || size > all - offset)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                              "a window from %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64, offset,
-                              all - offset, size);
+                              "a window from %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64,
+                              offset, all - offset, size);
   mgrid_lua_world *box = mgrid_lua_new_world(L);
   if (!w->order) {
     box->window = (mgrid_window){ w->window.world, w->window.offset + offset, size };
@@ -232,7 +248,7 @@ static int world_window(lua_State *L) {
   mgrid_lua_charge(L, 16 * size);
   mgrid_lua_reserve(L, size, 24);
   mgrid_error e = MGRID_ERROR_INIT;
-  int32_t    *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)size * sizeof *ranks);
+  int32_t *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)size * sizeof *ranks);
   if (ranks) mgrid_family_slice(w->order, 0, offset, size, ranks);
   return set_order(L, box, mgrid_order_list(w->window, size, ranks, &e), &e);
 }
@@ -241,12 +257,13 @@ static int world_window(lua_State *L) {
 static void check_within(lua_State *L, const mgrid_lua_world *w, const mgrid_lua_world *part) {
   const mgrid_window *in = &w->window, *of = &part->window;
   if (of->world != in->world)
-    mgrid_lua_raise(L, "the family is of a world of %" PRId64 " ranks, and this one has %" PRId64, of->world,
-                    in->world);
+    mgrid_lua_raise(L, "the family is of a world of %" PRId64 " ranks, and this one has %" PRId64,
+                    of->world, in->world);
   if (of->offset < in->offset || of->offset + of->size > in->offset + in->size)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                       "the family has ranks %" PRId64 " to %" PRId64 "; this World has %" PRId64 " to %" PRId64,
-                       of->offset, of->offset + of->size - 1, in->offset, in->offset + in->size - 1);
+    mgrid_lua_raise_as(
+        L, MGRID_OUT_OF_RANGE,
+        "the family has ranks %" PRId64 " to %" PRId64 "; this World has %" PRId64 " to %" PRId64,
+        of->offset, of->offset + of->size - 1, in->offset, in->offset + in->size - 1);
   if (!w->order) return;
   mgrid_lua_charge(L, 16 * size_of(part));
   for (int64_t i = 0, n = size_of(part), group, position; i < n; i++) {
@@ -268,7 +285,8 @@ static void call_for_each(lua_State *L, int fn, int64_t size) {
     lua_pushinteger(L, size);
     lua_call(L, 2, 1);
     if (!lua_isinteger(L, -1))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "order: the function gave %s for position %" PRId64 ", not a rank",
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                         "order: the function gave %s for position %" PRId64 ", not a rank",
                          mgrid_lua_kind(L, -1), i);
     lua_rawseti(L, -2, i + 1);
   }
@@ -278,8 +296,8 @@ static void call_for_each(lua_State *L, int fn, int64_t size) {
 /* Push the World at 1 in the order of the list of n ranks, or of the family, at 2. */
 MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t n) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
-  mgrid_lua_world       *box = mgrid_lua_new_world(L);
-  mgrid_error            e = MGRID_ERROR_INIT;
+  mgrid_lua_world *box = mgrid_lua_new_world(L);
+  mgrid_error e = MGRID_ERROR_INIT;
   if (f) {
     set_order(L, box, mgrid_order_of(f->f, &e), &e);
     check_within(L, w, box);
@@ -289,7 +307,8 @@ MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t
     lua_rawgeti(L, 2, i + 1);
     int64_t rank = lua_tointeger(L, -1);
     if (!lua_isinteger(L, -1))
-      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "position %" PRId64 " of the order holds %s, not a rank", i,
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                                "position %" PRId64 " of the order holds %s, not a rank", i,
                                 mgrid_lua_kind(L, -1));
     if (rank < 0 || rank > MGRID_WORLD_MAX)
       return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
@@ -309,11 +328,12 @@ MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t
   return 1;
 }
 
-/* world:order(list), (function(position, size)), O(size) log(size); (family of one group), O(modes) if it is strided */
+/* world:order(list), (function(position, size)), O(size) log(size); (family of one group), O(modes)
+** if it is strided */
 static int world_order(lua_State *L) {
-  const mgrid_lua_world  *w = mgrid_lua_check_world(L, 1);
+  const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   const mgrid_lua_family *f = mgrid_lua_test_box(L, 2, MGRID_LUA_FAMILY);
-  bool                    fn = lua_isfunction(L, 2);
+  bool fn = lua_isfunction(L, 2);
   luaL_argexpected(L, f || lua_istable(L, 2) || fn, 2, "list of ranks, function or family");
   lua_settop(L, 2);
   int64_t n = f ? f->f->total : fn ? size_of(w) : (int64_t)lua_rawlen(L, 2);
@@ -326,34 +346,37 @@ static int world_order(lua_State *L) {
 /* world:table(lists or their text, "partition" | "partial" | "cover") */
 static int world_table(lua_State *L) {
   static const char *const kinds[] = { "partition", "partial", "cover" };
-  const mgrid_lua_world   *in = mgrid_lua_check_world(L, 1);
-  mgrid_window             w = in->window;
+  const mgrid_lua_world *in = mgrid_lua_check_world(L, 1);
+  mgrid_window w = in->window;
   if (in->order)
-    return mgrid_lua_raise(L, "lists hold ranks, which have no order; make the table of the world itself, 'partial' "
-                              "where it leaves ranks out");
+    return mgrid_lua_raise(
+        L, "lists hold ranks, which have no order; make the table of the world itself, 'partial' "
+           "where it leaves ranks out");
   if (lua_type(L, 2) == LUA_TSTRING) read_pasted(L, 2, w.offset + w.size);
   mgrid_lua_check_table(L, 2, "{ { 0, 1 }, { 2, 3 } }");
   const char *said = luaL_optstring(L, 3, kinds[0]);
-  int         kind = 0;
+  int kind = 0;
   while (kind < 3 && strcmp(said, kinds[kind]) != 0) kind++;
   if (kind == 3) return mgrid_lua_unknown(L, "kind of table", said, kinds, 3);
-  int64_t           count = (int64_t)lua_rawlen(L, 2), total = 0;
+  int64_t count = (int64_t)lua_rawlen(L, 2), total = 0;
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   for (int64_t g = 1; g <= count; g++) { /* check all before allocating: an error would leak */
     if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
-      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                                "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
                                 mgrid_lua_kind(L, -1));
     int64_t n = (int64_t)mgrid_lua_charge_list(L, -1, 16);
     for (int64_t i = 1; i <= n; i++) {
       lua_rawgeti(L, -1, i);
       int64_t rank = lua_tointeger(L, -1);
       if (!lua_isinteger(L, -1))
-        return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "group %" PRId64 " of the table holds %s, not a rank", g - 1,
+        return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                                  "group %" PRId64 " of the table holds %s, not a rank", g - 1,
                                   mgrid_lua_kind(L, -1));
       if (rank < 0 || rank > MGRID_WORLD_MAX)
         return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                                  "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64
-                                  " to %" PRId64,
+                                  "rank %" PRId64 " of group %" PRId64
+                                  " is out of range; ranks are %" PRId64 " to %" PRId64,
                                   rank, g - 1, w.offset, w.offset + w.size - 1);
       lua_pop(L, 1);
     }
@@ -363,7 +386,7 @@ static int world_table(lua_State *L) {
   mgrid_lua_reserve(L, total + count, 24);
   int64_t *starts = mgrid_realloc(NULL, NULL, 0, (size_t)(count + 1) * sizeof *starts);
   int32_t *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)(total + 1) * sizeof *ranks);
-  int64_t  at = 0;
+  int64_t at = 0;
   for (int64_t g = 1; starts && ranks && g <= count; g++) {
     lua_rawgeti(L, 2, g);
     starts[g - 1] = at;
@@ -394,7 +417,9 @@ static int world_size(lua_State *L) {
 
 static int world_offset(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
-  if (w->order) return mgrid_lua_raise(L, "a World in another order has no offset; world:rank(0) is its first rank");
+  if (w->order)
+    return mgrid_lua_raise(
+        L, "a World in another order has no offset; world:rank(0) is its first rank");
   lua_pushinteger(L, w->window.offset);
   return 1;
 }
@@ -402,18 +427,20 @@ static int world_offset(lua_State *L) {
 /* world:rank(position) -> rank */
 static int world_rank(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
-  int64_t                position = mgrid_lua_check_integer(L, 2), size = size_of(w);
+  int64_t position = mgrid_lua_check_integer(L, 2), size = size_of(w);
   if (position < 0 || position >= size)
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "position %" PRId64 " is out of range (0 to %" PRId64 ")",
-                              position, size - 1);
-  lua_pushinteger(L, w->order ? mgrid_family_rank(w->order, 0, position) : w->window.offset + position);
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "position %" PRId64 " is out of range (0 to %" PRId64 ")", position,
+                              size - 1);
+  lua_pushinteger(L, w->order ? mgrid_family_rank(w->order, 0, position)
+                              : w->window.offset + position);
   return 1;
 }
 
 static int world_tostring(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
-  LUAI_UACINT            first = w->window.offset, size = size_of(w);
-  char                   order[160];
+  LUAI_UACINT first = w->window.offset, size = size_of(w);
+  char order[160];
   if (w->order) {
     mgrid_text t = { 0 };
     mgrid_order_text(w->order, &t);
@@ -422,15 +449,17 @@ static int world_tostring(lua_State *L) {
   } else if (w->window.size == w->window.world) {
     lua_pushfstring(L, "World of %I ranks", size);
   } else {
-    lua_pushfstring(L, "World of %I ranks, window %I..%I", (LUAI_UACINT)w->window.world, first, first + size - 1);
+    lua_pushfstring(L, "World of %I ranks, window %I..%I", (LUAI_UACINT)w->window.world, first,
+                    first + size - 1);
   }
   return 1;
 }
 
 static int world_eq(lua_State *L) {
   const mgrid_lua_world *a = mgrid_lua_check_world(L, 1), *b = mgrid_lua_check_world(L, 2);
-  const mgrid_window    *x = &a->window, *y = &b->window;
-  bool order = a->order && b->order ? mgrid_family_same_rule(a->order, b->order) : a->order == b->order;
+  const mgrid_window *x = &a->window, *y = &b->window;
+  bool order = a->order && b->order ? mgrid_family_same_rule(a->order, b->order)
+                                    : a->order == b->order;
   lua_pushboolean(L, order && x->world == y->world && x->offset == y->offset && x->size == y->size);
   return 1;
 }
@@ -438,27 +467,34 @@ static int world_eq(lua_State *L) {
 static int new_world(lua_State *L) {
   int64_t size = mgrid_lua_check_integer(L, 1);
   if (size < 1 || size > MGRID_WORLD_MAX)
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64,
-                              MGRID_WORLD_MAX, size);
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
+                              size);
   mgrid_lua_new_world(L)->window = mgrid_world(size);
   return 1;
 }
 
 /* Refuse arithmetic and comparison with a world; usually its size is meant. */
 static int no_number(lua_State *L) {
-  return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a World is not a number; world.size is its number of ranks");
+  return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                            "a World is not a number; world.size is its number of ranks");
 }
 
-static const luaL_Reg fields[] = { { "size", world_size }, { "offset", world_offset }, { NULL, NULL } };
-static const luaL_Reg methods[] = {
-  { "window", world_window }, { "order", world_order }, { "table", world_table }, { "rank", world_rank }, { NULL, NULL }
-};
-static const luaL_Reg meta[] = {
-  { "__len", world_size }, { "__tostring", world_tostring }, { "__eq", world_eq },   { "__gc", mgrid_lua_free_box },
-  { "__add", no_number },  { "__sub", no_number },           { "__mul", no_number }, { "__div", no_number },
-  { "__idiv", no_number }, { "__mod", no_number },           { "__lt", no_number },  { "__le", no_number },
-  { NULL, NULL }
-};
+static const luaL_Reg fields[] = { { "size", world_size },
+                                   { "offset", world_offset },
+                                   { NULL, NULL } };
+static const luaL_Reg methods[] = { { "window", world_window },
+                                    { "order", world_order },
+                                    { "table", world_table },
+                                    { "rank", world_rank },
+                                    { NULL, NULL } };
+static const luaL_Reg meta[] = { { "__len", world_size }, { "__tostring", world_tostring },
+                                 { "__eq", world_eq },    { "__gc", mgrid_lua_free_box },
+                                 { "__add", no_number },  { "__sub", no_number },
+                                 { "__mul", no_number },  { "__div", no_number },
+                                 { "__idiv", no_number }, { "__mod", no_number },
+                                 { "__lt", no_number },   { "__le", no_number },
+                                 { NULL, NULL } };
 static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, fields, methods, layouts, meta };
 
 void mgrid_lua_open_world(lua_State *L) {

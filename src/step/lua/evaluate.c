@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** evaluate.c - evaluate the step of a recipe for a plan: once for each class of ranks, each time with the budget of a
-** call, and once more at the end to see that it is pure.
+** evaluate.c - evaluate the step of a recipe for a plan: once for each class of ranks, each time
+** with the budget of a call, and once more at the end to see that it is pure.
 */
 #include "recipe/prelude.h"
 #include "recipe/runtime.h"
@@ -14,7 +14,7 @@ static const char function_key = 'f', anchor_key = 'a'; /* registry keys, by the
 
 typedef struct preparation {
   const step_request *request;
-  bool                found;
+  bool found;
 } preparation;
 
 /* Keep the step, a function of s, in the registry. */
@@ -31,8 +31,8 @@ static int prepare_body(lua_State *L) {
     lua_replace(L, top + 1);
     lua_settop(L, top + 1);
     if (!lua_isfunction(L, -1))
-      return mgrid_lua_raise(L, "%s returned %s; a file of a step returns a function (s, p)", x->request->file,
-                             mgrid_lua_kind(L, -1));
+      return mgrid_lua_raise(L, "%s returned %s; a file of a step returns a function (s, p)",
+                             x->request->file, mgrid_lua_kind(L, -1));
   }
   lua_call(L, x->request->file ? 3 : 2, 2);
   x->found = !lua_isnil(L, -2) && !(x->request->ask && lua_toboolean(L, -1));
@@ -42,7 +42,8 @@ static int prepare_body(lua_State *L) {
 }
 
 /* Raise at the line of an entry. */
-static int evaluate_raise_at(lua_State *L, const step_writer *w, uint32_t node, mgrid_status status, const char *message) {
+static int evaluate_raise_at(lua_State *L, const step_writer *w, uint32_t node, mgrid_status status,
+                             const char *message) {
   const step_node *n = &w->now.node[node];
   mgrid_lua_note(L, status, message);
   lua_pushfstring(L, "%s:%d: %s", w->step->word[n->file] + 1, n->line, message); /* after its @ */
@@ -55,15 +56,17 @@ static int evaluate_body(lua_State *L) {
   mgrid_step_lua_push(L, w, &anchor_key);
   lua_call(L, 1, 0);
   if (w->depth)
-    return evaluate_raise_at(L, w, w->open[w->depth - 1], MGRID_REFUSED, "an error left this block of the step, and was caught");
+    return evaluate_raise_at(L, w, w->open[w->depth - 1], MGRID_REFUSED,
+                             "an error left this block of the step, and was caught");
   uint32_t at = mgrid_step_count(&w->now);
-  return at < w->now.n
-             ? evaluate_raise_at(L, w, at, MGRID_LIMIT, "up to here the step has more than 2^60 operations on one rank")
-             : 0;
+  return at < w->now.n ? evaluate_raise_at(
+             L, w, at, MGRID_LIMIT, "up to here the step has more than 2^60 operations on one rank")
+                       : 0;
 }
 
 /* Evaluate for a rank. Nothing here allocates after the call. */
-static mgrid_status evaluate_evaluate(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank, mgrid_error *err) {
+static mgrid_status evaluate_evaluate(mgrid_runtime *rt, step_writer *w, mgrid_step *s,
+                                      int64_t rank, mgrid_error *err) {
   mgrid_step_writer_begin(w, s, rank);
   mgrid_status status = mgrid_runtime_call(rt, evaluate_body, w, 0, err);
   if (lua_rawgetp(rt->L, LUA_REGISTRYINDEX, &anchor_key) == LUA_TUSERDATA)
@@ -72,12 +75,13 @@ static mgrid_status evaluate_evaluate(mgrid_runtime *rt, step_writer *w, mgrid_s
   return status;
 }
 
-static mgrid_status evaluate_add_class(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank, mgrid_error *err) {
+static mgrid_status evaluate_add_class(mgrid_runtime *rt, step_writer *w, mgrid_step *s,
+                                       int64_t rank, mgrid_error *err) {
   if (s->nclasses >= STEP_CLASSES_MAX) {
     mgrid_text reads = { 0 };
     mgrid_step_reads_text(s, &reads);
-    mgrid_fail(err, MGRID_LIMIT, "the step reads %s: more than %d programs", mgrid_text_chars(&reads),
-               STEP_CLASSES_MAX);
+    mgrid_fail(err, MGRID_LIMIT, "the step reads %s: more than %d programs",
+               mgrid_text_chars(&reads), STEP_CLASSES_MAX);
     mgrid_text_free(&reads);
     return err->status;
   }
@@ -94,13 +98,14 @@ static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s,
   int32_t again = mgrid_step_keep(w);
   if (again < 0) return mgrid_oom(err);
   if (again == s->class[s->of[0]].program) return MGRID_OK;
-  return mgrid_fail(
-      err, MGRID_REFUSED,
-      "the step made another program for rank 0 when it was evaluated again: it may not change anything that "
-      "the next evaluation sees");
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "the step made another program for rank 0 when it was evaluated again: it may "
+                    "not change anything that "
+                    "the next evaluation sees");
 }
 
-/* Name files as the host does: Lua knows them by names that start with @ or =. A path may be any bytes: it is escaped. */
+/* Name files as the host does: Lua knows them by names that start with @ or =. A path may be any
+** bytes: it is escaped. */
 static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
   bool *file = mgrid_zeroed(NULL, s->nwords * sizeof *file);
   if (!file) return mgrid_oom(err);
@@ -109,7 +114,7 @@ static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
   mgrid_status status = MGRID_OK;
   for (size_t i = 0; i < s->nwords && !status; i++) {
     const char *name = s->word[i];
-    char        path[MGRID_PLACE_MAX], shown[MGRID_PLACE_MAX];
+    char path[MGRID_PLACE_MAX], shown[MGRID_PLACE_MAX];
     if (!file[i] || (*name != '@' && *name != '=')) continue;
     mgrid_budget_path(L, name + 1, strlen(name + 1), path, sizeof path);
     mgrid_shown(shown, sizeof shown, path, strlen(path));
@@ -124,20 +129,23 @@ static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
 }
 
 /* The budget is spent. */
-static mgrid_status evaluate_give_up(const mgrid_step *s, const step_budget *b, int64_t rank, mgrid_error *err) {
+static mgrid_status evaluate_give_up(const mgrid_step *s, const step_budget *b, int64_t rank,
+                                     mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
-  mgrid_text  reads = { 0 };
+  mgrid_text reads = { 0 };
   mgrid_step_budget_spent(b, &why);
   mgrid_step_reads_text(s, &reads);
   mgrid_fail(err, MGRID_LIMIT,
-             "%s: so far ranks below %" PRId64 " have their programs, in %zu classes; it reads %.200s", why.message,
-             rank, s->nclasses, mgrid_text_chars(&reads));
+             "%s: so far ranks below %" PRId64
+             " have their programs, in %zu classes; it reads %.200s",
+             why.message, rank, s->nclasses, mgrid_text_chars(&reads));
   mgrid_text_free(&reads);
   return MGRID_LIMIT;
 }
 
-static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *s, mgrid_error *err) {
-  int64_t     world = s->plan->content.world;
+static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *s,
+                                 mgrid_error *err) {
+  int64_t world = s->plan->content.world;
   step_budget b;
   mgrid_step_budget_begin(&b, &s->limits, "the evaluation of the step for all ranks");
   for (int64_t rank = 0; rank < world; rank++) {
@@ -161,19 +169,19 @@ static mgrid_status evaluate_check(const mgrid_runtime *rt, const mgrid_plan *p,
   mgrid_status status = mgrid_runtime_check_loaded(rt, err);
   if (status) return status;
   if (strcmp(p->content.recipe, rt->recipe) != 0)
-    return mgrid_fail(err, MGRID_NOT_NOW, "the plan is not of this recipe (%s) but of %s", rt->recipe,
-                      *p->content.recipe ? p->content.recipe : "none");
+    return mgrid_fail(err, MGRID_NOT_NOW, "the plan is not of this recipe (%s) but of %s",
+                      rt->recipe, *p->content.recipe ? p->content.recipe : "none");
   if (p->content.world > STEP_WORLD_MAX)
-    return mgrid_fail(err, MGRID_LIMIT, "a step is evaluated for up to %d ranks, not for %" PRId64, STEP_WORLD_MAX,
-                      p->content.world);
+    return mgrid_fail(err, MGRID_LIMIT, "a step is evaluated for up to %d ranks, not for %" PRId64,
+                      STEP_WORLD_MAX, p->content.world);
   return MGRID_OK;
 }
 
 mgrid_status mgrid_step_lua_serve(mgrid_runtime *rt, void *request, mgrid_error *err) {
   step_request *r = request;
-  preparation   x = { r, false };
-  step_writer   w = { 0 };
-  mgrid_status  status = evaluate_check(rt, r->plan, err);
+  preparation x = { r, false };
+  step_writer w = { 0 };
+  mgrid_status status = evaluate_check(rt, r->plan, err);
   if (status) return status;
   mgrid_budget_keep_home(rt->L);
   status = mgrid_runtime_protected(rt, prepare_body, &x, err);
@@ -183,9 +191,10 @@ mgrid_status mgrid_step_lua_serve(mgrid_runtime *rt, void *request, mgrid_error 
     return status;
   }
   if (r->none)
-    status = mgrid_fail(err, MGRID_UNKNOWN_NAME,
-                        "the recipe %s has no step: step = function(s, p) ... end makes one, or a file of its own",
-                        rt->recipe);
+    status = mgrid_fail(
+        err, MGRID_UNKNOWN_NAME,
+        "the recipe %s has no step: step = function(s, p) ... end makes one, or a file of its own",
+        rt->recipe);
   mgrid_step *s = status ? NULL : mgrid_step_alloc(r->plan, err);
   if (!status && !s) status = err->status;
   if (s) s->limits = rt->budget.limits;

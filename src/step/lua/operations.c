@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** operations.c - the operations of a step as methods of s: each checks its arguments and appends an entry.
+** operations.c - the operations of a step as methods of s: each checks its arguments and appends an
+** entry.
 */
 #include "step/lua/words.h"
 
@@ -19,7 +20,7 @@ static uint32_t operations_word(lua_State *L, step_writer *w, const char *text) 
 
 /* Return the name at i of the recipe, as a word. `what` is "the name of a mark". */
 static uint32_t name(lua_State *L, int i, step_writer *w, const char *what) {
-  size_t      len;
+  size_t len;
   const char *text = luaL_checklstring(L, i, &len);
   mgrid_error err = MGRID_ERROR_INIT;
   if (mgrid_check_line(what, text, len, &err)) mgrid_lua_raise_error(L, &err);
@@ -31,22 +32,25 @@ static step_node *operations_put(lua_State *L, step_word_step *s, step_writer *w
   lua_Debug ar;
   mgrid_lua_charge(L, 20);
   step_role role = mgrid_step_rows[kind].role;
-  int       stream = s->stream;
+  int stream = s->stream;
   if (w->grouped) {
     int whole = w->now.node[w->open[w->depth - 1]].stream;
     if (role != STEP_TOGETHER && role != STEP_POINT)
-      mgrid_lua_raise(L, "%s goes before or after a group, which has only operations that start together",
-                      mgrid_step_rows[kind].name);
-    if (stream && stream != whole) mgrid_lua_raise(L, "a group is on one stream: s:on(name):group(function() ... end)");
+      mgrid_lua_raise(
+          L, "%s goes before or after a group, which has only operations that start together",
+          mgrid_step_rows[kind].name);
+    if (stream && stream != whole)
+      mgrid_lua_raise(L, "a group is on one stream: s:on(name):group(function() ... end)");
     stream = whole;
   }
-  bool       known = mgrid_lua_caller(L, &ar);
-  uint32_t   file = known ? operations_word(L, w, ar.source) : 0;
+  bool known = mgrid_lua_caller(L, &ar);
+  uint32_t file = known ? operations_word(L, w, ar.source) : 0;
   step_node *n = mgrid_step_write(w, kind);
   if (!n)
-    mgrid_lua_raise_as(L, MGRID_LIMIT,
-                       "the step has more than %d entries; s:loop(n, function() ... end) keeps a loop as one",
-                       STEP_NODES_MAX);
+    mgrid_lua_raise_as(
+        L, MGRID_LIMIT,
+        "the step has more than %d entries; s:loop(n, function() ... end) keeps a loop as one",
+        STEP_NODES_MAX);
   n->file = file;
   n->line = known ? ar.currentline : 0;
   n->stream = (uint16_t)stream;
@@ -56,31 +60,33 @@ static step_node *operations_put(lua_State *L, step_word_step *s, step_writer *w
 
 /* Return the whole number of 0 or more at i, which may be a float as 2 * p.hidden ^ 2 is. */
 static int64_t whole(lua_State *L, int i, const char *operation, const char *what, int64_t most) {
-  double  x = 0;
-  int     is_integer = 0;
+  double x = 0;
+  int is_integer = 0;
   int64_t n = lua_type(L, i) == LUA_TNUMBER ? lua_tointegerx(L, i, &is_integer) : 0;
   if (lua_type(L, i) != LUA_TNUMBER)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s are a whole number of 0 or more, not %s", operation, what,
-                       mgrid_lua_kind(L, i));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s are a whole number of 0 or more, not %s",
+                       operation, what, mgrid_lua_kind(L, i));
   x = mgrid_lua_number(L, i);
   if (x > (double)most)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %s are %" PRId64 " at most, not %.14g", operation, what, most, x);
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %s are %" PRId64 " at most, not %.14g",
+                       operation, what, most, x);
   if (!is_integer || n < 0)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s are a whole number of 0 or more, not %.14g%s", operation, what, x,
-                       x > 0 ? "; a // b divides whole numbers" : "");
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s are a whole number of 0 or more, not %.14g%s",
+                       operation, what, x, x > 0 ? "; a // b divides whole numbers" : "");
   return n;
 }
 
 static step_word_group *operations_check_group(lua_State *L, int i, step_kind kind) {
   const step_operation *o = &mgrid_step_rows[kind];
-  step_word_group      *g = luaL_testudata(L, i, STEP_LUA_GROUP);
+  step_word_group *g = luaL_testudata(L, i, STEP_LUA_GROUP);
   if (g) return g;
   if (lua_isnoneornil(L, i))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "%s%s: the group is nil, so this rank is in none of that family; ask first: if s.tp then ...",
+                       "%s%s: the group is nil, so this rank is in none of that family; ask first: "
+                       "if s.tp then ...",
                        o->name, o->takes);
-  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s: the group is one of s, as s.tp, not %s", o->name, o->takes,
-                     mgrid_lua_kind(L, i));
+  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s: the group is one of s, as s.tp, not %s", o->name,
+                     o->takes, mgrid_lua_kind(L, i));
   return NULL;
 }
 
@@ -89,32 +95,36 @@ static const char *operations_name_of(const step_writer *w, const step_word_grou
 }
 
 /* Return the position at i: a number, or a member of the group. */
-static int64_t operations_check_position(lua_State *L, int i, const step_writer *w, const step_word_group *g,
-                              const char *operation) {
+static int64_t operations_check_position(lua_State *L, int i, const step_writer *w,
+                                         const step_word_group *g, const char *operation) {
   const step_word_peer *p = luaL_testudata(L, i, STEP_LUA_PEER);
   if (p && p->entry != g->entry)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: the member is one of %s, not of %s", operation,
                        w->step->plan->content.entry[p->entry].name, operations_name_of(w, g));
   if (!p && lua_type(L, i) != LUA_TNUMBER)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s(%s): %s is no position; one of 0 to %" PRId64 " would do", operation,
-                       operations_name_of(w, g), lua_isnoneornil(L, i) ? "nil" : mgrid_lua_kind(L, i), g->size - 1);
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "%s(%s): %s is no position; one of 0 to %" PRId64 " would do", operation,
+                       operations_name_of(w, g),
+                       lua_isnoneornil(L, i) ? "nil" : mgrid_lua_kind(L, i), g->size - 1);
   int64_t at = p ? p->position : mgrid_lua_check_integer(L, i);
   if (at < 0 || at >= g->size)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                       "%s(%s): position %" PRId64 " is none of its group of %" PRId64 "; nearest is %" PRId64,
+                       "%s(%s): position %" PRId64 " is none of its group of %" PRId64
+                       "; nearest is %" PRId64,
                        operation, operations_name_of(w, g), at, g->size, at < 0 ? 0 : g->size - 1);
   return at;
 }
 
 typedef struct extras {
-  int64_t  root;
+  int64_t root;
   uint32_t type;
 } extras;
 
 /* Read { root, type } at i. */
-static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_group *g, const step_operation *o) {
+static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_group *g,
+                          const step_operation *o) {
   static const char *const known[] = { "type", "root" };
-  extras                   x = { 0, 0 };
+  extras x = { 0, 0 };
   if (lua_isnoneornil(L, i)) return x;
   if (o->rooted && (lua_type(L, i) == LUA_TNUMBER || luaL_testudata(L, i, STEP_LUA_PEER))) {
     x.root = operations_check_position(L, i, w, g, o->name);
@@ -123,26 +133,29 @@ static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_g
   mgrid_lua_check_table(L, i, "{ type = \"bf16\" }");
   mgrid_lua_check_keys(L, i, "option of an operation", known, o->rooted ? 2 : 1, false);
   if (lua_getfield(L, i, "type") != LUA_TNIL) x.type = name(L, -1, w, "the type of elements");
-  if (o->rooted && lua_getfield(L, i, "root") != LUA_TNIL) x.root = operations_check_position(L, lua_gettop(L), w, g, o->name);
+  if (o->rooted && lua_getfield(L, i, "root") != LUA_TNIL)
+    x.root = operations_check_position(L, lua_gettop(L), w, g, o->name);
   return x;
 }
 
 /* Return the sum of a list of bytes by position; *as is the list as a word, "4,5". */
-static int64_t operations_check_list(lua_State *L, int i, step_writer *w, const step_word_group *g, const char *operation,
-                          uint32_t *as) {
+static int64_t operations_check_list(lua_State *L, int i, step_writer *w, const step_word_group *g,
+                                     const char *operation, uint32_t *as) {
   luaL_Buffer text;
   lua_Integer n = mgrid_lua_length(L, i);
-  int64_t     sum = 0;
+  int64_t sum = 0;
   if (n != g->size)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s(%s): the list has %s, and the group %" PRId64 " members: one for each",
-                       operation, operations_name_of(w, g), n < 0 ? "holes" : lua_pushfstring(L, "%I bytes", (LUAI_UACINT)n),
-                       g->size);
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "%s(%s): the list has %s, and the group %" PRId64 " members: one for each",
+                       operation, operations_name_of(w, g),
+                       n < 0 ? "holes" : lua_pushfstring(L, "%I bytes", (LUAI_UACINT)n), g->size);
   mgrid_lua_charge(L, n);
   for (lua_Integer k = 1; k <= n; k++, lua_pop(L, 1)) {
     lua_rawgeti(L, i, k);
     sum += whole(L, -1, operation, "bytes", STEP_BYTES_MAX);
     if (sum > STEP_BYTES_MAX)
-      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: bytes are %" PRId64 " at most, in all", operation, STEP_BYTES_MAX);
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: bytes are %" PRId64 " at most, in all",
+                         operation, STEP_BYTES_MAX);
   }
   luaL_buffinit(L, &text);
   for (lua_Integer k = 1; k <= n; k++) {
@@ -162,32 +175,34 @@ static int64_t operations_check_list(lua_State *L, int i, step_writer *w, const 
 
 /* The kind is the upvalue. */
 static int operations_together(lua_State *L) {
-  step_kind             kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
+  step_kind kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
   const step_operation *o = &mgrid_step_rows[kind];
-  step_writer          *w;
-  step_word_step       *s = mgrid_step_lua_check(L, 1, &w);
-  step_word_group      *g = operations_check_group(L, 2, kind);
-  bool                  list = kind == STEP_ALL_TO_ALL && lua_istable(L, 3);
-  uint32_t              by = 0;
-  int64_t               bytes = list       ? operations_check_list(L, 3, w, g, o->name, &by)
-                                : o->sized ? whole(L, 3, o->name, "bytes", STEP_BYTES_MAX)
-                                           : 0;
-  extras                x = read_extras(L, o->sized ? 4 : 3, w, g, o);
-  step_node            *n = operations_put(L, s, w, kind);
-  n->slot = g->slot, n->bytes = bytes, n->listed = list, n->name = by, n->number = x.root, n->type = x.type;
+  step_writer *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  step_word_group *g = operations_check_group(L, 2, kind);
+  bool list = kind == STEP_ALL_TO_ALL && lua_istable(L, 3);
+  uint32_t by = 0;
+  int64_t bytes = list       ? operations_check_list(L, 3, w, g, o->name, &by)
+                  : o->sized ? whole(L, 3, o->name, "bytes", STEP_BYTES_MAX)
+                             : 0;
+  extras x = read_extras(L, o->sized ? 4 : 3, w, g, o);
+  step_node *n = operations_put(L, s, w, kind);
+  n->slot = g->slot, n->bytes = bytes, n->listed = list, n->name = by, n->number = x.root,
+  n->type = x.type;
   return 0;
 }
 
 /* ----------------------------------------------------------- point to point */
 
 static int operations_point(lua_State *L) {
-  step_kind             kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
+  step_kind kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
   const step_operation *o = &mgrid_step_rows[kind];
-  step_writer          *w;
-  step_word_step       *s = mgrid_step_lua_check(L, 1, &w);
-  step_word_group      *g = operations_check_group(L, 2, kind);
-  int64_t    peer = operations_check_position(L, 3, w, g, o->name), bytes = whole(L, 4, o->name, "bytes", STEP_BYTES_MAX);
-  extras     x = read_extras(L, 5, w, g, o);
+  step_writer *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  step_word_group *g = operations_check_group(L, 2, kind);
+  int64_t peer = operations_check_position(L, 3, w, g, o->name),
+          bytes = whole(L, 4, o->name, "bytes", STEP_BYTES_MAX);
+  extras x = read_extras(L, 5, w, g, o);
   step_node *n = operations_put(L, s, w, kind);
   n->slot = g->slot, n->bytes = bytes, n->number = peer, n->type = x.type;
   return 0;
@@ -195,21 +210,24 @@ static int operations_point(lua_State *L) {
 
 /* Refuse another block in the open ones. */
 static void check_depth(lua_State *L, const step_writer *w) {
-  if (w->grouped) mgrid_lua_raise(L, "a group has sends, receives and collectives in it, and no loops or groups");
+  if (w->grouped)
+    mgrid_lua_raise(L, "a group has sends, receives and collectives in it, and no loops or groups");
   if (w->depth >= STEP_DEPTH_MAX)
-    mgrid_lua_raise_as(L, MGRID_LIMIT, "loops of a step nest %d deep at most; does one call itself?", STEP_DEPTH_MAX);
+    mgrid_lua_raise_as(L, MGRID_LIMIT,
+                       "loops of a step nest %d deep at most; does one call itself?",
+                       STEP_DEPTH_MAX);
 }
 
 /* s:sendrecv(group, to, from, bytes): either may be nil at the end of a line */
 static int sendrecv(lua_State *L) {
-  step_writer     *w;
-  step_word_step  *s = mgrid_step_lua_check(L, 1, &w);
+  step_writer *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   step_word_group *g = operations_check_group(L, 2, STEP_SENDRECV);
-  int64_t          to = lua_isnil(L, 3) ? -1 : operations_check_position(L, 3, w, g, "sendrecv");
-  int64_t          from = lua_isnil(L, 4) ? -1 : operations_check_position(L, 4, w, g, "sendrecv");
-  int64_t          bytes = whole(L, 5, "sendrecv", "bytes", STEP_BYTES_MAX);
-  extras           x = read_extras(L, 6, w, g, &mgrid_step_rows[STEP_SENDRECV]);
-  bool             grouped = w->grouped; /* it may stand in a group: then its two parts do */
+  int64_t to = lua_isnil(L, 3) ? -1 : operations_check_position(L, 3, w, g, "sendrecv");
+  int64_t from = lua_isnil(L, 4) ? -1 : operations_check_position(L, 4, w, g, "sendrecv");
+  int64_t bytes = whole(L, 5, "sendrecv", "bytes", STEP_BYTES_MAX);
+  extras x = read_extras(L, 6, w, g, &mgrid_step_rows[STEP_SENDRECV]);
+  bool grouped = w->grouped; /* it may stand in a group: then its two parts do */
   if (!grouped) {
     check_depth(L, w);
     operations_put(L, s, w, STEP_SENDRECV);
@@ -232,7 +250,7 @@ static void check_function(lua_State *L, int i, const char *what) {
 }
 
 static int group(lua_State *L) {
-  step_writer    *w;
+  step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   check_function(L, 2, "group(function): what starts together is called by");
   check_depth(L, w);
@@ -245,9 +263,9 @@ static int group(lua_State *L) {
 }
 
 static int loop(lua_State *L) {
-  step_writer    *w;
+  step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  int64_t         n = whole(L, 2, "loop", "iterations", STEP_BYTES_MAX);
+  int64_t n = whole(L, 2, "loop", "iterations", STEP_BYTES_MAX);
   lua_settop(L, 3);
   check_function(L, 3, "loop(n, function): what it repeats is");
   check_depth(L, w);
@@ -266,7 +284,7 @@ static int loop(lua_State *L) {
 /* Return the stream whose name is at 2; -1: there is none, and it is not to be made. */
 static int stream_of(lua_State *L, step_writer *w, bool make) {
   step_program *p = &w->now;
-  uint32_t      is = name(L, 2, w, "the name of a stream");
+  uint32_t is = name(L, 2, w, "the name of a stream");
   for (int i = 0; i < p->nstreams; i++)
     if (p->stream[i] == is) return i;
   if (!make) return -1;
@@ -278,9 +296,9 @@ static int stream_of(lua_State *L, step_writer *w, bool make) {
 
 /* s:on "grads" -> s on another stream */
 static int on(lua_State *L) {
-  step_writer    *w;
+  step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  int             stream = stream_of(L, w, true);
+  int stream = stream_of(L, w, true);
   lua_getiuservalue(L, 1, 1);
   step_word_step *other = lua_newuserdatauv(L, sizeof *other, 1);
   *other = (step_word_step){ s->anchor, stream };
@@ -290,18 +308,18 @@ static int on(lua_State *L) {
   return 1;
 }
 
-/* Return the stream at 2; -1: nothing was put there before, so there is nothing to wait for, as in CUDA. In a loop the
-** rest of the round may put something there, for which the next one waits. */
+/* Return the stream at 2; -1: nothing was put there before, so there is nothing to wait for, as in
+** CUDA. In a loop the rest of the round may put something there, for which the next one waits. */
 static int used_stream(lua_State *L, const step_word_step *s, step_writer *w) {
   int stream = stream_of(L, w, w->depth > 0);
   return stream >= 0 && (w->depth > 0 || s->anchor->used >> stream & 1) ? stream : -1;
 }
 
 static int event(lua_State *L) {
-  step_writer    *w;
+  step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  step_node      *n = operations_put(L, s, w, STEP_EVENT);
-  int32_t         node = (int32_t)(n - w->now.node);
+  step_node *n = operations_put(L, s, w, STEP_EVENT);
+  int32_t node = (int32_t)(n - w->now.node);
   lua_getiuservalue(L, 1, 1);
   step_word_event *e = lua_newuserdatauv(L, sizeof *e, 1);
   *e = (step_word_event){ s->anchor, node };
@@ -312,11 +330,12 @@ static int event(lua_State *L) {
 }
 
 static int operations_wait_for(lua_State *L) {
-  step_writer           *w;
-  step_word_step        *s = mgrid_step_lua_check(L, 1, &w);
+  step_writer *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   const step_word_event *e = luaL_testudata(L, 2, STEP_LUA_EVENT);
-  int                    of = e ? e->node : used_stream(L, s, w);
-  if (e && e->anchor != s->anchor) mgrid_lua_raise(L, "wait: the event is of another evaluation of the step");
+  int of = e ? e->node : used_stream(L, s, w);
+  if (e && e->anchor != s->anchor)
+    mgrid_lua_raise(L, "wait: the event is of another evaluation of the step");
   if (of < 0) return 0;
   step_node *n = operations_put(L, s, w, STEP_WAIT);
   n->other = of, n->listed = e != NULL;
@@ -324,9 +343,9 @@ static int operations_wait_for(lua_State *L) {
 }
 
 static int host_wait(lua_State *L) {
-  step_writer    *w;
+  step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  int             of = used_stream(L, s, w);
+  int of = used_stream(L, s, w);
   if (of >= 0) operations_put(L, s, w, STEP_HOST_WAIT)->other = of;
   return 0;
 }
@@ -335,48 +354,51 @@ static int host_wait(lua_State *L) {
 
 /* Return the number of 0 or more in the field, 0 if it is not given. */
 static double amount(lua_State *L, const char *field) {
-  int    type = lua_getfield(L, 2, field);
+  int type = lua_getfield(L, 2, field);
   double x = type == LUA_TNUMBER ? mgrid_lua_number(L, -1) : 0;
   if (type != LUA_TNIL && type != LUA_TNUMBER)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "compute: %s is a number of 0 or more, not %s", field,
                        mgrid_lua_kind(L, -1));
   if (!(x >= 0 && x < HUGE_VAL))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "compute: %s is a number of 0 or more, not %.14g", field, x);
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "compute: %s is a number of 0 or more, not %.14g", field,
+                       x);
   lua_pop(L, 1);
   return x > 0 ? x : 0; /* -0.0 is 0 */
 }
 
 static int operations_compute(lua_State *L) {
   static const char *const known[] = { "flops", "bytes", "seconds", "name" };
-  step_writer             *w;
-  step_word_step          *s = mgrid_step_lua_check(L, 1, &w);
+  step_writer *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   mgrid_lua_check_table(L, 2, "{ flops = 1e12, name = \"layer\" }");
   mgrid_lua_check_keys(L, 2, "field of compute", known, 4, false);
-  double   flops = amount(L, "flops"), bytes = amount(L, "bytes"), seconds = amount(L, "seconds");
-  uint32_t is = lua_getfield(L, 2, "name") == LUA_TNIL ? 0 : name(L, -1, w, "the name of a compute");
+  double flops = amount(L, "flops"), bytes = amount(L, "bytes"), seconds = amount(L, "seconds");
+  uint32_t is = lua_getfield(L, 2, "name") == LUA_TNIL ? 0
+                                                       : name(L, -1, w, "the name of a compute");
   if (bytes > (double)STEP_BYTES_MAX)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "compute: bytes are %" PRId64 " at most", STEP_BYTES_MAX);
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "compute: bytes are %" PRId64 " at most",
+                       STEP_BYTES_MAX);
   step_node *n = operations_put(L, s, w, STEP_COMPUTE);
   n->flops = flops, n->seconds = seconds, n->bytes = (int64_t)bytes, n->name = is;
   return 0;
 }
 
 static int alloc(lua_State *L) {
-  step_writer    *w;
+  step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  uint32_t        is = name(L, 2, w, "the name of memory");
-  int64_t         bytes = whole(L, 3, "alloc", "bytes", STEP_BYTES_MAX);
-  step_node      *n = operations_put(L, s, w, STEP_ALLOC);
+  uint32_t is = name(L, 2, w, "the name of memory");
+  int64_t bytes = whole(L, 3, "alloc", "bytes", STEP_BYTES_MAX);
+  step_node *n = operations_put(L, s, w, STEP_ALLOC);
   n->name = is, n->bytes = bytes;
   return 0;
 }
 
 static int free_name(lua_State *L) {
-  step_writer    *w;
+  step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  uint32_t        is = name(L, 2, w, "the name of memory");
-  const char     *known[64];
-  size_t          n = 0;
+  uint32_t is = name(L, 2, w, "the name of memory");
+  const char *known[64];
+  size_t n = 0;
   for (size_t i = 0; i < w->now.n; i++) {
     const step_node *a = &w->now.node[i];
     if (a->kind != STEP_ALLOC) continue;
@@ -392,23 +414,31 @@ static int free_name(lua_State *L) {
 }
 
 static int operations_mark(lua_State *L) {
-  step_writer    *w;
+  step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  uint32_t        is = name(L, 2, w, "the name of a mark");
+  uint32_t is = name(L, 2, w, "the name of a mark");
   operations_put(L, s, w, STEP_MARK)->name = is;
   return 0;
 }
 
-static const luaL_Reg methods[] = {
-  { "sendrecv", sendrecv }, { "group", group },    { "loop", loop },           { "on", on },
-  { "event", event },       { "wait", operations_wait_for },  { "host_wait", host_wait }, { "compute", operations_compute },
-  { "alloc", alloc },       { "free", free_name }, { "mark", operations_mark },           { NULL, NULL }
-};
+static const luaL_Reg methods[] = { { "sendrecv", sendrecv },
+                                    { "group", group },
+                                    { "loop", loop },
+                                    { "on", on },
+                                    { "event", event },
+                                    { "wait", operations_wait_for },
+                                    { "host_wait", host_wait },
+                                    { "compute", operations_compute },
+                                    { "alloc", alloc },
+                                    { "free", free_name },
+                                    { "mark", operations_mark },
+                                    { NULL, NULL } };
 
 bool mgrid_step_lua_push_operation(lua_State *L, const char *key) {
   for (int i = 0; i < STEP_KINDS; i++) {
     step_role role = mgrid_step_rows[i].role;
-    if ((role != STEP_TOGETHER && role != STEP_POINT) || strcmp(mgrid_step_rows[i].name, key) != 0) continue;
+    if ((role != STEP_TOGETHER && role != STEP_POINT) || strcmp(mgrid_step_rows[i].name, key) != 0)
+      continue;
     lua_pushinteger(L, i);
     lua_pushcclosure(L, role == STEP_POINT ? operations_point : operations_together, 1);
     return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - plan:step() for hosts: the step of a plan's recipe, its verdict, and the program of a rank, as tables and text.
+** plan.c - plan:step() for hosts: the step of a plan's recipe, its verdict, and the program of a
+** rank, as tables and text.
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
@@ -11,7 +12,9 @@
 
 #define STEP_LUA_PROGRAMS "moongrid.Programs"
 
-static mgrid_step *check_step(lua_State *L) { return *(mgrid_step **)mgrid_lua_check_box(L, 1, STEP_LUA_PROGRAMS); }
+static mgrid_step *check_step(lua_State *L) {
+  return *(mgrid_step **)mgrid_lua_check_box(L, 1, STEP_LUA_PROGRAMS);
+}
 
 static void free_step(void *box) { mgrid_step_free(*(mgrid_step **)box); }
 
@@ -19,13 +22,14 @@ mgrid_step **mgrid_step_lua_new(lua_State *L) {
   return mgrid_lua_new_box(L, sizeof(mgrid_step *), 0, STEP_LUA_PROGRAMS, free_step);
 }
 
-/* plan:has_step() -> whether plan:step() has one: of a recipe, and in a world that is not too large */
+/* plan:has_step() -> whether plan:step() has one: of a recipe, and in a world that is not too
+** large */
 static int plan_has_step(lua_State *L) {
   step_request r = { .plan = mgrid_lua_check_plan(L, 1), .ask = true };
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_getiuservalue(L, 1, 1);
   mgrid_runtime **rt = luaL_testudata(L, -1, MGRID_LUA_RECIPE);
-  bool            may = rt && *rt && r.plan->content.world <= STEP_WORLD_MAX;
+  bool may = rt && *rt && r.plan->content.world <= STEP_WORLD_MAX;
   if (may && mgrid_step_lua_serve(*rt, &r, &e)) return mgrid_lua_raise_runtime(L, &e);
   lua_pushboolean(L, may && !r.none);
   return 1;
@@ -40,8 +44,9 @@ static int plan_step(lua_State *L) {
   lua_getiuservalue(L, 1, 1);
   mgrid_runtime **rt = luaL_testudata(L, 3, MGRID_LUA_RECIPE);
   if (!rt || !*rt)
-    return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
-                              "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
+    return mgrid_lua_raise_as(
+        L, MGRID_NOT_NOW,
+        "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
   step_request r = { .plan = p, .file = file };
   mgrid_step **box = mgrid_step_lua_new(L);
   if (mgrid_step_lua_serve(*rt, &r, &e)) return mgrid_lua_raise_runtime(L, &e);
@@ -59,9 +64,13 @@ static int programs_digest(lua_State *L) {
   return lua_pushstring(L, digest), 1;
 }
 
-static int programs_programs(lua_State *L) { return lua_pushinteger(L, (lua_Integer)check_step(L)->nprograms), 1; }
+static int programs_programs(lua_State *L) {
+  return lua_pushinteger(L, (lua_Integer)check_step(L)->nprograms), 1;
+}
 
-static int programs_operations(lua_State *L) { return lua_pushinteger(L, mgrid_step_total(check_step(L))), 1; }
+static int programs_operations(lua_State *L) {
+  return lua_pushinteger(L, mgrid_step_total(check_step(L))), 1;
+}
 
 /* programs.reads -> what differs between ranks that the step asks for */
 static int programs_reads(lua_State *L) {
@@ -69,7 +78,7 @@ static int programs_reads(lua_State *L) {
                                       [STEP_ASKED_POSITION] = "position",
                                       [STEP_ASKED_INDEX] = "index",
                                       [STEP_ASKED_RANK] = "rank" };
-  const mgrid_step        *s = check_step(L);
+  const mgrid_step *s = check_step(L);
   lua_createtable(L, (int)s->reads.n, 0);
   for (size_t i = 0; i < s->reads.n; i++) {
     const step_read *r = mgrid_step_read_of(s, i);
@@ -101,7 +110,7 @@ static int programs_class(lua_State *L) {
 
 step_rules mgrid_step_lua_rules(lua_State *L, int i) {
   static const char *const known[] = { "nccl", "mpi" };
-  const char              *rules = luaL_optstring(L, i, known[0]);
+  const char *rules = luaL_optstring(L, i, known[0]);
   if (strcmp(rules, known[0]) == 0) return STEP_NCCL;
   if (strcmp(rules, known[1]) != 0) mgrid_lua_unknown(L, "rules of a step", rules, known, 2);
   return STEP_BLOCKING;
@@ -142,15 +151,17 @@ static int push_assumes(lua_State *L, const mgrid_step *s, const step_verdict *v
   return 1;
 }
 
-/* programs:prove(["nccl" | "mpi" [, eager]]) -> true [, what it assumes] | false, verdict, the counterexample as text and
-** as a list */
+/* programs:prove(["nccl" | "mpi" [, eager]]) -> true [, what it assumes] | false, verdict, the
+** counterexample as text and as a list */
 static int programs_prove(lua_State *L) {
   const mgrid_step *s = check_step(L);
-  step_rules        rules = mgrid_step_lua_rules(L, 2);
-  int64_t           eager = luaL_optinteger(L, 3, 0);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  step_verdict      v;
-  if (eager < 0) return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "eager is a number of bytes, not %" PRId64, eager);
+  step_rules rules = mgrid_step_lua_rules(L, 2);
+  int64_t eager = luaL_optinteger(L, 3, 0);
+  mgrid_error e = MGRID_ERROR_INIT;
+  step_verdict v;
+  if (eager < 0)
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "eager is a number of bytes, not %" PRId64,
+                              eager);
   if (mgrid_step_conclude(s, rules, eager, &v, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushboolean(L, v.told == STEP_PROVED);
   if (v.told == STEP_PROVED) return v.nassumes ? 1 + push_assumes(L, s, &v) : 1;
@@ -165,14 +176,14 @@ static int programs_prove(lua_State *L) {
 /* programs:sums() -> { families, memory } of the rank with the most */
 static int programs_sums(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
-  json_t     *all = mgrid_step_report(check_step(L), NULL, &e);
+  json_t *all = mgrid_step_report(check_step(L), NULL, &e);
   if (!all) return mgrid_lua_raise_error(L, &e);
   return mgrid_take_json(L, all) ? lua_error(L) : 1;
 }
 
 /* programs:traffic() -> "tp = 12 B all_reduce; dp = 3 B send", the mean of what the ranks send */
 static int programs_traffic(lua_State *L) {
-  mgrid_text  t = { 0 };
+  mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (!mgrid_step_sends(check_step(L), &t, &e)) return mgrid_lua_push_text(L, &t), 1;
   mgrid_text_free(&t);
@@ -188,7 +199,7 @@ static void put_work(lua_State *L, const step_node *n) {
 
 /* Push an entry, without what is in it. */
 static void push_entry(lua_State *L, const mgrid_step *s, const step_program *p, uint32_t at) {
-  const step_node      *n = &p->node[at];
+  const step_node *n = &p->node[at];
   const step_operation *o = &mgrid_step_rows[n->kind];
   lua_createtable(L, 0, 8);
   mgrid_lua_set_string(L, "operation", o->name);
@@ -204,12 +215,14 @@ static void push_entry(lua_State *L, const mgrid_step *s, const step_program *p,
   if (n->kind == STEP_LOOP) mgrid_lua_set_integer(L, "times", n->number);
   if (n->kind == STEP_COMPUTE) put_work(L, n);
   if (o->role == STEP_ORDER && n->other >= 0)
-    mgrid_lua_set_string(L, "waits_for", s->word[p->stream[n->listed ? p->node[n->other].stream : n->other]]);
+    mgrid_lua_set_string(L, "waits_for",
+                         s->word[p->stream[n->listed ? p->node[n->other].stream : n->other]]);
   if (n->line) mgrid_lua_set_integer(L, "line", n->line);
 }
 
 /* Push the entries from `at` to `end` as a list. */
-static void push_entries(lua_State *L, const mgrid_step *s, const step_program *p, uint32_t at, uint32_t end) {
+static void push_entries(lua_State *L, const mgrid_step *s, const step_program *p, uint32_t at,
+                         uint32_t end) {
   lua_newtable(L);
   mgrid_lua_stack(L, 8);
   for (lua_Integer k = 1; at < end; at = p->node[at].end, k++) {
@@ -230,17 +243,18 @@ static const step_program *plan_program_of(lua_State *L, const mgrid_step *s, in
 
 /* programs:program(rank) -> list of entries; a loop or group has its own in `body` */
 static int programs_program(lua_State *L) {
-  const mgrid_step   *s = check_step(L);
+  const mgrid_step *s = check_step(L);
   const step_program *p = plan_program_of(L, s, mgrid_lua_check_integer(L, 2));
   push_entries(L, s, p, 0, (uint32_t)p->n);
   return 1;
 }
 
-/* programs:entry(rank, i) -> an entry by its number in the text, with its file, and the number of the one after it */
+/* programs:entry(rank, i) -> an entry by its number in the text, with its file, and the number of
+** the one after it */
 static int programs_entry(lua_State *L) {
-  const mgrid_step   *s = check_step(L);
+  const mgrid_step *s = check_step(L);
   const step_program *p = plan_program_of(L, s, mgrid_lua_check_integer(L, 2));
-  int64_t             i = mgrid_lua_check_integer(L, 3);
+  int64_t i = mgrid_lua_check_integer(L, 3);
   if (i < 1 || (uint64_t)i > p->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the program has entries 1 to %zu", p->n);
   push_entry(L, s, p, (uint32_t)i - 1);
@@ -251,17 +265,18 @@ static int programs_entry(lua_State *L) {
 
 static void put_class(const mgrid_step *s, int64_t rank, mgrid_text *t) {
   int32_t class = s->of[rank];
-  mgrid_text_add(t, "rank %" PRId64 ", class %d of %zu, %" PRId64 " ranks\n", rank, class, s->nclasses,
-                 s->class[class].ranks);
+  mgrid_text_add(t, "rank %" PRId64 ", class %d of %zu, %" PRId64 " ranks\n", rank, class,
+                 s->nclasses, s->class[class].ranks);
   mgrid_step_program_text(s, &s->program[s->class[class].program], true, t);
 }
 
-/* programs:text([rank]) -> the program of a rank, or of the lowest one of each class, an entry a line */
+/* programs:text([rank]) -> the program of a rank, or of the lowest one of each class, an entry a
+** line */
 static int programs_text(lua_State *L) {
   const mgrid_step *s = check_step(L);
-  bool              one = !lua_isnoneornil(L, 2);
-  int64_t           rank = one ? mgrid_lua_check_integer(L, 2) : 0;
-  mgrid_text        t = { 0 };
+  bool one = !lua_isnoneornil(L, 2);
+  int64_t rank = one ? mgrid_lua_check_integer(L, 2) : 0;
+  mgrid_text t = { 0 };
   plan_program_of(L, s, rank);
   if (one) put_class(s, rank, &t);
   for (size_t i = 0; !one && i < s->nclasses; i++) put_class(s, s->class[i].first, &t);
@@ -273,29 +288,35 @@ static int programs_price(lua_State *L) { return mgrid_step_lua_price(L, check_s
 
 static int programs_tostring(lua_State *L) {
   const mgrid_step *s = check_step(L);
-  mgrid_text        t = { 0 }, reads = { 0 };
-  char              digest[33];
+  mgrid_text t = { 0 }, reads = { 0 };
+  char digest[33];
   mgrid_step_digest(s, digest);
   mgrid_step_reads_text(s, &reads);
   mgrid_text_add(&t,
-                 "Step of %" PRId64 " ranks: %zu class%s, %zu program%s, %" PRId64 " operation%s%s%.200s\ndigest %s",
+                 "Step of %" PRId64 " ranks: %zu class%s, %zu program%s, %" PRId64
+                 " operation%s%s%.200s\ndigest %s",
                  s->plan->content.world, s->nclasses, s->nclasses == 1 ? "" : "es", s->nprograms,
-                 mgrid_s_of((int64_t)s->nprograms), mgrid_step_total(s), mgrid_s_of(mgrid_step_total(s)),
-                 reads.len ? "; it reads " : "", mgrid_text_chars(&reads), digest);
+                 mgrid_s_of((int64_t)s->nprograms), mgrid_step_total(s),
+                 mgrid_s_of(mgrid_step_total(s)), reads.len ? "; it reads " : "",
+                 mgrid_text_chars(&reads), digest);
   mgrid_text_free(&reads);
   mgrid_lua_push_text(L, &t);
   return 1;
 }
 
-static const luaL_Reg fields[] = { { "classes", programs_classes },       { "programs", programs_programs },
-                                   { "operations", programs_operations }, { "digest", programs_digest },
-                                   { "reads", programs_reads },           { NULL, NULL } };
+static const luaL_Reg fields[] = {
+  { "classes", programs_classes },       { "programs", programs_programs },
+  { "operations", programs_operations }, { "digest", programs_digest },
+  { "reads", programs_reads },           { NULL, NULL }
+};
 static const luaL_Reg methods[] = {
   { "class", programs_class }, { "prove", programs_prove },     { "sums", programs_sums },
   { "entry", programs_entry }, { "program", programs_program }, { "text", programs_text },
   { "price", programs_price }, { "traffic", programs_traffic }, { NULL, NULL }
 };
-static const luaL_Reg meta[] = { { "__tostring", programs_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
+static const luaL_Reg meta[] = { { "__tostring", programs_tostring },
+                                 { "__gc", mgrid_lua_free_box },
+                                 { NULL, NULL } };
 static const mgrid_lua_class class = { STEP_LUA_PROGRAMS, fields, methods, NULL, meta };
 
 void mgrid_step_lua_open_host(lua_State *L) {
@@ -303,4 +324,6 @@ void mgrid_step_lua_open_host(lua_State *L) {
   mgrid_lua_open_class(L, &mgrid_step_lua_timeline_class);
 }
 
-const luaL_Reg mgrid_step_lua_plan_methods[] = { { "step", plan_step }, { "has_step", plan_has_step }, { NULL, NULL } };
+const luaL_Reg mgrid_step_lua_plan_methods[] = { { "step", plan_step },
+                                                 { "has_step", plan_has_step },
+                                                 { NULL, NULL } };

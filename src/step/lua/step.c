@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** step.c - s, what a step of a recipe gets: its operations, the groups and grids of its rank, and the answers it has had.
+** step.c - s, what a step of a recipe gets: its operations, the groups and grids of its rank, and
+** the answers it has had.
 */
 #include "step/lua/words.h"
 
@@ -17,7 +18,7 @@ static int groups(lua_State *L) {
   step_writer *w;
   mgrid_step_lua_check(L, 1, &w);
   mgrid_error e = MGRID_ERROR_INIT;
-  int         entry = mgrid_content_require(&w->step->plan->content, "", luaL_checkstring(L, 2), &e);
+  int entry = mgrid_content_require(&w->step->plan->content, "", luaL_checkstring(L, 2), &e);
   if (entry < 0) return mgrid_lua_raise_error(L, &e);
   lua_getiuservalue(L, 1, 1);
   lua_newtable(L);
@@ -53,15 +54,16 @@ static int world(lua_State *L) {
 /* Raise about a name that is neither an operation nor a family. */
 static int step_unknown(lua_State *L, const step_writer *w, const char *key) {
   const mgrid_content *c = &w->step->plan->content;
-  const char          *known[256];
-  size_t               n = 0;
+  const char *known[256];
+  size_t n = 0;
   for (size_t i = 0; i < c->nentries && n < 200; i++) known[n++] = c->entry[i].name;
   for (int i = 0; i < STEP_KINDS; i++) known[n++] = mgrid_step_rows[i].name;
   known[n++] = "on";
   return mgrid_lua_unknown(L, "family or operation of a step", key, known, n);
 }
 
-/* s.NAME: an operation, a family's group, a grid. Answers are kept in the user value of the anchor. */
+/* s.NAME: an operation, a family's group, a grid. Answers are kept in the user value of the
+** anchor. */
 static int index_step(lua_State *L) {
   step_writer *w;
   mgrid_step_lua_check(L, 1, &w);
@@ -98,8 +100,10 @@ static int index_step(lua_State *L) {
 static int step_tostring(lua_State *L) { return lua_pushliteral(L, "Step"), 1; }
 
 void mgrid_step_lua_open(lua_State *L) {
-  static const luaL_Reg        meta[] = { { "__index", index_step }, { "__tostring", step_tostring }, { NULL, NULL } };
-  static const luaL_Reg        none[] = { { NULL, NULL } };
+  static const luaL_Reg meta[] = { { "__index", index_step },
+                                   { "__tostring", step_tostring },
+                                   { NULL, NULL } };
+  static const luaL_Reg none[] = { { NULL, NULL } };
   static const mgrid_lua_class step = { STEP_LUA_STEP, NULL, NULL, NULL, meta };
   static const mgrid_lua_class event_class = { STEP_LUA_EVENT, NULL, NULL, NULL, none };
   mgrid_lua_open_class(L, &step);

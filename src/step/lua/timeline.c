@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** timeline.c - Timeline: what each type of ranks did when, as step:price { timeline = ... } executed it, or each rank, as
-** state:run_step { timeline = true } measured it. One call for one span, without a table, because there are hundreds of
-** thousands.
+** timeline.c - Timeline: what each type of ranks did when, as step:price { timeline = ... }
+** executed it, or each rank, as state:run_step { timeline = true } measured it. One call for one
+** span, without a table, because there are hundreds of thousands.
 */
 #include "step/lua/words.h"
 
 #define STEP_LUA_TIMELINE "moongrid.Timeline"
 
-static step_timeline *timeline_check(lua_State *L) { return mgrid_lua_check_box(L, 1, STEP_LUA_TIMELINE); }
+static step_timeline *timeline_check(lua_State *L) {
+  return mgrid_lua_check_box(L, 1, STEP_LUA_TIMELINE);
+}
 
 void mgrid_step_lua_empty_timeline(step_timeline *t) {
   mgrid_step_records_free(&t->records);
@@ -32,7 +34,8 @@ step_timeline *mgrid_step_lua_new_timeline(lua_State *L, const mgrid_step *s) {
 static int32_t timeline_check_type(lua_State *L, const step_timeline *t, int i) {
   lua_Integer n = luaL_checkinteger(L, i);
   if (n < 1 || (uint64_t)n > t->price.by.types.n)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the timeline has types 1 to %zu", t->price.by.types.n);
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the timeline has types 1 to %zu",
+                       t->price.by.types.n);
   return (int32_t)n - 1;
 }
 
@@ -43,9 +46,10 @@ static const step_program *timeline_program_of(const step_timeline *t, int32_t t
 /* timeline:span(i) -> type, stream, entry, began, moved, ended, the type that was waited for */
 static int timeline_span(lua_State *L) {
   const step_timeline *t = timeline_check(L);
-  lua_Integer          i = luaL_checkinteger(L, 2);
+  lua_Integer i = luaL_checkinteger(L, 2);
   if (i < 1 || (uint64_t)i > t->records.n)
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the timeline has spans 1 to %zu", t->records.n);
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the timeline has spans 1 to %zu",
+                              t->records.n);
   const step_record *r = &t->records.record[i - 1];
   lua_pushinteger(L, r->type + 1);
   lua_pushinteger(L, r->stream + 1);
@@ -57,27 +61,28 @@ static int timeline_span(lua_State *L) {
   return 7;
 }
 
-/* timeline:seconds(type, entry): of one compute or call, without waiting; 0 of other entries, and where it was measured */
+/* timeline:seconds(type, entry): of one compute or call, without waiting; 0 of other entries, and
+** where it was measured */
 static int timeline_seconds(lua_State *L) {
   const step_timeline *t = timeline_check(L);
-  int32_t              type = timeline_check_type(L, t, 2);
-  const step_program  *p = timeline_program_of(t, type);
-  lua_Integer          i = luaL_checkinteger(L, 3);
+  int32_t type = timeline_check_type(L, t, 2);
+  const step_program *p = timeline_program_of(t, type);
+  lua_Integer i = luaL_checkinteger(L, 3);
   if (i < 1 || (uint64_t)i > p->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the program has entries 1 to %zu", p->n);
   const step_node *n = &p->node[i - 1];
   lua_pushnumber(L, !t->machine               ? 0
                     : n->kind == STEP_COMPUTE ? mgrid_step_work_of(&t->price.by, n)
-                    : n->slot >= 0            ? mgrid_step_way_of(&t->price.by, type, n, n->bytes).seconds
-                                              : 0);
+                    : n->slot >= 0 ? mgrid_step_way_of(&t->price.by, type, n, n->bytes).seconds
+                                   : 0);
   return 1;
 }
 
 /* timeline:type(rank) -> its number in `types` */
 static int timeline_type(lua_State *L) {
   const step_timeline *t = timeline_check(L);
-  int64_t              rank = mgrid_lua_check_integer(L, 2);
-  mgrid_error          e = MGRID_ERROR_INIT;
+  int64_t rank = mgrid_lua_check_integer(L, 2);
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_check_rank(rank, t->step->plan->content.world, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushinteger(L, (t->machine ? t->price.by.types.of[rank] : rank) + 1);
   return 1;
@@ -87,14 +92,15 @@ static int timeline_types(lua_State *L) {
   const step_timeline *t = timeline_check(L);
   lua_createtable(L, (int)t->price.by.types.n, 0);
   for (size_t i = 0; i < t->price.by.types.n; i++) {
-    const step_type    *type = &t->price.by.types.type[i];
+    const step_type *type = &t->price.by.types.type[i];
     const step_program *p = timeline_program_of(t, (int32_t)i);
     lua_createtable(L, 0, 4);
     mgrid_lua_set_integer(L, "rank", type->first);
     mgrid_lua_set_integer(L, "ranks", type->ranks);
     mgrid_lua_set_integer(L, "program", p - t->step->program + 1);
     lua_createtable(L, p->nstreams, 0);
-    for (int k = 0; k < p->nstreams; k++) lua_pushstring(L, t->step->word[p->stream[k]]), lua_rawseti(L, -2, k + 1);
+    for (int k = 0; k < p->nstreams; k++)
+      lua_pushstring(L, t->step->word[p->stream[k]]), lua_rawseti(L, -2, k + 1);
     lua_setfield(L, -2, "streams");
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
@@ -114,8 +120,12 @@ static int timeline_repeats(lua_State *L) {
   return 1;
 }
 
-static int timeline_cut(lua_State *L) { return lua_pushboolean(L, timeline_check(L)->records.full), 1; }
-static int timeline_len(lua_State *L) { return lua_pushinteger(L, (lua_Integer)timeline_check(L)->records.n), 1; }
+static int timeline_cut(lua_State *L) {
+  return lua_pushboolean(L, timeline_check(L)->records.full), 1;
+}
+static int timeline_len(lua_State *L) {
+  return lua_pushinteger(L, (lua_Integer)timeline_check(L)->records.n), 1;
+}
 
 static int timeline_tostring(lua_State *L) {
   const step_timeline *t = timeline_check(L);
@@ -124,13 +134,17 @@ static int timeline_tostring(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg fields[] = {
-  { "types", timeline_types }, { "repeats", timeline_repeats }, { "cut", timeline_cut }, { NULL, NULL }
-};
-static const luaL_Reg methods[] = {
-  { "span", timeline_span }, { "seconds", timeline_seconds }, { "type", timeline_type }, { NULL, NULL }
-};
-static const luaL_Reg meta[] = {
-  { "__len", timeline_len }, { "__tostring", timeline_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL }
-};
-const mgrid_lua_class mgrid_step_lua_timeline_class = { STEP_LUA_TIMELINE, fields, methods, NULL, meta };
+static const luaL_Reg fields[] = { { "types", timeline_types },
+                                   { "repeats", timeline_repeats },
+                                   { "cut", timeline_cut },
+                                   { NULL, NULL } };
+static const luaL_Reg methods[] = { { "span", timeline_span },
+                                    { "seconds", timeline_seconds },
+                                    { "type", timeline_type },
+                                    { NULL, NULL } };
+static const luaL_Reg meta[] = { { "__len", timeline_len },
+                                 { "__tostring", timeline_tostring },
+                                 { "__gc", mgrid_lua_free_box },
+                                 { NULL, NULL } };
+const mgrid_lua_class mgrid_step_lua_timeline_class = { STEP_LUA_TIMELINE, fields, methods, NULL,
+                                                        meta };

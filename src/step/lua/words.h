@@ -14,33 +14,33 @@
 #define STEP_LUA_GRID  "moongrid.StepGrid"
 #define STEP_LUA_EVENT "moongrid.StepEvent"
 
-/* All of one evaluation point to its anchor, a userdata that is their user value 1 and outlives them; it forgets the
-** writer at the end, because the recipe may keep them. */
+/* All of one evaluation point to its anchor, a userdata that is their user value 1 and outlives
+** them; it forgets the writer at the end, because the recipe may keep them. */
 typedef struct step_anchor {
   step_writer *writer; /* NULL: the evaluation is over */
-  uint64_t     used;   /* streams with an entry, a bit each */
+  uint64_t used;       /* streams with an entry, a bit each */
 } step_anchor;
 
 typedef struct step_word_step {
   step_anchor *anchor;
-  int          stream;
+  int stream;
 } step_word_step;
 
 typedef struct step_word_group {
   step_anchor *anchor;
-  int32_t      entry, nth, slot;
-  int64_t      size;
+  int32_t entry, nth, slot;
+  int64_t size;
 } step_word_group;
 
 typedef struct step_word_peer { /* a member, by its position */
   step_anchor *anchor;
-  int32_t      entry, nth;
-  int64_t      position;
+  int32_t entry, nth;
+  int64_t position;
 } step_word_peer;
 
 typedef struct step_word_event {
   step_anchor *anchor;
-  int32_t      node;
+  int32_t node;
 } step_word_event;
 
 /* step.c. Return s at index i, and its writer; raise if the evaluation is over. */
@@ -51,8 +51,10 @@ void mgrid_step_lua_open(lua_State *L);
 void mgrid_step_lua_push(lua_State *L, step_writer *w, const void *key);
 
 /* groups.c */
-extern const mgrid_lua_class mgrid_step_lua_group_class, mgrid_step_lua_peer_class, mgrid_step_lua_grid_class;
-/* Push the nth group of this rank in a family, nil if there is none; `anchor` is the index of the anchor. */
+extern const mgrid_lua_class mgrid_step_lua_group_class, mgrid_step_lua_peer_class,
+    mgrid_step_lua_grid_class;
+/* Push the nth group of this rank in a family, nil if there is none; `anchor` is the index of the
+** anchor. */
 void mgrid_step_lua_push_group(lua_State *L, int anchor, int32_t entry, int32_t nth);
 void mgrid_step_lua_push_grid(lua_State *L, int anchor, int32_t grid);
 /* Return the writer of an anchor; raise if the evaluation is over. */
@@ -66,10 +68,11 @@ bool mgrid_step_lua_push_operation(lua_State *L, const char *key);
 /* evaluate.c: the `serve` of mgrid_lua_slice */
 mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid_error *err);
 /* plan.c: plan:step(), and the class of what it returns */
-void                  mgrid_step_lua_open_host(lua_State *L);
+void mgrid_step_lua_open_host(lua_State *L);
 extern const luaL_Reg mgrid_step_lua_plan_methods[];
 extern const luaL_Reg mgrid_step_lua_state_methods[];
-mgrid_step          **mgrid_step_lua_new(lua_State *L); /* push an empty Programs; where its step is stored */
+/* push an empty Programs; where its step is stored */
+mgrid_step **mgrid_step_lua_new(lua_State *L);
 
 /* Read "nccl" or "mpi" at i, nil: "nccl". */
 step_rules mgrid_step_lua_rules(lua_State *L, int i);
@@ -79,13 +82,14 @@ int mgrid_step_lua_price(lua_State *L, const mgrid_step *s);
 
 /* timeline.c: an executed step, with what it stands on */
 typedef struct step_timeline {
-  mgrid_step          *step;
+  mgrid_step *step;
   mgrid_machine_model *machine;
-  step_price           price;
-  step_records         records;
+  step_price price;
+  step_records records;
 } step_timeline;
 extern const mgrid_lua_class mgrid_step_lua_timeline_class;
-step_timeline               *mgrid_step_lua_new_timeline(lua_State *L, const mgrid_step *s); /* push an empty one */
-void                         mgrid_step_lua_empty_timeline(step_timeline *t);
+/* push an empty one */
+step_timeline *mgrid_step_lua_new_timeline(lua_State *L, const mgrid_step *s);
+void mgrid_step_lua_empty_timeline(step_timeline *t);
 
 #endif

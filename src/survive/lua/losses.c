@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts: what a job becomes, as tables; and who has the
-** copies of a tensor's parts, plan:holders(...) and plan:together(...).
+** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts: what a job becomes, as
+** tables; and who has the copies of a tensor's parts, plan:holders(...) and plan:together(...).
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
@@ -28,7 +28,8 @@ const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t
   return args;
 }
 
-/* Push the texts that the Plan at 1 was made of, or else its parameters, and return them as a list; *file: of parameters. */
+/* Push the texts that the Plan at 1 was made of, or else its parameters, and return them as a list;
+** *file: of parameters. */
 static const char **push_given(lua_State *L, const mgrid_plan *p, size_t *n, const char **file) {
   *file = NULL;
   if (lua_getiuservalue(L, 1, 2) != LUA_TTABLE) return mgrid_lua_push_changed(L, &p->content, n);
@@ -47,16 +48,18 @@ static const char **push_given(lua_State *L, const mgrid_plan *p, size_t *n, con
 
 int64_t *mgrid_lua_push_lost(lua_State *L, int i, const char *call, const char *name, size_t *n) {
   if (lua_type(L, i) != LUA_TTABLE)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s is a list of lost ranks, not %s", call, name, mgrid_lua_kind(L, i));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s is a list of lost ranks, not %s", call, name,
+                       mgrid_lua_kind(L, i));
   *n = lua_rawlen(L, i);
   if (*n > (size_t)MGRID_WORLD_MAX)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %s has more than %" PRId64 " elements", call, name, MGRID_WORLD_MAX);
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %s has more than %" PRId64 " elements", call,
+                       name, MGRID_WORLD_MAX);
   int64_t *ranks = lua_newuserdatauv(L, (*n + 1) * sizeof *ranks, 0);
   for (size_t k = 0; k < *n; k++) {
     lua_rawgeti(L, i, (lua_Integer)k + 1);
     if (!lua_isinteger(L, -1))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: number %d of %s is %s, not a rank", call, (int)k + 1, name,
-                         mgrid_lua_kind(L, -1));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: number %d of %s is %s, not a rank", call,
+                         (int)k + 1, name, mgrid_lua_kind(L, -1));
     ranks[k] = lua_tointeger(L, -1);
     lua_pop(L, 1);
   }
@@ -74,12 +77,14 @@ int mgrid_lua_raise_loss(lua_State *L, const mgrid_error *e) {
 
 static void free_loss(void *box) { mgrid_loss_free(*(mgrid_loss **)box); }
 
-mgrid_loss **mgrid_lua_new_loss(lua_State *L) { return mgrid_lua_new_box(L, sizeof(mgrid_loss *), 0, LOSS, free_loss); }
+mgrid_loss **mgrid_lua_new_loss(lua_State *L) {
+  return mgrid_lua_new_box(L, sizeof(mgrid_loss *), 0, LOSS, free_loss);
+}
 
 static int loss_tostring(lua_State *L) { /* upvalue: the box */
   mgrid_loss **box = mgrid_lua_check_box(L, lua_upvalueindex(1), LOSS);
-  mgrid_text   t = { 0 };
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_text t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_loss_print(*box, false, mgrid_text_sink, &t, &e)) {
     mgrid_text_free(&t);
     return mgrid_lua_raise_error(L, &e);
@@ -91,7 +96,7 @@ static int loss_tostring(lua_State *L) { /* upvalue: the box */
 
 int mgrid_lua_push_loss(lua_State *L, int box, int plan) {
   const mgrid_loss *x = *(mgrid_loss **)mgrid_lua_check_box(L, box, LOSS);
-  json_t           *told = mgrid_loss_json(x);
+  json_t *told = mgrid_loss_json(x);
   if (!told) return mgrid_lua_oom(L);
   if (mgrid_take_json(L, told)) return lua_error(L);
   if (mgrid_loss_plan(x)) {
@@ -114,14 +119,15 @@ static void free_losses(void *box) { mgrid_losses_free(*(mgrid_losses **)box); }
 /* Push the Losses of the Plan at 1, which is of a Recipe. */
 static void push_losses(lua_State *L, const char *how) {
   mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
-  mgrid_error          e = MGRID_ERROR_INIT;
-  size_t               n;
-  mgrid_plan          *p = mgrid_lua_check_plan(L, 1);
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t n;
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   lua_getiuservalue(L, 1, 1);
   mgrid_runtime **rt = luaL_testudata(L, -1, MGRID_LUA_RECIPE);
   if (!rt || !*rt)
-    mgrid_lua_raise_as(L, MGRID_NOT_NOW,
-                       "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one");
+    mgrid_lua_raise_as(
+        L, MGRID_NOT_NOW,
+        "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one");
   const char **args = push_given(L, p, &n, &o.params);
   o.how = how;
   mgrid_losses **box = mgrid_lua_new_box(L, sizeof *box, 1, LOSSES, free_losses);
@@ -133,9 +139,9 @@ static void push_losses(lua_State *L, const char *how) {
 
 /* Decide about these ranks of the Losses at i. */
 static int push_loss_of(lua_State *L, int i, size_t n, const int64_t *ranks) {
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_loss **box = mgrid_lua_new_loss(L);
-  int          at = lua_gettop(L);
+  int at = lua_gettop(L);
   mgrid_lua_new_plan(L);
   lua_getiuservalue(L, i, 1);
   lua_setiuservalue(L, -2, 1);
@@ -143,7 +149,8 @@ static int push_loss_of(lua_State *L, int i, size_t n, const int64_t *ranks) {
   return *box ? mgrid_lua_push_loss(L, at, at + 1) : mgrid_lua_raise_loss(L, &e);
 }
 
-/* plan:lose{ ranks = { 5, 13 } [, how = "shrink"] } -> Loss. The plan is of a Recipe, which is its user value. */
+/* plan:lose{ ranks = { 5, 13 } [, how = "shrink"] } -> Loss. The plan is of a Recipe, which is its
+** user value. */
 int mgrid_lua_plan_lose(lua_State *L) {
   size_t n;
   mgrid_lua_check_plan(L, 1);
@@ -180,47 +187,54 @@ static int losses_lose(lua_State *L) {
 /* losses:sums{ 5, 13 } -> { how, why, params, layout, ... } */
 static int losses_sums(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
-  size_t      n;
+  size_t n;
   mgrid_lua_check_box(L, 1, LOSSES);
   const int64_t *ranks = mgrid_lua_push_lost(L, 2, "sums", "the argument", &n);
-  mgrid_loss   **box = mgrid_lua_new_loss(L), *x;
+  mgrid_loss **box = mgrid_lua_new_loss(L), *x;
   *box = x = mgrid_loss_new(*(mgrid_losses **)mgrid_lua_check_box(L, 1, LOSSES), n, ranks, &e);
   if (!x) return mgrid_lua_raise_loss(L, &e);
   const struct {
     const char *name;
-    int64_t     value;
-  } sums[] = { { "layout", x->sums.layout }, { "idle", x->sums.idle },       { "kept", x->sums.kept },
-               { "made", x->sums.made },     { "dropped", x->sums.dropped }, { "stay", x->sums.stay },
-               { "moved", x->sums.moved },   { "missing", x->sums.missing }, { "uncounted", x->sums.uncounted } };
+    int64_t value;
+  } sums[] = { { "layout", x->sums.layout },      { "idle", x->sums.idle },
+               { "kept", x->sums.kept },          { "made", x->sums.made },
+               { "dropped", x->sums.dropped },    { "stay", x->sums.stay },
+               { "moved", x->sums.moved },        { "missing", x->sums.missing },
+               { "uncounted", x->sums.uncounted } };
   lua_createtable(L, 0, 12);
-  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) mgrid_lua_set_integer(L, sums[i].name, sums[i].value);
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+    mgrid_lua_set_integer(L, sums[i].name, sums[i].value);
   mgrid_lua_set_string(L, "how", mgrid_loss_answers[x->how]);
   mgrid_lua_set_string(L, "why", mgrid_text_chars(&x->why));
   mgrid_lua_push_lines(L, mgrid_text_chars(&x->params));
   lua_setfield(L, -2, "params");
-  mgrid_loss_free(x); /* at once: a sweep has many, and the collector does not know how large they are */
+  /* at once: a sweep has many, and the collector does not know how large they are */
+  mgrid_loss_free(x);
   *box = NULL;
   return 1;
 }
 
 /* plan:together(tensor, family) -> group, rank | nil */
 int mgrid_lua_plan_together(lua_State *L) {
-  mgrid_plan         *p = mgrid_lua_check_plan(L, 1);
-  mgrid_error         e = MGRID_ERROR_INIT;
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  mgrid_error e = MGRID_ERROR_INIT;
   const mgrid_tensor *t = mgrid_plan_require_tensor(p, luaL_checkstring(L, 2), &e);
   const mgrid_family *f = mgrid_lua_check_family(L, 3)->f;
-  int64_t             world = p->content.world, group, other, position;
+  int64_t world = p->content.world, group, other, position;
   if (!t) return mgrid_lua_raise_error(L, &e);
   if (f->world != world)
-    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "together: the family is of %" PRId64 " ranks, the plan of %" PRId64,
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                              "together: the family is of %" PRId64 " ranks, the plan of %" PRId64,
                               f->world, world);
   mgrid_lua_charge(L, 16 * world);
   for (int64_t r = 0; r < world && t->copies > 1; r++) {
     mgrid_seat at;
-    if (!mgrid_tensor_seat(t, r, &at) || at.copy != 0 || mgrid_tensor_elements(t, &at) == 0) continue;
+    if (!mgrid_tensor_seat(t, r, &at) || at.copy != 0 || mgrid_tensor_elements(t, &at) == 0)
+      continue;
     bool all = mgrid_family_locate(f, r, 0, &group, &position);
     for (at.copy = 1; at.copy < t->copies && all; at.copy++)
-      all = mgrid_family_locate(f, mgrid_tensor_rank(t, &at), 0, &other, &position) && other == group;
+      all = mgrid_family_locate(f, mgrid_tensor_rank(t, &at), 0, &other, &position)
+            && other == group;
     if (!all) continue;
     lua_pushinteger(L, group);
     lua_pushinteger(L, r);
@@ -231,13 +245,14 @@ int mgrid_lua_plan_together(lua_State *L) {
 
 /* plan:holders(tensor, rank) -> the ranks that hold the same part as this one | nil */
 int mgrid_lua_plan_holders(lua_State *L) {
-  mgrid_plan         *p = mgrid_lua_check_plan(L, 1);
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const mgrid_tensor *t = mgrid_plan_tensor(p, luaL_checkstring(L, 2));
-  int64_t             rank = mgrid_lua_check_integer(L, 3);
-  mgrid_seat          at;
-  mgrid_tensor_part   part = MGRID_TENSOR_PART_INIT;
-  mgrid_error         e = MGRID_ERROR_INIT;
-  if (mgrid_tensor_local(p, lua_tostring(L, 2), rank, &part, &e)) return mgrid_lua_raise_error(L, &e);
+  int64_t rank = mgrid_lua_check_integer(L, 3);
+  mgrid_seat at;
+  mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_tensor_local(p, lua_tostring(L, 2), rank, &part, &e))
+    return mgrid_lua_raise_error(L, &e);
   if (!part.held || !mgrid_tensor_seat(t, rank, &at)) return lua_pushnil(L), 1;
   mgrid_lua_charge(L, 16 * t->copies);
   lua_createtable(L, (int)t->copies, 0);
@@ -249,9 +264,12 @@ int mgrid_lua_plan_holders(lua_State *L) {
 }
 
 void mgrid_lua_open_losses(lua_State *L) {
-  static const luaL_Reg        meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
-  static const luaL_Reg        methods[] = { { "lose", losses_lose }, { "sums", losses_sums }, { NULL, NULL } };
-  static const mgrid_lua_class loss = { LOSS, NULL, NULL, NULL, meta }, losses = { LOSSES, NULL, methods, NULL, meta };
+  static const luaL_Reg meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
+  static const luaL_Reg methods[] = { { "lose", losses_lose },
+                                      { "sums", losses_sums },
+                                      { NULL, NULL } };
+  static const mgrid_lua_class loss = { LOSS, NULL, NULL, NULL, meta },
+                               losses = { LOSSES, NULL, methods, NULL, meta };
   mgrid_lua_open_class(L, &loss);
   mgrid_lua_open_class(L, &losses);
 }

@@ -11,21 +11,23 @@
 void mgrid_lua_open_spares(lua_State *L);
 bool mgrid_lua_spares_world(lua_State *L, int world, int values, const char *where);
 void mgrid_lua_spares_end(lua_State *L, int topology, const char *where);
-int  mgrid_lua_plan_spares(lua_State *L);
-int  mgrid_lua_plan_lose(lua_State *L);
-int  mgrid_lua_plan_losses(lua_State *L);
-int  mgrid_lua_plan_together(lua_State *L);
-int  mgrid_lua_plan_holders(lua_State *L);
+int mgrid_lua_plan_spares(lua_State *L);
+int mgrid_lua_plan_lose(lua_State *L);
+int mgrid_lua_plan_losses(lua_State *L);
+int mgrid_lua_plan_together(lua_State *L);
+int mgrid_lua_plan_holders(lua_State *L);
 void mgrid_lua_open_losses(lua_State *L);
 
-/* _changed: push the parameters of a plan that differ from their defaults, "tp=2", and return them as a list; *n: how many.
-** _lost: push the list of ranks at i as an array; `call` and `name` are for the messages. */
+/* _changed: push the parameters of a plan that differ from their defaults, "tp=2", and return them
+** as a list; *n: how many. _lost: push the list of ranks at i as an array; `call` and `name` are
+** for the messages. */
 const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t *n);
-int64_t     *mgrid_lua_push_lost(lua_State *L, int i, const char *call, const char *name, size_t *n);
-/* Push a box for a loss. _push_loss: push the Loss of such a box; its next plan goes into the Plan at `plan`, which is empty. */
+int64_t *mgrid_lua_push_lost(lua_State *L, int i, const char *call, const char *name, size_t *n);
+/* Push a box for a loss. _push_loss: push the Loss of such a box; its next plan goes into the Plan
+** at `plan`, which is empty. */
 mgrid_loss **mgrid_lua_new_loss(lua_State *L);
-int          mgrid_lua_push_loss(lua_State *L, int box, int plan);
-int          mgrid_lua_raise_loss(lua_State *L, const mgrid_error *e);
+int mgrid_lua_push_loss(lua_State *L, int box, int plan);
+int mgrid_lua_raise_loss(lua_State *L, const mgrid_error *e);
 
 extern const luaL_Reg mgrid_lua_survive_state[]; /* methods of State: recover.c */
 

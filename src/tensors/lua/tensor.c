@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensor.c - tensor { ... } and flat { ... } for Lua, and what a plan answers about its tensors. A tensor's table is
-** kept until it is assigned to a topology, whose grids it may name; then it is read, axis by axis. Arrays are userdata
-** that stay on the stack while a tensor is read, so that an error leaks nothing.
+** tensor.c - tensor { ... } and flat { ... } for Lua, and what a plan answers about its tensors. A
+** tensor's table is kept until it is assigned to a topology, whose grids it may name; then it is
+** read, axis by axis. Arrays are userdata that stay on the stack while a tensor is read, so that an
+** error leaks nothing.
 */
 #include "tensors/lua/tensor_words.h"
 
@@ -28,23 +29,24 @@ static int tensor_new_tensor(lua_State *L) {
 
 /* -------------------------------------------------------------------- axes */
 
-/* A tensor that is being read: its table at `table`, its topology. A function of the recipe that gives bounds may
-** change all of these meanwhile; so names and the grid stay on the stack. */
+/* A tensor that is being read: its table at `table`, its topology. A function of the recipe that
+** gives bounds may change all of these meanwhile; so names and the grid stay on the stack. */
 typedef struct reading {
-  lua_State        *L;
-  const char       *what; /* "tensor 'x'", for messages */
-  int               table;
+  lua_State *L;
+  const char *what; /* "tensor 'x'", for messages */
+  int table;
   const mgrid_grid *grid;
-  mgrid_family     *on;
-  const char       *type;
-  size_t            naxes;
+  mgrid_family *on;
+  const char *type;
+  size_t naxes;
   mgrid_tensor_axis axis[MGRID_AXES_MAX];
 } reading;
 
 /* Raise an error about the tensor. */
-static void tensor_refuse(const reading *r, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
+static void tensor_refuse(const reading *r, mgrid_status status, const char *fmt, ...)
+    MGRID_PRINTF(3, 4);
 static void tensor_refuse(const reading *r, mgrid_status status, const char *fmt, ...) {
-  char    text[512];
+  char text[512];
   va_list args;
   va_start(args, fmt);
   mgrid_vformat(text, sizeof text, fmt, args);
@@ -52,11 +54,13 @@ static void tensor_refuse(const reading *r, mgrid_status status, const char *fmt
   mgrid_lua_raise_as(r->L, status, "%s: %s", r->what, text);
 }
 
-/* Return the length of the list on the top, and charge for the copies and the text that the topology will have. */
+/* Return the length of the list on the top, and charge for the copies and the text that the
+** topology will have. */
 static size_t tensor_length(const reading *r, const char *axis, const char *what) {
   size_t n = lua_istable(r->L, -1) ? lua_rawlen(r->L, -1) : 0;
   if (n > (size_t)MGRID_WORLD_MAX) /* with holes a list may seem to be of any length */
-    tensor_refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': '%s' has more than %" PRId64 " elements", axis, what, MGRID_WORLD_MAX);
+    tensor_refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': '%s' has more than %" PRId64 " elements", axis,
+                  what, MGRID_WORLD_MAX);
   mgrid_lua_charge(r->L, 16 * (int64_t)n);
   mgrid_lua_reserve(r->L, (int64_t)n, 48);
   return n;
@@ -68,12 +72,13 @@ static int64_t *read_integers(const reading *r, const char *axis, const char *wh
   *n = tensor_length(r, axis, what);
   if (*n == 0)
     tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not a list of integers", axis, what,
-           lua_istable(L, -1) ? "an empty table" : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+                  lua_istable(L, -1) ? "an empty table"
+                                     : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
   int64_t *list = lua_newuserdatauv(L, *n * sizeof *list, 0);
   for (size_t i = 0; i < *n; i++) {
     if (lua_rawgeti(L, -2, (lua_Integer)i + 1) != LUA_TNUMBER || !lua_isinteger(L, -1))
-      tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of '%s' is a %s, not an integer", axis, i + 1, what,
-             luaL_typename(L, -1));
+      tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of '%s' is a %s, not an integer",
+                    axis, i + 1, what, luaL_typename(L, -1));
     list[i] = lua_tointeger(L, -1);
     lua_pop(L, 1);
   }
@@ -84,16 +89,18 @@ static int64_t *read_integers(const reading *r, const char *axis, const char *wh
 static int64_t integer_field(const reading *r, const char *axis, const char *field) {
   lua_State *L = r->L;
   if (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1)
-    tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not an integer of 1 or more", axis, field,
-           lua_isinteger(L, -1) ? lua_pushfstring(L, "%I", (LUAI_UACINT)lua_tointeger(L, -1))
-                                : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+    tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not an integer of 1 or more", axis,
+                  field,
+                  lua_isinteger(L, -1) ? lua_pushfstring(L, "%I", (LUAI_UACINT)lua_tointeger(L, -1))
+                                       : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
   return lua_tointeger(L, -1);
 }
 
-/* Return how many pieces the dims of an axis make: with `on`, from the coordinates that its ranks have. */
+/* Return how many pieces the dims of an axis make: with `on`, from the coordinates that its ranks
+** have. */
 MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axis *a) {
-  mgrid_error       e = MGRID_ERROR_INIT;
-  int64_t           n = 1;
+  mgrid_error e = MGRID_ERROR_INIT;
+  int64_t n = 1;
   mgrid_tensor_axis one = MGRID_TENSOR_AXIS_INIT;
   one.name = a->name;
   one.length = a->length;
@@ -106,11 +113,11 @@ MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axi
   return n;
 }
 
-/* Read bounds: a list, or a function of the number of pieces that returns one. `sizes` are converted to bounds. They
-** stay on the stack as an array. */
+/* Read bounds: a list, or a function of the number of pieces that returns one. `sizes` are
+** converted to bounds. They stay on the stack as an array. */
 static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *field) {
   lua_State *L = r->L;
-  bool       sizes = strcmp(field, "sizes") == 0;
+  bool sizes = strcmp(field, "sizes") == 0;
   if (lua_isfunction(L, -1)) {
     int64_t pieces = count_pieces(r, a);
     lua_pushinteger(L, pieces);
@@ -118,7 +125,7 @@ static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *fiel
     lua_call(L, 2, 1);
     sizes = lua_istable(L, -1) && (int64_t)lua_rawlen(L, -1) == pieces;
   }
-  size_t   n;
+  size_t n;
   int64_t *list = read_integers(r, a->name, field, &n);
   a->cutting = MGRID_CUT_BOUNDS;
   a->bounds = list;
@@ -128,8 +135,9 @@ static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *fiel
   bounds[0] = 0;
   for (size_t i = 0; i < n; i++) {
     if (list[i] < 0)
-      tensor_refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': piece %zu has %" PRId64 " elements; pieces have 0 or more", a->name, i,
-             list[i]);
+      tensor_refuse(r, MGRID_OUT_OF_RANGE,
+                    "axis '%s': piece %zu has %" PRId64 " elements; pieces have 0 or more", a->name,
+                    i, list[i]);
     if (__builtin_add_overflow(bounds[i], list[i], &bounds[i + 1]))
       tensor_refuse(r, MGRID_OVERFLOW, "axis '%s': its sizes overflow 64 bits", a->name);
   }
@@ -141,14 +149,16 @@ static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *fiel
 /* Read the dims in the list at `cut`, or the one name that it is. */
 static void tensor_read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
   lua_State *L = r->L;
-  bool       one = lua_type(L, cut) == LUA_TSTRING;
-  size_t     n = one ? 1 : lua_istable(L, cut) ? lua_rawlen(L, cut) : 0;
+  bool one = lua_type(L, cut) == LUA_TSTRING;
+  size_t n = one ? 1 : lua_istable(L, cut) ? lua_rawlen(L, cut) : 0;
   if (n == 0 || n > AXIS_DIMS)
-    tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s' is cut by %s; a dim cuts it, \"tp\", or a list of them, outermost first",
-           a->name,
-           n                     ? "too many dims"
-           : lua_istable(L, cut) ? "no dim"
-                                 : lua_pushfstring(L, "a %s", luaL_typename(L, cut)));
+    tensor_refuse(
+        r, MGRID_BAD_VALUE,
+        "axis '%s' is cut by %s; a dim cuts it, \"tp\", or a list of them, outermost first",
+        a->name,
+        n                     ? "too many dims"
+        : lua_istable(L, cut) ? "no dim"
+                              : lua_pushfstring(L, "a %s", luaL_typename(L, cut)));
   const char **dims = lua_newuserdatauv(L, n * sizeof *dims, 0);
   for (size_t i = 0; i < n; i++) {
     if (one)
@@ -156,20 +166,23 @@ static void tensor_read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
     else
       lua_rawgeti(L, cut, (lua_Integer)i + 1);
     if (lua_type(L, -1) != LUA_TSTRING)
-      tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of its cut is a %s, not the name of a dim", a->name, i + 1,
-             luaL_typename(L, -1));
+      tensor_refuse(r, MGRID_BAD_VALUE,
+                    "axis '%s': element %zu of its cut is a %s, not the name of a dim", a->name,
+                    i + 1, luaL_typename(L, -1));
     dims[i] = lua_tostring(L, -1);
   }
   a->ndims = n;
   a->dims = dims;
 }
 
-/* Read the cut of an axis, which is on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the stack above it. */
+/* Read the cut of an axis, which is on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the
+** stack above it. */
 static void read_cut(const reading *r, mgrid_tensor_axis *a) {
-  static const char *const known[] = { "sizes", "cyclic", "parts", "bounds", "unit", "owners", "copies" };
-  lua_State               *L = r->L;
-  int                      cut = lua_gettop(L);
-  const char              *how = NULL;
+  static const char *const known[] = { "sizes", "cyclic", "parts", "bounds",
+                                       "unit",  "owners", "copies" };
+  lua_State *L = r->L;
+  int cut = lua_gettop(L);
+  const char *how = NULL;
   mgrid_lua_stack(L, AXIS_DIMS + 16);
   tensor_read_dims(r, a, cut);
   if (!lua_istable(L, cut)) return;
@@ -181,19 +194,23 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
     }
     if (i == 6) {
       if (!lua_isboolean(L, -1))
-        tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': 'copies' is a %s, not true or false", a->name, luaL_typename(L, -1));
+        tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': 'copies' is a %s, not true or false", a->name,
+                      luaL_typename(L, -1));
       a->copies = lua_toboolean(L, -1);
       lua_pop(L, 1);
       continue;
     }
     if (i != 2 && i != 4) {
-      if (how) tensor_refuse(r, MGRID_REFUSED, "axis '%s' is cut by '%s' and by '%s'", a->name, how, known[i]);
+      if (how)
+        tensor_refuse(r, MGRID_REFUSED, "axis '%s' is cut by '%s' and by '%s'", a->name, how,
+                      known[i]);
       how = known[i];
     }
     if (i == 0 && lua_type(L, -1) == LUA_TSTRING) {
       if (strcmp(lua_tostring(L, -1), "ceil") != 0)
-        tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': sizes are '%.40s'; they are \"ceil\" or a list", a->name,
-               lua_tostring(L, -1));
+        tensor_refuse(r, MGRID_BAD_VALUE,
+                      "axis '%s': sizes are '%.40s'; they are \"ceil\" or a list", a->name,
+                      lua_tostring(L, -1));
       a->cutting = MGRID_CUT_CEIL;
       lua_pop(L, 1);
     } else if (i == 0 || i == 3) {
@@ -216,14 +233,17 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
 MGRID_APART static void read_axes(reading *r) {
   lua_State *L = r->L;
   if (lua_getfield(L, r->table, "axes") != LUA_TTABLE || (r->naxes = lua_rawlen(L, -1)) == 0)
-    tensor_refuse(r, MGRID_BAD_VALUE, "its axes are %s; they are a list, { { \"layer\", 32 }, ... }, slowest first",
-           lua_isnil(L, -1)     ? "missing"
-           : lua_istable(L, -1) ? "an empty table"
-                                : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+    tensor_refuse(r, MGRID_BAD_VALUE,
+                  "its axes are %s; they are a list, { { \"layer\", 32 }, ... }, slowest first",
+                  lua_isnil(L, -1)     ? "missing"
+                  : lua_istable(L, -1) ? "an empty table"
+                                       : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
   if (r->naxes > MGRID_AXES_MAX)
-    tensor_refuse(r, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, r->naxes);
+    tensor_refuse(r, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX,
+                  r->naxes);
   for (int i = 0, axes = lua_gettop(L); i < (int)r->naxes; i++) {
-    bool two = lua_rawgeti(L, axes, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2, pair = false;
+    bool two = lua_rawgeti(L, axes, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2,
+         pair = false;
     if (two) {
       lua_rawgeti(L, -1, 1);
       lua_rawgeti(L, -2, 2);
@@ -232,9 +252,12 @@ MGRID_APART static void read_axes(reading *r) {
     if (two && !pair && lua_type(L, -2) == LUA_TSTRING) {
       const char *name = lua_tostring(L, -2),
                  *kind = lua_type(L, -1) == LUA_TNUMBER ? "a float" : mgrid_lua_kind(L, -1);
-      tensor_refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name, kind);
+      tensor_refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name,
+                    kind);
     }
-    if (!pair) tensor_refuse(r, MGRID_BAD_VALUE, "axis %d is not { name, length }, as { \"row\", 4096 }", i + 1);
+    if (!pair)
+      tensor_refuse(r, MGRID_BAD_VALUE, "axis %d is not { name, length }, as { \"row\", 4096 }",
+                    i + 1);
     r->axis[i] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
     r->axis[i].name = lua_tostring(L, -2);
     r->axis[i].length = lua_tointeger(L, -1);
@@ -243,12 +266,14 @@ MGRID_APART static void read_axes(reading *r) {
 }
 
 static void read_cuts(reading *r) {
-  lua_State  *L = r->L;
+  lua_State *L = r->L;
   const char *known[MGRID_AXES_MAX];
   if (lua_getfield(L, r->table, "cut") == LUA_TNIL) return;
   int cut = lua_gettop(L);
   if (!lua_istable(L, cut))
-    tensor_refuse(r, MGRID_BAD_VALUE, "its cut is a %s; it names the dims by axis, { layer = \"pp\" }", luaL_typename(L, cut));
+    tensor_refuse(r, MGRID_BAD_VALUE,
+                  "its cut is a %s; it names the dims by axis, { layer = \"pp\" }",
+                  luaL_typename(L, cut));
   for (size_t i = 0; i < r->naxes; i++) known[i] = r->axis[i].name;
   mgrid_lua_check_keys(L, cut, "axis", known, r->naxes, false);
   for (size_t i = 0; i < r->naxes; i++) {
@@ -260,39 +285,43 @@ static void read_cuts(reading *r) {
 /* -------------------------------------------------------------- the others */
 
 MGRID_APART static void tensor_read_grid(reading *r, const mgrid_content *c) {
-  lua_State   *L = r->L;
-  const char  *known[64];
-  size_t       n = c->ngrids < 64 ? c->ngrids : 64;
+  lua_State *L = r->L;
+  const char *known[64];
+  size_t n = c->ngrids < 64 ? c->ngrids : 64;
   mgrid_grid **grid = NULL;
-  int          type = lua_getfield(L, r->table, "over");
+  int type = lua_getfield(L, r->table, "over");
   if (type == LUA_TSTRING) {
     int at = mgrid_content_grid(c, lua_tostring(L, -1));
     for (size_t i = 0; i < n; i++) known[i] = c->grid[i].name;
     if (at < 0 && n == 0)
-      tensor_refuse(r, MGRID_REFUSED, "there is no grid '%.40s' in the topology yet: assign it before the tensor",
-             lua_tostring(L, -1));
+      tensor_refuse(r, MGRID_REFUSED,
+                    "there is no grid '%.40s' in the topology yet: assign it before the tensor",
+                    lua_tostring(L, -1));
     if (at < 0) mgrid_lua_unknown(L, "grid", lua_tostring(L, -1), known, n);
     r->grid = c->grid[at].grid;
   } else if (type == LUA_TNIL) {
     if (c->ngrids != 1)
       tensor_refuse(r, MGRID_REFUSED, "the topology has %s say `over`, a grid or the name of one",
-             c->ngrids ? "several grids:" : "no grid yet: write t.grid = g before, or");
+                    c->ngrids ? "several grids:" : "no grid yet: write t.grid = g before, or");
     r->grid = c->grid[0].grid;
   } else if ((grid = mgrid_lua_test_box(L, -1, MGRID_LUA_GRID))) {
     r->grid = *grid;
   } else {
-    tensor_refuse(r, MGRID_BAD_VALUE, "`over` is a %s, not a grid or the name of one", luaL_typename(L, -1));
+    tensor_refuse(r, MGRID_BAD_VALUE, "`over` is a %s, not a grid or the name of one",
+                  luaL_typename(L, -1));
   }
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_ref(r->grid);
 }
 
-/* Charge for a search of every member in the grid, and for lists of the members' coordinates in each dim. */
+/* Charge for a search of every member in the grid, and for lists of the members' coordinates in
+** each dim. */
 static void charge_members(const reading *r, const mgrid_family *f) {
   int64_t coords = 0;
   for (size_t d = 0; d < r->grid->n; d++) coords += r->grid->axis[d].size;
-  mgrid_lua_charge(r->L,
-                   f->total < INT64_MAX / 64 ? 8 * (f->total + coords) * (f->nodes + (int64_t)r->grid->n) : f->total);
+  mgrid_lua_charge(r->L, f->total < INT64_MAX / 64
+                             ? 8 * (f->total + coords) * (f->nodes + (int64_t)r->grid->n)
+                             : f->total);
   mgrid_lua_reserve(r->L, coords, 8);
 }
 
@@ -309,22 +338,24 @@ static void read_type(reading *r) {
   lua_State *L = r->L;
   if (lua_getfield(L, r->table, "type") != LUA_TSTRING)
     tensor_refuse(r, MGRID_BAD_VALUE, "its type is %s; it is a text, as \"bf16\"",
-           lua_isnil(L, -1) ? "missing" : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+                  lua_isnil(L, -1) ? "missing" : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
   r->type = lua_tostring(L, -1);
 }
 
 MGRID_APART static mgrid_tensor *tensor_make(const reading *r) {
-  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_tensor *made = mgrid_tensor_new(r->grid, r->type, r->naxes, r->axis, r->on, &e);
   if (!made) tensor_refuse(r, e.status, "%s", e.message);
   return made;
 }
 
-mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what, int table) {
+mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what,
+                                    int table) {
   int top = lua_gettop(L);
   mgrid_lua_stack(L, 32);
   reading *r =
-      lua_newuserdatauv(L, sizeof *r, 0); /* not on the C stack: a function of the recipe may read another one */
+      /* not on the C stack: a function of the recipe may read another one */
+      lua_newuserdatauv(L, sizeof *r, 0);
   *r = (reading){ .L = L, .what = what, .table = table };
   tensor_read_grid(r, c);
   read_type(r);
@@ -336,8 +367,9 @@ mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const 
   return made;
 }
 
-MGRID_APART static void tensor_put(lua_State *L, mgrid_topology *t, const char *name, mgrid_tensor *made) {
-  mgrid_error  e = MGRID_ERROR_INIT;
+MGRID_APART static void tensor_put(lua_State *L, mgrid_topology *t, const char *name,
+                                   mgrid_tensor *made) {
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_topology_put_item(t, name, &mgrid_tensor_kind, made, &e);
   mgrid_tensor_free(made);
   if (s) mgrid_lua_raise_error(L, &e);
@@ -345,8 +377,8 @@ MGRID_APART static void tensor_put(lua_State *L, mgrid_topology *t, const char *
 
 void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor) {
   mgrid_topology *t = mgrid_lua_check_topology(L, topology);
-  int             top = lua_gettop(L);
-  mgrid_tensor   *made = mgrid_lua_flat_member(L, topology, name, tensor);
+  int top = lua_gettop(L);
+  mgrid_tensor *made = mgrid_lua_flat_member(L, topology, name, tensor);
   if (!made) {
     lua_getiuservalue(L, tensor, 1);
     made = mgrid_lua_read_tensor(L, &t->content, lua_pushfstring(L, "tensor '%s'", name), top + 1);
@@ -360,7 +392,7 @@ void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tens
 /* Return plan.tensors: the names, in the order of the topology. */
 int mgrid_lua_plan_tensors(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  const char       *name;
+  const char *name;
   lua_createtable(L, (int)mgrid_plan_ntensors(p), 0);
   for (size_t i = 0; (name = mgrid_plan_tensor_name(p, i)); i++) {
     lua_pushstring(L, name);
@@ -371,9 +403,9 @@ int mgrid_lua_plan_tensors(lua_State *L) {
 
 /* Push { axes, bytes, largest, copies, without, rule }: the whole tensor. */
 static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
-  mgrid_error         e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   const mgrid_tensor *t = mgrid_plan_require_tensor(p, name, &e);
-  char                rule[1024];
+  char rule[1024];
   if (!t) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_charge(L, p->content.world);
   lua_createtable(L, 0, 6);
@@ -382,26 +414,27 @@ static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
   mgrid_lua_set_integer(L, "bytes", t->bytes);
   mgrid_lua_set_integer(L, "largest", mgrid_tensor_largest(t));
   mgrid_lua_set_integer(L, "copies", t->copies);
-  mgrid_lua_set_integer(L, "without", p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t));
+  mgrid_lua_set_integer(L, "without",
+                        p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t));
   mgrid_text_ellipsis(rule, sizeof rule, mgrid_tensor_describe(t, rule, sizeof rule));
   mgrid_lua_set_string(L, "rule", rule);
   return 1;
 }
 
-/* plan:tensor(name, rank [, most]) -> { shape, elements, bytes, copy, copies, runs, nruns } | nil; without a rank the
-** whole tensor */
+/* plan:tensor(name, rank [, most]) -> { shape, elements, bytes, copy, copies, runs, nruns } | nil;
+** without a rank the whole tensor */
 int mgrid_lua_plan_tensor(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char *name = luaL_checkstring(L, 2);
   if (lua_isnoneornil(L, 3)) return push_whole(L, p, name);
-  int64_t           rank = mgrid_lua_check_integer(L, 3), most = mgrid_lua_opt_integer(L, 4, INT64_MAX);
+  int64_t rank = mgrid_lua_check_integer(L, 3), most = mgrid_lua_opt_integer(L, 4, INT64_MAX);
   mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_tensor_local(p, name, rank, &part, &e)) return mgrid_lua_raise_error(L, &e);
   lua_settop(L, 3);
   if (!part.held) return lua_pushnil(L), 1;
   const mgrid_tensor *t = mgrid_plan_tensor(p, name);
-  mgrid_seat          at;
+  mgrid_seat at;
   mgrid_tensor_seat(t, rank, &at);
   lua_createtable(L, 0, 6);
   mgrid_lua_set_integer(L, "elements", part.elements);
@@ -418,7 +451,7 @@ int mgrid_lua_plan_tensor(lua_State *L) {
   lua_createtable(L, (int)t->naxes, 0);
   lua_createtable(L, (int)t->naxes, 0);
   for (size_t i = 0; i < t->naxes; i++) {
-    mgrid_run   run;
+    mgrid_run run;
     lua_Integer n = 0;
     lua_newtable(L);
     for (mgrid_walk w = mgrid_walk_begin(&t->axis[i], at.piece[i]); mgrid_walk_next(&w, &run);) {
@@ -449,13 +482,14 @@ static int tensor_tostring(lua_State *L) { /* without anything that depends on a
   return 1;
 }
 
-static const luaL_Reg        tensor_meta[] = { { "__tostring", tensor_tostring }, { NULL, NULL } };
+static const luaL_Reg tensor_meta[] = { { "__tostring", tensor_tostring }, { NULL, NULL } };
 static const mgrid_lua_class tensor_class = { MGRID_LUA_TENSOR, NULL, NULL, NULL, tensor_meta };
 
 void mgrid_lua_open_tensor(lua_State *L) {
-  static const luaL_Reg functions[] = {
-    { "tensor", tensor_new_tensor }, { "flat", mgrid_lua_flat }, { "relabel", mgrid_lua_relabel }, { NULL, NULL }
-  };
+  static const luaL_Reg functions[] = { { "tensor", tensor_new_tensor },
+                                        { "flat", mgrid_lua_flat },
+                                        { "relabel", mgrid_lua_relabel },
+                                        { NULL, NULL } };
   mgrid_lua_open_class(L, &tensor_class);
   mgrid_lua_open_flat(L);
   luaL_setfuncs(L, functions, 0);
@@ -463,14 +497,15 @@ void mgrid_lua_open_tensor(lua_State *L) {
 
 /* ===================================================================== flats */
 
-/* flat { a, b, over = "dp" } returns as many tensors as it is given. These share a Flat, which keeps the tables of its
-** members until one of them is assigned to a topology. Then it reads all of them, once. */
+/* flat { a, b, over = "dp" } returns as many tensors as it is given. These share a Flat, which
+** keeps the tables of its members until one of them is assigned to a topology. Then it reads all of
+** them, once. */
 
-/* User values of a Flat: a table of members' tables with `over`, a list of dims, and `pad`; the topology that it was
-** read for. User values of a Tensor: its table; its Flat; its index there. */
+/* User values of a Flat: a table of members' tables with `over`, a list of dims, and `pad`; the
+** topology that it was read for. User values of a Tensor: its table; its Flat; its index there. */
 typedef struct flat_box {
-  size_t        n;
-  bool          read;
+  size_t n;
+  bool read;
   mgrid_tensor *member[]; /* [n], after reading */
 } flat_box;
 
@@ -483,7 +518,8 @@ static void tensor_drop(flat_box *b) {
 static void tensor_release(void *box) { tensor_drop(box); }
 
 static flat_box *push_flat(lua_State *L, size_t n, int values) {
-  flat_box *box = mgrid_lua_new_box(L, sizeof *box + n * sizeof *box->member, values, MGRID_LUA_FLAT, tensor_release);
+  flat_box *box = mgrid_lua_new_box(L, sizeof *box + n * sizeof *box->member, values,
+                                    MGRID_LUA_FLAT, tensor_release);
   box->n = n;
   return box;
 }
@@ -494,8 +530,8 @@ static flat_box *push_flat(lua_State *L, size_t n, int values) {
 static void tensor_push_member(lua_State *L, lua_Integer i) {
   lua_rawgeti(L, 1, i);
   if (!luaL_testudata(L, -1, MGRID_LUA_TENSOR))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " is %s, not a tensor", (int64_t)i,
-                       mgrid_lua_kind(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " is %s, not a tensor",
+                       (int64_t)i, mgrid_lua_kind(L, -1));
   if (lua_getiuservalue(L, -1, 2) == LUA_TUSERDATA)
     mgrid_lua_raise(L, "flat: tensor %" PRId64 " is flat already", (int64_t)i);
   lua_pop(L, 1);
@@ -513,13 +549,15 @@ static void set_dims(lua_State *L) {
     lua_Integer n = type == LUA_TTABLE ? (lua_Integer)lua_rawlen(L, -1) : 0;
     if (n == 0 || n > MGRID_DIMS_MAX)
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                         "flat: `over` is %s; it is the dim that cuts it, \"dp\", or a list of them, outermost first",
+                         "flat: `over` is %s; it is the dim that cuts it, \"dp\", or a list of "
+                         "them, outermost first",
                          type == LUA_TNIL     ? "missing"
                          : type == LUA_TTABLE ? n ? "too long" : "an empty table"
                                               : mgrid_lua_kind(L, -1));
     for (lua_Integer i = 1; i <= n; i++) {
       if (lua_rawgeti(L, -1, i) != LUA_TSTRING)
-        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " of `over` is %s, not the name of a dim",
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                           "flat: element %" PRId64 " of `over` is %s, not the name of a dim",
                            (int64_t)i, mgrid_lua_kind(L, -1));
       lua_rawseti(L, list, i);
     }
@@ -574,7 +612,8 @@ int mgrid_lua_flat(lua_State *L) {
 /* ------------------------------------------------------------------- reading */
 
 /* Concatenate the members of `from`, as the table at `table` says. */
-MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, const char *name, int table) {
+MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, const char *name,
+                                int table) {
   const char *dims[MGRID_DIMS_MAX];
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, 16 * (int64_t)box->n * ((int64_t)from->member[0]->grid->n + 4));
@@ -587,8 +626,8 @@ MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, con
   }
   lua_getfield(L, table, "pad");
   mgrid_tensor **made = lua_newuserdatauv(L, box->n * sizeof *made, 0);
-  mgrid_status   s = mgrid_tensor_flatten(box->n, (const mgrid_tensor *const *)from->member, ndims, dims,
-                                          lua_tointeger(L, -2), made, &e);
+  mgrid_status s = mgrid_tensor_flatten(box->n, (const mgrid_tensor *const *)from->member, ndims,
+                                        dims, lua_tointeger(L, -2), made, &e);
   if (s) mgrid_lua_raise_as(L, s, "tensor '%s': %s", name, e.message);
   tensor_drop(from);
   tensor_drop(box);
@@ -596,14 +635,16 @@ MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, con
   box->read = true;
 }
 
-/* Read all members, whose tables are in the one at `table`, with the grids of a topology. Meanwhile a function of the
-** recipe that gives bounds may cause the same. */
-static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, const char *name, int table) {
-  size_t    bytes = 0;
+/* Read all members, whose tables are in the one at `table`, with the grids of a topology. Meanwhile
+** a function of the recipe that gives bounds may cause the same. */
+static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, const char *name,
+                      int table) {
+  size_t bytes = 0;
   flat_box *read = push_flat(L, box->n, 0);
   for (size_t i = 0; i < box->n; i++) {
     lua_rawgeti(L, table, (lua_Integer)i + 1);
-    const char *what = lua_pushfstring(L, "tensor '%s': tensor %I of its flat", name, (LUAI_UACINT)i + 1);
+    const char *what =
+        lua_pushfstring(L, "tensor '%s': tensor %I of its flat", name, (LUAI_UACINT)i + 1);
     read->member[i] = mgrid_lua_read_tensor(L, &t->content, what, lua_gettop(L) - 1);
     lua_pop(L, 2);
     bytes += 2 * mgrid_tensor_held(read->member[i]) + sizeof(mgrid_tensor *);
@@ -636,7 +677,7 @@ mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name
 }
 
 void mgrid_lua_open_flat(lua_State *L) {
-  static const luaL_Reg        meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
+  static const luaL_Reg meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
   static const mgrid_lua_class flat_class = { MGRID_LUA_FLAT, NULL, NULL, NULL, meta };
   mgrid_lua_open_class(L, &flat_class);
 }

@@ -15,22 +15,22 @@
 /* The unique ids of this process; the head says whether somebody has joined. */
 typedef struct made_id {
   struct made_id *next;
-  char            name[SHM_NAME];
-  shm_head       *head;
+  char name[SHM_NAME];
+  shm_head *head;
 } made_id;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t  changed;
-static ncclComm_t      comms;
-static made_id        *ids;
-static char            last_error[SI_TEXT] = "";
+static pthread_cond_t changed;
+static ncclComm_t comms;
+static made_id *ids;
+static char last_error[SI_TEXT] = "";
 
 void si_lock(void) { pthread_mutex_lock(&lock); }
 void si_unlock(void) { pthread_mutex_unlock(&lock); }
 void si_changed(void) { pthread_cond_broadcast(&changed); }
 
 bool si_wait_change(double until) {
-  double          now = standin_now();
+  double now = standin_now();
   struct timespec t = { (time_t)until, 0 };
   if (now >= until) return false;
   t.tv_nsec = (long)((until - (double)t.tv_sec) * 1e9);
@@ -47,7 +47,7 @@ static void remember(const char *text) {
 }
 
 ncclResult_t si_fail(ncclResult_t r, const char *format, ...) {
-  char    text[SI_TEXT];
+  char text[SI_TEXT];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
@@ -58,7 +58,7 @@ ncclResult_t si_fail(ncclResult_t r, const char *format, ...) {
 }
 
 ncclResult_t si_wrong(ncclResult_t r, const char *format, ...) {
-  char    text[SI_TEXT];
+  char text[SI_TEXT];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
@@ -70,7 +70,8 @@ ncclResult_t si_wrong(ncclResult_t r, const char *format, ...) {
 
 ncclResult_t si_no_driver(void) {
   cudaError_t e = (cudaError_t)rig_refuses();
-  return e ? si_fail(ncclUnhandledCudaError, "Cuda failure '%s'", cudaGetErrorString(e)) : ncclSuccess;
+  return e ? si_fail(ncclUnhandledCudaError, "Cuda failure '%s'", cudaGetErrorString(e))
+           : ncclSuccess;
 }
 
 SI_API const char *ncclGetErrorString(ncclResult_t result) {
@@ -84,7 +85,8 @@ SI_API const char *ncclGetErrorString(ncclResult_t result) {
     "remote process exited or there was a network error (" STANDIN_NAME ")",
     "NCCL operation in progress (" STANDIN_NAME ")",
   };
-  return result >= 0 && result < ncclNumResults ? full[result] : "unknown result code (" STANDIN_NAME ")";
+  return result >= 0 && result < ncclNumResults ? full[result]
+                                                : "unknown result code (" STANDIN_NAME ")";
 }
 
 SI_API const char *ncclGetLastError(ncclComm_t comm) {
@@ -111,13 +113,14 @@ SI_API ncclResult_t ncclGetVersion(int *version) {
 /* 8 bytes of noise, the name of the object with its zero, a hash of both at the end. */
 ncclResult_t si_new_id(ncclUniqueId *id, char *object) {
   unsigned char noise[24];
-  made_id      *m = calloc(1, sizeof *m);
+  made_id *m = calloc(1, sizeof *m);
   if (!id || !m || getrandom(noise, sizeof noise, 0) != sizeof noise) {
     free(m);
     return si_fail(ncclInvalidArgument, "GetUniqueId : out argument is NULL");
   }
   size_t at = shm_prefix(m->name, sizeof m->name);
-  for (size_t i = 8; i < sizeof noise; i++) at += (size_t)snprintf(m->name + at, sizeof m->name - at, "%02x", noise[i]);
+  for (size_t i = 8; i < sizeof noise; i++)
+    at += (size_t)snprintf(m->name + at, sizeof m->name - at, "%02x", noise[i]);
   if (!shm_make(m->name, &m->head)) {
     free(m);
     return si_fail(ncclSystemError, "no shared memory object for a unique id");
@@ -170,8 +173,8 @@ void si_comm_release(ncclComm_t c) {
 }
 
 const char *si_comm_label(const struct ncclComm *c, char *text, size_t room) {
-  snprintf(text, room, "%s%016llx%s%s (rank %d of %d)", *c->name ? "" : "comm ", (unsigned long long)c->id,
-           *c->name ? " " : "", c->name, c->rank, c->nranks);
+  snprintf(text, room, "%s%016llx%s%s (rank %d of %d)", *c->name ? "" : "comm ",
+           (unsigned long long)c->id, *c->name ? " " : "", c->name, c->rank, c->nranks);
   return text;
 }
 
@@ -191,26 +194,31 @@ ncclResult_t si_comm_alive(ncclComm_t c, const char *call) {
   si_life life = at ? at->life : LIFE_DEAD;
   si_unlock();
   if (!at)
-    return si_wrong(ncclInvalidArgument, "%s: %p is no communicator; real NCCL would fault here", call, (void *)c);
+    return si_wrong(ncclInvalidArgument, "%s: %p is no communicator; real NCCL would fault here",
+                    call, (void *)c);
   if (life == LIFE_DEAD)
-    return si_wrong(ncclInvalidArgument, "%s: communicator %s is used after its destroy; real NCCL would fault here",
+    return si_wrong(ncclInvalidArgument,
+                    "%s: communicator %s is used after its destroy; real NCCL would fault here",
                     call, *c->name ? c->name : "without a name");
   return ncclSuccess;
 }
 
 ncclResult_t si_comm_ready(ncclComm_t c, const char *call) {
-  char         label[160];
+  char label[160];
   ncclResult_t r = si_comm_alive(c, call);
   if (r) return r;
   si_lock();
   bool making = c->life == LIFE_MAKING;
   si_unlock();
   r = si_comm_error(c);
-  if (r) return si_fail(r, "%s: communicator %s is in error %d", call, si_comm_label(c, label, sizeof label), (int)r);
+  if (r)
+    return si_fail(r, "%s: communicator %s is in error %d", call,
+                   si_comm_label(c, label, sizeof label), (int)r);
   if (making || atomic_load(&c->busy))
-    return si_wrong(ncclInvalidArgument,
-                    "%s: Attempt to use communicator before the previous operation returned ncclSuccess: %s", call,
-                    si_comm_label(c, label, sizeof label));
+    return si_wrong(
+        ncclInvalidArgument,
+        "%s: Attempt to use communicator before the previous operation returned ncclSuccess: %s",
+        call, si_comm_label(c, label, sizeof label));
   return ncclSuccess;
 }
 
@@ -224,16 +232,17 @@ void si_comm_break(ncclComm_t c, ncclResult_t r) {
   atomic_compare_exchange_strong(&c->broken, &none, (int)r);
 }
 
-/* Abort, revoke and shrink set the abort flag of the last child, too; after a failure NCCL does not forget it. */
+/* Abort, revoke and shrink set the abort flag of the last child, too; after a failure NCCL does not
+** forget it. */
 void si_comm_check_unmade(ncclComm_t c, const char *call) {
   char label[160];
   si_lock();
   bool gone = c->unmade && c->unmade->life == LIFE_DEAD;
   si_unlock();
   if (gone)
-    standin_violation(
-        "%s of %s after what could not be made from it has ended: NCCL writes to memory that it has freed", call,
-        si_comm_label(c, label, sizeof label));
+    standin_violation("%s of %s after what could not be made from it has ended: NCCL writes to "
+                      "memory that it has freed",
+                      call, si_comm_label(c, label, sizeof label));
 }
 
 /* Reads through the caller's pointer as NCCL does: a freed name is seen here, or by a sanitizer. */
@@ -250,7 +259,8 @@ void si_comm_check_name(ncclComm_t c, const char *call) {
 SI_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
   ncclResult_t r = si_comm_alive(comm, "ncclCommGetAsyncError");
   if (r) return r;
-  if (!error) return si_fail(ncclInvalidArgument, "ncclCommGetAsyncError : asyncError argument is NULL");
+  if (!error)
+    return si_fail(ncclInvalidArgument, "ncclCommGetAsyncError : asyncError argument is NULL");
   *error = atomic_load(&comm->busy) ? ncclInProgress : si_comm_error(comm);
   return ncclSuccess;
 }
@@ -279,16 +289,18 @@ SI_API ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank) {
 
 __attribute__((constructor)) static void the_beginning(void) {
   pthread_condattr_t attr;
-  int                v = si_version();
+  int v = si_version();
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_cond_init(&changed, &attr);
   pthread_condattr_destroy(&attr);
-  standin_log("loaded as " STANDIN_LIBRARY ", plays NCCL %d.%d.%d; no result of it is a result of a GPU", v / 10000,
-              v / 100 % 100, v % 100);
+  standin_log("loaded as " STANDIN_LIBRARY
+              ", plays NCCL %d.%d.%d; no result of it is a result of a GPU",
+              v / 10000, v / 100 % 100, v % 100);
 }
 
-/* As if this process were killed now, as the others see it; for tests under a launcher that would end the job. */
+/* As if this process were killed now, as the others see it; for tests under a launcher that would
+** end the job. */
 SI_API void standin_vanish(void);
 SI_API void standin_vanish(void) {
   si_lock();
@@ -308,12 +320,14 @@ __attribute__((destructor)) static void the_end(void) {
   si_lock();
   for (ncclComm_t c = comms; c; c = c->next) {
     if (c->life == LIFE_DEAD) continue;
-    standin_violation("leak: communicator %s was never destroyed", si_comm_label(c, label, sizeof label));
+    standin_violation("leak: communicator %s was never destroyed",
+                      si_comm_label(c, label, sizeof label));
     if (c->seg.name[0]) shm_abandon(&c->seg, true);
   }
   for (made_id *m = ids, *next; m; m = next) {
     next = m->next;
-    if (!m->head->used) standin_violation("leak: a unique id was made and never used (%s)", m->name + 1);
+    if (!m->head->used)
+      standin_violation("leak: a unique id was made and never used (%s)", m->name + 1);
     if (m->head->used && m->head->joined < m->head->nranks)
       standin_log("left: the root thread of a creation that did not end, and its socket");
     shm_drop_head(m->name, m->head, true);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** common.c - the log, the environment, the faults and the trace of the stand-ins, and how the CUDA runtime of ../../cuda
-** behaves for them: it tells of every call that breaks a rule, and of what was never freed.
+** common.c - the log, the environment, the faults and the trace of the stand-ins, and how the CUDA
+** runtime of ../../cuda behaves for them: it tells of every call that breaks a rule, and of what
+** was never freed.
 */
 #include "standin.h"
 
@@ -15,13 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_long    violations;
+static atomic_long violations;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int            log_fd = STDERR_FILENO, trace_fd = -1;
+static int log_fd = STDERR_FILENO, trace_fd = -1;
 
 long standin_env(const char *name, long otherwise) {
   const char *text = getenv(name);
-  char       *end;
+  char *end;
   if (!text || !*text) return otherwise;
   long value = strtol(text, &end, 10);
   return *end ? otherwise : value;
@@ -36,7 +37,7 @@ int standin_rank(void) {
 
 double standin_deadline(void) {
   const char *text = getenv("STANDIN_DEADLINE");
-  double      seconds = text ? strtod(text, NULL) : 0;
+  double seconds = text ? strtod(text, NULL) : 0;
   return seconds > 0 ? seconds : 10;
 }
 
@@ -54,7 +55,7 @@ void standin_nap(double seconds) {
 
 bool standin_fault(const char *name, long nth) {
   const char *text = getenv(name);
-  char       *end;
+  char *end;
   if (!text || !*text) return false;
   long rank = strtol(text, &end, 10), which = *end == ':' ? strtol(end + 1, NULL, 10) : 1;
   return rank == standin_rank() && (which == nth || which == 0);
@@ -62,7 +63,7 @@ bool standin_fault(const char *name, long nth) {
 
 double standin_fault_seconds(const char *name) {
   const char *text = getenv(name);
-  char       *end;
+  char *end;
   if (!text || !*text) return 0;
   long rank = strtol(text, &end, 10);
   return rank == standin_rank() && *end == ':' ? strtod(end + 1, NULL) : 0;
@@ -72,7 +73,7 @@ double standin_fault_seconds(const char *name) {
 
 static void open_files(void) {
   const char *log = getenv("STANDIN_LOG"), *trace = getenv("STANDIN_TRACE");
-  char        path[4096];
+  char path[4096];
   if (log && *log) {
     int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd >= 0) log_fd = fd;
@@ -114,7 +115,7 @@ void standin_violation(const char *format, ...) {
 }
 
 void standin_trace(const char *format, ...) {
-  char    line[SI_TEXT];
+  char line[SI_TEXT];
   va_list args;
   pthread_once(&once, open_files);
   if (trace_fd < 0) return;
@@ -129,10 +130,11 @@ static void wrong(const char *text) { standin_violation("%s", text); }
 
 __attribute__((constructor)) static void the_beginning(void) {
   static char machine[160];
-  long        gpus = standin_env("STANDIN_DEVICES", 8);
+  long gpus = standin_env("STANDIN_DEVICES", 8);
   if (gpus < 0) gpus = 0;
   if (gpus > RIG_DEVICES) gpus = RIG_DEVICES;
-  int  n = snprintf(machine, sizeof machine, "gpus=%ld memory=%ld", gpus, standin_env("STANDIN_MEMORY", 80L << 10));
+  int n = snprintf(machine, sizeof machine, "gpus=%ld memory=%ld", gpus,
+                   standin_env("STANDIN_MEMORY", 80L << 10));
   long driver = standin_env("STANDIN_NO_DRIVER", 0) ? 0 : standin_env("STANDIN_DRIVER", RIG_SAME);
   if (standin_env("STANDIN_STUB_DRIVER", 0))
     snprintf(machine + n, sizeof machine - (size_t)n, " driver=stub");

@@ -15,9 +15,9 @@
 
 typedef struct field {
   const char *name;
-  size_t      at;
-  int         since; /* the version that brought it */
-  int         least, most, otherwise;
+  size_t at;
+  int since; /* the version that brought it */
+  int least, most, otherwise;
   const char *env;
 } field;
 
@@ -47,10 +47,11 @@ static int *value(ncclConfig_t *config, const field *f) { return (int *)((char *
 
 static void undefine(ncclConfig_t *config) { *config = (ncclConfig_t)NCCL_CONFIG_INITIALIZER; }
 
-/* Copy the fields that both the caller's header and the imitated version know; leave the rest unset. */
+/* Copy the fields that both the caller's header and the imitated version know; leave the rest
+** unset. */
 static void known_part(ncclConfig_t *to, const ncclConfig_t *from) {
   ncclConfig_t copy;
-  unsigned     v = (unsigned)si_version() < from->version ? (unsigned)si_version() : from->version;
+  unsigned v = (unsigned)si_version() < from->version ? (unsigned)si_version() : from->version;
   undefine(&copy);
   undefine(to);
   memcpy(&copy, from, from->size < sizeof copy ? from->size : sizeof copy);
@@ -63,17 +64,21 @@ static void known_part(ncclConfig_t *to, const ncclConfig_t *from) {
 static ncclResult_t check(ncclConfig_t *config) {
   for (size_t i = 0; i < NFIELDS; i++) {
     const field *f = &fields[i];
-    int          v = *value(config, f);
-    if (v == UNDEF || f->at == offsetof(ncclConfig_t, minCTAs) || f->at == offsetof(ncclConfig_t, maxCTAs)) continue;
+    int v = *value(config, f);
+    if (v == UNDEF || f->at == offsetof(ncclConfig_t, minCTAs)
+        || f->at == offsetof(ncclConfig_t, maxCTAs))
+      continue;
     if (v < f->least || v > f->most)
       return si_fail(ncclInvalidArgument, "Invalid config %s attribute value %d", f->name, v);
   }
   int min = config->minCTAs, max = config->maxCTAs;
   if ((min != UNDEF && min <= 0) || (max != UNDEF && max <= 0) || min > max)
-    return si_fail(ncclInvalidArgument, "Invalid config min/max channels attribute value %d/%d", min, max);
+    return si_fail(ncclInvalidArgument, "Invalid config min/max channels attribute value %d/%d",
+                   min, max);
   if (min == UNDEF && max != UNDEF) /* NCCL takes it; the rule here is both or neither */
     return si_wrong(ncclInvalidArgument,
-                    "Invalid config min/max channels attribute value unset/%d: set both or neither", max);
+                    "Invalid config min/max channels attribute value unset/%d: set both or neither",
+                    max);
   return ncclSuccess;
 }
 
@@ -91,7 +96,7 @@ static void resolve(ncclConfig_t *config) {
 /* The fields of the imitated version without commName, which may differ between ranks. */
 static void describe(ncclComm_t c) {
   size_t at = 0, room = sizeof c->config_text;
-  int    v = si_version();
+  int v = si_version();
   for (size_t i = 0; i < NFIELDS && at < room; i++) {
     int x = *value(&c->config, &fields[i]);
     if (fields[i].since > v) continue;
@@ -100,7 +105,8 @@ static void describe(ncclComm_t c) {
     else
       at += (size_t)snprintf(c->config_text + at, room - at, "%s=%d ", fields[i].name, x);
   }
-  if (at < room) snprintf(c->config_text + at, room - at, "netName=%.60s", c->net_name ? c->net_name : "-");
+  if (at < room)
+    snprintf(c->config_text + at, room - at, "netName=%.60s", c->net_name ? c->net_name : "-");
 }
 
 static void take(ncclComm_t c, const ncclConfig_t *config) {
@@ -115,7 +121,8 @@ static void take(ncclComm_t c, const ncclConfig_t *config) {
 ncclResult_t si_config_parse(ncclComm_t c, const ncclConfig_t *config) {
   ncclConfig_t known;
   if (config->magic != 0xcafebeef || config->size < offsetof(ncclConfig_t, cgaClusterSize))
-    return si_fail(ncclInvalidArgument, "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER");
+    return si_fail(ncclInvalidArgument,
+                   "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER");
   known_part(&known, config);
   ncclResult_t r = check(&known);
   if (r) return r;

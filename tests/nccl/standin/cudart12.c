@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** cudart12.c - libcudart.so.12 beside libcudart.so.13: an older runtime, which works with an older driver. It needs
-** the other library, which has all other functions.
+** cudart12.c - libcudart.so.12 beside libcudart.so.13: an older runtime, which works with an older
+** driver. It needs the other library, which has all other functions.
 */
 #include "standin.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** extra.c - what a communicator has besides: memory of ncclMemAlloc and windows over it, device communicators; its
-** own memory, counted, given back for a while. Registering, making and suspending are calls over all its ranks.
+** extra.c - what a communicator has besides: memory of ncclMemAlloc and windows over it, device
+** communicators; its own memory, counted, given back for a while. Registering, making and
+** suspending are calls over all its ranks.
 */
 #include "comm.h"
 
@@ -11,8 +12,8 @@
 
 bool si_newer(int since, const char *call) {
   if (si_version() >= since) return true;
-  si_wrong(ncclInvalidUsage, "%s came with NCCL %d.%d.%d: a program would not find it", call, since / 10000,
-           since / 100 % 100, since % 100);
+  si_wrong(ncclInvalidUsage, "%s came with NCCL %d.%d.%d: a program would not find it", call,
+           since / 10000, since / 100 % 100, since % 100);
   return false;
 }
 
@@ -20,22 +21,23 @@ bool si_newer(int since, const char *call) {
 
 typedef struct block {
   struct block *next;
-  char         *at;
-  size_t        bytes;
-  int           windows; /* over it */
+  char *at;
+  size_t bytes;
+  int windows; /* over it */
 } block;
 
 struct ncclWindow_vidmem { /* never freed: one that is used after its end can be reported */
   ncclComm_t comm;
-  block     *memory;
-  bool       gone;
+  block *memory;
+  bool gone;
 };
 
 static block *blocks; /* under si_lock, as the windows in them */
 
 static block *block_of(const void *p, size_t bytes) {
   block *b = blocks;
-  while (b && !((const char *)p >= b->at && (const char *)p + bytes <= b->at + b->bytes)) b = b->next;
+  while (b && !((const char *)p >= b->at && (const char *)p + bytes <= b->at + b->bytes))
+    b = b->next;
   return b;
 }
 
@@ -62,8 +64,11 @@ SI_API ncclResult_t ncclMemFree(void *ptr) {
   int windows = b ? b->windows : 0;
   if (b) *at = b->next;
   si_unlock();
-  if (!b) return si_wrong(ncclInvalidUsage, "ncclMemFree of %p, which ncclMemAlloc did not give", ptr);
-  if (windows) si_wrong(ncclInvalidUsage, "ncclMemFree of memory with %d windows; real NCCL would fault here", windows);
+  if (!b)
+    return si_wrong(ncclInvalidUsage, "ncclMemFree of %p, which ncclMemAlloc did not give", ptr);
+  if (windows)
+    si_wrong(ncclInvalidUsage, "ncclMemFree of memory with %d windows; real NCCL would fault here",
+             windows);
   free(b);
   return cudaFree(ptr) ? si_fail(ncclUnhandledCudaError, "ncclMemFree of %p", ptr) : ncclSuccess;
 }
@@ -71,12 +76,12 @@ SI_API ncclResult_t ncclMemFree(void *ptr) {
 /* --------------------------------------------------------------- calls over all ranks */
 
 typedef struct extra {
-  const char  *call;
-  int          meeting;
-  uint64_t     hash; /* of the arguments that must be equal */
+  const char *call;
+  int meeting;
+  uint64_t hash; /* of the arguments that must be equal */
   ncclWindow_t made, *window;
-  void        *device;
-  bool         suspend, resume;
+  void *device;
+  bool suspend, resume;
 } extra;
 
 static ncclResult_t meet_all(ncclComm_t c, const extra *x, shm_stop stop) {
@@ -88,7 +93,8 @@ static ncclResult_t meet_all(ncclComm_t c, const extra *x, shm_stop stop) {
   shm_end end = shm_meet(&c->seg, x->meeting, stop, text);
   for (int r = 0; end == SHM_OK && r < c->nranks; r++)
     if (c->seg.slot[r].extra != x->hash)
-      return si_wrong(ncclInvalidUsage, "%s of %s: rank %d has other arguments; " STANDIN_HANG, x->call, label, r);
+      return si_wrong(ncclInvalidUsage, "%s of %s: rank %d has other arguments; " STANDIN_HANG,
+                      x->call, label, r);
   if (end == SHM_OK) end = shm_meet(&c->seg, x->meeting, stop, text); /* all have read them */
   if (end == SHM_OK) return ncclSuccess;
   if (end == SHM_STOPPED) return ncclInternalError;
@@ -100,8 +106,8 @@ static ncclResult_t meet_all(ncclComm_t c, const extra *x, shm_stop stop) {
 static long long suspendable(const struct ncclComm *c) { return c->memory * 3 / 4; }
 
 static ncclResult_t run_extra(si_op *op) {
-  extra       *x = op->data;
-  ncclComm_t   c = op->comm;
+  extra *x = op->data;
+  ncclComm_t c = op->comm;
   ncclResult_t r = meet_all(c, x, si_op_stop(op));
   if (r) return r;
   if (x->window) *x->window = x->made; /* as late as in NCCL: at the end of the group */
@@ -131,12 +137,14 @@ static ncclResult_t begin(ncclComm_t c, const extra *x) {
 
 /* ---------------------------------------------------------------------------- windows */
 
-static ncclResult_t register_window(ncclComm_t comm, char *buff, size_t size, ncclWindow_t *win, int flags) {
+static ncclResult_t register_window(ncclComm_t comm, char *buff, size_t size, ncclWindow_t *win,
+                                    int flags) {
   ncclResult_t r = si_comm_ready(comm, "ncclCommWindowRegister");
   if (r) return r;
   if (si_version() >= 22902) {
     *win = NULL;
-    if (!buff || !size) return si_fail(ncclInvalidArgument, "invalid pointer %p / size %zu", (void *)buff, size);
+    if (!buff || !size)
+      return si_fail(ncclInvalidArgument, "invalid pointer %p / size %zu", (void *)buff, size);
   }
   if (!buff || !size || standin_env("STANDIN_NO_WINDOWS", 0))
     return ncclSuccess; /* *win stays as it was, in NCCL too */
@@ -145,7 +153,8 @@ static ncclResult_t register_window(ncclComm_t comm, char *buff, size_t size, nc
   size_t offset = b ? (size_t)(buff - b->at) : 0;
   si_unlock();
   if (!b)
-    return si_fail(ncclUnhandledCudaError, "ncclCommWindowRegister: %p is no memory of ncclMemAlloc", (void *)buff);
+    return si_fail(ncclUnhandledCudaError,
+                   "ncclCommWindowRegister: %p is no memory of ncclMemAlloc", (void *)buff);
   if (offset % NCCL_WIN_REQUIRED_ALIGNMENT)
     return si_fail(ncclInvalidArgument, "Window address must be suitably aligned.");
   extra x = { .call = "ncclCommWindowRegister", .meeting = MEET_WINDOW, .window = win };
@@ -155,12 +164,13 @@ static ncclResult_t register_window(ncclComm_t comm, char *buff, size_t size, nc
   si_lock();
   b->windows++;
   si_unlock();
-  standin_trace("window id=%016llx bytes=%zu flags=%d name=%s", (unsigned long long)comm->id, size, flags,
-                *comm->name ? comm->name : "-");
+  standin_trace("window id=%016llx bytes=%zu flags=%d name=%s", (unsigned long long)comm->id, size,
+                flags, *comm->name ? comm->name : "-");
   return begin(comm, &x);
 }
 
-SI_API ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags) {
+SI_API ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size,
+                                           ncclWindow_t *win, int winFlags) {
   if (!si_newer(22703, "ncclCommWindowRegister") || !win) return ncclInvalidArgument;
   si_group_enter();
   return si_group_leave(register_window(comm, buff, size, win, winFlags));
@@ -174,7 +184,8 @@ SI_API ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) 
   if (!wrong) win->gone = true, win->memory->windows--, comm->extras--;
   si_unlock();
   if (wrong)
-    return si_wrong(ncclInvalidArgument, "ncclCommWindowDeregister of no window of it; real NCCL would fault here");
+    return si_wrong(ncclInvalidArgument,
+                    "ncclCommWindowDeregister of no window of it; real NCCL would fault here");
   standin_trace("unwindow id=%016llx", (unsigned long long)comm->id);
   return ncclSuccess;
 }
@@ -196,12 +207,15 @@ static ncclResult_t make_device(ncclComm_t comm, const char *reqs, void *out) {
   if (standin_env("STANDIN_NO_WINDOWS", 0))
     return si_fail(ncclInvalidUsage, "Communicator does not support symmetric memory!");
   if (new != has_head(reqs))
-    return new ? si_fail(ncclInvalidArgument, "ncclDevCommRequirements_t not initialized via its INITIALIZER")
-               : si_wrong(ncclInvalidArgument, "ncclDevCommRequirements of NCCL 2.29; real NCCL would fault here");
+    return new ? si_fail(ncclInvalidArgument,
+                         "ncclDevCommRequirements_t not initialized via its INITIALIZER")
+               : si_wrong(ncclInvalidArgument,
+                          "ncclDevCommRequirements of NCCL 2.29; real NCCL would fault here");
   extra x = { .call = "ncclDevCommCreate", .meeting = MEET_WINDOW, .device = out };
   reqs += new ? HEAD : 0; /* two lists; a flag, five numbers; a flag, three numbers */
   x.hash = si_hash(si_hash(si_hash(2, reqs + 16, 1), reqs + 20, 20), reqs + 44, 12);
-  standin_trace("device id=%016llx name=%s", (unsigned long long)comm->id, *comm->name ? comm->name : "-");
+  standin_trace("device id=%016llx name=%s", (unsigned long long)comm->id,
+                *comm->name ? comm->name : "-");
   return begin(comm, &x);
 }
 
@@ -215,13 +229,14 @@ SI_API ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void *reqs, void *o
 
 SI_API ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void *device);
 SI_API ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void *device) {
-  int          rank = -1;
+  int rank = -1;
   ncclResult_t r = si_comm_alive(comm, "ncclDevCommDestroy");
   if (r) return r;
   memcpy(&rank, device, sizeof rank);
   if (rank != comm->rank)
-    return si_wrong(ncclInvalidArgument,
-                    "ncclDevCommDestroy of no device communicator of it; real NCCL would fault here");
+    return si_wrong(
+        ncclInvalidArgument,
+        "ncclDevCommDestroy of no device communicator of it; real NCCL would fault here");
   si_lock();
   comm->extras--;
   si_unlock();
@@ -232,20 +247,24 @@ SI_API ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void *device) {
 /* ------------------------------------------------------------ memory of a communicator */
 
 static ncclResult_t suspend(ncclComm_t comm, bool resume) {
-  const char  *call = resume ? "ncclCommResume" : "ncclCommSuspend";
-  extra        x = { .call = call, .meeting = MEET_SUSPEND, .hash = resume, .suspend = !resume, .resume = resume };
+  const char *call = resume ? "ncclCommResume" : "ncclCommSuspend";
+  extra x = {
+    .call = call, .meeting = MEET_SUSPEND, .hash = resume, .suspend = !resume, .resume = resume
+  };
   ncclResult_t r = si_comm_ready(comm, call);
-  double       until = standin_now() + standin_deadline() / 2;
+  double until = standin_now() + standin_deadline() / 2;
   if (r) return r;
   if (comm->family != comm || comm->config.splitShare || comm->config.shrinkShare)
     return si_fail(ncclInvalidUsage, "Memory suspend not supported with split_share communicators");
   if ((comm->suspended != 0) != resume)
-    return si_fail(ncclInvalidUsage, "MemManager: %s", resume ? "Not suspended" : "Already suspended");
+    return si_fail(ncclInvalidUsage, "MemManager: %s",
+                   resume ? "Not suspended" : "Already suspended");
   while (rig_busy(comm->device) && standin_now() < until) standin_nap(0.002);
   if (rig_busy(comm->device))
-    return si_wrong(ncclInternalError, "%s waits for what runs on device %d; " STANDIN_HANG, call, comm->device);
-  standin_trace("%s id=%016llx name=%s", resume ? "resume" : "suspend", (unsigned long long)comm->id,
-                *comm->name ? comm->name : "-");
+    return si_wrong(ncclInternalError, "%s waits for what runs on device %d; " STANDIN_HANG, call,
+                    comm->device);
+  standin_trace("%s id=%016llx name=%s", resume ? "resume" : "suspend",
+                (unsigned long long)comm->id, *comm->name ? comm->name : "-");
   return begin(comm, &x);
 }
 
@@ -276,7 +295,8 @@ SI_API ncclResult_t ncclCommMemStats(ncclComm_t comm, memory_stat stat, uint64_t
   if (!si_newer(22907, "ncclCommMemStats")) return ncclInvalidArgument;
   ncclResult_t r = si_comm_ready(comm, "ncclCommMemStats");
   if (r || !value) return r ? r : ncclInvalidArgument;
-  long long all[] = { suspendable(comm), comm->suspended != 0, comm->memory - suspendable(comm), comm->memory };
+  long long all[] = { suspendable(comm), comm->suspended != 0, comm->memory - suspendable(comm),
+                      comm->memory };
   if ((int)stat < 0 || stat > 3) return ncclInvalidArgument;
   *value = (uint64_t)all[stat];
   return ncclSuccess;

@@ -9,9 +9,9 @@
 
 #include <stdlib.h>
 
-static _Thread_local int          depth;
+static _Thread_local int depth;
 static _Thread_local ncclResult_t error;
-static _Thread_local si_op       *head;
+static _Thread_local si_op *head;
 
 static void drop(si_op *op) {
   free(op->data);
@@ -44,15 +44,20 @@ void si_group_enter(void) { depth++; }
 static ncclResult_t may_join(const si_op *op) {
   for (const si_op *o = head; o; o = o->next) {
     if ((o->kind == OP_CALL) != (op->kind == OP_CALL))
-      return si_wrong(ncclInvalidUsage, "creations or ends of communicators and collectives are mixed in one group; "
-                                        "NCCL's manual forbids it");
-    if (o->kind == OP_ABORT && op->kind == OP_ABORT) continue; /* of both kinds: their group always blocks */
-    if (o->comm->config.blocking != op->comm->config.blocking)
-      return si_fail(ncclInvalidArgument, "Blocking and nonblocking communicators are not allowed in the same group.");
-    if (op->kind == OP_CREATE && op->comm != op->child && o->kind == OP_CREATE && o->comm == op->comm)
       return si_wrong(ncclInvalidUsage,
-                      "two splits of one communicator in one group: broken in real NCCL (" STANDIN_HANG
-                      ", or the messages of the two are mixed up)");
+                      "creations or ends of communicators and collectives are mixed in one group; "
+                      "NCCL's manual forbids it");
+    /* of both kinds: their group always blocks */
+    if (o->kind == OP_ABORT && op->kind == OP_ABORT) continue;
+    if (o->comm->config.blocking != op->comm->config.blocking)
+      return si_fail(ncclInvalidArgument,
+                     "Blocking and nonblocking communicators are not allowed in the same group.");
+    if (op->kind == OP_CREATE && op->comm != op->child && o->kind == OP_CREATE
+        && o->comm == op->comm)
+      return si_wrong(
+          ncclInvalidUsage,
+          "two splits of one communicator in one group: broken in real NCCL (" STANDIN_HANG
+          ", or the messages of the two are mixed up)");
   }
   return ncclSuccess;
 }
@@ -80,7 +85,7 @@ static void *job(void *arg) {
 
 static ncclResult_t run_jobs(si_group *g) {
   ncclResult_t r = ncclSuccess;
-  size_t       n = 0;
+  size_t n = 0;
   for (const si_op *op = g->head; op; op = op->next) n += op->kind != OP_CALL;
   for (si_op *op = g->head; op; op = op->next) {
     if (op->kind == OP_CALL) continue;
@@ -100,7 +105,8 @@ static ncclResult_t run(si_group *g) {
   if (!r) r = si_launch(g);
   si_lock();
   for (si_op *op = g->head; op; op = op->next) {
-    if (r && !g->blocking && op->kind != OP_REVOKE) si_comm_break(op->comm, r); /* one fails, all do */
+    /* one fails, all do */
+    if (r && !g->blocking && op->kind != OP_REVOKE) si_comm_break(op->comm, r);
     atomic_store(&op->comm->busy, 0);
   }
   g->done = true;
@@ -118,7 +124,7 @@ static void *background(void *arg) {
 /* The communicators point to the group from here on: an abort must find it. */
 static si_group *form(si_op *ops) {
   si_group *g = calloc(1, sizeof *g);
-  bool      destroys = true;
+  bool destroys = true;
   if (!g) return NULL;
   g->head = ops;
   g->refs = 1;
@@ -151,7 +157,7 @@ ncclResult_t si_group_leave(ncclResult_t so_far) {
   pthread_t thread;
   if (so_far && so_far != ncclInProgress && !error) error = so_far;
   if (--depth > 0) return so_far;
-  si_op       *ops = head;
+  si_op *ops = head;
   ncclResult_t r = error;
   head = NULL;
   error = ncclSuccess;

@@ -57,7 +57,7 @@ static float from_bf16(uint16_t h) { return float_of((uint32_t)h << 16); }
 static uint16_t to_bf16(float f) {
   uint32_t x = bits_of(f);
   if ((x & 0x7fffffff) > 0x7f800000) return (uint16_t)(x >> 16 | 0x40); /* not a number */
-  return (uint16_t)((x + 0x7fff + (x >> 16 & 1)) >> 16);                /* to nearest, ties to even */
+  return (uint16_t)((x + 0x7fff + (x >> 16 & 1)) >> 16); /* to nearest, ties to even */
 }
 
 /* 5 bits of exponent, 10 of fraction. */
@@ -74,7 +74,7 @@ static uint16_t to_f16(float f) {
   uint16_t sign = (uint16_t)(x >> 16 & 0x8000);
   if (a > 0x7f800000) return (uint16_t)(sign | 0x7e00);
   if (a >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* rounds to infinity */
-  if (a < 0x38800000) {                                  /* a subnormal: adding 0.5 rounds at 2^-24 */
+  if (a < 0x38800000) { /* a subnormal: adding 0.5 rounds at 2^-24 */
     uint32_t m = bits_of(float_of(a) + 0.5f) - bits_of(0.5f);
     return (uint16_t)(sign | m);
   }
@@ -84,7 +84,7 @@ static uint16_t to_f16(float f) {
 
 static void reduce_half(char *out, shm *s, size_t at, size_t n, ncclRedOp_t op, bool brain) {
   for (size_t i = 0; i < n; i++) {
-    float    a = 0;
+    float a = 0;
     uint16_t h;
     for (int r = 0; r < s->nranks; r++) {
       memcpy(&h, shm_payload_of(s, r) + at + i * sizeof h, sizeof h);

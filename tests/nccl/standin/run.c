@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** run.c - runs collectives and batches of sends and receives on the thread of a stream.
-** A collective runs in rounds: every rank copies a piece into its payload, all meet, every rank copies
-** what it needs, all meet again. The first meeting also compares the arguments of the ranks.
+** run.c - runs collectives and batches of sends and receives on the thread of a stream. A
+** collective runs in rounds: every rank copies a piece into its payload, all meet, every rank
+** copies what it needs, all meet again. The first meeting also compares the arguments of the ranks.
 */
 #include "comm.h"
 
@@ -20,12 +20,13 @@ static bool mismatch(shm *s, char *text) {
   const shm_call *mine = &s->slot[s->rank].call;
   for (int r = 0; r < s->nranks; r++) {
     const shm_call *c = &s->slot[r].call;
-    const char     *what = NULL;
-    uint64_t        a = 0, b = 0;
+    const char *what = NULL;
+    uint64_t a = 0, b = 0;
     if (c->number != mine->number)
       what = "number", a = mine->number, b = c->number;
     else if (c->kind != mine->kind) {
-      snprintf(text, SI_TEXT, "mismatch: %s here, %s on rank %d; " STANDIN_HANG " or give wrong data",
+      snprintf(text, SI_TEXT,
+               "mismatch: %s here, %s on rank %d; " STANDIN_HANG " or give wrong data",
                si_kind_name[mine->kind], si_kind_name[c->kind], r);
       return true;
     } else if (c->type != mine->type)
@@ -37,7 +38,8 @@ static bool mismatch(shm *s, char *text) {
     else if (c->root != mine->root)
       what = "root", a = (uint64_t)mine->root, b = (uint64_t)c->root;
     if (!what) continue;
-    snprintf(text, SI_TEXT, "mismatch: %s %llu here, %llu on rank %d; " STANDIN_HANG " or give wrong data", what,
+    snprintf(text, SI_TEXT,
+             "mismatch: %s %llu here, %llu on rank %d; " STANDIN_HANG " or give wrong data", what,
              (unsigned long long)a, (unsigned long long)b, r);
     return true;
   }
@@ -51,8 +53,8 @@ static size_t piece(const si_call *call, size_t nranks) {
 }
 
 static void lay(ncclComm_t c, const si_call *call, size_t at, size_t n, size_t room) {
-  size_t      size = si_type_size(call->type);
-  char       *mine = shm_payload_of(&c->seg, c->rank);
+  size_t size = si_type_size(call->type);
+  char *mine = shm_payload_of(&c->seg, c->rank);
   const char *from = call->from + at * size;
   if (!n || (call->kind == BROADCAST && c->rank != call->root)) return;
   if (call->kind != REDUCE_SCATTER) {
@@ -65,14 +67,16 @@ static void lay(ncclComm_t c, const si_call *call, size_t at, size_t n, size_t r
 
 static void take(ncclComm_t c, const si_call *call, size_t at, size_t n, size_t room) {
   size_t size = si_type_size(call->type);
-  char  *to = call->to + at * size;
+  char *to = call->to + at * size;
   if (!n || idle()) return;
   switch (call->kind) {
   case ALL_REDUCE: si_reduce(to, &c->seg, 0, n, call->type, call->op); break;
   case REDUCE:
     if (c->rank == call->root) si_reduce(to, &c->seg, 0, n, call->type, call->op);
     break;
-  case REDUCE_SCATTER: si_reduce(to, &c->seg, (size_t)c->rank * room * size, n, call->type, call->op); break;
+  case REDUCE_SCATTER:
+    si_reduce(to, &c->seg, (size_t)c->rank * room * size, n, call->type, call->op);
+    break;
   case BROADCAST: memcpy(to, shm_payload_of(&c->seg, call->root), n * size); break;
   case ALL_GATHER:
     for (int r = 0; r < c->nranks; r++)
@@ -85,19 +89,26 @@ static void take(ncclComm_t c, const si_call *call, size_t at, size_t n, size_t 
 /* A buffer that was freed since the call. */
 static bool freed(ncclComm_t c, const si_call *call, char *text) {
   size_t bytes = call->count * si_type_size(call->type), n = (size_t)c->nranks;
-  bool   from = call->kind != RECV && (call->kind != BROADCAST || c->rank == call->root);
-  bool   to = call->kind != SEND && (call->kind != REDUCE || c->rank == call->root);
-  bool   ok = !bytes || !from || rig_on_device(call->from, call->kind == REDUCE_SCATTER ? n * bytes : bytes, c->device);
-  ok = ok && (!bytes || !to || rig_on_device(call->to, call->kind == ALL_GATHER ? n * bytes : bytes, c->device));
-  if (!ok) snprintf(text, SI_TEXT, "a buffer was freed before the stream came to it; real NCCL would fault here");
+  bool from = call->kind != RECV && (call->kind != BROADCAST || c->rank == call->root);
+  bool to = call->kind != SEND && (call->kind != REDUCE || c->rank == call->root);
+  bool ok =
+      !bytes || !from
+      || rig_on_device(call->from, call->kind == REDUCE_SCATTER ? n * bytes : bytes, c->device);
+  ok = ok
+       && (!bytes || !to
+           || rig_on_device(call->to, call->kind == ALL_GATHER ? n * bytes : bytes, c->device));
+  if (!ok)
+    snprintf(text, SI_TEXT,
+             "a buffer was freed before the stream came to it; real NCCL would fault here");
   if (!ok) shm_poison(&c->seg, text);
   return !ok;
 }
 
-shm_end si_run_collective(ncclComm_t c, const si_call *call, uint64_t number, shm_stop stop, char *text) {
-  shm    *s = &c->seg;
-  size_t  room = piece(call, (size_t)c->nranks), at = 0;
-  bool    compared = false;
+shm_end si_run_collective(ncclComm_t c, const si_call *call, uint64_t number, shm_stop stop,
+                          char *text) {
+  shm *s = &c->seg;
+  size_t room = piece(call, (size_t)c->nranks), at = 0;
+  bool compared = false;
   shm_end end = SHM_OK;
   if (freed(c, call, text)) return SHM_POISONED;
   if (!room) {
@@ -105,8 +116,8 @@ shm_end si_run_collective(ncclComm_t c, const si_call *call, uint64_t number, sh
     return SHM_POISONED;
   }
   shm_lock(s);
-  s->slot[c->rank].call =
-      (shm_call){ number, call->count, (int)call->kind, (int)call->type, (int)call->op, call->root };
+  s->slot[c->rank].call = (shm_call){ number,          call->count,   (int)call->kind,
+                                      (int)call->type, (int)call->op, call->root };
   shm_unlock(s);
   do {
     size_t n = call->count - at < room ? call->count - at : room;
@@ -131,14 +142,16 @@ shm_end si_run_collective(ncclComm_t c, const si_call *call, uint64_t number, sh
 
 typedef struct parcel {
   const si_call *call;
-  size_t         at, bytes;
-  bool           begun, done;
+  size_t at, bytes;
+  bool begun, done;
 } parcel;
 
 /* An earlier one to or from the same peer comes first. */
 static bool blocked(const parcel *all, size_t i) {
   for (size_t j = 0; j < i; j++)
-    if (!all[j].done && all[j].call->kind == all[i].call->kind && all[j].call->root == all[i].call->root) return true;
+    if (!all[j].done && all[j].call->kind == all[i].call->kind
+        && all[j].call->root == all[i].call->root)
+      return true;
   return false;
 }
 
@@ -164,13 +177,16 @@ static bool advance_receive(ncclComm_t c, parcel *p, char *text) {
   shm_pair *pair = shm_pair_of(&c->seg, p->call->root, c->rank);
   if (!pair->full) return false;
   if (pair->count != p->call->count || pair->type != (int)p->call->type) {
-    snprintf(text, SI_TEXT,
-             "mismatch: recv of %zu of type %d here, send of %llu of type %d on rank %d; " STANDIN_HANG
-             " or give wrong data",
-             p->call->count, (int)p->call->type, (unsigned long long)pair->count, pair->type, p->call->root);
+    snprintf(
+        text, SI_TEXT,
+        "mismatch: recv of %zu of type %d here, send of %llu of type %d on rank %d; " STANDIN_HANG
+        " or give wrong data",
+        p->call->count, (int)p->call->type, (unsigned long long)pair->count, pair->type,
+        p->call->root);
     return true;
   }
-  if (pair->bytes && !idle()) memcpy(p->call->to + p->at, shm_parcel_of(&c->seg, p->call->root, c->rank), pair->bytes);
+  if (pair->bytes && !idle())
+    memcpy(p->call->to + p->at, shm_parcel_of(&c->seg, p->call->root, c->rank), pair->bytes);
   p->at += pair->bytes;
   p->done = p->at == p->bytes;
   pair->full = 0;
@@ -182,7 +198,8 @@ static void name_waiting(const parcel *all, size_t n, char *text) {
   for (size_t i = 0; i < n && at < SI_TEXT / 2; i++)
     if (!all[i].done)
       at += (size_t)snprintf(text + at, SI_TEXT - at, " %s rank %d",
-                             all[i].call->kind == SEND ? "a recv of" : "a send of", all[i].call->root);
+                             all[i].call->kind == SEND ? "a recv of" : "a send of",
+                             all[i].call->root);
 }
 
 static bool waits_for_dead(const shm *s, const parcel *all, size_t n) {
@@ -192,11 +209,11 @@ static bool waits_for_dead(const shm *s, const parcel *all, size_t n) {
 }
 
 shm_end si_run_parcels(ncclComm_t c, const si_call *call, size_t n, shm_stop stop, char *text) {
-  shm    *s = &c->seg;
+  shm *s = &c->seg;
   parcel *all = calloc(n, sizeof *all);
-  double  until = standin_now() + standin_deadline();
+  double until = standin_now() + standin_deadline();
   shm_end end = all ? SHM_OK : SHM_STOPPED;
-  size_t  left = n;
+  size_t left = n;
   for (size_t i = 0; i < n && !end; i++) {
     all[i] = (parcel){ &call[i], 0, call[i].count * si_type_size(call[i].type), false, false };
     if (freed(c, &call[i], text)) end = SHM_POISONED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** selftest.h - what the parts of the self-test share: selftest.c shows what must work, selftest_wrong.c what must
-** be found, selftest_hard.c where NCCL waits or does not forget.
+** selftest.h - what the parts of the self-test share: selftest.c shows what must work,
+** selftest_wrong.c what must be found, selftest_hard.c where NCCL waits or does not forget.
 */
 #ifndef STANDIN_SELFTEST_H
 #define STANDIN_SELFTEST_H
@@ -28,12 +28,12 @@ extern const test wrong_tests[], hard_tests[]; /* the last has no name */
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 
-void         fresh_ids(ncclUniqueId *ids, int n); /* of rank 0, on all ranks */
+void fresh_ids(ncclUniqueId *ids, int n); /* of rank 0, on all ranks */
 ncclConfig_t config_of(int blocking, const char *name);
-ncclComm_t   world_comm(int blocking, const char *name);
-ncclResult_t settle(ncclComm_t c);          /* polls until it is no longer in progress */
-void        *device_ints(int n, int first); /* n ints: first, first + 1, ... */
+ncclComm_t world_comm(int blocking, const char *name);
+ncclResult_t settle(ncclComm_t c);   /* polls until it is no longer in progress */
+void *device_ints(int n, int first); /* n ints: first, first + 1, ... */
 cudaStream_t new_stream(void);
-void         barrier(void);
+void barrier(void);
 
 #endif

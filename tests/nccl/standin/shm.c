@@ -35,8 +35,8 @@ static size_t aligned(size_t n) { return (n + 4095) & ~(size_t)4095; }
 
 static size_t size_of(int nranks) {
   size_t n = (size_t)nranks;
-  return aligned(sizeof(shm_head)) + aligned(n * sizeof(shm_slot)) + aligned(n * n * sizeof(shm_pair)) + n * SHM_PAYLOAD
-         + n * n * SHM_PARCEL;
+  return aligned(sizeof(shm_head)) + aligned(n * sizeof(shm_slot))
+         + aligned(n * n * sizeof(shm_pair)) + n * SHM_PAYLOAD + n * n * SHM_PARCEL;
 }
 
 /* Fills the head once. The caller holds the file's lock or is alone. */
@@ -60,7 +60,8 @@ static shm_head *map_head(int fd) {
   return p == MAP_FAILED ? NULL : p;
 }
 
-/* A rank may have died while it held the lock; each change is a few words, so the data is usable. */
+/* A rank may have died while it held the lock; each change is a few words, so the data is
+** usable. */
 static void lock_head(shm_head *h) {
   if (pthread_mutex_lock(&h->lock) == EOWNERDEAD) pthread_mutex_consistent(&h->lock);
 }
@@ -100,7 +101,7 @@ bool shm_mark_used(const char *name) {
 /* ------------------------------------------------------------------ joining, leaving */
 
 static int open_object(const char *name, bool create) {
-  int         fd = shm_open(name, create ? O_RDWR | O_CREAT : O_RDWR, 0600);
+  int fd = shm_open(name, create ? O_RDWR | O_CREAT : O_RDWR, 0600);
   struct stat st;
   if (fd < 0 || !create) return fd;
   flock(fd, LOCK_EX);
@@ -133,7 +134,8 @@ static bool agree_on_size(shm_head *h, int fd, int nranks, char *text) {
     if (ok) h->nranks = nranks;
     if (!ok) snprintf(text, SI_TEXT, "no shared memory for %d ranks: %s", nranks, strerror(errno));
   } else if (h->nranks != nranks) {
-    snprintf(text, SI_TEXT, "nranks differ: %d here, %d on another rank; " STANDIN_HANG, nranks, h->nranks);
+    snprintf(text, SI_TEXT, "nranks differ: %d here, %d on another rank; " STANDIN_HANG, nranks,
+             h->nranks);
     snprintf(h->poison, sizeof h->poison, "%.900s", text);
     ok = false;
   }
@@ -149,15 +151,17 @@ bool shm_join(shm *s, const char *name, int nranks, int rank, bool create, char 
   int fd = open_object(name, create);
   if (fd < 0) {
     snprintf(text, SI_TEXT,
-             "the unique id names no communicator in the making (used before, given up, or not of ncclGetUniqueId); %s",
+             "the unique id names no communicator in the making (used before, given up, or not of "
+             "ncclGetUniqueId); %s",
              STANDIN_HANG);
     return false;
   }
   shm_head *h = map_head(fd);
-  bool      ok = h && agree_on_size(h, fd, nranks, text);
+  bool ok = h && agree_on_size(h, fd, nranks, text);
   s->nranks = nranks, s->rank = rank, s->child = create, s->bytes = size_of(nranks);
   void *all = ok ? mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-  if (!h || (ok && all == MAP_FAILED)) snprintf(text, SI_TEXT, "cannot map %s: %s", name, strerror(errno));
+  if (!h || (ok && all == MAP_FAILED))
+    snprintf(text, SI_TEXT, "cannot map %s: %s", name, strerror(errno));
   if (h) munmap(h, sizeof *h);
   close(fd);
   if (all == MAP_FAILED) return false;
@@ -185,11 +189,11 @@ bool shm_join(shm *s, const char *name, int nranks, int rank, bool create, char 
 /* A failed object keeps its name until the process ends, so that late ranks can read the reason. */
 typedef struct failed {
   struct failed *next;
-  char           name[SHM_NAME];
+  char name[SHM_NAME];
 } failed;
 
 static pthread_mutex_t failed_lock = PTHREAD_MUTEX_INITIALIZER;
-static failed         *all_failed;
+static failed *all_failed;
 
 static bool unlink_later(const char *name) {
   failed *f = malloc(sizeof *f);
@@ -259,7 +263,7 @@ shm_end shm_wait(shm *s, double until, shm_stop stop) {
   if (left <= 0) return SHM_LATE;
   if (left > SLICE) left = SLICE;
   struct timespec t = { 0, (long)(left * 1e9) };
-  uint32_t        pulse = s->head->pulse;
+  uint32_t pulse = s->head->pulse;
   shm_unlock(s);
   syscall(SYS_futex, &s->head->pulse, FUTEX_WAIT, pulse, &t, NULL, 0);
   shm_lock(s);
@@ -289,7 +293,8 @@ static void missing(shm *s, int kind, uint64_t number, char *text) {
 }
 
 void shm_reason(shm *s, char *text) {
-  snprintf(text, SI_TEXT, "%.900s", s->head->poison[0] ? s->head->poison : "another rank gave up; " STANDIN_HANG);
+  snprintf(text, SI_TEXT, "%.900s",
+           s->head->poison[0] ? s->head->poison : "another rank gave up; " STANDIN_HANG);
 }
 
 bool shm_is_dead(const shm_slot *slot) {
@@ -297,9 +302,9 @@ bool shm_is_dead(const shm_slot *slot) {
 }
 
 shm_end shm_await(shm *s, int kind, uint64_t number, shm_stop stop, char *text) {
-  double  until = standin_now() + standin_deadline();
+  double until = standin_now() + standin_deadline();
   shm_end end = SHM_OK;
-  int     r = 0;
+  int r = 0;
   shm_lock(s);
   while (end == SHM_OK) {
     while (r < s->nranks && s->slot[r].met[kind] >= number) r++;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** standin.h - the log, the faults and the trace of the stand-in. They are in libcudart.so.13, which is the CUDA runtime
-** without a GPU of ../../cuda, so that a process has one log and one count of violations.
+** standin.h - the log, the faults and the trace of the stand-in. They are in libcudart.so.13, which
+** is the CUDA runtime without a GPU of ../../cuda, so that a process has one log and one count of
+** violations.
 **
-** These libraries are no CUDA and no NCCL: a collective goes over POSIX shared memory. They exist so that the CPU side of
-** moongrid can be tested where there is no GPU, and they say so in every line they write.
+** These libraries are no CUDA and no NCCL: a collective goes over POSIX shared memory. They exist
+** so that the CPU side of moongrid can be tested where there is no GPU, and they say so in every
+** line they write.
 */
 #ifndef STANDIN_H
 #define STANDIN_H
@@ -44,11 +46,12 @@ SI_API void standin_trace(const char *format, ...) SI_PRINTF(1);
 
 SI_API double standin_now(void);      /* seconds of a clock that only goes forward */
 SI_API double standin_deadline(void); /* STANDIN_DEADLINE: no wait is longer, default 10 */
-SI_API int    standin_rank(void);     /* in the job, from the launcher's environment; 0 without one */
-SI_API long   standin_env(const char *name, long otherwise);
-SI_API void   standin_nap(double seconds);
+SI_API int standin_rank(void); /* in the job, from the launcher's environment; 0 without one */
+SI_API long standin_env(const char *name, long otherwise);
+SI_API void standin_nap(double seconds);
 
-/* Does the fault "rank[:number]" of the environment strike this process's nth call (from 1)? Number 0: each. */
+/* Does the fault "rank[:number]" of the environment strike this process's nth call (from 1)? Number
+** 0: each. */
 SI_API bool standin_fault(const char *name, long nth);
 
 /* "rank:seconds": the seconds, 0 for another rank. */

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
 **
-** hip_runtime_api.h - a stand-in for HIP's header, where no ROCm is: what our backend uses of it, as names of CUDA's, whose
-** types, values and layouts it has in HIP 6.
+** hip_runtime_api.h - a stand-in for HIP's header, where no ROCm is: what our backend uses of it,
+** as names of CUDA's, whose types, values and layouts it has in HIP 6.
 */
 #ifndef STANDIN_HIP_RUNTIME_API_H
 #define STANDIN_HIP_RUNTIME_API_H
 
 #include <cuda_runtime_api.h>
 
-typedef cudaError_t  hipError_t;
+typedef cudaError_t hipError_t;
 typedef cudaStream_t hipStream_t;
-typedef cudaEvent_t  hipEvent_t;
-enum { hipStreamNonBlocking = cudaStreamNonBlocking, hipEventDisableTiming = cudaEventDisableTiming };
+typedef cudaEvent_t hipEvent_t;
+enum {
+  hipStreamNonBlocking = cudaStreamNonBlocking,
+  hipEventDisableTiming = cudaEventDisableTiming
+};
 #undef cudaStreamNonBlocking /* macros of CUDA, which comm/nccl/maker.h makes names of HIP */
 #undef cudaEventDisableTiming
 
