@@ -75,4 +75,10 @@ static inline uint32_t mgrid_f32_of(uint16_t bf16) { return (uint32_t)bf16 << 16
 /* Convert strided rows of f32 to contiguous bf16, or back. */
 void mgrid_convert(const mgrid_slab *s);
 
+/* As mgrid_move_run. *begun: messages may have been sent, so that after a failure something may
+** still write to `to`. move_run.c */
+mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
+                              const mgrid_buffer *to, const mgrid_move_run_options *given,
+                              bool *begun, mgrid_error *err);
+
 #endif

@@ -323,4 +323,9 @@ int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend);
 
 extern const mgrid_transport_ops mgrid_mpi_transport;
 
+/* ------------------------------------------------------------------ open.c */
+
+/* Return MPI's number of a level of threads; of MGRID_THREADS_ANY that of MPI_THREAD_FUNNELED. */
+int mgrid_mpi_level(mgrid_threads wanted);
+
 #endif

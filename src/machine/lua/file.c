@@ -24,7 +24,7 @@ static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_f
 /* ========================================================== text, JSON, YAML */
 
 /* Return the file that is being read: the first upvalue. */
-static mgrid_machine_file *lua_file_file_of(lua_State *L) {
+static mgrid_machine_file *machine_lua_file_file_of(lua_State *L) {
   return lua_touserdata(L, lua_upvalueindex(1));
 }
 
@@ -37,7 +37,7 @@ static int unwind(lua_State *L) {
 /* Refuse the file at a line, or at a path as items[3].status, or as a whole: the place is at 1, a
 ** format for string.format and its values behind it. */
 static int file_refuse(lua_State *L, mgrid_status status) {
-  mgrid_machine_file *f = lua_file_file_of(L);
+  mgrid_machine_file *f = machine_lua_file_file_of(L);
   lua_getglobal(L, LUA_STRLIBNAME);
   lua_getfield(L, -1, "format");
   lua_replace(L, -2);
@@ -60,7 +60,7 @@ static int file_limit(lua_State *L) { return file_refuse(L, MGRID_LIMIT); }
 /* Step to the next line, without its end, and push its number. Upvalues: the file, the next byte,
 ** the last number. False: there is none. */
 static bool file_step(lua_State *L, const char **line, size_t *len) {
-  const mgrid_machine_file *f = lua_file_file_of(L);
+  const mgrid_machine_file *f = machine_lua_file_file_of(L);
   const size_t from = (size_t)lua_tointeger(L, lua_upvalueindex(2));
   if (from >= f->length) return false;
   *line = f->text + from;
@@ -115,7 +115,7 @@ static int file_words(lua_State *L) { return iterate(L, next_words); }
 
 /* has(words): are these bytes in the text? */
 static int file_has(lua_State *L) {
-  const mgrid_machine_file *f = lua_file_file_of(L);
+  const mgrid_machine_file *f = machine_lua_file_file_of(L);
   size_t len;
   const char *words = luaL_checklstring(L, 1, &len);
   mgrid_lua_charge(L, (int64_t)(f->length / 16));
@@ -123,7 +123,7 @@ static int file_has(lua_State *L) {
   return 1;
 }
 
-/* lua_file_check(what, name, where): refuse a name that is not one line of text */
+/* machine_lua_file_check(what, name, where): refuse a name that is not one line of text */
 static int file_check(lua_State *L) {
   size_t len;
   const char *what = luaL_checkstring(L, 1), *name = luaL_checklstring(L, 2, &len);
@@ -203,7 +203,7 @@ static int file_take(lua_State *L, json_t *v) {
 }
 
 static int file_json(lua_State *L) {
-  mgrid_machine_file *f = lua_file_file_of(L);
+  mgrid_machine_file *f = machine_lua_file_file_of(L);
   json_error_t why;
   mgrid_lua_charge(L, (int64_t)f->length);
   json_t *v = mgrid_json_parse(f->text, f->length, JSON_REJECT_DUPLICATES, &why);
@@ -216,7 +216,7 @@ static int file_json(lua_State *L) {
 }
 
 static int file_yaml(lua_State *L) {
-  mgrid_machine_file *f = lua_file_file_of(L);
+  mgrid_machine_file *f = machine_lua_file_file_of(L);
   mgrid_lua_charge(L, (int64_t)f->length);
   return file_take(L, mgrid_read_yaml(f->name, f->text, f->length, &f->why));
 }
@@ -391,7 +391,7 @@ static int file_parse(lua_State *L) {
 }
 
 static int file_xml(lua_State *L) {
-  parsing p = { L, XML_ParserCreate(NULL), lua_file_file_of(L), 0 };
+  parsing p = { L, XML_ParserCreate(NULL), machine_lua_file_file_of(L), 0 };
   if (!p.parser) {
     mgrid_oom(&p.file->why);
     return unwind(L);
@@ -423,7 +423,7 @@ typedef struct making {
 } making;
 
 /* Raise what a function of machines refused. */
-static void lua_file_check(making *k) {
+static void machine_lua_file_check(making *k) {
   if (!k->why.status) return;
   mgrid_error_reword(&k->why, "%s: %s", k->file->name, k->why.message);
   mgrid_error_pass(&k->file->why, &k->why);
@@ -455,7 +455,7 @@ static void name_domains(making *k) {
     if (lua_rawgeti(k->L, -1, d + 1) == LUA_TSTRING)
       mgrid_machine_name_domain(k->m, tier, d, lua_tostring(k->L, -1), &k->why);
     lua_pop(k->L, 1);
-    lua_file_check(k);
+    machine_lua_file_check(k);
   }
 }
 
@@ -469,7 +469,7 @@ static void file_add_level(making *k) {
   lua_pop(k->L, 1);
   mgrid_machine_add(k->m, name, n, counts, link, &k->why);
   mgrid_release(counts);
-  lua_file_check(k);
+  machine_lua_file_check(k);
   if (lua_getfield(k->L, -1, "domains") == LUA_TTABLE) name_domains(k);
   lua_pop(k->L, 1);
 }
@@ -478,7 +478,7 @@ static void add_crossing(making *k) {
   int64_t share = (int64_t)file_number(k->L, "share");
   mgrid_machine_add_crossing(k->m, file_text(k->L, "name"), file_text(k->L, "of"),
                              share ? share : 1, file_text(k->L, "in"), link_of(k->L), &k->why);
-  lua_file_check(k);
+  machine_lua_file_check(k);
 }
 
 static void file_each(making *k, int table, const char *list, void (*add)(making *k)) {
@@ -513,7 +513,7 @@ static void file_add_ranks(making *k, int table) {
   }
   mgrid_release(list);
   if (at) mgrid_machine_set_ranks(k->m, places, at, &k->why);
-  lua_file_check(k);
+  machine_lua_file_check(k);
 }
 
 static void add_notes(making *k, int table) {
@@ -524,7 +524,7 @@ static void add_notes(making *k, int table) {
   lua_settop(k->L, table);
   if (t.failed || (t.len && !(k->m->notes = mgrid_strdup(t.data)))) mgrid_oom(&k->why);
   mgrid_text_free(&t);
-  lua_file_check(k);
+  machine_lua_file_check(k);
 }
 
 static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_file *f) {
@@ -534,11 +534,11 @@ static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_f
   i = lua_gettop(L);
   file_each(&k, i, "levels", file_add_level);
   if (lua_getfield(L, i, "crossings") == LUA_TTABLE) mgrid_machine_finish(k.m, &k.why);
-  lua_file_check(&k);
+  machine_lua_file_check(&k);
   file_each(&k, i, "crossings", add_crossing);
   add_notes(&k, i);
   mgrid_machine_more(k.m, words, &k.why);
-  lua_file_check(&k);
+  machine_lua_file_check(&k);
   if (!k.m->at) file_add_ranks(&k, i);
   lua_getfield(L, i, "nccl");
   k.m->topology = lua_toboolean(L, -1);
