@@ -7,6 +7,7 @@ local host = require "host"
 local job_of = require "command.blame.job"
 local line = require "command.base.line"
 local logs = require "command.blame.logs"
+local propose = require "command.blame.propose"
 local recipe = require "command.base.recipe"
 local say = require "command.blame.say"
 local sorted = require "command.base.sorted"
@@ -66,11 +67,14 @@ local function run(of)
   local found, notes = logs(rest)
   table.move(job.bad, 1, #job.bad, #notes + 1, notes)
   if job.any then
-    job_of.whole(job, plan, names_of(of.names))
+    job_of.gather(job, plan, names_of(of.names))
     if #job.list == 1 and job.world > 1 and #found == 0 then
       text.refuse(1, "%s is the dump of rank %d alone, of %d: it tells who waits, not for whom; give those of all",
                   job.ranks[job.list[1]].path, job.list[1], job.world)
     end
+    about.proposal = not plan and propose(job) or nil
+    about.plan = plan or about.proposal and about.proposal.plan
+    job_of.name(job, about.plan)
     verdict = verdict_of(job)
     for note in sorted(job.notes) do notes[#notes + 1] = note end
   elseif #found == 0 then
@@ -86,7 +90,7 @@ local function run(of)
     local head, rows = say.rows(about, job, verdict)
     host.write(of.output, function(put) require "command.blame.page" (job, verdict, head, rows, put) end)
   elseif of.json then
-    say.json(verdict)
+    say.json(about, verdict)
   else
     say.text(about, job, verdict, notes)
   end
@@ -103,8 +107,9 @@ return {
     .. "torch's flight recorder (torch 2.3 and newer; pickle or JSON; names end in the rank), the output of ncclras\n"
     .. "-v, logs of NCCL_DEBUG=INFO, messages of torch's watchdog, gloo and launchers, stacks of py-spy.\n"
     .. "A FILE may be a folder, a tar or tar.gz of one, - for standard input, or ncclras, which is run.",
-  notes = "With the recipe of the job, groups and ranks have the names of its families. The files are data: nothing\n"
-    .. "in them is executed. It says \"unsure\", with the candidates, rather than a wrong name.",
+  notes = "With the recipe of the job, groups and ranks have the names of its families. Without one, up to 64 ranks, it\n"
+    .. "proposes the one that makes these groups and no others; where torch has the same names, it uses it. The\n"
+    .. "files are data: nothing in them is executed. It says \"unsure\", with the candidates, rather than a wrong name.",
   example = "moongrid blame DUMPS --recipe megatron --world 16 tp=2 pp=2",
   recipe = true,
   recipe_from = "recipe",
@@ -115,7 +120,7 @@ return {
     { "names", "FILE", help = 'for dumps that do not tell members, as those of gloo: {"3": [0, 1], ...}, torch\'s '
                               .. "names of groups and their ranks" },
     { "output", "FILE", letter = true, help = "a page that draws the groups, ranks coloured by where they are" },
-    { "json", help = "as JSON: kind, ranks, group, sure, candidates" },
+    { "json", help = "as JSON: kind, ranks, group, sure, candidates; recipe: the one that is proposed" },
   },
   run = run,
 }

@@ -10,17 +10,8 @@ local rest = require "command.infer.rest"
 local search = require "command.infer.search"
 local text = require "command.base.text"
 
--- Return the recipe and the values of a state, "megatron tp=2 pp=4", under the shortest names.
-local function words_of(state)
-  local words = { state.r.name }
-  for _, param in ipairs(state.r.params) do
-    local value, name = state.values[param.name], param.name
-    for _, alias in ipairs(param.aliases) do name = #alias < #name and alias or name end
-    if type(value) == "table" then value = table.concat(value, ",") end
-    if value ~= nil then words[#words + 1] = ("%s=%s"):format(name, value) end
-  end
-  return table.concat(words, " ")
-end
+-- Return the recipe and the values of a state, "megatron tp=2 pp=4".
+local function words_of(state) return table.concat { search.words(state) } end
 
 local function groups_of(n, size)
   return ("%d group%s%s"):format(n, text.plural(n), size and (" of %d"):format(size) or "")
@@ -110,13 +101,13 @@ end
 return {
   name = "infer",
   place = 175,
-  takes = "FILE...|-",
+  takes = "FILE|FOLDER...|-",
   summary = "which recipe makes the groups of a list",
-  usage = "moongrid infer FILE... [--world N] [--json] [-o FILE]",
+  usage = "moongrid infer FILE|FOLDER... [--world N] [--json] [-o FILE]",
   about = "Which bundled recipe, with which parameters, makes these groups, and what is left. FILE, or - for standard\n"
     .. "input, has lists of ranks, as [ [0, 1], [2, 3] ] or {\"tp\": [ [0, 1], [2, 3] ]}; or it is what moongrid plan\n"
-    .. "--json prints, the JSON of torch's flight recorder, or a log of NCCL_DEBUG=INFO (with the files of all\n"
-    .. "ranks). Some of the groups are enough. They are compared as sets of ranks.",
+    .. "--json prints, dumps of torch's flight recorder, or logs of NCCL_DEBUG=INFO (with the files of all ranks);\n"
+    .. "or a folder or tar.gz of these. Some of the groups are enough. They are compared as sets of ranks.",
   notes = "The answer is the best that was found in a few seconds; there may be a better one.",
   example = "moongrid infer GROUPS.json --world 64",
   words = 1 << 16,

@@ -99,6 +99,71 @@ it("moongrid blame is right of jobs that hang in a simulation, and never sure of
   assert.equal("0", wrong, out)
 end)
 
+-- Without a recipe -------------------------------------------------------------------------
+
+describe("moongrid blame without a recipe proposes the one that makes the groups", function()
+  local mg = require "moongrid"
+  local own = { tp = "TENSOR_MODEL_PARALLEL_GROUP", pp = "PIPELINE_MODEL_PARALLEL_GROUP", world = "default_pg" }
+  local function described(name) return own[name] or name:upper() .. "_GROUP" end
+
+  -- The dumps of a job whose ranks wait in a group of tp for rank 5. `more`: the ranks of a further group.
+  local function job(recipe, params, desc, more)
+    local plan, files = mg.load(recipe):plan(8, params), {}
+    for rank = 0, 7 do
+      local config, tp, id = { more = more and { name = "more", ranks = more } }, nil, 0
+      for _, name in ipairs(plan.families) do
+        local family = plan:family(name)
+        for index, ranks in family:groups() do
+          local one = { name = tostring(id), desc = desc and desc(name) or "undefined", ranks = json.encode(ranks) }
+          local mine = family:locate(rank) == index
+          if mine then config[one.name] = one end
+          if mine and name == "tp" then tp = one end
+          id = id + 1
+        end
+      end
+      local entries = {}
+      for seq = 1, rank == 5 and 1 or 2 do
+        entries[seq] = { record_id = seq - 1, process_group = { tp.name, tp.desc }, collective_seq_id = seq,
+                         profiling_name = "nccl:all_reduce", time_created_ns = 1700000000000000000 + seq,
+                         input_sizes = { { 4, 8 } }, input_dtypes = { "Float" },
+                         state = seq == 1 and "completed" or "started" }
+      end
+      files["rank_" .. rank] = json.encode { version = "2.10", pg_config = config, entries = entries }
+    end
+    return folder_of(files)
+  end
+
+  it("and names groups by it where torch has these names, too", function()
+    local folder = job("megatron", { tp = 2, pp = 2 }, described)
+    local said = verdict(folder)
+    assert.same({ "stall", { 5 }, { family = "tp", index = 2 }, "megatron --world 8 tp=2 pp=2" },
+                { said.kind, said.ranks, said.group, said.recipe })
+    local out = blame(folder)
+    assert.truthy(out:find "^rank 5 %(tp 1, dp 0, pp 1%): in no call")
+    assert.truthy(support.flat(out):find("recipe these groups are those of megatron tp=2 pp=2; --recipe megatron --world 8 "
+      .. "tp=2 pp=2 says it", 1, true))
+    os.remove(folder .. "/rank_3") -- its groups of itself alone are in no other dump
+    assert.equal("megatron --world 8 tp=2 pp=2", verdict(folder).recipe)
+  end)
+
+  it("and does not name them by it where torch has no names", function()
+    local folder = job("picotron", { tp = 2, pp = 2 })
+    local said = verdict(folder)
+    assert.same({ "stall", { 5 } }, { said.kind, said.ranks, said.group })
+    local words = said.recipe:gsub(" %-%-world 8", "")
+    assert.truthy(support.flat(blame(folder)):find(("recipe these groups are %s: --recipe %s names them"):format(words, said.recipe), 1, true))
+    assert.truthy(run(("build/moongrid infer %s"):format(folder)):find("^these %d+ groups are " .. words:gsub("%p", "%%%0") .. " at"))
+    assert.equal("", (select(2, blame(("%s --recipe %s"):format(folder, said.recipe)))))
+  end)
+
+  it("and none where there is a difference, or where torch's names are others", function()
+    assert.falsy(verdict(job("megatron", { tp = 2, pp = 2 }, described, { 1, 2, 4 })).recipe)
+    assert.falsy(verdict(job("megatron", { tp = 2, pp = 2 }, function(name)
+      return described(name == "tp" and "pp" or name == "pp" and "tp" or name)
+    end)).recipe)
+  end)
+end)
+
 -- What is read and what is refused ---------------------------------------------------------
 
 -- The pickle of a dump, as torch 2.10 writes it, of calls { group, op, seq, done }.
@@ -268,6 +333,21 @@ Warnings
     local said = verdict(path .. " --recipe picotron --world 4 tp=2")
     assert.same({ "stall", { 3 }, { family = "dp", index = 1 } }, { said.kind, said.ranks, said.group })
     assert.truthy(blame(path):find "\n  group        communicator 0xa2\n")
+  end)
+
+  it("NCCL's logs with the names of families, where lines of all ranks tell the largest communicator", function()
+    local lines = {}
+    for rank = 0, 3 do
+      local head = ("n%d:%d:7 [0] NCCL INFO "):format(rank // 2, 100 + rank)
+      local function say(...) lines[#lines + 1] = head .. string.format(...) end
+      say("ncclCommInitRank comm 0xa%d rank %d nranks 4 cudaDev 0 nvmlDev 0 busId 1 commId 0xf - Init COMPLETE", rank, rank)
+      say("ncclCommSplit comm 0xb%d rank %d nranks 2 cudaDev 0 nvmlDev 0 busId 1 parent 0xa%d splitCount 1 color %d key 0 - "
+        .. "Init COMPLETE", rank, rank // 2, rank, rank % 2)
+      say("AllReduce: opCount %x sendbuff 0x1 recvbuff 0x1 count 8 datatype 7 op 0 root 0 comm 0xb%d [nranks=2]",
+          rank == 3 and 30 or 31, rank)
+    end
+    local said = verdict(write(os.tmpname(), table.concat(lines, " ")) .. " --recipe picotron --world 4 tp=2")
+    assert.same({ "stall", { 3 }, { family = "dp", index = 1 } }, { said.kind, said.ranks, said.group })
   end)
 
   it("stacks of py-spy and of faulthandler, which tell what the late rank does", function()

@@ -163,6 +163,15 @@ describe("moongrid infer", function()
     end
   end)
 
+  it("reads a folder and an archive of dumps that are pickles", function()
+    local dumps = run "mktemp -d":gsub("\n", "")
+    run(("tar xzf tests/blame/stopped.tgz -C %s"):format(dumps))
+    for _, path in ipairs { dumps, "tests/blame/stopped.tgz" } do
+      local out = run("build/moongrid infer " .. path)
+      assert.truthy(out:find "^these 29 groups are among those of picotron tp=2 cp=2 pp=2 at 16 ranks", out)
+    end
+  end)
+
   -- Lines of NCCL's logs: the first communicator is the world's, the others are split from it, with and without an id.
   local function nccl_log(split)
     local lines = {}
@@ -208,11 +217,13 @@ describe("moongrid infer", function()
       ['{"tp": 4}'] = "tp: " .. lists,
       ['{"tp": [[0, 1], [2, true]]}'] = "tp[1][1]: a rank from 0 to 1048575 expected, not true",
       ['{"pg_config": {"": {"name": "", "desc": "", "ranks": "[0, 1]"}}}'] =
-        "pg_config.: Gloo writes only the group that was made last; NCCL writes all",
-      ['{"pg_config": {"3": {"ranks": "[0, 1"}}}'] = "pg_config.3: a list of ranks expected, as [0, 1]",
-      ['{"pg_config": 5}'] = "pg_config: groups by their names expected",
+        "PATH: the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all",
+      ['{"pg_config": {"3": {"ranks": "[0, 1"}}}'] = "PATH: pg_config.3: a list of ranks expected, as [0, 1]",
+      ['{"pg_config": 5}'] = "PATH: the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all",
       ["[[0, 1]"] = "PATH: it starts as JSON does, and is none",
-      ["\x80\x02}q\0."] = "PATH: a pickle; infer reads the JSON of torch's _dump_fr_trace_json",
+      ["\x80\x02}q\0."] = "PATH: the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all",
+      ["\x80\x02cposix\nsystem\n."] = "PATH: byte 2: the opcode GLOBAL runs code, and a dump has data alone: nothing of it was "
+        .. "executed",
       ["no groups\n"] = "PATH: no groups: neither JSON, as [ [0, 1], [2, 3] ], nor communicators with their ids, as "
         .. "logs of NCCL_DEBUG=INFO have them from NCCL 2.16 on",
     } do
@@ -220,11 +231,10 @@ describe("moongrid infer", function()
       refuses("infer " .. path, 1, "moongrid: " .. message:gsub("PATH", path))
     end
     refuses("infer", 2, "moongrid: infer needs groups: files, or - for standard input")
-    refuses("infer " .. folder .. "/none", 1, "moongrid: cannot open " .. folder .. "/none: No such file or directory")
-    refuses("infer " .. folder, 1, "moongrid: " .. folder .. ": not a file; name the files in it")
-    refuses("infer /dev/zero", 1, "moongrid: /dev/zero: not a file; name the files in it")
-    run(("truncate -s 17M %s/large"):format(folder))
-    refuses(("infer %s/large"):format(folder), 1, "moongrid: " .. folder .. "/large: more than 16777216 bytes")
+    refuses("infer " .. folder .. "/none", 1, "moongrid: cannot read " .. folder .. "/none: No such file or directory")
+    refuses("infer /dev/zero", 1, "moongrid: /dev/zero is no file and no folder")
+    run(("truncate -s 4G %s/large"):format(folder))
+    refuses(("infer %s/large"):format(folder), 1, "moongrid: " .. folder .. "/large has 4.00 GiB; 1.00 GiB at most are read")
     local groups = file("groups.json", "[[0, 1]]")
     refuses(("infer %s -o %s"):format(groups, groups), 1, ("moongrid: %s would be written over %s, which is read; "
       .. "take another name"):format(groups, groups))

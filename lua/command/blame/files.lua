@@ -85,7 +85,7 @@ local function add_folder(list, path)
   for _, name in ipairs(names) do
     local one = path:gsub("/*$", "/") .. name
     local kind, size, at = host.kind(one)
-    if kind ~= "folder" and size and not host.folder(one) and not name:find "^%." then
+    if (kind == "file" or kind == "link") and size and not host.folder(one) and not name:find "^%." then
       if #list == FILES then text.refuse(1, "%s holds more than %d files", path, FILES) end
       add(list, one, read(one, size), at)
     end
@@ -105,6 +105,8 @@ return function(words)
       list[#list + 1] = { path = "ncclras", text = all }
     elseif host.folder(word) then
       add_folder(list, word)
+    elseif kind == "other" then -- a pipe without a writer would never end
+      text.refuse(1, "%s is no file and no folder", word)
     else
       add(list, word, read(word, size), at)
     end

@@ -4,6 +4,7 @@
 -- the recipe's families.
 --
 --   job.ranks[rank]    { rank, path, at, calls, whole, states }, by rank; job.list: those ranks, in order
+--   job.told           the groups that each dump tells of, { name, desc, ranks }
 --   job.groups[key]    { key, name, desc, ranks, family, index, label, position = { [rank] = position } }; job.order
 
 local host = require "host"
@@ -73,6 +74,9 @@ local function gather(job, names)
       end
       call.group = group
     end
+    for name, said in sorted(one.groups) do
+      table.insert(job.told, { name = name, desc = said.desc, ranks = names and names[name] or said.ranks })
+    end
     one.groups = nil
   end
   for key, group in sorted(job.groups) do
@@ -81,12 +85,14 @@ local function gather(job, names)
   end
 end
 
+function M.is_world(group) return group.name == "0" or group.desc == "default_pg" end
+
 -- What systems call a family when they make its groups, and what recipes do.
 local synonyms = { { "_?group$", "" }, { "^mesh_", "" }, { "_with_", "_" }, { "tensor_model_parallel", "tp" },
                    { "pipeline_model_parallel", "pp" }, { "expert_model_parallel", "ep" }, { "model_parallel", "mp" },
                    { "context_parallel", "cp" }, { "expert_data_parallel", "expt_dp" }, { "data_parallel", "dp" } }
 
-local function alike(desc, family)
+function M.alike(desc, family)
   desc = desc:lower()
   for _, one in ipairs(synonyms) do desc = desc:gsub(one[1], one[2]) end
   return desc == family
@@ -114,7 +120,7 @@ local function name_group(job, plan, group, dims)
       for _, rank in ipairs(ranks) do
         if own[rank] then fits = fits + 1 elseif job.ranks[rank] then dumped = dumped + 1 end
       end
-      local points = (alike(group.desc or "", name) and 4 or 0) + (dims[name] and 2 or 0) + 1
+      local points = (M.alike(group.desc or "", name) and 4 or 0) + (dims[name] and 2 or 0) + 1
       if group.open then points = points - (4 * dumped + #ranks - fits) / #ranks end
       if fits == #known and (group.open or fits == #ranks) and (not score or points > score) then
         best, index, score = name, at, points
@@ -129,7 +135,7 @@ end
 local function check_job(job)
   local first, early, late
   for _, group in ipairs(job.order) do
-    if group.ranks and (group.name == "0" or group.desc == "default_pg") then
+    if group.ranks and M.is_world(group) then
       if first and #first.ranks ~= #group.ranks then
         text.refuse(1, "the dumps are of two jobs: that of rank %d is of %d ranks, that of rank %d of %d",
                     first.seen[1], #first.ranks, group.seen[1], #group.ranks)
@@ -159,15 +165,13 @@ function M.named(plan, one)
   end
 end
 
-local function is_world(group) return group.name == "0" or group.desc == "default_pg" end
-
 -- Put the dumps together. plan and names may be nil.
-function M.whole(job, plan, names)
-  job.list, job.groups, job.order = {}, {}, {}
+function M.gather(job, plan, names)
+  job.list, job.groups, job.order, job.told = {}, {}, {}, {}
   local last = -1
   for rank in sorted(job.ranks) do job.list[#job.list + 1], last = rank, rank end
   gather(job, names)
-  job.plan, job.world = plan, plan and plan.world
+  job.world = plan and plan.world
   for _, group in sorted(job.groups) do
     local ranks = group.ranks or group.seen
     for _, rank in ipairs(ranks) do last = math.max(last, rank) end
@@ -179,9 +183,14 @@ function M.whole(job, plan, names)
   end
   for _, group in sorted(job.groups) do job.order[#job.order + 1] = group end
   check_job(job)
+end
+
+-- Name the groups, by the families of a plan if there is one.
+function M.name(job, plan)
+  job.plan = plan
   local stray, strays, kept, dims = nil, 0, 0, plan and dims_of(plan) or {}
   for _, group in sorted(job.groups) do
-    if is_world(group) then
+    if M.is_world(group) then
       group.family, group.index = "world", 0
       group.ranks = group.ranks or {}
       if group.open then

@@ -4,6 +4,7 @@
 -- timeouts, torchrun, mpirun and srun, NCCL_DEBUG=INFO, ncclras, stacks of py-spy, faulthandler and gdb. Each says
 -- something of some ranks: { weight, kind, ranks, sure, words, label, settle }, the strongest first; and notes.
 
+local nccl = require "command.blame.nccl"
 local ras = require "command.blame.ras"
 local sorted = require "command.base.sorted"
 
@@ -129,52 +130,37 @@ local function watched(ranks, add)
   end
 end
 
--- NCCL_DEBUG=INFO. Several processes write one file: a line may begin in another.
-local function nccl(all, line, add)
-  local who, rest = line:match "(%S+:%d+):%d+ %[%-?%d+%] (.*)"
-  if not who then return end
-  local pointer, rank, size = rest:match "comm (0x%x+) rank (%d+) nranks (%d+)"
-  if pointer then
-    local id = rest:match "commId (0x%x+)" or rest:match "parent 0x%x+.-color %-?%d+" or "?"
-    local comm = all.comms[id .. size] or ras.new("communicator " .. id, number(size))
-    all.comms[id .. size], rank = comm, number(rank)
-    comm.start, comm.done = comm.start or {}, comm.done or {}
-    all.who[who .. pointer], all.last[who] = { rank = rank, comm = comm }, rank
-    if rest:find "Init START" then comm.started, comm.start[rank] = true, true end
-    if rest:find "Init COMPLETE" then comm.done[rank] = true end
-  end
-  local op, count, many, kind = rest:match "(%a+): opCount (%x+) .-count (%d+) datatype (%d+)"
-  local of = op and all.who[who .. (rest:match "comm (0x%x+)" or "")]
-  if of then
-    of.comm.calls = of.comm.calls or {}
-    of.comm.calls[of.rank] = { n = tonumber(count, 16), what = ("%s of %s, type %s"):format(op, many, kind) }
-  end
-  local peer = rest:match "NET/IB ?: Got completion from peer (%S+)"
-               or rest:match "Connection closed by remote peer (%S+)"
-  if peer then
-    add { weight = 85, kind = "inside", ranks = { all.last[who] }, sure = false,
-          words = ("NCCL on %s lost its peer %s: the network between them, or the peer died"):format(who, peer) }
-  end
-end
-
+-- What follows from logs of NCCL; ranks are those of the largest communicator, where all lines are there.
 local function communicators(all, add)
-  for _, comm in sorted(all.comms) do
-    local ends = true
-    for rank = 0, comm.started and math.min(comm.size, 1 << 16) - 1 or -1 do
-      if not comm.start[rank] then comm.gone[#comm.gone + 1] = rank end
-      if comm.start[rank] and not comm.done[rank] then ends, comm.failed[#comm.failed + 1] = false, rank end
+  for _, one in ipairs(all.lost) do
+    add { weight = 85, kind = "inside", ranks = { one.rank }, sure = false,
+          words = ("NCCL on %s lost its peer %s: the network between them, or the peer died")
+                  :format(one.who, one.peer) }
+  end
+  local _, members_of = nccl.world(all)
+  for _, one in sorted(all.comms) do
+    local comm, members = ras.new("communicator " .. one.id, one.size), members_of(one)
+    local ends, alike, first = true, true, nil
+    local function rank_of(rank) return members and members[rank + 1] or rank end
+    for rank = 0, one.started and math.min(one.size, 1 << 16) - 1 or -1 do
+      if not one.start[rank] then
+        table.insert(comm.gone, rank_of(rank))
+      elseif not one.done[rank] then
+        ends = false
+        table.insert(comm.failed, rank_of(rank))
+      end
     end
     if ends then comm.gone = {} end -- lines are missing, not ranks
+    comm.members = members
     comm.absent = "they never began to make the communicator"
     comm.why = "they began to make the communicator, and never ended"
-    local alike, first = true, nil
-    for rank, call in sorted(comm.calls or {}) do
-      ras.count(comm, "calls", call.n, rank)
-      first, alike = first or call.n, alike and (not first or call.n == first)
+    for _, call in sorted(one.calls) do first, alike = first or call.n, alike and (not first or call.n == first) end
+    if first then comm.size = 0 end
+    for rank, call in sorted(one.calls) do
+      ras.count(comm, "calls", call.n, rank_of(rank))
+      if alike then comm.what[rank_of(rank)] = call.what end
+      comm.size = rank + 1
     end
-    for rank, call in sorted(alike and comm.calls or {}) do comm.what[rank] = call.what end
-    if comm.calls then comm.size = 0 end
-    for rank in sorted(comm.calls or {}) do comm.size = math.max(comm.size, rank + 1) end
     ras.judge(comm, add, 76)
   end
 end
@@ -243,8 +229,7 @@ local function stacked(stacks, add)
 end
 
 return function(files)
-  local found, notes, ranks, stacks = {}, {}, {}, {}
-  local all = { comms = {}, who = {}, last = {} }
+  local found, notes, ranks, stacks, all = {}, {}, {}, {}, nccl.new()
   for _, file in ipairs(files) do
     local known = false
     local function add(one)
@@ -260,9 +245,9 @@ return function(files)
         one_line(line, add)
         fingerprints(line, add)
         local watches = line:find "WorkNCCL%(" or line:find "last enqueued"
-        local writes = line:find " NCCL " or line:find "opCount"
+        local writes = line:find(" NCCL ", 1, true)
         if watches then watch(ranks, line) end
-        if writes then nccl(all, line, add) end
+        if writes then nccl.read(all, line) end
         known = known or watches or writes
       end
       torchrun(file.text, add)

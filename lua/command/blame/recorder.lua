@@ -14,6 +14,8 @@ local host = require "host"
 local pickle = require "command.blame.pickle"
 local sorted = require "command.base.sorted"
 
+local M = {}
+
 local DEEP = 4 -- frames of a stack that are kept
 local RANKS = 1 << 20
 local FEW = 8  -- tensors and dims that sizes tell
@@ -81,22 +83,20 @@ local function call_of(e, known)
   }
 end
 
--- "[0, 1, 4]", or a list.
+-- "[0, 1, 4]", or a list; nil: it is neither.
 local function members(ranks)
   local all = {}
-  if type(ranks) == "string" then
-    for n in ranks:gmatch "%d+" do all[#all + 1] = math.tointeger(tonumber(n)) end
-  else
-    for i, n in ipairs(list(ranks)) do all[i] = math.tointeger(n) end
-  end
-  for _, rank in ipairs(all) do
-    if rank < 0 or rank >= RANKS then return end
+  if type(ranks) == "string" then ranks = ranks:find "^%[[%d, ]*%]$" and select(2, host.json(ranks)) end
+  for i, n in ipairs(list(ranks)) do
+    local rank = math.tointeger(n)
+    if not rank or rank < 0 or rank >= RANKS then return end
+    all[i] = rank
   end
   return #all > 0 and all or nil
 end
 
--- What the dump says of the groups. Of gloo it says nothing: one group, without a name.
-local function groups(config)
+-- What pg_config says of the groups. Of gloo it says nothing: one group, without a name.
+function M.groups(config)
   local all = {}
   for key, one in sorted(list(config)) do
     if type(one) == "table" then
@@ -143,8 +143,6 @@ local function near(calls)
   return kept
 end
 
-local M = {}
-
 -- Close what a JSON text that is cut short has open: keys are sorted, so the entries come first.
 local function mend(text)
   local last
@@ -187,7 +185,7 @@ function M.read(text)
   end
   table.sort(calls, function(a, b) return a.id < b.id end)
   calls = near(calls)
-  return { version = version, whole = whole, calls = calls, groups = groups(top.pg_config), states = settle(calls) }
+  return { version = version, whole = whole, calls = calls, groups = M.groups(top.pg_config), states = settle(calls) }
 end
 
 return M

@@ -179,6 +179,9 @@ function M.rows(of, job, verdict)
     put("ranks", count(job))
   end
   put("pattern", pattern(of, verdict.ranks, job and job.world or of.world or 0))
+  local found = of.proposal
+  put("recipe", found and (found.plan and "these groups are those of %s; --recipe %s says it"
+                           or "these groups are %s: --recipe %s names them"):format(found.recipe, found.words))
   put("to settle it", not verdict.sure and (verdict.settle or settle[verdict.kind]))
   return head, rows
 end
@@ -191,16 +194,18 @@ function M.text(of, job, verdict, notes)
   if #notes > FEW then text.note("%d more notes", #notes - FEW) end
 end
 
-function M.json(verdict)
+function M.json(about, verdict)
   local of = verdict.group
   local group = of and of.family and { family = of.family, index = of.index } or nil
   local candidates = {}
   for i = 1, math.min(#verdict.candidates, 3) do
     candidates[i] = { kind = verdict.candidates[i].kind, ranks = verdict.candidates[i].ranks }
   end
-  json.put({ kind = verdict.kind, ranks = verdict.ranks, group = group, sure = verdict.sure, candidates = candidates },
-           { "kind", "ranks", "group", "sure", "candidates", group = { "family", "index", line = true },
-             candidates = { "kind", "ranks", line = true } })
+  local keys = { "kind", "ranks", "group", "sure", "candidates", group = { "family", "index", line = true },
+                 candidates = { "kind", "ranks", line = true } }
+  if about.proposal then keys[#keys + 1] = "recipe" end
+  json.put({ kind = verdict.kind, ranks = verdict.ranks, group = group, sure = verdict.sure, candidates = candidates,
+             recipe = about.proposal and about.proposal.words }, keys)
 end
 
 return M

@@ -158,7 +158,7 @@ local function try(x, r, values)
   r.states[same], r.open[#r.open + 1], r.root = state, state, r.root or state
   if result.score > r.top then r.top, r.stale = result.score, 0 end
   if result.score > x.top then x.top, x.leads = result.score, state end
-  x.exact = x.exact or result.explained == x.n and result.extra == 0
+  x.exact = x.exact or M.is_exact(x, state) and (not x.accept or x.accept(plan))
   return true
 end
 
@@ -348,12 +348,27 @@ local function better(a, b)
   return i > k or i == k and a.r.name < b.r.name
 end
 
+-- Return the recipe of a state, and its values, " tp=2 pp=4", under the shortest names.
+function M.words(state)
+  local words = {}
+  for _, param in ipairs(state.r.params) do
+    local value, name = state.values[param.name], param.name
+    for _, alias in ipairs(param.aliases) do name = #alias < #name and alias or name end
+    if type(value) == "table" then value = table.concat(value, ",") end
+    if value ~= nil then words[#words + 1] = (" %s=%s"):format(name, value) end
+  end
+  return state.r.name, table.concat(words)
+end
+
+-- Whether it makes these groups and no others.
+function M.is_exact(x, state) return state.result.explained == x.n and state.result.extra == 0 end
+
 -- Search until a recipe makes these groups and no others, or so much was planned that it takes about a second; or for
--- `seconds` of a processor that is slow. `groups` have `ranks`. Return the best state of each recipe, best first; and
--- what was searched for, with the groups `given`, each once.
-function M.run(groups, world, seconds)
+-- `seconds` of a processor that is slow. `groups` have `ranks`. `accept`, if given, refuses a plan by false. Return the
+-- best state of each recipe, best first; and what was searched for, with the groups `given`, each once.
+function M.run(groups, world, seconds, accept)
   local x = { world = world, ids = {}, sizes = {}, rules = {}, sets = {}, results = {}, given = {}, weight = 0,
-              recipes = {}, top = -1, work = 0 }
+              recipes = {}, top = -1, work = 0, accept = accept }
   for _, group in ipairs(groups) do
     local id = number_of(x, group.ranks)
     if not x.given[id] then x.given[id], x.weight = group, x.weight + #group.ranks end

@@ -1,0 +1,73 @@
+-- SPDX-License-Identifier: MIT
+--
+-- nccl: logs of NCCL_DEBUG=INFO: the communicators, who is in them, and the last calls.
+--
+--   local all = nccl.new(); nccl.read(all, text)
+--   all.comms[id]    { id, size, gpus, start, done, calls }, each of the last four by rank; `partial` without an id
+--   all.lost         { who, peer, rank }: a process lost its peer
+
+local sorted = require "command.base.sorted"
+
+local M = {}
+
+function M.new() return { comms = {}, ids = {}, who = {}, last = {}, lost = {} } end
+
+local function integer(text, base) return math.tointeger(tonumber(text, base)) or 0 end
+
+-- The id of a communicator. One that was split from another has none from 2.23 on, but how often its parent was split,
+-- and a colour.
+local function id_of(all, gpu, rest)
+  local id = rest:match "commId (0x%x+)"
+  local parent, count, color = rest:match "parent (0x%x+) ?%l*C?o?u?n?t? ?(%d*) color (%-?%d+)"
+  parent = parent and all.ids[gpu .. parent]
+  return id or parent and ("%s/%s/%s"):format(parent, count, color)
+end
+
+local function one_line(all, who, rest)
+  local pointer, rank, size = rest:match "comm (0x%x+) rank (%d+) nranks (%d+)"
+  if pointer then
+    local gpu = who .. " " .. (rest:match "busId (%x+)" or "")
+    local id = id_of(all, gpu, rest)
+    local key = id or "of " .. size
+    local comm = all.comms[key] or { id = key, size = integer(size), partial = not id, gpus = {}, start = {},
+                                     done = {}, calls = {} }
+    all.comms[key], rank = comm, integer(rank)
+    all.ids[gpu .. pointer], comm.gpus[rank] = id, gpu
+    all.who[who .. pointer], all.last[who] = { rank = rank, comm = comm }, rank
+    if rest:find "Init START" then comm.started, comm.start[rank] = true, true end
+    if rest:find "Init COMPLETE" then comm.done[rank] = true end
+  end
+  local op, count, many, kind = rest:match "(%a+): opCount (%x+) .-count (%d+) datatype (%d+)"
+  local of = op and all.who[who .. (rest:match "comm (0x%x+)" or "")]
+  if of then
+    of.comm.calls[of.rank] = { n = integer(count, 16), what = ("%s of %s, type %s"):format(op, many, kind) }
+  end
+  local peer = rest:match "NET/IB ?: Got completion from peer (%S+)"
+               or rest:match "Connection closed by remote peer (%S+)"
+  if peer then all.lost[#all.lost + 1] = { who = who, peer = peer, rank = all.last[who] } end
+end
+
+-- Several processes write one file: a line may begin in another.
+function M.read(all, text)
+  for part in text:gsub("%S+:%d+:%d+ %[%-?%d+%] NCCL ", "\n%0"):gmatch "[^\n]+" do
+    local who, rest = part:match "^(%S+:%d+):%d+ %[%-?%d+%] NCCL (.*)"
+    if who then one_line(all, who, rest) end
+  end
+end
+
+-- The size of the largest communicator, and a function that returns the ranks in it of the members of another, by their
+-- order; nil: lines of some ranks are missing. No size: there is no communicator with an id.
+function M.world(all)
+  local world, rank_of = nil, {}
+  for _, comm in sorted(all.comms) do
+    if not comm.partial and (not world or comm.size > world.size) then world = comm end
+  end
+  for rank, gpu in sorted(world and world.gpus or {}) do rank_of[gpu] = rank end
+  return world and world.size, function(comm)
+    local ranks = {}
+    for _, gpu in sorted(comm.partial and {} or comm.gpus) do ranks[#ranks + 1] = rank_of[gpu] end
+    return #ranks == comm.size and ranks or nil
+  end
+end
+
+return M
