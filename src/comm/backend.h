@@ -111,12 +111,12 @@ typedef struct mgrid_rows {
   int n;             /* loops around it, the slowest first */
   /* [n]; strides in bytes */
   int64_t length[MGRID_AXES_MAX], stride[MGRID_AXES_MAX], index[MGRID_AXES_MAX];
-  bool converts; /* elements change their type when they are packed: convert.h */
+  bool converts; /* elements change their type when they are packed: tensors/chunks.c */
 } mgrid_rows;
 
 enum { MGRID_BOXES_MAX = 64 }; /* of a message */
 
-/* A message between two ranks of the world, a part of a move: move.c */
+/* A message between two ranks of the world, a part of a move: mpi/move.c, nccl/move.c */
 typedef struct mgrid_post {
   size_t slot; /* `look` reports its end by this number, which no other message has until then */
   int64_t peer;
