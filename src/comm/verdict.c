@@ -43,7 +43,7 @@ void mgrid_missing_add(mgrid_missing *m, int64_t rank) {
 mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err) {
   if (m->n < 0 || m->n > world)
     return mgrid_cannot_be(err, "%" PRId64 " missing ranks of %" PRId64, m->n, world);
-  if (m->lost) return mgrid_cannot_be(err, "ranks lost, as MPI alone tells");
+  if (m->lost) return mgrid_cannot_be(err, "lost ranks, which only MPI can report");
   for (int64_t i = 0; i < m->n && i < MGRID_MISSING_SHOWN; i++)
     if (m->rank[i] < 0 || m->rank[i] >= world)
       return mgrid_cannot_be(err, "a missing rank %" PRId64 " of %" PRId64, m->rank[i], world);
@@ -94,7 +94,7 @@ mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) {
   va_end(args);
   return mgrid_fail(
       err, MGRID_BACKEND,
-      "what another rank said cannot be: %s; the carrier, or a rank, gives other bytes "
+      "another rank sent an impossible value: %s; the carrier, or a rank, gives other bytes "
       "than were sent",
       what);
 }

@@ -157,7 +157,7 @@ static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
 static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverage declared,
                                   bool hint, mgrid_error *err) {
   if (f->total > (int64_t)UINT32_MAX)
-    return mgrid_fail(err, MGRID_OVERFLOW, "a table of more than 2^32 members");
+    return mgrid_fail(err, MGRID_OVERFLOW, "a table has at most 2^32 - 1 members");
   table *own = f->own;
   uint64_t *key = own->by_rank = malloc((size_t)(f->total ? f->total : 1) * sizeof *key);
   if (!key) return mgrid_oom(err);
@@ -221,7 +221,7 @@ static bool can_be_table(mgrid_window w, int64_t ngroups, const int64_t *starts,
   if (w.world < 1 || w.world > MGRID_WORLD_MAX || w.offset < 0 || w.size < 1
       || w.size > w.world - w.offset)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "the table's window does not fit its world");
-  if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table without groups");
+  if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table has one group or more");
   if (mgrid_lacks(starts, "the list of starts", err)
       || mgrid_lacks(ranks, "the list of ranks", err))
     return NULL;
@@ -233,7 +233,7 @@ static bool can_be_table(mgrid_window w, int64_t ngroups, const int64_t *starts,
   for (int64_t g = 0; g < ngroups; g++)
     if (starts[0] != 0 || starts[g + 1] <= starts[g])
       return mgrid_null(err, MGRID_REFUSED,
-                        starts[0] ? "the starts of a table begin with 0"
+                        starts[0] ? "the starts of a table must begin with 0"
                                   : "group %" PRId64 " of the table is empty",
                         g);
   return true;

@@ -34,8 +34,7 @@ static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
 ** *err. */
 static int64_t pick_resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error *err) {
   if (n <= 0) {
-    mgrid_fail(err, MGRID_REFUSED,
-               "an empty pick: name at least one position of groups of %" PRId64, size);
+    mgrid_fail(err, MGRID_REFUSED, "pick: name at least one position of groups of %" PRId64, size);
     return -1;
   }
   for (int64_t i = 0; i < n; i++) {

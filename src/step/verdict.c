@@ -103,9 +103,10 @@ static mgrid_status verdict_tell(const step_machine *m, step_verdict *v, mgrid_e
   if (m->budget->work.exhausted) {
     mgrid_error why = MGRID_ERROR_INIT;
     mgrid_step_budget_spent(m->budget, &why);
-    return mgrid_fail(err, MGRID_LIMIT,
-                      "%s: it is not proved, some rank waits forever, and for which one takes more",
-                      why.message);
+    return mgrid_fail(
+        err, MGRID_LIMIT,
+        "%s: the step is not proved, because some rank waits forever; to find which one takes more",
+        why.message);
   }
   if (!n && !err->status) tell_unreceived(m, v);
   return err->status;

@@ -423,11 +423,11 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
   bool gpu = r->ops && r->ops->copy && (!r->ops->copies || r->ops->copies(r->backend));
   for (size_t i = 0; i < m->pairs.n && gpu && !s; i++)
     if (mgrid_pairs_converts(&m->pairs, i))
-      s = mgrid_fail(
-          err, MGRID_UNSUPPORTED,
-          "tensor '%s' is %s before the move and %s after it; in memory of a GPU no type changes",
-          m->pairs.name[i], mgrid_pairs_tensor(&m->pairs, i, true)->type,
-          mgrid_pairs_tensor(&m->pairs, i, false)->type);
+      s = mgrid_fail(err, MGRID_UNSUPPORTED,
+                     "tensor '%s' is %s before the move and %s after it; a move in GPU memory "
+                     "cannot change types",
+                     m->pairs.name[i], mgrid_pairs_tensor(&m->pairs, i, true)->type,
+                     mgrid_pairs_tensor(&m->pairs, i, false)->type);
   return s;
 }
 

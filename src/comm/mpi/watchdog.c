@@ -194,7 +194,7 @@ static void say_stuck(const mpi_watch *w) {
   if (len > room) len = room;
   len += (size_t)snprintf(line + len, sizeof line - len, "%s\n",
                           m->dies ? "; this process ends"
-                                  : "; MPI cannot cancel that, it keeps waiting");
+                                  : "; MPI cannot cancel that, so it keeps waiting");
   ssize_t written = write(STDERR_FILENO, line, len);
   (void)written;
 }
