@@ -59,7 +59,7 @@ int64_t mgrid_pick_ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positi
   mgrid_error_close(own, n < 0, "the function of a pick", err);
   if (n > cap)
     mgrid_fail(err, MGRID_REFUSED,
-               "a pick of %" PRId64 " positions of groups of %" PRId64 "; at most %" PRId64, n,
+               "pick: %" PRId64 " positions of groups of %" PRId64 "; name at most %" PRId64, n,
                size, cap);
   return n < 0 || n > cap ? -1 : pick_resolve(size, positions, n, err);
 }

@@ -330,7 +330,8 @@ mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid
   for (size_t i = 0; i < n; i++) {
     even &= fs[i]->count == count;
     if (fs[i]->count == 0)
-      return mgrid_null(err, MGRID_REFUSED, "zip: no groups cannot be spread over %" PRId64, count);
+      return mgrid_null(err, MGRID_REFUSED,
+                        "zip: a family without groups cannot be spread over %" PRId64, count);
     if (!mgrid_spend(budget, fs[i]->size < 0 ? fs[i]->count * fs[i]->nodes : 1)) return NULL;
     total += mgrid_spread_total(fs[i], count);
     if (total > MGRID_WORLD_MAX)

@@ -310,7 +310,7 @@ static mgrid_status by_backend(attempt *a, mgrid_error *err) {
     if (!s) return MGRID_OK;
     undo(a);
     mgrid_log(&a->old->backend->hooks, MGRID_LOG_WARN, "state '%s' is not recovered%s: %s",
-              a->old->name, again ? ", once more" : "", mine.message);
+              a->old->name, again ? ", and tries again" : "", mine.message);
     if (!again || left <= 0) return mgrid_error_pass(err, &mine);
     mgrid_error_clear(&mine);
   }

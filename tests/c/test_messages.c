@@ -305,7 +305,7 @@ static void test_pick(void **unused) {
   REFUSED(mgrid_family_pick_by(f, complains, word, anew(&why)), "no position in groups of 6");
   REFUSED(mgrid_family_pick_by(odd, complains, word, anew(&why)), "no position in groups of 3");
   REFUSED(mgrid_family_pick_by(f, too_many, NULL, anew(&why)),
-          "a pick of 29 positions of groups of 6; at most 28");
+          "pick: 29 positions of groups of 6; name at most 28");
   mgrid_family_free(f);
   mgrid_family_free(odd);
   mgrid_family_free(ring);

@@ -316,7 +316,7 @@ static void test_spread_refused(void **unused) {
 #define SPREAD(text, ...) \
   REFUSED(mgrid_family_zip(2, (const mgrid_family *const[]){ __VA_ARGS__ }, true, &err), text)
   mgrid_family *none = mgrid_family_without(f[1], 4, (const int64_t[]){ 6, 7, 8, 9 }, &err);
-  SPREAD("zip: no groups cannot be spread over 6", f[0], none);
+  SPREAD("zip: a family without groups cannot be spread over 6", f[0], none);
   mgrid_family_free(none);
   SPREAD("zip: families of worlds of 10 and 2097152 ranks", f[1], f[2]);
   SPREAD("zip: the groups have more than 2147483647 members in all", f[2], f[3]);
