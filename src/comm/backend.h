@@ -428,7 +428,7 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
 ** no such rank. */
 mgrid_status mgrid_hear(mgrid_backend *b, uint64_t root, void *data, size_t bytes,
                         mgrid_error *err);
-/* The error: "what another rank said cannot be: WHAT". */
+/* The error: "another rank sent an impossible value: WHAT". */
 mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Make an error of another rank safe: end its texts, replace control characters, and turn an
