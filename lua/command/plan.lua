@@ -11,7 +11,7 @@ local recipe = require "command.base.recipe"
 local text = require "command.base.text"
 
 local RUNS = 8                -- most runs to list for an axis
-local SOME, MANY = 8, 4096    -- most groups to list for each of all families, and for one that is asked for
+local SOME, MANY = 8, 4096    -- most groups to list of each family: with --groups, and with --family
 
 -- Budgets -------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 -- `core` has functions written in C (src/recipe/core.c, load.c). A `where` is a text "file:line: ".
 --   raise(message)             raise an error at the recipe's position; raise_at(where, message [, status]) elsewhere
 --   unknown(what, name, known [, where])  raise an error that names the nearest known name
---   where(), place(), where_of(function)  the `where` of the recipe, of its word `recipe`, of a function
+--   where(), place(), where_of(function)  the `where` of the recipe's line, of its word `recipe`, of a function
 --   load(name, from)           load a recipe -> path, chunk, key, hash of the text, path for the host, functions of the
 --                              host that the text names ({ name = version } or nil)
 --   library(name, ...)         run another file of this folder
@@ -293,8 +293,8 @@ end
 -- Merge a file of parameters with those given beside it, which win. If the recipe has a parameter `rest`, it gets the
 -- names that no parameter has. A name that looks like a typing error is refused, unless `rest` is a plain table, which
 -- is for a file with names of many kinds. A name looks like a typing error if it is near the name of a parameter of the
--- recipe itself (a file of another system has none of the step's) and has a value that this parameter takes (the
--- sections of such a file have not).
+-- recipe itself, and that parameter takes its value. Parameters of the step do not count, since a file of another
+-- system has none of them; the value tells a section of such a file from a parameter.
 local function add_file(body, given, file)
   local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
   for name in pairs(given) do taken[by_name[name] or name] = true end
