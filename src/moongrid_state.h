@@ -12,36 +12,37 @@
 extern "C" {
 #endif
 
-typedef struct mgrid_state mgrid_state; /* a plan made real, seen from this rank */
-typedef struct mgrid_group mgrid_group; /* a handle: this rank's group of a family */
+typedef struct mgrid_state mgrid_state; /* this rank's groups and communicators of a plan */
+typedef struct mgrid_group mgrid_group; /* this rank's group of a family */
 
 /* Check that all ranks have the same plan. Collective over the backend. A rank whose planning
 ** failed calls with plan NULL and its error in *failed, so that the other ranks do not wait for it.
-** If plans differ, every rank gets MGRID_DISAGREE with the first family and the ranks that differ;
-** if planning failed on all ranks, each gets its own error back. failed may be NULL, or err
-** itself. */
+** If plans differ, every rank gets MGRID_DISAGREE, which names the first family and the ranks that
+** differ. If planning failed on all ranks, each rank gets its own error back. failed may be NULL,
+** or err itself. */
 MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan,
                                    const mgrid_error *failed, mgrid_error *err);
 /* Agree on the plan, then create this rank's communicators in schedule order. Collective over the
-** backend. All or nothing: on failure every rank gets an error and no communicator stays. Groups
-** with equal members and options share a communicator, also with earlier states of the same
-** backend. `name` (NULL: "") becomes part of the communicators' names; MGRID_DUPLICATE if a state
-** of another plan has that name. Options that the backend ignores are a warning in the host's log.
+** backend. If one rank fails, every rank gets an error and no communicator stays. Groups with equal
+** members and options share a communicator, also with earlier states of the same backend. `name`
+** (NULL: "") becomes part of the communicators' names; the error is MGRID_DUPLICATE if a state of
+** another plan has that name. The host's log gets a warning about options that the backend ignores.
 ** A rank whose planning failed calls with plan NULL and that error in *err, so that the other ranks
 ** do not wait for it; every rank gets the error. If the recipe has policies, its text is compared
-** as well: equal groups from different files are MGRID_DISAGREE. */
+** as well: equal groups from different text give MGRID_DISAGREE. */
 MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name,
                                          mgrid_error *err);
-/* Add an owner; never fails. Add equally many on every rank. Local. */
+/* Add an owner; this never fails. Add the same number of owners on every rank. Local. */
 MGRID_API mgrid_state *mgrid_state_ref(mgrid_state *s);
-/* Give up one owner. The last one is collective like mgrid_materialize, in the same order on all
-** ranks: the state and its group handles end. Communicators that other states use stay. */
+/* Remove an owner. The call that removes the last owner is collective like mgrid_materialize, and
+** all ranks make these calls in the same order. It ends the state and its group handles.
+** Communicators that other states use stay. */
 MGRID_API void mgrid_state_free(mgrid_state *s);
-/* Free the state on this rank before the other ranks do. Local. Only for a rank that shares no
-** communicator of the state, not even a lazy one, with another rank; else MGRID_REFUSED, and
-** nothing is freed. The other ranks keep their communicators and free the state later; they may no
-** longer make calls over all ranks of the state (prove, create, move). This rank may still take
-** part in other calls over all ranks; its list of states is not compared in them. */
+/* Free the state on this rank before the other ranks do. Local. If the rank shares a communicator
+** of the state with another rank, even a lazy one, return MGRID_REFUSED and free nothing. The other
+** ranks keep their communicators and free the state later; they may no longer make calls over all
+** ranks of the state (prove, create, move). This rank may still take part in other calls over all
+** ranks; they do not compare its list of states. */
 MGRID_API mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err);
 /* Create the communicators of a lazy family. Collective over the backend. A second call does
 ** nothing. */
@@ -49,18 +50,19 @@ MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mg
 /* Prove every communicator of this rank by collectives: gather members and order, a sum, a
 ** broadcast from every position, a ring, and with MPI an all-to-all (up to 512 members). Collective
 ** over the backend; every rank gets the verdict. *proved (may be NULL) is the number of
-** communicators proved on this rank. MGRID_NO_KERNEL if calls end and write nothing, as over a GPU
-** runtime without kernels: then nothing is proved, and the communicators go on. */
+** communicators proved on this rank. Return MGRID_NO_KERNEL if calls end but write nothing, as over
+** a GPU runtime without kernels. Then nothing is proved, and the communicators stay usable. */
 MGRID_API mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err);
 
 MGRID_API const mgrid_plan *mgrid_state_plan(const mgrid_state *s);
 MGRID_API int64_t mgrid_state_rank(const mgrid_state *s);
-/* The number of communicators of this state, without those of groups of one rank. */
+/* Return the number of communicators of this state. Those of groups of one rank do not count. */
 MGRID_API size_t mgrid_state_ncomms(const mgrid_state *s);
 
-/* The machine of this rank, and how the job is spread over machines. Host name and boot id identify
-** a machine; machines are numbered by their lowest rank. Local: ranks exchange it when the first
-** state of the backend is made. A dry state answers as if the whole job ran on this machine. */
+/* This is the machine of this rank, and how the job is spread over machines. Host name and boot id
+** identify a machine; machines are numbered by their lowest rank. Local: ranks exchange it when the
+** first state of the backend is made. A dry state answers as if the whole job ran on this
+** machine. */
 typedef struct mgrid_machine {
   size_t size;             /* sizeof(mgrid_machine) */
   int64_t machines, index; /* machines of the job; index of this one, 0 to machines - 1 */
@@ -90,42 +92,43 @@ MGRID_API const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const c
 ** unknown name (MGRID_UNKNOWN_NAME). */
 MGRID_API int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim,
                                     mgrid_error *err);
-/* Return the part of a named grid along n of its dims that contains this rank: mgrid_grid_at with
-** this rank's coordinates in the other dims. Its dims keep the grid's order, whatever the order of
-** the names; mgrid_grid_position gives this rank's position in it. The caller frees it. NULL
-** outside the grid (no error) or for an unknown name. */
+/* Return the part of a named grid along n of its dims that contains this rank. It equals
+** mgrid_grid_at with this rank's coordinates in the other dims. Its dims keep the grid's order,
+** whatever the order of the names; mgrid_grid_position gives this rank's position in it. The caller
+** frees it. Return NULL if this rank is outside the grid (no error) or the name is unknown. */
 MGRID_API mgrid_grid *mgrid_state_submesh(const mgrid_state *s, const char *grid, size_t n,
                                           const char *const *dims, mgrid_error *err);
 
-/* Questions to a handle: local, no allocation, O(1) to O(modes). */
+/* These functions query a group. They are local, allocate nothing, and take O(1) to O(modes). */
 MGRID_API const char *mgrid_group_family(const mgrid_group *g);
 MGRID_API int64_t mgrid_group_position(const mgrid_group *g); /* of this rank in it */
 MGRID_API int64_t mgrid_group_size(const mgrid_group *g);
 MGRID_API int64_t mgrid_group_index(const mgrid_group *g); /* which group of the family */
 MGRID_API int64_t mgrid_group_at(const mgrid_group *g, int64_t position); /* global rank or -1 */
-/* Return the global rank `steps` positions after this one, 1 for the next and -1 for the previous
-** one; past an end, -1, or with wrap counted on from the other end. For MPI calls use
+/* Return the global rank `steps` positions after this one: 1 is the next rank, -1 the previous one.
+** Past an end return -1, or with `wrap` continue from the other end. For MPI calls use
 ** mgrid_mpi_next and mgrid_mpi_prev of moongrid_mpi.h: they return positions in the communicator,
 ** or MPI_PROC_NULL. */
 MGRID_API int64_t mgrid_group_beside(const mgrid_group *g, int64_t steps, bool wrap);
 /* Return the position of a global rank in the group, or -1. */
 MGRID_API int64_t mgrid_group_position_of(const mgrid_group *g, int64_t rank);
-/* For a family with a Cartesian shape (mgrid_options.cartesian), as MPI_Cart_shift: find the
-** positions that this rank receives from and sends to if all ranks of the group send `displacement`
-** steps along a dim; -1 past an end that is not periodic. It needs no communicator. Either output
-** may be NULL. MGRID_REFUSED for a family without a shape, MGRID_UNKNOWN_NAME for an unknown dim;
-** both outputs are -1 then. */
+/* Do what MPI_Cart_shift does, for a family with a Cartesian shape (mgrid_options.cartesian): find
+** the positions that this rank receives from and sends to if all ranks of the group send
+** `displacement` steps along a dim. A position past an end is -1 if the dim is not periodic. The
+** call needs no communicator. Either output may be NULL. Return MGRID_REFUSED for a family without
+** a shape, MGRID_UNKNOWN_NAME for an unknown dim; both outputs are -1 then. */
 MGRID_API mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim,
                                          int64_t displacement, int64_t *source, int64_t *dest,
                                          mgrid_error *err);
 /* Write the members in order, at most `cap` of them; return how many there are. */
 MGRID_API int64_t mgrid_group_ranks(const mgrid_group *g, size_t cap, int64_t *out);
-/* Return the place of the group among this rank's groups: a trainer that launches calls on several
-** groups at a time launches the lowest number first. It is equal on all members, and differs
-** between the groups of a rank. Families of a list of mgrid_topology_concurrent follow the list,
-** others the order of creation. Local, O(modes). */
+/* Return the place of the group in the launch order of this rank's groups. A trainer that launches
+** calls on several groups at a time launches the lowest place first. The place is equal on all
+** members, and differs between the groups of a rank. Families in a list of
+** mgrid_topology_concurrent follow that list; other families follow the order of creation. Local,
+** O(modes). */
 MGRID_API int64_t mgrid_group_launch_order(const mgrid_group *g);
-/* A segment of a group, without a communicator, for trainers whose segments change from step to
+/* A segment of a group has no communicator. It is for trainers whose segments change from step to
 ** step. */
 typedef struct mgrid_segment {
   size_t size;         /* sizeof(mgrid_segment) */
@@ -134,7 +137,7 @@ typedef struct mgrid_segment {
   int64_t members;     /* how many ranks it has */
   int64_t position;    /* of this rank in it, 0 to members - 1 */
   int64_t first, last; /* global ranks of its first and last position */
-  /* global ranks beside this one, around the ends of the segment; alone: this rank */
+  /* global ranks of the neighbours, around the ends; without neighbours: this rank */
   int64_t next, prev;
 } mgrid_segment;
 #define MGRID_SEGMENT_INIT \
@@ -151,8 +154,8 @@ MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const
 ** own. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
 /* Return the communicator, which mgrid_mpi_comm (moongrid_mpi.h) and mgrid_nccl_comm
-** (moongrid_nccl.h) read. NULL for most groups of one rank, a lazy family that is not created yet,
-** backend "none", and in a dry state. */
+** (moongrid_nccl.h) read. It is NULL for most groups of one rank, for a lazy family that is not
+** created yet, for backend "none", and in a dry state. */
 MGRID_API void *mgrid_group_native(const mgrid_group *g);
 /* The type that mgrid_group_native points to. */
 typedef enum mgrid_native {
@@ -165,11 +168,11 @@ MGRID_API mgrid_native mgrid_group_native_kind(const mgrid_group *g);
 
 /* ------------------------------------------ what NCCL has beside communicators */
 
-/* A window of a group: memory of this rank from ncclMemAlloc that all members have registered as
-** symmetric (ncclCommWindowRegister). A family names windows and their bytes in its option
-** `windows`; they are made with its communicators, in schedule order, and freed before them. Such a
-** family shares communicators with no other. With NCCL before 2.27.3 it is refused before anything
-** is made. The plan counts windows as GPU memory. */
+/* A window of a group is memory of this rank from ncclMemAlloc. All members have registered theirs
+** as symmetric (ncclCommWindowRegister). A family names its windows and their bytes in the option
+** `windows`. The windows are made with the communicators, in schedule order, and freed before them.
+** Such a family shares communicators with no other family. With NCCL before 2.27.3 it is refused
+** before anything is made. The plan counts windows as GPU memory. */
 typedef struct mgrid_nccl_window {
   size_t size;   /* sizeof(mgrid_nccl_window) */
   void *buffer;  /* on the GPU, not zeroed; borrowed: it ends with the communicator */
@@ -178,72 +181,74 @@ typedef struct mgrid_nccl_window {
 } mgrid_nccl_window;
 #define MGRID_NCCL_WINDOW_INIT \
   { sizeof(mgrid_nccl_window), NULL, 0, NULL }
-/* Get a window by name. All fields are NULL and 0, without an error, if mgrid_group_native is NULL.
-** MGRID_UNKNOWN_NAME for an unknown name. Local, no allocation. */
+/* Get a window by name. If mgrid_group_native is NULL, its fields are NULL and 0, without an error.
+** Return MGRID_UNKNOWN_NAME for an unknown name. Local, no allocation. */
 MGRID_API mgrid_status mgrid_group_window(const mgrid_group *g, const char *name,
                                           mgrid_nccl_window *out, mgrid_error *err);
 /* Return the ncclDevComm that the option `device` creates (NCCL 2.28.7 and later), in schedule
 ** order; it is destroyed before the communicator. *version (may be NULL) is the version of NCCL
-** that it belongs to, 22809 for 2.28.9: kernels built with headers of another 2.x cannot read it,
-** which mgrid_nccl_device in moongrid_nccl.h checks. NULL and 0 if there is none. Local. */
+** that it belongs to, 22809 for 2.28.9: kernels built with headers of another 2.x cannot read it.
+** mgrid_nccl_device in moongrid_nccl.h checks this. Return NULL and 0 if there is none. Local. */
 MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 
-/* -------------------------- states that change: ranks are lost, come, give memory */
+/* ------------------------------ states that change: lost ranks, new ranks, memory */
 
 /* After ranks are lost, make a new state with one family: its groups without the lost ranks, in the
 ** same order. Groups without lost ranks keep their communicator. MPI's communicators cannot shrink
 ** (MGRID_UNSUPPORTED).
 **
-** Collective over the remaining ranks of each group that lost some, with the same n ranks on all of
-** them; not over the world, because lost ranks cannot answer. These ranks ask each other, by
-** messages with deadlines over the carrier, whether all of them can use ncclCommShrink (NCCL 2.27
-** and later; never after an error of the network, which stays with a communicator). If not, or if
-** it fails, they abort the old communicator and make a new one from a fresh id. The host's log says
-** which: MGRID_LOG_INFO "...: 3 ranks, by ncclCommShrink", or MGRID_LOG_WARN "...: created again
-** with 3 ranks, from a fresh id, because ..." with the reason of this rank. Lost ranks are never
-** contacted.
+** Collective over the remaining ranks of each group that lost some; all of them pass the same n
+** ranks. It is not a call over the world, because lost ranks cannot answer. The remaining ranks ask
+** each other, by messages with deadlines over the carrier, whether all of them can use
+** ncclCommShrink. It needs NCCL 2.27 or later, and no earlier error of the network: such an error
+** stays with a communicator. If some cannot, or if it fails, they abort the old communicator and
+** make a new one from a fresh id. The host's log says which: MGRID_LOG_INFO "...: 3 ranks, by
+** ncclCommShrink", or MGRID_LOG_WARN "...: created again with 3 ranks, from a fresh id, because
+** ..." with the reason of this rank. Lost ranks are never contacted.
 **
 ** Calls that run on the old communicator end. To end calls that hang on other communicators, call
-** mgrid_state_revoke before. Free the old state as usual; its communicators with lost ranks are
-** then aborted. */
+** mgrid_state_revoke first. Free the old state as usual; its communicators with lost ranks are then
+** aborted. */
 MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n,
                                           const int64_t *lost, mgrid_error *err);
 /* End the calls that run on the communicators of the state on this rank, for example a collective
 ** that waits for a lost rank. Afterwards only mgrid_state_shrink and mgrid_state_free work on them.
-** All remaining ranks call it, because NCCL waits for those of this machine. MGRID_TIMED_OUT after
-** the backend's timeout.
+** All remaining ranks call it, because NCCL waits for those of this machine. Return MGRID_TIMED_OUT
+** after the backend's timeout.
 **
 ** A state of the nccl backend revokes NCCL's communicators, not MPI's. NCCL before 2.28.7 cannot
-** revoke: then they are aborted, and shrink makes new ones. A state of the mpi backend revokes
-** MPI's, so that a waiting call ends with MPI's error (Open MPI 5.0 under mpirun --with-ft ulfm);
-** with other MPI libraries nothing changes, and it is MGRID_UNSUPPORTED. */
+** revoke: then its communicators are aborted, and mgrid_state_shrink makes new ones. A state of the
+** mpi backend revokes MPI's, so that a waiting call ends with MPI's error (Open MPI 5.0 under
+** mpirun --with-ft ulfm). With other MPI libraries the call changes nothing and returns
+** MGRID_UNSUPPORTED. */
 MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
-/* After ranks have joined, make the state of the larger world, on the old ranks;
-** mgrid_state_enlarge (moongrid_survive.h) does this on old and new ranks, and makes the plan and
-** the move, too. `larger` is a backend over all ranks, old and new; the old ones keep their numbers
-** (as MPI_Intercomm_merge gives them with high = false), the new ones follow. `plan` is for that
-** world. New ranks call mgrid_state_join with an equal plan and name. For each group of NCCL its
-** members find the first of these that all of them can do:
+/* After ranks have joined, make the state of the larger world on an old rank. mgrid_state_enlarge
+** (moongrid_survive.h) does this on old and new ranks, and also makes the plan and the move.
+** `larger` is a backend over all ranks, old and new. The old ranks keep their numbers, and the new
+** ones follow (as MPI_Intercomm_merge orders them, with high = false on the old ones). `plan` is
+** for that world. New ranks call mgrid_state_join with an equal plan and name. For each NCCL group
+** the members take the first of these ways that is open to all of them:
 **
-**   keep   an unchanged group with the same options keeps its communicator, which leaves the old state (if no other
-**          state uses it, and it has neither windows nor a device communicator)
-**   grow   a group that starts with all its old members in their order is grown by ncclCommGrow (NCCL 2.29.2 and
-**          later, without NCCL_COMM_ID), which keeps their positions; the old communicator stays
-**   anew   any other group is made from a fresh id, as by mgrid_materialize
+**   keep   An unchanged group with the same options keeps its communicator, which leaves the old
+**          state. No other state may use it, and it may have no windows and no device communicator.
+**   grow   If a group starts with all its old members in their order, ncclCommGrow adds the new
+**          ones (NCCL 2.29.2 and later, without NCCL_COMM_ID). Old members keep their positions,
+**          and the old communicator stays.
+**   anew   Any other group gets a communicator from a fresh id, as in mgrid_materialize.
 **
-** The host's log says which for each group, and why not an earlier one (MGRID_LOG_INFO). Other
+** For each group the host's log says which way, and why no earlier one (MGRID_LOG_INFO). Other
 ** backends cannot keep or grow: with MPI all communicators are created again, and a dry state has
 ** none. Names of states and shared communicators are those of `larger`.
 **
 ** Collective over `larger`, all or nothing. During the call no old rank may use the old state's
 ** NCCL communicators. A rank that cannot plan calls with plan NULL and its error in *err, as with
-** mgrid_materialize. After a failure the old state is unchanged, except that a blocking
-** communicator whose ncclCommGrow did not return, because another rank failed, cannot be used any
-** more. s is not freed: after success free it, which is collective over the old world; until then
-** it only answers questions. */
+** mgrid_materialize. After a failure the old state is unchanged, with one exception: if another
+** rank failed and ncclCommGrow of a blocking communicator did not return, that communicator is no
+** longer usable. The call does not free s: free it after success, which is collective over the old
+** world. Until then s only answers queries. */
 MGRID_API mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan,
                                         mgrid_backend *larger, const char *name, mgrid_error *err);
-/* The same on a new rank. Collective over `larger`. */
+/* Make the state of the larger world on a new rank. Collective over `larger`. */
 MGRID_API mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger,
                                         const char *name, mgrid_error *err);
 
@@ -259,19 +264,20 @@ typedef struct mgrid_held_memory {
 } mgrid_held_memory;
 #define MGRID_HELD_MEMORY_INIT \
   { sizeof(mgrid_held_memory), 0, 0, 0, 0, 0 }
-/* MGRID_UNSUPPORTED with an older NCCL; the message has its version. All 0 for a state without NCCL
-** communicators. Local, O(communicators). */
+/* Get the memory that a state holds. Return MGRID_UNSUPPORTED with an older NCCL; the message has
+** its version. For a state without NCCL communicators all numbers are 0. Local,
+** O(communicators). */
 MGRID_API mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *out,
                                                mgrid_error *err);
-/* Suspend all NCCL communicators of the state: give back their GPU memory, as far as NCCL can
-** (ncclCommSuspend, NCCL 2.29.7 and later). Resume them: take it again. In between nothing may use
-** them, and no other state that shares one. Suspending waits for the GPU. A second suspend or
-** resume does nothing; freeing a suspended state resumes it first. NCCL refuses to suspend
+/* Suspend gives back the GPU memory of all NCCL communicators of the state, as far as NCCL can
+** (ncclCommSuspend, NCCL 2.29.7 and later). Resume takes it again. In between nothing may use these
+** communicators, and no other state that shares one. Suspending waits for the GPU. A second suspend
+** or resume does nothing; freeing a suspended state resumes it first. NCCL refuses to suspend
 ** communicators that share resources with another (split_share).
 **
-** Collective over the backend; all ranks get the verdict. After a failure some are suspended and
-** some are not: free the state. With an older NCCL it is MGRID_UNSUPPORTED before anything is done;
-** the message has its version. With other backends there is nothing to do. */
+** Collective over the backend; all ranks return the same result. After a failure some communicators
+** are suspended and some are not: free the state. An older NCCL gives MGRID_UNSUPPORTED before
+** anything is done; the message has its version. With other backends the calls do nothing. */
 MGRID_API mgrid_status mgrid_state_suspend(mgrid_state *s, mgrid_error *err);
 MGRID_API mgrid_status mgrid_state_resume(mgrid_state *s, mgrid_error *err);
 

@@ -18,7 +18,8 @@ typedef struct parallel_state {
 } parallel_state;
 
 static bool set_up(parallel_state *p, mgrid_backend *mpi, int n, const char *const *args) {
-  p->state = port_state(mpi, "optimum_habana", n, args, "habana");
+  const char *all[] = { "version=f3e24ce9", n > 0 ? args[0] : NULL };
+  p->state = port_state(mpi, "optimum_habana", n > 0 ? 2 : 1, all, "habana");
   p->sp = port_group(p->state, "get_sequence_parallel_group");
   p->dp = port_group(p->state, "get_data_parallel_group");
   p->copies = mgrid_state_group(p->state, "dp", &port_error);
@@ -56,7 +57,7 @@ int main(int argc, char **argv) {
   enum { LENGTH = 64, ALL = LENGTH * (LENGTH - 1) / 2 };
   parallel_state p;
   mgrid_backend *mpi = port_begin(&argc, &argv);
-  if (!set_up(&p, mpi, argc - 1, (const char *const *)argv + 1))
+  if (argc > 2 || !set_up(&p, mpi, argc - 1, (const char *const *)argv + 1))
     port_give_up("optimum_habana [sp=N]");
   int sp = (int)mgrid_group_size(p.sp), copies = (int)mgrid_group_size(p.copies);
   EXPECT(sp * copies == port_size && mgrid_group_size(p.dp) == port_size);

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid place: how the groups of a recipe lie on a machine, and what they send between its domains; or the values of
--- its parameters that cost least (place/search.lua).
+-- moongrid place: show how the groups of a recipe lie on a machine, and what they send between its domains. Or find the
+-- values of its parameters that cost least (place/search.lua).
 
 local host = require "host"
 local json = require "command.base.json"
@@ -12,15 +12,15 @@ local search = require "command.place.search"
 local sending = require "command.place.sending"
 local text = require "command.base.text"
 
-local RANKS <const> = 65536 -- up to so many, the step of a recipe counts unasked
+local RANKS <const> = 65536 -- a larger world counts the traffic of a step only with --traffic
 
-local named = { named = true } -- empty, it is an object
+local named = { named = true } -- in JSON an object, even if it is empty
 
 local function bytes(n) return n < 9e18 and text.bytes(n // 1) or "over 8 EiB" end
 
 -- Where ranks run, as launchers read it ----------------------------------------------------------
 
--- Return the ending of the name of a file, if it says a known form.
+-- Return the ending of the name of a file, by which the form is chosen.
 local function ending(path) return path:match "rankfile$" or path:match "%.%l+$" end
 
 local FORMS = {
@@ -47,15 +47,15 @@ local function write_hosts(path, machine, world)
   end)
 end
 
--- world:order(...) in a recipe for ranks that a launcher numbers host by host in the order of places: position i of the
--- order is the rank that runs where our rank i should.
+-- Write world:order { ... }, for a recipe whose launcher numbers ranks host by host, in the order of places. Position i
+-- of the order is the rank that the launcher puts where our rank i should be.
 local function write_order(path, machine, world)
   local places = 0
   for _, level in ipairs(machine:levels()) do
     if not level.crossing then places = level.domains or 0 end
   end
   if places ~= world then
-    text.refuse(1, "%s: an order of the world is of all places of the machine, and it has %d of %d ranks", path, places,
+    text.refuse(1, "%s: a .lua file needs a rank on every place of the machine: %d places, %d ranks", path, places,
                 world)
   end
   host.write(path, function(put)
@@ -97,8 +97,8 @@ local function inside(placed, level)
   return list
 end
 
--- What a placement means for NCCL: which families NVLink carries alone, and so NVLink SHARP (NVLS) can reduce; which
--- keep to one rail of the network; and variables that NCCL and DeepEP read.
+-- Return what a placement means for NCCL: the families inside one NVLink domain, where NVLink SHARP (NVLS) can reduce;
+-- the families inside one rail of the network; and the environment variables that NCCL and DeepEP read.
 local function nccl_of(placed)
   local machine, level, each = placed.machine, placed.machine:nvlink_level()
   local rails, variables, ranks = {}, {}, 0
@@ -114,7 +114,7 @@ local function nccl_of(placed)
            variables = variables }
 end
 
--- Count the families at the levels of a machine, and the bytes if it is known what they send.
+-- Count what the families cross at each level of a machine, and the bytes that they send there if `traffic` is given.
 local function count(plan, machine, names, traffic)
   local placed = { plan = plan, machine = machine, names = names, levels = machine:levels(), families = {},
                    busiest = {} }
@@ -202,7 +202,7 @@ local function show(of)
   local plan = recipe.plan(of)
   local machine = recipe.required_machine(of, plan)
   local sends, traffic = sending.new(of), nil
-  -- a step looks at every rank
+  -- the step of a recipe is evaluated for every rank
   if of.traffic or plan.traffic or plan.world <= RANKS then traffic = sending.traffic(sends, plan) end
   local placed = count(plan, machine, of.family and recipe.families(plan, of.family) or plan.families, traffic)
   if of.json then
@@ -224,7 +224,7 @@ end
 
 -- The search -------------------------------------------------------------------------------------
 
--- The level whose bytes are the number of a cost: the farthest that some of the best cross.
+-- Return the level whose bytes are the cost: the farthest one that any of the best candidates crosses.
 local function level_of(found)
   for _, level in ipairs(found.levels) do
     for _, candidate in ipairs(found.best) do
@@ -234,7 +234,7 @@ local function level_of(found)
   return found.levels[1]
 end
 
--- The level whose bytes tell assignments of hosts apart: the farthest that the order of arrival crosses.
+-- Return the level whose bytes compare orders of hosts: the farthest one that is crossed in the order of arrival.
 local function hosts_level(found)
   for _, level in ipairs(found.levels) do
     if found.hosts.arrival[level] > 0 then return level end
@@ -242,7 +242,8 @@ local function hosts_level(found)
   return found.levels[#found.levels]
 end
 
--- Which host takes which ranks: hosts in the order of their ranks, the place of each rank, and what three orders cost.
+-- Return which host takes which ranks: hosts in the order of their ranks, the place of each rank, and the cost of three
+-- orders.
 local function hosts_json(found)
   local hosts, level, order, ranks = found.hosts, hosts_level(found), {}, {}
   for rank = 0, found.of.world - 1 do
@@ -323,9 +324,9 @@ local function put_found(found)
   local level, first = level_of(found), found.best[1]
   local bound = first.bound[level]
   text.put "\n"
-  text.wrap("bound", ("with the sizes of the best one, no order of ranks puts fewer than %s across a %s%s%s"):format(
-    bytes(bound), level, bound > 0 and ("; its gap is %.3g"):format(first.bytes[level] / bound) or "",
-    found.least and "; with any sizes " .. bytes(found.least[level]) or ""))
+  text.wrap("bound", ("with the best sizes every order of ranks sends at least %s across a %s%s%s"):format(
+    bytes(bound), level, bound > 0 and (", the best plan %.3g times that"):format(first.bytes[level] / bound) or "",
+    found.least and "; with any sizes at least " .. bytes(found.least[level]) or ""))
   local hosts = found.hosts
   if not hosts then return end
   level = hosts_level(found)
@@ -360,33 +361,33 @@ return {
     .. "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective "
     .. "bytes|time|POLICY]",
   about = "For each family and level of the machine, count the groups inside one domain, the groups that cross, and\n"
-    .. "the edges between two domains: consecutive members, and the last with the first in groups of more than\n"
-    .. "two. Ranks fill the machine in order, nearest level first, unless it lists their places; it may be\n"
-    .. "larger than the world. In closed form on regular machines, at any world size.",
+    .. "the edges between two domains. An edge joins consecutive members of a group, and also the last and the\n"
+    .. "first if the group has more than two. Ranks fill the machine in order, nearest level first, unless it\n"
+    .. "lists their places. It may be larger than the world. On regular machines a formula counts, at any size.",
   notes = "With traffic (--traffic, else the recipe's field `traffic`, else that of its step) also count the bytes on\n"
-    .. "these edges, and name for each level the domain whose bounds most bytes cross. Rings carry collectives:\n"
-    .. "2 (n-1)/n of the bytes of an all_reduce of n ranks on each edge, (n-1)/n of an all_gather or\n"
-    .. "reduce_scatter; all_to_all goes by pairs.\n"
-    .. "Then hints for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
+    .. "these edges, and name for each level the domain whose bounds most bytes cross. Collectives run in rings:\n"
+    .. "an all_reduce of n ranks puts 2 (n-1)/n of its bytes on each edge, an all_gather or reduce_scatter\n"
+    .. "(n-1)/n. An all_to_all sends between all pairs.\n"
+    .. "Hints for NCCL follow: families inside one NVLink domain, those on one rail, variables to set.",
   example = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
   recipe = true,
   options = {
     line.world "ranks in the world",
     { "family", "F,G", help = "only these families" },
     { "traffic", "T",
-      help = 'what families send in a step, "tp = 2 GiB all_reduce x 96; dp = 4 GiB reduce_scatter", or step, what the '
-        .. "recipe's step sends; default: the recipe's traffic, else that of its step (up to 65536 ranks, or for a "
-        .. "search), else a search assumes an all_reduce of 1 GiB for each communicator" },
+      help = 'what families send in a step, as "tp = 2 GiB all_reduce x 96; dp = 4 GiB reduce_scatter"; or the word '
+        .. "step, for what the recipe's step sends. Default: the recipe's traffic, else that of its step (up to 65536 "
+        .. "ranks, or for a search). Without either a search assumes an all_reduce of 1 GiB for each communicator" },
     { "search", "order",
-      help = "find the cheapest plan instead, among all orders of a parameter that holds one, or those listed, "
-        .. "order=tp-dp-pp,dp-tp-pp; values of sizes, tp=2,4,8; and what the recipe declares by param.order and "
-        .. "param.choice. Print the best 10, and the present one" },
+      help = "find the cheapest plan instead. Try all orders of a parameter that holds an order, or those listed "
+        .. "(order=tp-dp-pp,dp-tp-pp), the listed values of sizes (tp=2,4,8), and what the recipe declares by "
+        .. "param.order and param.choice. Print the best 10, and the present one" },
     { "objective", "O",
-      help = "bytes across the farthest level that is crossed, then the next; time, that moongrid step prices, or of "
-        .. "other traffic that of the busiest link of each level; or a policy of the recipe, which gets q.bytes and "
-        .. "q.bound by level, and q.seconds, and returns a number" },
+      help = "what to make least. bytes: those across the farthest level that is crossed, then the next. time: the "
+        .. "price of moongrid step; with other traffic the time of the busiest link of each level. Or a policy of the "
+        .. "recipe, which gets q.bytes and q.bound by level, and q.seconds, and returns a number" },
     { "limit", "SECONDS", line.number,
-      help = "end the search after so long: print the best found, with exit code 3" },
+      help = "end the search after this time, print the best found, and exit with code 3" },
     { "output", "FILE", output, letter = true,
       help = "write where ranks run: rankfile (Open MPI), .hosts (a line for each rank: SLURM_HOSTFILE, MPICH), .nodes "
         .. "(hosts by node rank: torchrun, JAX), .lua (world:order), .json (for --machine)" },

@@ -10,8 +10,8 @@ local overview = require "command.base.overview"
 local recipe = require "command.base.recipe"
 local text = require "command.base.text"
 
-local RUNS = 8                -- runs of an axis that are listed
-local SOME, MANY = 8, 4096    -- groups listed before "more", of every family and of one
+local RUNS = 8                -- most runs to list for an axis
+local SOME, MANY = 8, 4096    -- most groups to list of each family: with --groups, and with --family
 
 -- Budgets -------------------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ end
 
 -- A tensor ------------------------------------------------------------------------------
 
--- What each rank, or one, holds of a tensor.
+-- Print which part of a tensor each rank holds, or only one rank.
 local function put_tensor(of, plan)
   local name, first, last = of.tensor, of.rank or 0, of.rank or plan.world - 1
   line.all_ranks("a list of parts", last - first + 1)
@@ -79,7 +79,7 @@ local function longest(names)
   return width
 end
 
--- "dp 0, pp 1" in each grid, or - outside it.
+-- Print the coordinates of a rank in each grid, as "dp 0, pp 1", or - if it is outside the grid.
 local function put_coordinates(plan, rank)
   local width = longest(plan.grids)
   for i, name in ipairs(plan.grids) do
@@ -210,15 +210,15 @@ local options = {
   { "rank", "R", line.index, help = "the view of one rank: coordinates, groups, neighbours, creations" },
   { "family", "F,G", help = "all groups of these families" },
   { "groups", maybe = true, help = "the first groups of every family" },
-  { "all", help = "also parameters that have their defaults" },
+  { "all", help = "also show parameters that have their defaults" },
   { "json", help = "one JSON object with all groups (with --rank: that rank's)" },
-  { "rules", help = "one JSON object with only its rules, small at any world: to save a plan" },
+  { "rules", help = "save the plan: one JSON object with only its rules, small at any world size" },
   { "schedule", help = "the order in which communicators are created" },
   { "text", help = "the canonical text: a line for each thing in the plan" },
-  { "gpu-memory", "MIB", line.number, help = "refuse a plan whose NCCL communicators may take more memory of a GPU" },
-  { "sms", "N", line.number, help = "... whose kernels of NCCL may run on more SMs at once (of 132, on an H100)" },
+  { "gpu-memory", "MIB", line.number, help = "refuse a plan whose NCCL communicators may take more GPU memory" },
+  { "sms", "N", line.number, help = "... whose NCCL kernels may run on more SMs at once (an H100 has 132)" },
   { "nvls-slots", "N", line.number,
-    help = "... that may take more multicast slots of a machine (of 128, with 8 H200)" },
+    help = "... that may take more multicast slots of a machine (8 H200 have 128)" },
   { "files", "N", line.number, help = "... that may take more file descriptors of a process" },
 }
 if tensor then table.insert(options, 10, tensor.option) end
@@ -232,13 +232,13 @@ return {
     .. "       [--json | --rules | --schedule | --text]\n"
     .. "       moongrid plan SAVED ..." .. (tensor and tensor.usage or ""),
   about = "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
-    .. "of N ranks and show its groups. Nothing is created and no launcher is needed. Or read a plan\n"
-    .. "that was saved by --json or --rules (a file, or -), which has its world and parameters.",
-  notes = "\"GPU memory\" is what NCCL itself allocates on the GPU of one rank, at most: first when communicators are\n"
-    .. "made, more when each is first used in a ring (most collectives), then more if NCCL chooses trees, if\n"
+    .. "of N ranks and show its groups. Nothing is created and no launcher is needed. Or show a plan\n"
+    .. "that --json or --rules saved (a file, or -); it has its own world and parameters.",
+  notes = "\"GPU memory\" is the most that NCCL itself allocates on the GPU of one rank: some when it makes\n"
+    .. "communicators, more when each first runs a ring (most collectives), then more if NCCL chooses trees, if\n"
     .. "all members of a group send to all others (all-to-all), and if the switch reduces (NVLink SHARP). It\n"
-    .. "depends on the ranks of a machine: those of --machine, else the recipe's parameter gpus_per_node, else\n"
-    .. "8; with 1 there is no NVLink.",
+    .. "depends on the number of ranks on a machine: that of --machine, else of the recipe's parameter\n"
+    .. "gpus_per_node, else 8. With 1 there is no NVLink.",
   example = "moongrid plan megatron --world 16 tp=2 pp=2",
   recipe = true,
   options = options,

@@ -24,6 +24,7 @@ local function first_line()
   return ""
 end
 
+-- The name of the reader of a text in JSON, by its keys.
 local function of_json()
   local all = file.json()
   if all.levels then return "json", all end
@@ -31,6 +32,7 @@ local function of_json()
   return "dlrover", all
 end
 
+-- The readers of XML by the root element.
 local roots = { system = "nccl", graphs = "nccl_graph", topology = "hwloc" }
 
 local function of_xml()

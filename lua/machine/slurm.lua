@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- slurm.lua - Slurm's topology.conf, and what `scontrol show topology` prints: trees of switches, blocks of nodes.
+-- slurm.lua - read Slurm's topology.conf, and what `scontrol show topology` prints: a tree of switches, or blocks of
+-- nodes.
 -- The grammar is that of Slurm 24.11, src/common/parse_config.c (pairs of key and value, with blanks around = and
 -- quotes; comments, lines that go on behind a backslash) and src/plugins/topology/{tree,block}.
 --
--- Skipped, as it changes no place: LinkSpeed, Level, BlockIndex, BlockSizes, BlockSize and lines of AggregatedBlock,
--- which repeat the blocks.
+-- These are skipped, because they change no place: LinkSpeed, Level, BlockIndex, BlockSizes, BlockSize, and lines of
+-- AggregatedBlock, which repeat the blocks.
 
 local file, given = ...
 
--- The keys of a line by its first one, in small letters. Those of the value false are skipped.
+-- The keys that a line may have, by its first key, in lower case. A key with the value false is skipped.
 local kinds = {
   switchname = { switchname = true, nodes = true, switches = true, linkspeed = false, level = false },
   blockname = { blockname = true, nodes = true, blockindex = false, blocksize = false },
@@ -18,7 +19,8 @@ local kinds = {
   aggregatedblock = { aggregatedblock = false, nodes = false, blocksize = false, blockindex = false },
 }
 
--- The line without its comment, and whether it goes on: it ends with an odd number of backslashes, and blanks.
+-- Return a line without its comment, and whether the next line continues it: then it ends with an odd number of
+-- backslashes, and maybe blanks.
 local function content(line)
   if line:find("#", 1, true) then
     local at = 1
@@ -37,7 +39,7 @@ local function content(line)
   return line
 end
 
--- The pairs of a line, by keys in small letters; the first key is at 1.
+-- Return the values of a line by key, in lower case; at 1 is the first key, as written.
 local function pairs_of(line, where)
   local all, at, known = {}, line:match "^%s*()", nil
   while at <= #line do
@@ -79,14 +81,14 @@ for where, line in file.lines() do
     parts, length, first = {}, 0, nil
   end
 end
-if first then file.fault(first, "it ends with a line that goes on: the text may be cut short") end
+if first then file.fault(first, "its last line ends with a backslash: the text may be cut short") end
 
 local choice = given.topology or has.block and not has.tree and "block" or "tree"
 if choice ~= "tree" and choice ~= "block" then
   file.fault(nil, "unknown topology '%.60s'; known: tree, block", choice)
 elseif has.tree and has.block and not given.topology then
   file.fault(nil,
-    "it has a tree of switches and blocks: topology=tree or topology=block behind the file's name chooses")
+    "it has both a tree of switches and blocks: write topology=tree or topology=block after the file's name")
 end
 
 local t = file.run "tree" (choice == "tree" and "switch" or "block")
@@ -100,7 +102,7 @@ for _, entry in ipairs(entries) do
       file.fault(entry.line, "%s '%.60s' has no Nodes=%s", t.above, name, either)
     end
     local i = t:describe(name, entry.line)
-    if switches ~= "" then -- scontrol says all nodes below it, too
+    if switches ~= "" then -- scontrol also lists all nodes below it
       t:put("switch", switches, i, entry.line)
     else
       t:put("host", nodes, i, entry.line)

@@ -2,14 +2,14 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Annotations for editors (LuaCATS) of the module `require "moongrid"`: nothing here runs. Worlds, grids and
--- families are in meta_families.lua, jobs, states and their groups in meta_state.lua, the words that only recipes have in
--- meta_recipe.lua; plans, tensors, losses, steps, machines, checkpoints and pictures in the files of their names.
+-- families are in meta_families.lua; jobs, states and their groups in meta_state.lua; the words that only recipes have
+-- in meta_recipe.lua; plans, tensors, losses, steps, machines, checkpoints and pictures in files of these names.
 --
 -- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
--- sequence. Everything is local (no communication) unless it says "Collective". A wrong
--- argument or an unknown name raises, with the file and line of the caller and the nearest
--- valid name. Grids, families and plans never change; objects keep alive what they were made from and are collected
--- like any value. `==` compares contents.
+-- sequence. A function communicates only if its text says "Collective". A wrong argument or an
+-- unknown name raises an error, which has the file and line of the caller and the nearest valid
+-- name. Grids, families and plans never change. An object keeps alive what it was made from; Lua collects it like any
+-- other value. `==` compares contents.
 
 -- options: written by make docs
 ---What a family asks of its communicators. Families with the same members share one only where these are
@@ -63,46 +63,46 @@
 ---Named families and grids in one name space. `t.tp = family` adds one (the order of the
 ---assignments is the order of creation), `t.tp` returns it. A name is assigned once, but
 ---`t.tp = t.tp:with {...}` changes the options of a family in its place, and `t.tp = nil` removes it.
----`#t` counts the families and `pairs(t)` visits them in that order. Grids only serve
----coordinates. Tensors are assigned likewise, after the grids that they name. `print(t)` gives an
----overview, at most a screen of families.
+---`#t` counts the families and `pairs(t)` visits them in that order. Grids only give coordinates.
+---Assign a tensor in the same way, after the grid that it names. `print(t)` shows an overview, with
+---at most a screen of families.
 ---@class moongrid.Topology
 ---@field [string] moongrid.Family|moongrid.Grid|moongrid.Tensor|any
 local Topology = {}
 
----Return whether a family, grid or tensor of this name exists. Reading an unknown one is an error.
+---Return whether a family, grid or tensor of this name exists. To read an unknown name, as `t.x`, is an error.
 ---@param name string
 ---@return boolean
 function Topology:has(name) end
 
 -- Recipe and Job --------------------------------------------------------------------
 
----A recipe in its own Lua state, limited to 64 MiB, 200 million instructions per call, and 10 seconds
----of processor time to load and plan, 2 seconds for any other call. It survives a failed call.
+---A recipe in its own Lua state. It may use 64 MiB of memory, 200 million instructions per call, 10 seconds
+---of processor time to load and plan, and 2 seconds for any other call. After a failed call you can still use it.
 ---@class moongrid.Recipe
 local Recipe = {}
 
----Plan the recipe for a world. If it refuses, raises with the recipe's own file and line.
+---Make the recipe's plan for a world. If the recipe refuses, this raises an error with the recipe's own file and line.
 ---@param world integer|moongrid.World number of ranks
----@param params? table<string, any>|string[] by name or alias: values, or text as on a command line; options of families with a dot, `["tp.max_ctas"] = 8`, `["*.timeout"] = 600`. Or a list of "NAME=VALUE"
----@param file? string parameters below those of a list: JSON, YAML, or Lua that returns a table
+---@param params? table<string, any>|string[] values by name or alias, or their text as on a command line. A name with a dot is an option of families: `["tp.max_ctas"] = 8`, `["*.timeout"] = 600`. Or a list of "NAME=VALUE"
+---@param file? string a file of parameters, which those of a list override: JSON, YAML, or Lua that returns a table
 ---@return moongrid.Plan
 function Recipe:plan(world, params, file) end
 
----Plan for a machine from now on, as `--machine` does: the recipe sees it as `machine`.
+---Use this machine for all later plans, as `--machine` does. The recipe sees it as `machine`.
 ---@param machine moongrid.MachineModel? nil: none
 function Recipe:on(machine) end
 
----Ask one of the recipe's queries.
+---Call one of the recipe's queries.
 ---@param state moongrid.State of a plan of this recipe
 ---@param query string
 ---@param arguments? table<string, any> plain values, which the query gets as `q`
 ---@return any answer nil, boolean, number, string, or a table of them
 function Recipe:ask(state, query, arguments) end
 
----Return this rank's group of a getter of the modelled system, such as `get_tensor_and_data_parallel_group`; look it up
----once. If the plan has no such family, raises and names the parameter that would make it; returns nil instead if
----the getter takes `check_initialized = false`. Local.
+---Return this rank's group for a getter of the modelled system, such as `get_tensor_and_data_parallel_group`. Call this
+---once and keep the group. If the plan has no such family, this raises an error that names the parameter that would
+---make the family. With `check_initialized = false`, if the getter takes it, this returns nil instead. Local.
 ---@param state moongrid.State of a plan of this recipe
 ---@param getter string
 ---@param arguments? table<string, any> plain values, which the getter gets as `q`
@@ -118,12 +118,12 @@ function Recipe:group(state, getter, arguments) end
 function Recipe:set(state, name, value) end
 
 ---Call one of the recipe's policies, as mgrid_policy_call does in C. Collective if the policy is
----agreed: over the job, or this rank's group of the family. An error in the policy
----raises; if results differ between ranks, all get nil, message, status.
+---agreed: over the job, or over this rank's group of the family. An error in the policy raises. If
+---the ranks get different results, this returns nil, message, status on all of them.
 ---@param state moongrid.State of a plan of this recipe
 ---@param policy string
 ---@param arguments? table<string, any> plain values, which the policy gets as `q`
----@param kind? "any"|"number" raise, with the line of the policy, if the answer is of another kind ("any")
+---@param kind? "any"|"number" the kind that the answer must have (default any), else raise with the policy's line
 ---@return any answer nil, boolean, number, string, or a table of them
 ---@return string? message
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
@@ -133,15 +133,15 @@ function Recipe:call(state, policy, arguments, kind) end
 ---families and grids of that plan by name, its topology `t`, `world` and the parameters `p`. A name that is assigned stays
 ---until the next plan.
 ---@param lines string
----@return string? text what they print and return; nil: they are unfinished
+---@return string? text what they print and return; nil if the last statement is unfinished
 function Recipe:run(lines) end
 
 ---Complete a line for `run`.
 ---@param line string up to the cursor
----@return string[] words that its last one may become
+---@return string[] words that may complete its last one
 function Recipe:complete(line) end
 
----Describe the recipe; `tostring` makes a text of it. Texts and names in it are safe for a terminal.
+---Return a description of the recipe, which `tostring` turns into a text. A terminal can show its texts safely.
 ---@return { doc: string, params: moongrid.ParamInfo[], settings: moongrid.ParamInfo[], queries: string[], getters: moongrid.GetterInfo[], arguments: moongrid.ParamInfo[], families: moongrid.FamilyInfo[], policies: moongrid.PolicyInfo[], functions: moongrid.FunctionInfo[]? }
 function Recipe:info() end
 
@@ -156,7 +156,7 @@ function Recipe:info() end
 
 ---@class moongrid.GetterInfo
 ---@field name string
----@field gives { arguments: string, family: string }[] at the default parameters, by the flags that matter
+---@field gives { arguments: string, family: string }[] with the default parameters: the family for each setting of the flags that changes it
 
 ---A family that exists only with some parameters.
 ---@class moongrid.FamilyInfo
@@ -177,7 +177,7 @@ function Recipe:info() end
 ---@class moongrid
 ---@field machine moongrid.MachineModel
 ---@field pictures moongrid.Pictures
----@field fill lightuserdata the size of the one dim that takes what the others leave over
+---@field fill lightuserdata a size, for at most one dim of a grid: what the other dims leave
 ---@field _VERSION string "moongrid", a space and the version
 local moongrid = {}
 
@@ -185,9 +185,9 @@ local moongrid = {}
 ---@return moongrid.World
 function moongrid.world(size) end
 
----Make a grid over a world or window. A name of the order without a size has size 1; a dim of
----size 1 may be missing in the order and goes last. The product must be the number of ranks;
----else raises and names the nearest sizes that fit.
+---Make a grid over a world or window. A name in the order that has no size has size 1. A dim of
+---size 1 may be missing in the order; it goes last. The product of the sizes must be the number of
+---ranks, else this raises and names the nearest sizes that fit.
 ---@param world moongrid.World
 ---@param order string|string[] names fastest first, "tp-cp-dp" or a list; at most 64
 ---@param sizes table<string, integer|lightuserdata> by name; at most one is `fill`
@@ -200,30 +200,31 @@ function moongrid.grid(world, order, sizes) end
 function moongrid.union(...) end
 
 ---Join group i of each family into group i of the result. The families have equal numbers of groups and share no ranks.
----With "spread" after them, families with fewer groups serve several groups of the others: `zip(actors, rollout,
----"spread")` puts the only group of actors before each group of rollout, or, of two groups of actors, each before one
----half of them. The numbers of groups divide the largest. If they differ, the result is a cover and costs O(members).
+---With "spread" as the last argument, a family with fewer groups serves several groups of the others. For example
+---`zip(actors, rollout, "spread")` puts a single group of actors before every group of rollout; if there are two groups
+---of actors, each goes before one half of the groups of rollout. Each number of groups must divide the largest one. If
+---the numbers differ, the result is a cover and costs O(members).
 ---@param ... moongrid.Family|"spread" 1 to 64, of one world
 ---@return moongrid.Family
 function moongrid.zip(...) end
 
----Describe a tensor for a topology. This call checks only the names of the fields, the assignment to a topology checks
+---Describe a tensor for a topology. This call checks only the names of the fields; the assignment to a topology checks
 ---the rest. Families, grids and tensors share one name space. A tensor needs no communicator.
 ---@param tensor moongrid.TensorTable
 ---@return moongrid.Tensor
 function moongrid.tensor(tensor) end
 
----Flatten tensors as ZeRO and FSDP do: concatenate each rank's parts of them, and cut the result by dims that cut none
----of them, so a slice may end inside a tensor: `t.a, t.b = flat { tensor {...}, tensor {...}, over = "dp" }`. The
----tensors have one grid and type; a dim along which parts differ in size cuts all of them. The assignment of one of
----them checks all.
+---Flatten tensors as ZeRO and FSDP do: concatenate each rank's parts of the tensors, and cut the result by dims that do
+---not cut the tensors themselves: `t.a, t.b = flat { tensor {...}, tensor {...}, over = "dp" }`. So a slice may end
+---inside a tensor. All tensors have the same grid and type. If parts differ in size along a dim, that dim must cut all
+---tensors. The assignment of one tensor checks all of them.
 ---@param flat moongrid.FlatTable
 ---@return moongrid.Tensor ... one for each given, in their order
 function moongrid.flat(flat) end
 
 ---Renumber the pieces of an axis cut by `owners`, so that the fewest elements move. `was` has the present piece of each
----element (for example an expert), `now` its new piece. The numbers of the new pieces are free: they are permuted so
----that the largest weight stays. Exact, by the Hungarian method; deterministic if several are best.
+---element (for example an expert), `now` its new piece. This permutes the numbers of the new pieces so that the largest
+---weight stays where it is. The result is exact (Hungarian method), and always the same one if several are best.
 ---O(elements + pieces^3) at most.
 ---@param was integer[] from 0; an element of a piece that no longer exists has to move
 ---@param now integer[] of the same length, from 0, below pieces
@@ -233,21 +234,21 @@ function moongrid.flat(flat) end
 ---@return integer kept the sum of the weights of the elements that stay
 function moongrid.relabel(was, now, options) end
 
----Raise, naming the first difference, unless a == b. The cost does not depend on the size of the world, except for
----lists of more than 1024 groups or runs, which are compared rank by rank, and for modes whose sizes do not divide each
----other.
+---Raise and name the first difference, unless a == b. The cost does not depend on the size of the world, with two
+---exceptions: lists of more than 1024 groups or runs, which are compared rank by rank, and modes whose sizes do not
+---divide each other.
 ---@param a moongrid.Family
 ---@param b moongrid.Family
 function moongrid.same(a, b) end
 
----Raise unless every group of a lies inside one group of b, for example experts inside NVLink domains. Costs as
----`same`; O(members of a) if groups of b with more than two ranks share some.
+---Raise unless every group of a lies inside one group of b, for example experts inside NVLink domains. This costs as
+---much as `same`, but O(members of a) if groups of b with more than two ranks share ranks.
 ---@param a moongrid.Family
 ---@param b moongrid.Family of the same world
 function moongrid.within(a, b) end
 
----Raise unless every group of a uses, in each domain around b (its node), the same domains of b: then each member has a
----partner on its own rail in every node that the group is on. O(members of a).
+---Raise unless every group of a uses the same rails in every node that it is on. Then each member has a partner on its
+---own rail in each of these nodes. The same holds for any domains b that cross levels. O(members of a).
 ---@param a moongrid.Family
 ---@param b moongrid.Family of a machine, whose domains cross levels: machine.rail
 function moongrid.aligned(a, b) end
@@ -257,12 +258,12 @@ function moongrid.aligned(a, b) end
 ---@param b moongrid.Family of a machine: machine.rack
 function moongrid.spread(a, b) end
 
----Raise if a rank is in groups of both. Costs as `same`.
+---Raise if a rank is in groups of both. This costs as much as `same`.
 ---@param a moongrid.Family
 ---@param b moongrid.Family
 function moongrid.disjoint(a, b) end
 
----Raise unless every rank of the world is in a group. Costs as `same`.
+---Raise unless every rank of the world is in a group. This costs as much as `same`.
 ---@param f moongrid.Family
 function moongrid.covers(f) end
 
@@ -270,7 +271,7 @@ function moongrid.covers(f) end
 ---@return moongrid.Topology empty
 function moongrid.topology(world) end
 
----Declare families that are used at the same time: as the word `concurrent` of recipes, in meta_recipe.lua.
+---Declare families that are used at the same time, like the word `concurrent` of recipes (meta_recipe.lua).
 ---@param topology moongrid.Topology
 ---@param names string[]|string[][]
 function moongrid.concurrent(topology, names) end
@@ -280,38 +281,40 @@ function moongrid.concurrent(topology, names) end
 function moongrid.plan(topology) end
 
 ---@param recipe string a file (with "/" or ".lua" in its name) or the name of a bundled one
----@param options? { text?: string, log?: fun(message: string), lines?: boolean } text: the recipe itself, which `recipe`
----then only names; log: gets what the recipe prints, which is lost otherwise; lines: its plans have `Plan:lines`
+---@param options? { text?: string, log?: fun(message: string), lines?: boolean } text: the text of the recipe, if
+---`recipe` is only its name; log: a function that gets what the recipe prints, else this is lost; lines: its plans have
+---`Plan:lines`
 ---@return moongrid.Recipe
 function moongrid.load(recipe, options) end
 
----Return whether a file, or the text instead of it, is a saved plan (`moongrid plan --rules`, `--json`). It may still be
----broken.
+---Return whether a file, or the text in its place, looks like a saved plan (`moongrid plan --rules`, `--json`). The plan
+---may still be broken.
 ---@param path string
 ---@param text? string
 ---@return boolean
 function moongrid.is_saved(path, text) end
 
----Return the plan that a file, or the text instead of it, has saved. Raises unless it is whole and has the saved digest.
+---Return the plan in a file, or in the text in its place. Raises unless the plan is whole and has the saved digest.
 ---@param path string
 ---@param text? string
 ---@return moongrid.Plan
 function moongrid.saved(path, text) end
 
----Open a machine: text as "node:4 gpu:8", a preset as "dgx-h100", a file and more words, or "slurm", the job of this
----process (src/machine/README.md). Raises what is wrong with it, of a file with its line.
+---Open a machine: a text such as "node:4 gpu:8", a preset such as "dgx-h100", a file name with more words after it, or
+---"slurm" for the Slurm job of this process (src/machine/README.md). The error says what is wrong, for a file with its
+---line.
 ---@param source string
 ---@return moongrid.MachineModel
 function moongrid.open_machine(source) end
 
----Return the machines that have names, in the order of these.
+---Return the machines that are presets, in the order of their names.
 ---@return { name: string, text: string, source: string }[] source: where its figures are from
 function moongrid.presets() end
 
----Return the status of an error that was caught: of the last message that this module raised. Its hundreds digit is the
+---Return the status of a caught error. Only the last message that this module raised has one. Its hundreds digit is the
 ---exit code of the command: 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed, 5 ranks disagree.
 ---@param message any what `pcall` returned
----@return integer? status nil: the message is another one
+---@return integer? status nil if this is another message
 function moongrid.status(message) end
 
 -- backends: written by make docs
@@ -363,20 +366,20 @@ function moongrid.pmix(options) end
 
 -- backends: end
 
----Take the first of the backends of GPUs that every rank has, in the order of `options`, else the carrier itself. Takes the
----options of `nccl`. Collective.
+---Open the first GPU backend that every rank has, in the order of `moongrid.options`. If there is none, return the job
+---of the carrier. Takes the options of `nccl`. Collective.
 ---@param options? table
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
 function moongrid.auto(options) end
 
----Return seconds of a clock that never goes back, to measure with.
+---Return the seconds of a clock that never goes back, to measure times.
 ---@return number
 function moongrid.now() end
 
----Return the names of the bundled recipes; or the text of one, or of a part of one, `"megatron.grids"`, and the names of its
----parts; nil: none has that name.
+---Return the names of the bundled recipes. With a name, return the text of that recipe and the names of its parts. A
+---name such as "megatron.grids" is that of a part. Return nil if there is none of this name.
 ---@return string[]
 ---@overload fun(name: string): string?, string[]?
 function moongrid.recipes() end
@@ -400,17 +403,17 @@ function moongrid.options() end
 ---@field name string
 ---@field doc string
 ---@field makes boolean it makes communicators, and a family may ask for it
----@field carries boolean it carries the messages of others
----@field carried boolean it needs one that carries
+---@field carries boolean it can be the carrier of another backend
+---@field carried boolean it needs a carrier
 ---@field exchanges boolean its proof includes an all-to-all
----@field timeout integer seconds that a call over all ranks may take, if none are asked for
+---@field timeout integer seconds that a call over all ranks may take, by default
 
 ---@class moongrid.PartInfo
 ---@field name string "planning", or of a backend
 ---@field works boolean
----@field text string releases, or why it does not work
+---@field text string versions of its libraries, or why it does not work
 
----What works on this machine: planning, and each backend. It loads their libraries.
+---Return what works on this machine: planning, and each backend. This loads the libraries of the backends.
 ---@return moongrid.PartInfo[]
 function moongrid.probe() end
 

@@ -1,30 +1,30 @@
 ---@meta moongrid
 -- SPDX-License-Identifier: MIT
 --
--- Annotations for editors (LuaCATS) of worlds, grids and families, in recipes and in the module: nothing here runs. meta.lua
--- says what holds for all of them.
+-- Annotations for editors (LuaCATS) of worlds, grids and families, in recipes and in the module: nothing here runs.
+-- meta.lua says what holds for all of them.
 
 -- World -------------------------------------------------------------------------
 
 ---The ranks for a grid: a whole world, a window of consecutive ranks of one, or some ranks in another
----order. `#world` is the number of its ranks. Equal: same ranks in the same order.
+---order. `#world` is the number of ranks. Two are equal if they have the same ranks in the same order.
 ---@class moongrid.World
 ---@field size integer number of ranks, 1 to 2147483647
 ---@field offset integer the first rank, 0 unless this is a window; raises for ranks in another order: use `rank(0)`
 local World = {}
 
----Return a window: consecutive ranks of this world or window, or consecutive positions of another order, O(size)
----there. The result still belongs to the whole world.
+---Return a window: consecutive ranks of this world or window. For ranks in another order it has consecutive positions,
+---and costs O(size). The result still belongs to the whole world.
 ---@param offset integer first position, counted from the start of this window; 0 to size - 1
 ---@param size? integer number of ranks, 1 to size - offset; default: all that follow
 ---@return moongrid.World
 function World:window(offset, size) end
 
----Return these ranks, or some of them, in another order: position 0 of a grid over the result is the first rank of
----the list, and coordinates, families and plans follow. A function is called for the rank at each position; a family
----must have one group, whose members are the order. Raises if a rank occurs twice or is outside this World. An order
----that follows a rule of modes (every second rank, a transposed grid) costs nothing afterwards; with any other order,
----families along dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of a grid.
+---Return these ranks, or some of them, in another order. Position 0 of a grid over the result is the first rank of the
+---list; coordinates, families and plans follow. A function returns the rank at each position. A family must have one
+---group, whose members are the order. Raises if a rank occurs twice or is outside this World. An order that follows a
+---rule of modes (every second rank, a transposed grid) costs nothing afterwards. With any other order, families along
+---dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of a grid.
 ---@param ranks integer[]|moongrid.Family|fun(position: integer, size: integer): integer
 ---@return moongrid.World
 function World:order(ranks) end
@@ -35,17 +35,17 @@ function World:rank(position) end
 
 ---Make a family from explicit lists, group by group. O(members); regular lists become a rule and cost
 ---nothing afterwards. Raises if the lists do not match `kind`, or contain a rank outside this window.
----Not for a World in another order. A text may have the lists as Python prints them:
+---It does not work for a World in another order. A text may have the lists as Python prints them:
 ---"[[0, 1], [2, 3]]", one list per line, tuples, range(0, 8, 2).
 ---@param groups integer[][]|string ranks of each group, in order; no group is empty
 ---@param kind? "partition"|"partial"|"cover" each rank once (default), at most once, or any number of times
 ---@return moongrid.Family
 function World:table(groups, kind) end
 
----Make a family from its modes, each {size, stride}, the first one fastest: `inside` are the members of a group,
----`index` the groups. Or from a text: tostring of a family of modes, "(2:1) x (4:2) + 8", or CuTe's sizes
----and strides, "(2,4):(1,8) x 2:4". torch's layouts look the same but count the last mode fastest: write
----those from the right. Raises if two members are the same rank, or a rank is outside this window. O(modes);
+---Make a family from its modes, each {size, stride}, the first one fastest: `inside` gives the members of a group,
+---`index` the groups. A text also works: tostring of a family of modes, "(2:1) x (4:2) + 8", or CuTe's sizes
+---and strides, "(2,4):(1,8) x 2:4". torch's layouts look the same, but their last mode is the fastest: write
+---them from the right. Raises if two members are the same rank, or a rank is outside this window. O(modes);
 ---modes that interleave, as (3:2) x (2:3), become explicit lists, O(members).
 ---@param modes moongrid.Modes|string
 ---@return moongrid.Family
@@ -53,40 +53,42 @@ function World:modes(modes) end
 
 ---@class moongrid.Modes
 ---@field inside? integer[][] {size, stride} each, 1 or more; default: groups of one rank
----@field index? integer[][] likewise; default: one group
+---@field index? integer[][] the same for the groups; default: one group
 ---@field offset? integer the rank at position 0 of group 0, a rank of the world even in a window; default 0
 
 -- Grid --------------------------------------------------------------------------
 
----Ordered dims over the ranks of a World, fastest-varying first. `grid.tp` is the size of dim tp (a
----method's name wins over a dim of the same name), `grid "tp"` and `grid("dp", "cp")` are
----`grid:along(...)`, `#grid` is the number of ranks. Equal: same dims, sizes, and ranks in the same order.
+---Ordered dims over the ranks of a World, fastest first. `grid.tp` is the size of dim tp, unless a
+---method has the same name. `grid "tp"` and `grid("dp", "cp")` are `grid:along(...)`. `#grid` is the
+---number of ranks. Two are equal if they have the same dims, sizes, and ranks in the same order.
 ---@class moongrid.Grid
 ---@overload fun(...: string): moongrid.Family
 ---@field [string] integer
 local Grid = {}
 
----Return the family of the named dims: they vary inside a group, in the grid's order for any
----order of the names; the other dims number the groups. Without names: a group per rank.
----A table may also order the groups: `grid:along{ "tp", index = {"pp", "dp"} }`; members and
----groups then follow the written order, first name fastest.
+---Return the family of the named dims. They vary inside a group, always in the grid's order; the
+---other dims number the groups. Without names each rank is a group. A table may also order the
+---groups: `grid:along{ "tp", index = {"pp", "dp"} }`. Then members and groups follow the written
+---order, the first name fastest.
 ---@param ... string names of dims, each once; or one table as above
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Grid, dims: moongrid.Along): moongrid.Family
 function Grid:along(...) end
 
 ---@class moongrid.Along: { [integer]: string }
----@field index? string|string[] the dims that number the groups: all that are larger than 1 and not inside
+---@field index? string|string[] the dims that number the groups: all others that are larger than 1
 
----As `along`, but the first name varies fastest inside a group.
+---Like `along`, but the first name varies fastest inside a group.
 ---@param ... string names of dims, each once; or one table as for `along`
 ---@return moongrid.Family
 function Grid:ordered(...) end
 
----Return the family of some dims, or of all, for programs that use MPI's Cartesian topologies: `along` with the
----option `cartesian`. Its MPI communicators have that topology, also those of groups of one rank, with the dims in
----MPI's order (the reverse of the grid's) and ranks not reordered. `group:shift` and mgrid_mpi_shift return neighbours.
----@param how? { [integer]: string, periods?: table<string, boolean> } names of dims, none: all; the periodic ones
+---Return the family of some dims, or of all, for programs that use MPI's Cartesian topologies. It is `along` with the
+---option `cartesian`. Its MPI communicators have such a topology, even for a group of one rank. Their dims are in MPI's
+---order, the reverse of the grid's, and MPI keeps the order of ranks. `group:shift` and mgrid_mpi_shift return
+---neighbours.
+---@param how? { [integer]: string, periods?: table<string, boolean> } names of dims (default: all);
+---which of them are periodic
 ---@return moongrid.Family
 function Grid:cartesian(how) end
 
@@ -99,7 +101,7 @@ function Grid:coord(rank, dim) end
 ---@return table<string, integer>? coordinates by name of dim; nil for a rank outside the grid
 function Grid:coords(rank) end
 
----Return the rank at some coordinates; a dim that is not named is at 0.
+---Return the rank at some coordinates. A dim without a coordinate is at 0.
 ---@param coords table<string, integer> by name of dim, each 0 to size - 1
 ---@return integer rank
 function Grid:rank(coords) end
@@ -107,8 +109,9 @@ function Grid:rank(coords) end
 ---@return { [1]: string, [2]: integer }[] dims name and size of each, fastest first
 function Grid:dims() end
 
----Return the grid with one dim split into several, whose product is its size: `grid:unflatten("dp", "shard-rep", {
----shard = 2, rep = fill })`. Without an order give two dims, one of them `fill`, which is the slower one.
+---Return the grid with one dim split into several; the product of their sizes is its size:
+---`grid:unflatten("dp", "shard-rep", { shard = 2, rep = fill })`. Without an order give two dims; one is `fill`, and that
+---one is the slower.
 ---@param dim string
 ---@param order string|string[] of the new dims, fastest first, as for `grid(world, order, sizes)`
 ---@param sizes table<string, integer|lightuserdata>
@@ -116,8 +119,8 @@ function Grid:dims() end
 ---@overload fun(self: moongrid.Grid, dim: string, sizes: table<string, integer|lightuserdata>): moongrid.Grid
 function Grid:unflatten(dim, order, sizes) end
 
----Return the grid with dims that are neighbours in its order merged into one, in that order for any order of the
----names. Dims of size 1 between them are skipped, and come after the new dim.
+---Return the grid with neighbouring dims merged into one. They keep the grid's order, whatever the order of the names.
+---Dims of size 1 between them stay, and come after the new dim.
 ---@param name string of the new dim
 ---@param ... string one dim or more, each once
 ---@return moongrid.Grid
@@ -127,8 +130,8 @@ function Grid:flatten(name, ...) end
 ---@return moongrid.Grid
 function Grid:rename(names) end
 
----Return the grid at fixed coordinates: a grid of the dims that are not named, over the ranks there. Its
----families leave the other ranks of the world out.
+---Return the part of the grid at fixed coordinates: a grid of the other dims, over the ranks that have these
+---coordinates. Its families leave out the other ranks of the world.
 ---@param coords table<string, integer> by name of dim, each 0 to size - 1, or -1 to -size from the end
 ---@return moongrid.Grid
 function Grid:at(coords) end
@@ -137,51 +140,51 @@ function Grid:at(coords) end
 
 ---All groups made by one rule; a group is an ordered list of ranks. `#family` is the number
 ---of groups, `for group, ranks in pairs(family)` visits them. Two are equal if they have
----the same groups in the same order with the same order of members; families of grids are
----compared by their rules, at any world size. Equality ignores options (`with`), and
----only `twin`, `lists` and `with` itself keep them.
+---the same groups in the same order, with the same order of members. For families of grids this
+---compares the rules, at any world size. Equality ignores options (`with`). Only `twin`, `lists`
+---and `with` return a family that keeps the options.
 ---@class moongrid.Family
 ---@field count integer number of groups
 ---@field size integer? ranks in each group; nil if groups differ
 ---@field largest integer ranks in the largest group; 0 without groups
 ---@field low integer? the lowest rank that is in a group; nil without groups
----@field high integer? the highest
+---@field high integer? the highest such rank
 ---@field coverage "partition"|"partial"|"cover" each rank of the world is in one group, in at most one, or maybe in several
 local Family = {}
 
----Cut every group into runs of k positions. For a family of a grid, raises and names the possible sizes if k does
----not meet a boundary of its rule; `table = true` cuts anyway, without a rule (and makes explicit lists,
----O(world), if groups differ in size). The runs of a group follow each other; `by = "row"`
----counts all groups before the next run, as a matrix of runs and groups is counted by rows.
+---Cut every group into runs of k positions. For a family of a grid, k must meet a boundary of its rule, else this
+---raises and names the possible sizes. `table = true` cuts anyway, without a rule (and makes explicit lists,
+---O(world), if groups differ in size). The runs of a group follow each other. With `by = "row"` the first runs of all
+---groups come first, then the second runs, as in a matrix with a row for each run.
 ---@param k integer ranks of an inner group, a divisor of the group size
 ---@param how? { table?: boolean, by?: "row" }
 ---@return moongrid.Family inner the runs
 ---@return moongrid.Family outer the ranks at equal positions of the runs
 function Family:split(k, how) end
 
----Split repeatedly: return as many families as sizes, innermost first.
+---Split repeatedly. Return one family for each size, the innermost first.
 ---@param sizes integer[] at most 32; their product is the group size
 ---@return moongrid.Family ...
 function Family:levels(sizes) end
 
----Cut every group into segments, first sizes[1] ranks, then sizes[2] and so on; the segments of a group follow
----each other. O(sizes) in any world. For segments that change from step to step: `Group:segment`.
+---Cut every group into segments: sizes[1] ranks, then sizes[2], and so on. The segments of a group follow each other.
+---O(sizes) in any world. If segments change from step to step, use `Group:segment`.
 ---@param sizes integer[] 1 or more; they sum to the group size, or one is `fill` and takes the rest
 ---@return moongrid.Family
 function Family:segments(sizes) end
 
----Return the same groups in another order: group i is group order[i + 1] of this family. O(groups); orders that
----step through the groups regularly keep a rule, others become explicit lists, O(members).
+---Return the same groups in another order: group i of the result is group order[i + 1] of this family. O(groups). If
+---the order steps through the groups regularly, the result keeps a rule; else it has explicit lists, O(members).
 ---@param order integer[]|fun(group: integer): integer each group once, from 0
 ---@return moongrid.Family
 function Family:renumber(order) end
 
 ---Return the groups whose ranks are all at some coordinates of a grid, in their order: `g "tp":where { pp = 0 }` is tp
----of the first stage, as is `g:at { pp = 0 } "tp"`. The default is the grid that the family was made of, even through
----other operations; for a union, a zip or a table name one: `f:where(g, { pp = 0 })`. Raises if no group is there, for
----example if the dim varies inside the groups. O(dims) for a family with a rule and a grid over a window; else
----O(members).
----A function is called for each group, O(members), and keeps those for which it returns true:
+---of the first stage, as is `g:at { pp = 0 } "tp"`. By default this is the grid that the family comes from, even after
+---other operations. For a union, a zip or a table name the grid: `f:where(g, { pp = 0 })`. Raises if there is no such
+---group, for example if the dim varies inside the groups. O(dims) for a family with a rule and a grid over a window;
+---else O(members).
+---With a function, keep the groups for which it returns true, O(members):
 ---`f:where(function(ranks) return ranks[1] % 16 == 0 end)`.
 ---@param coords table<string, integer> by name of dim, each 0 to size - 1, or -1 to -size from the end
 ---@return moongrid.Family
@@ -189,40 +192,40 @@ function Family:renumber(order) end
 ---@overload fun(self: moongrid.Family, keep: fun(ranks: integer[], group: integer): boolean?): moongrid.Family
 function Family:where(coords) end
 
----Keep some positions of every group, in the order given; duplicates are dropped. The result leaves
----ranks out. A function is called once per group size, and its result must depend only on that.
+---Keep some positions of every group, in the order given, each once. The result leaves out the other
+---ranks. A function is called once per group size; its result must depend only on that size.
 ---@param ... integer 0 to size - 1, or -1 to -size from the end; or one list of them, or a function
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Family, positions: integer[]): moongrid.Family
 ---@overload fun(self: moongrid.Family, choose: fun(size: integer): integer|integer[], ...): moongrid.Family
 function Family:pick(...) end
 
----Join n consecutive groups into one: the first one's members, then the second's, and so on. A bundle of groups of
----several families of a union is a list, O(members).
+---Join n consecutive groups into one: the members of the first, then those of the second, and so on. If a bundle joins
+---groups of several families of a union, it is a list, O(members).
 ---@param n integer a divisor of the number of groups
 ---@return moongrid.Family
 function Family:bundle(n) end
 
 ---Return all pairs of neighbours of every group, as pipeline stages need: `neighbours(1, ...)`. A ring of two ranks is
 ---one pair.
----@param wrap? "wrap"|boolean|{ wrap?: boolean } also the last with the first
+---@param wrap? "wrap"|boolean|{ wrap?: boolean } also pair the last with the first
 ---@return moongrid.Family cover a rank may be in two pairs
 function Family:pairs(wrap) end
 
----Return the pairs of the ranks at positions i and i + step of every group, no pair twice. Groups of one give none.
+---Return pairs: the ranks at positions i and i + step of every group, each pair once. A group of one rank has no pair.
 ---@param step? integer 1 (default) to size - 1
----@param wrap? "wrap"|boolean|{ wrap?: boolean } also those that go around the end
+---@param wrap? "wrap"|boolean|{ wrap?: boolean } also make the pairs that go around the end
 ---@return moongrid.Family cover a rank may be in two pairs
 function Family:neighbours(step, wrap) end
 
----Apply a function to every group; the resulting groups must be disjoint. Makes explicit
----lists: O(world), unlike the other operations.
+---Apply a function to every group; the resulting groups must be disjoint. Unlike the other
+---operations this makes explicit lists: O(world).
 ---@param fn fun(ranks: integer[], group: integer): integer[]
 ---@return moongrid.Family
 function Family:map(fn) end
 
 ---Return the groups without these ranks, in the same order; empty groups are left out. Ranks that are in
----no group change nothing. O(members); if the result follows a rule, it becomes one.
+---no group change nothing. O(members). If the result follows a rule, it has that rule, not lists.
 ---@param ranks integer[] 0 to world - 1
 ---@return moongrid.Family
 function Family:without(ranks) end
@@ -231,21 +234,21 @@ function Family:without(ranks) end
 ---@return moongrid.Family
 function Family:lists() end
 
----Return the same groups, deliberately with separate communicators.
+---Return the same groups with separate communicators.
 ---@return moongrid.Family
 function Family:twin() end
 
----Return the same groups with these options on top of those it has. The receiver does not change.
+---Return the same groups with these options added to those that the family has. The family itself does not change.
 ---@param options moongrid.Options
 ---@return moongrid.Family
 function Family:with(options) end
 
----Return a new list, which `print` shows as `{0, 8, 16}`.
+---Return the ranks of a group as a new list, which `print` shows as `{0, 8, 16}`.
 ---@param group integer 0 to count - 1
 ---@return integer[] ranks
 function Family:ranks(group) end
 
----Return one member, and how many the group has. O(modes), where `ranks` lists all of them.
+---Return one member, and how many members the group has. O(modes), while `ranks` lists all members.
 ---@param group integer 0 to count - 1
 ---@param position integer 0 to size - 1, or -1 to -size from the end
 ---@return integer rank
@@ -257,7 +260,7 @@ function Family:member(group, position) end
 ---@return moongrid.Modes?
 function Family:modes() end
 
----Return the rule that makes the groups, as in the text of a plan, and the same in words.
+---Return the rule that makes the groups, as the text of a plan has it, and the same rule in words.
 ---@return string rule
 ---@return string words
 function Family:explain() end
@@ -269,9 +272,9 @@ function Family:explain() end
 ---@return integer? position
 function Family:locate(rank, nth) end
 
----Iterate over all groups: `for group, ranks in family:groups() do`. With numbers of groups, return the family of these,
----in this order, each once: `f:groups { 0, 3 }`, `f:groups(-1)`. A list that steps regularly keeps a rule, others become
----explicit lists, O(their members). `where` chooses by coordinates, or by a function.
+---Iterate over all groups: `for group, ranks in family:groups() do`. With numbers of groups, return the family of these
+---groups in this order, each once: `f:groups { 0, 3 }`, `f:groups(-1)`. If the numbers step regularly, the result keeps
+---a rule; else it has explicit lists, O(their members). `where` chooses by coordinates, or by a function.
 ---@return fun(family: moongrid.Family, group?: integer): integer?, integer[]?
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Family, groups: integer[]): moongrid.Family 0 to count - 1, or -1 to -count from the end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- svg_sheet: a sheet in an SVG: its parts in a row, labels and boxes around tiles, and the numbers of ranks.
+-- svg_sheet: draw a sheet in an SVG: its parts in a row, labels and boxes around tiles, and the numbers of ranks.
 
 local layout = require "pictures.layout"
 local sheets = require "pictures.sheet"
@@ -10,7 +10,7 @@ local M = {}
 
 local PARTS_GAP, PART_HEAD = 28, 18
 
--- Lay out a sheet. `spots`: the cells that have ranks, { rank, x, y, part }, x and y of the corner.
+-- Lay out a sheet. `spots` lists the cells that have a rank: { rank, x, y, part }; x and y are those of the corner.
 function M.lay(sheet)
   local v = { sheet = sheet, number = sheet.number, parts = {}, top = #sheet.parts > 1 and PART_HEAD or 0, spots = {} }
   local right, height = 0, 0
@@ -33,7 +33,7 @@ end
 
 local function named(name, n) return name ~= "" and name .. " " .. n or tostring(n) end
 
--- Write labels and frames of the tile and boxes that start at a cell, the outer ones first.
+-- Write the labels and frames of the tile and of the boxes that start at a cell, from the outside in.
 local function put_frames(v, l, cell, put)
   local part, index = l.part, sheets.index(l.part, cell)
   local inside = part.cells
@@ -58,14 +58,14 @@ local function put_frames(v, l, cell, put)
   end
 end
 
--- Is this a cell inside a tile, at which no label stands?
+-- Return whether a cell is inside a tile and has no label.
 local function is_plain(l, cell)
   local first, second = l.part.levels[1], l.part.levels[2]
   return l.tile == 2 and l.frame[1].per == first.shown and cell % first.shown > 0
          and cell // first.shown % second.shown > 0
 end
 
--- Write what the panels of a sheet share: #framesN, labels and boxes; #ranksN, the numbers.
+-- Write what all panels of a sheet share: #framesN has the labels and boxes, #ranksN the numbers of ranks.
 function M.put(v, put)
   put(('<g id="frames%d">\n'):format(v.number))
   for _, l in ipairs(v.parts) do

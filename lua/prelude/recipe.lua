@@ -1,23 +1,32 @@
 -- SPDX-License-Identifier: MIT
 --
--- The first file of the prelude, which is the Lua half of the language of recipes: the words `recipe`,
--- `param`, `policies` and `steps`, and how a recipe is evaluated. The prelude itself sees all of Lua's libraries;
--- recipes get only these words from it.
+-- The first file of the prelude, the part of the recipe language that is written in Lua. It defines the words
+-- `recipe`, `param`, `policies` and `steps`, and evaluates recipes. The prelude can use all of Lua's libraries; a
+-- recipe gets only these words from it.
 --
--- `core` comes from C (src/recipe/core.c, load.c): raise(message) at the recipe's position, raise_at(where, message
--- [, status]), unknown(what, name, known [, where]); where(), where_of(function) and place() (of the word `recipe`)
--- are texts "file:line: "; load(name, from) -> path, chunk, key, hash of the text, path for the host, functions of
--- the host that the text names ({ name = version } or nil); library(name, ...) runs another file of this folder;
--- is_topology(value); note(topology, name, text, usual, unread) records a parameter, params(state) reads them back;
--- fields() are those of slices, name -> type ("any": they check it), whose values get begin(world, values, where)
--- before a build, which gets the World that this returns, and finish(topology, where, world) follows it;
--- allow_idle(topology): ranks may be in no group; digest(state) is its plan's; settings(state) are those that a
--- host has set, by name; note_function(topology, name, version) records a function of the host;
--- note_policies(topology, hash) makes ranks compare the texts of the recipe and its base; choose(topology, family,
--- option, value) sets an option; concurrent(topology, lists, where) keeps families apart; keys(table) is a sorted
--- list: numbers, names by their bytes, then the rest; encode(value) and decode(text) are JSON; decode returns nil
--- for text that is not JSON, nil and the reason for JSON that Lua cannot represent. words() are the globals of
--- recipes, members(value) the names of what a value of moongrid has.
+-- `core` has functions written in C (src/recipe/core.c, load.c). A `where` is a text "file:line: ".
+--   raise(message)             raise an error at the recipe's position; raise_at(where, message [, status]) elsewhere
+--   unknown(what, name, known [, where])  raise an error that names the nearest known name
+--   where(), place(), where_of(function)  the `where` of the recipe's line, of its word `recipe`, of a function
+--   load(name, from)           load a recipe -> path, chunk, key, hash of the text, path for the host, functions of the
+--                              host that the text names ({ name = version } or nil)
+--   library(name, ...)         run another file of this folder
+--   is_topology(value)         whether it is a topology
+--   note(topology, name, text, usual, unread)  record a parameter; params(state) returns the recorded ones
+--   fields()                   the fields that slices add (src/recipe/slice.h), name -> type; "any": the slice checks
+--   begin(world, values, where)     give the slices the values of these fields; returns the World for `build`
+--   finish(topology, where, world)  let the slices finish after `build`
+--   allow_idle(topology)       ranks may be in no group
+--   digest(state)              the digest of its plan
+--   settings(state)            the settings that a host has set, by name
+--   note_function(topology, name, version)  record a function of the host
+--   note_policies(topology, hash)  make ranks compare the texts of the recipe and its base
+--   choose(topology, family, option, value)  set an option
+--   concurrent(topology, lists, where)  keep families apart
+--   keys(table)                a sorted list of its keys: numbers, names by their bytes, then the rest
+--   encode(value), decode(text)  write and read JSON; decode returns nil for text that is not JSON, and nil with the
+--                              reason for JSON that Lua cannot represent
+--   words(), members(value)    the globals of recipes; the names of what a value of moongrid has
 
 local core = ...
 local shared = core.library("shared", core)
@@ -39,12 +48,12 @@ end)
 
 local fields = { "doc", "base", "params", "rest", "build", "concurrent", "families", "queries", "getters", "arguments",
                  "settings", "policy", "agreed", "idle", "names", "step" }
--- Those that are no tables; base is a recipe, or the name of one.
+-- The types of the fields that are no tables. `base` is a recipe or the name of one.
 local types = { doc = "string", rest = "string", idle = "string", names = "string", build = "function",
                 step = "function" }
-local added = core.fields() -- of slices
+local added = core.fields() -- the fields of slices
 for name, type_of in sorted_pairs(added) do fields[#fields + 1], types[name] = name, type_of end
--- The fields for questions: each may also be a function that returns a table at the first question.
+-- The fields that answer questions. Each may also be a function that returns the table, called at the first question.
 local asked = { families = true, queries = true, getters = true, arguments = true }
 
 local Recipe = {} -- metatable of what `recipe` returns, which is read only
@@ -79,7 +88,7 @@ end
 local by_host = false -- whether the host named the next recipe
 local running = {} -- { path, text, called } of the recipe files now running, the innermost last
 local last -- { topology, world, params } of the last evaluation, for a prompt
-local called -- { name = version } of the functions of the host that are named by the recipes that the evaluation builds
+local called -- { name = version } of the host's functions that the recipes of this evaluation name
 
 -- Questions: queries, getters and their arguments. asking.lua is loaded at the first question.
 local asking
@@ -96,8 +105,9 @@ M.steps = shared.vocabulary("bundled step", function()
   return steps.makers
 end)
 
--- Return the parameters of a recipe with those of its bundled step, and which are of the step. They are optional, so
--- that a plan has only those that are given; one that the recipe or its base has, under any of its names, is that.
+-- Return the parameters of a recipe and of its bundled step, and which of them are the step's. Those of the step are
+-- optional, so a plan has only those that are given. If the recipe or its base declares one, under any of its names,
+-- that declaration counts.
 local function with_step(def, base)
   local own = steps and def.step and steps.params[def.step]
   if not own then return def.params, base and base.of_step or {} end
@@ -139,7 +149,7 @@ local function define(def, where)
   local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.called = shared.joined(base and base.called, file and file.called)
-  local bundled = file and file.text == 0 -- their texts have no hash
+  local bundled = file and file.text == 0 -- the text of a bundled recipe has no hash
   body.step, body.has_step = def.step, def.step ~= nil or base and base.has_step
   local params, of_step = with_step(def, base)
   body.params = parameters.declared_in("parameter", base and base.params, params, where, bundled)
@@ -164,7 +174,7 @@ local function define(def, where)
     body.asked[field] = def[field]
     if type(def[field]) == "table" then answers().check(field, def[field], where) end
   end
-  -- by name of a policy: its function; the family that compares results, or "world"; the line that says so
+  -- For each policy: its function; the family that compares its results, or "world"; the line that names this family.
   body.policy, body.agreed, body.agreed_at = {}, {}, {}
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
     for name, fn in sorted_pairs(from.policy or {}) do
@@ -173,7 +183,7 @@ local function define(def, where)
       end
       local what = uncalled(fn)
       if what then
-        core.raise_at(where, string.format("policy '%s' is %s, not what that makes: write %s()", name, what, what))
+        core.raise_at(where, string.format("policy '%s' is %s, which makes one: write %s()", name, what, what))
       end
       body.policy[name] = fn
     end
@@ -199,14 +209,14 @@ end
 
 local loaded, loading = {}, {}
 
--- The first argument of a recipe's file; arithmetic.lua is loaded when a recipe first reads a function of it.
+-- The first argument of a recipe's file. arithmetic.lua is loaded when a recipe first reads one of its functions.
 local functions
 local arithmetic = shared.vocabulary("function of arithmetic", function()
   functions = functions or core.library "arithmetic"
   return functions
 end)
 
--- part "grids" in the bundled recipe megatron is what recipes/megatron/grids.lua returns. A part runs once,
+-- In the bundled recipe megatron, part "grids" returns what recipes/megatron/grids.lua returns. A part runs once,
 -- with the arguments of the recipe's file.
 local parts = {}
 
@@ -233,7 +243,7 @@ function recipe(what)
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text, called = names }
-  local part = text == 0 and parts_of(path) or nil -- a bundled recipe, of whose text there is no hash
+  local part = text == 0 and parts_of(path) or nil -- a bundled recipe, whose text has no hash
   -- the calling recipe may catch the error and call again
   local ok, value = xpcall(chunk, core.message, arithmetic, part)
   loading[key], running[#running] = nil, nil
@@ -262,7 +272,7 @@ function M.load(name)
   return recipe(name)
 end
 
--- Refuse policies that name a family which the topology lacks, or agree over one with a rank in two groups.
+-- Refuse a policy that is agreed by a family that the topology lacks, or by one with a rank in two groups.
 local function check_policies(body, t)
   local families, known = {}, {}
   for name, family in pairs(t) do families[name], known[#known + 1] = family, name end
@@ -271,7 +281,7 @@ local function check_policies(body, t)
     local where = string.format("%spolicy '%s' is agreed: ", body.agreed_at[name], name)
     if by ~= "world" and not families[by] then core.unknown("family", by, known, where) end
     if by ~= "world" and families[by].coverage == "cover" then
-      core.raise_at(where, string.format("the groups of '%s' share ranks; a family whose groups do not would do, or "
+      core.raise_at(where, string.format("the groups of '%s' share ranks; name a family whose groups share none, or "
         .. "\"world\"", by))
     end
   end
@@ -280,10 +290,11 @@ local function check_policies(body, t)
   end
 end
 
--- Merge a file of parameters with those given beside it, which win. Names that no parameter has go to the parameter
--- `rest`, if the recipe has one; but not those that look like typing errors, unless it is a plain table, for a file
--- with names of many kinds. An error looks like a parameter of the recipe itself (a file of another system does not
--- have those of the step), and has a value that this takes (such a file has sections).
+-- Merge a file of parameters with those given beside it, which win. If the recipe has a parameter `rest`, it gets the
+-- names that no parameter has. A name that looks like a typing error is refused, unless `rest` is a plain table, which
+-- is for a file with names of many kinds. A name looks like a typing error if it is near the name of a parameter of the
+-- recipe itself, and that parameter takes its value. Parameters of the step do not count, since a file of another
+-- system has none of them; the value tells a section of such a file from a parameter.
 local function add_file(body, given, file)
   local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
   for name in pairs(given) do taken[by_name[name] or name] = true end
@@ -311,7 +322,7 @@ local function add_file(body, given, file)
   given[body.rest] = rest
 end
 
--- Separate the options of families, the names with a dot, from the parameters given.
+-- Remove the options of families from the parameters given, and return them. Their names have a dot.
 local function options_in(given)
   local options
   for name, value in pairs(given) do
@@ -323,7 +334,7 @@ local function options_in(given)
   return options
 end
 
--- Build the topology of a recipe and record its parameters there. file: values of a file of parameters, or nil.
+-- Build the topology of a recipe and record its parameters there. file: the values of a file of parameters, or nil.
 function M.evaluate(self, world, given, file)
   local body = body_of(self)
   if file then add_file(body, given, file) end
@@ -353,19 +364,19 @@ end
 function M.ask(self, state, name, q) return answers().ask(body_of(self), state, name, q) end
 function M.group(self, state, name, q) return answers().group(body_of(self), state, name, q) end
 
--- Return the name without alias and the value of a setting that a host switches, for C to keep in the state.
+-- Return the full name and the value of a setting that a host changes. C keeps them in the state.
 function M.set(self, name, value) return parameters.value_for(body_of(self).settings, name, value) end
 
--- Prepare a policy, a function (state, q, p) like a query, but called often. C keeps the results: the
--- function, p, the family that compares results, and the line that defines it (of a bundled one: the line of
--- the recipe).
+-- Prepare a policy: a function (state, q, p) like a query, but called often. Return what C keeps: the
+-- function, p, the family that compares results, and the line that defines the policy (for a bundled one, the
+-- line of the recipe).
 function M.policy(self, state, name)
   local body = body_of(self)
   local fn = body.policy[name]
   if not fn and not next(body.policy) then
     core.raise_at(body.where, string.format("unknown policy '%s'; the recipe has none: "
       .. "policy = { NAME = function(state, q, p) ... end } makes one, "
-      .. "policy = { layers = policies.layers() } takes in a bundled one", name), "unknown name")
+      .. "policy = { layers = policies.layers() } uses a bundled one", name), "unknown name")
   end
   if not fn then return core.unknown("policy", name, core.keys(body.policy), body.where) end
   local bundled = made[fn]
@@ -373,18 +384,18 @@ function M.policy(self, state, name)
     bundled and bundled.where or core.where_of(fn)
 end
 
--- Run lines of a prompt; a list of the words that the last one of a line may become. shell.lua
+-- The prompt, in shell.lua: run lines, and list the words that may complete the last word of a line.
 local run, complete, about
 local function prompt()
-  if not last then core.raise("a prompt is about the last plan of the recipe, and there is none") end
+  if not last then core.raise("a prompt works on the last plan of the recipe, and there is none") end
   if about ~= last then run, complete = core.library("shell", core, shared, last) end
   about = last
 end
 function M.run(text) prompt() return run(text) end
 function M.complete(line) prompt() return complete(line) end
 
--- Return the step as a function of s; nil: the recipe has none. A step is a function (s, p, base): base(s) is the
--- base's step with the parameters of this recipe; base is nil if that has none.
+-- Return the step as a function of s, or nil if the recipe has none. A step is a function (s, p, base). base(s) runs
+-- the base's step with the parameters of this recipe; base is nil if the base has no step.
 local function step_of(body, p, own)
   local base = body.base and step_of(body.base, parameters.resolve(body.base.params, p))
   local fn = own or body.step
@@ -392,8 +403,8 @@ local function step_of(body, p, own)
   return function(s) fn(s, p, base) end
 end
 
--- For the step of a plan; and whether it is one that is not known with these parameters. own: a function instead of the
--- recipe's, which is its base then.
+-- Return the step of a plan, and whether it is a bundled one whose calls are not known with these parameters. own: a
+-- function to use as the step; the recipe's step is then its base.
 function M.step(self, plan, own)
   local body = body_of(self)
   local p = parameters.resolve_plan(body.params, plan)
@@ -423,7 +434,7 @@ function M.info(self)
   local queries, arguments, getters, families = answers().lists_of(body)
   local info = { doc = body.doc, params = info_of(body.params), settings = info_of(body.settings), queries = queries,
                  arguments = info_of(arguments), getters = getters, families = families, policies = {}, names = {} }
-  for line in string.gmatch(body.names and body.names .. "\n" or "", "([^\n]*)\n") do -- blank ones have numbers, too
+  for line in string.gmatch(body.names and body.names .. "\n" or "", "([^\n]*)\n") do -- blank lines count, too
     info.names[#info.names + 1] = line
   end
   for i, name in ipairs(core.keys(body.called or {})) do

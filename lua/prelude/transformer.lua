@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- steps.transformer: one training step of Megatron-core, call by call. tests/golden/steps has recordings of 0.19.2 that
--- it equals. Each function names the file of megatron/core that makes its calls, the same in 0.16.1 and 0.19.2.
--- Compute, memory, ZeRO 2 and 3 and attention over cp are not of recordings:
+-- steps.transformer makes one training step of Megatron-core, call by call. It equals the recordings of 0.19.2 in
+-- tests/golden/steps. The comment of each function names the file of megatron/core that makes these calls, which is the
+-- same in 0.16.1 and 0.19.2. No recording has compute, memory, ZeRO 2 and 3, or attention over cp; they follow papers:
 --   [M]  Narayanan et al. 2021, arXiv 2104.04473: flops of a layer (section 5.1)
 --   [K]  Korthikanti et al. 2022, arXiv 2205.05198: activation memory (section 4)
 --   [Z]  Rajbhandari et al. 2020, arXiv 1910.02054: what ZeRO shards, and its bytes (sections 5 and 7)
@@ -22,9 +22,9 @@ local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batc
                 moe_every = 1, load = 1, recompute = "none", schedule = "1f1b", weight_type = "bf16",
                 grad_type = "fp32" }
 
--- Megatron-LM's arguments that say the opposite, or one of several things.
+-- Read Megatron-LM's arguments that mean the opposite of a parameter, or only a part of one.
 local function read_arguments(v, instances, refuse)
-  v.zero = v.zero or instances > 1 and 1 or 0 -- instances are of the distributed optimizer
+  v.zero = v.zero or instances > 1 and 1 or 0 -- only the distributed optimizer has instances
   if v.untie_embeddings_and_output_weights then v.tied = false end
   if v.disable_bias_linear then v.bias = false end
   if v.use_distributed_optimizer then v.zero = math.max(v.zero, 1) end
@@ -51,9 +51,9 @@ local function check(v, tp, cp, ep, etp, refuse)
   if not v.experts or v.moe_every > 1 then multiple(refuse, "ffn", ffn, tp, "tp") end
   if tp > 1 then multiple(refuse, "vocab", v.vocab, tp, "tp") end
   local by, words = 1, {}
-  if cp > 1 then by, words = 2 * cp, { "2", "cp" } end -- two pieces a rank balance causal attention
+  if cp > 1 then by, words = 2 * cp, { "2", "cp" } end -- each rank has two pieces, to balance causal attention
   if v.sequence_parallel and tp > 1 then
-    if cp > 1 and tp % 2 == 0 then by, words = cp, { "cp" } end -- tp has the 2
+    if cp > 1 and tp % 2 == 0 then by, words = cp, { "cp" } end -- tp has the factor 2
     by, words[#words + 1] = by * tp, "tp"
   end
   multiple(refuse, "seq", v.seq, by, table.concat(words, " x "))
@@ -67,7 +67,7 @@ local function check(v, tp, cp, ep, etp, refuse)
   end
 end
 
--- Return the layers of each stage: transformer/transformer_block.py, get_num_layers_to_build.
+-- Return the number of layers of each stage: transformer/transformer_block.py, get_num_layers_to_build.
 local function split_layers(v, pp, chunks, refuse)
   local first, last = v.first_stage_layers, v.last_stage_layers
   if not first and not last then
@@ -77,12 +77,12 @@ local function split_layers(v, pp, chunks, refuse)
   if first then multiple(refuse, "first_stage_layers", first, chunks, "interleave") end
   if last then multiple(refuse, "last_stage_layers", last, chunks, "interleave") end
   local ends, stages = (first or 0) + (last or 0), pp - (first and 1 or 0) - (last and 1 or 0)
-  local each = stages * chunks -- of it the layers between the ends are a multiple; without such stages there are none
+  local each = stages * chunks -- the layers between the ends are a multiple of this; 0: there are none
   local rest = v.layers - ends
   if stages == 0 and rest ~= 0 or stages > 0 and (rest < each or rest % each ~= 0) then
     local below = ends + rest // math.max(each, 1) * each
     local near = stages == 0 and ends or rest < each and ends + each or below .. " or " .. below + each
-    refuse("layers %d are not those of the first and last stage, %d, and a multiple of the other stages' chunks, %d; "
+    refuse("layers %d are not %d, those of the first and last stage, plus a multiple of %d, the other stages' chunks; "
       .. "nearest: %s", v.layers, ends, each, near)
   end
   local of = {}
@@ -104,9 +104,9 @@ return function(s, p, families, defaults, own, where)
   if chunks > 1 and (pp == 1 or v.schedule ~= "1f1b") then
     refuse("%s %d needs pp of 2 or more and the schedule 1f1b", v.interleave and "interleave" or "vpp", chunks)
   end
-  if v.overlap_p2p and chunks == 1 then refuse("overlap_p2p needs interleave of 2 or more; schedules.py has it so") end
+  if v.overlap_p2p and chunks == 1 then refuse("overlap_p2p needs interleave of 2 or more, as in schedules.py") end
   if size "instances" > 1 and v.zero == 0 then
-    refuse("zero 0 is no distributed optimizer, of which there are %d instances; zero 1 would do", size "instances")
+    refuse("zero 0 has no distributed optimizer, but %d instances of it are given; zero 1 would do", size "instances")
   end
   if v.overlap.weights and v.zero == 0 then refuse("overlap of weights needs zero=1, the distributed optimizer") end
   if v.experts then v.topk = v.topk or math.min(2, v.experts) end
@@ -121,20 +121,20 @@ return function(s, p, families, defaults, own, where)
   local ffn, b, q = v.ffn or 4 * h, v.micro_batch, v.seq // cp
   local moe_ffn, matrices, head = v.moe_ffn or ffn, v.gated and 2 or 1, h // v.heads
   local cut, act = sp and tp or 1, b * q * h * w
-  local layers = stage_layers[stage] // chunks -- of a chunk
+  local layers = stage_layers[stage] // chunks -- in a chunk
   local before = 0
   for i = 0, stage - 1 do before = before + stage_layers[i] end
   local function is_first(chunk) return stage == 0 and chunk == 0 end
   local function is_last(chunk) return stage == pp - 1 and chunk == chunks - 1 end
   local function has_experts(i) return v.experts and i % v.moe_every == 0 end
-  -- The number of the first layer of a chunk in the model.
+  -- Return the index in the model of the first layer of a chunk.
   local function begin(chunk)
     if v.first_stage_layers or v.last_stage_layers or chunks == 1 then return before + chunk * layers end
     return (chunk * pp + stage) * layers
   end
 
   local sharded, instances = v.zero > 0, size "instances"
-  local beside = (v.overlap.gradients or v.overlap.weights) and "data" -- the stream of what travels beside computes
+  local beside = (v.overlap.gradients or v.overlap.weights) and "data" -- the stream of calls that overlap with computes
   local travel = beside and s:on(beside) or s
   local replicas = new_replicas {
     s = s, v = v, group = group, size = size, tp = tp, pp = pp, ep = ep, etp = etp, chunks = chunks, layers = layers,
@@ -146,8 +146,8 @@ return function(s, p, families, defaults, own, where)
 
   -------------------------------------------------------------------------------------------------- the model
 
-  -- A matrix cut by columns and the next one, cut by rows: tensor_parallel/layers.py, ColumnParallelLinear and
-  -- RowParallelLinear; backward gathers the input of the first again.
+  -- Two matrices, one cut by columns and the next by rows: tensor_parallel/layers.py, ColumnParallelLinear and
+  -- RowParallelLinear. The backward pass gathers the input of the first one again.
   local tensor = group "tp"
   local function region(column, row)
     use(column)
@@ -168,8 +168,8 @@ return function(s, p, families, defaults, own, where)
     ready(column)
   end
 
-  -- With more ranks of tp than heads of keys, ranks gather what they then have copies of: transformer/attention.py,
-  -- get_query_key_value_tensors.
+  -- If tp has more ranks than there are heads of keys, several ranks need the same head. So they gather the queries,
+  -- keys and values of all ranks: transformer/attention.py, get_query_key_value_tensors.
   local copies = v.kv < tp and b * q * (h + 2 * v.kv * head) * w
   local function attention(i)
     use(i .. "norm")
@@ -197,7 +197,7 @@ return function(s, p, families, defaults, own, where)
   end
 
   -- Experts: transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher and MoEAllGatherTokenDispatcher; the
-  -- router's counts: router.py. With dropless experts bytes after the first exchange follow the data: `load`.
+  -- router's counts: router.py. With dropless experts the bytes after the first exchange depend on the data: `load`.
   local tokens, over_ep, over_etp, over_both = b * q // cut, group "ep", group "expert_tp", group "tp_ep"
   local routed = v.experts and tokens * v.topk
   local loaded = routed and (v.dropless and math.floor(routed * v.load) or routed)
@@ -205,7 +205,7 @@ return function(s, p, families, defaults, own, where)
   local function call(over, op, bytes) if over then s[op](s, over, bytes) end end
   local function experts(i, again)
     use(i .. "router")
-    if v.aux_loss and (again or v.recompute ~= "full") then -- not where gradients are off, before they are recomputed
+    if v.aux_loss and (again or v.recompute ~= "full") then -- full recompute: only in the second pass
       call(group "tp_cp", "all_reduce", 8 * v.experts)
     end
     if v.dispatcher == "alltoall" then
@@ -252,9 +252,9 @@ return function(s, p, families, defaults, own, where)
     end
   end
 
-  -- Flops of a layer forward on this rank: projections, attention over all tokens, feed-forward [M, for equal heads];
-  -- and of the head. Bytes of activations of a layer for a microbatch, of 16 bits [K, equations 1 to 4, and 2sbh if all
-  -- is recomputed].
+  -- flops_of(i): the flops of layer i in the forward pass on this rank, for projections, attention over all tokens and
+  -- feed-forward [M, for equal heads]. head_flops: those of the head. kept: the bytes of the activations of a layer for
+  -- a microbatch, in 16 bits [K, equations 1 to 4, and 2sbh if all is recomputed].
   local core_flops, sbh, scores = 4 * b * q * v.seq * h // tp, b * q * h, 5 * v.heads * v.seq
   local function flops_of(i)
     local width = has_experts(i) and moe_ffn * v.topk + (v.shared_ffn or 0) or ffn
@@ -265,7 +265,7 @@ return function(s, p, families, defaults, own, where)
     or sp and (34 * sbh + (v.recompute == "none" and sbh * scores // h or 0)) // tp
     or 10 * sbh + (24 * sbh + (v.recompute == "none" and sbh * scores // h or 0)) // tp
 
-  -- ZeRO's third stage gathers the weights of a layer before they are used [Z, section 7.2.2].
+  -- ZeRO 3 gathers the weights of a layer before they are used [Z, section 7.2.2].
   local function gather_layer(c, i)
     if v.zero < 3 then return end
     replicas.each_shard(c, i, function(shard) replicas.gather(shard, travel) end)
@@ -282,7 +282,7 @@ return function(s, p, families, defaults, own, where)
     if v.shared_ffn then region(i .. "shared1", i .. "shared2") end
     experts(i, again)
   end
-  local delayed = v.schedule == "zero_bubble" and pp > 1 -- gradients of weights apart from those of inputs
+  local delayed = v.schedule == "zero_bubble" and pp > 1 -- computes gradients of weights apart
   local function layer_back(c, i)
     if v.recompute == "full" then
       local now = use
@@ -309,7 +309,7 @@ return function(s, p, families, defaults, own, where)
     end
   end
 
-  -- Call pass(c, i) for the layers of a chunk; equal ones in a row, if nothing tells them apart, as a loop.
+  -- Call pass(c, i) for each layer of a chunk. If nothing tells the layers apart, make a loop.
   local function each_layer(c, apart, backward, pass)
     local from, to = begin(c), begin(c) + layers - 1
     if apart or v.experts and v.moe_every > 1 then
@@ -376,8 +376,8 @@ return function(s, p, families, defaults, own, where)
     s:free "activations"
   end
 
-  -- Messages: pipeline_parallel/p2p_communication.py. In a batch, or with overlap one by one; of two stages what the
-  -- odd one sends then takes the default group, so that both directions move at once.
+  -- Messages: pipeline_parallel/p2p_communication.py. They go in a batch, or with overlap_p2p one by one. Then, with
+  -- two stages, the odd one sends over the default group, so that both directions move at once.
   local line, message = { together = function(body) s:group(body) end }, act // cut
   local function sender(op, odd)
     return function(to)
@@ -391,7 +391,7 @@ return function(s, p, families, defaults, own, where)
   end
   line.send, line.recv = sender("send", 1), sender("recv", 0)
 
-  -- Memory that is there all the time: weights, gradients, and for Adam 12 bytes a weight [Z, section 3.1].
+  -- Memory that the whole step holds: weights, gradients, and for Adam 12 bytes a weight [Z, section 3.1].
   local function held(each, from)
     local d, e = v.zero >= from and size "dp" or 1, v.zero >= from and size "expert_dp" or 1
     return replicas.dense * each // d + replicas.expert * each // e
@@ -407,7 +407,7 @@ return function(s, p, families, defaults, own, where)
                     line = line, forward = forward, backward = backward, weights = delayed and weights, apart = apart,
                     one_by_one = v.overlap_p2p })
 
-  -- What follows the last backward pass: distributed/finalize_model_grads.py.
+  -- After the last backward pass: distributed/finalize_model_grads.py.
   s:mark "optimizer"
   if v.overlap.gradients then
     s:wait(beside)
@@ -430,8 +430,9 @@ return function(s, p, families, defaults, own, where)
     call(group "dp", "all_reduce", 4)
   end
 
-  -- The norm of gradients, and for fp16 before it whether they are finite: optimizer/clip_grads.py, optimizer.py; then
-  -- the distributed optimizer's new weights, with experts once for each of its two optimizers: distrib_optimizer.py.
+  -- The norm of the gradients, and with fp16 a check before it that they are finite: optimizer/clip_grads.py and
+  -- optimizer.py. Then the distributed optimizer gathers the new weights, with experts once for each of its two
+  -- optimizers: distrib_optimizer.py.
   local function sum_norm()
     if sharded then return call(group "optimizer", "all_reduce", 4) end
     call(group "model", "all_reduce", 4)
@@ -445,7 +446,7 @@ return function(s, p, families, defaults, own, where)
       replicas.each_bucket(function(one) replicas.gather(one, s) end)
     end
   end
-  if v.training_loop then -- Megatron-LM's training/training.py, train_step: success, the norm, the loss that is logged
+  if v.training_loop then -- Megatron-LM's training/training.py, train_step: success, the norm, the logged loss
     call(group "model", "all_reduce", 4)
     call(group "model", "all_reduce", 4)
     if stage == pp - 1 then call(group "dp", "all_reduce", 8) end

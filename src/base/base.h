@@ -189,7 +189,7 @@ const char *mgrid_shortest(const char *number, char *buf, size_t len);
 void mgrid_show(char *text, size_t room);
 
 /* Append the contents of a regular file. After an error part of it may have been appended.
-** files.c */
+** read_file.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
                                 mgrid_error *err); /* its name in messages */

@@ -279,8 +279,8 @@ static mgrid_status apply_slices(applied *a, view *v, bool *any) {
   return a->err->status;
 }
 
-/* Make the view of a tensor of the plan by the first rule that applies: whose names on one side fit
-** it, and whose other side the checkpoint has. No rule does: the view stays empty. rules.c */
+/* Make the view of a tensor of the plan by the first rule (names.c) that applies: whose names on
+** one side fit it, and whose other side the checkpoint has. No rule does: the view stays empty. */
 static mgrid_status make_by_rules(outputs *o, const names *all, const char *wanted, view *v,
                                   mgrid_error *err) {
   form want = tensor_form(wanted, mgrid_plan_tensor(o->plan, wanted));

@@ -111,12 +111,12 @@ typedef struct mgrid_rows {
   int n;             /* loops around it, the slowest first */
   /* [n]; strides in bytes */
   int64_t length[MGRID_AXES_MAX], stride[MGRID_AXES_MAX], index[MGRID_AXES_MAX];
-  bool converts; /* elements change their type when they are packed: convert.h */
+  bool converts; /* elements change their type when they are packed: tensors/chunks.c */
 } mgrid_rows;
 
 enum { MGRID_BOXES_MAX = 64 }; /* of a message */
 
-/* A message between two ranks of the world, a part of a move: move.c */
+/* A message between two ranks of the world, a part of a move: mpi/move.c, nccl/move.c */
 typedef struct mgrid_post {
   size_t slot; /* `look` reports its end by this number, which no other message has until then */
   int64_t peer;
@@ -428,7 +428,7 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
 ** no such rank. */
 mgrid_status mgrid_hear(mgrid_backend *b, uint64_t root, void *data, size_t bytes,
                         mgrid_error *err);
-/* The error: "what another rank said cannot be: WHAT". */
+/* The error: "another rank sent an impossible value: WHAT". */
 mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Make an error of another rank safe: end its texts, replace control characters, and turn an

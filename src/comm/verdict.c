@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** verdict.c - what a rank hears of others: which did not arrive, and whether any failed; and the
-** one loop that waits for them. If any rank failed, every rank returns that error. It is linked
-** into the core and into every backend, so it calls nothing but the backend's own functions.
+** verdict.c - find which other ranks did not arrive, and whether one failed; and the one loop that
+** waits for them. If a rank failed, every rank returns its error. This file is linked into the core
+** and into every backend, so above src/base it calls only the backend's own functions.
 */
 #include "comm/backend.h"
 
@@ -12,7 +12,7 @@
 
 /* ======================================================= the loop that waits */
 
-/* after which one that is busy gives way: mgrid_pause does so from the 17th look on */
+/* a busy rank yields the processor once in so many looks: mgrid_pause yields at the 17th */
 enum { BUSY_LOOKS = 17 };
 
 mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier,
@@ -32,7 +32,8 @@ mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend
 
 /* ============================================================= missing ranks */
 
-/* The ranks that did not arrive at a collective, and the error that names them. */
+/* These functions list the ranks that did not arrive at a collective, and make the error that names
+** them. */
 
 void mgrid_missing_add(mgrid_missing *m, int64_t rank) {
   if (m->n < MGRID_MISSING_SHOWN) m->rank[m->n] = rank;
@@ -42,7 +43,7 @@ void mgrid_missing_add(mgrid_missing *m, int64_t rank) {
 mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err) {
   if (m->n < 0 || m->n > world)
     return mgrid_cannot_be(err, "%" PRId64 " missing ranks of %" PRId64, m->n, world);
-  if (m->lost) return mgrid_cannot_be(err, "ranks lost, as MPI alone tells");
+  if (m->lost) return mgrid_cannot_be(err, "lost ranks, which only MPI can report");
   for (int64_t i = 0; i < m->n && i < MGRID_MISSING_SHOWN; i++)
     if (m->rank[i] < 0 || m->rank[i] >= world)
       return mgrid_cannot_be(err, "a missing rank %" PRId64 " of %" PRId64, m->rank[i], world);
@@ -81,7 +82,7 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
 
 /* =============================================================== the verdict */
 
-/* Added to the number of a rank that gave up because another one failed: so the minimum over all
+/* Add this to the number of a rank that gave up because another one failed. So the minimum over all
 ** ranks is a rank that failed by itself, if there is one. */
 #define LATER (UINT64_C(1) << 40)
 
@@ -93,7 +94,7 @@ mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) {
   va_end(args);
   return mgrid_fail(
       err, MGRID_BACKEND,
-      "what another rank said cannot be: %s; the carrier, or a rank, gives other bytes "
+      "another rank sent an impossible value: %s; the carrier, or a rank, gives other bytes "
       "than were sent",
       what);
 }
@@ -141,7 +142,7 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
   mgrid_error first = MGRID_ERROR_INIT;
   if (who == UINT64_MAX) return MGRID_OK;
   if (mine && failed) mgrid_error_replace(&first, failed);
-  /* replaced by the error that all ranks return */
+  /* the error that all ranks return takes its place */
   if (mine && failed == err) mgrid_error_clear(err);
   who %= LATER;
   mgrid_status s = mgrid_hear(b, who, &first, sizeof first, err);
@@ -160,11 +161,11 @@ mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgri
   if (!s) return MGRID_OK;
   mgrid_doing_add(b, &lost);
   if (mine && mine != MGRID_GAVE_UP && failed)
-    mgrid_error_replace(&own, failed); /* a rank that only gave up has nothing to add */
+    mgrid_error_replace(&own, failed); /* a rank that only gave up adds nothing */
   if (own.status)
     mgrid_error_reword(&lost, "%.480s; and on rank %" PRId64 " %.480s", lost.message, b->rank,
                        own.message);
-  /* most often the missing rank is the reason for the failure here */
+  /* usually this rank failed because of the missing one */
   if (failed == err) mgrid_error_clear(err);
   return mgrid_error_pass(err, &lost);
 }

@@ -35,7 +35,7 @@ mgrid_status mgrid_family_put_above(mgrid_family *f, const mgrid_family *below, 
                       MGRID_DEPTH_MAX);
   if (f->nodes > MGRID_PARTS_MAX)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                      "a family of more than %d parts, counting nested ones", MGRID_PARTS_MAX);
+                      "a family has at most %d parts, counting nested ones", MGRID_PARTS_MAX);
   return MGRID_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** form_table.c - the form TABLE: explicit lists, the last resort, and what makes them. They are the
-** user's lists, or families of other forms that are written out, mapped, or without some ranks.
-** Lists that follow a rule of modes become strided. Memory and work are O(members).
+** form_table.c - the form TABLE: explicit lists, the last resort, and the functions that make them.
+** The lists come from the user, or from a family of another form that is written out, is mapped, or
+** loses ranks. Lists that follow modes become strided. Memory and work are O(members).
 */
 #include "families/classes.h"
 #include "families/family.h"
@@ -17,8 +17,8 @@ typedef struct table {
   int64_t *starts;   /* [count + 1]: group g is ranks[starts[g]] .. ranks[starts[g + 1] - 1] */
   int32_t *ranks;    /* [total] */
   uint64_t *by_rank; /* [total]: rank << 32 | index into ranks, ascending */
-  int32_t *round;    /* [count] of a cover, else NULL */
-  int64_t rounds;    /* of a cover */
+  int32_t *round;    /* [count]: the round of each group of a cover; else NULL */
+  int64_t rounds;    /* number of rounds of a cover */
 } table;
 
 /* Return the group whose list holds ranks[slot]. */
@@ -82,7 +82,8 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
   return MGRID_OK;
 }
 
-/* Return the strided family with the same groups. NULL with *err untouched: there is none. */
+/* Return the strided family with the same groups. If there is none, return NULL and leave *err
+** unchanged. */
 static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   const int32_t *ranks = ((const table *)f->own)->ranks;
   int64_t n = f->size, count = f->count;
@@ -91,7 +92,7 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
     for (int64_t p = 1; p < n; p++)
       if (ranks[g * n + p] - ranks[g * n] != ranks[p] - ranks[0]) return NULL;
   int64_t *offsets = malloc((size_t)(n > count ? n : count) * sizeof *offsets);
-  /* an error: returning the table would change the digest */
+  /* this is an error: the table in its place would change the digest */
   if (!offsets) return mgrid_null_oom(err);
   MGRID_MODES(inside);
   MGRID_MODES(index);
@@ -106,9 +107,9 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   return s;
 }
 
-/* Colour a cover greedily, in group order: each group gets the lowest round that none of its
-** members has yet. A bit mask for each rank holds its first 64 rounds. Beyond them a counter does,
-** so that a rank in very many groups still gets an answer. */
+/* Color a cover greedily, in the order of its groups: each group gets the lowest round that none of
+** its members has yet. A bit mask holds the first 64 rounds of each rank, and a counter the later
+** ones, so that a rank may be in very many groups. */
 static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
   table *own = f->own;
   size_t ranks = (size_t)(f->high - f->low + 1);
@@ -156,7 +157,7 @@ static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
 static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverage declared,
                                   bool hint, mgrid_error *err) {
   if (f->total > (int64_t)UINT32_MAX)
-    return mgrid_fail(err, MGRID_OVERFLOW, "a table of more than 2^32 members");
+    return mgrid_fail(err, MGRID_OVERFLOW, "a table has at most 2^32 - 1 members");
   table *own = f->own;
   uint64_t *key = own->by_rank = malloc((size_t)(f->total ? f->total : 1) * sizeof *key);
   if (!key) return mgrid_oom(err);
@@ -220,7 +221,7 @@ static bool can_be_table(mgrid_window w, int64_t ngroups, const int64_t *starts,
   if (w.world < 1 || w.world > MGRID_WORLD_MAX || w.offset < 0 || w.size < 1
       || w.size > w.world - w.offset)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "the table's window does not fit its world");
-  if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table without groups");
+  if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table has one group or more");
   if (mgrid_lacks(starts, "the list of starts", err)
       || mgrid_lacks(ranks, "the list of ranks", err))
     return NULL;
@@ -232,7 +233,7 @@ static bool can_be_table(mgrid_window w, int64_t ngroups, const int64_t *starts,
   for (int64_t g = 0; g < ngroups; g++)
     if (starts[0] != 0 || starts[g + 1] <= starts[g])
       return mgrid_null(err, MGRID_REFUSED,
-                        starts[0] ? "the starts of a table begin with 0"
+                        starts[0] ? "the starts of a table must begin with 0"
                                   : "group %" PRId64 " of the table is empty",
                         g);
   return true;
@@ -248,7 +249,8 @@ static mgrid_status ranks_copy(mgrid_window w, int64_t group, int64_t n, const i
   return MGRID_OK;
 }
 
-/* A table of a copy of the lists; the ranks are wide, or as they are held. */
+/* Make a table of a copy of the lists. The ranks are in `wide` (64 bits) or in `ranks` (32 bits);
+** the other one is NULL. */
 static mgrid_family *copied(mgrid_window w, int64_t ngroups, const int64_t *starts,
                             const int64_t *wide, const int32_t *ranks, mgrid_coverage declared,
                             mgrid_error *err) {
@@ -320,7 +322,7 @@ static bool table_same_rule(const mgrid_family *a, const mgrid_family *b) {
          && memcmp(x->starts, y->starts, (size_t)a->count * sizeof *x->starts) == 0;
 }
 
-/* Append the lists, with these marks around one, and between two. */
+/* Append the lists, each between the two `marks`, and with `between` after each but the last. */
 static void put_lists(const mgrid_family *f, const char marks[2], const char *between,
                       mgrid_text *t) {
   const table *own = f->own;
@@ -367,7 +369,7 @@ static bool table_classes(const mgrid_family *f, mgrid_classes *list) {
   return true;
 }
 
-/* Add the ranks, which are sorted, as runs. */
+/* Add the ranks as runs. by_rank has them in order. */
 static bool table_members(const mgrid_family *f, mgrid_sets *list) {
   mgrid_points *set = NULL;
   int64_t length = 0;

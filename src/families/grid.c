@@ -131,7 +131,7 @@ int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dim
 static mgrid_status grid_check_list(mgrid_window w, int64_t n, const int32_t *ranks,
                                     mgrid_error *err) {
   if (n < 1)
-    return mgrid_fail(err, MGRID_REFUSED, "an order without ranks; it needs 1 to %" PRId64, w.size);
+    return mgrid_fail(err, MGRID_REFUSED, "the order has no ranks; it needs 1 to %" PRId64, w.size);
   for (int64_t i = 0; i < n; i++)
     if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
       return mgrid_fail(err, MGRID_OUT_OF_RANGE,

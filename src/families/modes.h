@@ -5,9 +5,10 @@
 **
 ** A list of modes stands for the ordered offsets
 **     sum of digit_i * stride_i,   0 <= digit_i < size_i,   digit_0 varying fastest.
-** Lists are kept canonical: no mode has size 1, and no two adjacent modes form one run (stride_{i+1} == size_i *
-** stride_i). The canonical list of given offsets is unique: its first mode is the longest run at the front. Sizes are 2
-** or more and their product is below 2^31, so 30 modes always suffice.
+** Lists are kept canonical: no mode has size 1, and no two adjacent modes form one run
+** (stride_{i+1} == size_i * stride_i). The canonical list of given offsets is unique: its first
+** mode is the longest run at the front. Sizes are 2 or more and their product is below 2^31, so 30
+** modes always suffice.
 */
 #ifndef MGRID_MODES_H
 #define MGRID_MODES_H

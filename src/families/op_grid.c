@@ -367,7 +367,7 @@ mgrid_grid *mgrid_grid_flatten(const mgrid_grid *g, const char *name, size_t n,
                                const char *const *dims, mgrid_error *err) {
   mgrid_chosen c;
   if (!g || mgrid_grid_choose(g, n, dims, MGRID_GRID_ORDER, &c, err)) return NULL;
-  if (n == 0) return mgrid_null(err, MGRID_REFUSED, "flatten of no dims; name one or more");
+  if (n == 0) return mgrid_null(err, MGRID_REFUSED, "flatten: name one dim or more");
   mgrid_dim all[MGRID_DIMS_MAX], one = { name, 1 };
   size_t nall = 0, first = c.in[0], last = c.in[n - 1];
   for (size_t i = 0; i < n; i++) one.size *= g->axis[c.in[i]].size;

@@ -34,8 +34,7 @@ static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
 ** *err. */
 static int64_t pick_resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error *err) {
   if (n <= 0) {
-    mgrid_fail(err, MGRID_REFUSED,
-               "an empty pick: name at least one position of groups of %" PRId64, size);
+    mgrid_fail(err, MGRID_REFUSED, "pick: name at least one position of groups of %" PRId64, size);
     return -1;
   }
   for (int64_t i = 0; i < n; i++) {
@@ -60,7 +59,7 @@ int64_t mgrid_pick_ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positi
   mgrid_error_close(own, n < 0, "the function of a pick", err);
   if (n > cap)
     mgrid_fail(err, MGRID_REFUSED,
-               "a pick of %" PRId64 " positions of groups of %" PRId64 "; at most %" PRId64, n,
+               "pick: %" PRId64 " positions of groups of %" PRId64 "; name at most %" PRId64, n,
                size, cap);
   return n < 0 || n > cap ? -1 : pick_resolve(size, positions, n, err);
 }

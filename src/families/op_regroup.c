@@ -58,8 +58,7 @@ static mgrid_status refuse_levels(const mgrid_family *f, size_t n, const int64_t
                       f->max_size);
   if (n == 0)
     return mgrid_fail(err, MGRID_REFUSED,
-                      "levels: no sizes; their product must be %" PRId64 ", the size of the groups",
-                      f->size);
+                      "levels: give sizes with the product %" PRId64 ", the group size", f->size);
   enum { SHOWN = 8 };
   mgrid_text t = { 0 };
   int64_t left = f->size;
@@ -147,7 +146,8 @@ mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, 
   if (mgrid_count_check("segments", n, err)) return MGRID_OUT_OF_RANGE;
   if (mgrid_lacks_list(n, sizes, "sizes", err)) return MGRID_USAGE;
   if (n == 0)
-    return mgrid_fail(err, MGRID_REFUSED, "segments: no sizes for groups of %" PRId64, size);
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "segments: give sizes with the sum %" PRId64 ", the group size", size);
   for (size_t i = 0; i < n; i++) {
     if (sizes[i] == MGRID_FILL) {
       if (filled)
@@ -330,7 +330,8 @@ mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid
   for (size_t i = 0; i < n; i++) {
     even &= fs[i]->count == count;
     if (fs[i]->count == 0)
-      return mgrid_null(err, MGRID_REFUSED, "zip: no groups cannot be spread over %" PRId64, count);
+      return mgrid_null(err, MGRID_REFUSED,
+                        "zip: a family without groups cannot be spread over %" PRId64, count);
     if (!mgrid_spend(budget, fs[i]->size < 0 ? fs[i]->count * fs[i]->nodes : 1)) return NULL;
     total += mgrid_spread_total(fs[i], count);
     if (total > MGRID_WORLD_MAX)

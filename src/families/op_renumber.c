@@ -12,7 +12,8 @@
 static mgrid_status renumber_check_order(const mgrid_family *f, size_t n, const int64_t *order,
                                          mgrid_error *err) {
   if ((uint64_t)n != (uint64_t)f->count)
-    return mgrid_fail(err, MGRID_REFUSED, "renumber: a list of %zu for %" PRId64 " groups", n,
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "renumber: the list names %zu, but there are %" PRId64 " groups", n,
                       f->count);
   bool *seen = calloc(n + 1, sizeof *seen);
   if (!seen) return mgrid_oom(err);
@@ -69,10 +70,11 @@ static int64_t *renumber_resolve(const mgrid_family *f, size_t n, const int64_t 
                                  mgrid_error *err) {
   if (mgrid_lacks_list(n, groups, "groups", err)) return NULL;
   if (n == 0)
-    return mgrid_null(err, MGRID_REFUSED, "groups: none; name at least one of %" PRId64, f->count);
-  if (n > (uint64_t)f->count)
-    return mgrid_null(err, MGRID_REFUSED, "groups: a list of %zu, and there are %" PRId64, n,
+    return mgrid_null(err, MGRID_REFUSED, "groups: name at least one of the %" PRId64 " groups",
                       f->count);
+  if (n > (uint64_t)f->count)
+    return mgrid_null(err, MGRID_REFUSED,
+                      "groups: the list names %zu, but there are %" PRId64 " groups", n, f->count);
   int64_t *own = malloc(n * sizeof *own);
   uint64_t *key = malloc(n * sizeof *key), twice = 0;
   bool fine = own && key;

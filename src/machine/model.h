@@ -107,7 +107,7 @@ size_t mgrid_nvlink_level(const mgrid_machine_model *m);
 /* Compare with where the ranks of a job run: `host` identifies the host of each, `name` is the name
 ** of `rank`'s. Refuse the first ranks that the machine puts into one host and that run in two, or
 ** the other way; then a host with the name of another. A job on one host is a trial of any machine:
-** nothing differs. job_hosts.c */
+** nothing differs. item_reader.c */
 mgrid_status mgrid_machine_meets(const mgrid_machine_model *m, const uint64_t *host, int64_t world,
                                  int64_t rank, const char *name, mgrid_error *err);
 /* Refuse a world that has more ranks than the machine places. */
@@ -117,7 +117,7 @@ static inline int64_t mgrid_machine_at(const mgrid_machine_model *m, int64_t ran
   return m->at ? m->at[rank] : rank;
 }
 
-/* --------------------------------------------------------- text.c, units.c */
+/* --------------------------------------------------------- machine_text.c */
 
 /* Append the canonical text. */
 void mgrid_machine_text(const mgrid_machine_model *m, mgrid_text *t);

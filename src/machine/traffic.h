@@ -56,9 +56,8 @@ const mgrid_traffic *mgrid_plan_traffic(const mgrid_plan *p);
 double mgrid_flow_edge(const mgrid_flow *f, int64_t n);
 
 /* Add to out[d] the bytes that leave each domain d of a level for others, of one flow; return their
-** sum over all domains, or
-** -1 after an error. A ring's edge between two domains counts in both. O(members), for MGRID_PAIRS O(members + domains
-** touched). out may be NULL. */
+** sum over all domains, or -1 after an error. A ring's edge between two domains counts in both.
+** O(members), for MGRID_PAIRS O(members + domains touched). out may be NULL. */
 double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const int32_t *domain,
                           int64_t ndomains, double *out, mgrid_error *err);
 

@@ -120,13 +120,13 @@ mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgri
     status = mgrid_oom(err);
   else if (f->size < 0)
     mgrid_fail(err, status,
-               "family '%s' has groups of different sizes, its Cartesian shape %s has %" PRId64
+               "family '%s' has groups of different sizes, but its Cartesian shape %s has %" PRId64
                " ranks",
                name, t.data, count);
   else
     mgrid_fail(err, status,
-               "family '%s' has groups of %" PRId64 " rank%s, its Cartesian shape %s has %" PRId64
-               "%s",
+               "family '%s' has groups of %" PRId64
+               " rank%s, but its Cartesian shape %s has %" PRId64 "%s",
                name, f->size, mgrid_s_of(f->size), t.data, count, nearest);
   mgrid_text_free(&t);
   return status;

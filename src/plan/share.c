@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** share.c - which groups have a communicator of their own, and which use that of an equal, earlier
-** group; and so what one rank is in and creates. Groups are compared by rules and class by class,
-** so the size of the world does not matter; where no modes tell, group by group. plan.c calls it
-** when a plan is made, comm/ for each rank's view.
+** share.c - find which groups have a communicator of their own, and which use that of an equal,
+** earlier group. So this file also finds what one rank is in and creates. Groups are compared by
+** their rules or class by class, so the size of the world does not matter; where modes do not
+** decide, they are compared group by group. plan.c calls it when a plan is made, comm/ for the view
+** of each rank.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -13,13 +14,13 @@
 
 /* ============================================================== equal groups */
 
-/* Which groups are the same list of ranks, decided by rules where possible. */
+/* Find groups that are the same list of ranks, by their rules where possible. */
 
-enum { PAID = 1024 }; /* members that are compared between payments */
+enum { PAID = 1024 }; /* members that are compared for one charge to the budget */
 
-/* Return whether the first rank of every group of a is the first rank of some group of b. True is
-** exact. False may be wrong, but not for families of grids: there each index mode of a steps along
-** one index mode of b without carrying. */
+/* Return whether the first rank of every group of a is the first rank of some group of b. The
+** answer true is exact. The answer false may be wrong, but not for families of grids: there each
+** index mode of a steps along one index mode of b without a carry. */
 static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   int64_t digit[MGRID_MODES_MAX], rest = a->offset - b->offset;
   if (rest < 0) return false;
@@ -53,8 +54,8 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   return true;
 }
 
-/* Return the distance of the two ranks of all ascending groups of a family of pairs; 0: it
-** varies. */
+/* In a family of pairs, return the distance between the two ranks of every ascending pair, or 0 if
+** it varies. *around: whether some pairs go around an end. */
 static int64_t pair_distance(const mgrid_family *f, bool *around) {
   return f->size == 2 && f->form->distance ? f->form->distance(f, around) : 0;
 }
@@ -69,8 +70,8 @@ static void share_shape_of(const mgrid_family *f, int64_t group, int64_t *size, 
   *step = *size < 2 ? 0 : mgrid_family_rank(f, group, 1) - mgrid_family_rank(f, group, 0);
 }
 
-/* Compare shape by shape. If both families have one root, the shapes decide; if not, they can only
-** show that no groups are equal. */
+/* Compare two families by their shapes. If both have the same root, the shapes decide; if not, they
+** can only show that no groups are equal. */
 static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
   enum { LOOKS = 1 << 16 };
   mgrid_shapes x = shapes_of(a), y = shapes_of(b);
@@ -221,7 +222,7 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget
 
 /* =================================================================== leaders */
 
-/* Which groups are led by an earlier group, whose communicator they use. */
+/* Find the groups that an earlier group leads: they use its communicator. */
 
 /* Return whether a group may occur twice in the family: only in a cover that the user listed. */
 static bool may_repeat(const mgrid_family *f) {
@@ -231,7 +232,8 @@ static bool may_repeat(const mgrid_family *f) {
   return f->form->listed && f->overlapping;
 }
 
-/* Entries that share are led by another entry, which comes before them. */
+/* Return whether groups of entry j may lead groups of entry i. An entry j that shares leads none:
+** another entry before it leads all its groups. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j) {
   return p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
          && mgrid_groups_within(p->content.entry[i].family, p->content.entry[j].family)
@@ -255,8 +257,8 @@ typedef struct rivals {
 
 typedef struct tally {
   const int *owner; /* entry of each set */
-  int64_t *groups;  /* led, by entry; may be NULL */
-  int64_t alone;
+  int64_t *groups;  /* groups that each entry leads; may be NULL */
+  int64_t alone;    /* groups that no entry leads */
 } tally;
 
 static bool share_count(void *ud, int64_t start, int64_t weight, int64_t in) {
@@ -307,8 +309,9 @@ static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, 
   return told;
 }
 
-/* Return how many groups of entry i (with round >= 0 of that round) no group leads; -1: no modes
-** tell. groups[] as in mgrid_plan_leaders; it may be NULL. */
+/* Return how many groups of entry i no other group leads, or -1 if modes do not decide. With round
+** >= 0 count only the groups of that round. groups[] is as in mgrid_plan_leaders; it may be
+** NULL. */
 static int64_t share_by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups,
                               mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
@@ -329,7 +332,8 @@ static int64_t share_by_class(const mgrid_plan *p, int i, int64_t round, int64_t
 
 /* ------------------------------------------------------------ group by group */
 
-/* Return the entry, which may be i, whose earlier group leads this one; -1: none does. */
+/* Return the entry whose earlier group leads this one, or -1 if none does. The entry may be i
+** itself. */
 static int share_leader_of(const mgrid_plan *p, int i, int64_t group) {
   const mgrid_family *f = p->content.entry[i].family;
   for (size_t e = 0; p->order[e] != i; e++) {
@@ -342,7 +346,7 @@ static int share_leader_of(const mgrid_plan *p, int i, int64_t group) {
   return again && mgrid_group_in(f, group, f, group, NULL) >= 0 ? i : -1;
 }
 
-/* Pay for checking one group. */
+/* Charge the budget for the check of one group. Return whether it is not exhausted. */
 static bool pay_group(const mgrid_plan *p, int i, mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
   return mgrid_spend(budget, 4 * f->nodes + (int64_t)p->content.nentries);
@@ -385,7 +389,7 @@ void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUND
                              mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
   int64_t rounds = mgrid_family_rounds(f);
-  if (rounds <= 3) { /* pairs, which modes may decide */
+  if (rounds <= 3) { /* pairs: modes may decide */
     for (int64_t r = 0; r < rounds; r++) led[r] = mgrid_plan_led(p, i, rounds > 1 ? r : -1, budget);
     return;
   }
@@ -455,7 +459,7 @@ static int by_entry(const void *a, const void *b) {
   return (x->group > y->group) - (x->group < y->group);
 }
 
-/* Return the creation of this view that makes the same group, or -1. */
+/* Return the number of the creation in this view that makes the same group, or -1. */
 static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_creation *c) {
   const mgrid_entry *e = &p->content.entry[c->entry];
   for (size_t k = 0; k < v->ncomms; k++) {

@@ -457,7 +457,7 @@ mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *va
   /* In a text for people another line would be another thing, and the name ends at its '='. */
   mgrid_status s = mgrid_check_line("the name of a parameter", name, name_len, err);
   if (!s && memchr(name, '=', name_len))
-    s = mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter has no '=', as '%.100s' has",
+    s = mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter must not contain '=': '%.100s'",
                    name);
   snprintf(what, sizeof what, "the value of parameter '%.100s'", name);
   return s ? s : mgrid_check_line(what, value, value_len, err);

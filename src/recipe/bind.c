@@ -12,9 +12,9 @@
 #include <string.h>
 
 /* ---------------------------------------------------------------- C objects
-** C objects that userdata own. They are outside of the Lua heap; those of a runtime are in a list of its budget. At
-** the deepest level of calls Lua skips finalizers; objects that these leave are released with the runtime. The
-** contents of an object count as memory of the recipe.
+** C objects that userdata own. They are outside of the Lua heap; those of a runtime are in a list
+** of its budget. At the deepest level of calls Lua skips finalizers; objects that these leave are
+** released with the runtime. The contents of an object count as memory of the recipe.
 */
 
 struct mgrid_lua_held {

@@ -256,7 +256,7 @@ void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t ab
 int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e);
 /* Explicit lists cost memory and time for each rank. Charge the recipe's budget for the lists of
 ** the chosen dims, or of the groups. _charge_family: charge for a walk through the parts of a
-** family; nothing for a rule of modes. family.c */
+** family; nothing for a rule of modes. family.c, the first in grid.c */
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);

@@ -18,8 +18,8 @@
 #include <string.h>
 
 /* -------------------------------------------------------------------- plans
-** Evaluate a recipe to a plan. Parameters are "name=value" strings (the end of an argv) on top of a file, or C
-** values.
+** Evaluate a recipe to a plan. Parameters are "name=value" strings (the end of an argv) on top of a
+** file, or C values.
 */
 
 typedef struct evaluation {
@@ -209,8 +209,8 @@ mgrid_plan *mgrid_script_plan(mgrid_runtime *rt, int64_t world, const char *path
 }
 
 /* ------------------------------------------------------------------ answers
-** Questions to a state under the names of a system: queries, which functions of the recipe answer, and getters of
-** groups.
+** Questions to a state under the names of a system: queries, which functions of the recipe answer,
+** and getters of groups.
 */
 
 /* Registry key, its address: the State that the running query was given. */
@@ -306,8 +306,8 @@ const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const c
 }
 
 /* ----------------------------------------------------------------- settings
-** Settings, which a host switches while it runs and the recipe's queries see. The recipe declares them and their
-** kinds; the state keeps the values.
+** Settings, which a host switches while it runs and the recipe's queries see. The recipe declares
+** them and their kinds; the state keeps the values.
 */
 
 typedef struct new_setting {
@@ -479,8 +479,8 @@ mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink
 }
 
 /* ------------------------------------------------------------------- reload
-** Load a changed recipe while the trainer runs. It makes a new runtime and state and leaves the old ones alone, so a
-** failure on any rank changes nothing.
+** Load a changed recipe while the trainer runs. It makes a new runtime and state and leaves the old
+** ones alone, so a failure on any rank changes nothing.
 */
 
 /* Load the recipe of that name; NULL: that of rt again, whose text the host may have given. */
@@ -537,7 +537,8 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
 }
 
 /* -------------------------------------------------------------------- shell
-** What is typed at a prompt, in the sandbox and under the limits of the recipe: lua/prelude/shell.lua.
+** What is typed at a prompt, in the sandbox and under the limits of the recipe:
+** lua/prelude/shell.lua.
 */
 
 typedef struct typed {

@@ -9,8 +9,9 @@
 #include <string.h>
 
 /* ------------------------------------------------------------------- errors
-** The line of a recipe that is at fault, "file:line: ". A recipe can see only a file's name from the recipe's own
-** folder, wherever that is and however the host named it; the host gets a path of its own.
+** The line of a recipe that is at fault, "file:line: ". A recipe can see only a file's name from
+** the recipe's own folder, wherever that is and however the host named it; the host gets a path of
+** its own.
 */
 
 /* Their addresses are registry keys; kept_key is that of the home that was kept: { name of the

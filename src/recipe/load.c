@@ -17,9 +17,9 @@
 #include <xxhash.h>
 
 /* --------------------------------------------- files that a recipe may name
-** Which files a recipe may name: those at or below the folder of the recipe that the host has loaded. No answer
-** reveals whether anything exists outside of it: links are followed here, one by one, and a path that leaves the
-** folder is refused before the system is asked where it leads.
+** Which files a recipe may name: those at or below the folder of the recipe that the host has
+** loaded. No answer reveals whether anything exists outside of it: links are followed here, one by
+** one, and a path that leaves the folder is refused before the system is asked where it leads.
 */
 
 /* A path is shorter than the system's limit, so that the length of the folder's own path cannot be

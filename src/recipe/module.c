@@ -19,8 +19,9 @@
 #include <string.h>
 
 /* -------------------------------------------------------- objects of a host
-** What a C host and the scripts in its own Lua give each other: each object has owners on both sides. A userdata is
-** made before it becomes an owner, in a statement of its own, so an error in between leaks nothing.
+** What a C host and the scripts in its own Lua give each other: each object has owners on both
+** sides. A userdata is made before it becomes an owner, in a statement of its own, so an error in
+** between leaks nothing.
 */
 
 static void push_grid(lua_State *L, const void *g) {

@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 /* --------------------------------------------------- what is in a Lua state
-** Prepare a Lua state for recipes: Lua's libraries, the sandbox, and the vocabulary in C and in the prelude.
+** Prepare a Lua state for recipes: Lua's libraries, the sandbox, and the vocabulary in C and in the
+** prelude.
 */
 
 static const char prelude_key = 'p'; /* its address: what recipe.lua returned, functions by name */

@@ -15,7 +15,8 @@
 #include <string.h>
 
 /* -------------------------------------------------------------------- texts
-** Text functions of recipes: strings stay short and are the same in every process; and output to the host's log.
+** Text functions of recipes: strings stay short and are the same in every process; and output to
+** the host's log.
 */
 
 enum { STRING_CAP = 64 * 1024, REP_CAP = 65536 };

@@ -19,9 +19,8 @@ typedef struct step_how {
   double timeout; /* seconds that a call may take; over MPI, without progress on any rank */
   bool sleeps;    /* through computes */
   /* Instead, on the CPU: do some of so many flops, and return how many. Called until all are done.
-  ** What it cannot do it tells in
-  ** *broken and returns `flops`: the step goes on, and all ranks get the error at its end. NULL: no compute takes
-  ** time. */
+  ** What it cannot do it tells in *broken and returns `flops`: the step goes on, and all ranks get
+  ** the error at its end. NULL: no compute takes time. */
   double (*work)(void *ud, double flops);
   void *ud;
   mgrid_error *broken;

@@ -31,6 +31,8 @@ typedef enum step_role {
   STEP_BLOCK     /* has entries in it */
 } step_role;
 
+/* A call has its number of mgrid_step_operation (moongrid_step.h), its row in operations.c and
+** cost.c, and its case in links.c, sends.c and run.c. */
 typedef enum step_kind {
   STEP_ALL_REDUCE,
   STEP_ALL_GATHER,

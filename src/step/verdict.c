@@ -18,7 +18,7 @@ static void verdict_add(const step_machine *m, step_verdict *v, int64_t rank, ui
 
 /* ----------------------------------------------------------------- mismatch */
 
-/* Return a rank of a type in the group of another rank that a slot is. */
+/* Return another rank, of this type, in the group that a slot of `rank` stands for; or -1. */
 static int64_t member_of_type(const step_machine *m, int64_t rank, int32_t slot, int32_t type) {
   const mgrid_family *f = m->step->plan->content.entry[m->step->slot[slot].entry].family;
   int64_t group, position;
@@ -44,12 +44,12 @@ static void tell_mismatch(const step_machine *m, step_verdict *v) {
 
 typedef struct missing {
   const step_machine *m;
-  step_wait who;
-  uint32_t node; /* in which it waits */
+  step_wait who; /* the rank that will not make the call */
+  uint32_t node; /* the call in which another rank waits for it */
   bool found;
 } missing;
 
-/* An mgrid_step_awaited_fn: the first rank that will not make the call. */
+/* This is an mgrid_step_awaited_fn: it finds the first rank that will not make the call. */
 static bool verdict_find_missing(const step_wait *to, bool will, void *ud) {
   missing *x = ud;
   if (will) return false;
@@ -77,7 +77,7 @@ static bool tell_unmatched(const step_machine *m, step_verdict *v) {
   return false;
 }
 
-/* A send that did not wait, and that nobody receives. */
+/* Find a send that did not wait and that nobody receives; return false if there is none. */
 static bool tell_unreceived(const step_machine *m, step_verdict *v) {
   for (size_t i = 0; i < m->nmeetings; i++) {
     const step_meeting *x = &m->meeting[i];
@@ -103,16 +103,17 @@ static mgrid_status verdict_tell(const step_machine *m, step_verdict *v, mgrid_e
   if (m->budget->work.exhausted) {
     mgrid_error why = MGRID_ERROR_INIT;
     mgrid_step_budget_spent(m->budget, &why);
-    return mgrid_fail(err, MGRID_LIMIT,
-                      "%s: it is not proved, some rank waits forever, and for which one takes more",
-                      why.message);
+    return mgrid_fail(
+        err, MGRID_LIMIT,
+        "%s: the step is not proved, because some rank waits forever; to find which one takes more",
+        why.message);
   }
   if (!n && !err->status) tell_unreceived(m, v);
   return err->status;
 }
 
-/* Whether the recipe says of all families of the counterexample that they are used at once: their
-** kernels then leave each other SMs (concurrent.c of src/plan). */
+/* Return whether a list of concurrent families in the recipe has all families of the
+** counterexample. Kernels of such families leave each other SMs (concurrent.c of src/plan). */
 static bool is_concurrent(const mgrid_step *s, const step_verdict *v) {
   const mgrid_content *c = &s->plan->content;
   for (size_t i = 0; i < c->nconcurrent; i++) {
@@ -172,7 +173,7 @@ mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t 
 
 /* --------------------------------------------------------------------- text */
 
-/* Append " (pp 1, tp 1)": the positions in the families of the counterexample. */
+/* Append the positions of a rank in the families of the counterexample, such as " (pp 1, tp 1)". */
 static void put_positions(const mgrid_step *s, const step_verdict *v, int64_t rank, mgrid_text *t) {
   bool any = false;
   for (size_t i = 0; i < s->nslots; i++) {
@@ -191,7 +192,8 @@ static void put_positions(const mgrid_step *s, const step_verdict *v, int64_t ra
   if (any) mgrid_text_str(t, ")");
 }
 
-/* Append "all_reduce(tp) line 12"; with the file where there are several. */
+/* Append a call, such as "all_reduce(tp) line 12". `files` adds the file; `size` adds bytes, root
+** and type. */
 static void verdict_put_call(const mgrid_step *s, const step_waiting *w, bool files, bool size,
                              mgrid_text *t) {
   const step_node *n = &s->program[w->program].node[w->node];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - the survivors of a loss go on together. It reads as a recovery goes: detect, agree,
-** choose, rebuild (and plan the move), resume, each a function that says what it may touch. Every
-** attempt starts from the old backend, on which all survivors can agree even if the attempt before
-** failed; so another loss meanwhile costs one more attempt. Two agreements, on bits and by `and`,
-** keep the attempts of all ranks in step: after all have chosen, and after all have the new state.
-** A host that finds the lost ranks itself gives their list and a backend of the survivors: by_host.
-** Hosts and Lua call mgrid_state_recover.
+** recover.c - after a loss, let the survivors go on together. The file has the steps of a recovery
+** in their order: detect, agree, choose, rebuild (and plan the move), resume. Each is a function
+** whose comment says what it may change. Every attempt starts from the old backend, on which all
+** survivors can agree even if the attempt before failed. So if another rank is lost meanwhile, it
+** costs one more attempt. Two agreements keep all ranks in the same attempt: one after all have
+** chosen, one after all have the new state. They combine bits by `and`. A host that finds the lost
+** ranks itself passes their list and a backend of the survivors: recover_by_host. Hosts and Lua
+** call mgrid_state_recover.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -18,10 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bits on which ranks agree, by `and`. AGAIN: this rank did not fail, or only because of
-** another loss. A rank may still be in mgrid_state_settle when others recover, and then takes part
-** in their agreement. It passes SETTLES and not COME, the others COME and not SETTLES; so each side
-** sees that the other is in the other call. */
+/* Ranks agree on these bits by `and`. AGAIN: this rank did not fail, or failed only because of
+** another loss. A rank may still be in mgrid_state_settle when others recover; then it takes part
+** in their agreement. It passes SETTLES and not COME, the others pass COME and not SETTLES. So each
+** side sees that the other is in the other call. */
 enum { COME = 1, DONE = 2, AGAIN = 4, SETTLES = 8 };
 
 typedef struct attempt {
@@ -33,8 +34,8 @@ typedef struct attempt {
   mgrid_loss *loss;
   mgrid_state *now;
   mgrid_move *move;
-  bool moves;   /* a move is asked for */
-  size_t nlost; /* in the last attempt that found the lost ranks */
+  bool moves;   /* the host asks for a move */
+  size_t nlost; /* lost ranks in the last attempt that found them */
   int alike;    /* attempts with the same lost ranks that failed at their end */
 } attempt;
 
@@ -47,7 +48,7 @@ bool mgrid_state_hurt(const mgrid_state *s) {
   return ops && ops->hurt(s->backend);
 }
 
-/* End the waits of all calls of a backend's states. */
+/* End all calls that wait on the states of a backend. */
 static void revoke_all(mgrid_backend *b) {
   for (mgrid_state *s = b->states; s; s = s->next) {
     mgrid_error ignored = MGRID_ERROR_INIT;
@@ -55,8 +56,8 @@ static void revoke_all(mgrid_backend *b) {
   }
 }
 
-/* Let all ranks notice: end every wait of theirs, in the states of the old backend and in its own
-** calls. Touches those communicators, which carry no call any more; waits for nobody. */
+/* Let all ranks notice the loss: end every call that waits, on the states of the old backend and on
+** the backend itself. Change these communicators, which carry no call any more. Wait for nobody. */
 static void detect(attempt *a) {
   revoke_all(a->old->backend);
   a->ops->interrupt(a->old->backend);
@@ -79,15 +80,15 @@ static mgrid_status come(const attempt *a, mgrid_error *err) {
       a->old->name);
 }
 
-/* Meet all survivors within the deadline, and once more: one may have been stopped while it waited
-** for the others, and what follows has no deadline. Touches nothing. */
+/* Meet all survivors within the deadline, twice: a rank may have been stopped while it waited for
+** the others, and what follows has no deadline. Change nothing. */
 static mgrid_status recover_agree(const attempt *a, mgrid_error *err) {
   mgrid_status s = come(a, err);
   return s ? s : come(a, err);
 }
 
-/* Agree on whether all have done a part. *again: those that failed did so only because of another
-** loss. */
+/* Agree on whether all ranks have done a step. *again: the ranks that failed did so only because of
+** another loss. */
 static mgrid_status all_done(const attempt *a, mgrid_status mine, bool loses, bool *done,
                              bool *again, mgrid_error *err) {
   uint64_t bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
@@ -96,9 +97,9 @@ static mgrid_status all_done(const attempt *a, mgrid_status mine, bool loses, bo
   return s;
 }
 
-/* Return the error of a part that not all have done. A rank that fails interrupts the others, which
-** may take that for a loss. Do not return MGRID_LOST_RANK for it: these ranks would try again
-** alone. */
+/* Return the error of a step that not all ranks have done. A rank that fails interrupts the others,
+** and they may take that for a loss. Do not return MGRID_LOST_RANK then: these ranks would try
+** again alone. */
 static mgrid_status not_all(mgrid_error *mine, bool again, mgrid_error *err) {
   if (mine->status == MGRID_LOST_RANK && !again) mine->status = MGRID_OTHER_RANK;
   if (mine->status) return mgrid_error_pass(err, mine);
@@ -109,7 +110,7 @@ static mgrid_status not_all(mgrid_error *mine, bool again, mgrid_error *err) {
 
 /* ------------------------------------------------------------------ choose */
 
-/* "ranks 3, 5" */
+/* Write the lost ranks, such as "ranks 3, 5". */
 static void name_lost(const mgrid_loss *x, char out[96]) {
   size_t at = (size_t)snprintf(out, 96,
                                x->nlost == 0   ? "no rank"
@@ -121,7 +122,7 @@ static void name_lost(const mgrid_loss *x, char out[96]) {
 }
 
 static mgrid_status recover_decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
-  /* n 0: a call failed, but all live; all places stay */
+  /* n is 0 if a call failed, but no rank is lost: all ranks keep their places */
   a->loss = mgrid_loss_decide(a->losses, n, lost, err);
   return a->loss ? MGRID_OK : err->status;
 }
@@ -140,9 +141,10 @@ static mgrid_status find_and_decide(attempt *a, mgrid_error *err) {
   return s;
 }
 
-/* Do all survivors have the same digest? The backend gives the `and` of 31 bits. If a part of the
-** digest and its complement both come back as they went, no rank has a 0 where this one has a 1,
-** and none a 1 where it has a 0: all have this part. Two parts of 15 bits are compared. */
+/* Set *same to whether all survivors have the same digest. The backend gives the `and` of 31 bits.
+** A rank passes a part of the digest and its complement. If both come back unchanged, no rank has a
+** 0 where this rank has a 1, or a 1 where this rank has a 0: all have the same part. Compare two
+** parts of 15 bits. */
 static mgrid_status compare(const attempt *a, const char digest[33], bool *same, mgrid_error *err) {
   const uint64_t mask = (1 << 15) - 1;
   *same = true;
@@ -159,7 +161,7 @@ static mgrid_status compare(const attempt *a, const char digest[33], bool *same,
   return MGRID_OK;
 }
 
-/* Fail where the job stops. Equal on all. */
+/* Fail if the job stops. All ranks return the same result. */
 static mgrid_status stops(const attempt *a, mgrid_error *err) {
   char who[96];
   if (a->loss->how != MGRID_LOSS_STOP) return MGRID_OK;
@@ -169,8 +171,8 @@ static mgrid_status stops(const attempt *a, mgrid_error *err) {
                     a->loss->nlost == 1 ? "is" : "are", mgrid_text_chars(&a->loss->why));
 }
 
-/* Find the lost ranks; decide, each rank alone, what the job becomes; and compare what all have
-** decided. Touches a->loss, and the old backend only to ask it. */
+/* Find the lost ranks, let each rank decide alone what the job becomes, and compare what all have
+** decided. Change a->loss; ask the old backend, and do not change it. */
 static mgrid_status recover_choose(attempt *a, bool *again, mgrid_error *err) {
   bool done = false, same = false;
   char digest[33] = "", who[96];
@@ -193,8 +195,8 @@ static mgrid_status recover_choose(attempt *a, bool *again, mgrid_error *err) {
 /* -------------------------------------------------------------------- move */
 
 /* Plan the move of this rank from the old plan to the next one; nothing is sent before the host
-** runs it. Fail where the job stops, or the backend of the survivors has this rank in another
-** place. Touches a->move. */
+** runs it. Fail if the job stops, or if the backend of the survivors has this rank in another
+** place. Change a->move. */
 static void recover_plan_move(attempt *a, mgrid_error *mine) {
   const mgrid_backend *b = a->rest;
   const int64_t was = a->old->view.rank, rank = mgrid_loss_rank(a->loss, was);
@@ -213,8 +215,8 @@ static void recover_plan_move(attempt *a, mgrid_error *mine) {
 
 /* ----------------------------------------------------------------- rebuild */
 
-/* Make the next plan's state over the new backend, all together. *mine: an earlier error of this
-** rank, which all then get before anything is made. Touches a->now. */
+/* Make the state of the next plan over the new backend, on all ranks together. *mine is an earlier
+** error of this rank; if there is one, all ranks get it before anything is made. Change a->now. */
 static mgrid_status recover_make(attempt *a, mgrid_error *mine, mgrid_error *err) {
   mgrid_backend *b = a->rest;
   mgrid_error unlike = MGRID_ERROR_INIT;
@@ -238,7 +240,7 @@ static mgrid_status recover_make(attempt *a, mgrid_error *mine, mgrid_error *err
 }
 
 /* Open a backend of the survivors, each with its rank in the next plan, and make the state on it;
-** then agree that all have it. Touches a->rest, a->move and a->now. */
+** then agree that all have it. Change a->rest, a->move and a->now. */
 static mgrid_status rebuild(attempt *a, bool *again, mgrid_error *err) {
   bool done = false;
   mgrid_error planned = MGRID_ERROR_INIT, ours = MGRID_ERROR_INIT;
@@ -273,13 +275,13 @@ static void recover_lose_all(mgrid_state *s) {
   for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
 }
 
-/* The new state takes the place of the old one: it gets its runtime and its settings, and the old
-** one waits for nobody. Touches both. */
+/* Put the new state in the place of the old one: it gets the old one's runtime and settings, and
+** the old one waits for nobody. Change both. */
 static void resume(attempt *a) {
   char who[96];
   mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
   recover_lose_all(a->old);
-  if (a->ops) mgrid_backend_free(a->rest); /* the state has it */
+  if (a->ops) mgrid_backend_free(a->rest); /* the state owns it, too */
   a->now->runtime = mgrid_runtime_ref(a->old->runtime);
   a->now->settings = json_incref(a->old->settings);
   name_lost(a->loss, who);
@@ -292,9 +294,9 @@ static void resume(attempt *a) {
             sums.survivors, sums.idle, sums.kept);
 }
 
-/* --------------------------------------------------------------- all of it */
+/* ------------------------------------------------------ the whole recovery */
 
-/* Attempt after attempt, as long as another loss is why one failed. */
+/* Make attempts, as long as each one fails because of another loss. */
 static mgrid_status by_backend(attempt *a, mgrid_error *err) {
   mgrid_status s = a->ops->able(a->old->backend, err);
   if (s) return s;
@@ -308,13 +310,13 @@ static mgrid_status by_backend(attempt *a, mgrid_error *err) {
     if (!s) return MGRID_OK;
     undo(a);
     mgrid_log(&a->old->backend->hooks, MGRID_LOG_WARN, "state '%s' is not recovered%s: %s",
-              a->old->name, again ? ", once more" : "", mine.message);
+              a->old->name, again ? ", and tries again" : "", mine.message);
     if (!again || left <= 0) return mgrid_error_pass(err, &mine);
     mgrid_error_clear(&mine);
   }
 }
 
-/* With the host's list of lost ranks, and its backend of the survivors. */
+/* Recover with the host's list of lost ranks, and its backend of the survivors. */
 static mgrid_status recover_by_host(attempt *a, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (a->o->backend == a->old->backend)
@@ -374,9 +376,9 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
   return MGRID_OK;
 }
 
-/* ----------------------------------------- settle, and what a state is asked */
+/* ------------------------------------------ settle, and queries of a state */
 
-/* End the waits of all ranks of the state, so that freeing it does not wait. */
+/* End the calls of all ranks that wait on the state, so that freeing it does not wait. */
 static void recover_leave(mgrid_state *s) {
   mgrid_error ignored = MGRID_ERROR_INIT;
   mgrid_state_revoke(s, &ignored);

@@ -143,9 +143,9 @@ typedef struct mgrid_messages { /* a growing list */
 ** each message, plus O(copies) where copies are listed. */
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
-/* *goes: whether the seat of `from` sends its shard to this part, or would if they had elements in common. It does not
-** if the part's rank holds the shard, or another copy sends it. Return false without memory.
-** O(dims). */
+/* *goes: whether the seat of `from` sends its shard to this part, or would if they had elements in
+** common. It does not if the part's rank holds the shard, or another copy sends it. Return false
+** without memory. O(dims). */
 bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
                      bool *goes);
 /* Return the bytes that a rank needs and already holds. */

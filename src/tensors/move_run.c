@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** move_run.c - run a move: all ranks agree that they run the same one, then each
-** sends and receives chunks until nothing is left. No rank waits for another outside of the loop,
-** which has a deadline.
+** move_run.c - run a move. All ranks agree that they run the same move; then each sends and
+** receives chunks until nothing is left. No rank waits for another outside of the loop, which has a
+** deadline.
 */
 #include "comm/backend.h"
 #include "comm/compare.h"
@@ -21,41 +21,42 @@
 /* Carry the messages of a move: each lane sends or receives its chunks until nothing is left.
 **
 ** A lane is a message sent to one peer or received from it. Its buffer has two halves, so that one
-** chunk is packed while the other is in transit. These buffers are the whole window: a half is
-** window / (2 x lanes), with the lanes of the busiest rank of the job, which all ranks learn when
-** they agree. So every lane can always continue, there is no cyclic wait, and both sides cut the
-** same chunks. With rounds a rank has one lane in each direction at a time.
+** chunk is packed while the other is in transit. These buffers fill the window: a half has window /
+** (2 x lanes) bytes, where `lanes` is the most lanes that a rank has. All ranks learn this number
+** when they agree. So every lane can always continue, there is no cyclic wait, and both sides cut
+** the same chunks. With rounds a rank has one lane in each direction at a time.
 **
-** Where all that ranks post at once must match (NCCL's groups), lanes go in step: chunk i of each
-** lane is in step i on both sides. So each step waits only for the same step of other ranks, and
-** for earlier ones. */
+** If the messages that ranks post at once must match (as in NCCL's groups), lanes go in step: chunk
+** i of each lane is in step i on both sides. So each step waits only for the same step of other
+** ranks, and for earlier ones. */
 
-/* Limits for a half. Packed data is to be read while it is in the fastest caches: chunks of 128 KiB
-** took 0.6 of the time of 4 MiB (scripts/lab/costs.md). But NCCL's groups cost too much for small
-** chunks. */
+/* These are limits for a half. Packed data should be read while it is still in the fastest caches:
+** chunks of 128 KiB took 0.6 times as long as chunks of 4 MiB (scripts/lab/costs.md). But with
+** small chunks NCCL's groups cost too much. */
 enum { HALF_LEAST = 64 }; /* bytes of a half */
 enum { HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
 
 typedef struct lane {
   int64_t peer, bytes, round;
   bool receives, ended; /* ended: no chunks are left to post */
-  mgrid_chunks *ahead,
-      *behind; /* plan what is posted next; for a receiver, what is unpacked next. NULL: not needed now */
-  /* chunks so far: i is in half i % 2; those that `behind` has passed */
+  /* `ahead` plans what is posted next; on a receiver `behind` plans what is unpacked next. NULL:
+  ** not needed now */
+  mgrid_chunks *ahead, *behind;
+  /* numbers of chunks so far, also that `behind` has passed; chunk i is in half i % 2 */
   uint64_t posted, finished, passed;
-  bool busy[2], placed[2]; /* placed: it is in the part already */
+  bool busy[2], placed[2]; /* placed: it is received in its place in the tensor */
   int64_t half;            /* bytes of a half */
   char *buffer;
 } lane;
 
-/* A move being carried out; starts as { .move, .backend, .ops, .from, .to }. */
+/* A move that runs. It starts as { .move, .backend, .ops, .from, .to }. */
 typedef struct running {
   const mgrid_move *move;
   mgrid_backend *backend;
   const mgrid_transport_ops *ops;
   char **from, **to; /* [tensors] */
   size_t nlanes, left;
-  lane *lane; /* senders first; each direction by round */
+  lane *lane; /* senders first; each direction is sorted by round */
   size_t nsend;
   char *staging;
   int *ended;        /* [2 * nlanes], from ops->look */
@@ -77,9 +78,9 @@ static void move_run_drop(mgrid_chunks **p) {
   *p = NULL;
 }
 
-/* Plan the next chunk of a lane. The planner lives from the first chunk to the last one. Mostly
-** there is only one, so all lanes are planned in the same few kilobytes, which stay in the fastest
-** caches. */
+/* Plan the next chunk of a lane. The planner lives from the first chunk to the last one. Usually
+** only one planner lives at a time, so all lanes are planned in the same few kilobytes, which stay
+** in the fastest caches. */
 static mgrid_status next(running *r, lane *l, mgrid_chunks **p, uint64_t number, mgrid_handling how,
                          mgrid_chunk *chunk) {
   if (!*p) {
@@ -91,7 +92,7 @@ static mgrid_status next(running *r, lane *l, mgrid_chunks **p, uint64_t number,
                            r->err);
 }
 
-/* Prepare the next chunk, in a free half. *more false: there are none left. */
+/* Prepare the next chunk, in a free half. *more is false if there is none left. */
 static mgrid_status move_run_fill(running *r, lane *l, mgrid_post *post, bool *more) {
   int h = (int)(l->posted % 2);
   mgrid_chunk chunk;
@@ -126,7 +127,7 @@ static mgrid_outcome feed(running *r, lane *l) {
   return MGRID_OK;
 }
 
-/* Unpack a chunk; skip those before it that are in the part already. */
+/* Unpack a chunk. Skip the chunks before it that are in their place already. */
 static mgrid_outcome move_run_unpack(running *r, lane *l, uint64_t number) {
   mgrid_outcome s = MGRID_OK;
   for (; l->passed <= number && !s; l->passed++) {
@@ -137,7 +138,7 @@ static mgrid_outcome move_run_unpack(running *r, lane *l, uint64_t number) {
   return s;
 }
 
-/* Finish what has arrived, in order. */
+/* Finish the chunks that have arrived, in their order. */
 static mgrid_outcome drain(running *r, lane *l) {
   mgrid_outcome s = MGRID_OK;
   for (; l->finished < l->posted && !l->busy[l->finished % 2] && !s; l->finished++)
@@ -159,7 +160,7 @@ static mgrid_outcome move_run_go_on(running *r, lane *l) {
 
 /* -------------------------------------------------------------- all of them */
 
-/* mgrid_look: MGRID_OK when something ended. */
+/* This is an mgrid_look: it returns MGRID_OK when a message has ended. */
 static mgrid_outcome move_run_progress(void *ud) {
   running *r = ud;
   size_t n;
@@ -174,7 +175,7 @@ static mgrid_outcome move_run_progress(void *ud) {
   return n ? MGRID_OK : r->ops->polled ? MGRID_BUSY : MGRID_NOT_YET;
 }
 
-/* Name the rank that is late, for the message. */
+/* Return the error of a move that is late; it names a rank that is late. */
 static mgrid_status move_run_late(const running *r, double seconds, mgrid_error *err) {
   const lane *first = NULL;
   size_t n = 0;
@@ -191,7 +192,8 @@ static mgrid_status move_run_late(const running *r, double seconds, mgrid_error 
                     first && first->receives ? "has not sent all" : "has not received all", n);
 }
 
-/* Return the backend's carrier, which notifies peers that this rank gives up; NULL: it has none. */
+/* Return the backend's carrier, which notifies peers that this rank gives up, or NULL if it has
+** none. */
 static mgrid_backend *move_run_carrier_of(const running *r) {
   return r->ops && r->ops->carrier ? r->ops->carrier(r->backend) : NULL;
 }
@@ -214,7 +216,7 @@ static mgrid_outcome flow(running *r, double seconds) {
   return s;
 }
 
-/* Run by rounds: the ith lane of a direction starts when the one before it has ended. */
+/* Run the lanes by rounds: the ith lane of a direction starts when the one before it has ended. */
 static mgrid_outcome by_rounds(running *r, double seconds) {
   mgrid_outcome s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   size_t at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
@@ -240,7 +242,7 @@ static mgrid_outcome step(running *r, int64_t round) {
   return s || n == 0 ? s : r->ops->post(r->backend, n, r->step, r->err);
 }
 
-/* Run in step: the next step is packed while one is in transit. */
+/* Run the lanes in step. The next step is packed while one is in transit. */
 static mgrid_outcome in_step(running *r, double seconds) {
   int64_t first = r->move->sums.rounds ? 0 : -1,
           end = r->move->sums.rounds ? r->move->sums.rounds : 0;
@@ -263,13 +265,13 @@ static mgrid_outcome in_step(running *r, double seconds) {
   return s;
 }
 
-/* mgrid_look */
+/* This is an mgrid_look: it waits for the backend's copies. */
 static mgrid_outcome are_copied(void *ud) {
   running *r = ud;
   return r->ops->copied(r->backend, r->err);
 }
 
-/* Carry everything, and copy what stays on this rank. Fail after `seconds` without progress; 0:
+/* Run all lanes, and copy what stays on this rank. Fail after `seconds` without progress; 0 means
 ** never. Errors go to r->err. */
 static mgrid_outcome lanes_run(running *r, double seconds) {
   if (!r->ops) return mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
@@ -304,8 +306,8 @@ static void add_lanes(running *r, bool receives) {
   if (m->sums.rounds) qsort(r->lane + begun, r->nlanes - begun, sizeof *r->lane, move_run_by_round);
 }
 
-/* Make lanes, and at most `window` bytes of memory, for the messages of this rank; `lanes`: those
-** of the busiest rank. */
+/* Make the lanes for the messages of this rank, with at most `window` bytes of memory. `lanes` is
+** the most lanes that a rank has. */
 static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_error *err) {
   const mgrid_move *m = r->move;
   int64_t half = lanes ? window / (2 * lanes) / HALF_LEAST * HALF_LEAST : HALF_LEAST, bytes = 0,
@@ -324,7 +326,7 @@ static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_
   for (size_t i = 0; i < r->nlanes; i++) {
     lane *l = &r->lane[i];
     int64_t room = 2 * (l->half = l->bytes < half ? l->bytes : half);
-    if (m->sums.rounds) /* in sequence in the same memory, half of it for each direction */
+    if (m->sums.rounds) /* lanes of a direction take turns in one memory */
       bytes = room > bytes ? room : bytes;
     else
       bytes += room;
@@ -343,7 +345,7 @@ static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_
   return r->ops->prepare(r->backend, 2 * r->nlanes, err);
 }
 
-/* Free the lanes. `ours`: nobody uses their memory any more. There may be none. */
+/* Free the lanes, if there are any. `ours`: nobody uses their memory any more. */
 static void lanes_free(running *r, bool ours) {
   for (size_t i = 0; i < r->nlanes; i++) {
     move_run_drop(&r->lane[i].ahead);
@@ -421,15 +423,15 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
   bool gpu = r->ops && r->ops->copy && (!r->ops->copies || r->ops->copies(r->backend));
   for (size_t i = 0; i < m->pairs.n && gpu && !s; i++)
     if (mgrid_pairs_converts(&m->pairs, i))
-      s = mgrid_fail(
-          err, MGRID_UNSUPPORTED,
-          "tensor '%s' is %s before the move and %s after it; in memory of a GPU no type changes",
-          m->pairs.name[i], mgrid_pairs_tensor(&m->pairs, i, true)->type,
-          mgrid_pairs_tensor(&m->pairs, i, false)->type);
+      s = mgrid_fail(err, MGRID_UNSUPPORTED,
+                     "tensor '%s' is %s before the move and %s after it; a move in GPU memory "
+                     "cannot change types",
+                     m->pairs.name[i], mgrid_pairs_tensor(&m->pairs, i, true)->type,
+                     mgrid_pairs_tensor(&m->pairs, i, false)->type);
   return s;
 }
 
-/* Describe a move, for the message if ranks differ. Return its digest. */
+/* Write what a move is, for the message if ranks differ. Return its digest. */
 static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text,
                                  size_t len) {
   const mgrid_plan *from = m->pairs.from, *to = m->pairs.to;
@@ -452,8 +454,8 @@ static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_optio
   return h;
 }
 
-/* Check that all ranks are here with the same move. *lanes: those of the busiest rank. If they are,
-** this is one call over all ranks, the rendezvous. */
+/* Check that all ranks run the same move. *lanes is the most lanes that a rank has. If all ranks
+** arrive, this is one call over all ranks, the rendezvous. */
 static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, int64_t *lanes,
                                    mgrid_error *err) {
   char text[MGRID_TOLD] = "";
@@ -506,7 +508,7 @@ mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, siz
   return mgrid_move_new(from->plan, to->plan, from->view.rank, ntensors, tensors, &options, err);
 }
 
-/* Carry the data. A rank that fails notifies its peers, which would wait for it. */
+/* Move the data. A rank that fails notifies its peers, which would wait for it. */
 static mgrid_outcome carry(running *r, const mgrid_move_run_options *o, int64_t lanes,
                            mgrid_error *err) {
   mgrid_outcome s = lanes_new(r, o->window, lanes, err);

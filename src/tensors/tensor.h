@@ -163,7 +163,7 @@ int64_t mgrid_tensor_hollow(const mgrid_tensor *t);
 ** and the nearest size that leaves none. Same cost, plus a look at 2^16 ranks if there are any. */
 bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgrid_text *out);
 
-/* ----------------------------------------------------------- tensor.c: flats */
+/* ------------------------------------------------------------------ flat.c */
 
 struct mgrid_flat {
   atomic_int refs;

@@ -2,7 +2,7 @@
 **
 ** stepping.h - random steps as texts of recipes, and an executor of our own that goes rank by rank
 ** and entry by entry: what src/step concludes from classes, types and loops, it finds by doing. For
-** test_step.c and tests/mpi/step_hangs.
+** test_step.c and tests/mpi/step_ends.
 */
 #ifndef TEST_STEPPING_H
 #define TEST_STEPPING_H

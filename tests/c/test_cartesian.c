@@ -141,8 +141,8 @@ static void test_messages(void **unused) {
     { "a:2147483647 b:2147483647 c:2147483647",
       "cartesian: the product of the sizes overflows 64 bits" },
     { "x:3 y:2",
-      "family 'f' has groups of 8 ranks, its Cartesian shape x:3 y:2 has 6; nearest: x 4" },
-    { "x:3 y:3", "family 'f' has groups of 8 ranks, its Cartesian shape x:3 y:3 has 9" },
+      "family 'f' has groups of 8 ranks, but its Cartesian shape x:3 y:2 has 6; nearest: x 4" },
+    { "x:3 y:3", "family 'f' has groups of 8 ranks, but its Cartesian shape x:3 y:3 has 9" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     assert_string_equal(told(f, cases[i].text), cases[i].message);
@@ -159,10 +159,10 @@ static void test_messages(void **unused) {
   assert_string_equal(told(lists, "x:4 y:2"), "");
   assert_string_equal(
       told(picked, "x:4 y:2"),
-      "family 'f' has groups of 4 ranks, its Cartesian shape x:4 y:2 has 8; nearest: x 2");
+      "family 'f' has groups of 4 ranks, but its Cartesian shape x:4 y:2 has 8; nearest: x 2");
   assert_string_equal(
       told(none, "x:2"),
-      "family 'f' has groups of 1 rank, its Cartesian shape x:2 has 2; nearest: x 1");
+      "family 'f' has groups of 1 rank, but its Cartesian shape x:2 has 2; nearest: x 1");
   mgrid_family_free(lists);
   const int64_t starts[] = { 0, 3, 8 };
   const int64_t ranks[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -170,7 +170,7 @@ static void test_messages(void **unused) {
       mgrid_family_table(mgrid_world(8), 2, starts, ranks, MGRID_PARTITION, anew(&why));
   assert_string_equal(
       told(uneven, "x:4"),
-      "family 'f' has groups of different sizes, its Cartesian shape x:4 has 4 ranks");
+      "family 'f' has groups of different sizes, but its Cartesian shape x:4 has 4 ranks");
   mgrid_family_free(uneven);
   mgrid_family_free(none);
   mgrid_family_free(picked);
@@ -220,7 +220,7 @@ static void test_plan(void **unused) {
   assert_int_equal(mgrid_topology_choose(t, "other", wrong, anew(&why)), MGRID_REFUSED);
   assert_string_equal(
       why.message,
-      "family 'other' has groups of 8 ranks, its Cartesian shape x:4 has 4; nearest: x 8");
+      "family 'other' has groups of 8 ranks, but its Cartesian shape x:4 has 4; nearest: x 8");
   assert_string_equal(t->content.entry[3].choice->text, " cartesian{x:4 y:2}");
 
   mgrid_choice_free(wrong);

@@ -429,7 +429,7 @@ static void test_refusals(void **unused) {
   refused(mgrid_grid_flatten(g, "1x", 2, near, anew(&err)), MGRID_BAD_VALUE,
           "'1x' is not a dim name (a letter or _, then letters, digits or _; at most 31)");
   refused(mgrid_grid_flatten(g, "x", 0, near, anew(&err)), MGRID_REFUSED,
-          "flatten of no dims; name one or more");
+          "flatten: name one dim or more");
   refused(mgrid_grid_rename(g, renamed, anew(&err)), MGRID_DUPLICATE,
           "dim 'tp' occurs twice in the grid");
   refused(mgrid_grid_at(g, at, anew(&err)), MGRID_OUT_OF_RANGE,

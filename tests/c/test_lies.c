@@ -54,7 +54,7 @@ static mgrid_backend *open_over(store *s, int64_t rank) {
 #define SAYS(e, what) \
   do { \
     assert_int_equal((e).status, MGRID_BACKEND); \
-    assert_string_equal((e).message, "what another rank said cannot be: " what \
+    assert_string_equal((e).message, "another rank sent an impossible value: " what \
                                      "; the carrier, or a rank, gives other bytes " \
                                      "than were sent"); \
   } while (0)
@@ -75,7 +75,8 @@ static void test_missing_ranks(void **state) {
     SAYS(least_of(rank, (mgrid_missing){ .n = 3 }, 0, 0), "3 missing ranks of 2");
     SAYS(least_of(rank, (mgrid_missing){ .n = INT64_MAX }, 0, 0),
          "9223372036854775807 missing ranks of 2");
-    SAYS(least_of(rank, (mgrid_missing){ .lost = 120 }, 0, 0), "ranks lost, as MPI alone tells");
+    SAYS(least_of(rank, (mgrid_missing){ .lost = 120 }, 0, 0),
+         "lost ranks, which only MPI can report");
     SAYS(least_of(rank, (mgrid_missing){ .n = 1, .rank = { 2 } }, 0, 0), "a missing rank 2 of 2");
     SAYS(least_of(rank, (mgrid_missing){ .n = 1, .rank = { INT64_MIN } }, 0, 0),
          "a missing rank -9223372036854775808 of 2");

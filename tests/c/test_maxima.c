@@ -153,9 +153,9 @@ static void test_parts(void **unused) {
   assert_int_equal(mgrid_family_rank(all, MOST - 1, 1), 2 * MOST - 1);
   mgrid_family_free(all);
   SAYS(mgrid_family_union(MOST + 1, (const mgrid_family *const *)part, &err),
-       "a family of more than 4096 parts, counting nested ones");
+       "a family has at most 4096 parts, counting nested ones");
   SAYS(mgrid_family_zip(MOST + 1, (const mgrid_family *const *)part, false, &err),
-       "a family of more than 4096 parts, counting nested ones");
+       "a family has at most 4096 parts, counting nested ones");
   for (int i = 0; i <= MOST; i++) mgrid_family_free(part[i]);
 }
 

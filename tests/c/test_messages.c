@@ -299,13 +299,13 @@ static void test_pick(void **unused) {
        "with the number of ranks",
        0);
   REFUSED(mgrid_family_pick(f, 0, NULL, anew(&why)),
-          "an empty pick: name at least one position of groups of 6");
+          "pick: name at least one position of groups of 6");
   REFUSED(mgrid_family_pick(odd, 0, NULL, anew(&why)),
-          "an empty pick: name at least one position of groups of 3");
+          "pick: name at least one position of groups of 3");
   REFUSED(mgrid_family_pick_by(f, complains, word, anew(&why)), "no position in groups of 6");
   REFUSED(mgrid_family_pick_by(odd, complains, word, anew(&why)), "no position in groups of 3");
   REFUSED(mgrid_family_pick_by(f, too_many, NULL, anew(&why)),
-          "a pick of 29 positions of groups of 6; at most 28");
+          "pick: 29 positions of groups of 6; name at most 28");
   mgrid_family_free(f);
   mgrid_family_free(odd);
   mgrid_family_free(ring);
@@ -418,8 +418,8 @@ static void test_table(void **unused) {
         "rank 0 is in no group of the table; declare it 'partial' if that is meant", 5, 1, 2, 3);
   TABLE(part, 1, two, MGRID_PARTITION,
         "rank 3 is in no group of the table; declare it 'partial' if that is meant", 2, 5);
-  TABLE(w, 0, two, MGRID_PARTIAL, "a table without groups", 0);
-  TABLE(w, -1, two, MGRID_PARTIAL, "a table without groups", 0);
+  TABLE(w, 0, two, MGRID_PARTIAL, "a table has one group or more", 0);
+  TABLE(w, -1, two, MGRID_PARTIAL, "a table has one group or more", 0);
   TABLE(((mgrid_window){ 4, 2, 3 }), 1, two, MGRID_PARTIAL,
         "the table's window does not fit its world", 0, 1);
   TABLE(((mgrid_window){ 0, 0, 0 }), 1, two, MGRID_PARTIAL,

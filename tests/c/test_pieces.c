@@ -185,7 +185,7 @@ static void test_refused_segments(void **unused) {
                                 (int64_t[]){ __VA_ARGS__ }, anew(&why)), \
           status, text)
   REFUSED(mgrid_family_segments(f, 0, NULL, anew(&why)), MGRID_REFUSED,
-          "segments: no sizes for groups of 8");
+          "segments: give sizes with the sum 8, the group size");
   SEGMENTS(f, MGRID_REFUSED,
            "segments: the sizes sum to 7, the groups have 8; a last size of 3 fits", 5, 2);
   SEGMENTS(f, MGRID_REFUSED,
@@ -288,7 +288,7 @@ static void test_refused_group_segments(void **unused) {
                    status); \
   assert_string_equal(why.message, text); \
   assert_memory_equal(&at, &was, sizeof at)
-  ASKED(MGRID_REFUSED, "segments: no sizes for groups of 8", 0, 0);
+  ASKED(MGRID_REFUSED, "segments: give sizes with the sum 8, the group size", 0, 0);
   ASKED(MGRID_REFUSED, "segments: the sizes sum to 7, the groups have 8; a last size of 4 fits", 2,
         4, 3);
   ASKED(MGRID_OUT_OF_RANGE, "segments: size 0 of segment 0; sizes are 1 to 8", 2, 0, 8);
@@ -362,8 +362,8 @@ static void test_refused_renumber(void **unused) {
   REFUSED(mgrid_family_renumber(f, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), \
                                 (int64_t[]){ __VA_ARGS__ }, anew(&why)), \
           status, text)
-  RENUMBER(MGRID_REFUSED, "renumber: a list of 1 for 2 groups", 0);
-  RENUMBER(MGRID_REFUSED, "renumber: a list of 3 for 2 groups", 0, 1, 2);
+  RENUMBER(MGRID_REFUSED, "renumber: the list names 1, but there are 2 groups", 0);
+  RENUMBER(MGRID_REFUSED, "renumber: the list names 3, but there are 2 groups", 0, 1, 2);
   RENUMBER(MGRID_OUT_OF_RANGE, "renumber: group 2 is out of range (0 to 1)", 2, 0);
   RENUMBER(MGRID_OUT_OF_RANGE, "renumber: group -1 is out of range (0 to 1)", 0, -1);
   RENUMBER(MGRID_DUPLICATE, "renumber: group 1 is listed twice", 1, 1);

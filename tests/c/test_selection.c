@@ -200,14 +200,15 @@ static void test_groups_refused(void **unused) {
   mgrid_family *f = mgrid_grid_along(g, 1, &x, MGRID_GRID_ORDER, &err);
   const int64_t ends[] = { 0, -1 }, twice[] = { 3, -1 }, beyond[] = { 0, 4 }, below[] = { -5 };
   const int64_t many[] = { 0, 1, 2, 3, 0 };
-  REFUSED(mgrid_family_select(f, 0, NULL, &err), "groups: none; name at least one of 4");
+  REFUSED(mgrid_family_select(f, 0, NULL, &err), "groups: name at least one of the 4 groups");
   REFUSED(mgrid_family_select(f, 2, NULL, &err), "the list of 2 groups is NULL");
   REFUSED(mgrid_family_select(f, 2, twice, &err), "groups: group 3 is listed twice");
   REFUSED(mgrid_family_select(f, 2, beyond, &err),
           "groups: group 4 is out of range (0 to 3, or -1 to -4 from the end)");
   REFUSED(mgrid_family_select(f, 1, below, &err),
           "groups: group -5 is out of range (0 to 3, or -1 to -4 from the end)");
-  REFUSED(mgrid_family_select(f, 5, many, &err), "groups: a list of 5, and there are 4");
+  REFUSED(mgrid_family_select(f, 5, many, &err),
+          "groups: the list names 5, but there are 4 groups");
   assert_null(mgrid_family_select(NULL, 2, ends, &err));
   mgrid_family *made = mgrid_family_select(f, 2, ends, &err); /* without a list of 2^29 ranks */
   assert_ptr_equal(made->form, &mgrid_strided_form);
@@ -315,7 +316,7 @@ static void test_spread_refused(void **unused) {
 #define SPREAD(text, ...) \
   REFUSED(mgrid_family_zip(2, (const mgrid_family *const[]){ __VA_ARGS__ }, true, &err), text)
   mgrid_family *none = mgrid_family_without(f[1], 4, (const int64_t[]){ 6, 7, 8, 9 }, &err);
-  SPREAD("zip: no groups cannot be spread over 6", f[0], none);
+  SPREAD("zip: a family without groups cannot be spread over 6", f[0], none);
   mgrid_family_free(none);
   SPREAD("zip: families of worlds of 10 and 2097152 ranks", f[1], f[2]);
   SPREAD("zip: the groups have more than 2147483647 members in all", f[2], f[3]);

@@ -71,7 +71,7 @@ describe("segments", function()
     { "eight:segments { 5, 4 }", "segments: the sizes sum to 9, the groups have 8; a last size of 3 fits" },
     { "eight:segments { 8, fill }", "segments: the sizes sum to 8, which leaves nothing to fill of groups of 8" },
     { "eight:segments { fill, fill }", "segments: two sizes are fill; only one can be" },
-    { "eight:segments {}", "segments: no sizes for groups of 8" },
+    { "eight:segments {}", "segments: give sizes with the sum 8, the group size" },
     { "eight:segments { 8, 0 }", "element 2 of the list is 0; a size is 1 or more, or fill" },
     { "eight:segments { 9, -1 }", "element 2 of the list is -1; a size is 1 or more, or fill" },
     { "eight:segments { 5, '3' }", "element 2 of the list is a string, not an integer or fill" },
@@ -91,7 +91,7 @@ describe("renumber", function()
     { "listed(eight:neighbours(4):renumber(function(i) return 7 - i end))", "11,15 10,14 9,13 8,12 3,7 2,6 1,5 0,4" },
   }
   refuses {
-    { "b:renumber { 0, 1 }", "renumber: a list of 2 for 4 groups" },
+    { "b:renumber { 0, 1 }", "renumber: the list names 2, but there are 4 groups" },
     { "b:renumber { 0, 1, 2, 4 }", "renumber: group 4 is out of range (0 to 3)" },
     { "b:renumber { 0, 1, 2, -1 }", "renumber: group -1 is out of range (0 to 3)" },
     { "b:renumber { 0, 1, 2, 2 }", "renumber: group 2 is listed twice" },
@@ -147,7 +147,7 @@ describe("Group:segment", function()
   }
   refuses {
     { "group:segment { 5, 2 }", "segments: the sizes sum to 7, the groups have 8; a last size of 3 fits" },
-    { "group:segment {}", "segments: no sizes for groups of 8" },
+    { "group:segment {}", "segments: give sizes with the sum 8, the group size" },
     { "group:segment { fill, fill }", "segments: two sizes are fill; only one can be" },
     { "group:segment { 8, 0 }", "element 2 of the list is 0; a size is 1 or more, or fill" },
     { "group:segment(8)", "bad argument #1 to 'segment' (a table such as { 2, fill } expected, got number)" },

@@ -58,7 +58,7 @@ describe("A World in another order", function()
     { "text(mg.topology(down)), #mg.grid(v:order { 5 }, 'x', { x = 1 })", "Topology of 0 families over 8 ranks", 1 },
   }
   refuses {
-    { "v:order {}", "an order without ranks; it needs 1 to 8" },
+    { "v:order {}", "the order has no ranks; it needs 1 to 8" },
     { "v:order { 1, 2, 1 }", "rank 1 is at positions 0 and 2 of the order; each is there once" },
     { "v:order { 0, 8 }", "rank 8 at position 1 of the order is out of range; ranks are 0 to 7" },
     { "v:order { -1 }", "rank -1 at position 0 of the order is out of range; ranks are 0 to 7" },
@@ -248,7 +248,7 @@ describe("A grid out of a grid", function()
     { "g:flatten('pp', 'tp', 'dp')", "dim 'pp' occurs twice in the grid" },
     { "g:flatten('x', 'tp', 'tp')", "dim 'tp' is named twice" },
     { "g:flatten('x', 'tp', 'dq')", "unknown dim 'dq'; nearest is 'dp' (tp, dp, pp)" },
-    { "g:flatten('x')", "flatten of no dims; name one or more" },
+    { "g:flatten('x')", "flatten: name one dim or more" },
     { "g:flatten('x y', 'tp')", "'x y' is not a dim name (a letter or _, then letters, digits or _; at most 31)" },
     { "g:flatten('x', { 'tp' })", "bad argument #2 to 'flatten' (string expected, got table)" },
     { "g:rename { dp = 'tp' }", "dim 'tp' occurs twice in the grid" },

@@ -102,7 +102,7 @@ describe("depth has an end:", function()
     ["pieces"] = { building "f = zip(f) for i = 1, 200000 do f = f:segments { 1, fill }:lists() end t.x = f",
       "segments: the groups must have one size; their sizes vary, up to 7", 1 },
     ["parts"] = { building "local e = f:pick(0):pairs() for i = 1, 40 do e = union(e, e) end",
-      "a family of more than 4096 parts, counting nested ones", 1 },
+      "a family has at most 4096 parts, counting nested ones", 1 },
     ["rounds of a cover"] = { building "local l = {} for i = 1, w.size - 1 do l[i] = { 0, i } end w:table(l, 'cover')",
       "group 1024 of the table shares ranks with 1024 others or more; at most 1023", 1, world = 20000 },
   }

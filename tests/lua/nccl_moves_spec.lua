@@ -97,8 +97,8 @@ describe("run A vs B --move --backend nccl", function()
     local _, err, code = on(4, ("build/moongrid run %s vs type=f32 side=1 --move --convert --backend nccl"):format(recipe),
       "STANDIN_STRICT=1")
     assert.equal(4, code)
-    assert.equal("moongrid: [rank 0/4] rank 0: tensor 't1' is bf16 before the move and f32 after it; in memory of a GPU no type "
-      .. "changes", err:match "^[^\n]*")
+    assert.equal("moongrid: [rank 0/4] rank 0: tensor 't1' is bf16 before the move and f32 after it; a move in GPU memory "
+      .. "cannot change types", err:match "^[^\n]*")
   end)
 
   it("refuses a budget that the communicator of all ranks does not fit into, before anything is made", function()

@@ -115,7 +115,7 @@ describe("policies.layers", function()
       "policies.layers: 'last' and 'loss' both say what the last stage gets" },
     { "policies.layers { first = policies.layers }", nil,
       "policies.layers: setting 'first' is an integer of 0 to 2147483647, not policies.layers" },
-    { "policies.layers", nil, "policy 'it' is policies.layers, not what that makes: write policies.layers()", line = 1 },
+    { "policies.layers", nil, "policy 'it' is policies.layers, which makes one: write policies.layers()", line = 1 },
     { "function(s) return policies.layers()(s) end", {}, "policies.layers: a policy takes (state, q, p), and q is nil" },
     { "policies.layers { [{}] = 1 }", nil,
       "unknown setting of policies.layers 'a table'; known: first, last, embedding, loss" },

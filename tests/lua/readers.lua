@@ -50,7 +50,7 @@ M.slurm = {
   { blocks, "gpu:4", "block:2 node:3 gpu:4" },
   { conf .. blocks, "topology=tree", "switch2:1 switch:2 node:2" },
   { conf .. blocks, "topology=block", "block:2 node:3" },
-  { conf .. blocks, "", "f: it has a tree of switches and blocks: topology=tree or topology=block behind the file's name chooses" },
+  { conf .. blocks, "", "f: it has both a tree of switches and blocks: write topology=tree or topology=block after the file's name" },
   { conf, "topology=ring", "f: unknown topology 'ring'; known: tree, block" },
   { "SwitchName=s0 Nodes=n[0-1]\nSwitchName=s1 Switches=s2,s0\nSwitchName=s2 Switches=s1\n",
     "", "f:2: switch 's1' is below itself: s1 < s2 < s1" },

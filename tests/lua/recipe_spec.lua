@@ -270,7 +270,7 @@ describe("build", function()
     { "a rank out of range", build "return world:table { { 0, 1, 8 } }",
       "r.lua:2: rank 8 of group 0 is out of range; ranks are 0 to 7" },
     { "an empty pick", build "return grid(world, 'x', { x = fill }) 'x':pick()",
-      "r.lua:2: an empty pick: name at least one position of groups of 8" },
+      "r.lua:2: pick: name at least one position of groups of 8" },
     { "lists that overlap", build "return world:table { { 0, 1, 2, 3 }, { 3, 4, 5, 6, 7 } }",
       "r.lua:2: rank 3 is in groups 0 and 1 of the table; declare a 'cover' if that is meant" },
     { "families that are not the same", build "local g = grid(world, 'x-y', { x = 2, y = 4 })\nsame(g 'x', g 'y')",

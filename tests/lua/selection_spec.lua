@@ -88,12 +88,12 @@ describe("groups", function()
   }
 
   refuses {
-    { "tp:groups {}", "groups: none; name at least one of 8" },
+    { "tp:groups {}", "groups: name at least one of the 8 groups" },
     { "tp:groups { 0, 8 }", "groups: group 8 is out of range (0 to 7, or -1 to -8 from the end)" },
     { "tp:groups(-9)", "groups: group -9 is out of range (0 to 7, or -1 to -8 from the end)" },
     { "tp:groups { 3, 0, 3 }", "groups: group 3 is listed twice" },
     { "tp:groups { 7, -1 }", "groups: group 7 is listed twice" },
-    { "tp:groups { 0, 1, 2, 3, 4, 5, 6, 7, 0 }", "groups: a list of 9, and there are 8" },
+    { "tp:groups { 0, 1, 2, 3, 4, 5, 6, 7, 0 }", "groups: the list names 9, but there are 8 groups" },
     { "tp:groups { 'a' }", "element 1 of the list is a string, not an integer" },
     { "tp:groups(1.5)", "bad argument #1 to 'groups' (number has no integer representation)" },
     { "tp:groups(function() return true end)", "bad argument #1 to 'groups' (number expected, got function)" },

@@ -137,8 +137,8 @@ describe("recipe:run and recipe:complete", function()
 
   it("are about the last plan, and need one", function()
     local loaded = mg.load "picotron"
-    assert.has_error(function() loaded:run "tp" end, "a prompt is about the last plan of the recipe, and there is none")
-    assert.has_error(function() loaded:complete "t" end, "a prompt is about the last plan of the recipe, and there is none")
+    assert.has_error(function() loaded:run "tp" end, "a prompt works on the last plan of the recipe, and there is none")
+    assert.has_error(function() loaded:complete "t" end, "a prompt works on the last plan of the recipe, and there is none")
     loaded:plan(8, { tp = 2 })
     assert.equal("2", loaded:run "tp.size")
     assert.equal("", loaded:run "x = tp.size")

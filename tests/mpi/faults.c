@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** faults.c - one fault of some ranks in one place of a job, for tests/faults, which starts it for
-** each row of its table: faults KIND STAGE ODD. Ranks ODD, ODD+2, ... or ODD alone (one, half) come
-** to the stage and fall asleep, stop, die, leave, or do something else than the others; or, in a
-** cluster (scripts/lab/cluster), the host of rank ODD is cut off from the others or gone. STAGE
+** faults.c - one fault of some ranks in one place of a job, for scripts/lab/faults, which starts it
+** for each row of its table: faults KIND STAGE ODD. Ranks ODD, ODD+2, ... or ODD alone (one, half)
+** come to the stage and fall asleep, stop, die, leave, or do something else than the others; or, in
+** a cluster (scripts/lab/cluster), the host of rank ODD is cut off from the others or gone. STAGE
 ** anywhere-SEED: all calls one after the other, again and again, and the fault comes at an instant
 ** that SEED chooses; there KIND may be pause, too, which nobody is to be told. Every other rank
 ** prints what it was told, and after how long, "told RANK SECONDS STATUS MISSING MESSAGE", where

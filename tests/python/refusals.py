@@ -22,7 +22,7 @@ QUERIES = ("cp_dp_group_ids, cp_dp_world_size, cp_first_rank, cp_group_ids, cp_l
          "e, pp_last_rank, pp_next_rank, pp_prev_rank, pp_rank, pp_world_size, str, tp_first_rank, tp_gro"
          "up_ids, tp_last_rank, tp_rank, tp_world_size, world_size")
 NO_POLICY = ("picotron:28: unknown policy 'x'; the recipe has none: policy = { NAME = function(state, q, p) ."
-         ".. end } makes one, policy = { layers = policies.layers() } takes in a bundled one")
+         ".. end } makes one, policy = { layers = policies.layers() } uses a bundled one")
 OWN = "return recipe { params = { tp = 2, pp = 1 }, build = function(world) return topology(world) end }"
 MISFIT = "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
 

@@ -1,5 +1,5 @@
--- Megatron-core's parallel state: a dense and an expert grid over the same ranks that share their
--- pipeline stages. Families are named as in its ProcessGroupCollection. megatron/ has what they are made of.
+-- Megatron-core's parallel state: a dense grid and an expert grid over the same ranks, with the same pipeline
+-- stages. The names of families are those of its ProcessGroupCollection. The folder megatron/ has the parts.
 -- Source: NVIDIA/Megatron-LM, megatron/core/parallel_state.py of core 0.16.1, 0.17.1 and 0.19 (commit d98e8a64), and of
 -- the development branch: parameter `version`, megatron/releases.lua.
 
@@ -18,7 +18,7 @@ local function list_of(value, name)
   return value
 end
 
--- Return the pipeline groups' ranks at some stages: a list of stages (from the end if negative), or "all".
+-- Return a family: the ranks of each pipeline group at some stages. value: a list, negative from the end, or "all".
 local function stages(pp, value, name)
   if value == "all" then return pp end
   local list = {}
@@ -93,7 +93,7 @@ local function build(world, p)
     shards, expert_shards, replicas, expert_replicas = part "instances"(p, n, expert_n, shards, expert_shards)
   end
   if n > 1 and n ~= expert_n then t.inter_dp_cp = replicas:with(o.inter_dp_cp) end
-  if expert_n > 1 then t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) end -- for both, with one number
+  if expert_n > 1 then t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) end -- if n == expert_n, dense layers too
   t.intra_dp_cp = n > 1 and shards:with(o.intra_dp_cp) or t.dp_cp
   if remat then t.intra_dp_cp_gtp_remat = n > 1 and t.intra_dp_cp or t.dp_cp_gtp_remat end
   t.intra_expt_dp = expert_n > 1 and expert_shards:with(o.intra_ep_dp) or t.expt_dp
@@ -128,12 +128,12 @@ local function build(world, p)
   if p.hybrid_context_parallel then add_blocks("hybrid", 2) end
   if p.dynamic_context_parallel then add_blocks("dynamic", p.min_dynamic_context_parallel_size) end
 
-  -- The model: tensor, pipeline, embeddings, and with data the groups of FP8's amax.
+  -- Model parallel: tensor, pipeline, embeddings. Then, with data parallel, the groups that reduce FP8's amax.
   local via = { nccl = "nccl", ucc = "mpi" } -- UCC is reached through MPI
   t.mp = dense("tp", "gtp_remat", "pp"):with(o.mp)
   t.tp = dense "tp":with(o.tp)
   t.pp = dense "pp":with(o.pp):with { backend = via[p.pipeline_model_parallel_comm_backend] }
-  if p.overlap_p2p and dense.pp == 2 then t.default_pg = all:with { lazy = true } end -- torch's own, for its step
+  if p.overlap_p2p and dense.pp == 2 then t.default_pg = all:with { lazy = true } end -- torch's default group
   t.embd = stages(dense "pp", p.get_embedding_ranks, "get_embedding_ranks"):with(o.embd)
   t.pos_embd = stages(dense "pp", p.get_position_embedding_ranks, "get_position_embedding_ranks"):with(o.pos_embd)
   if p.get_loss_ranks then t.loss = stages(dense "pp", p.get_loss_ranks, "get_loss_ranks"):with(o.embd) end
@@ -162,40 +162,40 @@ end
 return recipe {
   doc = "Megatron-core's parallel state: dense and expert grids, optimizer instances, every order",
   params = {
-    version = param.text("0.19", "of Megatron-core: 0.16, 0.17, 0.19 or dev"),
+    version = param.text("0.19", "version of Megatron-core: 0.16, 0.17, 0.19 or dev"),
     tensor_model_parallel_size = param.size(1, "tensor-parallel size", "tp"),
     pipeline_model_parallel_size = param.size(1, "pipeline stages", "pp"),
     virtual_pipeline_model_parallel_size = param.size(nil, "virtual stages per rank; needs 2 stages or more", "vpp"),
-    pipeline_model_parallel_comm_backend = param.text(nil, "nccl or ucc; left out, as the others"),
+    pipeline_model_parallel_comm_backend = param.text(nil, "nccl or ucc for pp; default: the backend of the others"),
     use_sharp = param.flag(false, "let the network reduce for one family, which is created first", "sharp"),
-    sharp_enabled_group = param.text(nil, "which: dp (dp x cp) or dp_replica (between instances)"),
+    sharp_enabled_group = param.text(nil, "family of sharp: dp (dp x cp) or dp_replica (between instances)"),
     context_parallel_size = param.size(1, "context-parallel size", "cp"),
     hierarchical_context_parallel_sizes = param.list({}, "levels of cp, innermost first (2,4)", "hcp"),
     hybrid_context_parallel = param.flag(false, "also make blocks of 2, 4, ... ranks of dp x cp", "hybrid_cp"),
-    dynamic_context_parallel = param.flag(false, "the same of 1, 2, 4, ... ranks (version dev)", "dynamic_cp"),
-    min_dynamic_context_parallel_size = param.size(1, "the smallest of these", "min_dynamic_cp"),
+    dynamic_context_parallel = param.flag(false, "also make blocks of 1, 2, 4, ... ranks (version dev)", "dynamic_cp"),
+    min_dynamic_context_parallel_size = param.size(1, "ranks of the smallest block of dynamic_cp", "min_dynamic_cp"),
     expert_model_parallel_size = param.size(1, "expert-parallel size", "ep"),
-    expert_tensor_parallel_size = param.size(nil, "tensor-parallel size of experts; left out, that of the rest", "etp"),
+    expert_tensor_parallel_size = param.size(nil, "tensor-parallel size of experts; default: tp", "etp"),
     gtp_remat_size = param.size(1, "ranks that share a weight and gather it when needed", "gtp"),
-    expert_gtp_remat_size = param.size(1, "the same for experts", "egtp"),
+    expert_gtp_remat_size = param.size(1, "gtp for the weights of experts", "egtp"),
     num_distributed_optimizer_instances = param.size(1, "replicas of the distributed optimizer", "instances"),
-    expert_num_distributed_optimizer_instances = param.size(nil, "for experts; left out, as many", "expert_instances"),
+    expert_num_distributed_optimizer_instances = param.size(nil, "for experts; default: instances", "expert_instances"),
     create_tp_gtp_remat_groups = param.flag(false, "join tp and gtp_remat where both are above 1, for Muon"),
     engram_embedding_parallel_size = param.size(nil, "ranks that share Engram's embeddings: a third grid", "engram"),
     order = param.text("tp-cp-ep-dp-pp", "dims fastest first; size 1 or gtp_remat may be left out"),
     get_embedding_ranks = param.any({ 0, -1 }, "stages with word embeddings (0,-1 or all)", "embd"),
     get_position_embedding_ranks = param.any({ 0 }, "stages with position embeddings (0)", "pos_embd"),
-    get_loss_ranks = param.any(nil, "stages that compute the loss (-1); left out, no family for them", "loss"),
+    get_loss_ranks = param.any(nil, "stages that compute the loss (-1); default: no family for them", "loss"),
     create_gloo_process_groups = param.flag(true, "make twins of the data-parallel groups on the CPU (MPI)", "gloo"),
     create_all_gather_groups = param.flag(false, "make twins of dp x cp for all-gather", "ag"),
-    create_all_gather_group = param.flag(false, "the same in versions 0.16 and 0.17"),
-    for_expert_parallelism = param.flag(false, "and of the experts' data-parallel groups, with ep above 1"),
+    create_all_gather_group = param.flag(false, "ag in versions 0.16 and 0.17"),
+    for_expert_parallelism = param.flag(false, "with ag, also make twins for experts if ep is above 1"),
     high_priority_stream_groups = param.any({}, "keys of groups with a stream of high priority (dp_cp,ep_dp)"),
     nccl_communicator_config = param.table({}, "NCCL options by key: {\"dp_cp\":{\"max_ctas\":16}}"),
-    nccl_communicator_config_path = param.file(nil, "the same in Megatron's YAML file"),
-    distributed_timeout_minutes = param.number(nil, "for creating a group; left out, the backend's"),
+    nccl_communicator_config_path = param.file(nil, "NCCL options by key in Megatron's YAML file"),
+    distributed_timeout_minutes = param.number(nil, "minutes to create a group; default: the backend's"),
     rank_offset = param.integer(0, "first rank of the job inside the world", "offset"),
-    local_world_size = param.size(nil, "ranks of the job; left out, all that follow"),
+    local_world_size = param.size(nil, "ranks of the job; default: all from rank_offset on"),
   },
   build = build,
   queries = function() return part "queries".queries end,

@@ -1,10 +1,11 @@
--- xDiT's parallel state for diffusion transformers: one grid, tp fastest, then sp (Ulysses inside ring), pp
--- (PipeFusion), cfg (classifier-free guidance), dp; ranks behind it may decode (vae). Every group has a twin on the CPU
--- (gloo there).
+-- xDiT's parallel state for diffusion transformers. One grid has the dims tp (the fastest), sp (Ulysses inside ring),
+-- pp (PipeFusion), cfg (classifier-free guidance) and dp. Ranks after the grid may decode (vae). Most groups have a
+-- twin on the CPU, which is gloo in xDiT.
 -- Source: xdit-project/xDiT, xfuser 0.7.0, xfuser/core/distributed/parallel_state.py (initialize_model_parallel) and
 -- group_coordinator.py; yunchang 0.6.4, yunchang/globals.py (set_seq_parallel_pg).
--- Not as there: yunchang takes the ranks of sp for neighbours, so with tp its Ulysses and ring groups cross those of
--- sp; here they lie inside. The ranks of the VAE, for which xDiT fails, have their group. Ranks left over are refused.
+-- Not as there: yunchang assumes that the ranks of sp are neighbours, so with tp its Ulysses and ring groups cross
+-- those of sp; here they lie inside. xDiT fails for the ranks of the VAE; here they have a group. Ranks left over are
+-- refused.
 
 local arithmetic = ...
 
@@ -18,7 +19,7 @@ local function field(family, name)
   return function(s) return s:has(family) and s[family] and s[family][name] or nil end
 end
 
--- The same of Ulysses or ring: without yunchang there are no such groups.
+-- Return the same query for Ulysses or ring. Without yunchang these groups do not exist, and the answer is `without`.
 local function of_long_context(family, name, without)
   return function(s) if s:has(family) then return s[family] and s[family][name] end return without end
 end
@@ -41,7 +42,7 @@ local queries = {
   is_last_rank = function(s, q) return group(s, q).last == s.rank end,
   next_rank = function(s, q) return group(s, q):next "wrap" end,
   prev_rank = function(s, q) return group(s, q):prev "wrap" end,
-  skip_rank = function(s, q) return group(s, q).ranks[group(s, q).size - group(s, q).position] end, -- the mirrored one
+  skip_rank = function(s, q) return group(s, q).ranks[group(s, q).size - group(s, q).position] end, -- the mirror
   group_next_rank = function(s, q) return (group(s, q).position + 1) % group(s, q).size end,
   group_prev_rank = function(s, q) return (group(s, q).position - 1) % group(s, q).size end,
   group_skip_rank = function(s, q) return group(s, q).size - 1 - group(s, q).position end,
@@ -84,7 +85,7 @@ local function build(world, p)
   add("dp", g "dp")
   add("cfg", g "cfg")
   add("pp", g "pp")
-  if g.pp == 2 then -- there and back at once
+  if g.pp == 2 then -- both directions at once
     t.pp_back = g "pp":twin()
     t.pp_back_cpu = g "pp":twin():with { backend = "mpi" }
   end
@@ -110,14 +111,14 @@ return recipe {
   doc = "xDiT's parallel state: CFG, PipeFusion, Ulysses, ring, tensor parallelism, and ranks of the VAE",
   params = {
     data_parallel_degree = param.size(1, "data-parallel size", "dp"),
-    classifier_free_guidance_degree = param.size(1, "ranks that share the passes of guidance", "cfg"),
+    classifier_free_guidance_degree = param.size(1, "ranks that share the passes of classifier-free guidance", "cfg"),
     sequence_parallel_degree = param.size(nil, "ulysses_degree x ring_degree, which is the default", "sp"),
     ulysses_degree = param.size(1, "ranks that exchange heads", "ulysses"),
-    ring_degree = param.size(1, "ranks that pass keys and values on", "ring"),
+    ring_degree = param.size(1, "ranks that pass keys and values around a ring", "ring"),
     tensor_parallel_degree = param.size(1, "tensor-parallel size", "tp"),
     pipeline_parallel_degree = param.size(1, "PipeFusion stages", "pp"),
-    fully_shard_degree = param.size(1, "ranks that shard the weights (FSDP); divides those of the transformer", "fs"),
-    vae_parallel_size = param.index(0, "ranks behind the transformer's that decode", "vae"),
+    fully_shard_degree = param.size(1, "ranks that shard the weights (FSDP); divides the transformer's ranks", "fs"),
+    vae_parallel_size = param.index(0, "ranks after the transformer's, which decode", "vae"),
     use_parallel_vae = param.flag(false, "the ranks of each replica decode", "parallel_vae"),
     long_ctx_attn = param.flag(true, "yunchang is installed: make the groups of Ulysses and ring"),
   },

@@ -130,9 +130,9 @@ mgrid_outcome mgrid_relay_recv(mgrid_backend *b, int64_t from, int tag, void *da
 }
 
 /* --------------------------------------------------------------------- notices
-** In a store each rank has one place for notices, which it checks. By messages, and in a store that is kept by rank, it asks
-** some ranks at each check, in turn. Ranks check rarely enough that the store, which all of them ask, has little
-** load. */
+** In a store each rank has one place for notices, which it checks. By messages, and in a store that
+** is kept by rank, it asks some ranks at each check, in turn. Ranks check rarely enough that the
+** store, which all of them ask, has little load. */
 
 enum { ASKED = 16 }; /* ranks per check */
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** arrivals.c - who has arrived at a call, and who has not: the roll call, and the small messages
-** that carry it. A rank that waits long reports to the first rank of its call, again and again; the
-** first answers and, at its deadline, tells the others whom it has not heard. So a rank is missing
-** because it is silent, never because its own clock ran out first; if the first is silent, it is
-** named itself. A silent rank may wait in another call for the one that is missing: the first asks
-** it, whoever waits in a call of the library answers whom it waits for, and only the end of that
-** chain is named. In a move or a step ranks report from its start, so a rank that is silent for a
-** deadline is named at any time; an empty list says that nothing moves. calls.c calls these while
-** it waits.
+** arrivals.c - the roll call: find which ranks have arrived at a call, and which have not, by small
+** messages. A rank that waits long reports to the first rank of its call, again and again. The
+** first rank answers; at its deadline it tells the others which ranks it has not heard. So a rank
+** is missing because it is silent, never because its own clock ran out first. If the first rank is
+** silent, it is named itself. A silent rank may wait in another call for the rank that is missing.
+** So the first rank asks it; each rank that waits in a call of the library answers with the ranks
+** that it waits for, and only the end of that chain is named. In a move or a step, ranks report
+** from its start, so a rank that is silent for a deadline is named at any time; an empty list says
+** that nothing moves. calls.c calls these functions while it waits.
 */
 #include "comm/mpi/mpi.h"
 
@@ -18,9 +18,9 @@
 
 /* ------------------------------------ small messages that nobody waits for */
 
-/* MPI accepts most small messages at once, but not the first one to a host that was cut off before
-** a connection existed: a rank that waits for it cannot notify the others. So these messages are
-** sent, and nobody waits for them. */
+/* MPI accepts most small messages at once, but not the first message to a host that was cut off
+** before a connection existed. A rank that waited for it could not notify the others. So nobody
+** waits for these messages. */
 enum { NOTE_MOST = 160 }; /* bytes */
 
 struct mpi_note {
@@ -63,7 +63,7 @@ int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t
   return arrivals_post(m, to, tag, data, bytes, false);
 }
 
-/* Likewise, but the message ends when the rank receives it. */
+/* Send a message that ends only when the other rank receives it. */
 static int post_received(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
   return arrivals_post(m, to, tag, data, bytes, true);
 }
@@ -92,18 +92,19 @@ mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, ui
                      .next = now + seconds / 16 };
 }
 
-/* Does this rank ask the others, and find out by itself who is missing? In a large group too many
-** would ask. */
+/* Return whether this rank asks the others, and finds the missing ranks by itself: the first rank
+** does, and each rank of a small group whose first rank is in another call. In a large group too
+** many would ask. */
 static bool asks(const mpi_roll *r) {
   const int64_t many = 1024;
   return !r->moves && (arrivals_first_of(r) == r->m->base.rank || (r->left && r->size <= many));
 }
 
-typedef struct news {    /* what ranks in calls tell each other */
+typedef struct news {    /* what ranks in calls send each other */
   uint64_t number;       /* the call that the sender is in */
   uint64_t to;           /* of an answer or the list: the call in which the receiver asked */
-  uint64_t moved;        /* by the sender */
-  mgrid_missing missing; /* whom the sender waits for, as far as it knows; the list */
+  uint64_t moved;        /* messages that the sender has finished in moves */
+  mgrid_missing missing; /* ranks that the sender waits for, if it knows; the list */
 } news;
 
 static void send_news(const mpi_roll *r, int64_t rank, int tag, uint64_t to) {
@@ -111,7 +112,7 @@ static void send_news(const mpi_roll *r, int64_t rank, int tag, uint64_t to) {
   mgrid_mpi_post(r->m, rank, tag, &n, sizeof n);
 }
 
-/* Receive news of that kind, if there are any. */
+/* Receive one message with this tag, if there is one. */
 static bool receive(const mpi_backend *m, int tag, news *got, int64_t *from) {
   MPI_Status status;
   int there = 0;
@@ -123,7 +124,7 @@ static bool receive(const mpi_backend *m, int tag, news *got, int64_t *from) {
   return true;
 }
 
-/* Keep what a rank said. */
+/* Keep the last report of a rank. */
 static void arrivals_keep(mpi_backend *m, int64_t from, const news *got) {
   if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
   if (!m->here) return;
@@ -142,13 +143,13 @@ static void answer(const mpi_roll *r) {
   }
 }
 
-/* Return whether that is the number of this call, or of another call of the same ranks. A call may
+/* Return whether a number is that of this call, or of another call of the same ranks. A call may
 ** end on some ranks while others wait in it for the missing one. */
 static bool arrivals_is_alike(const mpi_roll *r, uint64_t number) {
   return (number ^ r->number) >> MGRID_MPI_CALL_BITS == 0;
 }
 
-/* Receive answers, and the list of this call. */
+/* Receive answers, and the list of missing ranks of this call. */
 static void listen(mpi_roll *r, double now) {
   news got;
   int64_t from;
@@ -164,14 +165,14 @@ static void listen(mpi_roll *r, double now) {
     if (got.to == r->number) r->told = true, r->missing = got.missing;
 }
 
-/* Return a rank's last report, unless it is of another call and older than this one. NULL: there is
-** none. */
+/* Return the last report of a rank, or NULL if there is none. A report of another call does not
+** count if it came before this call began. */
 static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
   const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
   return last && (last->number == r->number || last->at >= r->begun) ? last : NULL;
 }
 
-/* Add the ranks that a rank waits for, which is in another call. */
+/* Add the ranks that a rank in another call waits for. */
 static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missing *out) {
   for (int64_t i = 0; i < more->n && i < MGRID_MISSING_SHOWN; i++) {
     bool known = more->rank[i] == r->m->base.rank || out->n >= MGRID_MISSING_SHOWN;
@@ -180,8 +181,8 @@ static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missi
   }
 }
 
-/* List the silent ranks, and those that ranks in other calls wait for; with `alike` the ranks in
-** other calls. */
+/* List the silent ranks. With `alike` also list the ranks that are in other calls, else the ranks
+** that these wait for. */
 static void arrivals_find_missing(const mpi_roll *r, double now, double silent, bool alike,
                                   mgrid_missing *out) {
   *out = (mgrid_missing){ 0 };
@@ -199,8 +200,8 @@ static void arrivals_find_missing(const mpi_roll *r, double now, double silent, 
   }
 }
 
-/* On the first rank: tell the list to all others that it has heard. In a call over all ranks one
-** that waits in another call gets it, too: no rank can continue. */
+/* On the first rank: send the list to all others that it has heard. In a call over all ranks, a
+** rank that waits in another call gets it, too, because no rank can continue. */
 static void arrivals_tell(mpi_roll *r, double now, double silent) {
   for (int64_t i = 1; i < r->size && !r->pairs; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
@@ -213,7 +214,8 @@ static void arrivals_tell(mpi_roll *r, double now, double silent) {
   r->told = true;
 }
 
-/* On the first rank, in a move: call the roll if a rank is silent, or nothing moves. */
+/* On the first rank, in a move: if a rank is silent or nothing moves, find the missing ranks and
+** tell the others. */
 static void watch_over(mpi_roll *r, double now) {
   bool silent = false;
   if (now < r->next) return;
@@ -228,17 +230,18 @@ static void watch_over(mpi_roll *r, double now) {
   arrivals_tell(r, now, r->seconds);
 }
 
-/* Blame the first, which no longer answers; or this rank, if it was away itself. */
+/* Blame the first rank, which no longer answers, or this rank, if it did not run for a while
+** itself. */
 static void arrivals_give_up(mpi_roll *r) {
   r->missing =
       (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : arrivals_first_of(r) } };
   r->told = r->guessed = true;
 }
 
-/* Report to the first rank; and to rank 0, which may wait in a call over all ranks. The first asks
-** the ranks that it does not hear. */
+/* Report to the first rank, and to rank 0, which may wait in a call over all ranks. A rank that
+** asks sends a question to each rank that it does not hear. */
 static void report_now(mpi_roll *r, double now) {
-  /* ranks that report often, so that news passes through many calls before the deadline */
+  /* so few ranks report often, so that a report passes through many calls before the deadline */
   const int64_t few = 64;
   r->next = now + r->seconds / (r->size <= few && !r->moves ? 32 : 8);
   for (int64_t i = 0; i < r->size && asks(r); i++) {
@@ -254,7 +257,8 @@ static void report_now(mpi_roll *r, double now) {
   r->next_to_0 = now + r->seconds / 8;
 }
 
-/* Find out whom this rank waits for, before it asks or reports: what it says is passed on. */
+/* Find the ranks that this rank waits for. Do so before it asks or reports, because its messages
+** contain them. */
 static void blame(mpi_roll *r, double now) {
   const double silent = r->seconds * 3 / 8;
   if (asks(r) && now - r->begun > r->seconds / 4)
@@ -268,7 +272,7 @@ bool mgrid_roll_look(mpi_roll *r) {
   double now = mgrid_now();
   bool first = arrivals_first_of(r) == r->m->base.rank;
   if (r->told || now < r->look) return r->told;
-  /* this rank did not run */
+  /* this rank has not run for a while */
   if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now;
   r->look = now + rest;
   if (mgrid_mpi_lost(r->m, r->ranks, r->size, &r->missing)) return r->told = true;
@@ -287,18 +291,18 @@ bool mgrid_roll_look(mpi_roll *r) {
 typedef struct ending {
   mpi_roll *roll;
   double until, asked;
-  /* whom the first waited for when it answered last: it may have left its call since then */
+  /* ranks that the first one waited for at its last answer: it may have left its call since */
   mgrid_missing known;
 } ending;
 
-/* mgrid_look: on a rank that asks wait until it is known whom ranks in other calls wait for; on
-** another rank for the list, or what the first one says now. */
+/* This is an mgrid_look. A rank that asks waits until it knows the ranks that others wait for in
+** other calls. Another rank waits for the list, or for a new answer of the first rank. */
 static mgrid_outcome is_known(void *ud) {
   ending *e = ud;
   mpi_roll *r = e->roll;
   double now = mgrid_now();
   if (mgrid_roll_look(r)) return MGRID_OK;
-  if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE; /* the first recovers, and sends no list */
+  if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE; /* the first rank recovers: no list */
   if (asks(r)) {
     arrivals_find_missing(r, now, r->m->seconds / 2, false, &r->missing);
     if (r->missing.n == 0) arrivals_find_missing(r, now, r->m->seconds / 4, false, &r->missing);
@@ -308,8 +312,8 @@ static mgrid_outcome is_known(void *ud) {
   return r->missing.n > 0 ? MGRID_OK : now > e->until ? MGRID_LATE : MGRID_NOT_YET;
 }
 
-/* No rank is known that all wait for: those in other calls are not here, or the first does not
-** answer. */
+/* Decide where no rank is known that all wait for: the ranks in other calls are missing, or the
+** first rank does not answer. */
 static void conclude(const ending *e) {
   mpi_roll *r = e->roll;
   if (asks(r))
@@ -321,7 +325,7 @@ static void conclude(const ending *e) {
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
-  /* for an answer in transit; from a rank that may share its core */
+  /* seconds for an answer in transit; for one from a rank that may share its core */
   const double moment = 0.25, longer = 0.85;
   double now = mgrid_now();
   bool first = arrivals_first_of(r) == r->m->base.rank;

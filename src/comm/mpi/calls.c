@@ -16,9 +16,9 @@
 #include <string.h>
 
 /* ---------------------------------------------- the minimum over all ranks
-** Of a few words, by messages along a tree: up to rank 0 and down again. Ranks that share cores wait for each other's time slices;
-** here each rank waits twice, in an MPI_Iallreduce log2(ranks) times, which takes two to three times as long
-** (scripts/lab/costs.md). */
+** Of a few words, by messages along a tree: up to rank 0 and down again. Ranks that share cores
+** wait for each other's time slices; here each rank waits twice, in an MPI_Iallreduce log2(ranks)
+** times, which takes two to three times as long (scripts/lab/costs.md). */
 
 static int64_t first_child(const mpi_backend *m) { return m->base.rank * MGRID_TREE_CHILDREN + 1; }
 
@@ -179,8 +179,8 @@ static mgrid_status finish_pair(mpi_backend *m, const mgrid_comm_spec *spec, mpi
 }
 
 /* --------------------------------------------------------------- over all ranks
-** Data goes through memory of the backend. If a call does not end that memory is leaked, because MPI may still write
-** there. */
+** Data goes through memory of the backend. If a call does not end that memory is leaked, because
+** MPI may still write there. */
 
 static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
   mpi_request call = { 0 };
@@ -204,8 +204,8 @@ static mgrid_status reduce_few(mpi_backend *m, uint64_t *words, size_t n, mgrid_
 }
 
 /* --------------------------------------------------------------- the end of a move
-** Some ranks finish long before others and wait in the verdict while the others still move. So one roll call and one
-** deadline cover the whole move. */
+** Some ranks finish long before others and wait in the verdict while the others still move. So one
+** roll call and one deadline cover the whole move. */
 
 void mgrid_mpi_moving(mpi_backend *m) {
   m->moving.on = true, m->moving.stalled = false;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** watchdog.c - a thread that watches the clock while MPI creates communicators, which MPI can
-** neither cancel nor do without blocking: if a rank dies or stops between two creations, its peers
-** wait inside MPI forever. At the deadline the thread finds out who is missing, and says it for a
-** rank that cannot. It calls no MPI, which would be wrong below MPI_THREAD_MULTIPLE: each rank that
-** is inside a creation, or through all, opens an abstract socket whose name all ranks of its
-** machine know, and which ends with its process. A rank without one is missing, and so is one that
-** is stopped; ranks of other machines cannot be seen, so they are listed. The thread sleeps until
-** the backend ends, since one for each call took as long as two creations of 8 ranks.
-** communicators.c and open.c say where this rank is; calls.c and open.c ask who is missing.
+** watchdog.c - a thread that watches the clock while MPI creates communicators. MPI cannot cancel a
+** creation, and a creation blocks: if a rank dies or stops between two creations, its peers wait
+** inside MPI forever. At the deadline the thread finds the missing ranks, and prints them if this
+** rank waits inside MPI. It does not call MPI, which is forbidden below MPI_THREAD_MULTIPLE.
+** Instead, each rank that is inside a creation, or through all of them, opens an abstract socket,
+** its sign. All ranks of its machine know the name, and the socket ends with its process. A rank
+** without a socket is missing, and so is a rank that is stopped. Ranks of other machines cannot be
+** seen, so they are listed. The thread lives until the backend ends, since one thread for each call
+** took as long as two creations of 8 ranks. communicators.c and open.c set where this rank is;
+** calls.c and open.c ask which ranks are missing.
 */
 #include "comm/mpi/mpi.h"
 
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIST = 640, LINE = 1024 }; /* characters of the list of unseen ranks; of the line printed */
+enum { LIST = 640, LINE = 1024 }; /* characters of the list of unseen ranks; of the printed line */
 
 #define RECOVERY UINT64_MAX /* in place of a call's number */
 
@@ -34,23 +35,22 @@ struct mpi_watch {
   pthread_t thread;
   pthread_mutex_t lock; /* of what follows */
   pthread_cond_t woken;
-  bool on, ends; /* creations, or the verdict on them, are running; the thread is to end */
+  bool on, ends; /* creations, or their verdict, run; the thread must end */
   /* start of the creations; their deadline; when the thread wakes up */
   double begun, seconds, wake;
-  double show;                 /* after this part of the deadline, this rank shows a sign */
+  double show;                 /* after this part of the deadline, this rank opens its socket */
   uint64_t call;               /* number of the verdict on them, or RECOVERY */
   place at;                    /* where the main thread is */
   const mgrid_comm_spec *spec; /* INSIDE: the creation, */
   const char *name;            /* and the call of MPI that makes it */
   int sign;                    /* the socket; -1: none */
   bool looked;                 /* the deadline has passed, and then: */
-  uint8_t *seen;               /* [world] whether a rank shows a sign; NULL: no sign can be seen */
+  uint8_t *seen;               /* [world] whether a rank is seen; NULL: none can be */
   uint8_t *lost;               /* [world] whether MPI says that a rank has failed; NULL: none has */
-  mgrid_missing missing;       /* ranks of this machine that show none */
+  mgrid_missing missing;       /* ranks of this machine that are not seen */
 };
 
-/* Set the name of the socket by which a rank is seen: from the job, these creations, and the
-** rank. */
+/* Set the name of the socket of a rank. It has the job, the number of the call, and the rank. */
 static socklen_t sign_name(const mpi_watch *w, int64_t rank, struct sockaddr_un *to) {
   *to = (struct sockaddr_un){ .sun_family = AF_UNIX }; /* a first byte of zero: no file */
   int len = snprintf(to->sun_path + 1, sizeof to->sun_path - 1,
@@ -86,8 +86,8 @@ static bool is_stopped(int connection) {
   return state == 'T' || state == 't';
 }
 
-/* Look whether a rank shows a sign. One that has shown it and ended since was there: it may have
-** reached its own deadline. */
+/* Look whether a rank has its socket open. A rank that was seen before stays seen after its socket
+** has ended: it may have reached its own deadline. */
 static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   struct sockaddr_un name;
   socklen_t len = sign_name(w, rank, &name);
@@ -97,8 +97,8 @@ static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   if (from >= 0) close(from);
 }
 
-/* Find the ranks that are known to be on this machine: [*from, *to). None if that is not known, as
-** in the first creation of a job on several machines. */
+/* Find the ranks that are known to be on this machine: [*from, *to). The range is empty if they are
+** not known, as in the first creation of a job on several machines. */
 static void find_mates(const mgrid_backend *b, int64_t *from, int64_t *to) {
   const int64_t block = b->place.machines == 1 ? b->world : b->place.block;
   *from = block ? b->rank - b->rank % block : 0;
@@ -117,8 +117,8 @@ static void watchdog_find_missing(mpi_watch *w) {
     if (is_unseen(w, r)) mgrid_missing_add(&w->missing, r);
 }
 
-/* Find out which ranks show a sign. A rank without its own sign cannot know. O(world), at a
-** deadline, and in a recovery that takes long. */
+/* Find out which ranks have their socket open. A rank without a socket of its own cannot know. This
+** takes O(world); it is done at a deadline, and in a recovery that takes long. */
 static void look_around(mpi_watch *w) {
   const mgrid_backend *b = &w->m->base;
   if (w->sign >= 0 && !w->seen) w->seen = calloc((size_t)b->world, sizeof *w->seen);
@@ -126,8 +126,8 @@ static void look_around(mpi_watch *w) {
   watchdog_find_missing(w);
 }
 
-/* List the ranks that cannot be seen, "0 to 3, 6, 7", by runs, so that those of other machines take
-** few words. Return how many there are. */
+/* List the ranks that are not seen, such as "0 to 3, 6, 7". Runs keep the list short, since ranks
+** of other machines are never seen. Return how many there are. */
 static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *first) {
   const int64_t world = w->m->base.world;
   const size_t tail = 32; /* room for the end of the text */
@@ -150,8 +150,8 @@ static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *f
   return n;
 }
 
-/* Name the missing rank, which is *first, or the ranks of which one is missing; return how many. 0:
-** all can be seen. */
+/* Name the one rank that is not seen, or all that are not seen, of which one is missing. *first is
+** the first of them. Return how many there are; 0 if all are seen. */
 static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
   char ranks[LIST - 64] = "";
   int64_t n = list_unseen(w, ranks, sizeof ranks, first);
@@ -164,15 +164,15 @@ static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
 
 static const mgrid_comm_spec the_end = { .name = "the job" };
 
-/* Name the ranks of this machine that are missing, else those that cannot be seen, of which one
-** is. */
+/* Name the missing ranks of this machine. If there are none, name the ranks that are not seen, of
+** which one is missing. Return false if all are seen. */
 static bool name_absent(const mpi_watch *w, char to[LIST]) {
   int64_t first;
   return w->missing.n == 0 ? name_unseen(w, to, &first) > 0
                            : mgrid_missing_text(&w->missing, to) != NULL;
 }
 
-/* Print one line on stderr, in one write: other threads may not use the host's log. */
+/* Print one line on stderr, in one write. This thread may not use the host's log. */
 static void say_stuck(const mpi_watch *w) {
   const mpi_backend *m = w->m;
   const mgrid_comm_spec *s = w->spec;
@@ -194,12 +194,13 @@ static void say_stuck(const mpi_watch *w) {
   if (len > room) len = room;
   len += (size_t)snprintf(line + len, sizeof line - len, "%s\n",
                           m->dies ? "; this process ends"
-                                  : "; MPI cannot cancel that, it keeps waiting");
+                                  : "; MPI cannot cancel that, so it keeps waiting");
   ssize_t written = write(STDERR_FILENO, line, len);
   (void)written;
 }
 
-/* Sleep until that time; 0 or no limit: until the thread is woken. The caller holds the lock. */
+/* Sleep until a time, or, if it is 0 or has no limit, until the thread is woken. The caller holds
+** the lock. */
 static void rest_until(mpi_watch *w, double until) {
   const bool ends = until > 0 && until < 1e15;
   struct timespec t = { .tv_sec = ends ? (time_t)until : 0 };
@@ -212,7 +213,7 @@ static void rest_until(mpi_watch *w, double until) {
 }
 
 static void *watchdog_watch(void *ud) {
-  /* a part of the deadline; seconds for others to see this rank */
+  /* wait for the next try, as a part of the deadline; seconds for others to see this rank */
   const double again = 0.01, others = 0.5;
   mpi_watch *w = ud;
   pthread_mutex_lock(&w->lock);
@@ -259,7 +260,7 @@ static mpi_watch *watchdog_start(const mpi_backend *m) {
   return NULL;
 }
 
-/* Replace the list of lost ranks. It takes `lost`. */
+/* Begin to watch. The watchdog takes `lost`, the new list of lost ranks, and frees it. */
 static void watchdog_begin(mpi_backend *m, uint64_t call, double seconds, double show, place at,
                            uint8_t *lost) {
   if (!m->watch) m->watch = watchdog_start(m); /* without a thread nothing is watched */
@@ -282,7 +283,8 @@ void mgrid_watch_begin(mpi_backend *m) {
   watchdog_begin(m, m->calls + 1, m->seconds, 0.75, OUTSIDE, NULL);
 }
 
-/* The numbers of calls may differ here, because ranks notice a loss in different calls. */
+/* Watch a recovery. It has no call number: ranks notice a loss in different calls, so their numbers
+** may differ. */
 void mgrid_watch_recovery(mpi_backend *m, double seconds) {
   watchdog_begin(m, RECOVERY, seconds, 0.125, THROUGH, mgrid_mpi_all_lost(m));
 }
@@ -314,17 +316,17 @@ bool mgrid_watch_is_on(const mpi_backend *m) {
 }
 
 bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
-  const double others = 0.4; /* seconds for them to see this rank, whose sign ends after that */
+  const double others = 0.4; /* seconds for others to see this rank; its socket ends then */
   for (int turn = 0; mgrid_watch_is_on(m); turn++) mgrid_pause(turn);
   for (int turn = 0; mgrid_now() < m->watch->begun + m->watch->seconds + others; turn++)
     mgrid_pause(turn);
-  *missing = m->watch->missing; /* the thread writes no more */
+  *missing = m->watch->missing; /* the thread no longer writes it */
   return missing->n > 0;
 }
 
-/* Of the ranks that did not report to rank 0, name those that this rank does not see, of which one
-** is missing; return how many, and the first in *first. If rank 0 itself is silent, name all unseen
-** ranks: rank 0 may wait in MPI as well. */
+/* Name the ranks that did not report to rank 0 and that this rank does not see; one of them is
+** missing. Return how many there are, and set *first to the first. If rank 0 itself is silent, name
+** all ranks that are not seen, because rank 0 may wait in MPI as well. */
 static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST],
                            int64_t *first) {
   char ranks[LIST - 64] = "";
@@ -363,7 +365,7 @@ mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {
   char who[LIST] = "one is stopped, or went on without a recovery";
   if (w) {
     mgrid_watch_missing(m, &absent);
-    free(w->lost); /* the thread looks no more */
+    free(w->lost); /* the thread no longer reads it */
     w->lost = mgrid_mpi_all_lost(m);
     watchdog_find_missing(w);
     absent = w->missing;
@@ -391,7 +393,7 @@ void mgrid_watch_end(mpi_backend *m) {
 void mgrid_watch_free(mpi_backend *m) {
   mpi_watch *w = m->watch;
   if (!w) return;
-  if (m->pid != getpid()) { /* a forked child has no such thread, and perhaps its lock */
+  if (m->pid != getpid()) { /* a forked child has no such thread; the lock may be held */
     free(w->seen), free(w);
     m->watch = NULL;
     return;

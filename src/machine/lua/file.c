@@ -411,9 +411,9 @@ static int file_xml(lua_State *L) {
 /* Of a table, as readers return it and machine/item_reader.c writes it:
 **   { levels = { { name, counts = { 2, 3 }, bandwidth, latency, domains = { "n0", false } }, ... },
 **     crossings = { { name, of, share, in, bandwidth, latency }, ... }, ranks = { 8, 9 } }
-** and besides: hosts, the domains of the level with the index `node` in the order of ranks, where it is not that of places;
-** notes, lines; nccl, a topology that NCCL reads, too. lua/machine/json.lua checks tables that files
-** hold. */
+** and besides: hosts, the domains of the level with the index `node` in the order of ranks, where
+** it is not that of places; notes, lines; nccl, a topology that NCCL reads, too.
+** lua/machine/json.lua checks tables that files hold. */
 
 typedef struct making {
   lua_State *L;

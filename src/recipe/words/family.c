@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** family.c - Family for Lua: the operations of the algebra as methods, options, listing.
-** family_cut.c has those that cut groups, pick.c those that call a function of the recipe.
+** family_cut.c has those that cut groups or select some, also by a function of the recipe.
 */
 #include "recipe/budget.h"
 

@@ -162,7 +162,7 @@ int mgrid_lua_family_pick(lua_State *L) {
     return done_callback(L, box, 3, e);
   }
   if (lua_gettop(L) == 1)
-    return mgrid_lua_raise(L, "an empty pick: name at least one position of groups of %" PRId64,
+    return mgrid_lua_raise(L, "pick: name at least one position of groups of %" PRId64,
                            f->f->max_size);
   if (!lua_istable(L, 2)) take_list(L);
   return pick_list(L, f);

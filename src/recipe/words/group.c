@@ -60,8 +60,8 @@ void mgrid_lua_keep_answer(lua_State *L, int answers, const char *name) {
 }
 
 /* ------------------------------------------------------------------- memory
-** For Lua: the windows and the device communicator of a group; the GPU memory that a state holds, releases and takes
-** again. Addresses are light userdata, which a program passes on to kernels.
+** For Lua: the windows and the device communicator of a group; the GPU memory that a state holds,
+** releases and takes again. Addresses are light userdata, which a program passes on to kernels.
 */
 
 static void set_address(lua_State *L, const char *key, const void *address) {

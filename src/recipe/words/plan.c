@@ -51,8 +51,8 @@ void mgrid_lua_open_saved(lua_State *L) {
 }
 
 /* -------------------------------------------------------------- differences
-** What changes from one plan to another, for Lua. The answer is JSON first, as a recipe's: the library tells each
-** difference while it holds memory, so Lua must not raise there.
+** What changes from one plan to another, for Lua. The answer is JSON first, as a recipe's: the
+** library tells each difference while it holds memory, so Lua must not raise there.
 */
 
 /* Return a grid of a plan as JSON. */

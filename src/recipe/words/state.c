@@ -284,6 +284,7 @@ static int state_missing(lua_State *L) {
   enum { STATE = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
   if (mgrid_lua_class_get(L, &mgrid_lua_state_class, STATE, key)) {
+    /* These are asked anew each time, as would be any other field that may change. */
     bool fresh = strcmp(key, "ncomms") == 0 || strcmp(key, "ngroups") == 0
                  || strcmp(key, "plan") == 0;
     if (!fresh) mgrid_lua_keep_answer(L, 1, key);

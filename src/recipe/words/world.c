@@ -83,9 +83,9 @@ static int world_modes(lua_State *L) {
 static const luaL_Reg layouts[] = { { "modes", world_modes }, { NULL, NULL } };
 
 /* --------------------------------------------------- lists of ranks as text
-** Lists of ranks as Python prints them, "[[0, 1], [2, 3]]", turned into a Lua table: a user who ports a system pastes
-** what its loops print. Also accepted: lists in sequence, one a line; tuples; range(0, 8, 2); the words around an
-** array or a tensor; and numpy's blanks instead of commas.
+** Lists of ranks as Python prints them, "[[0, 1], [2, 3]]", turned into a Lua table: a user who
+** ports a system pastes what its loops print. Also accepted: lists in sequence, one a line; tuples;
+** range(0, 8, 2); the words around an array or a tensor; and numpy's blanks instead of commas.
 */
 
 typedef struct reader {

@@ -67,7 +67,7 @@ bool mgrid_step_lua_push_operation(lua_State *L, const char *key);
 
 /* evaluate.c: the `serve` of mgrid_lua_slice */
 mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid_error *err);
-/* plan.c: plan:step(), and the class of what it returns */
+/* plan.c: plan:step(), and the class of what it returns; run.c: the methods of State */
 void mgrid_step_lua_open_host(lua_State *L);
 extern const luaL_Reg mgrid_step_lua_plan_methods[];
 extern const luaL_Reg mgrid_step_lua_state_methods[];
