@@ -107,9 +107,10 @@ return {
     .. "torch's flight recorder (torch 2.3 and newer; pickle or JSON; names end in the rank), the output of ncclras\n"
     .. "-v, logs of NCCL_DEBUG=INFO, messages of torch's watchdog, gloo and launchers, stacks of py-spy.\n"
     .. "A FILE may be a folder, a tar or tar.gz of one, - for standard input, or ncclras, which is run.",
-  notes = "With the recipe of the job, groups and ranks have the names of its families. Without one, up to 64 ranks, it\n"
-    .. "proposes the one that makes these groups and no others; where torch has the same names, it uses it. The\n"
-    .. "files are data: nothing in them is executed. It says \"unsure\", with the candidates, rather than a wrong name.",
+  notes = "With the recipe of the job, groups and ranks have the names of its families. Without one, up to 64 ranks,\n"
+    .. "it proposes the one that makes these groups and no others; where torch has the same names, it uses it. The\n"
+    .. "files are data: nothing in them is executed. It says \"unsure\", with the candidates, rather than a wrong\n"
+    .. "name.",
   example = "moongrid blame DUMPS --recipe megatron --world 16 tp=2 pp=2",
   recipe = true,
   recipe_from = "recipe",

@@ -31,7 +31,7 @@ function M.add(job, file)
     if type(dump) ~= "table" then dump = { "it is damaged" } end
     if dump.code or not rank then text.refuse(1, "%s: %s", file.path, dump[1]) end
     job.bad[#job.bad + 1] = ("%s is left out: %s"):format(file.path, dump[1])
-    dump = { version = "", whole = false, calls = {}, groups = {}, states = true }
+    dump = { whole = false, calls = {}, groups = {}, states = true }
   end
   if not rank then text.refuse(1, "%s: the name of a dump ends in its rank, as nccl_trace_rank_3", file.path) end
   local was, json = job.ranks[rank], file.text:byte() ~= 0x80

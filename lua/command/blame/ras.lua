@@ -69,18 +69,26 @@ function M.judge(comm, add, weight)
   end
 end
 
+-- Those that answer, and those that are missing.
+local function members_of(one)
+  local all = {}
+  for _, what in ipairs { "ranks", "missing_ranks" } do
+    local some = list(one[what])
+    table.move(some, 1, #some, #all + 1, all)
+  end
+  return all
+end
+
 -- A communicator whose numbers can be: where a process is missing, NCCL 2.26 to 2.29.7 list some that cannot.
 local function sound(one)
-  local size, n = math.tointeger(list(one).size), 0
+  local size = math.tointeger(list(one).size)
   if not size or size < 1 or size > MOST or tostring(one.hash):find "^0?x?0*$" then return false end
-  for _, what in ipairs { "ranks", "missing_ranks" } do
-    for _, rank in ipairs(list(one[what])) do
-      local r = math.tointeger(list(rank).rank)
-      if not r or r < 0 or r >= size then return false end
-      n = n + 1
-    end
+  local all = members_of(one)
+  for _, rank in ipairs(all) do
+    local r = math.tointeger(list(rank).rank)
+    if not r or r < 0 or r >= size then return false end
   end
-  return n <= size
+  return #all <= size
 end
 
 -- The rank of each process among all, where RAS lists the communicator of all ranks; "host pid GPU" names a process.
@@ -88,10 +96,8 @@ local function process(rank) return rank.host and ("%s %s %s"):format(rank.host,
 local function ranks_of_all(all, world)
   local found = {}
   for _, one in ipairs(all) do
-    for _, what in ipairs { "ranks", "missing_ranks" } do
-      for _, rank in ipairs(sound(one) and one.size == world and list(one[what]) or {}) do
-        found[process(rank)] = rank.rank
-      end
+    for _, rank in ipairs(sound(one) and one.size == world and members_of(one) or {}) do
+      found[process(rank)] = rank.rank
     end
   end
   found[""] = nil
@@ -100,18 +106,13 @@ end
 
 -- Let a communicator have the ranks of all, if each member is known: its members, and each rank in them.
 local function rename(one, global)
-  local members = {}
-  for _, what in ipairs { "ranks", "missing_ranks" } do
-    for _, rank in ipairs(list(one[what])) do members[rank.rank] = global[process(rank)] end
-  end
+  local members, all = {}, members_of(one)
+  for _, rank in ipairs(all) do members[rank.rank] = global[process(rank)] end
   for rank = 0, one.size - 1 do
     if not members[rank] then return end
   end
-  for _, what in ipairs { "ranks", "missing_ranks" } do
-    for _, rank in ipairs(list(one[what])) do rank.rank = members[rank.rank] end
-  end
-  local ranks = table.move(members, 0, one.size - 1, 1, {})
-  return ranks
+  for _, rank in ipairs(all) do rank.rank = members[rank.rank] end
+  return (table.move(members, 0, one.size - 1, 1, {}))
 end
 
 local function of_json(one)

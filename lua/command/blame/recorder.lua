@@ -3,7 +3,7 @@
 -- recorder: torch's flight recorder, one dump of one rank, as pickle or JSON, of torch 2.3 (version 1.4) and newer
 -- (2.x).
 --
--- A dump becomes { version, whole, calls, groups }. `groups` has what it says of them, by the name that torch gives a
+-- A dump becomes { whole, calls, groups, states }. `groups` has what it says of them, by the name that torch gives a
 -- group: { name, desc, ranks }. A call is
 --   { id, group, seq, p2p, op, peer, sizes, dtype, done, at, place, fn }
 -- id: its number among all calls of the rank; seq: among the collectives of its group; peer: of send and recv, a
@@ -86,7 +86,7 @@ end
 -- "[0, 1, 4]", or a list; nil: it is neither.
 local function members(ranks)
   local all = {}
-  if type(ranks) == "string" then ranks = ranks:find "^%[[%d, ]*%]$" and select(2, host.json(ranks)) end
+  if type(ranks) == "string" then ranks = select(2, host.json(ranks)) end
   for i, n in ipairs(list(ranks)) do
     local rank = math.tointeger(n)
     if not rank or rank < 0 or rank >= RANKS then return end
@@ -185,7 +185,7 @@ function M.read(text)
   end
   table.sort(calls, function(a, b) return a.id < b.id end)
   calls = near(calls)
-  return { version = version, whole = whole, calls = calls, groups = M.groups(top.pg_config), states = settle(calls) }
+  return { whole = whole, calls = calls, groups = M.groups(top.pg_config), states = settle(calls) }
 end
 
 return M

@@ -80,7 +80,7 @@ end
 local function of_members(job)
   local best
   for _, group in sorted(job.groups) do
-    for seq, calls in sorted(group.by) do
+    for _, calls in sorted(group.by) do
       local by, kinds, n = {}, {}, 0
       for rank, call in sorted(calls) do
         local what = call.op .. " " .. call.sizes .. " " .. call.dtype
@@ -104,7 +104,6 @@ local function of_members(job)
           elseif not best.sure then
             best.candidates[1] = { kind = "mismatch", ranks = by[kinds[2]] }
           end
-          best.seq = seq
         end
       end
     end

@@ -68,7 +68,7 @@ local meeting = { all_reduce = true, all_gather = true, reduce_scatter = true, a
 -- job.moved: how many ranks with a dump lack calls that have ended on others: the dumps were taken while the job moved.
 -- Gloo ends a call after an error, too: `broken` are ranks that are in no call, but whose last one cannot have ended
 -- well, since a rank that is not there is one of its members, and no other has gone on.
-function M.judge_ends(job)
+local function judge_ends(job)
   local moved, broken, more = {}, {}, true
   for _, rank in ipairs(job.list) do
     for _, call in ipairs(job.ranks[rank].calls) do
@@ -128,7 +128,7 @@ function M.find(job)
     local one = job.ranks[rank]
     if not one or one.whole and #one.calls == 0 then job.absent[#job.absent + 1] = rank end
   end
-  M.judge_ends(job)
+  judge_ends(job)
   local function wait(one, call, other)
     table.insert(one.waits, { rank = other, call = call })
     job.waited[other] = job.waited[other] or {}
@@ -137,19 +137,12 @@ function M.find(job)
   for _, rank in ipairs(job.list) do
     local one = job.ranks[rank]
     for _, call in ipairs(one.old and {} or one.pending) do
-      call.missing = {}
       if call.p2p then
         local peer = call.peer and call.group.ranks[call.peer + 1]
-        if peer and not meets(job, rank, call, peer) then
-          wait(one, call, peer)
-          call.missing[1] = peer
-        end
+        if peer and not meets(job, rank, call, peer) then wait(one, call, peer) end
       else
         for _, member in ipairs(call.group.ranks) do
-          if (call.group.made[member] or 0) < call.seq then
-            wait(one, call, member)
-            call.missing[#call.missing + 1] = member
-          end
+          if (call.group.made[member] or 0) < call.seq then wait(one, call, member) end
         end
       end
     end
