@@ -34,7 +34,7 @@ end
 
 local inits, kind, structs, functions = {}, {}, {}, {}
 for name, value in text:gmatch "#define (MGRID_[%w_]+)%s+([^\n]+)" do
-  local struct, values = value:match "^{ sizeof%((mgrid_[%w_]+)%),?(.*)}"
+  local struct, values = value:match "^{%s*sizeof%((mgrid_[%w_]+)%),?(.*)}"
   if struct then inits[struct] = trim(values) end
   if value:match "^%(?%-?%d+%)?%s*$" then
     constants[#constants + 1] = { name, math.tointeger(tonumber((value:gsub("[()%s]", "")))) }

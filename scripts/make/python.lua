@@ -23,7 +23,7 @@ local function trim(s) return (s:gsub("%s+", " "):gsub("^ ", ""):gsub(" $", ""))
 
 local constants, inits = {}, {} -- by name; the INIT macro of a struct, its values as text
 for name, value in text:gmatch "#define (MGRID_[%w_]+)%s+([^\n]+)" do
-  local struct, values = value:match "^{ sizeof%((mgrid_[%w_]+)%),?(.*)}"
+  local struct, values = value:match "^{%s*sizeof%((mgrid_[%w_]+)%),?(.*)}"
   if struct then
     inits[struct] = trim(values)
   elseif value:match "^%(?%-?%d+%)?%s*$" then
