@@ -12,7 +12,8 @@
 -- millisecond to read. All else is loaded by need, and then works for longer than that, or follows an error.
 local COMPILED = {}
 for name in ([[
-  prelude/asking prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe prelude/shared prelude/steps
+  prelude/asking prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe
+  prelude/shared prelude/steps
   moongrid/recipes/megatron moongrid/recipes/megatron/ moongrid/recipes/deepspeed moongrid/recipes/jax_mesh
   pictures/groups pictures/reports command/base/ command/ask command/check command/diff command/draw command/explain
   command/init command/machine command/plan command/policy command/recipes command/step command/why
