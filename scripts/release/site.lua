@@ -35,7 +35,7 @@ local menu = {
     { "Fuzzing", "tests/fuzz/README.md" }, { "The stand-in for NCCL", "tests/nccl/standin/README.md" },
     { "A CUDA runtime without a GPU", "tests/cuda/README.md" }, { "Records on it", "tests/cuda/records.md" },
     { "On a GPU", "tests/gpu/README.md" }, { "Record of an H200", "tests/gpu/2026-11-27.md" },
-    { "Record of lost ranks", "tests/survive/2026-11-28-openmpi5.md" } } },
+    { "Record of lost ranks", "tests/survive/2026-11-29-openmpi5.md" } } },
   { "Changes", "src/CHANGES.md" },
 }
 local drawn = { { "moe", "examples/moe.lua", "8,16,64" }, { "megatron", "megatron", "8,16,64" },
