@@ -295,7 +295,7 @@ describe("moongrid ask and moongrid policy", function()
       .. "has none: queries = { NAME = function(state, q, p) ... end } makes one, and the bundled recipes have those of "
       .. "their systems")
     refuses("policy " .. hpz .. "layers", 1, "moongrid: examples/cookbook/hpz.lua:2: unknown policy 'layers'; the recipe has "
-      .. "none: policy = { NAME = function(state, q, p) ... end } makes one, policy = { layers = policies.layers() } takes in "
+      .. "none: policy = { NAME = function(state, q, p) ... end } makes one, policy = { layers = policies.layers() } uses "
       .. "a bundled one")
   end)
 
