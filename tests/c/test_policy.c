@@ -355,9 +355,8 @@ static void test_definitions(void **state) {
     const char *by, *text;
   } groups[] = {
     { "tpp", ":1: policy 'a' is agreed: unknown family 'tpp'; nearest is 'tp' (tp, ring, world)" },
-    { "ring",
-      ":1: policy 'a' is agreed: the groups of 'ring' share ranks; a family whose groups do not "
-      "would do, or \"world\"" }
+    { "ring", ":1: policy 'a' is agreed: the groups of 'ring' share ranks; name a family whose "
+              "groups share none, or \"world\"" }
   };
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
     char text[512];
