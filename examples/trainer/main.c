@@ -297,6 +297,8 @@ static void step(job *j, const options *o, report *r) {
     j->losses[n] = pipeline_loss(m, sum);
     fault_at("summed");
     group_sum_double(&m->l.job, &one, 1);
+    /* Open MPI 5.0.11 (coll/han) may return a part of the sum without an error after a loss */
+    if (one != m->l.job.size) left_by_loss();
     fault_at("passed");
     optimizer_update(m, n, rate);
   }

@@ -43,8 +43,8 @@ static mgrid_status check_regular(int fd, const char *path, mgrid_error *err) {
   return MGRID_OK;
 }
 
-static mgrid_status read_file_read_file(const char *path, const char *name, size_t most,
-                                        mgrid_text *t, mgrid_error *err) {
+static mgrid_status read_regular_file(const char *path, const char *name, size_t most,
+                                      mgrid_text *t, mgrid_error *err) {
   /* do not wait for a pipe's other end */
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
@@ -61,15 +61,15 @@ static mgrid_status read_file_read_file(const char *path, const char *name, size
 
 mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
                                 mgrid_error *err) {
-  return read_file_read_file(path, name, MGRID_TEXT_MAX, t, err);
+  return read_regular_file(path, name, MGRID_TEXT_MAX, t, err);
 }
 
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err) {
-  return read_file_read_file(path, path, MGRID_TEXT_MAX, t, err);
+  return read_regular_file(path, path, MGRID_TEXT_MAX, t, err);
 }
 
 mgrid_status mgrid_read_file_up_to(const char *path, size_t most, mgrid_text *t, mgrid_error *err) {
-  return read_file_read_file(path, path, most, t, err);
+  return read_regular_file(path, path, most, t, err);
 }
 
 mgrid_status mgrid_read_stdin(size_t most, mgrid_text *t, mgrid_error *err) {

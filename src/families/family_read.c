@@ -162,7 +162,7 @@ static bool family_read_take(reading *r, char c) {
   return found;
 }
 
-static int64_t family_read_read_number(reading *r) {
+static int64_t family_read_number(reading *r) {
   int64_t n = 0;
   family_read_skip_blanks(r);
   if (!mgrid_is_digit(*r->at)) family_read_fault(r, "a number");
@@ -176,15 +176,15 @@ enum { NUMBERS = 128 };
 
 /* Read a number, or numbers in parentheses, nested or not: "(2,(4,2),)". Append their values in
 ** order, at most NUMBERS. */
-static void family_read_read_numbers(reading *r, int64_t *values, size_t *n, int depth) {
+static void family_read_numbers(reading *r, int64_t *values, size_t *n, int depth) {
   if (!family_read_take(r, '(')) {
     if (*n == NUMBERS) family_read_fault(r, "at most 128 numbers");
-    if (!r->failed) values[(*n)++] = family_read_read_number(r);
+    if (!r->failed) values[(*n)++] = family_read_number(r);
     return;
   }
   if (depth == 16) family_read_fault(r, "at most 16 levels of parentheses");
   while (!r->failed && !next_is(r, ')')) {
-    family_read_read_numbers(r, values, n, depth + 1);
+    family_read_numbers(r, values, n, depth + 1);
     if (!family_read_take(r, ',') && !next_is(r, ')')) family_read_fault(r, "',' or ')'");
   }
   family_read_take(r, ')');
@@ -199,13 +199,13 @@ static bool at_mode(reading *r) {
 }
 
 /* Read one side of the text: "(2:1)(4:8)", "(1)", "(2,4):(1,8)" or "8:1". */
-static void family_read_read_side(reading *r, layout *l, int side) {
+static void family_read_side(reading *r, layout *l, int side) {
   if (at_mode(r)) {
     while (family_read_take(r, '(')) {
       const char *begin = r->at;
-      int64_t size = family_read_read_number(r), stride = 0;
+      int64_t size = family_read_number(r), stride = 0;
       if (family_read_take(r, ':'))
-        stride = family_read_read_number(r);
+        stride = family_read_number(r);
       else if (size != 1)
         family_read_fault(r, "':'");
       if (!family_read_take(r, ')')) family_read_fault(r, "')'");
@@ -219,9 +219,9 @@ static void family_read_read_side(reading *r, layout *l, int side) {
   int64_t sizes[NUMBERS], strides[NUMBERS];
   size_t n = 0, nstrides = 0;
   const char *begin = r->at;
-  family_read_read_numbers(r, sizes, &n, 0);
+  family_read_numbers(r, sizes, &n, 0);
   if (!family_read_take(r, ':')) family_read_fault(r, "':' and the strides");
-  family_read_read_numbers(r, strides, &nstrides, 0);
+  family_read_numbers(r, strides, &nstrides, 0);
   if (!r->failed && n != nstrides) {
     r->failed = true;
     mgrid_fail(r->err, MGRID_REFUSED, "layout '%.200s': %zu sizes and %zu strides in '%.*s'",
@@ -242,12 +242,12 @@ mgrid_family *mgrid_layout_parse(mgrid_window w, const char *text, bool lists, m
   int64_t offset = 0;
   if (mgrid_window_check(w, err)) return NULL;
   family_read_skip_blanks(&r);
-  family_read_read_side(&r, &l, 0);
+  family_read_side(&r, &l, 0);
   if (family_read_take(&r, 'x')) {
     family_read_skip_blanks(&r);
-    family_read_read_side(&r, &l, 1);
+    family_read_side(&r, &l, 1);
   }
-  if (family_read_take(&r, '+')) offset = family_read_read_number(&r);
+  if (family_read_take(&r, '+')) offset = family_read_number(&r);
   family_read_skip_blanks(&r);
   if (*r.at) family_read_fault(&r, "'x', '+' or the end");
   return r.failed ? NULL : family_of(w, offset, &l, lists, err);
@@ -267,7 +267,7 @@ enum { MEMBER = 4 }; /* work for a member of a list, which is sorted */
 
 typedef mgrid_family family;
 
-static family *family_read_read_rule(const mgrid_field *s, int64_t world);
+static family *family_read_rule(const mgrid_field *s, int64_t world);
 
 /* Return f; or free it and return NULL after a failure, or once the budget is exhausted. */
 static family *family_read_made(const mgrid_field *s, family *f) {
@@ -280,7 +280,7 @@ static family *family_read_made(const mgrid_field *s, family *f) {
 /* Read what is beside the first field of a rule. */
 static family *read_base(const mgrid_field *s, int64_t world) {
   const mgrid_field of = mgrid_field_of(s, "of");
-  return family_read_read_rule(&of, world);
+  return family_read_rule(&of, world);
 }
 
 /* ------------------------------------------------------------------- modes */
@@ -321,7 +321,7 @@ static family *read_pick(const mgrid_field *s, int64_t world) {
   int64_t *positions = mgrid_field_numbers(&pick, 0, MGRID_WORLD_MAX, &n);
   family *f = NULL, *base = NULL;
   if (!in.v) mgrid_field_fault(&of, "a rule with 'inside'");
-  if (!s->all->failed) base = family_read_read_rule(&of, world);
+  if (!s->all->failed) base = family_read_rule(&of, world);
   if (base && mgrid_field_spend(s, (int64_t)n * MEMBER))
     f = mgrid_family_pick(base, n, positions, s->all->err);
   free(positions);
@@ -426,13 +426,13 @@ static family *read_pairs(const mgrid_field *s, int64_t world) {
   return f;
 }
 
-static family *family_read_read_parts(const mgrid_field *s, int64_t world, bool zip) {
+static family *family_read_parts(const mgrid_field *s, int64_t world, bool zip) {
   const mgrid_field list = mgrid_field_of(s, zip ? "zip" : "union");
   const size_t n = mgrid_field_list(&list, 1, MGRID_PARTS_MAX);
   family **child = calloc(n + 1, sizeof *child), *f = NULL;
   for (size_t i = 0; i < n && child; i++) {
     const mgrid_field one = mgrid_field_at(&list, i);
-    child[i] = family_read_read_rule(&one, world);
+    child[i] = family_read_rule(&one, world);
   }
   if (!child) mgrid_oom(s->all->err);
   if (child && !s->all->failed)
@@ -442,10 +442,10 @@ static family *family_read_read_parts(const mgrid_field *s, int64_t world, bool 
 }
 
 static family *read_union(const mgrid_field *s, int64_t world) {
-  return family_read_read_parts(s, world, false);
+  return family_read_parts(s, world, false);
 }
 static family *read_zip(const mgrid_field *s, int64_t world) {
-  return family_read_read_parts(s, world, true);
+  return family_read_parts(s, world, true);
 }
 
 /* A rule has the first of its fields, by which it is found. */
@@ -465,7 +465,7 @@ static const struct {
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
-static family *family_read_read_rule(const mgrid_field *s, int64_t world) {
+static family *family_read_rule(const mgrid_field *s, int64_t world) {
   size_t i = 0;
   while (i < RULES && !json_object_get(s->v, rules[i].name)) i++;
   if (i == RULES)
@@ -478,7 +478,7 @@ static family *family_read_read_rule(const mgrid_field *s, int64_t world) {
 }
 
 family *mgrid_family_read(const mgrid_field *s, int64_t world) {
-  return family_read_read_rule(s, world);
+  return family_read_rule(s, world);
 }
 
 /* ------------------------------------------------------------------- grids */
@@ -495,7 +495,7 @@ mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world) {
     dims[i] = (mgrid_dim){ mgrid_field_text(&name), mgrid_field_number(&size, 1, MGRID_WORLD_MAX) };
   }
   if (order.v) {
-    family *ranks = family_read_read_rule(&order, world);
+    family *ranks = family_read_rule(&order, world);
     if (ranks && mgrid_field_spend(s, ranks->rule ? 1 : ranks->total * MEMBER))
       g = mgrid_grid_over(ranks, n, dims, s->all->err);
     mgrid_family_free(ranks);

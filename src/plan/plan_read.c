@@ -14,7 +14,7 @@ enum { WORK = 1 << 25 }; /* a second or two */
 /* ------------------------------------------------------------------- one rule */
 
 /* Read the options of a family, without the lane, which follows from the concurrent families. */
-static mgrid_choice *plan_read_read_options(const mgrid_field *s) {
+static mgrid_choice *plan_read_options(const mgrid_field *s) {
   mgrid_options o = MGRID_OPTIONS_INIT;
   mgrid_choice *c = NULL;
   mgrid_text names = { 0 };
@@ -45,13 +45,13 @@ static mgrid_choice *plan_read_read_options(const mgrid_field *s) {
 static void read_family(const mgrid_field *s, const char *name, mgrid_topology *t) {
   const mgrid_field rule = mgrid_field_of(s, "rule"), options = mgrid_field_of(s, "options");
   mgrid_family *f = mgrid_family_read(&rule, t->content.world);
-  mgrid_choice *c = f ? plan_read_read_options(&options) : NULL;
+  mgrid_choice *c = f ? plan_read_options(&options) : NULL;
   if (c && mgrid_topology_put(t, name, f, c, s->all->err)) mgrid_field_fail(s);
   mgrid_choice_free(c);
   mgrid_family_free(f);
 }
 
-static void plan_read_read_grid(const mgrid_field *s, const char *name, mgrid_topology *t) {
+static void plan_read_grid(const mgrid_field *s, const char *name, mgrid_topology *t) {
   mgrid_grid *g = mgrid_grid_read(s, t->content.world);
   if (g && mgrid_topology_put_grid(t, name, g, s->all->err)) mgrid_field_fail(s);
   mgrid_grid_free(g);
@@ -88,7 +88,7 @@ static void read_concurrent(const mgrid_field *s, mgrid_topology *t) {
 static const mgrid_item_reader readers[] = {
   { "family", "family rule options", read_family },
   { "param", "param value", read_param },
-  { "grid", "grid " MGRID_GRID_FIELDS, plan_read_read_grid },
+  { "grid", "grid " MGRID_GRID_FIELDS, plan_read_grid },
   { "function", "function version", read_called },
 };
 enum { READERS = sizeof readers / sizeof readers[0] };
@@ -101,7 +101,7 @@ static const mgrid_item_reader *reader_of(const mgrid_field *s) {
   return NULL;
 }
 
-static void plan_read_read_rule(const mgrid_field *s, mgrid_topology *t) {
+static void plan_read_rule(const mgrid_field *s, mgrid_topology *t) {
   const mgrid_item_reader *r = reader_of(s);
   if (!mgrid_field_spend(s, 1)) return;
   if (!r && json_object_get(s->v, "concurrent")) {
@@ -150,7 +150,7 @@ static void check_format(const mgrid_field *all) {
 }
 
 /* Make the plan of the rules, without its saved digest. */
-static mgrid_plan *plan_read_plan_of(const mgrid_field *all) {
+static mgrid_plan *plan_read_plan(const mgrid_field *all) {
   check_format(all);
   const mgrid_field rules = mgrid_field_of(all, "rules");
   const char *recipe = json_string_value(json_object_get(all->v, "recipe"));
@@ -158,7 +158,7 @@ static mgrid_plan *plan_read_plan_of(const mgrid_field *all) {
   mgrid_plan *p = NULL;
   for (size_t i = 1, n = json_array_size(rules.v); i < n && t && !all->all->failed; i++) {
     const mgrid_field rule = mgrid_field_at(&rules, i);
-    plan_read_read_rule(&rule, t);
+    plan_read_rule(&rule, t);
   }
   if (!all->all->failed && recipe && mgrid_topology_recipe(t, recipe, all->all->err))
     mgrid_field_fail(all);
@@ -171,7 +171,7 @@ static mgrid_plan *plan_read_plan_of(const mgrid_field *all) {
 static mgrid_plan *read_object(const mgrid_field *all) {
   const mgrid_field digest = mgrid_field_of(all, "digest");
   char own[33], expected[96];
-  mgrid_plan *p = plan_read_plan_of(all);
+  mgrid_plan *p = plan_read_plan(all);
   if (!p) return NULL;
   mgrid_plan_digest(p, own);
   snprintf(expected, sizeof expected, "'%s', which is that of the rules,", own);
@@ -181,7 +181,7 @@ static mgrid_plan *read_object(const mgrid_field *all) {
   return NULL;
 }
 
-static mgrid_plan *plan_read_read_json(const char *text, size_t length, const char *name,
+static mgrid_plan *plan_read_from_json(const char *text, size_t length, const char *name,
                                        mgrid_fields *all) {
   json_error_t fault;
   json_t *v = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
@@ -234,7 +234,7 @@ mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, m
   else if (mgrid_json_deep(text, length, MGRID_JSON_DEEP))
     mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", MGRID_JSON_DEEP);
   else
-    p = plan_read_read_json(text, length, name, &all);
+    p = plan_read_from_json(text, length, name, &all);
   if (budget.exhausted && !why.status)
     mgrid_fail(&why, MGRID_LIMIT, "reading the plan takes more work than allowed");
   if (!why.status) return p;

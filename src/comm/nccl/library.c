@@ -41,7 +41,7 @@ static bool library_symbol(void *lib, const char *name, void *function) {
   return found != NULL;
 }
 
-static void *library_open_library(const char *file, mgrid_error *err) {
+static void *library_open(const char *file, mgrid_error *err) {
   void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (lib) return lib; /* it stays loaded: its threads may still run */
   const char *why = dlerror();
@@ -67,8 +67,7 @@ static void *open_runtime(char file[32], mgrid_error *err) {
   for (int pass = 0; pass < 2; pass++)
     for (int major = GPU_NEWEST; major >= GPU_OLDEST; major--) {
       snprintf(file, 32, GPU_FILE, major);
-      void *lib = pass == 0 ? dlopen(file, RTLD_NOW | RTLD_NOLOAD)
-                            : library_open_library(file, &newest);
+      void *lib = pass == 0 ? dlopen(file, RTLD_NOW | RTLD_NOLOAD) : library_open(file, &newest);
       if (lib && library_fits(lib, major)) return lib;
       if (lib && major > found) found = major;
     }
@@ -78,12 +77,12 @@ static void *open_runtime(char file[32], mgrid_error *err) {
   }
   mgrid_error_clear(&newest);
   snprintf(file, 32, GPU_FILE, found);
-  return library_open_library(file, err);
+  return library_open(file, err);
 }
 
 static mgrid_status library_load(nccl_library *lib, mgrid_error *err) {
   char runtime[32];
-  void *nccl = library_open_library(MAKER_FILE, err);
+  void *nccl = library_open(MAKER_FILE, err);
   if (!nccl) return MGRID_MISSING;
 #define X(name) \
   if (!library_symbol(nccl, "nccl" #name, &lib->name)) \
