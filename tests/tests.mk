@@ -21,6 +21,9 @@ AS_TRAINER = $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoo
 
 tests: all $(TEST_BIN) $(MPI_BIN)
 
+# They only ask the library: to optimize them takes longer than they run.
+$(if $(VARIANT),,$(TEST_BIN:$(B)/tests/%=$(B)/tests/c/%.o)): OPT = -O0 -g
+
 # What `scripts/test core` runs, of CORE=1.
 core: all $(TEST_BIN) $(filter %/materialize,$(MPI_BIN))
 
