@@ -3,7 +3,7 @@
 ** moongrid.h - process groups of parallel training, from a recipe to communicators.
 **
 ** A trainer that embeds moongrid needs this header and, for the communicators themselves,
-** moongrid_mpi.h or moongrid_nccl.h. The whole way, without Lua:
+** moongrid_mpi.h or moongrid_nccl.h. From plan to communicator, without Lua:
 **
 **     mgrid_error  e = MGRID_ERROR_INIT;
 **     mgrid_dim    dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MGRID_FILL } };   // fastest first

@@ -34,14 +34,12 @@ local EXCUSED = {
 }
 -- What reaches a wait and does not wait.
 local LOCAL = {
-  ["c/mgrid_loss_new"] = "plays a rank of a backend without others",
-  ["c/mgrid_losses_new"] = "likewise",
+  ["c/mgrid_losses_new"] = "plays a rank of a backend without others",
   ["c/mgrid_losses_after"] = "likewise",
   ["c/mgrid_losses_free"] = "likewise",
   ["c/mgrid_state_leave"] = "frees what no other rank shares",
   ["lua/lose"] = "likewise",
   ["lua/losses"] = "likewise",
-  ["lua/sums"] = "likewise",
   ["lua/has_step"] = "evaluates the recipe here",
   ["lua/dry"] = "one process plays a rank",
   ["python/dry"] = "likewise",

@@ -98,11 +98,12 @@ void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes)
 void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
 /* An array on the heap, NULL at first, gets room for `more` elements after its n. It doubles at
-** powers of two, so no field has its room. False: no memory, and it stays as it is. memory.c */
+** powers of two, so no field keeps its capacity. False: no memory, and it stays as it is.
+** memory.c */
 #define MGRID_GROW(array, n, more) mgrid_grow(&(array), n, more, sizeof *(array))
 bool mgrid_grow(void *array, size_t n, size_t more, size_t each);
-/* The same for an array that shrinks, or is emptied and filled again: it gets room for n elements,
-** and `room` has its room. */
+/* The same for an array that shrinks, or is emptied and filled again: it gets memory for n
+** elements, and `room` keeps its capacity. */
 #define MGRID_ROOM(array, room, n) mgrid_room(&(array), &(room), n, sizeof *(array))
 bool mgrid_room(void *array, size_t *room, size_t n, size_t each);
 /* free. What speaks Lua calls this and mgrid_realloc, never malloc and free: it may be bound to

@@ -66,7 +66,7 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
 }
 
 /* Read NAME or NAME[%1]. */
-static mgrid_status names_read_name(reading *r, int which, char *word, unsigned *seen) {
+static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen) {
   names_side *side = &r->rule->side[which];
   size_t n = strlen(word);
   int slice = -1;
@@ -97,7 +97,7 @@ static mgrid_status names_read_side(reading *r, int which, size_t n, char **word
   for (size_t i = 0; i < n; i++) {
     if ((strcmp(word[i], "+") == 0) != (i % 2 == 1))
       return WRONG(r, "names on a side are separated by ' + '");
-    if (i % 2 == 0 && names_read_name(r, which, word[i], &seen[i / 2])) return r->err->status;
+    if (i % 2 == 0 && read_name(r, which, word[i], &seen[i / 2])) return r->err->status;
   }
   return MGRID_OK;
 }

@@ -389,9 +389,10 @@ struct mgrid_backend {
 };
 
 /* Call look(ud) until it returns something else than MGRID_NOT_YET, after which the loop may sleep,
-** or MGRID_BUSY, after which it only gives way; that is the result. Or until mgrid_now() reaches
-** `until` (MGRID_LATE), or until a rank tells over the carrier that it gave up (MGRID_GAVE_UP, with
-** the rank in *who). carrier NULL: do not listen; who may be NULL then. verdict.c */
+** or MGRID_BUSY, after which it only yields the processor; that is the result. Or until mgrid_now()
+** reaches `until` (MGRID_LATE), or until a rank tells over the carrier that it gave up
+** (MGRID_GAVE_UP, with the rank in *who). carrier NULL: do not listen; who may be NULL then.
+** verdict.c */
 typedef mgrid_outcome mgrid_look(void *ud);
 mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier,
                          int64_t *who);

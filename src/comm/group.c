@@ -10,13 +10,6 @@
 
 /* ================================================================= the state */
 
-mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
-  if (mgrid_lacks(family, "the name of the family", err)) return MGRID_USAGE;
-  char tail[512];
-  mgrid_content_suggest(&s->plan->content, family, tail, sizeof tail);
-  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", family, tail);
-}
-
 const mgrid_plan *mgrid_state_plan(const mgrid_state *s) { return s ? s->plan : NULL; }
 int64_t mgrid_state_rank(const mgrid_state *s) { return s ? s->view.rank : -1; }
 
@@ -29,11 +22,8 @@ size_t mgrid_state_ncomms(const mgrid_state *s) {
 const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth,
                                          mgrid_error *err) {
   if (!s) return NULL;
-  int64_t entry = mgrid_content_find(&s->plan->content, family);
-  if (entry < 0) {
-    mgrid_state_unknown(s, family, err);
-    return NULL;
-  }
+  int entry = mgrid_content_require(&s->plan->content, "", family, err);
+  if (entry < 0) return NULL;
   return nth < s->first[entry + 1] - s->first[entry] ? &s->group[s->first[entry] + nth] : NULL;
 }
 

@@ -147,11 +147,8 @@ static void grow_lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
 mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
                                 mgrid_error *err) {
   if (!s || mgrid_lacks_list(n, lost, "lost ranks", err)) return NULL;
-  int64_t entry = mgrid_content_find(&s->plan->content, family);
-  if (entry < 0) {
-    mgrid_state_unknown(s, family, err);
-    return NULL;
-  }
+  int entry = mgrid_content_require(&s->plan->content, "", family, err);
+  if (entry < 0) return NULL;
   const mgrid_entry *e = &s->plan->content.entry[entry];
   if (e->family->overlapping)
     return mgrid_null(err, MGRID_REFUSED, "'%s' cannot shrink: its groups share ranks", family);

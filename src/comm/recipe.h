@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** recipe.h - the door to recipes. What speaks Lua (recipe/) is a library of its own,
+** recipe.h - how the core calls recipes. What speaks Lua (recipe/) is a library of its own,
 ** libmoongrid_lua; libmoongrid reaches it through this table alone, and carries no Lua.
 */
 #ifndef MGRID_COMM_RECIPE_H
@@ -9,22 +9,22 @@
 #include "comm/backend.h"
 #include "plan/item.h"
 
-/* Give the recipe a thing of a slice, for all plans from now on: one of each kind, NULL for none.
+/* Give the recipe a thing of a module, for all plans from now on: one of each kind, NULL for none.
 ** The runtime is an owner, and so are those that mgrid_reload makes from it. */
 typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind *kind,
                                        const void *x, mgrid_error *err);
-/* Hand the request of a slice's C function to what the slice has for Lua (recipe/slice.h). */
+/* Hand the request of a module's C function to what the module has for Lua (recipe/slice.h). */
 typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *slice, void *request,
                                         mgrid_error *err);
 mgrid_recipe_serve mgrid_runtime_serve;
 typedef struct mgrid_recipe_entry mgrid_recipe_entry;
-/* The same for a request that needs no runtime, which the slice gets as NULL. `entry`: of the
+/* The same for a request that needs no runtime, which the module gets as NULL. `entry`: of the
 ** library with Lua that calls; NULL: libmoongrid_lua is loaded. MGRID_MISSING: it cannot be.
 ** recipe.c */
 mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request,
                             mgrid_error *err);
 
-/* The functions behind the door, X(name, its type), each once: here as a table, in recipe/entry.h
+/* The functions of that library, X(name, its type), each once: here as a table, in recipe/entry.h
 ** as mgrid_script_NAME. But for `lend` and `serve` each is a function of moongrid_recipe.h.
 ** recipe.c has looked at the pointers: those that may not be NULL are not, and results are set as
 ** they are after a failure. */
@@ -58,7 +58,7 @@ struct mgrid_recipe_entry {
 #undef X
 };
 
-/* For a slice's function of its public header. recipe.c */
+/* For a module's function of its public header. recipe.c */
 mgrid_recipe_lend mgrid_runtime_lend;
 
 /* What a runtime and a policy begin with: the entry points of the library that made it. */

@@ -361,8 +361,8 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
 mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
   mgrid_error mine = MGRID_ERROR_INIT;
-  int64_t entry = mgrid_content_find(&s->plan->content, family);
-  mgrid_status status = entry < 0 ? mgrid_state_unknown(s, family, &mine) : MGRID_OK;
+  int entry = mgrid_content_require(&s->plan->content, "", family, &mine);
+  mgrid_status status = mine.status;
   s->batch.n = 0;
   for (size_t c = 0; c < s->view.ncomms && entry >= 0; c++) { /* in schedule order */
     bool wanted = false;

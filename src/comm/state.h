@@ -133,8 +133,6 @@ void mgrid_state_end(mgrid_state *s); /* free it, whoever owns it. Collective */
 
 /* ----------------------------------------------------------------- group.c */
 
-/* "unknown family 'x'; nearest is ..." */
-mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err);
 /* Return the backend of the group's buffers and calls; for a group of one rank the state's. */
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g);
 /* Run a collective over the group. Refused in a dry state, for a family of backend "none", and

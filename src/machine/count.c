@@ -127,8 +127,7 @@ static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, in
 }
 
 /* How many points x have x + distance in another domain. */
-static bool machine_count_count_leaving(const bounds *b, const mgrid_points *p, int64_t distance,
-                                        int64_t *n) {
+static bool count_leaving(const bounds *b, const mgrid_points *p, int64_t distance, int64_t *n) {
   int64_t all = 1;
   *n = 0;
   for (int i = 0; i < p->n; i++) all *= p->at[i].size;
@@ -189,7 +188,7 @@ static bool count_edges(const bounds *b, const mgrid_points *starts, const shape
   for (int64_t p = 0; s->offset && p + 1 < s->size; p++) {
     mgrid_points at = *starts;
     at.offset += s->offset[p];
-    if (!machine_count_count_leaving(b, &at, s->offset[p + 1] - s->offset[p], &n)) return false;
+    if (!count_leaving(b, &at, s->offset[p + 1] - s->offset[p], &n)) return false;
     *edges += n;
   }
   for (int j = 0; j < (s->offset ? 0 : s->n); j++) {
@@ -198,7 +197,7 @@ static bool count_edges(const bounds *b, const mgrid_points *starts, const shape
     if (!count_push(&at, s->mode[j].size - 1, s->mode[j].stride)) return false;
     for (int i = j + 1; i < s->n; i++)
       if (!count_push(&at, s->mode[i].size, s->mode[i].stride)) return false;
-    if (!machine_count_count_leaving(b, &at, s->mode[j].stride - wrapped, &n)) return false;
+    if (!count_leaving(b, &at, s->mode[j].stride - wrapped, &n)) return false;
     *edges += n;
     wrapped += (s->mode[j].size - 1) * s->mode[j].stride;
   }
@@ -278,8 +277,8 @@ static bool count_rails(const bounds *b, const mgrid_points *starts, const shape
   return true;
 }
 
-static bool machine_count_count_class(const bounds *b, const mgrid_family *f, const mgrid_class *c,
-                                      mgrid_machine_counts *out) {
+static bool count_class(const bounds *b, const mgrid_family *f, const mgrid_class *c,
+                        mgrid_machine_counts *out) {
   mgrid_points starts = { .offset = c->start };
   shape s;
   int64_t all = 1, inside = 0, touched = 0, edges = 0, around = 0, shift = 0, entered = 0;
@@ -292,7 +291,7 @@ static bool machine_count_count_class(const bounds *b, const mgrid_family *f, co
   if (told && s.size > 2) {
     mgrid_points ends = starts;
     ends.offset += last_of(&s);
-    told = machine_count_count_leaving(b, &ends, -last_of(&s), &around);
+    told = count_leaving(b, &ends, -last_of(&s), &around);
   }
   if (told && b->period) {
     told = count_rails(b, &starts, &s, &inside, &touched);
@@ -351,8 +350,7 @@ bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, siz
     b.scratch = malloc(room * sizeof *b.scratch);
     told = b.table && b.scratch;
   }
-  for (size_t i = 0; i < classes.n && told; i++)
-    told = machine_count_count_class(&b, f, &classes.at[i], c);
+  for (size_t i = 0; i < classes.n && told; i++) told = count_class(&b, f, &classes.at[i], c);
   free(b.table);
   free(b.scratch);
   free(classes.at);

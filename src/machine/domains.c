@@ -371,16 +371,14 @@ mgrid_status mgrid_machine_check_law(const mgrid_machine_model *m, const mgrid_p
     mgrid_suggest(tail, sizeof tail, name, known, 3);
     return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown law '%s'%s", name, tail);
   }
-  const mgrid_family *f = mgrid_plan_family(p, family);
-  if (!f) {
-    mgrid_content_suggest(&p->content, family, tail, sizeof tail);
-    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "law %s: unknown family '%s'%s", law, family, tail);
-  }
+  mgrid_error why = MGRID_ERROR_INIT;
+  int entry = mgrid_content_require(&p->content, "", family, &why);
+  if (entry < 0) return mgrid_fail(err, why.status, "law %s: %s", law, why.message);
   if (!m)
     return mgrid_fail(
         err, MGRID_USAGE,
         "law %s needs a machine: --machine FILE, TEXT or PRESET, or machine = in the recipe", law);
-  mgrid_error why = MGRID_ERROR_INIT;
+  const mgrid_family *f = p->content.entry[entry].family;
   mgrid_status s = mgrid_machine_hold(row, m, f, family, level, &why);
   if (!s) return MGRID_OK;
   return mgrid_fail(err, s, "law %s%s: %s", law, s == MGRID_REFUSED ? " does not hold" : "",

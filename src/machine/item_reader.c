@@ -227,7 +227,7 @@ static void *item_reader_ref(const void *x) {
   return own;
 }
 
-static void item_reader_free_item(void *x) {
+static void free_machine_item(void *x) {
   mgrid_machine_item *own = x;
   if (atomic_fetch_sub_explicit(&own->refs, 1, memory_order_acq_rel) > 1) return;
   mgrid_machine_free(own->model);
@@ -283,7 +283,7 @@ const mgrid_item_kind mgrid_machine_kind = {
   .names = "machines",
   .world = item_reader_world_of,
   .ref = item_reader_ref,
-  .free = item_reader_free_item,
+  .free = free_machine_item,
   .held = item_reader_held,
   .unread = unread,
   .text = text,
@@ -307,7 +307,7 @@ mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model 
   mgrid_machine_item *item = m ? mgrid_machine_item_new(m, 0, err) : NULL;
   if (m && !item) return MGRID_NO_MEMORY;
   mgrid_status s = mgrid_runtime_lend(rt, &mgrid_machine_kind, item, err);
-  if (item) item_reader_free_item(item);
+  if (item) free_machine_item(item);
   return s;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** item.h - things of slices in a topology and a plan, beside families and grids: the tensors of
-** src/tensors, for example. A slice has a table of functions for its kind of thing, and each thing
-** points to it. The way knows nothing else about things. Only the reader of saved plans finds a
-** kind by its name.
+** item.h - things of modules in a topology and a plan, beside families and grids: the tensors of
+** src/tensors, for example. A module has a table of functions for its kind of thing, and each thing
+** points to it. Topologies and plans know nothing else about things. Only the reader of saved plans
+** finds a kind by its name.
 */
 #ifndef MGRID_ITEM_H
 #define MGRID_ITEM_H
@@ -44,9 +44,9 @@ typedef struct mgrid_item_kind {
 } mgrid_item_kind;
 
 /* Makes things of a kind from the rules of a saved plan: reads the fields that `rule` of the kind
-** wrote, and puts the thing into the topology by this name. A failure is in the field. A slice with
-** things in plans defines it in item_reader.c, as mgrid_item_reader_SLICE; the Makefile writes the
-** table of all. */
+** wrote, and puts the thing into the topology by this name. A failure is in the field. A module
+** with things in plans defines it in item_reader.c, as mgrid_item_reader_MODULE; the Makefile
+** writes the table of all. */
 typedef struct mgrid_item_reader {
   const char *word;   /* the name of the kind */
   const char *fields; /* all that its rule may have, separated by blanks */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** json.h - write JSON piece by piece into a sink, so that memory does not grow with the output.
-** Used by plan/print.c and by the slices, each for its own things in a plan.
+** Used by plan/print.c and by the modules, each for its own things in a plan.
 */
 #ifndef MGRID_JSON_H
 #define MGRID_JSON_H

@@ -258,16 +258,12 @@ mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *e
     return mgrid_fail(err, MGRID_BAD_VALUE, "law '%s' needs %s", name,
                       which < 3 ? "two families" : "one family");
   const mgrid_family *f[2] = { NULL, NULL };
+  mgrid_error why = MGRID_ERROR_INIT;
   for (int i = 0; i <= two; i++) {
-    int entry = mgrid_content_find(&p->content, word[i]);
-    if (entry < 0) {
-      mgrid_content_suggest(&p->content, word[i], tail, sizeof tail);
-      return mgrid_fail(err, MGRID_UNKNOWN_NAME, "law %s: unknown family '%s'%s", law, word[i],
-                        tail);
-    }
+    int entry = mgrid_content_require(&p->content, "", word[i], &why);
+    if (entry < 0) return mgrid_fail(err, why.status, "law %s: %s", law, why.message);
     f[i] = p->content.entry[entry].family;
   }
-  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_law_names names = { word[0], word[1] };
   mgrid_status s = which == 0   ? mgrid_law_same(f[0], f[1], NULL, &why)
                    : which == 1 ? mgrid_law_within(f[0], f[1], &names, NULL, &why)

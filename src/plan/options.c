@@ -128,7 +128,7 @@ static const char *taken(mgrid_text *t) {
   return failed ? NULL : "";
 }
 
-static const char *plan_options_options_text(const mgrid_choice *c, bool identity) {
+static const char *options_text(const mgrid_choice *c, bool identity) {
   mgrid_text t = { 0 };
   for (const mgrid_option *row = mgrid_option_table; row->name; row++)
     if (mgrid_choice_has(c, row) && (row->apart || !identity)) put_option(c, row, &t);
@@ -170,8 +170,8 @@ static mgrid_status write_texts(mgrid_choice *c, const char *parent, mgrid_error
   c->asked.parent = taken(&name);
   bool all = c->asked.nccl && c->asked.cartesian && c->asked.windows && c->asked.device
              && c->asked.parent;
-  c->text = all ? plan_options_options_text(c, false) : NULL;
-  c->identity = c->text ? plan_options_options_text(c, true) : NULL;
+  c->text = all ? options_text(c, false) : NULL;
+  c->identity = c->text ? options_text(c, true) : NULL;
   return c->identity ? MGRID_OK : mgrid_oom(err);
 }
 

@@ -282,7 +282,7 @@ int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
 /* ===================================================================== notes */
 
 /* The options that a backend does not support, so that nobody expects an effect; the notes of
-** slices. */
+** modules. */
 
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t) {
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {

@@ -164,7 +164,7 @@ mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_
 /* Laws: both families have the same groups (same); every group of a is inside one of b (within); no
 ** rank is in both (disjoint); every rank is in a group (covers). Else return MGRID_REFUSED with the
 ** first counterexample, and the names of the families. O(modes); O(members) where no modes tell, as
-** for long tables, and then each check is paid. The result means nothing once the budget is
+** for long tables, and then each check costs budget. The result means nothing once the budget is
 ** exhausted. mgrid_plan_law reads a law from text, "within(tp, node)". */
 typedef struct mgrid_law_names {
   const char *a, *b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** plan_read.c - read a saved plan: JSON with "rules", one for each line of the plan. It may come
-** from anybody, so its length and depth are limited and the work for it is paid. The plan has the
-** digest that was saved, or there is an error.
+** from anybody, so its length and depth are limited, and the work for it costs budget. The plan has
+** the digest that was saved, or there is an error.
 */
 #include "plan/plan.h"
 
@@ -150,7 +150,7 @@ static void check_format(const mgrid_field *all) {
 }
 
 /* Make the plan of the rules, without its saved digest. */
-static mgrid_plan *plan_read_plan(const mgrid_field *all) {
+static mgrid_plan *read_plan(const mgrid_field *all) {
   check_format(all);
   const mgrid_field rules = mgrid_field_of(all, "rules");
   const char *recipe = json_string_value(json_object_get(all->v, "recipe"));
@@ -171,7 +171,7 @@ static mgrid_plan *plan_read_plan(const mgrid_field *all) {
 static mgrid_plan *read_object(const mgrid_field *all) {
   const mgrid_field digest = mgrid_field_of(all, "digest");
   char own[33], expected[96];
-  mgrid_plan *p = plan_read_plan(all);
+  mgrid_plan *p = read_plan(all);
   if (!p) return NULL;
   mgrid_plan_digest(p, own);
   snprintf(expected, sizeof expected, "'%s', which is that of the rules,", own);
@@ -181,8 +181,8 @@ static mgrid_plan *read_object(const mgrid_field *all) {
   return NULL;
 }
 
-static mgrid_plan *plan_read_from_json(const char *text, size_t length, const char *name,
-                                       mgrid_fields *all) {
+static mgrid_plan *plan_from_json(const char *text, size_t length, const char *name,
+                                  mgrid_fields *all) {
   json_error_t fault;
   json_t *v = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
   const mgrid_field whole = { .all = all, .v = v };
@@ -234,7 +234,7 @@ mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, m
   else if (mgrid_json_deep(text, length, MGRID_JSON_DEEP))
     mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", MGRID_JSON_DEEP);
   else
-    p = plan_read_from_json(text, length, name, &all);
+    p = plan_from_json(text, length, name, &all);
   if (budget.exhausted && !why.status)
     mgrid_fail(&why, MGRID_LIMIT, "reading the plan takes more work than allowed");
   if (!why.status) return p;

@@ -366,7 +366,7 @@ static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   mgrid_json_close(w, "]");
 }
 
-/* Write the items of slices by kind, in the order of the first item of each kind. A plan without
+/* Write the items of modules by kind, in the order of the first item of each kind. A plan without
 ** items has no such field. */
 static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;

@@ -121,20 +121,15 @@ int mgrid_content_find(const mgrid_content *c, const char *family) {
   return i < GRIDS ? i : -1;
 }
 
-void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len) {
-  const char **known = malloc((c->nentries + 1) * sizeof *known);
-  *tail = '\0';
-  for (size_t i = 0; known && i < c->nentries; i++) known[i] = c->entry[i].name;
-  if (known) mgrid_suggest(tail, len, family, known, c->nentries);
-  free(known);
-}
-
 int mgrid_content_require(const mgrid_content *c, const char *before, const char *family,
                           mgrid_error *err) {
-  char tail[512];
+  char tail[512] = "";
   int at = mgrid_content_find(c, family);
-  if (at >= 0) return at;
-  mgrid_content_suggest(c, family, tail, sizeof tail);
+  if (at >= 0 || mgrid_lacks(family, "the name of the family", err)) return at;
+  const char **known = malloc((c->nentries + 1) * sizeof *known);
+  for (size_t i = 0; known && i < c->nentries; i++) known[i] = c->entry[i].name;
+  if (known) mgrid_suggest(tail, sizeof tail, family, known, c->nentries);
+  free(known);
   mgrid_fail(err, MGRID_UNKNOWN_NAME, "%sunknown family '%s'%s", before, family, tail);
   return -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** topology.h - ordered, named families with their options; named grids; families that are used at
-** the same time; the things of slices; and the parameters of the recipe.
+** the same time; the things of modules; and the parameters of the recipe.
 */
 #ifndef MGRID_TOPOLOGY_H
 #define MGRID_TOPOLOGY_H
@@ -67,12 +67,10 @@ const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_ki
                                      const char *name);
 size_t mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind);
 const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i);
-/* Return the entry of a family, or -1 after a refusal with the nearest name; `before`: what the
-** message begins with. */
+/* Return the entry of a family, or -1 after a refusal, which names the nearest one unless memory is
+** short; `before`: what the message begins with. */
 int mgrid_content_require(const mgrid_content *c, const char *before, const char *family,
                           mgrid_error *err);
-/* Call mgrid_suggest with its families; "" if out of memory. */
-void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len);
 
 struct mgrid_topology {
   atomic_int refs;
@@ -95,8 +93,8 @@ mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *va
 /* Record a function of the host that the recipe names. It is printed, and part of the digest. */
 mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version,
                                    mgrid_error *err);
-/* For a slice's function of moongrid.h: add one of its things by name. The topology becomes another
-** owner of it. */
+/* For a module's function of moongrid.h: add one of its things by name. The topology becomes
+** another owner of it. */
 mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name,
                                      const mgrid_item_kind *kind, const void *x, mgrid_error *err);
 /* Change the options of the family of this name, which keeps its groups and its place; NULL:

@@ -143,7 +143,7 @@ static mgrid_status hear_old(joining *j, mgrid_error *mine, mgrid_error *err) {
 
 /* ------------------------------------------------------------------- all together */
 
-static mgrid_status enlarge_plan_move(joining *j, mgrid_error *err) {
+static mgrid_status plan_move(joining *j, mgrid_error *err) {
   size_t n;
   const char **name = mgrid_tensors_alike(j->was, j->plan, &n, err);
   if (!name) return err->status;
@@ -167,7 +167,7 @@ static mgrid_status enlarge_make(joining *j, bool moves, mgrid_error *err) {
   if (!s) s = hear_old(j, &mine, err);
   if (s) return s;
   plan_largest(j, &mine); /* a rank that fails goes on without a plan, and all get its error */
-  if (!mine.status && moves) enlarge_plan_move(j, &mine);
+  if (!mine.status && moves) plan_move(j, &mine);
   if (mine.status)
     j->now = mgrid_state_make(NULL, b, j->name, NULL,
                               &(mgrid_grown){ .from = j->old, .why = &mine }, err);

@@ -97,7 +97,7 @@ static mgrid_status loss_find_missing(mgrid_loss *x, mgrid_error *err) {
 
 /* -------------------------------------------------------------- the answer */
 
-#define POLICY "on_lost"
+#define POLICY MGRID_LOSS_POLICY
 
 /* What the policy says, and the parameters that a shrink may change: sets of them, tried in this
 ** order; none: as they are. */
@@ -130,20 +130,6 @@ static loss_set *add_set(loss_reply *r, size_t n, mgrid_error *err) {
   if (!one->params) return mgrid_null_oom(err);
   r->nsets++;
   return one;
-}
-
-/* Look the policy up in a dry state of rank 0, so that it answers the same on all ranks. */
-static mgrid_status find_policy(mgrid_losses *l, mgrid_error *err) {
-  mgrid_error why = MGRID_ERROR_INIT;
-  if (l->asked) return MGRID_OK;
-  mgrid_backend *b = l->state ? NULL : mgrid_backend_dry(l->world, 0, err);
-  if (b) l->state = mgrid_materialize(l->plan, b, "", err);
-  mgrid_backend_free(b);
-  if (!l->state) return err->status;
-  l->policy = mgrid_policy_new(l->rt, l->state, POLICY, &why);
-  if (why.status && why.status != MGRID_UNKNOWN_NAME) return mgrid_error_pass(err, &why);
-  l->asked = true;
-  return MGRID_OK;
 }
 
 /* Append a value, written as a parameter: dp=3. */
@@ -284,7 +270,7 @@ static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spare
     for (size_t i = 0; set && i < l->nchanged; i++)
       if ((set->params[i] = mgrid_strdup(l->changed[i]))) set->n++;
     if (set && set->n < l->nchanged) mgrid_oom(&why);
-  } else if (!(s = find_policy(l, &why)) && l->policy) {
+  } else if (l->policy) {
     s = ask_policy(l, x, spares, gone, out, &why);
   }
   if (!s) s = why.status;
@@ -320,7 +306,7 @@ static void no_layout(const mgrid_losses *l, const loss_reply *reply, const mgri
 }
 
 /* Find the next plan. NULL without an error: the job stops, for the reason in x->why. */
-static mgrid_next *loss_decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
+static mgrid_next *decide_next(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
   loss_reply reply;
   mgrid_next *next = NULL;
   int64_t spares = spares_left(l, x), gone = 0;
@@ -428,7 +414,7 @@ mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mg
   x->sums = (mgrid_loss_sums)MGRID_LOSS_SUMS_INIT;
   mgrid_status s = take_lost(x, n, lost, &why);
   if (!s) s = loss_find_missing(x, &why);
-  mgrid_next *next = s ? NULL : loss_decide(l, x, &why);
+  mgrid_next *next = s ? NULL : decide_next(l, x, &why);
   s = why.status;
   x->sums.lost = (int64_t)x->nlost, x->sums.survivors = x->survivors;
   if (!s && next) {

@@ -128,6 +128,17 @@ static mgrid_status find_places(mgrid_losses *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
+/* Look the policy up in a dry state of rank 0, so that it answers the same on all ranks. */
+static mgrid_status find_policy(mgrid_losses *l, mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
+  mgrid_backend *b = mgrid_backend_dry(l->world, 0, err);
+  if (b) l->state = mgrid_materialize(l->plan, b, "", err);
+  mgrid_backend_free(b);
+  if (!l->state) return err->status;
+  l->policy = mgrid_policy_new(l->rt, l->state, MGRID_LOSS_POLICY, &why);
+  return why.status == MGRID_UNKNOWN_NAME ? MGRID_OK : mgrid_error_pass(err, &why);
+}
+
 mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t n,
                                const char *const *args, const mgrid_losses_options *options,
                                mgrid_error *err) {
@@ -160,6 +171,7 @@ mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t
   if (!l->args || !l->changed || (o.how && !l->how) || (o.params && !l->file)) s = mgrid_oom(err);
   if (!s) s = find_places(l, err);
   if (!s) s = mgrid_comm_list_make(&l->comms, plan, err);
+  if (!s && !l->how) s = find_policy(l, err);
   if (!s) return l;
   mgrid_losses_free(l);
   return NULL;

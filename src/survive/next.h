@@ -56,9 +56,10 @@ uint64_t mgrid_comm_hash(const int32_t *member, int64_t n);
 int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int32_t *member,
                         int64_t n, uint64_t hash, const mgrid_choice *choice);
 
+#define MGRID_LOSS_POLICY "on_lost"
 extern const char *const mgrid_loss_answers[]; /* their words, by mgrid_loss_answer */
 
-/* A way from places of the old layout to those of the new one: both are a x some x b, dims fastest
+/* How places of the old layout become those of the new one: both are a x some x b, dims fastest
 ** first; the middle one shrinks from `was` to `is`. */
 typedef struct mgrid_fold {
   int64_t a, was, is, b;
@@ -92,7 +93,6 @@ typedef struct mgrid_next {
 struct mgrid_losses {
   mgrid_runtime *rt; /* owners */
   mgrid_plan *plan;
-  mgrid_state *state; /* a dry one, for the policy; NULL: made when it is first asked */
   char *how;
   size_t nargs, nchanged;
   char **args, **changed;
@@ -103,8 +103,8 @@ struct mgrid_losses {
   int32_t *place; /* [world]; -1: a spare */
   mgrid_comm_list comms;
   mgrid_next *next;     /* those made so far */
-  mgrid_policy *policy; /* on_lost */
-  bool asked;           /* whether the recipe was looked at: it has a policy, or none */
+  mgrid_state *state;   /* a dry one, for the policy */
+  mgrid_policy *policy; /* on_lost; NULL: the recipe has none, or the caller answers */
 };
 
 /* Plan for a world with exactly these spares, in place of the recipe's. The call takes over

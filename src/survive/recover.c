@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - after a loss, let the survivors go on together. The file has the steps of a recovery
-** in their order: detect, agree, choose, rebuild (and plan the move), resume. Each is a function
-** whose comment says what it may change. Every attempt starts from the old backend, on which all
-** survivors can agree even if the attempt before failed. So if another rank is lost meanwhile, it
-** costs one more attempt. Two agreements keep all ranks in the same attempt: one after all have
-** chosen, one after all have the new state. They combine bits by `and`. A host that finds the lost
-** ranks itself passes their list and a backend of the survivors: recover_by_host. Hosts and Lua
-** call mgrid_state_recover.
+** recover.c - after a loss, let the survivors go on together. A recovery has six steps, each a
+** function: detect, agree, choose, rebuild, move, resume. `attempt` calls them in this order, and
+** each hands its result to the next: a parameter that is not const is what a step may change. Every
+** attempt starts from the old backend, on which all survivors can agree even if the attempt before
+** failed. So if another rank is lost meanwhile, it costs one more attempt. Two agreements keep all
+** ranks in the same attempt: one after all have chosen, one after all have the new state. They
+** combine bits by `and`. A host that finds the lost ranks itself passes their list and a backend of
+** the survivors: the same steps, without an agreement over the old backend. Hosts and Lua call
+** mgrid_state_recover.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -25,21 +26,19 @@
 ** side sees that the other is in the other call. */
 enum { COME = 1, DONE = 2, AGAIN = 4, SETTLES = 8 };
 
-typedef struct attempt {
-  mgrid_state *old;
-  mgrid_losses *losses;
-  const mgrid_recover_options *o;
-  const mgrid_survival_ops *ops; /* of old->backend; NULL: the host gives the lost ranks */
-  mgrid_backend *rest;           /* owned, unless it is the host's */
+/* What an attempt has made. */
+typedef struct recovered {
   mgrid_loss *loss;
+  mgrid_backend *rest; /* owned, unless it is the host's */
   mgrid_state *now;
   mgrid_move *move;
-  bool moves;   /* the host asks for a move */
-  size_t nlost; /* lost ranks in the last attempt that found them */
-  int alike;    /* attempts with the same lost ranks that failed at their end */
-} attempt;
+} recovered;
 
-enum { ALIKE_MAX = 2 };
+/* Attempts with the same number of lost ranks that failed at their end. */
+typedef struct failures {
+  size_t nlost;
+  int alike;
+} failures;
 
 /* ------------------------------------------------------------------ detect */
 
@@ -48,51 +47,58 @@ bool mgrid_state_hurt(const mgrid_state *s) {
   return ops && ops->hurt(s->backend);
 }
 
-/* End all calls that wait on the states of a backend. */
-static void revoke_all(mgrid_backend *b) {
-  for (mgrid_state *s = b->states; s; s = s->next) {
-    mgrid_error ignored = MGRID_ERROR_INIT;
-    mgrid_state_revoke(s, &ignored);
-  }
+/* End all calls that wait on a state. */
+static void end_calls(mgrid_state *s) {
+  mgrid_error ignored = MGRID_ERROR_INIT;
+  mgrid_pool_revoke(s->backend, s->view.ncomms, s->comm, &s->batch, &ignored);
 }
 
 /* Let all ranks notice the loss: end every call that waits, on the states of the old backend and on
 ** the backend itself. Change these communicators, which carry no call any more. Wait for nobody. */
-static void detect(attempt *a) {
-  revoke_all(a->old->backend);
-  a->ops->interrupt(a->old->backend);
+static void detect(mgrid_state *old, const mgrid_recover_options *o) {
+  for (mgrid_state *s = old->backend->states; s; s = s->next) end_calls(s);
+  if (!o->backend) old->backend->ops->survival->interrupt(old->backend);
 }
 
 /* ------------------------------------------------------------------- agree */
 
+/* Combine the bits of all survivors over the old backend, within the deadline. */
+static mgrid_status all_bits(const mgrid_state *old, const mgrid_recover_options *o, uint64_t *bits,
+                             mgrid_error *err) {
+  return old->backend->ops->survival->agree_and(old->backend, bits, o->timeout, err);
+}
+
 /* Wait until all survivors are in mgrid_state_recover. A rank in mgrid_state_settle leaves it at
 ** the first try, and comes at the next. */
-static mgrid_status come(const attempt *a, mgrid_error *err) {
+static mgrid_status come(const mgrid_state *old, const mgrid_recover_options *o, mgrid_error *err) {
   enum { TRIES = 4 };
   for (int i = 0; i < TRIES; i++) {
     uint64_t bits = COME;
-    mgrid_status s = a->ops->agree_and(a->old->backend, &bits, a->o->timeout, err);
+    mgrid_status s = all_bits(old, o, &bits, err);
     if (s || bits & COME) return s;
   }
   return mgrid_fail(
       err, MGRID_DISAGREE,
-      "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover",
-      a->old->name);
+      "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover", old->name);
 }
 
 /* Meet all survivors within the deadline, twice: a rank may have been stopped while it waited for
-** the others, and what follows has no deadline. Change nothing. */
-static mgrid_status recover_agree(const attempt *a, mgrid_error *err) {
-  mgrid_status s = come(a, err);
-  return s ? s : come(a, err);
+** the others, and what follows has no deadline. Change nothing. Survivors with a backend of the
+** host meet on that, in `rebuild`. */
+static mgrid_status agree(const mgrid_state *old, const mgrid_recover_options *o,
+                          mgrid_error *err) {
+  if (o->backend) return MGRID_OK;
+  mgrid_status s = come(old, o, err);
+  return s ? s : come(old, o, err);
 }
 
 /* Agree on whether all ranks have done a step. *again: the ranks that failed did so only because of
 ** another loss. */
-static mgrid_status all_done(const attempt *a, mgrid_status mine, bool loses, bool *done,
-                             bool *again, mgrid_error *err) {
+static mgrid_status all_done(const mgrid_state *old, const mgrid_recover_options *o,
+                             mgrid_status mine, bool loses, bool *done, bool *again,
+                             mgrid_error *err) {
   uint64_t bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
-  mgrid_status s = a->ops->agree_and(a->old->backend, &bits, a->o->timeout, err);
+  mgrid_status s = all_bits(old, o, &bits, err);
   *done = !s && bits & DONE, *again = !s && bits & AGAIN;
   return s;
 }
@@ -121,31 +127,26 @@ static void name_lost(const mgrid_loss *x, char out[96]) {
   mgrid_text_ellipsis(out, 96, at);
 }
 
-static mgrid_status recover_decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
-  /* n is 0 if a call failed, but no rank is lost: all ranks keep their places */
-  a->loss = mgrid_loss_decide(a->losses, n, lost, err);
-  return a->loss ? MGRID_OK : err->status;
-}
-
 /* Find the lost ranks, and decide what the job becomes without them. */
-static mgrid_status find_and_decide(attempt *a, mgrid_error *err) {
-  mgrid_backend *b = a->old->backend;
+static mgrid_loss *find_and_decide(mgrid_backend *b, mgrid_losses *losses, mgrid_error *err) {
   size_t n = 0;
-  bool *is_lost = calloc((size_t)b->world, sizeof *is_lost);
-  int64_t *lost = calloc((size_t)b->world, sizeof *lost);
-  mgrid_status s = is_lost && lost ? a->ops->find_lost(b, is_lost, err) : mgrid_oom(err);
-  for (int64_t i = 0; i < b->world && !s; i++)
+  bool *is_lost = calloc((size_t)losses->world, sizeof *is_lost);
+  int64_t *lost = calloc((size_t)losses->world, sizeof *lost);
+  mgrid_status s = is_lost && lost ? b->ops->survival->find_lost(b, is_lost, err) : mgrid_oom(err);
+  for (int64_t i = 0; i < losses->world && !s; i++)
     if (is_lost[i]) lost[n++] = i;
-  if (!s) s = recover_decide(a, n, lost, err);
+  /* n is 0 if a call failed, but no rank is lost: all ranks keep their places */
+  mgrid_loss *x = s ? NULL : mgrid_loss_decide(losses, n, lost, err);
   free(is_lost), free(lost);
-  return s;
+  return x;
 }
 
 /* Set *same to whether all survivors have the same digest. The backend gives the `and` of 31 bits.
 ** A rank passes a part of the digest and its complement. If both come back unchanged, no rank has a
 ** 0 where this rank has a 1, or a 1 where this rank has a 0: all have the same part. Compare two
 ** parts of 15 bits. */
-static mgrid_status compare(const attempt *a, const char digest[33], bool *same, mgrid_error *err) {
+static mgrid_status compare(const mgrid_state *old, const mgrid_recover_options *o,
+                            const char digest[33], bool *same, mgrid_error *err) {
   const uint64_t mask = (1 << 15) - 1;
   *same = true;
   for (int i = 0; i < 2; i++) {
@@ -154,7 +155,7 @@ static mgrid_status compare(const attempt *a, const char digest[33], bool *same,
                              NULL, 16)
                     & mask;
     uint64_t both = half << 15 | (~half & mask);
-    mgrid_status s = a->ops->agree_and(a->old->backend, &both, a->o->timeout, err);
+    mgrid_status s = all_bits(old, o, &both, err);
     if (s) return s;
     *same &= both >> 15 == half && (both & mask) == (~half & mask);
   }
@@ -162,110 +163,98 @@ static mgrid_status compare(const attempt *a, const char digest[33], bool *same,
 }
 
 /* Fail if the job stops. All ranks return the same result. */
-static mgrid_status stops(const attempt *a, mgrid_error *err) {
+static mgrid_status stops(const mgrid_loss *x, mgrid_error *err) {
   char who[96];
-  if (a->loss->how != MGRID_LOSS_STOP) return MGRID_OK;
-  name_lost(a->loss, who);
+  if (x->how != MGRID_LOSS_STOP) return MGRID_OK;
+  name_lost(x, who);
   return mgrid_fail(err, MGRID_REFUSED,
                     "%s %s lost, and the job stops: %.700s; go on from the last checkpoint", who,
-                    a->loss->nlost == 1 ? "is" : "are", mgrid_text_chars(&a->loss->why));
+                    x->nlost == 1 ? "is" : "are", mgrid_text_chars(&x->why));
 }
 
 /* Find the lost ranks, let each rank decide alone what the job becomes, and compare what all have
-** decided. Change a->loss; ask the old backend, and do not change it. */
-static mgrid_status recover_choose(attempt *a, bool *again, mgrid_error *err) {
+** decided. Change *out and `losses`, which keeps the plans that it makes; ask the old backend, and
+** do not change it. *mine: the error of this rank alone about the host's list, which the others get
+** in `rebuild`. */
+static mgrid_status choose(const mgrid_state *old, const mgrid_recover_options *o,
+                           mgrid_losses *losses, mgrid_loss **out, mgrid_error *mine, bool *again,
+                           mgrid_error *err) {
   bool done = false, same = false;
   char digest[33] = "", who[96];
-  mgrid_error mine = MGRID_ERROR_INIT;
-  mgrid_status s = all_done(a, find_and_decide(a, &mine), false, &done, again, err);
+  if (o->backend) {
+    if (!mgrid_lacks_list(o->nlost, o->lost, "lost ranks", mine)
+        && (*out = mgrid_loss_decide(losses, o->nlost, o->lost, mine)))
+      stops(*out, mine);
+    return MGRID_OK;
+  }
+  *out = find_and_decide(old->backend, losses, mine);
+  mgrid_status s = all_done(old, o, mine->status, false, &done, again, err);
   if (s) return s;
-  if (!done) return not_all(&mine, *again, err);
-  mgrid_loss_digest(a->loss, digest);
-  if ((s = compare(a, digest, &same, err))) return s;
+  if (!done) return not_all(mine, *again, err);
+  mgrid_loss_digest(*out, digest);
+  if ((s = compare(old, o, digest, &same, err))) return s;
   *again = false;
-  if (same) return stops(a, err);
-  name_lost(a->loss, who);
+  if (same) return stops(*out, err);
+  name_lost(*out, who);
   return mgrid_fail(err, MGRID_DISAGREE,
                     "survivors decide differently about the loss of %s: here the job %s (%.8s); "
                     "the policy on_lost "
                     "must give one answer on all",
-                    who, a->loss->how == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
+                    who, (*out)->how == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
+}
+
+/* ----------------------------------------------------------------- rebuild */
+
+/* Fail if the host's backend has this rank in another place than the next plan. */
+static void check_place(const mgrid_backend *b, int64_t was, const mgrid_loss *x,
+                        mgrid_error *mine) {
+  const int64_t rank = mgrid_loss_rank(x, was);
+  char who[96];
+  if (b->world == x->survivors && b->rank == rank) return;
+  name_lost(x, who);
+  mgrid_fail(mine, MGRID_REFUSED,
+             "after the loss of %s rank %" PRId64 " is rank %" PRId64 " of %" PRId64
+             "; the backend has it as rank %" PRId64 " of %" PRId64,
+             who, was, rank, x->survivors, b->rank, b->world);
+}
+
+/* Open a backend of the survivors, each with its rank in the next plan, and make the state of that
+** plan on it, on all ranks together. Change *rest and *now. *mine: in, an error of `choose` here;
+** out, also one of another rank. */
+static void rebuild(const mgrid_state *old, const mgrid_recover_options *o, const mgrid_loss *x,
+                    mgrid_backend **rest, mgrid_state **now, mgrid_error *mine) {
+  const int64_t was = old->view.rank;
+  mgrid_error unlike = MGRID_ERROR_INIT;
+  char who[96] = "", digest[33] = "";
+  mgrid_backend *b = o->backend;
+  if (!b) b = old->backend->ops->survival->rest(old->backend, mgrid_loss_rank(x, was), mine);
+  *rest = b;
+  if (!b) return;
+  if (x) name_lost(x, who), mgrid_loss_digest(x, digest);
+  /* The name of this call has the lost ranks: if two lists differ, the error shows both. */
+  uint64_t call = mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)%s", who, digest,
+                                  o->nccl_shrink ? ", by ncclCommShrink" : "");
+  if (mgrid_meet(b, call, &unlike)) {
+    mgrid_error_replace(mine, &unlike);
+    return;
+  }
+  if (o->backend) {
+    if (!mine->status) check_place(b, was, x, mine);
+    if (mgrid_verdict(b, mine->status, mine, mine)) return;
+  }
+  mgrid_grown grown = { .from = old, .now = x->is };
+  *now = mgrid_state_make(mgrid_loss_plan(x), b, o->name ? o->name : old->name, NULL,
+                          o->nccl_shrink ? &grown : NULL, mine);
 }
 
 /* -------------------------------------------------------------------- move */
 
 /* Plan the move of this rank from the old plan to the next one; nothing is sent before the host
-** runs it. Fail if the job stops, or if the backend of the survivors has this rank in another
-** place. Change a->move. */
-static void recover_plan_move(attempt *a, mgrid_error *mine) {
-  const mgrid_backend *b = a->rest;
-  const int64_t was = a->old->view.rank, rank = mgrid_loss_rank(a->loss, was);
-  char who[96];
-  if (stops(a, mine)) return;
-  if (b->world != a->loss->survivors || b->rank != rank) {
-    name_lost(a->loss, who);
-    mgrid_fail(mine, MGRID_REFUSED,
-               "after the loss of %s rank %" PRId64 " is rank %" PRId64 " of %" PRId64
-               "; the backend has it as rank %" PRId64 " of %" PRId64,
-               who, was, rank, a->loss->survivors, b->rank, b->world);
-  } else if (a->moves) {
-    a->move = mgrid_loss_move(a->loss, rank, 0, NULL, NULL, mine);
-  }
-}
-
-/* ----------------------------------------------------------------- rebuild */
-
-/* Make the state of the next plan over the new backend, on all ranks together. *mine is an earlier
-** error of this rank; if there is one, all ranks get it before anything is made. Change a->now. */
-static mgrid_status recover_make(attempt *a, mgrid_error *mine, mgrid_error *err) {
-  mgrid_backend *b = a->rest;
-  mgrid_error unlike = MGRID_ERROR_INIT;
-  const char *name = a->o->name ? a->o->name : a->old->name;
-  const bool shrinks = a->o->nccl_shrink;
-  mgrid_grown grown = { .from = a->old };
-  char who[96] = "", digest[33] = "";
-  if (a->loss) name_lost(a->loss, who), mgrid_loss_digest(a->loss, digest);
-  /* The name of this call has the lost ranks: if two lists differ, the error shows both. */
-  mgrid_status s = mgrid_meet(b,
-                              mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)%s",
-                                              who, digest, shrinks ? ", by ncclCommShrink" : ""),
-                              &unlike);
-  if (s) return mgrid_error_pass(err, &unlike);
-  s = mgrid_verdict(b, mine->status, mine, mine);
-  if (!s) grown.now = a->loss->is;
-  if (!s)
-    a->now =
-        mgrid_state_make(mgrid_loss_plan(a->loss), b, name, NULL, shrinks ? &grown : NULL, mine);
-  return a->now ? MGRID_OK : mgrid_error_pass(err, mine);
-}
-
-/* Open a backend of the survivors, each with its rank in the next plan, and make the state on it;
-** then agree that all have it. Change a->rest, a->move and a->now. */
-static mgrid_status rebuild(attempt *a, bool *again, mgrid_error *err) {
-  bool done = false;
-  mgrid_error planned = MGRID_ERROR_INIT, ours = MGRID_ERROR_INIT;
-  mgrid_status s, mine = MGRID_OK;
-  a->rest = a->ops->rest(a->old->backend, mgrid_loss_rank(a->loss, a->old->view.rank), &ours);
-  if (a->rest) recover_plan_move(a, &planned), mine = recover_make(a, &planned, &ours);
-  if (!a->rest) mine = ours.status;
-  bool loses = !a->rest || mine == MGRID_LOST_RANK || a->rest->ops->survival->hurt(a->rest);
-  if (mine && a->rest) a->rest->ops->survival->interrupt(a->rest); /* others may wait there */
-  if ((s = all_done(a, mine, loses, &done, again, err)) || done) return s;
-  /* Another loss makes the list longer. If it stays the same, a rank fails for a reason of its own,
-  ** and all stop. */
-  a->alike = a->loss->nlost == a->nlost ? a->alike + 1 : 0;
-  a->nlost = a->loss->nlost;
-  *again &= a->alike < ALIKE_MAX;
-  return not_all(&ours, *again, err);
-}
-
-static void undo(attempt *a) {
-  if (a->rest && a->ops && a->rest->ops->survival) a->rest->ops->survival->interrupt(a->rest);
-  mgrid_move_free(a->move);
-  mgrid_state_free(a->now);
-  if (a->ops) mgrid_backend_free(a->rest);
-  mgrid_loss_free(a->loss);
-  a->move = NULL, a->now = NULL, a->rest = NULL, a->loss = NULL;
+** runs it. Change *out; out NULL: the host asks for no move. If one rank fails, all get its
+** error. */
+static void move(const mgrid_loss *x, mgrid_backend *rest, mgrid_move **out, mgrid_error *mine) {
+  if (out) *out = mgrid_loss_move(x, rest->rank, 0, NULL, NULL, mine);
+  mgrid_verdict(rest, mine->status, mine, mine);
 }
 
 /* ------------------------------------------------------------------ resume */
@@ -275,64 +264,91 @@ static void recover_lose_all(mgrid_state *s) {
   for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
 }
 
-/* Put the new state in the place of the old one: it gets the old one's runtime and settings, and
-** the old one waits for nobody. Change both. */
-static void resume(attempt *a) {
+/* Agree on whether all survivors have the new state and the move. */
+static mgrid_status all_have(const mgrid_state *old, const mgrid_recover_options *o,
+                             const recovered *r, failures *f, mgrid_error *mine, bool *again,
+                             mgrid_error *err) {
+  const mgrid_survival_ops *ops = r->rest ? r->rest->ops->survival : NULL;
+  bool done = false, loses = !ops || mine->status == MGRID_LOST_RANK || ops->hurt(r->rest);
+  if (mine->status && ops) ops->interrupt(r->rest); /* others may wait there */
+  mgrid_status s = all_done(old, o, mine->status, loses, &done, again, err);
+  if (s || done) return s;
+  /* Another loss makes the list longer. If it stays the same, a rank fails for a reason of its own,
+  ** and all stop. */
+  enum { ALIKE_MAX = 2 };
+  f->alike = r->loss->nlost == f->nlost ? f->alike + 1 : 0;
+  f->nlost = r->loss->nlost;
+  *again &= f->alike < ALIKE_MAX;
+  return not_all(mine, *again, err);
+}
+
+/* Put the new state in the place of the old one, if all survivors have it: it gets the old one's
+** runtime and settings, and the old one waits for nobody. Change both. */
+static mgrid_status resume(mgrid_state *old, const mgrid_recover_options *o, const recovered *r,
+                           failures *f, mgrid_error *mine, bool *again, mgrid_error *err) {
   char who[96];
   mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
-  recover_lose_all(a->old);
-  if (a->ops) mgrid_backend_free(a->rest); /* the state owns it, too */
-  a->now->runtime = mgrid_runtime_ref(a->old->runtime);
-  a->now->settings = json_incref(a->old->settings);
-  name_lost(a->loss, who);
-  mgrid_loss_describe(a->loss, &sums, NULL);
-  mgrid_log(&a->now->backend->hooks, MGRID_LOG_WARN,
+  mgrid_status s = o->backend ? mgrid_error_pass(err, mine)
+                              : all_have(old, o, r, f, mine, again, err);
+  if (s) return s;
+  recover_lose_all(old);
+  if (!o->backend) mgrid_backend_free(r->rest); /* the state owns it, too */
+  r->now->runtime = mgrid_runtime_ref(old->runtime);
+  r->now->settings = json_incref(old->settings);
+  name_lost(r->loss, who);
+  mgrid_loss_describe(r->loss, &sums, NULL);
+  mgrid_log(&r->now->backend->hooks, MGRID_LOG_WARN,
             "state '%s' goes on%s %s%s: %" PRId64 " ranks, %" PRId64
             " of them idle; all communicators are made again, "
             "%" PRId64 " of them without a lost member",
-            a->now->name, a->loss->nlost ? " without" : ";", who, a->loss->nlost ? "" : " is lost",
+            r->now->name, r->loss->nlost ? " without" : ";", who, r->loss->nlost ? "" : " is lost",
             sums.survivors, sums.idle, sums.kept);
+  return MGRID_OK;
 }
 
 /* ------------------------------------------------------ the whole recovery */
 
-/* Make attempts, as long as each one fails because of another loss. */
-static mgrid_status by_backend(attempt *a, mgrid_error *err) {
-  mgrid_status s = a->ops->able(a->old->backend, err);
+/* Go through the six steps once. *again: it failed because of another loss. */
+static mgrid_status attempt(mgrid_state *old, const mgrid_recover_options *o, mgrid_losses *losses,
+                            bool moves, recovered *r, failures *f, bool *again, mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT; /* of this rank; the others get it, or that there is one */
+  detect(old, o);
+  mgrid_status s = agree(old, o, err);
+  if (!s) s = choose(old, o, losses, &r->loss, &mine, again, err);
   if (s) return s;
-  for (int64_t left = a->old->backend->world;; left--) {
-    bool again = false;
-    mgrid_error mine = MGRID_ERROR_INIT;
-    detect(a);
-    s = recover_agree(a, &mine);
-    if (!s) s = recover_choose(a, &again, &mine);
-    if (!s) s = rebuild(a, &again, &mine);
-    if (!s) return MGRID_OK;
-    undo(a);
-    mgrid_log(&a->old->backend->hooks, MGRID_LOG_WARN, "state '%s' is not recovered%s: %s",
-              a->old->name, again ? ", and tries again" : "", mine.message);
-    if (!again || left <= 0) return mgrid_error_pass(err, &mine);
-    mgrid_error_clear(&mine);
-  }
+  rebuild(old, o, r->loss, &r->rest, &r->now, &mine);
+  if (r->now) move(r->loss, r->rest, moves ? &r->move : NULL, &mine);
+  return resume(old, o, r, f, &mine, again, err);
 }
 
-/* Recover with the host's list of lost ranks, and its backend of the survivors. */
-static mgrid_status recover_by_host(attempt *a, mgrid_error *err) {
-  mgrid_error mine = MGRID_ERROR_INIT;
-  if (a->o->backend == a->old->backend)
+/* Free what an attempt has made. */
+static void undo(const mgrid_recover_options *o, recovered *r) {
+  if (r->rest && !o->backend) r->rest->ops->survival->interrupt(r->rest);
+  mgrid_move_free(r->move);
+  mgrid_state_free(r->now);
+  if (!o->backend) mgrid_backend_free(r->rest);
+  mgrid_loss_free(r->loss);
+  *r = (recovered){ 0 };
+}
+
+/* Refuse what can be seen before any rank is called. */
+static mgrid_status recover_check(const mgrid_state *old, const mgrid_recover_options *o,
+                                  const mgrid_losses *losses, mgrid_error *err) {
+  const mgrid_survival_ops *ops = old->backend->ops->survival;
+  if (mgrid_timeout_check(o->timeout, "recover", err)) return MGRID_OUT_OF_RANGE;
+  if (memcmp(losses->plan->digest, old->plan->digest, sizeof old->plan->digest) != 0)
+    return mgrid_fail(err, MGRID_REFUSED, "the losses are of another plan than that of state '%s'",
+                      old->name);
+  if (o->backend == old->backend)
     return mgrid_fail(err, MGRID_USAGE,
                       "the survivors need a backend of their own, not the state's");
-  if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err))
-    return err ? err->status : MGRID_USAGE;
-  a->rest = a->o->backend;
-  if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine)
-      && !recover_decide(a, a->o->nlost, a->o->lost, &mine))
-    revoke_all(a->old->backend), recover_plan_move(a, &mine);
-  mgrid_error own = MGRID_ERROR_INIT;
-  mgrid_status s = recover_make(a, &mine, &own);
-  if (!s) return MGRID_OK;
-  undo(a);
-  return mgrid_error_pass(err, &own);
+  if (o->backend) return mgrid_layout_check(o->backend->layout, "the backend's library", err);
+  if (ops) return ops->able(old->backend, err);
+  return mgrid_fail(err, MGRID_UNSUPPORTED,
+                    "the %s backend cannot find the lost ranks; a host that can opens a backend "
+                    "of the survivors, "
+                    "and passes it with the list (mgrid_recover_options)",
+                    old->backend->kind->name);
 }
 
 mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
@@ -346,33 +362,28 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
   if (mgrid_lacks(losses, "the losses of the state's plan", err)
       || mgrid_lacks(now, "a place for the new state", err))
     return MGRID_USAGE;
-  if (mgrid_struct_read(&o, sizeof o, options, "mgrid_recover_options", err))
-    return err ? err->status : MGRID_USAGE;
-  if (mgrid_timeout_check(o.timeout, "recover", err)) return MGRID_OUT_OF_RANGE;
-  if (memcmp(losses->plan->digest, s->plan->digest, sizeof s->plan->digest) != 0)
-    return mgrid_fail(err, MGRID_REFUSED, "the losses are of another plan than that of state '%s'",
-                      s->name);
-  attempt a = { .old = s,
-                .losses = losses,
-                .o = &o,
-                .ops = o.backend ? NULL : s->backend->ops->survival,
-                .moves = move,
-                .nlost = SIZE_MAX };
-  if (!o.backend && !a.ops)
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "the %s backend cannot find the lost ranks; a host that can opens a backend "
-                      "of the survivors, "
-                      "and passes it with the list (mgrid_recover_options)",
-                      s->backend->kind->name);
-  mgrid_status status = a.ops ? by_backend(&a, err) : recover_by_host(&a, err);
+  mgrid_status status = mgrid_struct_read(&o, sizeof o, options, "mgrid_recover_options", err);
   if (status) return status;
-  resume(&a);
-  *now = a.now;
+  recovered r = { 0 };
+  failures f = { .nlost = SIZE_MAX };
+  if ((status = recover_check(s, &o, losses, err))) return status;
+  /* make attempts, as long as each one fails because of another loss */
+  for (int64_t left = s->backend->world;; left--) {
+    bool again = false;
+    mgrid_error mine = MGRID_ERROR_INIT;
+    if (!attempt(s, &o, losses, move, &r, &f, &again, &mine)) break;
+    undo(&o, &r);
+    mgrid_log(&s->backend->hooks, MGRID_LOG_WARN, "state '%s' is not recovered%s: %s", s->name,
+              again ? ", and tries again" : "", mine.message);
+    if (!again || left <= 0) return mgrid_error_pass(err, &mine);
+    mgrid_error_clear(&mine);
+  }
+  *now = r.now;
   if (loss)
-    *loss = a.loss;
+    *loss = r.loss;
   else
-    mgrid_loss_free(a.loss);
-  if (move) *move = a.move;
+    mgrid_loss_free(r.loss);
+  if (move) *move = r.move;
   return MGRID_OK;
 }
 
@@ -380,8 +391,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
 
 /* End the calls of all ranks that wait on the state, so that freeing it does not wait. */
 static void recover_leave(mgrid_state *s) {
-  mgrid_error ignored = MGRID_ERROR_INIT;
-  mgrid_state_revoke(s, &ignored);
+  end_calls(s);
   s->backend->ops->survival->interrupt(s->backend);
   recover_lose_all(s);
 }

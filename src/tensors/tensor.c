@@ -200,10 +200,9 @@ static mgrid_status take_some(mgrid_tensor *t, size_t d, const mgrid_some *some,
 
 /* Make a tensor on the members of a family, or on `some` coordinates of each dim; both NULL: on all
 ** ranks of the grid. */
-static mgrid_tensor *tensors_tensor_new_tensor(const mgrid_grid *over, const char *type,
-                                               size_t naxes, const mgrid_tensor_axis *axes,
-                                               const mgrid_family *on, const mgrid_some *some,
-                                               mgrid_error *err) {
+static mgrid_tensor *make_tensor(const mgrid_grid *over, const char *type, size_t naxes,
+                                 const mgrid_tensor_axis *axes, const mgrid_family *on,
+                                 const mgrid_some *some, mgrid_error *err) {
   const char *cuts[MGRID_DIMS_MAX] = { NULL }; /* the axis that each dim cuts */
   if (naxes < 1 || naxes > MGRID_AXES_MAX)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX,
@@ -240,13 +239,13 @@ mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t 
   if (!over || mgrid_lacks(type, "the type of the tensor", err)
       || mgrid_lacks_list(naxes, axes, "axes", err))
     return NULL;
-  return tensors_tensor_new_tensor(over, type, naxes, axes, on, NULL, err);
+  return make_tensor(over, type, naxes, axes, on, NULL, err);
 }
 
 mgrid_tensor *mgrid_tensor_at_some(const mgrid_grid *over, const char *type, size_t naxes,
                                    const mgrid_tensor_axis *axes, const mgrid_some *some,
                                    mgrid_error *err) {
-  return tensors_tensor_new_tensor(over, type, naxes, axes, NULL, some, err);
+  return make_tensor(over, type, naxes, axes, NULL, some, err);
 }
 
 mgrid_tensor *mgrid_tensor_ref(const mgrid_tensor *t) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** carrier.h - shared by the files of a carrier: the backend over an mgrid_carrier, whose functions
-** are the host's or those of pmix.c. Calls go one way: carrier.c -> call.c -> messages.c.
+** are the host's or those of pmix.c. Calls go in one direction: carrier.c -> call.c -> messages.c.
 */
 #ifndef MGRID_COMM_CARRIER_H
 #define MGRID_COMM_CARRIER_H

@@ -2,8 +2,8 @@
 **
 ** nccl.h - shared by the files of the nccl backend. The backend needs a carrier (mpi), which sends
 ** ids between ranks, knows the ranks of this machine, and makes the groups whose family asks for
-** mpi. Calls go one way: library.c <- process.c <- comm.c <- end.c <- create.c <- recover.c,
-** collectives.c <- move.c <- nccl.c.
+** mpi. Calls go in one direction: library.c <- process.c <- comm.c <- end.c <- create.c
+** <- recover.c, collectives.c <- move.c <- nccl.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H

@@ -70,7 +70,7 @@ static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint
 ** survivors. */
 
 /* Ignore notices of earlier attempts: they name ranks that are known to be lost. Only those of this
-** attempt and way count. */
+** attempt and method count. */
 typedef enum way { BY_SHRINK, FROM_ID } way;
 
 static void begin_phase(nccl_backend *n, uint32_t attempt, way w) {

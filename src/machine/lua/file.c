@@ -24,9 +24,7 @@ static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_f
 /* ========================================================== text, JSON, YAML */
 
 /* Return the file that is being read: the first upvalue. */
-static mgrid_machine_file *machine_lua_file_file_of(lua_State *L) {
-  return lua_touserdata(L, lua_upvalueindex(1));
-}
+static mgrid_machine_file *file_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
 
 /* What was refused is in file->why; Lua only unwinds. */
 static int unwind(lua_State *L) {
@@ -37,7 +35,7 @@ static int unwind(lua_State *L) {
 /* Refuse the file at a line, or at a path as items[3].status, or as a whole: the place is at 1, a
 ** format for string.format and its values behind it. */
 static int file_refuse(lua_State *L, mgrid_status status) {
-  mgrid_machine_file *f = machine_lua_file_file_of(L);
+  mgrid_machine_file *f = file_of(L);
   lua_getglobal(L, LUA_STRLIBNAME);
   lua_getfield(L, -1, "format");
   lua_replace(L, -2);
@@ -60,7 +58,7 @@ static int file_limit(lua_State *L) { return file_refuse(L, MGRID_LIMIT); }
 /* Step to the next line, without its end, and push its number. Upvalues: the file, the next byte,
 ** the last number. False: there is none. */
 static bool file_step(lua_State *L, const char **line, size_t *len) {
-  const mgrid_machine_file *f = machine_lua_file_file_of(L);
+  const mgrid_machine_file *f = file_of(L);
   const size_t from = (size_t)lua_tointeger(L, lua_upvalueindex(2));
   if (from >= f->length) return false;
   *line = f->text + from;
@@ -115,7 +113,7 @@ static int file_words(lua_State *L) { return iterate(L, next_words); }
 
 /* has(words): are these bytes in the text? */
 static int file_has(lua_State *L) {
-  const mgrid_machine_file *f = machine_lua_file_file_of(L);
+  const mgrid_machine_file *f = file_of(L);
   size_t len;
   const char *words = luaL_checklstring(L, 1, &len);
   mgrid_lua_charge(L, (int64_t)(f->length / 16));
@@ -203,7 +201,7 @@ static int file_take(lua_State *L, json_t *v) {
 }
 
 static int file_json(lua_State *L) {
-  mgrid_machine_file *f = machine_lua_file_file_of(L);
+  mgrid_machine_file *f = file_of(L);
   json_error_t why;
   mgrid_lua_charge(L, (int64_t)f->length);
   json_t *v = mgrid_json_parse(f->text, f->length, JSON_REJECT_DUPLICATES, &why);
@@ -216,7 +214,7 @@ static int file_json(lua_State *L) {
 }
 
 static int file_yaml(lua_State *L) {
-  mgrid_machine_file *f = machine_lua_file_file_of(L);
+  mgrid_machine_file *f = file_of(L);
   mgrid_lua_charge(L, (int64_t)f->length);
   return file_take(L, mgrid_read_yaml(f->name, f->text, f->length, &f->why));
 }
@@ -391,7 +389,7 @@ static int file_parse(lua_State *L) {
 }
 
 static int file_xml(lua_State *L) {
-  parsing p = { L, XML_ParserCreate(NULL), machine_lua_file_file_of(L), 0 };
+  parsing p = { L, XML_ParserCreate(NULL), file_of(L), 0 };
   if (!p.parser) {
     mgrid_oom(&p.file->why);
     return unwind(L);

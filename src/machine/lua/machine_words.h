@@ -38,7 +38,7 @@ int mgrid_lua_machine_assign(lua_State *L);
 int mgrid_lua_job_machine(lua_State *L); /* collect.c */
 int mgrid_lua_machine_meets(lua_State *L);
 /* Return the machine of the plan that is being made, which has been read now; NULL: none. For other
-** slices. */
+** modules. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
 
 #endif

@@ -72,7 +72,7 @@ static void move_read_ranks(lua_State *L, int i, mgrid_move_options *o) {
 
 static void free_move(void *box) { mgrid_move_free(*(mgrid_move **)box); }
 
-static void move_push_move(lua_State *L, const void *m) {
+static void push_planned(lua_State *L, const void *m) {
   mgrid_move **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_MOVE, free_move);
   *box = mgrid_move_ref((void *)m);
 }
@@ -82,7 +82,7 @@ static void *to_move(lua_State *L, int i, const char *class) {
   return box ? *box : NULL;
 }
 
-const mgrid_lua_handed mgrid_lua_move_handed = { MGRID_LUA_MOVE, move_push_move, to_move };
+const mgrid_lua_handed mgrid_lua_move_handed = { MGRID_LUA_MOVE, push_planned, to_move };
 
 /* What both functions are asked: the plans at 1 and 2, the options at 3. */
 typedef struct asked {

@@ -15,7 +15,7 @@
 #define AXIS_DIMS 16 /* dims that may cut one axis in a recipe */
 
 /* Make a Tensor. User value 1 is its table. */
-static int tensor_new_tensor(lua_State *L) {
+static int lua_tensor_new(lua_State *L) {
   static const char *const known[] = { "axes", "type", "over", "cut", "on" };
   luaL_argexpected(L, lua_istable(L, 1), 1, "table");
   mgrid_lua_check_keys(L, 1, "field", known, 5, false);
@@ -486,7 +486,7 @@ static const luaL_Reg tensor_meta[] = { { "__tostring", tensor_tostring }, { NUL
 static const mgrid_lua_class tensor_class = { MGRID_LUA_TENSOR, NULL, NULL, NULL, tensor_meta };
 
 void mgrid_lua_open_tensor(lua_State *L) {
-  static const luaL_Reg functions[] = { { "tensor", tensor_new_tensor },
+  static const luaL_Reg functions[] = { { "tensor", lua_tensor_new },
                                         { "flat", mgrid_lua_flat },
                                         { "relabel", mgrid_lua_relabel },
                                         { NULL, NULL } };
