@@ -11,6 +11,7 @@ local propose = require "command.blame.propose"
 local recipe = require "command.base.recipe"
 local say = require "command.blame.say"
 local sorted = require "command.base.sorted"
+local step_of = require "command.blame.step"
 local text = require "command.base.text"
 local verdict_of = require "command.blame.verdict"
 
@@ -76,6 +77,7 @@ local function run(of)
     about.plan = plan or about.proposal and about.proposal.plan
     job_of.name(job, about.plan)
     verdict = verdict_of(job)
+    about.step = plan and step_of(job)
     for note in sorted(job.notes) do notes[#notes + 1] = note end
   elseif #found == 0 then
     if job.bad[1] then text.refuse(1, "%s", job.bad[1]) end
@@ -121,7 +123,7 @@ return {
     { "names", "FILE", help = 'for dumps that do not tell members, as those of gloo: {"3": [0, 1], ...}, torch\'s '
                               .. "names of groups and their ranks" },
     { "output", "FILE", letter = true, help = "a page that draws the groups, ranks coloured by where they are" },
-    { "json", help = "as JSON: kind, ranks, group, sure, candidates; recipe: the one that is proposed" },
+    { "json", help = "as JSON: kind, ranks, group, sure, candidates; recipe: the one that is proposed; step" },
   },
   run = run,
 }

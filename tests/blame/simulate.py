@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Jobs that hang, simulated: simulate.py SEED N. Ranks of a random layout (tensor, data, pipeline) run a random step in
-order, a fault is put into one step of some ranks, and the job runs until nothing moves. Each rank's last calls are
-written as a dump (JSON, version 2.10) and given to `moongrid blame`, whose verdict is compared with the fault. Prints the
-cases that are wrong and the sums; MOONGRID is the command (build/moongrid)."""
+"""Jobs that hang, simulated: simulate.py SEED N [gloo] [rival]. Ranks of a random layout (tensor, data, pipeline) run a random step
+in order, a fault is put into one step of some ranks, and the job runs until nothing moves. Each rank's last calls are
+written as a dump (version 2.10) and given to `moongrid blame`, whose verdict is compared with the fault. Prints the
+cases that are wrong and the sums; MOONGRID is the command (build/moongrid). With gloo the dumps are those of gloo, which
+have no sends and receives, no states and no members; and of some cases the dump of one rank is missing. With rival torch's own analyzer reads the same dumps."""
 import collections
+import contextlib
+import io
 import json
+import logging
 import os
+import pickle
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -165,27 +171,54 @@ def run(rng, lay, steps_of, moves):
     return log, bool(waiting), now
 
 
-def dump(lay, log, rank, ring, names):
+def dump(lay, log, rank, ring, names, gloo):
     entries = []
-    for i, one in list(enumerate(log[rank]))[-ring:]:
+    for i, one in list(enumerate(one for one in log[rank] if not gloo or one["call"].peer is None))[-ring:]:
         call = one["call"]
         index, members = lay.of[call.family][rank]
-        name = "xnccl:" + call.op
+        name = "gloo:" + {"_all_gather_base": "all_gather", "_reduce_scatter_base": "all_reduce"}.get(call.op, call.op) if gloo else "nccl:" + call.op
         if call.peer is not None:
             name += " %d%s%d" % (members.index(rank), "->" if call.op == "send" else "<-", members.index(call.peer))
         sizes = [list(call.sizes)]
-        entries.append({"record_id": i, "process_group": [names[call.family, index], "undefined"], "profiling_name": name,
+        entries.append({"record_id": i, "pg_id": int(names[call.family, index]), "op_id": i + 1, "frames": [], "timeout_ms": 600000,
+                        "p2p_seq_id": 0 if call.peer is None else sum(e["call"].peer is not None for e in log[rank][:i + 1]),
+                        "process_group": [names[call.family, index], "undefined"], "profiling_name": name,
                         "collective_seq_id": one["seq"] if call.peer is None else 0, "is_p2p": call.peer is not None,
                         "input_sizes": [] if call.op == "recv" else sizes, "output_sizes": [] if call.op == "send" else sizes,
                         "input_dtypes": [call.dtype], "output_dtypes": [call.dtype], "time_created_ns": int(one["at"] * 1e9),
                         "time_discovered_completed_ns": int(one["ended"] * 1e9), "retired": one["done"],
-                        "state": "completed" if one["done"] else "scheduled"})
+                        "time_discovered_started_ns": int(one["at"] * 1e9), "duration_ms": 1.0,
+                        "state": "completed" if one["done"] and not gloo else "scheduled"})
+    if gloo:
+        return {"entries": entries, "version": "2.10", "pg_config": {"": {"name": "", "desc": "", "ranks": "[0]"}}}
     config = {names[f, lay.of[f][rank][0]]: {"name": names[f, lay.of[f][rank][0]], "desc": "undefined", "ranks": str(lay.of[f][rank][1])}
               for f in lay.groups}
-    return json.dumps({"entries": entries, "version": "2.10", "pg_config": config})
+    return {"entries": entries, "version": "2.10", "pg_config": config}
 
 
-def case(rng):
+RIVAL = collections.Counter()
+
+
+def ask_rival(folder):
+    """(whether it fails, the ranks that each finding of torch's own analyzer names, in its order)"""
+    from torch.distributed.flight_recorder import fr_trace
+    said = io.StringIO()
+    failed = False
+    with contextlib.redirect_stdout(said):
+        logger = logging.getLogger()
+        handler = logging.StreamHandler(said)
+        logger.addHandler(handler)
+        try:
+            fr_trace.main([folder, "-p", "rank", "--allow-incomplete-ranks"])
+        except (Exception, SystemExit):  # whatever it is, it has no finding
+            failed = True
+        finally:
+            logger.removeHandler(handler)
+    found = re.findall(r"missing ranks: \{([^}]*)\}|((?:Culprit rank \d+[^\n]*))", said.getvalue())
+    return failed, [set(map(int, re.findall(r"\d+", a))) if a else set(map(int, re.findall(r"Culprit rank (\d+)", b))) for a, b in found]
+
+
+def case(rng, gloo):
     lay = Layout(rng)
     kind = rng.choice(sorted(KINDS))
     how = dict(width=rng.choice((8, 16, 24)), batches=rng.choice((1, 2)), layers=rng.choice((1, 2)), buckets=rng.choice((1, 2, 3)),
@@ -207,16 +240,23 @@ def case(rng):
     for f, groups in lay.groups.items():
         for i in range(len(groups)):
             names.setdefault((f, i), str(len(names)))
+    others = [r for r in range(lay.world) if r not in ranks] if gloo and rng.random() < 0.15 else []
+    lost = rng.choice(others) if others else None
     with tempfile.TemporaryDirectory() as folder:
         for r in range(lay.world):
-            if kind == "stopped" and r in ranks or not log[r]:
+            if kind == "stopped" and r in ranks or r == lost or not log[r]:
                 continue
             path = os.path.join(folder, "rank%d" % r)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(dump(lay, log, r, ring, names))
+            with open(path, "wb") as file:
+                pickle.dump(dump(lay, log, r, ring, names, gloo), file, 2)
             os.utime(path, (now, now + (0 if kind == "healthy" else QUIET)))
         words = [os.environ.get("MOONGRID", "build/moongrid"), "blame", folder, "--recipe", "nanotron", "--world", str(lay.world), "--json",
                  "tp=%d" % lay.tp, "pp=%d" % lay.pp, "local_world_size=%d" % lay.world]
+        if gloo:
+            with open(os.path.join(folder, ".names"), "w", encoding="utf-8") as file:
+                json.dump({names[f, i]: group for f, groups in lay.groups.items() for i, group in enumerate(groups)}, file)
+            words += ["--names", file.name]
+        rival = ask_rival(folder) if "rival" in sys.argv else None
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode:
             return kind, False, False, done.stderr.strip()
@@ -227,19 +267,30 @@ def case(rng):
             return False
         half = set(r for r in range(lay.world) if lay.stage(r) == lay.stage(rank)) - set(ranks) if kind == "swap_half" else None
         return set(one["ranks"]) in ([set()] if right == ["healthy"] else [set(ranks), half])
+    if rival:
+        RIVAL["any"] += set(ranks) in rival[1]
+        RIVAL["first"] += bool(rival[1]) and set(ranks) == rival[1][0]
+        RIVAL["fails"] += rival[0]
+        RIVAL["alarms"] += right == ["healthy"] and bool(rival[1])
+        RIVAL["healthy"] += right == ["healthy"]
     words = "tp %d, pp %d, dp %d: %s of %s, said %s of %s" % (lay.tp, lay.pp, lay.dp, kind, sorted(ranks), said["kind"], said["ranks"])
-    return kind, fits(said), said["sure"] and not fits(said), words + (", sure" if said["sure"] else "")
+    maybe = any(fits(one) for one in said["candidates"])
+    return kind, fits(said), said["sure"] and not fits(said), words + (", sure" if said["sure"] else ", a candidate is right" if maybe else "") \
+        + (", without the dump of %d" % lost if lost is not None else "")
 
 
 def main():
     rng, n = random.Random(int(sys.argv[1])), 0
     good = wrong = 0
     while n < int(sys.argv[2]):
-        one = case(rng)
+        one = case(rng, "gloo" in sys.argv)
         if one:
             n, good, wrong = n + 1, good + one[1], wrong + one[2]
             if not one[1]:
                 print(one[3])
+    if RIVAL or "rival" in sys.argv:
+        print("torch's analyzer names these ranks first in %d, among its findings in %d; fails in %d, alarms on %d of %d healthy ones"
+              % (RIVAL["first"], RIVAL["any"], RIVAL["fails"], RIVAL["alarms"], RIVAL["healthy"]))
     print("%d right of %d, %d wrong and sure" % (good, n, wrong))
 
 

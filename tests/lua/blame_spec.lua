@@ -44,7 +44,7 @@ local recorded = {
   { "healthy", "healthy", {}, nil, true, "torchtitan --world 8 tp=2" },
   { "harmless", "healthy", {}, nil, true, "megatron --world 8 tp=2 pp=2" },
   { "older_dump", "gone", { 1 }, { "pp", 1 }, false, "megatron --world 8 pp=4" },
-  { "cut_short", "stall", { 4 }, { "world", 0 }, true, "megatron --world 8 pp=4" },
+  { "cut_short", "stall", { 4 }, { "world", 0 }, false, "megatron --world 8 pp=4" },
   { "json", "mismatch", { 0 }, { "world", 0 }, true, "deepspeed --world 4 tp=2" },
   { "gloo_extra", "extra", { 5 }, { "world", 0 }, true, "megatron --world 8 tp=2 ep=4 etp=1",
     '{"1": [0, 2, 4, 6], "3": [0, 4], "7": [0, 1], "11": [0, 1, 2, 3], "2": [1, 3, 5, 7], "4": [1, 5], "5": [2, 6], "8": [2, 3], '
@@ -92,11 +92,154 @@ end)
 
 it("moongrid blame is right of jobs that hang in a simulation, and never sure of what is wrong", function() -- 5 s
   if select(3, run "command -v python3") ~= 0 then pending "no python3" return end
-  local out, err = run "python3 tests/blame/simulate.py 1 60"
-  local right, wrong = out:match "(%d+) right of 60, (%d+) wrong and sure\n$"
-  assert.truthy(right, err)
-  assert.truthy(tonumber(right) >= 55, out)
-  assert.equal("0", wrong, out)
+  for _, form in ipairs { "50", "30 gloo" } do
+    local out, err = run("python3 tests/blame/simulate.py 1 " .. form)
+    local right, n, wrong = out:match "(%d+) right of (%d+), (%d+) wrong and sure\n$"
+    assert.truthy(right, err)
+    assert.truthy(right / n >= (form == "50" and 0.9 or 0.75), out)
+    assert.equal("0", wrong, out)
+  end
+end)
+
+-- Recorded hangs of which a dump is cut short, or has but its last calls: no verdict is sure of another rank.
+it("moongrid blame is never sure of what is wrong where a dump is cut short", function() -- 2 s
+  for _, case in ipairs(recorded) do
+    local folder = support.folder()
+    run(("tar xzf tests/blame/%s.tgz -C %s"):format(case[1], folder))
+    local path
+    for rank = 7, 0, -1 do
+      local one = folder .. "/rank" .. rank
+      if rank ~= case[3][1] and io.open(one) then path = one end
+    end
+    local whole = path and support.read(path)
+    local names = case[7] and "--names " .. write(os.tmpname(), case[7]) or ""
+    for part = 4, path and 9 or 0, 5 do
+      write(path, whole:sub(1, #whole * part // 10))
+      local out, err = blame(("%s --json --recipe %s %s"):format(folder, case[6], names))
+      local said = json.decode(out)
+      assert.truthy(said, err)
+      if said.sure then assert.same({ case[2], case[3] }, { said.kind, said.ranks }, case[1] .. " " .. part) end
+    end
+  end
+end)
+
+-- The step of the recipe -------------------------------------------------------------------
+
+-- Run the calls of each rank, { group, op, peer }, of which some ranks stop after so many, until nothing moves: their dumps.
+-- A send ends at once.
+local function hang(world, groups, calls_of, stops)
+  local at, seq, log, begun, moved = {}, {}, {}, {}, true
+  local function key(rank, call, n)
+    if not call.peer then return call.group .. " " .. n end
+    return call.group .. (call.op == "send" and (" %d %d "):format(rank, call.peer) or (" %d %d "):format(call.peer, rank)) .. n
+  end
+  local function ended(one)
+    return one.call.op == "send" or begun[one.key] == (one.call.peer and 2 or #groups[one.call.group])
+  end
+  for rank = 0, world - 1 do at[rank], seq[rank], log[rank] = 0, {}, {} end
+  while moved do
+    moved = false
+    for rank = 0, world - 1 do
+      local last = log[rank][at[rank]]
+      if (not last or ended(last)) and at[rank] < (stops[rank] or math.huge) then
+        local call = calls_of(rank, at[rank] + 1)
+        local side = call.group .. (call.peer and call.op .. call.peer or "")
+        seq[rank][side] = (seq[rank][side] or 0) + 1
+        at[rank], moved = at[rank] + 1, true
+        log[rank][at[rank]] = { call = call, seq = seq[rank][side], key = key(rank, call, seq[rank][side]) }
+        begun[log[rank][at[rank]].key] = (begun[log[rank][at[rank]].key] or 0) + 1
+      end
+    end
+  end
+  local files = {}
+  for rank = 0, world - 1 do
+    local entries, config = {}, {}
+    for i, one in ipairs(log[rank]) do
+      local ranks, call, place = groups[one.call.group], one.call, {}
+      for k, member in ipairs(ranks) do place[member] = k - 1 end
+      local to = call.peer and (" %d%s%d"):format(place[rank], call.op == "send" and "->" or "<-", place[call.peer]) or ""
+      entries[i] = { record_id = i - 1, process_group = { call.group, "undefined" }, collective_seq_id = call.peer and 0 or one.seq,
+                     is_p2p = call.peer ~= nil, profiling_name = "nccl:" .. call.op .. to, input_sizes = { { call.size } },
+                     output_sizes = { { call.size } }, input_dtypes = { "Float" }, output_dtypes = { "Float" },
+                     time_created_ns = 1700000000000000000 + i * 1000000, state = ended(one) and "completed" or "started", retired = ended(one) }
+    end
+    for name, ranks in pairs(groups) do config[name] = { name = name, desc = "undefined", ranks = json.encode(ranks) } end
+    files["rank_" .. rank] = json.encode { version = "2.10", pg_config = config, entries = entries }
+  end
+  return folder_of(files)
+end
+
+describe("moongrid blame tells where in the step of the recipe each rank is", function()
+  it("of recorded calls of Megatron-core", function()
+    local case
+    for _, one in ipairs(json.decode(support.read "tests/golden/steps/megatron.json").cases) do
+      if one.id == "tp2-pp2-dp2" then case = one end
+    end
+    local groups, programs = {}, {}
+    for i, group in ipairs(case.groups) do groups[tostring(i - 1)] = group[2] end
+    for rank = 0, 7 do
+      local list = {}
+      local function unroll(part)
+        for _, one in ipairs(part) do
+          if type(one) == "table" then
+            for _ = 1, one[1] do unroll(one[2]) end
+          else
+            local call = case.calls[one + 1]
+            local p2p = call[1] == "send" or call[1] == "recv"
+            list[#list + 1] = { op = call[1], group = tostring(call[2]), size = call[3] // 4, peer = p2p and call[4] or nil }
+          end
+        end
+      end
+      unroll(case.ranks[tostring(rank)])
+      programs[rank] = list
+    end
+    local folder = hang(8, groups, function(rank, n) return programs[rank][(n - 1) % #programs[rank] + 1] end,
+                        { [5] = #programs[5] + 12 })
+    local said = verdict(folder .. " --recipe megatron --world 8 tp=2 pp=2 layers=8 hidden=64 heads=8 vocab=512 seq=64 tied=true gated=false "
+      .. "bias=true norm=LayerNorm positions=learned_absolute micro_batch=1")
+    assert.same({ "stall", { 5 } }, { said.kind, said.ranks })
+    local of = {}
+    for _, one in ipairs(said.step) do
+      for _, rank in ipairs(one.ranks) do of[rank] = one.at .. ", next " .. one.next end
+    end
+    local update = "all_reduce on dp_cp in 'optimizer', next all_reduce on embd in 'optimizer'"
+    local first = "recv on pp in 'forward', next all_reduce on tp in 'backward'"
+    assert.same({ [0] = first, first, update, update, "all_reduce on tp in 'backward', next all_reduce on tp in 'backward'",
+                  "all_reduce on tp in 'forward', next all_reduce on tp in 'backward'", update, update }, of)
+  end)
+
+  it("with its lines, and after the fault of one what was due", function()
+    local path = write(os.tmpname() .. ".lua", [[
+return recipe {
+  build = function(world)
+    local mesh = grid(world, "tp-dp", { tp = 2, dp = fill })
+    local t = topology(world)
+    t.pair = mesh "tp"
+    t.all = mesh "dp"
+    return t
+  end,
+  step = function(s)
+    s:loop(3, function() s:all_reduce(s.pair, 64) end)
+    s:all_gather(s.all, 64)
+    s:barrier(s.pair)
+  end,
+}
+]])
+    local program = { "all_reduce", "all_reduce", "all_reduce", "all_gather", "barrier" }
+    local groups = { pair0 = { 0, 1 }, pair1 = { 2, 3 }, all0 = { 0, 2 }, all1 = { 1, 3 } }
+    local folder = hang(4, groups, function(rank, n)
+      local op = program[(n - 1) % 5 + 1]
+      return { op = op, group = op == "all_gather" and "all" .. rank % 2 or "pair" .. rank // 2, size = 16 }
+    end, { [3] = 13 })
+    local words = ("%s --recipe %s --world 4"):format(folder, path)
+    local name = path:match "[^/]*$"
+    assert.same({ { ranks = { 0, 2 }, at = ("barrier on pair (%s:12)"):format(name), next = ("all_reduce on pair (%s:10)"):format(name) },
+                  { ranks = { 1 }, at = ("all_gather on all (%s:11)"):format(name), next = ("barrier on pair (%s:12)"):format(name) },
+                  { ranks = { 3 }, at = ("all_reduce on pair (%s:10)"):format(name), next = ("all_gather on all (%s:11)"):format(name) } },
+                verdict(words).step)
+    assert.truthy(support.flat(blame(words)):find(("step rank 3 at all_reduce on pair (%s:10), next all_gather on all (%s:11); "
+      .. "ranks 0, 2 at barrier on pair"):format(name, name), 1, true))
+  end)
 end)
 
 -- Without a recipe -------------------------------------------------------------------------
@@ -276,6 +419,23 @@ Warnings
      "missing_ranks": [{"rank": 2, "host": "b", "pid": 9, "cuda_dev": 0, "nvml_dev": 0
        "status": {"unresponsive": true, "considered_dead": true}}]}]}]]
 
+  local function inspects(rank, n)
+    return ('{"header":{"id":"0x9e","rank":%d,"n_ranks":4,"nnodes":2},"metadata":{"inspector_output_format_version":"v4.0"},'
+            .. '"coll_perf":{"coll":"AllReduce","coll_sn":%d}}\n'):format(rank, n)
+  end
+  local function served(rank, body) return ("=== Rank %d: http://h%d:25999 ===\n%s\n"):format(rank, rank, body) end
+  local function dump_json(n)
+    local entries = {}
+    for i = 1, n do
+      entries[i] = { record_id = i - 1, process_group = { "0", "default_pg" }, collective_seq_id = i, profiling_name = "nccl:all_reduce",
+                     time_created_ns = 1700000000000000000 + i, input_sizes = { { 4 } }, state = i == 1 and "completed" or "started" }
+    end
+    return json.encode { entries = entries, version = "2.10" }
+  end
+  local function watchdog(rank, n)
+    return ("[rank%d]:[E1 x] [PG ID 1 PG GUID 7(tp) Rank %d]  failure detected by watchdog at work sequence id: %d PG status: last "
+            .. "enqueued work: %d, last completed work: %d\n"):format(rank, rank, n, n + 1, n - 1)
+  end
   local cases = {
     { "the ranks that RAS lists, where they are behind", ras, "stall", { 3 }, false },
     { "the ranks that RAS does not list, where those are ahead", (ras:gsub("operation 637", "operation 641")), "stall",
@@ -311,6 +471,36 @@ Warnings
       .. "busId 1 - Init COMPLETE\na:1:2 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x1 recvbuff 0x1 count 8 datatype 7 op 0 root 0 comm 0x1 "
       .. "[nranks=2] stream 0x1\na:9:2 [0] NCCL INFO AllReduce: opCount 1e sendbuff 0x1 recvbuff 0x1 count 8 datatype 7 op 0 root 0 comm 0x1 "
       .. "[nranks=2] stream 0x1\n", "stall", { 1 }, false },
+    { "NCCL's log: a warning, with its file and line", "n2:5:6 [0] NCCL INFO comm 0x1 rank 4 nranks 8 cudaDev 0 busId 1 commId 0x9 - Init "
+      .. "COMPLETE\n\nn2:5:7 [0] ib_plugin.c:1105 NCCL WARN NET/IB : Got completion from peer 10.0.0.1<49189> with error 4, opcode 5\n",
+      "inside", { 4 }, false },
+    { "NCCL's log: a warning of 2.30.7 and its time", "[2026-01-01 10:00:00] n2:5:6 [0] NCCL INFO comm 0x1 rank 4 nranks 8 cudaDev 0 busId 1 "
+      .. "commId 0x9 - Init COMPLETE\n[2026-01-01 10:00:00] n2:5:7 [0] net.cc:5 (send) NCCL WARN NET/IB: Got completion from peer "
+      .. "10.0.0.1<9> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0 vendor_err=81\n", "inside", { 4 }, false },
+    { "NCCL's log: one rank twice", "a:1:2 [0] bootstrap.cc:9 NCCL WARN Bootstrap Root : rank 3 of 8 ranks has already checked in\n",
+      "mismatch", { 3 }, true },
+    { "NCCL's log: one GPU twice, from 2.30.3 on", "a:1:2 [0] init.cc:9 NCCL WARN Multiple ranks detected using the same GPU on this node\n",
+      "mismatch", {}, false },
+    { "NCCL's log: sizes that differ", "a:1:2 [0] NCCL WARN NET/Socket : peer b message truncated : receiving 8 bytes instead of 4\n",
+      "mismatch", {}, false },
+    { "NCCL's inspector: the last call that ended, of each rank", inspects(0, 4) .. inspects(1, 2) .. inspects(2, 4), "stall", { 1 }, false },
+    { "NCCL's inspector, in which no rank is behind", inspects(0, 4) .. inspects(1, 4), "inside", {}, false },
+    { "ncclras -m, which names no rank", "[2026-01-01 10:00:00] PEER_DEAD: process 3 on node n1\n", "gone", {}, false },
+    { "what torch's fr_trace prints", "Not all ranks joining collective, sequence number: 4\ngroup info: 0:default_pg\n"
+      .. "missing ranks: {2}\ncollective state: started\n", "stall", { 2 }, false },
+    { "what torch's fr_trace prints, of sizes", "Collective sequence number: 5 has errors\nerror msg: Culprit rank 1; Error type: "
+      .. "SIZE_OR_SYNTAX_MISMATCH\n", "stall", {}, false },
+    { "the debug server of torch: dumps of all ranks in one text", served(0, dump_json(2)) .. served(1, dump_json(1)) .. served(2, "Error: 500"),
+      "stall", { 1 }, true },
+    { "the debug server of torch: stacks", served(0, 'Python v3.11.7 (/x)\n\nThread 1 (idle): "MainThread"\n    all_reduce (torch/c.py:9)\n')
+      .. served(1, 'Python v3.11.7 (/x)\n\nThread 1 (idle): "MainThread"\n    load (t.py:3)\n'), "stall", { 1 }, true },
+    { "the watchdog, stuck on the host", "[rank3]:[E1 x] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress\n",
+      "stall", { 3 }, false },
+    { "the watchdog of torch 2.6, one rank behind", watchdog(0, 9) .. watchdog(1, 7), "stall", { 1 }, false },
+    { "the store of torch", "recvValueWithTimeout failed on SocketImpl(fd=1): Failed to recv, got 0 bytes.\n", "gone", {}, false },
+    { "MPICH", "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 5 RUNNING AT h\n", "gone", {}, false },
+    { "Open MPI 5", "prterun noticed that process rank 2 with PID 9 on node n1 exited on signal 11 (Segmentation fault).\n", "gone", { 2 }, true },
+    { "MPI_ABORT", "MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\n", "gone", { 2 }, true },
     { "NCCL's log: one GPU twice", "a:1:2 [0] init.cc:9 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 42000\n",
       "mismatch", { 0, 1 }, true },
   }

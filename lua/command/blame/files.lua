@@ -69,13 +69,23 @@ local function untar(path, all, list)
   if not found then text.refuse(1, "%s holds no file", path) end
 end
 
+-- The dumps of torch's debug server are in one text, each after a line "=== Rank 3: http://host:port ===".
+local function split(list, path, all, at)
+  local from, rank = 1, nil
+  for stop, next_rank, start in all:gmatch "()=== Rank (%d+): [^\n]* ===\n()" do
+    if rank then list[#list + 1] = { path = path .. ":rank_" .. rank, text = all:sub(from, stop - 1), at = at } end
+    from, rank = start, next_rank
+  end
+  list[#list + 1] = { path = path .. (rank and ":rank_" .. rank or ""), text = all:sub(from), at = at }
+end
+
 -- A reader of what is open: compressed, an archive, or the text itself.
 local function add(list, path, all, at)
   if all:find "^\x1f\x8b" then
     all = output("gzip -dc -- " .. quoted(path) .. " 2>/dev/null") or text.refuse(1, "gzip cannot read %s", path)
   end
   if all:sub(258, 262) == "ustar" then return untar(path, all, list) end
-  list[#list + 1] = { path = path, text = all, at = at }
+  split(list, path, all, at)
 end
 
 local function add_folder(list, path)
@@ -98,7 +108,7 @@ return function(words)
   for _, word in ipairs(words) do
     local kind, size, at = host.kind(word)
     if word == "-" then
-      list[#list + 1] = { path = "standard input", text = io.read "a" or "" }
+      split(list, "standard input", io.read "a" or "")
     elseif not kind and word == "ncclras" then
       local all = output "ncclras -v -f json 2>/dev/null" or output "ncclras -v 2>/dev/null"
       if not all then text.refuse(1, "ncclras cannot be run, or reaches no job; it comes with NCCL 2.24 and newer") end

@@ -213,8 +213,7 @@ function M.name(job, plan)
     text.refuse(1, "the recipe does not fit the dumps: %s of ranks %s is in no family; give the parameters of the job",
                 host.shown(stray.label), table.concat(stray.ranks, ", ", 1, math.min(#stray.ranks, 8)))
   end
-  job.stages = plan and dims.pp and plan:grid(plan.grids[1]).pp
-  job.stages = job.stages and job.stages > 1 or false
+  job.pipelines = dims.pp and plan:grid(plan.grids[1]).pp > 1 and plan:family "pp" or nil
   if stray then job.notes[("%s is in no family of the recipe"):format(host.shown(stray.label))] = true end
   for _, rank in ipairs(job.list) do
     for _, group in sorted(job.groups) do

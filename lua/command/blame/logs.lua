@@ -1,9 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
 -- logs: what people paste: torch's watchdog and its desync report, ProcessGroupWrapper, monitoredBarrier, Gloo's
--- timeouts, torchrun, mpirun and srun, NCCL_DEBUG=INFO, ncclras, stacks of py-spy, faulthandler and gdb. Each says
--- something of some ranks: { weight, kind, ranks, sure, words, label, settle }, the strongest first; and notes.
+-- timeouts, torchrun, mpirun and srun, NCCL_DEBUG=INFO, NCCL's inspector, ncclras, stacks of py-spy, faulthandler and
+-- gdb. Each says something of some ranks: { weight, kind, ranks, sure, words, label, settle }, the strongest first; and
+-- notes.
 
+local host = require "host"
 local nccl = require "command.blame.nccl"
 local ras = require "command.blame.ras"
 local sorted = require "command.base.sorted"
@@ -31,6 +33,10 @@ local said = {
   { "monitoredBarrier", "Ranks? ([%d, ]+) failed to pass", 95, "stall", "not at the monitoredBarrier in time" },
   { "monitoredBarrier", "Rank%(s%) ([%d, ]+) failed to pass", 95, "stall", "not at the monitoredBarrier in time" },
   { "Duplicate GPU", "(rank %d+ and rank %d+) both on", 94, "mismatch", "both use one GPU" },
+  { "already checked in", "Root : rank (%d+) of %d+ ranks has already", 94, "mismatch", "two processes have it" },
+  { "watchdog got stuck", "%[rank(%d+)%].-got stuck for (%d+) seconds", 60, "stall",
+    "stuck on the host for %s s, outside of collectives: Python's lock, or a call of CUDA" },
+  { "missing ranks: {", "missing ranks: {([%d, ]+)}", 30, "stall", "not in the collective (torch's fr_trace)" },
   { "Mismatched NCCL", "(rank %d+) version (%d+) rank %d+ version (%d+)", 94, "mismatch",
     "has NCCL %s, another rank %s" },
   { "didn't join collective", "%[([%d, ]+)%] finished collective #(%d+), but didn't join collective #(%d+)", 92,
@@ -39,11 +45,18 @@ local said = {
     "joined no collective (torch's desync report)" },
 }
 
--- Lines that tell of a wait, and name no culprit.
+-- Lines that name no culprit: what they say, and what tells more.
 local vague = {
-  { "Timed out waiting", 20, "rank that says so is the victim: gloo names no peer",
+  { "Timed out waiting", 20, "stall", "the rank that says so is the victim: gloo names no peer",
     "give the logs or stacks of the other ranks" },
-  { "Collective sequence number: ", 5, "dumps were read by torch's fr_trace", "give the dumps themselves" },
+  { " has errors", 5, "stall", "dumps were read by torch's fr_trace", "give the dumps themselves" },
+  { "the same GPU", 50, "mismatch", "two ranks use one GPU", "look at CUDA_VISIBLE_DEVICES of each rank" },
+  { "essage truncated", 50, "mismatch", "sizes differ between ranks, or NCCL_PROTO does", "give the dumps" },
+  { "collective mismatch error", 50, "mismatch", "sizes differ between ranks", "give the dumps" },
+  { "recvValueWithTimeout failed", 10, "gone", "the process with the store, mostly rank 0, is gone", "give its log" },
+  { "BAD TERMINATION", 10, "gone", "a process ended: MPICH names no rank", "give the log of its host" },
+  { "] EVENT: ", 5, "stall", "ncclras -m tells events alone", "run ncclras -v" },
+  { "PEER_DEAD", 10, "gone", "NCCL's RAS lost a process", "run ncclras -v: it names the ranks" },
 }
 
 local function one_line(line, add)
@@ -51,12 +64,12 @@ local function one_line(line, add)
     local ranks, a, b = nil, nil, nil
     if line:find(one[1], 1, true) then ranks, a, b = line:match(one[2]) end
     if ranks then
-      add { weight = one[3], kind = one[4], ranks = numbers(ranks), sure = true, words = one[5]:format(a, b) }
+      add { weight = one[3], kind = one[4], ranks = numbers(ranks), sure = one[3] > 90, words = one[5]:format(a, b) }
     end
   end
   for _, one in ipairs(vague) do
     if line:find(one[1], 1, true) then
-      add { weight = one[2], kind = "stall", ranks = {}, sure = false, words = "the " .. one[3], settle = one[4] }
+      add { weight = one[2], kind = one[3], ranks = {}, sure = false, words = one[4], settle = one[5] }
     end
   end
 end
@@ -228,15 +241,40 @@ local function stacked(stacks, add)
   end
 end
 
+-- NCCL's inspector writes the calls that ended, a JSON object a line: a rank whose last one is behind may be late.
+local function inspector(comms, text, add)
+  for line in text:gmatch '{"header":[^\n]+' do
+    local is, one = host.json(line)
+    local head, call = is and one.header or {}, is and one.coll_perf or {}
+    local rank, n, size = math.tointeger(head.rank), math.tointeger(call.coll_sn), math.tointeger(head.n_ranks)
+    if rank and n and size and head.id then
+      local comm = comms[head.id] or ras.new("communicator " .. head.id, size)
+      comms[head.id], comm.last = comm, comm.last or {}
+      comm.last[rank] = math.max(comm.last[rank] or 0, n)
+    end
+    add { weight = 1, kind = "inside", ranks = {}, sure = false, words = "NCCL's inspector tells calls that ended",
+          settle = "ncclras -v, or the dumps of torch" }
+  end
+end
+
+local function inspected(comms, add)
+  for _, comm in sorted(comms) do
+    for rank, last in sorted(comm.last) do ras.count(comm, "collectives that ended", last, rank) end
+    ras.judge(comm, add, 50)
+  end
+end
+
 return function(files)
-  local found, notes, ranks, stacks, all = {}, {}, {}, {}, nccl.new()
+  local found, notes, ranks, stacks, inspects, all = {}, {}, {}, {}, {}, nccl.new()
   for _, file in ipairs(files) do
     local known = false
     local function add(one)
       known = true
       if one.note then notes[#notes + 1] = one.note elseif one.weight then found[#found + 1] = one end
     end
-    if file.text:find "^%s*{" then
+    if file.text:find '^%s*{"header"' then
+      inspector(inspects, file.text, add)
+    elseif file.text:find "^%s*{" then
       ras.json(file.text, add)
     else
       ras.text(file.text, add)
@@ -258,6 +296,7 @@ return function(files)
   local function add(one) found[#found + 1] = one end
   watched(ranks, add)
   communicators(all, add)
+  inspected(inspects, add)
   stacked(stacks, add)
   table.sort(found, function(a, b)
     if a.weight ~= b.weight then return a.weight > b.weight end

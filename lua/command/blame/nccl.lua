@@ -49,8 +49,8 @@ end
 
 -- Several processes write one file: a line may begin in another.
 function M.read(all, text)
-  for part in text:gsub("%S+:%d+:%d+ %[%-?%d+%] NCCL ", "\n%0"):gmatch "[^\n]+" do
-    local who, rest = part:match "^(%S+:%d+):%d+ %[%-?%d+%] NCCL (.*)"
+  for part in text:gsub("%S+:%d+:%d+ %[%-?%d+%] ", "\n%0"):gmatch "[^\n]+" do
+    local who, rest = part:match "^(%S+:%d+):%d+ %[%-?%d+%] .-NCCL (%u.*)" -- of a warning: FILE:LINE NCCL WARN
     if who then one_line(all, who, rest) end
   end
 end

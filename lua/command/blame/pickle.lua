@@ -7,7 +7,7 @@
 --   local top, whole = pickle(text, made)   -- whole: it has its end. Raises { message, code = it has code }
 --
 -- made(dict) sees each dict with its last item and returns what stands for it: so a million entries need not be kept
--- whole. In a list None is false.
+-- whole. It never sees one that is cut short. In a list None is false.
 
 local byte, sub, unpack, math_type = string.byte, string.sub, string.unpack, math.type
 
@@ -33,7 +33,7 @@ end
 
 return function(text, made)
   local at, size = 1, #text
-  local stack, top, marks, memo, puts = {}, 0, {}, {}, 0
+  local stack, top, marks, memo, puts, cut = {}, 0, {}, {}, 0, false
 
   -- The opcodes below that a dump has most of call no function of this file: it is read twice as fast.
   local function push(value)
@@ -83,8 +83,8 @@ return function(text, made)
     end
     for i = top, from + 1, -1 do stack[i] = nil end
     top = from
-    local value = made(dict)
-    if value ~= nil then stack[top] = value end
+    local value = not cut and made(dict)
+    if value then stack[top] = value end
   end
   local function append(from)
     local list = stack[from]
@@ -188,7 +188,8 @@ return function(text, made)
     return plain(stack[1]), true
   end
   if why ~= CUT then error(why, 0) end
-  while #marks > 0 do -- cut short: close what is open, from the inside
+  cut = true
+  while #marks > 0 do -- close what is open, from the inside
     local from = marks[#marks]
     local of_dict = type(stack[from + 1]) == "string"
     if of_dict and (top - from) % 2 == 1 then pop() end

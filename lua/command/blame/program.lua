@@ -253,8 +253,13 @@ function M.start(class)
   for _, one in ipairs(class) do
     if one.first == 0 and not one.left then first = one end
   end
-  local id = first and first.last - class.period or -1
-  while id >= 0 and at(first, id).token == at(first, id + class.period).token do id = id - 1 end
+  if not first then return 0 end
+  local id = first.last - class.period
+  local function repeats()
+    local call, later = at(first, id), at(first, id + class.period)
+    return call and later and call.token == later.token
+  end
+  while repeats() do id = id - 1 end
   return id + 1
 end
 

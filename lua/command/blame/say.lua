@@ -95,6 +95,22 @@ local function pattern(of, list, world)
   return found[1] and table.concat(found, ", ")
 end
 
+-- Where in the step of the recipe ranks are: those that are named, and most of the others.
+local function at_step(of, verdict)
+  local named, list, all = {}, table.move(of.step, 1, #of.step, 1, {}), {}
+  for _, rank in ipairs(verdict.ranks) do named[rank] = true end
+  local function order(one) return named[one.ranks[1]] and -math.huge or -#one.ranks end
+  table.sort(list, function(a, b)
+    if order(a) ~= order(b) then return order(a) < order(b) end
+    return a.ranks[1] < b.ranks[1]
+  end)
+  for i = 1, math.min(#list, 3) do
+    local one = list[i]
+    all[i] = ("rank%s %s at %s, next %s"):format(#one.ranks == 1 and "" or "s", ranks({}, one.ranks), one.at, one.next)
+  end
+  return host.shown(table.concat(all, "; "))
+end
+
 -- How many ranks are in what, "6 wait, 1 is in no call".
 local function count(job)
   local words = { absent = "gave no dump", old = "gave an older dump", cut = "gave a dump that is cut short",
@@ -178,6 +194,7 @@ function M.rows(of, job, verdict)
     put("waits", hangs and chain(of, job, verdict))
     put("ranks", count(job))
   end
+  if of.step then put("step", at_step(of, verdict)) end
   put("pattern", pattern(of, verdict.ranks, job and job.world or of.world or 0))
   local found = of.proposal
   put("recipe", found and (found.plan and "these groups are those of %s; --recipe %s says it"
@@ -204,8 +221,9 @@ function M.json(about, verdict)
   local keys = { "kind", "ranks", "group", "sure", "candidates", group = { "family", "index", line = true },
                  candidates = { "kind", "ranks", line = true } }
   if about.proposal then keys[#keys + 1] = "recipe" end
+  if about.step then keys[#keys + 1], keys.step = "step", { "ranks", "at", "next", line = true } end
   json.put({ kind = verdict.kind, ranks = verdict.ranks, group = group, sure = verdict.sure, candidates = candidates,
-             recipe = about.proposal and about.proposal.words }, keys)
+             recipe = about.proposal and about.proposal.words, step = about.step }, keys)
 end
 
 return M

@@ -9,6 +9,7 @@ local program = require "command.blame.program"
 local sorted = require "command.base.sorted"
 local waits = require "command.blame.waits"
 
+local FEW = 8  -- calls that repeat those of a step before: of so few nothing follows
 local SOON = 1 -- seconds from its last call to a dump in which nothing hangs
 
 local function median(list)
@@ -41,7 +42,7 @@ local function healthy(words, sure)
 end
 
 -- Faults of one kind at one call belong together.
-local function join(faults)
+local function join(job, faults)
   local first = faults[1]
   for _, one in ipairs(faults) do
     local same = one.kind == first.kind and one.expected.token == first.expected.token
@@ -55,6 +56,9 @@ local function join(faults)
       all.sure = all.sure and one.sure
     end
   end
+  local class = job.ranks[first.rank].class
+  local repeated = class.period and #job.ranks[first.rank].calls - class.period or 0
+  all.sure = all.sure and (repeated > FEW or 2 * #all.ranks < #class) -- else nobody tells who is odd
   table.sort(all.ranks)
   for _, kind in ipairs(first.others) do all.candidates[#all.candidates + 1] = { kind = kind, ranks = all.ranks } end
   for _, one in ipairs(faults) do
@@ -73,7 +77,7 @@ local function of_program(job, found)
     if a.call.at ~= b.call.at then return a.call.at < b.call.at end
     return a.rank < b.rank
   end)
-  return faults[1] and join(faults)
+  return faults[1] and join(job, faults)
 end
 
 -- Members of one call that made different ones of it.
@@ -121,16 +125,9 @@ local function is_group(job, ranks)
   end
 end
 
--- The group of a rank's pipeline stages, in which it sends and receives.
-local function stage_group(job, rank)
-  local family = job.plan and job.plan:family "pp"
-  local index = family and family:locate(rank)
-  return index and { family = "pp", index = index, ranks = family:ranks(index), label = "pp " .. index }
-end
-
 -- Whether the last call of all these ranks is one that they made together.
 local function together(job, ranks)
-  local first = job.ranks[ranks[1]].calls
+  local first = ranks[1] and job.ranks[ranks[1]].calls
   for _, rank in ipairs(ranks) do
     local calls = job.ranks[rank].calls
     if calls[#calls].group ~= first[#first].group or calls[#calls].seq ~= first[#first].seq then return false end
@@ -142,41 +139,26 @@ local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } 
 
 -- The ranks that others wait for and that wait for nobody.
 local function of_waits(job)
-  local hidden = waits.hidden(job)
-  local roots = { absent = {}, old = {}, cut = {}, idle = {}, ready = {} }
+  local hidden, idle = job.hidden, waits.roots(job, together)
+  local absent, old, cut = {}, {}, {}
+  local unknown = { absent = absent, old = old, cut = cut }
   for rank = 0, job.world - 1 do
-    local state = waits.state(job, rank)
-    local unseen = hidden and (state == "absent" or state == "old")
-    if roots[state] and (job.waited[rank] or unseen) then table.insert(roots[state], rank) end
+    local list = unknown[waits.state(job, rank)]
+    if list and (job.waited[rank] or hidden and list ~= cut) then list[#list + 1] = rank end
   end
-  local idle, absent, old = roots.idle, roots.absent, roots.old
   local candidates = {}
   local function add(kind, ranks, from)
     for i = from or 1, #ranks do candidates[#candidates + 1] = one_candidate(kind, ranks[i]) end
   end
   local function verdict(kind, ranks, sure)
     local call, due = waits.owed(job, ranks[1])
-    local stage = hidden and (kind == "peer" or not call) and stage_group(job, ranks[1])
+    local index = hidden and (kind == "peer" or not call) and job.pipelines:locate(ranks[1])
+    local stage = index and { family = "pp", index = index, ranks = job.pipelines:ranks(index), label = "pp " .. index }
     return { kind = kind, ranks = ranks, group = stage or call and call.group, call = call, due = due, sure = sure,
              candidates = candidates }
   end
-  if #old > 0 then
-    add("stall", old)
-    add("gone", old, 2)
-    return verdict("gone", { old[1] }, false)
-  end
-  table.sort(idle, function(a, b)
-    local x, y = waits.due_at(job, a), waits.due_at(job, b)
-    if x ~= y then return x < y end
-    return a < b
-  end)
-  local behind = hidden and #absent > 0 -- those in no call may be in a send or recv
-  if #idle == 1 and not behind then
-    add("gone", absent)
-    return verdict("stall", idle, #absent == 0 and not hidden)
-  end
-  if #idle > 1 and not behind then
-    local group = is_group(job, idle)
+  if #idle > 0 and not (#old > 0 and not hidden) then
+    local group = #idle > 1 and is_group(job, idle)
     if group and (not hidden or together(job, idle)) then
       local all = verdict("ahead", idle, false)
       table.sort(idle)
@@ -184,10 +166,16 @@ local function of_waits(job)
       add("stall", idle)
       return all
     end
-    if hidden then add("peer", idle, 2) end
-    table.move(candidates, 3, #candidates, 4)
-    if hidden then candidates[3] = one_candidate("stall", idle[1]) else add("stall", idle, 2) end
-    return verdict(hidden and "peer" or "stall", { idle[1] }, false)
+    local kind = hidden and #idle > 1 and "peer" or "stall"
+    if hidden then add(kind == "peer" and "stall" or "peer", { idle[1] }) end
+    add(kind, idle, 2)
+    add("gone", absent)
+    return verdict(kind, { idle[1] }, #idle == 1 and #job.absent == 0 and job.whole and not hidden)
+  end
+  if #old > 0 then
+    add("stall", old)
+    add("gone", old, 2)
+    return verdict("gone", { old[1] }, false)
   end
   if #absent > 0 then
     table.sort(absent, function(a, b)
@@ -196,14 +184,15 @@ local function of_waits(job)
       if m ~= n then return m > n end
       return (x and x.at or 0) < (y and y.at or 0)
     end)
-    for i = 2, #absent do candidates[#candidates + 1] = one_candidate("gone", absent[i]) end
+    add("gone", absent, 2)
+    if hidden and #absent > 1 then add("peer", { ranks_in(job, "idle")[1] }) end
     add("mismatch", { absent[1] })
     add("extra", { absent[1] })
     return verdict("gone", { absent[1] }, false)
   end
-  if #roots.cut > 0 then
-    add("stall", roots.cut)
-    return verdict("gone", { roots.cut[1] }, false)
+  if #cut > 0 then
+    add("stall", cut)
+    return verdict("gone", { cut[1] }, false)
   end
 end
 
@@ -252,7 +241,10 @@ return function(job)
   waits.find(job)
   local since, pause = quiet(job)
   local pending = #ranks_in(job, "waiting") + #ranks_in(job, "ready")
-  if pending == 0 and #job.absent == 0 then return healthy("all calls have ended", true) end
+  if pending == 0 and #job.absent == 0 then
+    return healthy(job.hidden and "all calls have ended, but sends and receives are in no dump of gloo"
+                   or "all calls have ended", not job.hidden)
+  end
   if since and since < math.max(SOON, 1.5 * pause) then
     return healthy(("the last calls were made %.1f s before the dumps"):format(math.max(since, 0)), true)
   end

@@ -10,12 +10,13 @@ local M = {}
 
 -- The last collective of each group that each rank has made, and the calls of a group by number.
 local function index(job)
-  for _, group in sorted(job.groups) do group.made, group.by = {}, {} end
+  for _, group in sorted(job.groups) do group.made, group.by, group.times = {}, {}, {} end
   for _, rank in ipairs(job.list) do
     for _, call in ipairs(job.ranks[rank].calls) do
       local group = call.group
       if not call.p2p then
         group.made[rank] = math.max(group.made[rank] or 0, call.seq)
+        group.times[call.seq] = math.min(group.times[call.seq] or call.at, call.at)
         if not call.done then
           local of = group.by[call.seq] or {}
           group.by[call.seq] = of
@@ -26,14 +27,20 @@ local function index(job)
   end
 end
 
--- The number of a group's last collective that all of its members with a dump have made.
+-- The number of a group's last collective that all of its members with a dump have made. A rank whose dump begins after
+-- it and has no call of the group has made those that others made before.
 local function least(job)
   for _, group in sorted(job.groups) do
     group.least = math.maxinteger
     for _, rank in ipairs(group.ranks) do
       local one = job.ranks[rank]
-      if one and #one.calls > 0 then group.least = math.min(group.least, group.made[rank] or 0) end
-      if one then group.made[rank] = group.made[rank] or 0 end
+      local first = one and one.calls[1]
+      local made = group.made[rank] or 0
+      for seq, at in sorted(made == 0 and first and first.id > 0 and group.times or {}) do
+        if at < first.at then made = seq end
+      end
+      if first then group.least = math.min(group.least, made) end
+      if one then group.made[rank] = made end
     end
   end
 end
@@ -110,16 +117,72 @@ local function judge_ends(job)
   job.broken = broken
 end
 
+-- Whether sends and receives are in no dump, as with gloo, though there are pipeline stages.
+local function is_hidden(job)
+  for _, rank in ipairs(job.pipelines and job.list or {}) do
+    local one = job.ranks[rank]
+    if one.states then return false end
+    for _, call in ipairs(one.calls) do
+      if call.p2p then return false end
+    end
+  end
+  return job.pipelines ~= nil
+end
+
+local STEPS = 8 -- earlier ones that are looked at
+
+-- How often ranks in the place of x, in other pipelines and earlier steps, made what comes `after` its last call (1; 0:
+-- the last one itself) before those in the place of y made theirs; and how often not.
+local function order(job, x, after_x, y, after_y)
+  local first, later = 0, 0
+  local function at(rank, one, after, steps)
+    local other = job.ranks[rank]
+    local call = other and other.class == one.class and program.at(other, one.last + after - steps)
+    return call and call.at
+  end
+  local one, two = job.ranks[x], job.ranks[y]
+  local _, place_x = job.pipelines:locate(x)
+  local _, place_y = job.pipelines:locate(y)
+  for _, ranks in job.pipelines:groups() do
+    for steps = 0, one.class.period and STEPS or 0 do
+      local back = steps * (one.class.period or 0)
+      local a, b = at(ranks[place_x + 1], one, after_x, back), at(ranks[place_y + 1], two, after_y, back)
+      if a and b and a < b then first = first + 1 elseif a and b then later = later + 1 end
+    end
+  end
+  return first, later
+end
+
+-- Where sends and receives are in no dump, a rank in no call may wait for any of its pipeline in one: but for one that
+-- waits for it, or that made its last call, in other pipelines and steps, after what this one made next.
+local function find_hidden(job)
+  for _, rank in ipairs(job.list) do
+    local one = job.ranks[rank]
+    local pipeline = M.state(job, rank) == "idle" and job.pipelines:locate(rank)
+    local call = pipeline and { op = "a send or recv", group = { label = "pp " .. pipeline } }
+    for _, peer in ipairs(pipeline and job.pipelines:ranks(pipeline) or {}) do
+      local other = job.ranks[peer]
+      local past = false
+      for _, wait in ipairs(other and other.waits or {}) do past = past or wait.rank == rank and not wait.hidden end
+      past = past or other and #other.calls > 0 and order(job, rank, 1, peer, 0) > 0
+      if peer ~= rank and not past then
+        table.insert(one.waits, { rank = peer, call = call, hidden = true })
+      end
+    end
+  end
+end
+
 -- job.ranks[rank].pending: the calls that have not ended; .waits: { { for = rank, call } ... }; .old. job.waited[rank]:
 -- the calls that wait for it: { rank, call }. job.absent: ranks without a usable dump.
 function M.find(job)
   index(job)
   least(job)
-  job.waited, job.absent = {}, {}
+  job.waited, job.absent, job.whole = {}, {}, true
   for _, rank in ipairs(job.list) do
     local one = job.ranks[rank]
     one.pending, one.waits = {}, {}
     one.old = is_old(job, one)
+    job.whole, job.states = job.whole and one.whole, job.states or one.states
     for _, call in ipairs(one.calls) do
       if not call.done then one.pending[#one.pending + 1] = call end
     end
@@ -147,6 +210,8 @@ function M.find(job)
       end
     end
   end
+  job.hidden = is_hidden(job)
+  if job.hidden then find_hidden(job) end
 end
 
 -- What a rank is in: "absent", "old", "cut" (its end is not in the dump), "idle" (in no call), "ready" (all are there,
@@ -161,11 +226,25 @@ function M.state(job, rank)
   return #one.waits > 0 and "waiting" or "ready"
 end
 
+-- The ranks that a rank waits for, and those that these wait for: in the order of the shortest chain to them, and by
+-- rank how it is reached, { rank, call }.
+local function spread(job, from)
+  local before, queue = { [from] = false }, { from }
+  for _, rank in ipairs(queue) do
+    for _, wait in ipairs(job.ranks[rank] and job.ranks[rank].waits or {}) do
+      if before[wait.rank] == nil then
+        before[wait.rank] = { rank = rank, call = wait.call }
+        queue[#queue + 1] = wait.rank
+      end
+    end
+  end
+  return queue, before
+end
+
 -- The shortest chain of waits from a rank to one of some ranks: a list of { rank, call, next }.
 function M.chain(job, from, to)
-  local before, queue, at = { [from] = false }, { from }, 1
-  while queue[at] do
-    local rank = queue[at]
+  local queue, before = spread(job, from)
+  for _, rank in ipairs(queue) do
     if to[rank] and rank ~= from then
       local list = {}
       while before[rank] do
@@ -174,13 +253,6 @@ function M.chain(job, from, to)
       end
       return list
     end
-    for _, wait in ipairs(job.ranks[rank] and job.ranks[rank].waits or {}) do
-      if before[wait.rank] == nil then
-        before[wait.rank] = { rank = rank, call = wait.call }
-        queue[#queue + 1] = wait.rank
-      end
-    end
-    at = at + 1
   end
 end
 
@@ -198,7 +270,7 @@ local function usual(job, wait)
 end
 
 -- When the ranks with its program made the call after its last one; math.huge: none has.
-function M.due_at(job, rank)
+local function due_at(job, rank)
   local one, times = job.ranks[rank], {}
   for _, other in ipairs(one.class or {}) do
     local call = other ~= one and program.at(other, one.last + 1)
@@ -208,16 +280,39 @@ function M.due_at(job, rank)
   return times[(#times + 1) // 2] or math.huge
 end
 
--- Whether sends and receives are in no dump, as with gloo, though there are pipeline stages.
-function M.hidden(job)
+-- Which stages of a pipeline have the fault more often: those in the middle make twice as many sends and receives; a
+-- send too many of the last one goes back, and nobody waits behind it.
+local function oddness(job, rank)
+  local _, place = job.pipelines:locate(rank)
+  if place == 0 then return 1 end
+  return place == job.pipelines.size - 1 and 2 or -place / job.pipelines.size
+end
+
+-- The ranks in no call that wait for nobody, or only for each other: the likeliest to have the fault first. What is due
+-- on a victim comes after what is due on the rank that has it; where the last call was one of all of them, none was
+-- first.
+function M.roots(job, together)
+  local all, due, victim = {}, {}, {}
   for _, rank in ipairs(job.list) do
-    local one = job.ranks[rank]
-    if one.states then return false end
-    for _, call in ipairs(one.calls) do
-      if call.p2p then return false end
+    local closed = M.state(job, rank) == "idle" and (job.waited[rank] or job.hidden)
+    for _, other in ipairs(closed and spread(job, rank) or {}) do
+      closed = closed and (select(2, spread(job, other)))[rank] ~= nil
+    end
+    if closed then all[#all + 1], due[rank] = rank, due_at(job, rank) end
+  end
+  for _, rank in ipairs(job.hidden and not together(job, all) and all or {}) do
+    for _, other in ipairs(all) do
+      local first, later = order(job, other, 1, rank, 1)
+      if first > 0 and later == 0 then victim[rank] = true end
     end
   end
-  return job.stages
+  table.sort(all, function(a, b)
+    if victim[a] ~= victim[b] then return victim[b] == true end
+    local x, y = job.hidden and oddness(job, a) or due[a], job.hidden and oddness(job, b) or due[b]
+    if x ~= y then return x < y end
+    return a < b
+  end)
+  return all
 end
 
 -- The call that a rank should have made and did not, on which others wait: by its program, or the one that came first
