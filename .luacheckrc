@@ -16,6 +16,7 @@ files["examples/*.lua"] = vocabulary
 files["examples/cookbook/*.lua"] = vocabulary
 files["examples/trainer/*.lua"] = vocabulary
 files["examples/steps/*.lua"] = vocabulary
+files["examples/published/*.lua"] = vocabulary
 files["scripts/lab/gpu/*.lua"] = vocabulary
 files["examples/ports/*.lua"] = vocabulary
 files["examples/ports/*/*.lua"] = vocabulary

@@ -9,7 +9,9 @@ local _, _, model = ...
 local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1,
                 weight_type = "bf16", grad_type = "fp32", sequence_parallel = true, reshard = true, zero = 3 }
 
-return function(s, p, families, defaults, own, where)
+local M = {}
+
+function M.step(s, p, families, defaults, own, where)
   local v, refuse = model.read("fsdp2", p, defaults, own, usual, {}, where)
   local group, size = model.groups(s, families)
   local tp, cp, replicas = size "tp", size "cp", size "replicate"
@@ -21,10 +23,9 @@ return function(s, p, families, defaults, own, where)
   end
   if v.zero ~= 3 then refuse("zero %d: FSDP2 shards weights, which is 3; leave it out", v.zero) end
   -- The checks of torch's tensor parallelism, and torchtitan's seq_len_divisor.
-  local h, w, ffn, kv = v.hidden, v.width, v.ffn or 4 * v.hidden, v.kv * (v.hidden // v.heads)
-  model.check_heads(v, tp, refuse, false)
+  local h, w, ffn, kv = v.hidden, v.width, v.ffn, v.keys_values // 2
+  model.check(v, tp, refuse, false)
   model.multiple(refuse, "ffn", ffn, tp, "tp")
-  model.multiple(refuse, "vocab", v.vocab, tp, "tp")
   model.multiple(refuse, "seq", v.seq, 2 * cp * tp, "2 x cp x tp")
   local microbatches = model.microbatches(v, s.world // (tp * cp), 1, refuse)
 
@@ -35,7 +36,7 @@ return function(s, p, families, defaults, own, where)
     refuse("cp %d with %d replicas: the plan has no family of the ranks that shard; spmd_backend=partial_dtensor has "
       .. "one", cp, replicas)
   end
-  local shards, over, tensor, ring = size(role), group(role), group "tp", group "cp"
+  local shards, over, tensor = size(role), group(role), group "tp"
 
   -- Elements of a unit's parameters, each padded to whole rows on each rank: _fsdp_collectives.py, all_gather_copy_in.
   local function padded(list)
@@ -67,38 +68,34 @@ return function(s, p, families, defaults, own, where)
     s:loop(matrices, function() s:all_reduce(tensor, act) end)
   end
   local function norm_back() if tensor and sp then s:all_reduce(tensor, h * 4) end end
-  local function around_ring(times) -- attention over cp is not recorded
-    local bytes = times * 2 * b * q * kv // tp * w
-    if ring then s:loop(cp - 1, function() s:sendrecv(ring, ring:next "wrap", ring:prev "wrap", bytes) end) end
-  end
-
-  local flops = (2 * b * q * h * (2 * h + 2 * kv + 3 * ffn) + 4 * b * q * v.seq * h) // tp
-  local head_flops, cut = 2 * b * q * h * v.vocab // tp, sp and tp or 1
+  local keys_values = b * q * v.keys_values // tp * w -- what goes around cp, which is not recorded
+  local cost = model.costs(v, tp, sp and tp or 1, b * q)
+  local flops = cost.layer(3, ffn)
   local function forward()
     s:mark "forward"
-    s:alloc("activations", (10 * b * q * h // cut + (24 * b * q * h + 5 * b * q * v.heads * v.seq) // tp) * v.layers)
+    s:alloc("activations", cost.kept "none" * v.layers + cost.logits)
     gather(root)
     leave() -- the embedding
     s:loop(v.layers, function()
       gather(block)
       s:compute { name = "forward", flops = flops }
-      around_ring(1)
+      model.around_ring(s, group "cp", keys_values)
       enter() leave() enter() leave()
     end)
     enter()
-    s:compute { name = "head", flops = head_flops }
+    s:compute { name = "head", flops = cost.head }
     if tensor then s:all_gather(tensor, b * q * v.vocab * w) end -- logits
   end
   local function backward()
     s:mark "backward"
     local function ahead() if v.reshard then gather(block) end end
     ahead()
-    s:compute { name = "head", flops = 2 * head_flops }
+    s:compute { name = "head", flops = 2 * cost.head }
     enter_back(1)
     local function one(next)
       if next then ahead() end -- before this block's gradients travel: _fsdp_param_group.py, _backward_prefetch
       s:compute { name = "backward", flops = 2 * flops }
-      around_ring(2)
+      model.around_ring(s, group "cp", 2 * keys_values)
       enter()
       enter_back(2) -- w1, w3
       enter()
@@ -115,11 +112,11 @@ return function(s, p, families, defaults, own, where)
   end
 
   local held = (block.bare * v.layers + root.bare) // shards
-  s:alloc("weights", held * 4)
-  s:alloc("gradients", held * v.grad)
-  s:alloc("optimizer", held * 8)
+  model.hold(s, held * 4, held * v.grad, held * 8)
   s:loop(microbatches, function() forward() backward() end)
   s:mark "optimizer"
   if v.clip and over then s:all_reduce(over, 4 * (9 * v.layers + 3)) end -- a norm a parameter: clip_grad_norm_
   s:compute { name = "optimizer", bytes = held * 12 }
 end
+
+return M

@@ -1,7 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the bundled steps share: the values of their parameters, the sizes that trainers refuse, groups by role, and
--- loops whose first or last round differs.
+-- What the bundled steps share: the values of their parameters, the sizes that trainers refuse, groups by role, what a
+-- layer computes and keeps, and loops whose first or last round differs. Sources:
+--   [M]  Narayanan et al. 2021, arXiv 2104.04473: flops of a layer (section 5.1)
+--   [K]  Korthikanti et al. 2022, arXiv 2205.05198: activation memory (section 4)
+--   [R]  Liu et al. 2023, arXiv 2310.01889: ring attention, which sends keys and values around
+--   [Z]  Rajbhandari et al. 2020, arXiv 1910.02054: Adam holds 12 bytes a weight (section 3.1)
 
 local core, shared, arithmetic = ...
 
@@ -26,6 +30,9 @@ function M.read(name, p, defaults, own, usual, kinds, where)
     end
   end
   v.kv, v.width, v.grad = v.kv_heads or v.heads, bytes_of[v.weight_type], bytes_of[v.grad_type or "fp32"]
+  if v.causal == nil then v.causal = true end
+  v.ffn, v.head = v.ffn or 4 * v.hidden, v.head_dim or v.hidden // v.heads
+  v.queries, v.keys_values = v.heads * v.head, 2 * v.kv * v.head -- elements of a token
   return v, refuse
 end
 
@@ -52,9 +59,9 @@ function M.multiple(refuse, what, n, of, words)
   end
 end
 
--- Refuse heads that a rank would have in part: those of queries are cut evenly, and one of keys and values is on one
--- rank, or with `copies` on several.
-function M.check_heads(v, tp, refuse, copies)
+-- Refuse what a rank would have in part: words of the vocabulary, and heads. Those of queries are cut evenly, and one
+-- of keys and values is on one rank, or with `copies` on several.
+function M.check(v, tp, refuse, copies)
   local heads, kv, hidden = v.heads, v.kv_heads, v.hidden
   local function suits(n) return n % tp == 0 and n % (kv or 1) == 0 end
   local function refuse_heads(why, of)
@@ -62,7 +69,8 @@ function M.check_heads(v, tp, refuse, copies)
       or arithmetic.nearest(heads, hidden, function(n) return n % tp == 0 end)
     refuse("heads %d %s, %d%s", heads, why, of, near and "; nearest: " .. near or "")
   end
-  if hidden % heads ~= 0 then refuse_heads("does not divide hidden", hidden) end
+  if tp > 1 then M.multiple(refuse, "vocab", v.vocab, tp, "tp") end
+  if not v.head_dim and hidden % heads ~= 0 then refuse_heads("does not divide hidden", hidden) end
   if heads % tp ~= 0 then refuse_heads("is no multiple of tp", tp) end
   if not kv then return end
   local function shares(n) return n % tp == 0 or copies and tp % n == 0 end
@@ -79,6 +87,46 @@ function M.microbatches(v, replicas, stages, refuse, rounds)
   local samples = v.global_batch or 4 * stages * each
   M.multiple(refuse, "global_batch", samples, each * (rounds or 1), rounds and words .. " x pp" or words)
   return samples // each
+end
+
+-- Return what a rank computes and keeps of a microbatch of `tokens`, cut by tp, and by `cut` where activations are cut:
+-- layer(matrices, width), flops of a layer's forward pass, whose feed-forward has so many matrices of this width [M];
+-- core, those of attention among the tokens; head; kept(recompute), the bytes of a layer's activations in 16 bits
+-- [K, equations 1 to 4, and 2sbh if all is recomputed]; and logits, those of the head [K, section 4.3].
+function M.costs(v, tp, cut, tokens)
+  local h, sbh = v.hidden, tokens * v.hidden
+  local projections = h * (2 * v.queries + v.keys_values)
+  local per_pair = 2 * v.queries + 2 * v.queries -- of a query and a key: their product, and that with values
+  if v.latent then
+    projections, per_pair = 0, 2 * v.heads * (v.latent.query + v.latent.value)
+    for _, m in ipairs(v.latent) do projections = projections + m.size end
+  end
+  local cost = { core = tokens * v.seq * per_pair // (v.causal and 2 or 1) // tp, head = 2 * sbh * v.vocab // tp,
+                 logits = 4 * sbh // cut + 4 * tokens * v.vocab // tp }
+  function cost.layer(matrices, width)
+    return 2 * tokens * (projections + h * matrices * width) // tp // (v.fp8 and 2 or 1) + cost.core
+  end
+  function cost.kept(recompute)
+    if recompute == "full" then return 2 * sbh // cut end
+    local scores = recompute == "none" and 5 * v.heads * v.seq * tokens or 0
+    if cut > 1 then return (34 * sbh + scores) // tp end
+    return 10 * sbh + (24 * sbh + scores) // tp
+  end
+  return cost
+end
+
+-- Send keys and values of this many bytes around a ring of cp, if there is one [R].
+function M.around_ring(s, ring, bytes)
+  if ring then
+    s:loop(ring.size - 1, function() s:sendrecv(ring, ring:next "wrap", ring:prev "wrap", bytes) end)
+  end
+end
+
+-- Memory that a rank holds for the whole step: that of weights, gradients and Adam.
+function M.hold(s, weights, gradients, optimizer)
+  s:alloc("weights", weights)
+  s:alloc("gradients", gradients)
+  s:alloc("optimizer", optimizer)
 end
 
 -- Call body(k) for k from `from` to `to`: in loops, but for those of the sorted list `apart`, which stand alone.

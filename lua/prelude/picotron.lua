@@ -10,15 +10,16 @@ local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 204
                 weight_type = "bf16" }
 local cap = 25 * 1024 * 1024 // 4 -- elements of a bucket: data_parallel/data_parallel.py
 
-return function(s, p, families, defaults, own, where)
+local M = {}
+
+function M.step(s, p, families, defaults, own, where)
   local v, refuse = model.read("picotron", p, defaults, own, usual, kinds, where)
   local group, size = model.groups(s, families)
   local tp, pp, cp, dp = size "tp", size "pp", size "cp", size "dp"
-  local h, w, ffn = v.hidden, v.width, v.ffn or 4 * v.hidden
+  local h, w, ffn = v.hidden, v.width, v.ffn
   -- The checks of model.py, tensor_parallel/tensor_parallel.py and train.py.
-  model.check_heads(v, tp, refuse, false)
+  model.check(v, tp, refuse, false)
   model.multiple(refuse, "ffn", ffn, tp, "tp")
-  model.multiple(refuse, "vocab", v.vocab, tp, "tp")
   model.multiple(refuse, "seq", v.seq, cp, "cp")
   local microbatches = model.microbatches(v, dp, pp, refuse)
 
@@ -26,7 +27,7 @@ return function(s, p, families, defaults, own, where)
   local stage = pp > 1 and group "pp".position or 0
   local layers = v.layers // pp + (stage < v.layers % pp and 1 or 0)
   local first, last = stage == 0, stage == pp - 1
-  local b, q, kv = v.micro_batch, v.seq // cp, v.kv * (h // v.heads)
+  local b, q, kv = v.micro_batch, v.seq // cp, v.keys_values // 2
   local act, tensor, ring = b * q * h * w, group "tp", group "cp"
 
   -- tensor_parallel/tp_communications.py: rows are summed forward, each matrix cut by columns backward.
@@ -66,12 +67,11 @@ return function(s, p, families, defaults, own, where)
     end
   end
 
-  local flops = (2 * b * q * h * (2 * h + 2 * kv + 3 * ffn) + 4 * b * q * v.seq * h) // tp
-  local kept = 10 * b * q * h + (24 * b * q * h + 5 * b * q * v.heads * v.seq) // tp -- of a layer [K]
-  local head_flops = 2 * b * q * h * v.vocab // tp
+  local cost = model.costs(v, tp, 1, b * q)
+  local flops = cost.layer(3, ffn)
   local function forward()
     s:mark "forward"
-    s:alloc("activations", kept * layers)
+    s:alloc("activations", cost.kept "none" * layers + (last and cost.logits or 0))
     if first then sums(1) end
     s:loop(layers, function()
       s:compute { name = "forward", flops = flops }
@@ -79,14 +79,14 @@ return function(s, p, families, defaults, own, where)
       sums(2)
     end)
     if last then
-      s:compute { name = "head", flops = head_flops }
+      s:compute { name = "head", flops = cost.head }
       if tensor then s:all_gather(tensor, b * q * v.vocab * w) end
     end
   end
   local function backward(k)
     s:mark "backward"
     if last then
-      s:compute { name = "head", flops = 2 * head_flops }
+      s:compute { name = "head", flops = 2 * cost.head }
       sums(1)
     end
     reduce(k, layers + 1)
@@ -113,12 +113,12 @@ return function(s, p, families, defaults, own, where)
     line[op] = function(to) s[op](s, group "world", group "world":at(group "pp":at(to).rank), act) end
   end
 
-  s:alloc("weights", held * w)
-  s:alloc("gradients", held * 4)
-  s:alloc("optimizer", held * 12)
+  model.hold(s, held * w, held * 4, held * 12)
   run_pipeline(s, { stage = stage, pp = pp, microbatches = microbatches, schedule = v.schedule, line = line,
                     forward = forward, backward = backward, apart = { microbatches - 1 } })
   s:mark "optimizer"
   if last and group "cp_dp" then s:all_reduce(group "cp_dp", 4) end -- utils.py, average_loss_across_dp_cp_ranks
   s:compute { name = "optimizer", bytes = held * 12 }
 end
+
+return M

@@ -9,8 +9,9 @@
 local model = ...
 
 -- Run a pipeline. `line` has send(position), recv(position) and together(function), which make its messages;
--- forward(k, chunk) and backward(k, chunk, later) the passes of microbatch k; weights() delayed gradients of weights.
--- `apart` are the microbatches whose passes differ from the others, sorted.
+-- forward(k, chunk) and backward(k, chunk) the passes of microbatch k. weights(), if it is there, computes gradients of
+-- weights, which backward then leaves out, and beside(messages, computes) makes messages next to it. `apart` are the
+-- microbatches whose passes differ from the others, sorted.
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
   local forward, backward = t.forward, t.backward
@@ -38,26 +39,38 @@ return function(s, t)
   -- One forward, one backward; as forward_backward_pipelining_without_interleaving [M].
   schedules["1f1b"] = function()
     local warm = math.min(pp - 1 - stage, microbatches)
-    local steady, late = microbatches - warm, t.weights and math.min(stage, microbatches) or 0
+    local steady = microbatches - warm
+    local late = t.weights and math.min(stage, steady) or 0 -- microbatches whose gradients of weights wait
     model.each(s, 0, warm - 1, apart, function(k) from_below() forward(k, 0) up() end)
     if steady > 0 then from_below() end
-    local function one(k, later)
+    local function one(k)
       forward(k + warm, 0)
       if not last then both(up, from_above) end
-      backward(k, 0, later)
+      backward(k, 0)
     end
-    -- ZB-H1: the first stages' worth of gradients of weights waits for the bubble at the end [B, section 2.3]
+    local function next_round() if not first then both(down, from_below) end end
+    -- ZB-H1: the gradients of weights of the first microbatches wait for the bubble at the end [B, section 2.3]
+    local function after(messages, k)
+      if t.weights and k >= late then t.beside(messages, t.weights) else messages() end
+    end
     local lead = math.max(math.min(late, steady - 1), 0)
     for k = 0, lead - 1 do
-      one(k, true)
-      if not first then both(down, from_below) end
+      one(k)
+      next_round()
     end
     model.each(s, lead, steady - 2, rounds(warm), function(k)
       one(k)
-      if not first then both(down, from_below) end
+      after(next_round, k)
     end)
-    if steady > 0 then one(steady - 1, late >= steady) down() end
-    model.each(s, steady, microbatches - 1, apart, function(k) from_above() backward(k, 0) down() end)
+    if steady > 0 then
+      one(steady - 1)
+      after(down, steady - 1)
+    end
+    model.each(s, steady, microbatches - 1, apart, function(k)
+      from_above()
+      backward(k, 0)
+      after(down, k)
+    end)
     if late > 0 then s:loop(late, t.weights) end
   end
   schedules.zero_bubble = schedules["1f1b"]

@@ -34,8 +34,7 @@ end
 local function parameters_of(x, chunk)
   local v, h, tp, layer = x.v, x.v.hidden, x.tp, nil
   local dense, expert, whole = {}, {}, 0
-  local ffn, matrices, head = v.ffn or 4 * h, v.gated and 2 or 1, h // v.heads
-  local moe_ffn, qkv = v.moe_ffn or ffn, h + 2 * v.kv * head
+  local ffn, moe_ffn, matrices, qkv = v.ffn, v.moe_ffn, v.gated and 2 or 1, v.queries + v.keys_values
   local function add(list, key, n)
     list[#list + 1] = { key = layer and layer .. key or key, size = n, layer = layer }
   end
@@ -55,16 +54,24 @@ local function parameters_of(x, chunk)
     dense[1].alone = v.tied and x.pp > 1
     if v.positions == "learned" then add(dense, "positions", v.seq * h) end
   end
-  for i = x.begin(chunk), x.begin(chunk) + x.layers - 1 do
+  for i = x.begin(chunk), x.begin(chunk) + x.layers_of(chunk) - 1 do
     layer = i
     norm "norm" -- transformer/transformer_layer.py
-    add(dense, "proj", h * h // tp) -- transformer/attention.py
-    row_bias "proj.bias"
-    add(dense, "qkv", h * qkv // tp)
-    bias(dense, "qkv", qkv // tp)
-    if v.qk_norm then norm("qk", head) norm("qk", head) end
+    if v.latent then -- transformer/multi_latent_attention.py
+      for _, m in ipairs(v.latent) do
+        add(dense, m.key == "proj" and "proj" or "qkv", m.size)
+        if m.key == "proj" then row_bias "proj.bias" end
+      end
+      for _, n in ipairs { v.kv_lora_rank, v.q_lora_rank } do norm("qk", n) end
+    else -- transformer/attention.py
+      add(dense, "proj", h * v.queries // tp)
+      row_bias "proj.bias"
+      add(dense, "qkv", h * qkv // tp)
+      bias(dense, "qkv", qkv // tp)
+      if v.qk_norm then norm("qk", v.head) norm("qk", v.head) end
+    end
     norm "norm2"
-    if x.has_experts(i) then -- transformer/moe: router.py, experts.py, shared_experts.py
+    if v.has_experts(i) then -- transformer/moe: router.py, experts.py, shared_experts.py
       add(dense, "router", v.experts * h)
       bias(dense, "router", v.experts)
       whole = whole + (x.sp and v.experts * h or 0)
@@ -97,7 +104,7 @@ local function parameters_of(x, chunk)
 end
 
 -- x has what transformer.lua knows of the rank. Return its parameters and calls.
-return function(x)
+local function new_replicas(x)
   local s, v, group, size, travel, sharded = x.s, x.v, x.group, x.size, x.travel, x.sharded
   local several = sharded and x.instances > 1
   local roles = { dense = several and "shards" or "dp", expert = several and "expert_shards" or "expert_dp" }
@@ -190,3 +197,5 @@ return function(x)
   end
   return out
 end
+
+return new_replicas, parameters_of

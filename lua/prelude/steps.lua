@@ -21,6 +21,7 @@ local function common()
     ffn = param.size(nil, "width of the feed-forward (4 x hidden)", "ffn_hidden_size"),
     vocab = param.size(nil, "words of the vocabulary (51200)", "padded_vocab_size"),
     seq = param.size(nil, "tokens of a sample (2048)", "seq_length"),
+    causal = param.flag(nil, "a token attends to those before it, which halves attention's flops (true)"),
     micro_batch = param.size(nil, "samples of a microbatch (1)", "micro_batch_size"),
     global_batch = param.size(nil, "samples of a step (4 microbatches for each stage and replica)",
       "global_batch_size"),
@@ -39,11 +40,19 @@ function own.transformer()
     disable_bias_linear = param.flag(nil, "Megatron-LM's bias=false"),
     norm = param.text(nil, "layer or rms (layer)", "normalization"),
     qk_norm = param.flag(nil, "norms of queries and keys (false)", "qk_layernorm"),
-    positions = param.text(nil, "learned or rope (learned)", "position_embedding_type"),
+    positions = param.text(nil, "learned, rope or none (learned)", "position_embedding_type"),
+    head_dim = param.size(nil, "width of a head (hidden / heads)", "kv_channels"),
+    kv_lora_rank = param.size(nil, "of latent attention (MLA): width of keys and values; left out, there is none"),
+    q_lora_rank = param.size(nil, "of latent attention: width of queries; left out, they are made from the input"),
+    qk_head_dim = param.size(nil, "of latent attention: width of a head's query (head_dim)"),
+    qk_pos_emb_head_dim = param.size(nil, "of latent attention: what has positions, beside it (64)"),
+    v_head_dim = param.size(nil, "of latent attention: width of a head's value (head_dim)"),
+    fp8 = param.text(nil, "layers' matrices are multiplied in FP8, twice as fast: e4m3 or hybrid", "fp8_format"),
     experts = param.size(nil, "experts of a layer; left out, the model is dense", "num_experts"),
     topk = param.size(nil, "experts that a token goes to (2)", "moe_router_topk"),
     moe_ffn = param.size(nil, "width of an expert (as ffn)", "moe_ffn_hidden_size"),
     moe_every = param.size(nil, "one layer of this many has experts, from the first one on (1)", "moe_layer_freq"),
+    dense_layers = param.size(nil, "first layers, without experts (none)", "first_k_dense_replace"),
     shared_ffn = param.size(nil, "width of experts that all tokens go to", "moe_shared_expert_intermediate_size"),
     dispatcher = param.text(nil, "alltoall or allgather (alltoall)", "moe_token_dispatcher_type"),
     dropless = param.flag(nil, "no expert has a capacity: counts of tokens travel first (false)"),
@@ -55,6 +64,11 @@ function own.transformer()
       "decoder_first_pipeline_num_layers", "num_layers_in_first_pipeline_stage"),
     last_stage_layers = param.size(nil, "layers of the last stage (as the others)", "decoder_last_pipeline_num_layers",
       "num_layers_in_last_pipeline_stage"),
+    stage_layers = param.list(nil, "layers of each stage (of each chunk, then stage), in the order of the model"),
+    embedding_in_split = param.flag(nil, "the embedding counts as a layer when stages get their layers (false)",
+      "account_for_embedding_in_pipeline_split"),
+    loss_in_split = param.flag(nil, "the loss counts as a layer when stages get their layers (false)",
+      "account_for_loss_in_pipeline_split"),
     recompute = param.text(nil, "what the backward pass computes again: none, selective or full (none)",
       "recompute_granularity"),
     sequence_parallel = param.flag(nil, "activations between tensor-parallel regions are cut by the sequence (false)"),
@@ -104,6 +118,16 @@ local roles = {
   fsdp2 = { tp = "tp", pp = "pp", cp = "cp", ep = "ep", shard = "fsdp", whole = "loss", dp_shard = "dp_shard",
             replicate = "dp_replicate" },
 }
+
+local libraries = {}
+local function library(name)
+  if not libraries[name] then
+    local model = core.library("model", core, shared, core.library "arithmetic")
+    libraries[name] = core.library(name, core, shared, model, core.library("pipeline", model))
+  end
+  return libraries[name]
+end
+
 local function is_text(v) return type(v) == "string" end
 
 local function maker(name)
@@ -129,20 +153,15 @@ local function maker(name)
         core.unknown("setting of steps." .. name, shared.word(key), known, where)
       end
     end
-    local make
-    local function step(s, p)
-      if not make then
-        local model = core.library("model", core, shared, core.library "arithmetic")
-        make = core.library(name, core, shared, model, core.library("pipeline", model))
-      end
-      make(s, p, families, defaults, mine, where)
-    end
+    local function step(s, p) library(name).step(s, p, families, defaults, mine, where) end
     params[step], names[step] = mine, name
     return step
   end
 end
 
 for name in pairs(own) do makers[name] = maker(name) end
+-- The answer of the query `model_size`: parameters and flops of the model of steps.transformer.
+function makers.model_size(_, _, p) return library "transformer".size(p, own.transformer(), core.where()) end
 
 -- Return whether a step is a bundled one whose calls are not known with these parameters, as they were not recorded.
 local function unknown(step, p)

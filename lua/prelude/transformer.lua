@@ -2,24 +2,24 @@
 --
 -- steps.transformer makes one training step of Megatron-core, call by call. It equals the recordings of 0.19.2 in
 -- tests/golden/steps. The comment of each function names the file of megatron/core that makes these calls, which is the
--- same in 0.16.1 and 0.19.2. No recording has compute, memory, ZeRO 2 and 3, or attention over cp; they follow papers:
---   [M]  Narayanan et al. 2021, arXiv 2104.04473: flops of a layer (section 5.1)
---   [K]  Korthikanti et al. 2022, arXiv 2205.05198: activation memory (section 4)
+-- same in 0.16.1 and 0.19.2. No recording has compute, memory, ZeRO 2 and 3, or attention over cp; they follow the
+-- papers that model.lua names, and
 --   [Z]  Rajbhandari et al. 2020, arXiv 1910.02054: what ZeRO shards, and its bytes (sections 5 and 7)
---   [R]  Liu et al. 2023, arXiv 2310.01889: ring attention, which sends keys and values around
 
 local core, shared, model, run_pipeline = ...
-local multiple, new_replicas = model.multiple, core.library("replicas", model)
+local multiple, new_replicas, parameters_of = model.multiple, core.library("replicas", model)
 
 local norms = { layer = "layer", rms = "rms", LayerNorm = "layer", RMSNorm = "rms" }
-local positions = { learned = "learned", rope = "rope", learned_absolute = "learned" }
+local positions = { learned = "learned", rope = "rope", none = "none", learned_absolute = "learned" }
 local recomputes = { none = "none", selective = "selective", full = "full" }
 local schedules = { ["1f1b"] = "1f1b", gpipe = "gpipe", zero_bubble = "zero_bubble" }
 local kinds = { norm = norms, positions = positions, recompute = recomputes, schedule = schedules,
+                fp8 = { e4m3 = "e4m3", hybrid = "hybrid" },
                 dispatcher = { alltoall = "alltoall", allgather = "allgather" } }
 local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, tied = true,
                 gated = false, bias = true, norm = "layer", positions = "learned", dispatcher = "alltoall",
-                moe_every = 1, load = 1, recompute = "none", schedule = "1f1b", weight_type = "bf16",
+                moe_every = 1, load = 1, qk_pos_emb_head_dim = 64,
+                recompute = "none", schedule = "1f1b", weight_type = "bf16",
                 grad_type = "fp32" }
 
 -- Read Megatron-LM's arguments that mean the opposite of a parameter, or only a part of one.
@@ -44,12 +44,14 @@ end
 
 -- Refuse what Megatron-core refuses: transformer_config.py, optimizer_config.py, schedules.py, parallel_state.py.
 local function check(v, tp, cp, ep, etp, refuse)
-  model.check_heads(v, tp, refuse, true)
+  model.check(v, tp, refuse, true)
+  if v.latent and tp > 1 then
+    refuse("kv_lora_rank with tp %d: a step with it has not been recorded, so its calls are not known; tp 1 would do",
+      tp)
+  end
   if v.zero > 3 then refuse("zero is 0 to 3, not %d; nearest is 3", v.zero) end
   if v.load <= 0 then refuse("load is above 0, not %.14g; 1 would do", v.load) end
-  local ffn = v.ffn or 4 * v.hidden
-  if not v.experts or v.moe_every > 1 then multiple(refuse, "ffn", ffn, tp, "tp") end
-  if tp > 1 then multiple(refuse, "vocab", v.vocab, tp, "tp") end
+  if not v.experts or v.moe_every > 1 or v.dense_layers then multiple(refuse, "ffn", v.ffn, tp, "tp") end
   local by, words = 1, {}
   if cp > 1 then by, words = 2 * cp, { "2", "cp" } end -- each rank has two pieces, to balance causal attention
   if v.sequence_parallel and tp > 1 then
@@ -62,18 +64,50 @@ local function check(v, tp, cp, ep, etp, refuse)
     if v.topk > v.experts then
       refuse("topk %d is more than the %d experts; nearest is %d", v.topk, v.experts, v.experts)
     end
-    multiple(refuse, "moe_ffn", v.moe_ffn or ffn, etp, "etp")
+    multiple(refuse, "moe_ffn", v.moe_ffn, etp, "etp")
     if v.shared_ffn then multiple(refuse, "shared_ffn", v.shared_ffn, tp, "tp") end
   end
 end
 
--- Return the number of layers of each stage: transformer/transformer_block.py, get_num_layers_to_build.
+-- Return the layers of each virtual stage, chunk x pp + stage, in the order of the model:
+-- transformer/transformer_block.py, get_num_layers_to_build; pipeline_parallel_layer_layout.py for a list.
 local function split_layers(v, pp, chunks, refuse)
-  local first, last = v.first_stage_layers, v.last_stage_layers
-  if not first and not last then
-    multiple(refuse, "layers", v.layers, pp * chunks, chunks > 1 and "pp x interleave" or "pp")
+  local of, virtual = {}, pp * chunks
+  local first, last, list, counted = v.first_stage_layers, v.last_stage_layers, v.stage_layers, 0
+  if v.embedding_in_split then counted = counted + 1 end
+  if v.loss_in_split then counted = counted + 1 end
+  if list and (first or last or counted > 0) or (first or last) and counted > 0 then
+    refuse("stage_layers, first_stage_layers or last_stage_layers, and embedding_in_split or loss_in_split exclude "
+      .. "each other")
   end
-  if pp == 1 and (first or last) then refuse("first_stage_layers and last_stage_layers need pp of 2 or more") end
+  if list then
+    local sum = 0
+    for i, n in ipairs(list) do
+      if n < 0 then refuse("stage_layers has %d layers; 0 or more would do", n) end
+      of[i - 1], sum = n, sum + n
+    end
+    if #list ~= virtual then
+      refuse("stage_layers has %d numbers, and there are %d stages%s", #list, virtual,
+        chunks > 1 and ", pp x interleave" or "")
+    end
+    v.layers = v.layers or sum
+    if sum ~= v.layers then refuse("stage_layers are %d layers in all, and the model has %d", sum, v.layers) end
+    return of
+  end
+  v.layers = v.layers or (32 + virtual - 1) // virtual * virtual - counted
+  if not first and not last then
+    local all = v.layers + counted
+    if all % virtual ~= 0 then
+      local below = all // virtual * virtual - counted
+      refuse("layers %d%s is no multiple of %s, %d; nearest: %s%d", v.layers, counted > 0 and " + " .. counted or "",
+        chunks > 1 and "pp x interleave" or "pp", virtual, below > 0 and below .. " or " or "", below + virtual)
+    end
+    for i = 0, virtual - 1 do of[i] = all // virtual end -- 1 or more
+    if v.embedding_in_split then of[0] = of[0] - 1 end
+    if v.loss_in_split then of[virtual - 1] = of[virtual - 1] - 1 end
+    return of
+  end
+  if pp == 1 then refuse("first_stage_layers and last_stage_layers need pp of 2 or more") end
   if first then multiple(refuse, "first_stage_layers", first, chunks, "interleave") end
   if last then multiple(refuse, "last_stage_layers", last, chunks, "interleave") end
   local ends, stages = (first or 0) + (last or 0), pp - (first and 1 or 0) - (last and 1 or 0)
@@ -85,12 +119,66 @@ local function split_layers(v, pp, chunks, refuse)
     refuse("layers %d are not %d, those of the first and last stage, plus a multiple of %d, the other stages' chunks; "
       .. "nearest: %s", v.layers, ends, each, near)
   end
-  local of = {}
-  for stage = 0, pp - 1 do of[stage] = stage == 0 and first or stage == pp - 1 and last or rest // stages end
+  for i = 0, virtual - 1 do
+    local stage = i % pp
+    of[i] = (stage == 0 and first or stage == pp - 1 and last or rest // stages) // chunks
+  end
   return of
 end
 
-return function(s, p, families, defaults, own, where)
+-- Add what follows from the parameters of the model.
+local function complete(v)
+  if v.experts then v.topk = v.topk or math.min(2, v.experts) end
+  v.moe_ffn = v.moe_ffn or v.ffn
+  function v.has_experts(i) return v.experts and i >= (v.dense_layers or 0) and i % v.moe_every == 0 end
+  if not v.kv_lora_rank then return end
+  local h, heads, latent = v.hidden, v.heads, v.kv_lora_rank -- multi_latent_attention.py, MLASelfAttention
+  local content, value, rotated = v.qk_head_dim or v.head, v.v_head_dim or v.head, v.qk_pos_emb_head_dim
+  local query = content + rotated
+  v.latent = { { key = "proj", size = heads * value * h } }
+  local function add(key, size) v.latent[#v.latent + 1] = { key = key, size = size } end
+  if v.q_lora_rank then
+    add("q_down", h * v.q_lora_rank)
+    add("q_up", v.q_lora_rank * heads * query)
+  else
+    add("q", h * heads * query)
+  end
+  add("kv_down", h * (latent + rotated))
+  add("kv_up", latent * heads * (content + value))
+  v.latent.query, v.latent.value, v.keys_values = query, value, heads * (query + value)
+end
+
+-- Return the flops of layer i in the forward pass: those of the experts that a token goes to.
+local function flops_of(v, cost, i)
+  local width = v.has_experts(i) and v.moe_ffn * v.topk + (v.shared_ffn or 0) or v.ffn
+  return cost.layer(v.gated and 3 or 2, width)
+end
+
+local M = {}
+
+-- Return the size of the model: its parameters, those that a token uses, and the flops of a token, forward and
+-- backward, attention among tokens apart.
+function M.size(p, own, where)
+  local v = model.read("transformer", p, {}, own, usual, kinds, where)
+  complete(v)
+  v.tied, v.fp8 = v.tied and not v.untie_embeddings_and_output_weights, nil
+  v.bias, v.layers = v.bias and not v.disable_bias_linear, v.layers or 32
+  local function whole() return true end
+  local list = parameters_of({ v = v, tp = 1, pp = 1, ep = 1, etp = 1, is_first = whole, is_last = whole,
+                               begin = function() return 0 end, layers_of = function() return v.layers end }, 0)
+  local function sum(kind)
+    local n = 0
+    for _, one in ipairs(list[kind]) do n = n + one.size end
+    return n
+  end
+  local dense, expert, cost = sum "dense", sum "expert", model.costs(v, 1, 1, 1)
+  local flops = 3 * cost.head
+  for i = 0, v.layers - 1 do flops = flops + 3 * flops_of(v, cost, i) end
+  return { parameters = dense + expert, active = dense + (v.experts and expert // v.experts * v.topk or 0),
+           flops = flops, attention = 3 * v.layers * cost.core }
+end
+
+function M.step(s, p, families, defaults, own, where)
   local v, refuse = model.read("transformer", p, defaults, own, usual, kinds, where)
   local group, size = model.groups(s, families)
   read_arguments(v, size "instances", refuse)
@@ -109,36 +197,32 @@ return function(s, p, families, defaults, own, where)
     refuse("zero 0 has no distributed optimizer, but %d instances of it are given; zero 1 would do", size "instances")
   end
   if v.overlap.weights and v.zero == 0 then refuse("overlap of weights needs zero=1, the distributed optimizer") end
-  if v.experts then v.topk = v.topk or math.min(2, v.experts) end
-  v.layers = v.layers or (32 + pp * chunks - 1) // (pp * chunks) * pp * chunks
-  local stage_layers = split_layers(v, pp, chunks, refuse)
+  complete(v)
+  local virtual_layers = split_layers(v, pp, chunks, refuse)
   local dp = s.world // (tp * pp * cp)
   local microbatches = model.microbatches(v, dp, pp, refuse, chunks > 1 and pp or nil)
   check(v, tp, cp, ep, etp, refuse)
 
   local stage = pp > 1 and group "pp".position or 0
   local sp, h, w, grad = v.sequence_parallel and tp > 1, v.hidden, v.width, v.grad
-  local ffn, b, q = v.ffn or 4 * h, v.micro_batch, v.seq // cp
-  local moe_ffn, matrices, head = v.moe_ffn or ffn, v.gated and 2 or 1, h // v.heads
+  local b, q, has_experts = v.micro_batch, v.seq // cp, v.has_experts
   local cut, act = sp and tp or 1, b * q * h * w
-  local layers = stage_layers[stage] // chunks -- in a chunk
-  local before = 0
-  for i = 0, stage - 1 do before = before + stage_layers[i] end
+  local function layers_of(chunk) return virtual_layers[chunk * pp + stage] end
   local function is_first(chunk) return stage == 0 and chunk == 0 end
   local function is_last(chunk) return stage == pp - 1 and chunk == chunks - 1 end
-  local function has_experts(i) return v.experts and i % v.moe_every == 0 end
   -- Return the index in the model of the first layer of a chunk.
   local function begin(chunk)
-    if v.first_stage_layers or v.last_stage_layers or chunks == 1 then return before + chunk * layers end
-    return (chunk * pp + stage) * layers
+    local before = 0
+    for i = 0, chunk * pp + stage - 1 do before = before + virtual_layers[i] end
+    return before
   end
 
   local sharded, instances = v.zero > 0, size "instances"
   local beside = (v.overlap.gradients or v.overlap.weights) and "data" -- the stream of calls that overlap with computes
   local travel = beside and s:on(beside) or s
   local replicas = new_replicas {
-    s = s, v = v, group = group, size = size, tp = tp, pp = pp, ep = ep, etp = etp, chunks = chunks, layers = layers,
-    replicas = dp, begin = begin, has_experts = has_experts, is_first = is_first, is_last = is_last,
+    s = s, v = v, group = group, size = size, tp = tp, pp = pp, ep = ep, etp = etp, chunks = chunks, replicas = dp,
+    layers_of = layers_of, begin = begin, is_first = is_first, is_last = is_last,
     sharded = sharded, instances = instances, travel = travel, sp = sp,
   }
   local function nothing() end
@@ -170,7 +254,7 @@ return function(s, p, families, defaults, own, where)
 
   -- If tp has more ranks than there are heads of keys, several ranks need the same head. So they gather the queries,
   -- keys and values of all ranks: transformer/attention.py, get_query_key_value_tensors.
-  local copies = v.kv < tp and b * q * (h + 2 * v.kv * head) * w
+  local copies = v.kv < tp and b * q * (v.queries + v.keys_values) * w
   local function attention(i)
     use(i .. "norm")
     use(i .. "qkv")
@@ -243,27 +327,8 @@ return function(s, p, families, defaults, own, where)
     ready(i .. "router")
   end
 
-  -- Attention over cp: keys and values go around the ring [R]; Transformer Engine's calls are not recorded.
-  local kv = 2 * b * q * v.kv * head // tp * w
-  local function around_ring(bytes)
-    local ring = group "cp"
-    if ring then
-      s:loop(cp - 1, function() s:sendrecv(ring, ring:next "wrap", ring:prev "wrap", bytes) end)
-    end
-  end
-
-  -- flops_of(i): the flops of layer i in the forward pass on this rank, for projections, attention over all tokens and
-  -- feed-forward [M, for equal heads]. head_flops: those of the head. kept: the bytes of the activations of a layer for
-  -- a microbatch, in 16 bits [K, equations 1 to 4, and 2sbh if all is recomputed].
-  local core_flops, sbh, scores = 4 * b * q * v.seq * h // tp, b * q * h, 5 * v.heads * v.seq
-  local function flops_of(i)
-    local width = has_experts(i) and moe_ffn * v.topk + (v.shared_ffn or 0) or ffn
-    return (2 * b * q * h * (2 * h + 2 * v.kv * head) + 2 * b * q * h * (matrices + 1) * width) // tp + core_flops
-  end
-  local head_flops = 2 * b * q * h * v.vocab // tp
-  local kept = v.recompute == "full" and 2 * sbh // cut
-    or sp and (34 * sbh + (v.recompute == "none" and sbh * scores // h or 0)) // tp
-    or 10 * sbh + (24 * sbh + (v.recompute == "none" and sbh * scores // h or 0)) // tp
+  local cost = model.costs(v, tp, cut, b * q)
+  local kv = b * q * v.keys_values // tp * w -- what goes around cp; Transformer Engine's calls are not recorded
 
   -- ZeRO 3 gathers the weights of a layer before they are used [Z, section 7.2.2].
   local function gather_layer(c, i)
@@ -274,8 +339,8 @@ return function(s, p, families, defaults, own, where)
 
   local function layer(c, i, again)
     gather_layer(c, i)
-    around_ring(kv)
-    s:compute { name = "forward", flops = flops_of(i) }
+    model.around_ring(s, group "cp", kv)
+    s:compute { name = "forward", flops = flops_of(v, cost, i) }
     attention(i)
     use(i .. "norm2")
     if not has_experts(i) then return region(i .. "fc1", i .. "fc2") end
@@ -291,10 +356,10 @@ return function(s, p, families, defaults, own, where)
       use = now
     else
       gather_layer(c, i)
-      if v.recompute == "selective" then s:compute { name = "recompute", flops = core_flops } end
+      if v.recompute == "selective" then s:compute { name = "recompute", flops = cost.core } end
     end
-    around_ring(2 * kv)
-    s:compute { name = "backward", flops = delayed and flops_of(i) or 2 * flops_of(i) }
+    model.around_ring(s, group "cp", 2 * kv)
+    s:compute { name = "backward", flops = (delayed and 1 or 2) * flops_of(v, cost, i) }
     if has_experts(i) then
       experts_back(i)
       if v.shared_ffn then region_back(i .. "shared1", i .. "shared2") end
@@ -309,13 +374,20 @@ return function(s, p, families, defaults, own, where)
     end
   end
 
-  -- Call pass(c, i) for each layer of a chunk. If nothing tells the layers apart, make a loop.
+  -- Call pass(c, i) for each layer of a chunk. Make a loop of those that nothing tells apart.
   local function each_layer(c, apart, backward, pass)
-    local from, to = begin(c), begin(c) + layers - 1
-    if apart or v.experts and v.moe_every > 1 then
-      for k = 0, layers - 1 do pass(c, backward and to - k or from + k) end
-    else
-      s:loop(layers, function() pass(c, from) end)
+    local from, left = begin(c), layers_of(c)
+    if backward then from = from + left - 1 end
+    local step, k = backward and -1 or 1, 0
+    while k < left do
+      local i, n = from + step * k, 1
+      if apart then
+        pass(c, i)
+      else
+        while k + n < left and has_experts(i + step * n) == has_experts(i) do n = n + 1 end
+        s:loop(n, function() pass(c, i) end)
+      end
+      k = k + n
     end
   end
 
@@ -324,11 +396,11 @@ return function(s, p, families, defaults, own, where)
   local loss = b * q * 4
   local function forward(k, c)
     s:mark "forward"
-    s:alloc("activations", kept * layers)
+    s:alloc("activations", cost.kept(v.recompute) * layers_of(c) + (is_last(c) and cost.logits or 0))
     use = k == 0 and v.overlap.weights and sharded and v.zero < 3 and replicas.gathering(c) or nothing
     if is_first(c) then
       use "word"
-      if sp and v.positions == "rope" then
+      if sp and v.positions ~= "learned" then
         s:reduce_scatter(tensor, act)
       elseif tensor then
         s:all_reduce(tensor, act)
@@ -340,7 +412,7 @@ return function(s, p, families, defaults, own, where)
       use "last norm"
       use "head"
       if sp then s:all_gather(tensor, act) end
-      s:compute { name = "head", flops = head_flops }
+      s:compute { name = "head", flops = cost.head }
       if tensor and v.fused_loss then
         s:all_reduce(tensor, loss)
         s:all_reduce(tensor, 2 * loss)
@@ -350,13 +422,13 @@ return function(s, p, families, defaults, own, where)
     end
   end
   local function weights()
-    for i = begin(0), begin(0) + layers - 1 do s:compute { name = "weights", flops = flops_of(i) } end
+    each_layer(0, false, true, function(_, i) s:compute { name = "weights", flops = flops_of(v, cost, i) } end)
   end
-  local function backward(k, c, later)
+  local function backward(k, c)
     s:mark "backward"
     ready = k == microbatches - 1 and v.overlap.gradients and v.zero < 3 and replicas.reducing(c) or nothing
     if is_last(c) then
-      s:compute { name = "head", flops = 2 * head_flops }
+      s:compute { name = "head", flops = 2 * cost.head }
       if sp then
         s:all_gather(tensor, act)
         s:reduce_scatter(tensor, act)
@@ -372,13 +444,21 @@ return function(s, p, families, defaults, own, where)
       ready "positions"
       ready "word"
     end
-    if delayed and not later then weights() end
     s:free "activations"
   end
 
   -- Messages: pipeline_parallel/p2p_communication.py. They go in a batch, or with overlap_p2p one by one. Then, with
   -- two stages, the odd one sends over the default group, so that both directions move at once.
-  local line, message = { together = function(body) s:group(body) end }, act // cut
+  local via, line, message = s, {}, act // cut
+  function line.together(body) via:group(body) end
+  local function next_to(messages, computes)
+    via = s:on "messages"
+    via:wait(s:event())
+    messages()
+    via = s
+    computes()
+    s:wait "messages"
+  end
   local function sender(op, odd)
     return function(to)
       local over = group "pp"
@@ -386,26 +466,23 @@ return function(s, p, families, defaults, own, where)
         over = group "world" or refuse("overlap_p2p with pp 2 needs a family of the whole world")
         to = over:at(group "pp":at(to).rank)
       end
-      s[op](s, over, to, message)
+      via[op](via, over, to, message)
     end
   end
   line.send, line.recv = sender("send", 1), sender("recv", 0)
 
-  -- Memory that the whole step holds: weights, gradients, and for Adam 12 bytes a weight [Z, section 3.1].
   local function held(each, from)
     local d, e = v.zero >= from and size "dp" or 1, v.zero >= from and size "expert_dp" or 1
     return replicas.dense * each // d + replicas.expert * each // e
   end
-  s:alloc("weights", held(w, 3))
-  s:alloc("gradients", held(grad, 2))
-  s:alloc("optimizer", held(12, 1))
+  model.hold(s, held(w, 3), held(grad, 2), held(12, 1))
 
   local apart = {}
   if v.zero < 3 and v.overlap.weights and sharded then apart[1] = 0 end
   if v.zero < 3 and v.overlap.gradients then apart[#apart + 1] = microbatches - 1 end
   run_pipeline(s, { stage = stage, pp = pp, microbatches = microbatches, chunks = chunks, schedule = v.schedule,
-                    line = line, forward = forward, backward = backward, weights = delayed and weights, apart = apart,
-                    one_by_one = v.overlap_p2p })
+                    line = line, forward = forward, backward = backward, weights = delayed and weights,
+                    beside = next_to, apart = apart, one_by_one = v.overlap_p2p })
 
   -- After the last backward pass: distributed/finalize_model_grads.py.
   s:mark "optimizer"
@@ -421,7 +498,7 @@ return function(s, p, families, defaults, own, where)
   if v.experts and v.expert_bias then
     local n = 0
     for c = 0, chunks - 1 do
-      for i = begin(c), begin(c) + layers - 1 do n = n + (has_experts(i) and 1 or 0) end
+      for i = begin(c), begin(c) + layers_of(c) - 1 do n = n + (has_experts(i) and 1 or 0) end
     end
     if n > 0 then call(group "tp_dp_cp", "all_reduce", n * v.experts * w) end
   end
@@ -452,3 +529,5 @@ return function(s, p, families, defaults, own, where)
     if stage == pp - 1 then call(group "dp", "all_reduce", 8) end
   end
 end
+
+return M

@@ -139,7 +139,7 @@ describe("rest", function()
     { "a parameter that there is not", "return recipe { base = 'picotron', rest = 'tp_siz' }",
       "r.lua:1: rest: unknown parameter 'tp_siz'; nearest is 'tp_size' (tp_size, tp, cp_size, cp, pp_size, pp, dp_size, dp, "
         .. "layers, num_layers, hidden, hidden_size, heads, num_attention_heads, kv_heads, num_query_groups, ffn, "
-        .. "ffn_hidden_size, vocab, padded_vocab_size, seq, seq_length, micro_batch, micro_batch_size, global_batch, "
+        .. "ffn_hidden_size, vocab, padded_vocab_size, seq, seq_length, causal, micro_batch, micro_batch_size, global_batch, "
         .. "global_batch_size, weight_type, schedule)" },
     { "what is no name", "return recipe { base = 'picotron', rest = 5 }", "r.lua:1: field 'rest' of a recipe is a string, not a number" },
   }

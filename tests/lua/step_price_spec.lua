@@ -126,7 +126,7 @@ describe("the price of a step", function()
   it("is asked by examples/waits.lua who waits for whom", function()
     local out, err, code = run "LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/waits.lua megatron 64 dgx-h100 tp=8 pp=4 layers=32"
     assert.same({ "", 0 }, { err, code })
-    assert.truthy(out:find "\n116[.,]765 ms on node:.-\nrank 0 and 15 like it\n +[%d.,]+ ms, 16 times, in recv%(pp%) for rank 16\n")
+    assert.truthy(out:find "\n114[.,]785 ms on node:.-\nrank 0 and 15 like it\n +[%d.,]+ ms, 16 times, in recv%(pp%) for rank 16\n")
   end)
 
   it("is JSON whose empty objects are objects", function()
@@ -138,11 +138,11 @@ describe("the price of a step", function()
   it("is printed", function()
     local out = run("build/moongrid step megatron --world 64 tp=8 pp=4 layers=32 --machine dgx-h100")
     local price = out:match "time of the step.-\n\ndigest"
-    assert.equal([[time of the step 117 ms on node:*[400GB/s] gpu:8[450GB/s] rail = gpu[50GB/s], 989 TFLOP/s
+    assert.equal([[time of the step 115 ms on node:*[400GB/s] gpu:8[450GB/s] rail = gpu[50GB/s], 989 TFLOP/s
 estimate from data sheets; published runs took 1.3 to 3 times as long
-  computes      45.4 ms  38.9%  of the mean rank
-  exposed       53.3 ms  45.7%  bytes move, and nothing computes
-  bubble        18.0 ms  15.4%  neither: it waits for other ranks, or has ended
+  computes      43.8 ms  38.1%  of the mean rank
+  exposed       53.3 ms  46.5%  bytes move, and nothing computes
+  bubble        17.7 ms  15.4%  neither: it waits for other ranks, or has ended
   hidden              0   0.0%  bytes move next to computes, as part of these
 
   family                           time  bytes out of domains, of all ranks; algorithms

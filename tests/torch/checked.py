@@ -13,6 +13,7 @@ need("torch", "torch")
 import moongrid.torch as mg
 import torch
 import torch.distributed as dist
+from torch.distributed import all_reduce as by_another_name
 
 WORLD = 4
 STEP = str(ROOT / "tests/torch/recipes/step.lua")
@@ -33,7 +34,7 @@ def train(groups: mg.Groups, skip: str = "") -> None:
     root = dist.get_global_rank(pp, 1)
     mine = dist.get_rank(pp) == 1
     two = lambda count: [of(count), of(count)]  # noqa: E731
-    dist.all_reduce(of(64), group=tp)
+    by_another_name(of(64), group=tp)
     dist.all_reduce(of(128), dist.ReduceOp.SUM, tp)
     dist.all_gather(two(32), of(32), group=tp)
     dist.all_gather_into_tensor(of(128), of(64), group=tp)

@@ -57,6 +57,16 @@ def train(pgs: ProcessGroupCollection, layout: dict[str, int]) -> list[float]:
     """A few steps of gradient descent; the loss of every microbatch on the last stage, else []."""
     model = build(pgs, layout)
     losses: list[float] = []
+    for _ in range(STEPS):
+        passes(pgs, model, losses)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.5 * parameter.main_grad
+    return losses
+
+
+def passes(pgs: ProcessGroupCollection, model: Any, losses: list[float]) -> None:
+    """The forward and backward passes of a step."""
 
     def forward(batches: Any, part: Any) -> Any:
         tokens = next(batches)
@@ -69,18 +79,13 @@ def train(pgs: ProcessGroupCollection, layout: dict[str, int]) -> list[float]:
             return each.mean(), {}
         return output, loss_of
 
-    for _ in range(STEPS):
-        draw = torch.Generator().manual_seed(pgs.dp.rank())  # the same data again, to be learnt by heart
-        batches = iter([torch.randint(VOCABULARY, (BATCH, LENGTH + 1), generator=draw) for _ in range(MICROBATCHES)])
-        model.zero_grad_buffer()
-        forward_backward_pipelining_without_interleaving(
-            forward_step_func=forward, data_iterator=batches, model=model, num_microbatches=MICROBATCHES,
-            seq_length=LENGTH, micro_batch_size=BATCH,
-            p2p_communicator=P2PCommunicator(pgs.pp, model.config), pg_collection=pgs)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter -= 0.5 * parameter.main_grad
-    return losses
+    draw = torch.Generator().manual_seed(pgs.dp.rank())  # the same data again, to be learnt by heart
+    batches = iter([torch.randint(VOCABULARY, (BATCH, LENGTH + 1), generator=draw) for _ in range(MICROBATCHES)])
+    model.zero_grad_buffer()
+    forward_backward_pipelining_without_interleaving(
+        forward_step_func=forward, data_iterator=batches, model=model, num_microbatches=MICROBATCHES,
+        seq_length=LENGTH, micro_batch_size=BATCH,
+        p2p_communicator=P2PCommunicator(pgs.pp, model.config), pg_collection=pgs)
 
 
 def on_megatron(_rank: int, layout: dict[str, int]) -> Any:
@@ -91,14 +96,18 @@ def on_megatron(_rank: int, layout: dict[str, int]) -> Any:
         return train(pgs, layout), members(pgs)
 
 
+def collection(groups: mg.Groups) -> ProcessGroupCollection:
+    """Our groups as Megatron's. It reads two things from parallel_state all the same: a buffer of its attention, which
+    has no group, and, in 0.16, the tensor group of its loss."""
+    pgs = mg.megatron_collection(groups)
+    parallel_state._set_global_memory_buffer()
+    parallel_state._TENSOR_MODEL_PARALLEL_GROUP = pgs.tp if VERSION == "0.16" else None
+    return pgs
+
+
 def on_moongrid(_rank: int, layout: dict[str, int], wrong: bool = False) -> Any:
     with on_cpu():
-        groups = mg.groups("megatron", {"version": VERSION, **layout}, sort_ranks=True)
-        pgs = mg.megatron_collection(groups)
-        # Two things that Megatron reads from parallel_state all the same: a buffer of its attention, which has
-        # no group, and, in 0.16, the tensor group of its loss.
-        parallel_state._set_global_memory_buffer()
-        parallel_state._TENSOR_MODEL_PARALLEL_GROUP = pgs.tp if VERSION == "0.16" else None
+        pgs = collection(mg.groups("megatron", {"version": VERSION, **layout}, sort_ranks=True))
         if wrong:
             pgs.dp_cp = pgs.cp  # one rank: gradients stay different
         result = train(pgs, layout), members(pgs)

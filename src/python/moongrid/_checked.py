@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,8 +46,10 @@ _CALLS = {
     "all_reduce": _Call("all_reduce", _of("tensor")),
     "all_gather": _Call("all_gather", _of("tensor_list")),
     "all_gather_into_tensor": _Call("all_gather", _of("output_tensor")),
+    "all_gather_single": _Call("all_gather", _of("output_tensor")),  # torch 2.15's names, which FSDP2 uses
     "reduce_scatter": _Call("reduce_scatter", _of("input_list")),
     "reduce_scatter_tensor": _Call("reduce_scatter", _of("input")),
+    "reduce_scatter_single": _Call("reduce_scatter", _of("input")),
     "all_to_all": _Call("all_to_all", _of("input_tensor_list")),
     "all_to_all_single": _Call("all_to_all", _of("input")),
     "broadcast": _Call("broadcast", _of("tensor"), "src"),
@@ -164,14 +167,18 @@ class CheckedCalls(Bound):
         return call
 
     def patch(self) -> None:
-        """Take the place of the functions of torch.distributed."""
+        """Take the place of the functions of torch.distributed, in all modules that have them, under any name."""
+        wrapped = {}
         for name in [*_CALLS, "batch_isend_irecv"]:
-            original = getattr(c10d, name)
-            wrapped = self._wrapped(name, original)
-            for module in (c10d, dist):
-                if getattr(module, name, None) is original:
+            original = getattr(c10d, name, None)
+            if original is not None:
+                wrapped.setdefault(id(original), (original, self._wrapped(name, original)))
+        for module in list(sys.modules.values()):
+            for name, value in list(getattr(module, "__dict__", {}).items()):
+                original, call = wrapped.get(id(value), (None, None))
+                if original is not None and value is original:
                     self._originals.append((module, name, original))
-                    setattr(module, name, wrapped)
+                    setattr(module, name, call)
 
     def restore(self) -> None:
         """Give them back."""

@@ -406,8 +406,8 @@ def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _A
                 check.end()
 
     First all ranks compare the step's digest (collective). Calls on other groups, and in groups of one rank, are not
-    compared. Sends and receives of one batch_isend_irecv may be in any order. Functions that were imported by name before
-    (`from torch.distributed import all_reduce`) are not seen."""
+    compared. Sends and receives of one batch_isend_irecv may be in any order. Functional collectives, as DTensor's, are
+    not seen."""
     def choose() -> tuple[Plan, str, Step]:
         found = made.plan.step() if step is None else step
         return made.plan, f"step={found.digest}", found

@@ -42,6 +42,7 @@ local function block_of(s, q, prefix)
 end
 
 local queries = {
+  model_size = steps.model_size, -- of this project: parameters, those that a token uses, flops of a token
   data_parallel_rank = function(s, q, p) return s.dp and dp_of(s, q, p).position end,
   data_parallel_world_size = function(s, q, p) return s.dp and dp_of(s, q, p).size end,
   data_parallel_src_rank = function(s, q) return s.dp and s[q.with_context_parallel and "dp_cp" or "dp"].first end,
