@@ -23,8 +23,6 @@ local MEANINGS = {
   hazard = "it ends only if kernels of two communicators run at the same time on a GPU, and these may take each "
            .. "other's SMs",
 }
-local OPERATIONS = { "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
-                     "scatter", "send", "recv" }
 
 -- Pictures -------------------------------------------------------------------------
 
@@ -115,8 +113,8 @@ local function put_price(of, plan, price)
       local bytes = family.levels[level].bytes
       if bytes > 0 then out[#out + 1] = level .. " " .. text.bytes(bytes) end
     end
-    for _, operation in ipairs(those_of(OPERATIONS, family.algorithms)) do
-      ways[#ways + 1] = operation .. " by " .. family.algorithms[operation]
+    for operation, algorithm in sorted(family.algorithms) do
+      ways[#ways + 1] = operation .. " by " .. algorithm
     end
     if family.seconds > 0 then
       text.printf("  %-24s %12s  %s%s%s\n", name, text.seconds(family.seconds), table.concat(out, ", "),

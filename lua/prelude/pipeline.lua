@@ -16,9 +16,9 @@ return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
   local forward, backward = t.forward, t.backward
   local first, last = stage == 0, stage == pp - 1
-  local function up() if not last then line.send(stage + 1) end end
+  local function to_above() if not last then line.send(stage + 1) end end
   local function from_below() if not first then line.recv(stage - 1) end end
-  local function down() if not first then line.send(stage - 1) end end
+  local function to_below() if not first then line.send(stage - 1) end end
   local function from_above() if not last then line.recv(stage + 1) end end
   local function both(a, c) line.together(function() a() c() end) end
 
@@ -32,8 +32,8 @@ return function(s, t)
 
   local schedules = {}
   function schedules.gpipe()
-    model.each(s, 0, microbatches - 1, apart, function(k) from_below() forward(k, 0) up() end)
-    model.each(s, 0, microbatches - 1, apart, function(k) from_above() backward(k, 0) down() end)
+    model.each(s, 0, microbatches - 1, apart, function(k) from_below() forward(k, 0) to_above() end)
+    model.each(s, 0, microbatches - 1, apart, function(k) from_above() backward(k, 0) to_below() end)
   end
 
   -- One forward, one backward; as forward_backward_pipelining_without_interleaving [M].
@@ -41,14 +41,14 @@ return function(s, t)
     local warm = math.min(pp - 1 - stage, microbatches)
     local steady = microbatches - warm
     local late = t.weights and math.min(stage, steady) or 0 -- microbatches whose gradients of weights wait
-    model.each(s, 0, warm - 1, apart, function(k) from_below() forward(k, 0) up() end)
+    model.each(s, 0, warm - 1, apart, function(k) from_below() forward(k, 0) to_above() end)
     if steady > 0 then from_below() end
     local function one(k)
       forward(k + warm, 0)
-      if not last then both(up, from_above) end
+      if not last then both(to_above, from_above) end
       backward(k, 0)
     end
-    local function next_round() if not first then both(down, from_below) end end
+    local function next_round() if not first then both(to_below, from_below) end end
     -- ZB-H1: the gradients of weights of the first microbatches wait for the bubble at the end [B, section 2.3]
     local function after(messages, k)
       if t.weights and k >= late then t.beside(messages, t.weights) else messages() end
@@ -64,12 +64,12 @@ return function(s, t)
     end)
     if steady > 0 then
       one(steady - 1)
-      after(down, steady - 1)
+      after(to_below, steady - 1)
     end
     model.each(s, steady, microbatches - 1, apart, function(k)
       from_above()
       backward(k, 0)
-      after(down, k)
+      after(to_below, k)
     end)
     if late > 0 then s:loop(late, t.weights) end
   end
@@ -89,50 +89,88 @@ return function(s, t)
     local next, prev = (stage + 1) % pp, (stage - 1) % pp
     -- Send and receive next to each other; with overlap one by one, in the order of _p2p_ops (p2p_communication.py),
     -- in which even stages send first.
-    local function exchange(x)
-      if not (x.up or x.down or x.above or x.below) then return end
-      local list = { { x.up, line.send, next }, { x.below, line.recv, prev }, { x.down, line.send, prev },
-                     { x.above, line.recv, next } }
-      if t.one_by_one and stage % 2 == 1 then list = { list[2], list[1], list[4], list[3] } end
+    local function exchange(up, below, down, above)
+      if not (up or below or down or above) then return end
+      local late = t.one_by_one and stage % 2 == 1
       local function all()
-        for _, m in ipairs(list) do
-          if m[1] then m[2](m[3]) end
-        end
+        if up and not late then line.send(next) end
+        if below then line.recv(prev) end
+        if up and late then line.send(next) end
+        if down and not late then line.send(prev) end
+        if above then line.recv(next) end
+        if down and late then line.send(prev) end
       end
       if t.one_by_one then all() else line.together(all) end
     end
     local function sends_up(k) return not (last and chunk(k, true) == chunks - 1) end
     local function sends_down(k) return not (first and chunk(k, false) == 0) end
-    if not first then exchange { below = true } end
-    for k = 0, warm - 1 do
-      local takes = k < total - 1 and not (first and chunk(k + 1, true) == 0)
-      local turns = k == warm - 1 and warm < total and not last
-      pass(forward, k, true)
-      exchange { up = sends_up(k), below = takes, above = turns and not t.one_by_one }
-      if t.one_by_one then exchange { above = turns } end
+    -- The messages after the passes of round k of each phase: up, below, down, above. A stage in the middle always has
+    -- all. The first one takes what the last one makes pp - 1 microbatches behind it, and the last what the first does.
+    local rest = total - warm
+    local function warming(k)
+      return sends_up(k), k < total - 1 and not (first and chunk(k + 1, true) == 0)
     end
-    for k = 0, total - warm - 1 do
-      local ahead = k + warm
-      pass(forward, ahead, true)
-      -- the first stage takes what the last one makes pp - 1 microbatches behind it, and the last what the first does
-      local takes = k < total - warm - 1
-      if first and takes then
-        takes = chunk(ahead - (pp - 1), true) ~= chunks - 1
-      end
-      if t.one_by_one then exchange { up = sends_up(ahead), below = takes } end
-      pass(backward, k, false)
-      local given = true
+    local function steady(k)
+      local takes, given = k < rest - 1, true
+      if first and takes then takes = chunk(k + warm - (pp - 1), true) ~= chunks - 1 end
       if last then given = chunk(k - (pp - 1), false) ~= 0 end
-      exchange { up = not t.one_by_one and sends_up(ahead), down = sends_down(k),
-                 below = not t.one_by_one and takes, above = given }
+      return sends_up(k + warm), takes, sends_down(k), given
     end
-    if warm == total and not last then exchange { above = true } end
-    for k = total - warm, total - 1 do
-      pass(backward, k, false)
+    local function cooling(k)
       local given = k < total - 1
       if last and given then given = chunk(k + 1, false) ~= chunks - 1 end
-      exchange { down = sends_down(k), above = given }
+      return false, false, sends_down(k), given
     end
+    -- Call body(k) for the rounds of a phase, in loops of those that are alike. `forth` and `back` are the distances
+    -- from k to the passes of the round. Those of a microbatch that is apart, and the last round, stand alone.
+    local function each(from, to, forth, back, messages, body)
+      local alone, alike = { to }, nil
+      for _, m in ipairs(apart) do
+        for c = 0, chunks - 1 do
+          local k = m // pp * round + c * pp + m % pp
+          alone[#alone + 1] = k - (forth or back)
+          alone[#alone + 1] = back and k - back
+        end
+      end
+      table.sort(alone)
+      if first or last or t.differ then
+        local function left(k, distance) -- rounds until this pass, or the one behind it, is of another chunk
+          local at = distance and (k + distance) % pp or 0
+          return at == pp - 1 and 1 or pp - 1 - at
+        end
+        function alike(k)
+          local key = forth and t.like(chunk(k + forth, true)) or 0
+          if back then key = key * chunks + t.like(chunk(k + back, false)) end
+          local up, below, down, above = messages(k)
+          key = key << 4 | (up and 8 or 0) | (below and 4 or 0) | (down and 2 or 0) | (above and 1 or 0)
+          return key, k + math.min(left(k, forth), left(k, back))
+        end
+      end
+      model.each(s, from, to, alone, body, alike, round)
+    end
+    if not first then exchange(false, true) end
+    each(0, warm - 1, 0, nil, warming, function(k)
+      local up, below = warming(k)
+      local turns = k == warm - 1 and warm < total and not last
+      pass(forward, k, true)
+      exchange(up, below, false, turns and not t.one_by_one)
+      if t.one_by_one then exchange(false, false, false, turns) end
+    end)
+    each(0, rest - 1, warm, 0, steady, function(k)
+      local up, below, down, above = steady(k)
+      pass(forward, k + warm, true)
+      if t.one_by_one then
+        exchange(up, below)
+        up, below = false, false
+      end
+      pass(backward, k, false)
+      exchange(up, below, down, above)
+    end)
+    if warm == total and not last then exchange(false, false, false, true) end
+    each(rest, total - 1, nil, 0, cooling, function(k)
+      pass(backward, k, false)
+      exchange(cooling(k))
+    end)
   end
 
   if pp == 1 then

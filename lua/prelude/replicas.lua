@@ -126,7 +126,7 @@ local function new_replicas(x)
         first = first or bucket
         bucket.role, bucket.after, bucket.together, bucket.left = role, before, c > 0 and first or bucket, 0
         before, one.buckets[#one.buckets + 1] = bucket, bucket
-        for _, key in ipairs(bucket.keys) do
+        for _, key in ipairs(travel ~= s and bucket.keys or {}) do -- they matter next to computes
           one.of[key] = one.of[key] or {}
           table.insert(one.of[key], bucket)
           bucket.together.left = bucket.together.left + 1

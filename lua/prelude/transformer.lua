@@ -480,9 +480,12 @@ function M.step(s, p, families, defaults, own, where)
   local apart = {}
   if v.zero < 3 and v.overlap.weights and sharded then apart[1] = 0 end
   if v.zero < 3 and v.overlap.gradients then apart[#apart + 1] = microbatches - 1 end
+  -- A chunk whose passes make the same calls as those of chunk c.
+  local differ = v.experts and v.moe_every > 1
+  local function like(c) return (differ or is_first(c) or is_last(c)) and c or stage == 0 and 1 or 0 end
   run_pipeline(s, { stage = stage, pp = pp, microbatches = microbatches, chunks = chunks, schedule = v.schedule,
                     line = line, forward = forward, backward = backward, weights = delayed and weights,
-                    beside = next_to, apart = apart, one_by_one = v.overlap_p2p })
+                    beside = next_to, apart = apart, one_by_one = v.overlap_p2p, like = like, differ = differ })
 
   -- After the last backward pass: distributed/finalize_model_grads.py.
   s:mark "optimizer"

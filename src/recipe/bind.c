@@ -122,8 +122,10 @@ static bool is_moving(const lua_Debug *ar) {
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar) {
   for (int level = 0; level < MGRID_FRAMES && lua_getstack(L, level, ar) && !is_moving(ar);
        level++) {
-    lua_getinfo(L, "Sl", ar);
-    if (ar->currentline > 0 && strncmp(ar->source, "=moongrid", 9) != 0) return true;
+    lua_getinfo(L, "S", ar);
+    if (strncmp(ar->source, "=moongrid", 9) == 0) continue; /* lines take longer to find */
+    lua_getinfo(L, "l", ar);
+    if (ar->currentline > 0) return true;
   }
   return false;
 }

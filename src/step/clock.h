@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** clock.h - the time of an execution (machine.c): how long what it does takes, and what is under
+** clock.h - the time of an execution (executor.c): how long what it does takes, and what is under
 ** way. Times are integers of picoseconds.
 */
 #ifndef MGRID_STEP_CLOCK_H
@@ -58,7 +58,7 @@ int64_t mgrid_step_clock_now(const step_machine *m);
 ** that come at the same time. */
 bool mgrid_step_clock_whole(const step_stops *w, uint32_t loop);
 
-/* What the clock shows, for skips.c: kept, compared, and put on by so many rounds. */
+/* What the clock shows, for loops.c: kept, compared, and put on by so many rounds. */
 typedef struct step_moment step_moment;
 bool mgrid_step_moment_keep(step_machine *m, step_moment **keep); /* false: no memory */
 bool mgrid_step_moment_same(const step_machine *m, const step_moment *was);

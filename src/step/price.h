@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** price.h - what a step costs on a machine. shapes.c finds how the groups lie on it; cost.c how
-** long a call takes; clock.c runs the step in time; links.c adds up what crosses each level;
-** price.c makes the answer of these.
+** price.h - what a step costs on a machine. operations.c has how long a call takes,
+** costs.c what is known beside the machine; clock.c runs the step in time; price.c finds how the
+** groups lie on the machine and what crosses each level, and makes the answer of these.
 */
 #ifndef MGRID_STEP_PRICE_H
 #define MGRID_STEP_PRICE_H
@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-/* ----------------------------------------------------------- calibration.c */
+/* ------------------------------------------------------------------ costs.c */
 
 enum { STEP_RATES_MAX = 256, STEP_MEASURED_MAX = 256 };
 
@@ -60,12 +60,11 @@ mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const c
 ** is JSON and has one. */
 mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t, mgrid_error *err);
 
-/* Fit the latency of a hop and the share of the bandwidth to calls over one level. fit.c */
+/* Fit the latency of a hop and the share of the bandwidth to calls over one level. */
 void mgrid_step_fit(const step_measured *all, size_t n, double call, double bandwidth,
                     step_fit *out);
-bool mgrid_step_fits(step_kind kind); /* whether such calls can be fitted */
 
-/* ---------------------------------------------------------------- shapes.c */
+/* ---------------------------------------------------------- price.c: shapes */
 
 /* How a group lies in the domains of a level. */
 typedef struct step_reach {
@@ -91,13 +90,7 @@ typedef struct step_shapes {
   int64_t domains[MGRID_LEVELS_MAX];
 } step_shapes;
 
-/* Find the shapes of all groups, and the types of ranks whose groups have equal shapes. O(world x
-** families x levels). */
-mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model *m, step_budget *b,
-                                  step_shapes *out, step_types *types, mgrid_error *err);
-void mgrid_step_shapes_free(step_shapes *x);
-
-/* ------------------------------------------------------------------ cost.c */
+/* ------------------------------------------------------------- operations.c */
 
 /* A step on a machine. */
 typedef struct step_pricing {
@@ -125,7 +118,7 @@ int64_t mgrid_step_ticks(double seconds); /* picoseconds */
 /* Refuse computes whose rate is not known, and calls over levels whose bandwidth is not. */
 mgrid_status mgrid_step_priceable(const step_pricing *p, mgrid_error *err);
 
-/* ----------------------------------------------------------------- links.c */
+/* ------------------------------------------------------------------ price.c */
 
 /* What a family does on a level, over all its groups; a call counts once, where a group crosses. */
 typedef struct step_crossing {
@@ -137,12 +130,6 @@ typedef struct step_busiest {
   int64_t domain;
   double bytes, seconds; /* out of the domain; at the level's bandwidth, 0: not known */
 } step_busiest;
-
-/* Fill crossing[entries * levels] and the busiest link. */
-mgrid_status mgrid_step_links(const step_pricing *p, step_budget *b, step_crossing *crossing,
-                              step_busiest *busiest, mgrid_error *err);
-
-/* ----------------------------------------------------------------- price.c */
 
 /* One stretch of a chart: an operation of a type's stream. */
 typedef struct step_record {
@@ -201,7 +188,7 @@ mgrid_status mgrid_step_price_of(const mgrid_step *s, const mgrid_machine_model 
                                  step_price *out, mgrid_error *err);
 void mgrid_step_price_free(step_price *p);
 
-/* -------------------------------------------------------------- report.c */
+/* ----------------------------------------------------------------- report.c */
 
 /* Return "families" and "memory" of a step, and with a price all that it has; NULL with *err. */
 json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_error *err);

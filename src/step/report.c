@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** report.c - a step and its price as JSON, for the command, C and Lua.
+** report.c - what a step does, in sums: calls and bytes by family, memory over time, traffic; and
+** all that with its price as JSON. Loops are multiplied, not gone through.
 */
 #include "moongrid_step.h"
 #include "plan/json.h"
@@ -8,6 +9,179 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ===================================================================== sums */
+
+static int64_t sums_add(int64_t a, int64_t b) { return b > INT64_MAX - a ? INT64_MAX : a + b; }
+static int64_t times(int64_t a, int64_t b) { return a && b > INT64_MAX / a ? INT64_MAX : a * b; }
+
+static void sum_up(const mgrid_step *s, const step_program *p, uint32_t from, uint32_t end,
+                   int64_t often, step_sum *sum) {
+  for (uint32_t i = from; i < end; i = p->node[i].end) {
+    const step_node *n = &p->node[i];
+    if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
+      sum_up(s, p, i + 1, n->end, n->kind == STEP_LOOP ? times(often, n->number) : often, sum);
+    if (n->slot < 0) continue;
+    step_sum *to = &sum[s->slot[n->slot].entry];
+    to->calls = sums_add(to->calls, often);
+    to->bytes = sums_add(to->bytes, times(often, n->bytes));
+  }
+}
+
+void mgrid_step_sums(const mgrid_step *s, const step_program *p, step_sum *sum) {
+  memset(sum, 0, s->plan->content.nentries * sizeof *sum);
+  sum_up(s, p, 0, (uint32_t)p->n, 1, sum);
+}
+
+int64_t mgrid_step_total(const mgrid_step *s) {
+  int64_t total = 0;
+  for (size_t i = 0; i < s->nclasses; i++)
+    total = sums_add(total, times(s->program[s->class[i].program].calls, s->class[i].ranks));
+  return total;
+}
+
+/* ------------------------------------------------------------------- memory */
+
+enum { STEP_NAMED_MAX = 64 }; /* names of allocations */
+typedef struct memory {
+  int64_t peak; /* bytes */
+  uint32_t at;  /* the last mark before it, a word; 0: none */
+  int64_t rank; /* the lowest that has it */
+  size_t n;
+  uint32_t name[STEP_NAMED_MAX]; /* words */
+  int64_t bytes[STEP_NAMED_MAX];
+} memory;
+
+typedef struct held {
+  const step_program *p;
+  mgrid_budget *budget;
+  memory now, most;             /* now.peak: the bytes in use; now.at: the last mark */
+  int64_t last[STEP_NAMED_MAX]; /* bytes of the last allocation of a name */
+} held;
+
+static size_t index_of(held *m, uint32_t name) {
+  size_t i = 0;
+  while (i < m->now.n && m->now.name[i] != name) i++;
+  if (i == STEP_NAMED_MAX) return i - 1; /* the rest is under one name */
+  if (i == m->now.n) m->now.name[m->now.n++] = name;
+  return i;
+}
+
+static void sums_change(held *m, size_t i, int64_t by) {
+  m->now.bytes[i] = by > 0 ? sums_add(m->now.bytes[i], by) : m->now.bytes[i] + by;
+  m->now.peak = by > 0 ? sums_add(m->now.peak, by) : m->now.peak + by;
+  if (m->now.peak > m->most.peak) m->most = m->now;
+}
+
+/* A loop that keeps memory from iteration to iteration has its most in the last one, one that frees
+** some in the first. */
+static void go_through(held *m, uint32_t from, uint32_t end) {
+  for (uint32_t i = from; i < end && mgrid_spend(m->budget, 1); i = m->p->node[i].end) {
+    const step_node *n = &m->p->node[i];
+    if (n->kind == STEP_MARK) m->now.at = n->name;
+    if (n->kind == STEP_ALLOC) {
+      size_t k = index_of(m, n->name);
+      m->last[k] = n->bytes;
+      sums_change(m, k, n->bytes);
+    } else if (n->kind == STEP_FREE) {
+      size_t k = index_of(m, n->name);
+      int64_t has = m->now.bytes[k];
+      sums_change(m, k, -(m->last[k] < has ? m->last[k] : has));
+    } else if (n->kind == STEP_LOOP) {
+      memory before = m->now;
+      go_through(m, i + 1, n->end);
+      for (size_t k = 0; k < m->now.n && n->number > 2; k++) {
+        int64_t by = m->now.bytes[k] - before.bytes[k];
+        if (by > 0) sums_change(m, k, times(by, n->number - 2));
+        if (by < 0)
+          sums_change(m, k,
+                      times(-by, n->number - 2) > m->now.bytes[k] ? -m->now.bytes[k]
+                                                                  : by * (n->number - 2));
+      }
+      if (n->number > 1) go_through(m, i + 1, n->end);
+    }
+  }
+}
+
+/* Find the most memory of all ranks. */
+static mgrid_status most_memory(const mgrid_step *s, memory *out, mgrid_error *err) {
+  step_budget b;
+  bool *seen = calloc(s->nprograms + 1, sizeof *seen);
+  memset(out, 0, sizeof *out);
+  out->rank = -1;
+  if (!seen) return mgrid_oom(err);
+  mgrid_step_budget_begin(&b, &s->limits, "the memory of the step");
+  for (size_t i = 0; i < s->nclasses; i++) { /* the first class of a program has its lowest rank */
+    const step_program *p = &s->program[s->class[i].program];
+    held m = { .p = p, .budget = &b.work };
+    if (seen[s->class[i].program]) continue;
+    seen[s->class[i].program] = true;
+    go_through(&m, 0, (uint32_t)p->n);
+    if (m.most.peak <= out->peak) continue;
+    *out = m.most;
+    out->rank = s->class[i].first;
+  }
+  free(seen);
+  return b.work.exhausted ? mgrid_step_budget_spent(&b, err) : MGRID_OK;
+}
+
+/* ================================================================== traffic */
+
+/* What a step sends, as traffic of families: the mean of all members of a family's groups. */
+
+typedef struct summing {
+  const mgrid_step *s;
+  const step_program *p;
+  double (*sum)[STEP_KINDS]; /* [entries] of the plan: bytes of all ranks */
+} summing;
+
+/* Add a part of a program, `often` times. `ring`: the sends are those of a sendrecv both ways. */
+static void sends_add(const summing *x, uint32_t from, uint32_t end, double often, bool ring) {
+  for (uint32_t i = from; i < end; i = x->p->node[i].end) {
+    const step_node *n = &x->p->node[i];
+    bool both = n->kind == STEP_SENDRECV && i + 2 < n->end;
+    if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
+      sends_add(x, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often, both);
+    else if (n->slot >= 0 && mgrid_step_rows[n->kind].traffic)
+      x->sum[x->s->slot[n->slot].entry][ring && n->kind == STEP_SEND ? STEP_SENDRECV : n->kind] +=
+          often * (double)n->bytes;
+  }
+}
+
+/* Append "tp = 12 B all_reduce + 3 B all_gather". Each edge of a chain has all that its two members
+** send over it, and a ring of n members puts (n - 1) / n of an all_gather on each edge. */
+static void put_family(const mgrid_entry *e, const double sum[STEP_KINDS], mgrid_text *t) {
+  double members = (double)e->family->total, groups = (double)e->family->count;
+  bool some = false;
+  for (int k = 0; k < STEP_KINDS; k++) {
+    double by = k == STEP_SEND ? members - groups : k == STEP_SENDRECV ? members - groups : members;
+    if (!(sum[k] > 0) || !(by > 0)) continue;
+    double bytes = sum[k] / by;
+    if (!some) mgrid_text_add(t, "%s%s =", t->len ? "; " : "", e->name);
+    mgrid_text_add(t, "%s %.17g B %s", some ? " +" : "", bytes < 9e17 ? bytes : 9e17,
+                   mgrid_step_rows[k].traffic);
+    some = true;
+  }
+}
+
+mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *err) {
+  size_t entries = s->plan->content.nentries;
+  summing x = { s, NULL, calloc(entries + 1, sizeof *x.sum) };
+  if (!x.sum) return mgrid_oom(err);
+  for (size_t i = 0; i < s->nprograms; i++) {
+    double ranks = 0;
+    for (size_t k = 0; k < s->nclasses; k++)
+      if ((size_t)s->class[k].program == i) ranks += (double)s->class[k].ranks;
+    x.p = &s->program[i];
+    sends_add(&x, 0, (uint32_t)x.p->n, ranks, false);
+  }
+  for (size_t i = 0; i < entries; i++) put_family(&s->plan->content.entry[i], x.sum[i], t);
+  free(x.sum);
+  return t->failed ? mgrid_oom(err) : MGRID_OK;
+}
+
+/* ===================================================================== JSON */
 
 /* Return the sums by family of the rank with the most, to be freed; NULL: no memory. */
 static step_sum *report_most_of(const mgrid_step *s) {
@@ -34,7 +208,7 @@ static json_t *report_families_json(const mgrid_step *s, const step_sum *most) {
   return all;
 }
 
-static json_t *memory_json(const mgrid_step *s, const step_memory *m) {
+static json_t *memory_json(const mgrid_step *s, const memory *m) {
   json_t *by = json_object();
   for (size_t i = 0; i < m->n; i++)
     if (m->bytes[i]) json_object_set_new(by, s->word[m->name[i]], json_integer(m->bytes[i]));
@@ -123,13 +297,13 @@ static void put_price(const step_price *p, json_t *all) {
 }
 
 json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_error *err) {
-  step_memory memory;
+  memory most_held;
   step_sum *most = report_most_of(s);
   json_t *all = NULL;
   if (!most) return mgrid_null_oom(err);
-  if (!mgrid_step_memory(s, &memory, err)) {
+  if (!most_memory(s, &most_held, err)) {
     all = mgrid_json_pack("{soso}", "families", report_families_json(s, most), "memory",
-                          memory_json(s, &memory));
+                          memory_json(s, &most_held));
     if (price && all) put_price(price, all);
     if (!all) mgrid_oom(err);
   }

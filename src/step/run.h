@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** run.h - a step that is executed: calls go measure.c -> run.c -> run_streams.c. run.c walks the
-** program; run_streams.c has its calls on streams of GPUs; measure.c makes the answer of what all
-** ranks measured.
+** run.h - a step that is executed: run.c walks the program, and makes the answer of what
+** all ranks measured; run_streams.c has its calls on streams of GPUs.
 */
 #ifndef MGRID_STEP_RUN_H
 #define MGRID_STEP_RUN_H
@@ -41,7 +40,7 @@ typedef struct step_spent { /* by this rank over one family, in all steps */
 mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const step_how *how,
                                 step_records *last, json_t **out, mgrid_error *err);
 
-/* --------------------------------------------------------------------- run.c */
+/* -------------------------------------------------------------------- run.c */
 
 typedef struct step_span { /* of an entry, in one step */
   uint32_t node;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
 ** step.h - what travels in a step. A step is evaluated into programs (program.c), one for each
-** class of ranks that it cannot tell apart (classes.c). types.c refines classes into types, whose
-** ranks also wait for the same others; machine.c executes one rank of each type, as far as budget.c
-** lets it; verdict.c says what the result means. README.md has the argument.
+** class of ranks that it cannot tell apart (there, too). types.c refines classes into types, whose
+** ranks also wait for the same others; executor.c executes one rank of each type, over the places
+** of loops.c; proof.c says what the result means. README.md has the argument.
 */
 #ifndef MGRID_STEP_INSIDE_H
 #define MGRID_STEP_INSIDE_H
 
 #include "base/index.h"
+#include "comm/backend.h"
 #include "plan/plan.h"
 
 /* Limits: of ranks; of classes; of the entries of all programs; of loops in loops; of the streams
@@ -31,8 +32,7 @@ typedef enum step_role {
   STEP_BLOCK     /* has entries in it */
 } step_role;
 
-/* A call has its number of mgrid_step_operation (moongrid_step.h), its row in operations.c and
-** cost.c, and its case in links.c, sends.c and run.c. */
+/* A call has its number of mgrid_step_operation (moongrid_step.h). */
 typedef enum step_kind {
   STEP_ALL_REDUCE,
   STEP_ALL_GATHER,
@@ -58,17 +58,40 @@ typedef enum step_kind {
   STEP_KINDS
 } step_kind;
 
+/* What a member sends, of a group of n. */
+typedef enum step_travel {
+  STEP_STAYS,        /* nothing */
+  STEP_AROUND,       /* (n-1)/n of the bytes around a ring, to the next member */
+  STEP_AROUND_TWICE, /* ... and once more; where switches reduce, its bytes once */
+  STEP_ALONG,        /* the bytes along a chain, but for the last member */
+  STEP_PAIRS,        /* 1/n of the bytes to each other member */
+  STEP_TO_ROOT,      /* 1/n of the bytes to the root; from it */
+  STEP_FROM_ROOT,
+  STEP_MESSAGE /* the bytes to a position */
+} step_travel;
+
+typedef struct step_algorithm step_algorithm;
+
 typedef struct step_operation {
   const char *name; /* in a recipe: s:all_reduce */
   step_role role;
   bool rooted;       /* has a root, a position */
   bool sized;        /* takes bytes */
   const char *takes; /* its arguments, for messages */
+  step_travel travel;
+  bool parts;      /* the bytes are a part for each member */
+  mgrid_call call; /* makes it; of a rooted one but a broadcast, for the root alone */
+  /* of a family, that stands for it: a gather or a scatter goes through the group as a broadcast
+  ** does, and a sendrecv both ways lies on every edge of a ring, as an all_gather. NULL: none, as
+  ** of receives, the other side of sends. */
+  const char *traffic;
+  /* of each library, the last without a name; the fastest counts. NULL: it goes straight. */
+  const step_algorithm *nccl, *mpi;
 } step_operation;
 
-extern const step_operation mgrid_step_rows[STEP_KINDS]; /* by step_kind */
+extern const step_operation mgrid_step_rows[]; /* by step_kind, STEP_KINDS of them */
 
-/* ----------------------------------------------------------------- lists.c */
+/* --------------------------------------------------------- program.c: lists */
 
 /* Lists of numbers, each once: list i is data[start[i]] to data[start[i + 1] - 1]. */
 typedef struct step_lists {
@@ -82,7 +105,7 @@ typedef struct step_lists {
 int32_t mgrid_step_lists_put(step_lists *x, const int32_t *list, size_t n);
 void mgrid_step_lists_free(step_lists *x);
 
-/* ---------------------------------------------------------------- budget.c */
+/* ------------------------------------------------------- program.c: budgets */
 
 /* What an evaluation of all classes, a proof or a price may spend: the instructions and the seconds
 ** that the runtime has for a plan (mgrid_limits), and STEP_MEMORY_MAX. Without memory there is no
@@ -194,7 +217,7 @@ typedef struct step_request {
   mgrid_step *made;
 } step_request;
 
-/* --------------------------------------------------------------- program.c */
+/* ---------------------------------------------------------------- program.c */
 
 /* A program while it is written. */
 typedef struct step_writer {
@@ -233,7 +256,7 @@ void mgrid_step_node_text(const mgrid_step *s, const step_node *n, mgrid_text *t
 mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err);
 const char *mgrid_step_family_of(const mgrid_step *s, const step_node *n); /* "" without one */
 
-/* --------------------------------------------------------------- classes.c */
+/* ------------------------------------------------------- program.c: classes */
 
 /* The answer for a rank: the size of its group, -1 if there is none, and so on. */
 int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t rank);
@@ -251,12 +274,12 @@ static inline const step_read *mgrid_step_read_of(const mgrid_step *s, size_t i)
 /* Append what the step reads that differs between ranks: "pp.position, rank". */
 void mgrid_step_reads_text(const mgrid_step *s, mgrid_text *t);
 
-/* ----------------------------------------------------------------- sends.c */
+/* -------------------------------------------------------- report.c: traffic */
 
 /* Append what families send, "tp = 12 B all_reduce; dp = 3 B send", for a model of traffic. */
 mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *err);
 
-/* ----------------------------------------------------------------- types.c */
+/* ------------------------------------------------------------------ types.c */
 
 /* The ranks of a communicator as seen by types: those of its members. Equal ones are one. */
 typedef struct step_circle {
@@ -293,7 +316,7 @@ void mgrid_step_by_position(const mgrid_step *s, bool *slots);
 /* Count the memory of a number for each rank and slot. */
 bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b);
 
-/* -------------------------------------------------------------- position.c */
+/* ---------------------------------------------------------- loops.c: places */
 
 typedef enum step_rules {
   STEP_NCCL, /* streams in order; the calls on one communicator in one order */
@@ -352,7 +375,7 @@ uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgri
                                bool (*is)(const step_program *p, uint32_t node, const void *ud),
                                const void *ud);
 
-/* --------------------------------------------------------------- machine.c */
+/* --------------------------------------------------------------- executor.c */
 
 /* One stream of one type. */
 typedef struct step_cursor {
@@ -418,14 +441,14 @@ const step_program *mgrid_step_machine_program(const step_machine *m, int32_t ty
 /* Return the meeting of an entry of a type; NULL: nobody has come yet. */
 const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t type, uint32_t node);
 
-/* ----------------------------------------------------------------- skips.c */
+/* ----------------------------------------------------------- loops.c: skips */
 
 /* Called when a long loop begins again: if the machine has come back to where it was, with only
 ** iterations gone, go on as many times as that repeats. */
 void mgrid_step_skip(step_machine *m);
 void mgrid_step_skips_free(struct step_skips *s);
 
-/* --------------------------------------------------------------- verdict.c */
+/* ------------------------------------------------------------------ proof.c */
 
 /* One rank of a counterexample. */
 typedef struct step_waiting {
@@ -461,13 +484,10 @@ typedef struct step_verdict {
 
 mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager,
                                  step_verdict *v, mgrid_error *err);
-/* assumes.c: set what the proof assumes under the rules of NCCL. */
-mgrid_status mgrid_step_assumptions(const mgrid_step *s, step_budget *b, step_verdict *v,
-                                    mgrid_error *err);
 /* Append one sentence: "rank 5 (pp 1, tp 1) waits in ...". */
 void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_text *t);
 
-/* ------------------------------------------------------------------ sums.c */
+/* ----------------------------------------------------------- report.c: sums */
 
 typedef struct step_sum { /* what one rank does over one family */
   int64_t calls, bytes;
@@ -477,18 +497,5 @@ typedef struct step_sum { /* what one rank does over one family */
 void mgrid_step_sums(const mgrid_step *s, const step_program *p, step_sum *sum);
 /* Return the operations of all ranks that communicate. */
 int64_t mgrid_step_total(const mgrid_step *s);
-
-enum { STEP_NAMED_MAX = 64 }; /* names of allocations */
-typedef struct step_memory {
-  int64_t peak; /* bytes */
-  uint32_t at;  /* the last mark before it, a word; 0: none */
-  int64_t rank; /* the lowest that has it */
-  size_t n;
-  uint32_t name[STEP_NAMED_MAX]; /* words */
-  int64_t bytes[STEP_NAMED_MAX];
-} step_memory;
-
-/* Find the most memory of all ranks. */
-mgrid_status mgrid_step_memory(const mgrid_step *s, step_memory *out, mgrid_error *err);
 
 #endif

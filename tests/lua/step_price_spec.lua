@@ -149,7 +149,7 @@ estimate from data sheets; published runs took 1.3 to 3 times as long
   dp_cp                         18.9 ms  node 51.7 GiB, gpu 51.7 GiB; all_reduce by ring
   mp                            15.3 us  node 32 B, gpu 256 B; all_reduce by nvls
   tp                            26.2 ms  gpu 520.0 GiB; all_reduce by nvls
-  pp                            21.9 ms  node 24.0 GiB, gpu 24.0 GiB; send by direct, recv by direct
+  pp                            21.9 ms  node 24.0 GiB, gpu 24.0 GiB; recv by direct, send by direct
   embd                          2.11 ms  node 3.12 GiB, gpu 3.12 GiB; all_reduce by ring
 
 busiest link: out of node 2 10.0 GiB, 26.9 ms of the step at its bandwidth

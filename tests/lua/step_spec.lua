@@ -352,6 +352,20 @@ describe("steps.transformer", function()
     end
   end)
 
+  it("has loops in place of microbatches, in virtual stages, too", function()
+    for _, arguments in ipairs { "", "overlap=true", "overlap_p2p=true", "experts=8 moe_every=2" } do
+      for rank = 0, 24, 8 do -- of each stage
+        local lines = {}
+        for i, rounds in ipairs { 6, 600 } do
+          local line = "build/moongrid step megatron --world 32 pp=4 layers=32 vpp=4 global_batch=%d %s --rank %d"
+          lines[i] = select(2, run(line:format(rounds * 4 * 8, arguments, rank)):gsub("\n", "\n"))
+        end
+        assert.equal(lines[1], lines[2], arguments .. " of rank " .. rank)
+        assert.is_true(lines[1] > 20)
+      end
+    end
+  end)
+
   it("is carried by the systems' recipes, and ends under MPI's rules, too", function()
     for name, arguments in pairs { megatron = "tp=2 pp=2 cp=2", picotron = "tp=2 pp=2 cp=2",
                                    torchtitan = "tp=2 cp=2 dp_replicate=2 spmd_backend=partial_dtensor" } do

@@ -52,6 +52,7 @@ local function speed(B)
   for _, size in ipairs {
     { "1,024 ranks, 96 layers, 128 microbatches", "--world 1024 tp=8 pp=8 layers=96 global_batch=2048" },
     { "... with a stream for gradients", "--world 1024 tp=8 pp=8 layers=96 global_batch=2048 overlap=true zero=1" },
+    { "... in 12 virtual stages", "--world 1024 tp=8 pp=8 layers=96 global_batch=2048 vpp=12" },
     { "64 stages, 512 microbatches", "--world 1024 tp=8 pp=64 layers=128 global_batch=1024" },
     { "1,048,576 ranks, 16 stages", "--world 1048576 tp=8 pp=16 layers=96" },
   } do

@@ -5,7 +5,7 @@
 */
 #include "recipe/prelude.h"
 #include "recipe/runtime.h"
-#include "step/lua/words.h"
+#include "step/lua/step_words.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 ** slice.c - the step for Lua: what a step sees, and how one is evaluated.
 */
 #include "recipe/slice.h"
-#include "step/lua/words.h"
+#include "step/lua/step_words.h"
 
 static const mgrid_lua_class adds[] = {
   { MGRID_LUA_PLAN, NULL, mgrid_step_lua_plan_methods, NULL, NULL },

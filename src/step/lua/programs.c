@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - plan:step() for hosts: the step of a plan's recipe, its verdict, and the program of a
+** programs.c - plan:step() for hosts: the step of a plan's recipe, its verdict, and the program of a
 ** rank, as tables and text.
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
-#include "step/lua/words.h"
+#include "step/lua/step_words.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - execute one rank of each type. A cursor is where one stream of a type is. An
+** executor.c - execute one rank of each type. A cursor is where one stream of a type is. An
 ** operation begins once all before it on its stream, on its communicator, and on streams that it
 ** waits for are done; it ends when all others that it needs have begun theirs. What can begin does,
 ** until nothing can: the end does not depend on the order.
@@ -104,7 +104,7 @@ static bool fit(const step_node *a, const step_node *b) {
 
 /* The cursors to look at are a heap: the first of all goes on as far as it can. So what happens
 ** next follows from where the cursors are alone, and not from how they came there, and an execution
-** comes back to where it was (skips.c). */
+** comes back to where it was (loops.c). */
 static void machine_look_at(step_machine *m, int32_t cursor) {
   if (m->cursor[cursor].queued) return;
   m->cursor[cursor].queued = true;
@@ -330,7 +330,7 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
   }
   m->first[types] = m->ncursors = room;
   if (!mgrid_step_budget_hold(m->budget, 3 * room * sizeof *m->cursor))
-    return free(scratch), MGRID_OK; /* and skips.c */
+    return free(scratch), MGRID_OK; /* and loops.c */
   m->cursor = calloc(room + 1, sizeof *m->cursor);
   m->queue = malloc((room + 1) * sizeof *m->queue);
   if (!m->cursor || !m->queue) return free(scratch), mgrid_oom(err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** operations.c - the operations of a step as methods of s: each checks its arguments and appends an
+** operation_words.c - the operations of a step as methods of s: each checks its arguments and appends an
 ** entry.
 */
-#include "step/lua/words.h"
+#include "step/lua/step_words.h"
 
 #include "recipe/budget.h"
 

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT
 **
-** groups.c - the groups, members and grids that a step sees. They answer as those of a state do,
-** and note what was asked. A member is a position in its group: its rank, which would differ for
-** every rank, only on request.
+** step_words.c - s, what a step of a recipe gets: its operations, and the groups, members and grids
+** of its rank. They answer as those of a state do, and note what was asked. A member is a position
+** in its group: its rank, which would differ for every rank, only on request.
 */
-#include "step/lua/words.h"
+#include "step/lua/step_words.h"
 
 #include <string.h>
 
-step_writer *mgrid_step_lua_writer(lua_State *L, const step_anchor *a) {
+/* =================================================== groups, members, grids */
+
+/* Return the writer of an anchor; raise if the evaluation is over. */
+static step_writer *writer_of(lua_State *L, const step_anchor *a) {
   if (!a->writer)
     mgrid_lua_raise(
         L, "the evaluation of the step is over; s and its groups are of that evaluation alone");
   return a->writer;
 }
 
-int64_t mgrid_step_lua_ask(lua_State *L, step_writer *w, step_asked asked, int32_t of,
-                           int32_t nth) {
+/* Ask for the rank whose program is written. Raises. */
+static int64_t ask(lua_State *L, step_writer *w, step_asked asked, int32_t of, int32_t nth) {
   step_read read = { (int32_t)asked, of, nth };
   int64_t answer;
   if (!mgrid_step_ask(w, &read, &answer)) mgrid_lua_oom(L);
@@ -25,7 +28,7 @@ int64_t mgrid_step_lua_ask(lua_State *L, step_writer *w, step_asked asked, int32
 
 static step_word_group *groups_check_group(lua_State *L, step_writer **w) {
   step_word_group *g = luaL_checkudata(L, 1, STEP_LUA_GROUP);
-  *w = mgrid_step_lua_writer(L, g->anchor);
+  *w = writer_of(L, g->anchor);
   return g;
 }
 
@@ -39,10 +42,12 @@ static void *new_word(lua_State *L, int anchor, size_t size, const char *class) 
   return word;
 }
 
-void mgrid_step_lua_push_group(lua_State *L, int anchor, int32_t entry, int32_t nth) {
+/* Push the nth group of this rank in a family, nil if there is none; `anchor` is the index of the
+** anchor. */
+static void push_group(lua_State *L, int anchor, int32_t entry, int32_t nth) {
   step_anchor *a = lua_touserdata(L, anchor);
-  step_writer *w = mgrid_step_lua_writer(L, a);
-  int64_t size = mgrid_step_lua_ask(L, w, STEP_ASKED_SIZE, entry, nth);
+  step_writer *w = writer_of(L, a);
+  int64_t size = ask(L, w, STEP_ASKED_SIZE, entry, nth);
   if (size < 0) {
     lua_pushnil(L);
     return;
@@ -56,7 +61,7 @@ void mgrid_step_lua_push_group(lua_State *L, int anchor, int32_t entry, int32_t 
 /* ------------------------------------------------------------------ a group */
 
 static int64_t position_of(lua_State *L, step_writer *w, const step_word_group *g) {
-  return mgrid_step_lua_ask(L, w, STEP_ASKED_POSITION, g->entry, g->nth);
+  return ask(L, w, STEP_ASKED_POSITION, g->entry, g->nth);
 }
 
 static int groups_group_position(lua_State *L) {
@@ -73,7 +78,7 @@ static int groups_group_size(lua_State *L) {
 static int groups_group_index(lua_State *L) {
   step_writer *w;
   step_word_group *g = groups_check_group(L, &w);
-  return lua_pushinteger(L, mgrid_step_lua_ask(L, w, STEP_ASKED_INDEX, g->entry, g->nth)), 1;
+  return lua_pushinteger(L, ask(L, w, STEP_ASKED_INDEX, g->entry, g->nth)), 1;
 }
 
 static int groups_group_name(lua_State *L) {
@@ -143,8 +148,8 @@ static const luaL_Reg group_methods[] = { { "next", groups_group_next },
 static const luaL_Reg group_meta[] = { { "__len", groups_group_size },
                                        { "__tostring", groups_group_tostring },
                                        { NULL, NULL } };
-const mgrid_lua_class mgrid_step_lua_group_class = { STEP_LUA_GROUP, group_fields, group_methods,
-                                                     NULL, group_meta };
+static const mgrid_lua_class group_class = { STEP_LUA_GROUP, group_fields, group_methods, NULL,
+                                             group_meta };
 
 /* ----------------------------------------------------------------- a member */
 
@@ -155,9 +160,9 @@ static int peer_position(lua_State *L) {
 /* Its rank differs from group to group: this reads the index of the group. */
 static int peer_rank(lua_State *L) {
   step_word_peer *p = luaL_checkudata(L, 1, STEP_LUA_PEER);
-  step_writer *w = mgrid_step_lua_writer(L, p->anchor);
+  step_writer *w = writer_of(L, p->anchor);
   const mgrid_family *f = w->step->plan->content.entry[p->entry].family;
-  int64_t group = mgrid_step_lua_ask(L, w, STEP_ASKED_INDEX, p->entry, p->nth);
+  int64_t group = ask(L, w, STEP_ASKED_INDEX, p->entry, p->nth);
   return lua_pushinteger(L, f->form->rank(f, group, p->position)), 1;
 }
 
@@ -180,8 +185,7 @@ static const luaL_Reg peer_fields[] = { { "position", peer_position },
 static const luaL_Reg peer_meta[] = { { "__tostring", peer_tostring },
                                       { "__eq", peer_eq },
                                       { NULL, NULL } };
-const mgrid_lua_class mgrid_step_lua_peer_class = { STEP_LUA_PEER, peer_fields, NULL, NULL,
-                                                    peer_meta };
+static const mgrid_lua_class peer_class = { STEP_LUA_PEER, peer_fields, NULL, NULL, peer_meta };
 
 /* ------------------------------------------------------------------- a grid */
 
@@ -190,7 +194,7 @@ typedef struct step_word_grid {
   int32_t grid;
 } step_word_grid;
 
-void mgrid_step_lua_push_grid(lua_State *L, int anchor, int32_t grid) {
+static void push_grid(lua_State *L, int anchor, int32_t grid) {
   step_anchor *a = lua_touserdata(L, anchor);
   *(step_word_grid *)new_word(L, anchor, sizeof(step_word_grid), STEP_LUA_GRID) =
       (step_word_grid){ a, grid };
@@ -199,17 +203,139 @@ void mgrid_step_lua_push_grid(lua_State *L, int anchor, int32_t grid) {
 /* s.dense.tp: the coordinate of this rank, nil outside of the grid */
 static int groups_grid_index(lua_State *L) {
   step_word_grid *m = luaL_checkudata(L, 1, STEP_LUA_GRID);
-  step_writer *w = mgrid_step_lua_writer(L, m->anchor);
+  step_writer *w = writer_of(L, m->anchor);
   const mgrid_grid *g = w->step->plan->content.grid[m->grid].grid;
   const char *key = luaL_checkstring(L, 2), *known[MGRID_DIMS_MAX];
   for (size_t i = 0; i < g->n; i++) {
     known[i] = g->axis[i].name;
     if (strcmp(known[i], key) != 0) continue;
-    int64_t coord = mgrid_step_lua_ask(L, w, STEP_ASKED_COORD, m->grid, (int32_t)i);
+    int64_t coord = ask(L, w, STEP_ASKED_COORD, m->grid, (int32_t)i);
     return coord < 0 ? lua_pushnil(L) : lua_pushinteger(L, coord), 1;
   }
   return mgrid_lua_unknown(L, "dim", key, known, g->n);
 }
 
 static const luaL_Reg grid_meta[] = { { "__index", groups_grid_index }, { NULL, NULL } };
-const mgrid_lua_class mgrid_step_lua_grid_class = { STEP_LUA_GRID, NULL, NULL, NULL, grid_meta };
+static const mgrid_lua_class grid_class = { STEP_LUA_GRID, NULL, NULL, NULL, grid_meta };
+
+/* ======================================================================== s */
+
+step_word_step *mgrid_step_lua_check(lua_State *L, int i, step_writer **w) {
+  step_word_step *s = luaL_checkudata(L, i, STEP_LUA_STEP);
+  *w = writer_of(L, s->anchor);
+  return s;
+}
+
+/* s:groups(family): the groups of this rank in it, of which a cover may have several */
+static int groups(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  mgrid_error e = MGRID_ERROR_INIT;
+  int entry = mgrid_content_require(&w->step->plan->content, "", luaL_checkstring(L, 2), &e);
+  if (entry < 0) return mgrid_lua_raise_error(L, &e);
+  lua_getiuservalue(L, 1, 1);
+  lua_newtable(L);
+  for (int32_t nth = 0;; nth++) {
+    push_group(L, -2, entry, nth);
+    if (lua_isnil(L, -1)) break;
+    lua_rawseti(L, -2, nth + 1);
+    if (!w->step->plan->content.entry[entry].family->overlapping) return 1;
+  }
+  lua_pop(L, 1);
+  return 1;
+}
+
+static int step_has(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  lua_pushboolean(L, mgrid_content_find(&w->step->plan->content, luaL_checkstring(L, 2)) >= 0);
+  return 1;
+}
+
+static int rank(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  return lua_pushinteger(L, ask(L, w, STEP_ASKED_RANK, 0, 0)), 1;
+}
+
+static int world(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  return lua_pushinteger(L, w->step->plan->content.world), 1;
+}
+
+/* Raise about a name that is neither an operation nor a family. */
+static int step_unknown(lua_State *L, const step_writer *w, const char *key) {
+  const mgrid_content *c = &w->step->plan->content;
+  const char *known[256];
+  size_t n = 0;
+  for (size_t i = 0; i < c->nentries && n < 200; i++) known[n++] = c->entry[i].name;
+  for (int i = 0; i < STEP_KINDS; i++) known[n++] = mgrid_step_rows[i].name;
+  known[n++] = "on";
+  return mgrid_lua_unknown(L, "family or operation of a step", key, known, n);
+}
+
+/* s.NAME: an operation, a family's group, a grid. Answers are kept in the user value of the
+** anchor. */
+static int index_step(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  lua_settop(L, 2);
+  lua_getiuservalue(L, 1, 1);
+  lua_getiuservalue(L, 3, 1); /* the answers */
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, 4) != LUA_TNIL) return lua_toboolean(L, -1) ? 1 : (lua_pushnil(L), 1);
+  const char *key = luaL_checkstring(L, 2);
+  if (strcmp(key, "rank") == 0) return rank(L);
+  if (strcmp(key, "world") == 0) return world(L);
+  const mgrid_content *c = &w->step->plan->content;
+  if (strcmp(key, "groups") == 0) {
+    lua_pushcfunction(L, groups);
+  } else if (strcmp(key, "has") == 0) {
+    lua_pushcfunction(L, step_has);
+  } else if (!mgrid_step_lua_push_operation(L, key)) {
+    int entry = mgrid_content_find(c, key), grid = entry < 0 ? mgrid_content_grid(c, key) : -1;
+    if (entry < 0 && grid < 0) return step_unknown(L, w, key);
+    if (entry >= 0)
+      push_group(L, 3, entry, 0);
+    else
+      push_grid(L, 3, grid);
+  }
+  lua_pushvalue(L, 2);
+  if (lua_isnil(L, -2))
+    lua_pushboolean(L, 0);
+  else
+    lua_pushvalue(L, -2);
+  lua_rawset(L, 4);
+  return 1;
+}
+
+static int step_tostring(lua_State *L) { return lua_pushliteral(L, "Step"), 1; }
+
+void mgrid_step_lua_open(lua_State *L) {
+  static const luaL_Reg meta[] = { { "__index", index_step },
+                                   { "__tostring", step_tostring },
+                                   { NULL, NULL } };
+  static const luaL_Reg none[] = { { NULL, NULL } };
+  static const mgrid_lua_class step = { STEP_LUA_STEP, NULL, NULL, NULL, meta };
+  static const mgrid_lua_class event_class = { STEP_LUA_EVENT, NULL, NULL, NULL, none };
+  mgrid_lua_open_class(L, &step);
+  mgrid_lua_open_class(L, &event_class);
+  mgrid_lua_open_class(L, &group_class);
+  mgrid_lua_open_class(L, &peer_class);
+  mgrid_lua_open_class(L, &grid_class);
+}
+
+void mgrid_step_lua_push(lua_State *L, step_writer *w, const void *key) {
+  step_anchor *a = lua_newuserdatauv(L, sizeof *a, 1);
+  *a = (step_anchor){ w, 0 };
+  lua_newtable(L);
+  lua_setiuservalue(L, -2, 1);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+  step_word_step *s = lua_newuserdatauv(L, sizeof *s, 1);
+  *s = (step_word_step){ a, 0 };
+  luaL_setmetatable(L, STEP_LUA_STEP);
+  lua_insert(L, -2);
+  lua_setiuservalue(L, -2, 1);
+}

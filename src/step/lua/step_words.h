@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** words.h - what a step sees: s, its groups, peers and grids. The files of this folder share it.
+** step_words.h - what a step sees: s, its groups, peers and grids. The files of this folder share it.
 */
 #ifndef MGRID_STEP_WORDS_H
 #define MGRID_STEP_WORDS_H
@@ -43,31 +43,19 @@ typedef struct step_word_event {
   int32_t node;
 } step_word_event;
 
-/* step.c. Return s at index i, and its writer; raise if the evaluation is over. */
+/* step_words.c. Return s at index i, and its writer; raise if the evaluation is over. */
 step_word_step *mgrid_step_lua_check(lua_State *L, int i, step_writer **w);
 /* Register the classes. */
 void mgrid_step_lua_open(lua_State *L);
 /* Push s, of an evaluation with this writer, and its anchor into the registry at `key`. */
 void mgrid_step_lua_push(lua_State *L, step_writer *w, const void *key);
 
-/* groups.c */
-extern const mgrid_lua_class mgrid_step_lua_group_class, mgrid_step_lua_peer_class,
-    mgrid_step_lua_grid_class;
-/* Push the nth group of this rank in a family, nil if there is none; `anchor` is the index of the
-** anchor. */
-void mgrid_step_lua_push_group(lua_State *L, int anchor, int32_t entry, int32_t nth);
-void mgrid_step_lua_push_grid(lua_State *L, int anchor, int32_t grid);
-/* Return the writer of an anchor; raise if the evaluation is over. */
-step_writer *mgrid_step_lua_writer(lua_State *L, const step_anchor *a);
-/* Ask for the rank whose program is written. Raises. */
-int64_t mgrid_step_lua_ask(lua_State *L, step_writer *w, step_asked asked, int32_t of, int32_t nth);
-
-/* operations.c: push the method of s for an operation; false: there is none of this name */
+/* operation_words.c: push the method of s for an operation; false: there is none of this name */
 bool mgrid_step_lua_push_operation(lua_State *L, const char *key);
 
 /* evaluate.c: the `serve` of mgrid_lua_slice */
 mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid_error *err);
-/* plan.c: plan:step(), and the class of what it returns; run.c: the methods of State */
+/* programs.c: plan:step(), and the class of what it returns; times.c: the methods of State */
 void mgrid_step_lua_open_host(lua_State *L);
 extern const luaL_Reg mgrid_step_lua_plan_methods[];
 extern const luaL_Reg mgrid_step_lua_state_methods[];
@@ -80,16 +68,6 @@ step_rules mgrid_step_lua_rules(lua_State *L, int i);
 /* price.c */
 int mgrid_step_lua_price(lua_State *L, const mgrid_step *s);
 
-/* timeline.c: an executed step, with what it stands on */
-typedef struct step_timeline {
-  mgrid_step *step;
-  mgrid_machine_model *machine;
-  step_price price;
-  step_records records;
-} step_timeline;
 extern const mgrid_lua_class mgrid_step_lua_timeline_class;
-/* push an empty one */
-step_timeline *mgrid_step_lua_new_timeline(lua_State *L, const mgrid_step *s);
-void mgrid_step_lua_empty_timeline(step_timeline *t);
 
 #endif

@@ -1,13 +1,73 @@
 /* SPDX-License-Identifier: MIT
 **
-** follow.c - a rank's program, call by call: for a trainer that follows it, or asserts that its
-** calls are those.
+** questions.c - the public questions about a step; that of a state, on which all ranks agree; a
+** rank's program call by call, for a trainer that follows it, or asserts that its calls are those.
 */
+#include "comm/compare.h"
+#include "comm/recipe.h"
 #include "comm/state.h"
 #include "step/step.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, const char *file,
+                           mgrid_error *err) {
+  step_request r = { .plan = plan, .file = file };
+  return rt && plan && mgrid_runtime_serve(rt, "step", &r, err) == MGRID_OK ? r.made : NULL;
+}
+
+size_t mgrid_step_nclasses(const mgrid_step *s) { return s ? s->nclasses : 0; }
+
+int64_t mgrid_step_class(const mgrid_step *s, int64_t rank) {
+  return s && rank >= 0 && rank < s->plan->content.world ? s->of[rank] : -1;
+}
+
+int64_t mgrid_step_operations(const mgrid_step *s, int64_t rank) {
+  int64_t class = mgrid_step_class(s, rank);
+  return class < 0 ? -1 : s->program[s->class[class].program].leaves;
+}
+
+void mgrid_step_digest(const mgrid_step *s, char out[33]) {
+  if (out)
+    snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, s ? s->digest[0] : 0, s ? s->digest[1] : 0);
+}
+
+mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *err) {
+  step_verdict v;
+  mgrid_text why = { 0 };
+  if (!s) return MGRID_USAGE;
+  mgrid_status status = mgrid_step_conclude(s, blocking ? STEP_BLOCKING : STEP_NCCL, 0, &v, err);
+  if (status || v.told == STEP_PROVED) return status;
+  mgrid_step_verdict_text(s, &v, &why);
+  status = mgrid_fail(err, MGRID_UNPROVED, "%s: %.900s", mgrid_step_told_names[v.told],
+                      mgrid_text_chars(&why));
+  mgrid_text_free(&why);
+  return status;
+}
+
+/* ====================================================== the step of a state */
+
+mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *state, const char *file,
+                             mgrid_error *err) {
+  mgrid_error own = MGRID_ERROR_INIT;
+  char digest[33], text[64];
+  if (!rt || !state) return NULL;
+  mgrid_peers all = mgrid_peers_all(state->backend);
+  mgrid_step *s = mgrid_step_new(rt, state->plan, file, &own);
+  mgrid_status status = mgrid_verdict(state->backend, s ? MGRID_OK : own.status, &own, &own);
+  mgrid_step_digest(s, digest);
+  snprintf(text, sizeof text, "has the step %s", digest);
+  mgrid_brought mine = { s ? s->digest[0] ^ s->digest[1] : 0, text, "the step" };
+  if (!status) status = mgrid_compare(&all, &mine, &own);
+  if (!status) return s;
+  mgrid_step_free(s);
+  mgrid_error_pass(err, &own);
+  return NULL;
+}
+
+/* ============================================================= call by call */
 
 struct mgrid_step_follower {
   mgrid_step *step;
@@ -80,6 +140,8 @@ bool mgrid_step_next(mgrid_step_follower *f, mgrid_step_call *out) {
   follow_settle(f);
   return true;
 }
+
+_Static_assert((int)STEP_RECV == MGRID_STEP_RECV, "a call has one number");
 
 static mgrid_status unexpected(const mgrid_step_follower *f, mgrid_step_operation op,
                                const mgrid_group *g, int64_t bytes, mgrid_error *err) {

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT
+**
+** loops.c - where an execution is in a program whose loops are not unrolled, and which iterations it
+** need not go through.
+*/
+#include "step/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* =================================================================== places */
+
+/* ------------------------------------------------------------------- sizes */
+
+static void measure(const step_program *p, const step_sizes *s, uint32_t from, uint32_t end,
+                    int64_t *leaves, uint32_t *streams, uint32_t *busy) {
+  *leaves = 0, *streams = *busy = 0;
+  for (uint32_t i = from; i < end; i = p->node[i].end) {
+    const step_node *n = &p->node[i];
+    step_role role = mgrid_step_rows[n->kind].role;
+    if (n->kind == STEP_LOOP) {
+      measure(p, s, i + 1, n->end, &s->leaves[i], &s->streams[i], &s->busy[i]);
+      *leaves += n->number * s->leaves[i];
+      *streams |= s->streams[i];
+      *busy |= s->busy[i];
+    } else {
+      ++*leaves;
+      if (n->kind == STEP_HOST_WAIT)
+        *streams = UINT32_MAX;
+      else if (role == STEP_TOGETHER || role == STEP_POINT || role == STEP_BLOCK
+               || n->kind == STEP_WAIT)
+        *streams |= UINT32_C(1) << n->stream;
+      else if (n->kind == STEP_COMPUTE)
+        *busy |= UINT32_C(1) << n->stream;
+      *busy |= *streams;
+    }
+  }
+}
+
+mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err) {
+  int64_t leaves, at = 0;
+  uint32_t streams, busy;
+  out->last = calloc(p->n + 1, sizeof *out->last);
+  out->leaves = calloc(p->n + 1, sizeof *out->leaves);
+  out->streams = calloc(p->n + 1, sizeof *out->streams);
+  out->busy = calloc(p->n + 1, sizeof *out->busy);
+  if (!out->last || !out->leaves || !out->streams || !out->busy) {
+    mgrid_step_sizes_free(out);
+    return mgrid_oom(err);
+  }
+  measure(p, out, 0, (uint32_t)p->n, &leaves, &streams, &busy);
+  for (uint32_t i = 0; i < p->n;) {
+    const step_node *n = &p->node[i];
+    bool loop = n->kind == STEP_LOOP;
+    out->last[i] = at;
+    at += loop ? (n->number - 1) * out->leaves[i] : 1;
+    i = loop ? i + 1 : n->end;
+  }
+  return MGRID_OK;
+}
+
+void mgrid_step_sizes_free(step_sizes *s) {
+  free(s->last);
+  free(s->leaves);
+  free(s->streams);
+  free(s->busy);
+  *s = (step_sizes){ 0 };
+}
+
+/* ------------------------------------------------------------------- walks */
+
+/* Whether an entry, or one in its block, goes over the circle. */
+static bool is_on(const step_stops *w, uint32_t i) {
+  mgrid_spend(w->budget, w->program->node[i].end - i);
+  for (uint32_t k = i; k < w->program->node[i].end; k++) {
+    const step_node *n = &w->program->node[k];
+    if (n->slot >= 0 && w->circle[n->slot] == w->only) return true;
+  }
+  return false;
+}
+
+static bool is_stop(const step_stops *w, uint32_t i) {
+  const step_node *n = &w->program->node[i];
+  step_role role = mgrid_step_rows[n->kind].role;
+  if (w->only >= 0) return is_on(w, i);
+  if (role == STEP_TOGETHER || role == STEP_POINT || role == STEP_BLOCK
+      || (w->clock && n->kind == STEP_COMPUTE))
+    return w->stream < 0 || n->stream == w->stream;
+  if (w->stream < 0) return false; /* without streams nothing waits for one */
+  return n->kind == STEP_HOST_WAIT || (n->kind == STEP_WAIT && n->stream == w->stream);
+}
+
+static bool has_stop(const step_stops *w, uint32_t loop) {
+  if (w->only >= 0) return is_on(w, loop);
+  uint32_t has = w->clock ? w->sizes->busy[loop] : w->sizes->streams[loop];
+  return w->stream < 0 ? has != 0 : has >> w->stream & 1;
+}
+
+bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least) {
+  const step_program *p = w->program;
+  bool again = false;
+  while (mgrid_spend(w->budget, 1)) {
+    while (at->depth && at->node == p->node[at->in[at->depth - 1].loop].end) {
+      if (at->in[at->depth - 1].left > 0) {
+        again |= at->in[at->depth - 1].left-- > least;
+        at->node = at->in[at->depth - 1].loop + 1;
+        at->in[at->depth - 1].began = at->at;
+      } else {
+        at->depth--;
+      }
+    }
+    if (at->node == p->n) return again;
+    const step_node *n = &p->node[at->node];
+    if (n->kind == STEP_LOOP && has_stop(w, at->node)) {
+      if (w->clock && w->only < 0 && mgrid_step_clock_whole(w, at->node)) return again;
+      at->in[at->depth].loop = at->node;
+      at->in[at->depth].left = n->number - 1;
+      at->in[at->depth++].began = at->at;
+      at->node++;
+    } else if (n->kind == STEP_LOOP) {
+      at->at += n->number * w->sizes->leaves[at->node];
+      at->node = n->end;
+    } else if (is_stop(w, at->node)) {
+      return again;
+    } else {
+      at->at++;
+      at->node = n->end;
+    }
+  }
+  return again;
+}
+
+bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least) {
+  const step_node *n = &w->program->node[at->node];
+  at->at += n->kind == STEP_LOOP ? n->number * w->sizes->leaves[at->node] : 1;
+  at->node = n->end;
+  return mgrid_step_place_settle(w, at, least);
+}
+
+int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node) {
+  const step_node *all = w->program->node;
+  const int64_t *last = w->sizes->last;
+  int k = at->depth;
+  while (k && !(at->in[k - 1].loop < node && node < all[at->in[k - 1].loop].end)) k--;
+  if (k == 0) return last[node];
+  uint32_t loop =
+      /* the innermost around both: the entry is as far behind its beginning as in the last */
+      at->in[k - 1].loop;
+  return at->in[k - 1].began + last[node] - last[loop + 1];
+}
+
+uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_budget *budget,
+                               bool (*is)(const step_program *p, uint32_t node, const void *ud),
+                               const void *ud) {
+  uint32_t node = at->node;
+  for (int k = at->depth; k >= 0; k--) {
+    uint32_t begin = k ? at->in[k - 1].loop + 1 : 0,
+             end = k ? p->node[at->in[k - 1].loop].end : (uint32_t)p->n;
+    for (uint32_t i = node; i < end && mgrid_spend(budget, 1); i++)
+      if (is(p, i, ud)) return i;
+    for (uint32_t i = begin; k && at->in[k - 1].left > 0 && i < node && mgrid_spend(budget, 1); i++)
+      if (is(p, i, ud)) return i;
+    node = end;
+  }
+  return (uint32_t)p->n;
+}
+
+/* ==================================================================== skips */
+
+/* The executor's state is where every cursor is, which operations have begun, and how many
+** iterations the loops have left. If it comes back to a state that differs only in the last, then
+** what happened in between happens again, as long as no loop ends. So go on by as many such rounds
+** at once as leave every loop that moved two iterations or more. Rounds are found as Brent (1980)
+** finds cycles: compare with a state that is kept for twice as long each time. Two are kept. One
+** cursor is watched for rounds of the loop that it is in, until others move and it does not; and
+** one for rounds of the loops around that, each time that it has entered its loop. With a clock,
+** what is under way must also have as long to go as then. */
+
+typedef struct kept {
+  int64_t times, next; /* compared; when to keep another state */
+  size_t nmeetings;    /* SIZE_MAX: nothing is kept */
+  step_cursor *was;    /* [ncursors] */
+  uint32_t *posts;     /* [2 * nmeetings], */
+  size_t room;         /* in room for so many */
+  step_moment *moment; /* with a clock: what it showed */
+} kept;
+
+/* A cursor that is watched. */
+typedef struct watch {
+  kept kept;
+  int32_t cursor; /* -1: none */
+  size_t others;  /* that began loops again since it did */
+  step_place last;
+} watch;
+
+struct step_skips {
+  watch inside, around;
+};
+
+static bool skips_begin(watch *w, size_t ncursors) {
+  *w = (watch){ .cursor = -1,
+                .kept = { .nmeetings = SIZE_MAX,
+                          .was = malloc((ncursors + 1) * sizeof *w->kept.was) } };
+  return w->kept.was != NULL;
+}
+
+static void skips_forget(kept *k) { k->times = k->next = 0, k->nmeetings = SIZE_MAX; }
+
+void mgrid_step_skips_free(struct step_skips *s) {
+  if (!s) return;
+  for (int i = 0; i < 2; i++) {
+    kept *k = i ? &s->around.kept : &s->inside.kept;
+    free(k->was), free(k->posts);
+    mgrid_step_moment_free(k->moment);
+  }
+  free(s);
+}
+
+static void skips_keep(step_machine *m, kept *s) {
+  bool whole = MGRID_ROOM(s->posts, s->room, 2 * m->nmeetings);
+  s->nmeetings = whole ? m->nmeetings : SIZE_MAX;
+  for (size_t i = 0; whole && i < m->nmeetings; i++)
+    s->posts[2 * i] = m->meeting[i].nposts[0], s->posts[2 * i + 1] = m->meeting[i].nposts[1];
+  memcpy(s->was, m->cursor, m->ncursors * sizeof *s->was);
+  mgrid_spend(&m->budget->work, (int64_t)m->ncursors / 16);
+  if (m->clock && !mgrid_step_moment_keep(m, &s->moment)) s->nmeetings = SIZE_MAX;
+}
+
+/* The loop of a cursor that lost iterations since; *by: how many. -1: none; -2: the states
+** differ. */
+static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
+  int level = -1;
+  *by = 0;
+  if (a->posted != b->posted || a->parts != b->parts || a->place.node != b->place.node
+      || a->place.depth != b->place.depth)
+    return -2;
+  for (int k = 0; k < a->place.depth; k++) {
+    if (a->place.in[k].loop != b->place.in[k].loop || b->place.in[k].left > a->place.in[k].left)
+      return -2;
+    if (a->place.in[k].left == b->place.in[k].left) continue;
+    if (level >= 0) return -2;
+    level = k;
+    *by = a->place.in[k].left - b->place.in[k].left;
+  }
+  if (level < 0 && a->place.at != b->place.at) return -2;
+  return level;
+}
+
+/* Whether all cursors of a type that are in this loop lost as many iterations of it: then none
+** overtakes another. */
+static bool skips_together(const step_machine *m, const kept *s, const step_cursor *c, int level,
+                           int64_t by) {
+  uint32_t loop = c->place.in[level].loop;
+  for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
+    const step_place *now = &m->cursor[i].place, *was = &s->was[i].place;
+    for (int k = 0; k < now->depth; k++)
+      if (now->in[k].loop == loop && was->in[k].left - now->in[k].left != by) return false;
+  }
+  return true;
+}
+
+/* Return how often the round since the kept state may be repeated; 0: not. */
+static int64_t skips_rounds(const step_machine *m, const kept *s) {
+  int64_t most = INT64_MAX;
+  if (s->nmeetings != m->nmeetings) return 0;
+  for (size_t i = 0; i < m->ncursors; i++) {
+    int64_t by;
+    int level = moved(&s->was[i], &m->cursor[i], &by);
+    if (level == -2 || (i % 16 == 0 && !mgrid_spend(&m->budget->work, 1))) return 0;
+    if (level < 0) continue;
+    if (!skips_together(m, s, &m->cursor[i], level, by)) return 0;
+    int64_t can = (m->cursor[i].place.in[level].left - 2) / by;
+    if (can < most) most = can;
+  }
+  for (size_t i = 0; i < m->nmeetings; i++)
+    if (s->posts[2 * i] != m->meeting[i].nposts[0]
+        || s->posts[2 * i + 1] != m->meeting[i].nposts[1])
+      return 0;
+  if (most == INT64_MAX || most < 0) return 0;
+  return m->clock && most && !mgrid_step_moment_same(m, s->moment) ? 0 : most;
+}
+
+static void skips_skip(step_machine *m, const kept *s, int64_t times) {
+  if (m->clock) mgrid_step_moment_skip(m, s->moment, times);
+  for (size_t i = 0; i < m->ncursors; i++) {
+    step_place *now = &m->cursor[i].place;
+    int64_t by, passed = now->at - s->was[i].place.at;
+    int level = moved(&s->was[i], &m->cursor[i], &by);
+    if (level < 0) continue;
+    now->in[level].left -= times * by;
+    now->at += times * passed;
+    for (int k = level; k < now->depth; k++) now->in[k].began += times * passed;
+  }
+}
+
+/* Compare with the state that is kept, and go on if it comes back; then keep this one if it is
+** time. */
+static bool skips_look(step_machine *m, kept *k) {
+  int64_t times = skips_rounds(m, k);
+  if (times) skips_skip(m, k, times);
+  if (times || k->times >= k->next) {
+    skips_keep(m, k);
+    k->next = 2 * k->times;
+  }
+  k->times++;
+  return times > 0;
+}
+
+/* Whether a cursor is in another iteration of a loop around the one that it is in, or in another
+** loop. */
+static bool entered(const step_place *a, const step_place *b) {
+  if (a->depth != b->depth) return true;
+  for (int k = 0; k < a->depth; k++)
+    if (a->in[k].loop != b->in[k].loop || (k + 1 < a->depth && a->in[k].left != b->in[k].left))
+      return true;
+  return false;
+}
+
+/* Watch this cursor, unless another one is watched that has not stood still for long. */
+static bool is_watched(const step_machine *m, watch *w, size_t events) {
+  if (w->cursor != m->again) {
+    w->others += events;
+    if (w->cursor >= 0 && w->others <= 2 * m->ncursors) return false;
+    w->cursor = m->again, w->last.depth = -1;
+    skips_forget(&w->kept);
+  }
+  w->others = 0;
+  return true;
+}
+
+void mgrid_step_skip(step_machine *m) {
+  struct step_skips *s = m->skips;
+  if (!s) {
+    s = m->skips = calloc(1, sizeof *s);
+    if (!s || !skips_begin(&s->inside, m->ncursors) || !skips_begin(&s->around, m->ncursors)) {
+      m->failed = true;
+      return;
+    }
+  }
+  const step_place *now = &m->cursor[m->again].place;
+  bool inside = is_watched(m, &s->inside, 1), fresh = inside && entered(&s->inside.last, now),
+       skipped = false;
+  if (is_watched(m, &s->around, fresh)) {
+    if (entered(&s->around.last, now)) skipped = skips_look(m, &s->around.kept);
+    s->around.last = *now;
+  }
+  if (!inside) return;
+  if (skipped || fresh) skips_forget(&s->inside.kept);
+  skips_look(m, &s->inside.kept);
+  s->inside.last = *now;
+}
