@@ -133,14 +133,14 @@ return function(s, t)
         end
       end
       table.sort(alone)
-      if first or last or t.differ then
+      if t.differ then
         local function left(k, distance) -- rounds until this pass, or the one behind it, is of another chunk
           local at = distance and (k + distance) % pp or 0
           return at == pp - 1 and 1 or pp - 1 - at
         end
         function alike(k)
-          local key = forth and t.like(chunk(k + forth, true)) or 0
-          if back then key = key * chunks + t.like(chunk(k + back, false)) end
+          local key = forth and t.like[chunk(k + forth, true)] or 0
+          if back then key = key * chunks + t.like[chunk(k + back, false)] end
           local up, below, down, above = messages(k)
           key = key << 4 | (up and 8 or 0) | (below and 4 or 0) | (down and 2 or 0) | (above and 1 or 0)
           return key, k + math.min(left(k, forth), left(k, back))

@@ -480,9 +480,14 @@ function M.step(s, p, families, defaults, own, where)
   local apart = {}
   if v.zero < 3 and v.overlap.weights and sharded then apart[1] = 0 end
   if v.zero < 3 and v.overlap.gradients then apart[#apart + 1] = microbatches - 1 end
-  -- A chunk whose passes make the same calls as those of chunk c.
-  local differ = v.experts and v.moe_every > 1
-  local function like(c) return (differ or is_first(c) or is_last(c)) and c or stage == 0 and 1 or 0 end
+  -- The first chunk whose passes make the same calls as those of chunk c; do the chunks differ?
+  local kinds, like, differ = {}, {}, false
+  for c = 0, chunks - 1 do
+    local kind = (is_first(c) and "first" or "") .. (is_last(c) and "last" or "")
+    for i = begin(c), begin(c) + layers_of(c) - 1 do kind = kind .. (has_experts(i) and "e" or "d") end
+    kinds[kind] = kinds[kind] or c
+    like[c], differ = kinds[kind], differ or kinds[kind] > 0
+  end
   run_pipeline(s, { stage = stage, pp = pp, microbatches = microbatches, chunks = chunks, schedule = v.schedule,
                     line = line, forward = forward, backward = backward, weights = delayed and weights,
                     beside = next_to, apart = apart, one_by_one = v.overlap_p2p, like = like, differ = differ })
