@@ -7,7 +7,7 @@ exclude_files = { "build/**", "lua/moongrid/meta*.lua" } -- the annotations defi
 local vocabulary = {
   read_globals = {
     "recipe", "param", "policies", "steps", "grid", "topology", "concurrent", "same", "within", "disjoint", "covers", "tensor",
-    "union", "zip", "fill", "flat", "relabel", "log",
+    "union", "zip", "closure", "fill", "flat", "relabel", "log",
     "machine", "aligned", "spread",
     string = { fields = { "split" } },
   },

@@ -189,6 +189,13 @@ MGRID_API mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *
 MGRID_API mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, bool spread,
                                          mgrid_error *err);
 
+/* Join ranks that share a group of any of n families, which may share ranks; and so the ranks that
+** chains of such groups join. Members ascend, and groups are counted by their lowest ranks. O(modes)
+** for strided families over the same ranks whose strides and sizes divide each other; else
+** O(members + world), and explicit lists if the groups follow no rule. */
+MGRID_API mgrid_family *mgrid_family_closure(size_t n, const mgrid_family *const *fs,
+                                             mgrid_error *err);
+
 /* A mode is `size` places that are `stride` ranks apart. */
 typedef struct mgrid_mode {
   int64_t size, stride;

@@ -2,6 +2,7 @@
 --
 -- moongrid plan: plan a recipe for any world size, without a launcher.
 
+local doubts = require "command.base.doubts"
 local groups = require "pictures.groups"
 local host = require "host"
 local line = require "command.base.line"
@@ -107,17 +108,16 @@ local function put_members(plan, rank)
   text.put("\n", text.on, row:format(text.padded("family", width), "group", "position", "before", "after", "ranks"),
            text.off, "\n")
   for _, name in ipairs(plan.families) do
-    local family, nth = plan:family(name), 0
-    local group, position = family:locate(rank, nth)
-    if not group then text.printf("%s  %7s\n", text.padded(name, width), "-") end
-    while group do
+    local family = plan:family(name)
+    local places = family:locate(rank, "all")
+    if #places == 0 then text.printf("%s  %7s\n", text.padded(name, width), "-") end
+    for _, place in ipairs(places) do
+      local group, position = place[1], place[2]
       local _, size = family:member(group, position)
       local before = position > 0 and family:member(group, position - 1) or "-"
       local after = position + 1 < size and family:member(group, position + 1) or "-"
       text.put(row:format(text.padded(name, width), group, ("%d of %d"):format(position, size), before, after,
                           groups.one(family, group, text.columns - width - 37)), "\n")
-      nth = nth + 1
-      group, position = family:locate(rank, nth)
     end
   end
 end
@@ -191,13 +191,14 @@ local function run(of)
   of.groups = of.family or of.groups
   check(of)
   if text.lines == 0 then text.fold = math.maxinteger end -- in a pipe a family is one line, for grep and pagers
-  local plan = recipe.plan(of)
+  local plan, loaded = recipe.plan(of)
   of.site = overview.site()
   of.site.machine_ranks = overview.machine_ranks(of, plan)
   check_budgets(of, plan)
   show(of, plan)
   overview.unheeded(plan)
   overview.notes(plan)
+  if loaded then doubts.note(of, plan, loaded) end
 end
 
 local tensor = rawget(mg, "tensor") and {

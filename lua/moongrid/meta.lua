@@ -191,8 +191,9 @@ function moongrid.world(size) end
 ---@param world moongrid.World
 ---@param order string|string[] names fastest first, "tp-cp-dp" or a list; at most 64
 ---@param sizes table<string, integer|lightuserdata> by name; at most one is `fill`
+---@param how? "slowest first" of the order: the last name is the fastest, as in DeviceMesh, JAX and Paddle
 ---@return moongrid.Grid
-function moongrid.grid(world, order, sizes) end
+function moongrid.grid(world, order, sizes, how) end
 
 ---Return all groups of all families, in the order given; the families must not share ranks.
 ---@param ... moongrid.Family 1 to 64, of one world
@@ -207,6 +208,14 @@ function moongrid.union(...) end
 ---@param ... moongrid.Family|"spread" 1 to 64, of one world
 ---@return moongrid.Family
 function moongrid.zip(...) end
+
+---Join ranks that share a group of any of the families, which may share ranks, and the ranks that chains of such groups
+---join. Members ascend, and groups are counted by their lowest ranks. A rank in no group stays in none. O(dims) for
+---families with a rule over the same ranks, if their sizes divide each other; else O(members), and explicit lists if
+---the groups follow no rule.
+---@param ... moongrid.Family 1 to 64, of one world
+---@return moongrid.Family
+function moongrid.closure(...) end
 
 ---Describe a tensor for a topology. This call checks only the names of the fields; the assignment to a topology checks
 ---the rest. Families, grids and tensors share one name space. A tensor needs no communicator.

@@ -78,6 +78,12 @@ function Grid:along(...) end
 ---@class moongrid.Along: { [integer]: string }
 ---@field index? string|string[] the dims that number the groups: all others that are larger than 1
 
+---Return the family along all dims but these: the groups of all ranks with the same coordinates in them. Without names
+---all ranks are one group.
+---@param ... string names of dims, each once
+---@return moongrid.Family
+function Grid:except(...) end
+
 ---Like `along`, but the first name varies fastest inside a group.
 ---@param ... string names of dims, each once; or one table as for `along`
 ---@return moongrid.Family
@@ -136,6 +142,11 @@ function Grid:rename(names) end
 ---@return moongrid.Grid
 function Grid:at(coords) end
 
+---Return the grid without these dims where their size is 1, for a system whose meshes have only dims above 1.
+---@param ... string names of dims, each once; none: all dims
+---@return moongrid.Grid
+function Grid:squeeze(...) end
+
 -- Family ------------------------------------------------------------------------
 
 ---All groups made by one rule; a group is an ordered list of ranks. `#family` is the number
@@ -175,8 +186,10 @@ function Family:segments(sizes) end
 
 ---Return the same groups in another order: group i of the result is group order[i + 1] of this family. O(groups). If
 ---the order steps through the groups regularly, the result keeps a rule; else it has explicit lists, O(members).
+---"first" counts groups by their first members: O(dims) for a family with a rule.
 ---@param order integer[]|fun(group: integer): integer each group once, from 0
 ---@return moongrid.Family
+---@overload fun(self: moongrid.Family, order: "first"): moongrid.Family
 function Family:renumber(order) end
 
 ---Return the groups whose ranks are all at some coordinates of a grid, in their order: `g "tp":where { pp = 0 }` is tp
@@ -234,9 +247,10 @@ function Family:without(ranks) end
 ---@return moongrid.Family
 function Family:lists() end
 
----Return the same groups with separate communicators.
+---Return the same groups with separate communicators; options are added, as by `with`.
+---@param options? moongrid.Options
 ---@return moongrid.Family
-function Family:twin() end
+function Family:twin(options) end
 
 ---Return the same groups with these options added to those that the family has. The family itself does not change.
 ---@param options moongrid.Options
@@ -270,6 +284,7 @@ function Family:explain() end
 ---@param nth? integer which of the rank's groups, from 0 (default); only a cover has more than one
 ---@return integer? group nil if there is none
 ---@return integer? position
+---@overload fun(self: moongrid.Family, rank: integer, which: "all"): integer[][] {group, position} of each
 function Family:locate(rank, nth) end
 
 ---Iterate over all groups: `for group, ranks in family:groups() do`. With numbers of groups, return the family of these

@@ -260,7 +260,7 @@ steps = Steps ---@type moongrid.Steps
 grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
 within, disjoint, covers = moongrid.within, moongrid.disjoint, moongrid.covers
 machine, aligned, spread = moongrid.machine, moongrid.aligned, moongrid.spread
-union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill
+union, zip, closure, fill = moongrid.union, moongrid.zip, moongrid.closure, moongrid.fill
 tensor, flat, relabel = moongrid.tensor, moongrid.flat, moongrid.relabel
 
 ---Declare families that a trainer uses at the same time, the most urgent first. They never share a communicator,

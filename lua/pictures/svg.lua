@@ -18,16 +18,11 @@ local PAGE, LEAST = 1180, 520 -- greatest width, unless a panel is wider; least 
 
 -- "; rank 2: position 1 of group 0, 0 of group 1"
 local function own_groups(family, rank)
-  local list, nth, shown = {}, 0, 4
-  local group, position = family:locate(rank)
-  while group do
-    if nth < shown then list[#list + 1] = ("%d of group %d"):format(position, group) end
-    nth = nth + 1
-    group, position = family:locate(rank, nth)
-  end
-  if nth == 0 then return ("; rank %d is in none"):format(rank) end
+  local all, list, shown = family:locate(rank, "all"), {}, 4
+  for i = 1, math.min(#all, shown) do list[i] = ("%d of group %d"):format(all[i][2], all[i][1]) end
+  if #all == 0 then return ("; rank %d is in none"):format(rank) end
   return ("; rank %d: position %s%s"):format(rank, table.concat(list, ", "),
-                                             nth > shown and (" and %d more"):format(nth - shown) or "")
+                                             #all > shown and (" and %d more"):format(#all - shown) or "")
 end
 
 local function caption(d, entry)

@@ -84,12 +84,8 @@ end
 
 -- Return the groups of a rank: { group = true }.
 local function groups_of(family, rank)
-  local all, nth = {}, 0
-  local group = rank and family:locate(rank)
-  while group do
-    all[group], nth = true, nth + 1
-    group = family:locate(rank, nth)
-  end
+  local all = {}
+  for _, place in ipairs(rank and family:locate(rank, "all") or {}) do all[place[1]] = true end
   return all
 end
 
@@ -101,8 +97,8 @@ local function put_cover(v, d, entry, put)
   put_cells('fill="#e4e7ec"', outlines, put)
   for _, spot in ipairs(v.spots) do spot_of[spot.rank] = spot end
   for _, spot in ipairs(v.by_rank) do
-    local nth, group, position = 0, family:locate(spot.rank)
-    while group do
+    for _, place in ipairs(family:locate(spot.rank, "all")) do
+      local group, position = place[1], place[2]
       local _, size = family:member(group, 0)
       local after = position + 1 < size and spot_of[family:member(group, position + 1)]
       if after then
@@ -110,8 +106,6 @@ local function put_cover(v, d, entry, put)
         local inside = d.machine and d.machine:reach(spot.rank, after.rank) == 0
         put_arrow(v, spot, after, class, inside and "#8a93a0" or svg.ink(group), put)
       end
-      nth = nth + 1
-      group, position = family:locate(spot.rank, nth)
     end
   end
 end

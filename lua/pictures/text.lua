@@ -274,15 +274,13 @@ end
 local function list_groups(d, family, rank, columns, left, put)
   local dash, fork, tee, stop = "-", "+", "+", "+"
   if d.unicode then dash, fork, tee, stop = "─", "┬", "├", "└" end
-  local head, nth = (" "):rep(INDENT) .. ("%" .. columns .. "d"):format(rank), 0
-  local group = family:locate(rank)
-  if not group then return put(head .. "       -\n") end
-  while group do
-    nth = nth + 1
-    local more = family:locate(rank, nth)
+  local head, all = (" "):rep(INDENT) .. ("%" .. columns .. "d"):format(rank), family:locate(rank, "all")
+  if #all == 0 then return put(head .. "       -\n") end
+  for nth, place in ipairs(all) do
+    local more, group = nth < #all, place[1]
     local branch = nth == 1 and (" %s%s%s"):format(dash, dash, more and fork or dash) or "   " .. (more and tee or stop)
     put(("%s%s%s%s %d %s\n"):format(head, branch, dash, dash, group, groups.one(family, group, left)))
-    head, group = (" "):rep(INDENT + columns), more
+    head = (" "):rep(INDENT + columns)
   end
 end
 

@@ -26,10 +26,12 @@ local function is_list(value, is_item)
   return n == most
 end
 
+local function is_short(item) return math.type(item) == "integer" or type(item) == "string" end
+
 -- Return a value as messages show it. Never an address, which differs between ranks.
 local function show(value)
   if type(value) == "string" then return "'" .. value .. "'" end
-  if is_list(value) then return "{" .. table.concat(value, ",") .. "}" end
+  if is_list(value, is_short) then return "{" .. table.concat(value, ",") .. "}" end
   if type(value) == "number" or type(value) == "boolean" or value == nil then return tostring(value) end
   return core.kind(value)
 end

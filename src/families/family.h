@@ -338,6 +338,12 @@ mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid
 mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, int64_t *fill,
                                   mgrid_error *err);
 
+/* ------------------------------------------------------------- op_closure.c */
+
+/* As mgrid_family_closure, in O(modes). NULL with *err untouched where no rule of modes has these
+** groups. The n families are 1 or more, of one world. */
+mgrid_family *mgrid_closure_by_rule(size_t n, const mgrid_family *const *fs, mgrid_error *err);
+
 /* ------------------------------------------------------------- family_read.c */
 
 /* As mgrid_family_modes and mgrid_family_parse. Without `lists`, return NULL with *err untouched

@@ -47,6 +47,7 @@ static void test_counts_that_lie(void **unused) {
   SAYS(mgrid_family_segments(f, SIZE_MAX, sizes, &err), MANY("segments"));
   SAYS(mgrid_family_union(SIZE_MAX, (const mgrid_family *const *)&f, &err), MANY("union"));
   SAYS(mgrid_family_zip(SIZE_MAX, (const mgrid_family *const *)&f, false, &err), MANY("zip"));
+  SAYS(mgrid_family_closure(SIZE_MAX, (const mgrid_family *const *)&f, &err), MANY("closure"));
   SAYS(mgrid_family_levels(f, SIZE_MAX, sizes, out, &err) == MGRID_OK, MANY("levels"));
 #undef MANY
   mgrid_family_free(f);

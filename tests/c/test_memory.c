@@ -67,7 +67,7 @@ static int count_text(void *ud, const char *text, size_t len) {
 
 /* Every form of family, through topology, plan, printing and a dry state. */
 static mgrid_status whole_way(mgrid_error *err) {
-  enum { FAMILIES = 22 };
+  enum { FAMILIES = 23 };
   mgrid_dim dims[] = { { "tp", 2 }, { "pp", 4 }, { "dp", MGRID_FILL } };
   const char *const names[] = { "tp", "pp", "dp" };
   const int64_t first[] = { 0 }, rest[] = { 1, 2, 3 }, gone[] = { 5, 9 }, first_last[] = { 0, -1 },
@@ -105,7 +105,8 @@ static mgrid_status whole_way(mgrid_error *err) {
       && (f[18] = mgrid_family_parse(mgrid_world(16), "(3,2):(2,8) x 2:3", err))
       && (f[19] = mgrid_family_where(f[5], g, low_half, err))
       && (f[20] = mgrid_family_where(f[0], g, high_half, err))
-      && (f[21] = mgrid_family_zip(2, (const mgrid_family *const *)&f[19], true, err))) {
+      && (f[21] = mgrid_family_zip(2, (const mgrid_family *const *)&f[19], true, err))
+      && (f[22] = mgrid_family_closure(4, (const mgrid_family *const *)&f[2], err))) {
     mgrid_options o = MGRID_OPTIONS_INIT;
     o.nccl = "max_ctas=4 min_ctas=2";
     o.cartesian = "pp:4:periodic dp:2";

@@ -372,6 +372,7 @@ static void test_union_zip(void **unused) {
           text)
   JOIN(mgrid_family_union, "union: families of worlds of 24 and 6 ranks", f, odd);
   JOIN(zip, "zip: families of worlds of 24 and 6 ranks", f, odd);
+  JOIN(mgrid_family_closure, "closure: families of worlds of 24 and 6 ranks", f, odd);
   JOIN(mgrid_family_union, "union: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, low);
   JOIN(mgrid_family_union, "union: rank 8 is in families 2 and 3" MGRID_BY_LIST, low, high, high);
   JOIN(zip, "zip: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, f);
@@ -384,6 +385,8 @@ static void test_union_zip(void **unused) {
   assert_string_equal(why.message, "a union of no families");
   assert_null(mgrid_family_zip(0, NULL, false, anew(&why)));
   assert_string_equal(why.message, "a zip of no families");
+  assert_null(mgrid_family_closure(0, NULL, anew(&why)));
+  assert_string_equal(why.message, "a closure of no families");
   mgrid_family *all[] = { f, odd, low, high, ring };
   for (size_t i = 0; i < 5; i++) mgrid_family_free(all[i]);
 }

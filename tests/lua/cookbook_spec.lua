@@ -54,7 +54,7 @@ end)
 
 describe("the verbs", function()
   local world = mg.world(8)
-  local env = setmetatable({ world = world, grid = mg.grid, fill = mg.fill, union = mg.union, zip = mg.zip,
+  local env = setmetatable({ world = world, grid = mg.grid, fill = mg.fill, union = mg.union, zip = mg.zip, closure = mg.closure,
     g = mg.grid(world, "tp-dp-pp", { tp = 2, dp = 2, pp = 2 }), low = mg.grid(world:window(0, 4), "x-y", { x = 2, y = 2 }),
     high = mg.grid(world:window(4), "x-y", { x = 2, y = 2 }) }, { __index = _G })
   local table_of = read("lua/README.md"):match "\n## Verbs\n(.-)\n## "

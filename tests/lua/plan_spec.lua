@@ -126,6 +126,49 @@ describe("moongrid plan", function()
     os.remove(wrong)
   end)
 
+  it("notes sizes that change nothing here: no group, query or step depends on them", function()
+    local file = support.file [[return recipe {
+      params = { tp = 2, pp = param.size(2, "stages"), many = false, asked = param.size(1, "of a query"), n = param.integer(-1, "") },
+      build = function(world, p)
+        print("pp " .. p.pp)
+        local t = topology(world)
+        t.tp = grid(world, "tp-pp-dp", { tp = p.tp, pp = p.many and p.pp or p.pp > 0 and 2, dp = p.asked and fill }) "tp"
+        t.n = grid(world, "n-rest", { n = p.n > 0 and math.min(p.n, #world) or #world, rest = fill }) "n"
+        return t
+      end,
+      queries = { asked = function(_, _, p) return p.asked end } }]]
+    local function noted(params)
+      local _, err, code = run(("build/moongrid plan %s --world 8 %s"):format(file, params))
+      assert.equal(0, code, err)
+      local rest, printed = err:gsub("[^\n]*: pp %d\n", "")
+      assert.equal(1, printed, err) -- planned again, it prints nothing
+      return rest
+    end
+    assert.equal("moongrid: note: parameter 'pp' changes nothing here: no group, query or step depends on it\n", noted "pp=4")
+    for _, params in ipairs { "pp=4 many=true", "pp=2", "asked=3", "tp=4", "n=8", "n=4 tp=1" } do assert.equal("", noted(params)) end
+    os.remove(file)
+    for args, name in pairs { ["ms_swift heads=4"] = "num_attention_heads", ["megatron vpp=2 pp=2"] = false, ["verl fsdp=8"] = false } do
+      local _, err = run("build/moongrid plan " .. args .. " --world 8")
+      assert.equal(name and ("moongrid: note: parameter '%s' changes nothing here: no group, query or step depends on it\n")
+        :format(name) or "", err)
+    end
+  end)
+
+  it("notes a line that names families in another order than they are created in", function()
+    local file = support.file [[return recipe { build = function(world)
+      local g, t = grid(world, "tp-dp", { tp = 2, dp = fill }), topology(world)
+      t.grid, t.tp, t.dp = g, g "tp", g "dp"
+      t.a = g "tp" t.b = g "dp"
+      t.x, t.mesh = g(), g
+      for _, dim in ipairs { "dp", "tp" } do t[dim .. "2"] = g(dim) end -- t.tp2, t.dp2 = in a comment
+      return t
+    end }]]
+    local said = "moongrid: note: line 3: Lua assigns the last name first, so 'dp' is created before 'tp'; write a line for each\n"
+    assert.equal(said, (select(2, run(("build/moongrid plan %s --world 8"):format(file)))))
+    assert.equal(said, (select(2, run(("build/moongrid plan - --world 8 < %s"):format(file)))))
+    os.remove(file)
+  end)
+
   it("notes once which options have no effect on MPI", function()
     local _, err, code = run "build/moongrid plan picotron --world 8 tp=2 tp.max_ctas=8 '*.timeout=60' tp.high_priority=true"
     assert.equal("moongrid: note: without effect on mpi: high_priority of 1 family, timeout of 7 families, nccl of 1 family\n", err)

@@ -187,7 +187,7 @@ describe("parameters", function()
   bad("a list with a hole", "a = param.list {}", { a = "1,,2" },
     "r.lua:2: parameter 'a' is a list of integers (0,-1), not '1,,2'")
   bad("a list of words", "a = param.list {}", { a = { "x" } },
-    "r.lua:2: parameter 'a' is a list of integers (0,-1), not a table")
+    "r.lua:2: parameter 'a' is a list of integers (0,-1), not {x}")
   bad("a table by name as list", "a = param.list {}", { a = { x = 1 } },
     "r.lua:2: parameter 'a' is a list of integers (0,-1), not a table")
   bad("a list as table", "a = param.table {}", { a = { 1 } },

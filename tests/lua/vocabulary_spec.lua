@@ -391,7 +391,7 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'str')", "TP(2)-CP(1)-PP(1)-DP(4)-Rank(3)" },
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
-  local words = { "_VERSION", "aligned", "auto", "checkpoint", "concurrent", "covers", "disjoint", "fill", "flat", "grid",
+  local words = { "_VERSION", "aligned", "auto", "checkpoint", "closure", "concurrent", "covers", "disjoint", "fill", "flat", "grid",
     "is_saved", "load", "machine", "move", "moves", "now", "open_machine", "options", "pictures", "plan", "presets", "probe",
     "recipes", "relabel", "same", "saved", "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
   table.move(support.backends, 1, #support.backends, #words + 1, words) -- a function for each backend

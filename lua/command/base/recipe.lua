@@ -10,11 +10,12 @@ local text = require "command.base.text"
 
 local M = {}
 
--- Return what prints what recipes print on stderr, once: a recipe may be evaluated again for another world.
+-- Return what prints what recipes print on stderr, once: a recipe may be evaluated again for another world. M.quiet:
+-- they print nothing.
 local said = {}
 local function printer(which)
   return function(message)
-    if said[message] or which == "none" or text.rank ~= 0 and which ~= "all" then return end
+    if M.quiet or said[message] or which == "none" or text.rank ~= 0 and which ~= "all" then return end
     said[message] = true
     io.stderr:write(which == "all" and text.ranks > 1 and ("rank %d: "):format(text.rank) or "", host.shown(message),
                     "\n")

@@ -5,7 +5,7 @@
 -- As there: plain data parallelism (all sizes 1) and sp above 1 make no groups, since DDP has the world's and
 -- DeepSpeed makes its own of sp; no size is checked against the world with sp.
 
-local dims, slowest = { "tp", "sp", "cp", "dp_shard", "dp_replicate" }, { "dp_replicate", "dp_shard", "cp", "sp", "tp" }
+local dims = { "dp_replicate", "dp_shard", "cp", "sp", "tp" } -- slowest first
 
 -- Return the size of each dim as accelerate counts it: all 1 means replicas on all ranks.
 local function sizes_of(p, world)
@@ -23,9 +23,9 @@ local function has_mesh(p)
 end
 
 -- Return those of some dims that are above 1.
-local function enabled(p, world, ...)
+local function enabled(p, world, some)
   local sizes, names = sizes_of(p, world), {}
-  for _, dim in ipairs { ... } do
+  for _, dim in ipairs(some) do
     if sizes[dim] > 1 then names[#names + 1] = dim end
   end
   return names
@@ -50,7 +50,7 @@ end
 -- Return a query for the names of those of some dims that are above 1, in this order.
 local function names_of(...)
   local all = { ... }
-  return function(s, _, p) return enabled(p, s.world, table.unpack(all)) end
+  return function(s, _, p) return enabled(p, s.world, all) end
 end
 
 -- Return a query for this rank in a dim: 0 where its size is 1, nil where there is no mesh.
@@ -75,20 +75,20 @@ local queries = {
   dp_shard_cp_dim_names = names_of("dp_shard", "cp"),
   dp_cp_dim_names = names_of("dp_replicate", "dp_shard", "cp"),
   fsdp_dim_names = function(s, _, p)
-    local names = enabled(p, s.world, "dp_replicate")
+    local names = enabled(p, s.world, { "dp_replicate" })
     names[#names + 1] = "dp_shard_cp"
     return names
   end,
   active_mesh_dims = names_of("dp_replicate", "dp_shard", "tp", "cp", "sp"),
   sizes = function(s, _, p) return (sizes_of(p, s.world)) end,
   mesh = function(s, _, p) -- shape and names, slowest first; nil where there is none
-    local names, sizes, shape = enabled(p, s.world, table.unpack(slowest)), sizes_of(p, s.world), {}
+    local names, sizes, shape = enabled(p, s.world, dims), sizes_of(p, s.world), {}
     for i, name in ipairs(names) do shape[i] = sizes[name] end
     return has_mesh(p) and { shape, names } or nil
   end,
   coordinate = function(s, _, p)
     local at = {}
-    for i, name in ipairs(enabled(p, s.world, table.unpack(slowest))) do at[i] = has_mesh(p) and s.mesh[name] or nil end
+    for i, name in ipairs(enabled(p, s.world, dims)) do at[i] = has_mesh(p) and s.mesh[name] or nil end
     return has_mesh(p) and at or nil
   end,
   get_local_rank = function(s, q) return s[dim_of(q)].position end,
@@ -114,16 +114,17 @@ return recipe {
   idle = "allow",
   build = function(world, p)
     check(p, #world)
-    local t, order = topology(world), enabled(p, #world, table.unpack(dims))
+    local t = topology(world)
     if not has_mesh(p) then return t end
-    local g = grid(world, order, sizes_of(p, #world))
-    t.mesh = g
-    for i = #order, 1, -1 do t[order[i]] = g(order[i]) end
-    for name, of in pairs { dp = { "dp_shard", "dp_replicate" }, dp_cp = { "cp", "dp_shard", "dp_replicate" },
-                            dp_shard_cp = { "cp", "dp_shard" } } do
-      local flat = enabled(p, #world, table.unpack(of))
-      if flat[1] then t[name] = g(table.unpack(flat)) end
+    local g = grid(world, dims, (sizes_of(p, #world)), "slowest first")
+    t.mesh = g:squeeze()
+    local function add(name, family)
+      if family.size > 1 then t[name] = family end
     end
+    for _, dim in ipairs(dims) do add(dim, g(dim)) end
+    add("dp", g("dp_shard", "dp_replicate"))
+    add("dp_cp", g("cp", "dp_shard", "dp_replicate"))
+    add("dp_shard_cp", g("cp", "dp_shard"))
     return t
   end,
   queries = queries,

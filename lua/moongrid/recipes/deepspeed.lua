@@ -41,7 +41,7 @@ local arguments = {
   { "flag", "create_gloo_process_groups", false, "twins of the data-parallel groups on the CPU (MPI)" },
   { "size", "device_count", nil, "devices per node; makes the all-to-all groups", "devices_per_node" },
   { "number", "distributed_timeout_minutes", nil, "for creating a group; left out, the backend's" },
-  { "any", "high_priority_stream_groups", nil, "families with high-priority streams, [\"tp\",\"dp\"]" },
+  { "names", "high_priority_stream_groups", nil, "families with high-priority streams, [\"tp\",\"dp\"]" },
   { "table", "nccl_communicator_config", nil, "fields of ncclConfig_t by family: {\"tp\":{\"max_ctas\":8}}" },
   { "file", "nccl_communicator_config_path", nil, "the same from a YAML file" },
 }
@@ -97,15 +97,6 @@ local function check_stages(name, list, pp)
   if #list == 0 then refuse("%s is empty; a list of stages such as {0,-1} would do", name) end
   for _, stage in ipairs(list) do
     if stage < -pp or stage >= pp then refuse("%s: %d is not a stage; 0 to %d would do, or -1", name, stage, pp - 1) end
-  end
-end
-
-local function check_list(name, list)
-  if type(list) ~= "table" then refuse("%s is %s; a list such as [\"tp\"] would do", name, tostring(list)) end
-  local n = 0
-  for key in pairs(list) do
-    n = n + 1
-    if key ~= n then refuse("%s is a table with a key '%s'; a list such as [\"tp\"] would do", name, tostring(key)) end
   end
 end
 
@@ -208,8 +199,7 @@ local layout = recipe {
 
     local t, timeout = topology(world), seconds(p.distributed_timeout_minutes)
     local urgent, high, nccl = p.high_priority_stream_groups or {}, {}, nccl_config(p)
-    check_list("high_priority_stream_groups", urgent)
-    for _, name in ipairs(urgent) do high[tostring(name)] = true end
+    for _, name in ipairs(urgent) do high[name] = true end
     local function add(name, family)
       t[name] = with_nccl(family:with { timeout = timeout, high_priority = high[name] }, name, nccl[name])
     end

@@ -38,13 +38,7 @@ local function given_axes(p)
   if other[1] then
     refuse("axes and dims say it all; leave out %s, or axes and dims", table.concat(other, ", "))
   end
-  if type(axes) == "string" then axes = string.split(axes, "-") end
-  if type(axes) ~= "table" then refuse("axes is %s; names such as pipe-data-model would do", tostring(axes)) end
-  for _, axis in ipairs(axes) do
-    if type(axis) ~= "string" then
-      refuse("axes: %s is not a name; names such as pipe-data-model would do", tostring(axis))
-    end
-  end
+  if not axes then refuse "axes is missing; names such as pipe-data-model would do" end
   if not dims or #dims ~= #axes then
     refuse("dims has %d sizes for the %d axes %s; a size for each would do", dims and #dims or 0, #axes,
       table.concat(axes, "-"))
@@ -71,14 +65,13 @@ local function axes_of(world, p)
   return named.PipeDataParallelTopology, by_prime_factors(#world)
 end
 
-local function grid_of(world, axes, dims)
-  local order, sizes = {}, {}
+local function sizes_of(axes, dims)
+  local sizes = {}
   for i, axis in ipairs(axes) do
-    if sizes[axis] then refuse("axes: '%s' occurs twice; name each axis once", axis) end
     if dims[i] ~= fill and dims[i] < 1 then refuse("dims: axis '%s' has size %d; 1 or more would do", axis, dims[i]) end
-    order[#axes + 1 - i], sizes[axis] = axis, dims[i]
+    sizes[axis] = dims[i]
   end
-  return grid(world, order, sizes), sizes
+  return sizes
 end
 
 -- Queries ---------------------------------------------------------------------
@@ -100,11 +93,9 @@ end
 
 -- Return the ranks at some coordinates, the other axes free.
 local function filter_match(s, coords)
-  local free = {}
-  for _, axis in ipairs(axis_names(s)) do
-    if not coords[axis] then free[#free + 1] = axis end
-  end
-  local family = topo(s):along(table.unpack(free))
+  local fixed = {}
+  for axis in pairs(coords) do fixed[#fixed + 1] = axis end
+  local family = topo(s):except(table.unpack(fixed))
   return family:ranks(family:locate(topo(s):rank(coords)))
 end
 
@@ -185,7 +176,7 @@ end
 return recipe {
   doc = "DeepSpeed's ProcessTopology and PipelineParallelGrid: named axes, the last one fastest",
   params = {
-    axes = param.any(nil, "names of the axes, slowest first: pipe-data-model"),
+    axes = param.names(nil, "names of the axes, slowest first: pipe-data-model"),
     dims = param.list(nil, "size of each axis"),
     topology = param.text(nil, "instead of axes: PipeDataParallelTopology or PipeModelDataParallelTopology"),
     num_pp = param.size(nil, "its pipeline stages; default 1", "pp"),
@@ -195,8 +186,8 @@ return recipe {
   },
   build = function(world, p)
     local axes, dims = axes_of(world, p)
-    local g, sizes = grid_of(world, axes, dims)
-    local t = topology(world)
+    local sizes, t = sizes_of(axes, dims), topology(world)
+    local g = grid(world, axes, sizes, "slowest first")
     t.topo = g
     if not p.grid then return t end
 
@@ -208,11 +199,7 @@ return recipe {
       refuse("axes %s: the groups of a pipeline need axis '%s'; '%s-%s' would do, %s 1, or grid=false", said,
         table.concat(missing, "' and '"), table.concat(missing, "-"), said, missing[2] and "their sizes" or "its size")
     end
-    local inside = {}
-    for _, axis in ipairs(axes) do
-      if axis ~= "data" then inside[#inside + 1] = axis end
-    end
-    t.ds_model = g:along(table.unpack(inside)) -- all ranks that have the same data
+    t.ds_model = g:except "data" -- all ranks that have the same data
     t.dp = g "data"
     t.pp = g "pipe"
     t.slice = sizes.model and g "model" or g() -- tensor parallelism; without it a group per rank

@@ -279,7 +279,7 @@ end
 
 local function axes_of(p)
   local shape = p.mesh_shape or { -1 }
-  if p.axis_names then return names_of("axis_names", p.axis_names), shape end
+  if p.axis_names then return p.axis_names, shape end
   local axes = {}
   for i = 1, #shape do axes[i] = "axis_" .. i - 1 end
   return axes, shape
@@ -301,10 +301,9 @@ local function grid_of(world, axes, shape, dcn)
     if shape[i] < 1 and shape[i] ~= -1 then
       refuse("mesh_shape: axis '%s' has size %d; 1 or more, or -1 for what remains, would do", axis, shape[i])
     end
-    if sizes[axis] then refuse("axis_names: '%s' occurs twice; name each axis once", axis) end
     sizes[axis] = shape[i] == -1 and fill or shape[i] * granules
   end
-  local g = grid(world, reversed(axes), sizes)
+  local g = grid(world, axes, sizes, "slowest first")
   for i, axis in ipairs(axes) do
     local granules = dcn and dcn[i] or 1
     sizes[axis] = g[axis]
@@ -367,7 +366,7 @@ return recipe {
   params = {
     version = param.text("0.12.0.1", "of JAX: 0.12.0.1 or 0.10.2"),
     mesh_shape = param.list(nil, "size of each axis, slowest first; -1: what remains; left out: one axis", "shape"),
-    axis_names = param.any(nil, "their names: data-model; left out: axis_0, axis_1, ...", "axes"),
+    axis_names = param.names(nil, "their names: data-model; left out: axis_0, axis_1, ...", "axes"),
     groups = param.any(nil, "groups along several axes, the first one slowest: data-model,model-data"),
     devices = param.any(nil, "a record for each rank, as JAX lists its devices: id, platform, device_kind, coords, "
       .. "core_on_chip, process_index, slice_index; left out: ranks in order"),
@@ -390,7 +389,7 @@ return recipe {
     local mesh, sizes, inside = grid_of(world, axes, shape, dcn)
     if p.devices then
       local order = order_of(devices_of(world, p.devices, p), inside, dcn, p)
-      mesh = grid(world:order(order), reversed(axes), sizes)
+      mesh = grid(world:order(order), axes, sizes, "slowest first")
     end
 
     local t, taken = topology(world), {}

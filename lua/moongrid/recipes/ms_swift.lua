@@ -49,7 +49,7 @@ return recipe {
         ring, ulysses))
     end
     local g = grid(world, "sequence-ring-data", { sequence = ulysses, ring = ring, data = fill })
-    t.mesh = g
+    t.mesh = g:squeeze "ring"
     t.data = g "data"
     if ring > 1 then t.ring = g "ring" end
     t.sequence = g "sequence"

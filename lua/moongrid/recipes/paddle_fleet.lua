@@ -44,22 +44,6 @@ local function degrees(world, p)
   return sizes
 end
 
--- A grid with dims slowest first.
-local function grid_of(world, names, sizes)
-  local order, own = {}, {}
-  for i, name in ipairs(names) do order[#names + 1 - i], own[name] = name, sizes[name] end
-  return grid(world, order, own)
-end
-
--- The groups of all ranks with one coordinate of a dim.
-local function across(g, dim)
-  local others = {}
-  for _, one in ipairs(g:dims()) do
-    if one[1] ~= dim then others[#others + 1] = one[1] end
-  end
-  return g(table.unpack(others))
-end
-
 -- Pairs of stages, each direction of each pair with communicators of its own.
 local function add_directions(t, pp)
   t.p2p_next = t.pp:pairs "wrap":twin()
@@ -78,15 +62,15 @@ local function build_dense(world, p, sizes)
     end
   end
   if p.dp_degree < 0 then sizes.dp = fill end
-  local g, t = grid_of(world, p.order, sizes), topology(world)
+  local g, t = grid(world, p.order, sizes, "slowest first"), topology(world)
   t.grid = g
   t.pp = g "pp"
   t.dp = g "dp"
   t.mp = g "mp"
   t.sharding = g "sharding"
   if sizes.sep > 1 then t.sep = g "sep" end
-  t.check = across(g, "dp") -- checks for infinity and the global norm
-  if sizes.sharding > 1 then t.sharding_check = across(g, "sharding") end
+  t.check = g:except "dp" -- checks for infinity and the global norm
+  if sizes.sharding > 1 then t.sharding_check = g:except "sharding" end
   if sizes.sep > 1 then
     t.dp_sep = g:ordered("sep", "dp")
     t.pp_mp = g:ordered("mp", "pp")
@@ -127,30 +111,18 @@ local function check_experts(sizes)
   end
 end
 
--- The blocks of context parallelism, whatever mp: by a rule where cp meets a boundary of sharding.
-local function cp_mp_of(world, g, cp)
-  local dense, lists = g.dense_sharding, {}
-  if dense % cp == 0 then return g:unflatten("dense_sharding", { cp = cp, rest = fill })("cp", "mp") end
-  if cp % dense == 0 then
-    return g:unflatten("moe_sharding", { cp = cp // dense, rest = fill })("cp", "dense_sharding", "mp")
-  end
-  for _, ranks in pairs((g:ordered("mp", "dense_sharding", "moe_sharding"):split(cp * g.mp, { table = true }))) do
-    table.sort(ranks)
-    lists[#lists + 1] = ranks
-  end
-  table.sort(lists, function(a, b) return a[1] < b[1] end)
-  return world:table(lists)
-end
-
 local function build_experts(world, p, sizes)
   check_experts(sizes)
   local moe_order, dense_order = orders_of(p.order)
-  sizes.dense_sharding = sizes.sharding // sizes.moe_sharding
-  local moe, g, t = grid_of(world, moe_order, sizes), grid_of(world, dense_order, sizes), topology(world)
-  local cp = sizes.cp or 1
+  local cp, pp, moe_sharding, t = sizes.cp or 1, sizes.pp, sizes.moe_sharding, topology(world)
+  local moe = grid(world, moe_order, { pp = pp, moe_sharding = moe_sharding, ep = sizes.ep }, "slowest first")
+  local g = grid(world, dense_order, {
+    dp = sizes.dp, sep = sizes.sep, mp = sizes.mp, pp = pp, moe_sharding = moe_sharding,
+    dense_sharding = sizes.sharding // moe_sharding,
+  }, "slowest first")
   t.grid = g
   t.moe = moe
-  t.cp_mesh = grid(world, "mp-cp-pp-cp_sharding", { mp = sizes.mp, cp = cp, pp = sizes.pp, cp_sharding = fill })
+  t.cp_mesh = grid(world, "mp-cp-pp-cp_sharding", { mp = sizes.mp, cp = cp, pp = pp, cp_sharding = fill })
   t.pp = moe "pp"
   t.ep = moe "ep"
   t.moe_sharding = moe "moe_sharding"
@@ -160,10 +132,10 @@ local function build_experts(world, p, sizes)
   t.sharding = g("dense_sharding", "moe_sharding")
   local context, rest = t.sharding:split(cp, { table = true })
   t.cp = context
-  if cp > 1 then t.cp_mp = cp_mp_of(world, g, cp) end
+  if cp > 1 then t.cp_mp = closure(context, t.mp) end -- the blocks of context parallelism, whatever mp
   t.cp_sharding = rest
-  t.check = across(g, "dp")
-  t.sharding_check = across(g, "moe_sharding")
+  t.check = g:except "dp"
+  t.sharding_check = g:except "moe_sharding"
   return t
 end
 

@@ -43,7 +43,7 @@ return recipe {
     t.dp = g "dp"
     t.cp_dp = g("cp", "dp") -- gradients are averaged over both
     t.pp_dp = g("pp", "dp")
-    t.world_group = grid(world, "all", { all = fill }) "all":with { lazy = true } -- torch's own, there already
+    t.world_group = g:except():with { lazy = true } -- torch's own, there already
     return t
   end,
   queries = queries,

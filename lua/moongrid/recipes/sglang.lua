@@ -36,40 +36,23 @@ local function build(world, p)
   t.attention = attention
   t.moe = moe
 
-  -- Add a family and its twin on the CPU, or other names of those that exist.
+  -- Add a family and its twin on the CPU. A family of the same groups has the same communicators.
   local function add(name, family)
     t[name] = family
     t[name .. "_cpu"] = family:with { backend = "mpi" }
   end
-  local function alias(name, of)
-    t[name] = t[of]
-    t[name .. "_cpu"] = t[of .. "_cpu"]
-  end
-  -- A family as wide as tp is tp.
-  local function add_within_tp(name, size, family)
-    if size == tp then alias(name, "tp") else add(name, family) end
-  end
 
-  add("world_group", g("tp", "pp"))
+  add("world_group", g:except())
   add("tp", g "tp")
   if p.duplicate_tp_group then add("pdmux_prefill_tp", g "tp":twin()) end -- prefill runs beside decode
   if p.attn_dcp_size > 1 then add("dcp", (g "tp":split(p.attn_dcp_size))) end
-  add_within_tp("attn_cp", p.attn_cp_size, attention "cp")
-  add_within_tp("attn_tp", attn_tp, attention "tp")
-  if shared > 1 then
-    if shared == attn_tp then
-      alias("shared_experts_tp", "attn_tp")
-    else
-      add("shared_experts_tp", (attention "tp":split(shared)))
-    end
-  end
-  if p.attn_cp_size > p.moe_dp_size then -- ranks that share a context share their tokens before the experts
-    alias("moe_dp", "attn_cp")
-  else
-    add_within_tp("moe_dp", p.moe_dp_size, moe "dp")
-  end
-  add_within_tp("moe_ep", p.moe_ep_size, moe "ep")
-  add_within_tp("moe_tp", moe_tp, moe "tp")
+  add("attn_cp", attention "cp")
+  add("attn_tp", attention "tp")
+  if shared > 1 then add("shared_experts_tp", (attention "tp":split(shared))) end
+  -- ranks that share a context share their tokens before the experts
+  add("moe_dp", p.attn_cp_size > p.moe_dp_size and attention "cp" or moe "dp")
+  add("moe_ep", moe "ep")
+  add("moe_tp", moe "tp")
   add("pp", g "pp")
   add("self_pp", g()) -- a draft model of one stage
   return t

@@ -37,15 +37,6 @@ for name, family in pairs {
 end
 queries.get_sp_world_size, queries.get_sp_parallel_rank = field("sp", "size"), field("sp", "position")
 
--- Return the families of some dims above 1 by their names in the topology.
-local function above_one(g, ...)
-  local names = {}
-  for _, dim in ipairs { ... } do
-    if g[dim] > 1 then names[#names + 1] = dim end
-  end
-  return names
-end
-
 local function build(world, p)
   local u, r, vae = p.ulysses_degree, p.ring_degree, p.vae_parallel_size
   if p.sequence_parallel_degree and p.sequence_parallel_degree ~= u * r then
@@ -66,10 +57,6 @@ local function build(world, p)
     t[name] = family
     t[name .. "_cpu"] = family:with { backend = "mpi" }
   end
-  local function alias(name, of)
-    t[name] = t[of]
-    t[name .. "_cpu"] = t[of .. "_cpu"]
-  end
   add("world_group", grid(world, "all", { all = fill }) "all")
   add("dp", g "dp")
   add("cfg", g "cfg")
@@ -78,26 +65,14 @@ local function build(world, p)
   t.ulysses = ulysses
   t.ring = ring
   add("sp", g "sp")
-  if g.cfg > 1 and g.sp == 1 then alias("cfg_sp", "cfg") end -- sequences are cut over the ranks of cfg
+  if g.cfg > 1 and g.sp == 1 then add("cfg_sp", g "cfg") end -- sequences are cut over the ranks of cfg
   add("tp", g "tp")
-  local inside, copies = above_one(g, "tp", "sp", "pp", "cfg"), above_one(g, "sp", "pp", "cfg")
-  if g.dp == 1 then
-    alias("replica", "world_group")
-  elseif #inside <= 1 then
-    alias("replica", inside[1] or "tp")
-  else
-    add("replica", g("tp", "sp", "pp", "cfg"))
-  end
-  if g.tp == 1 then
-    alias("encoder_dp", "replica")
-  elseif #copies == 1 then
-    alias("encoder_dp", copies[1])
-  elseif #copies > 1 then
-    add("encoder_dp", g("sp", "pp", "cfg"))
-  end
-  add("vae_decode", g("tp", "sp", "pp", "cfg"))
+  add("replica", g.dp == 1 and t.world_group or g:except "dp")
+  local copies = g.tp == 1 and t.replica or g:except("tp", "dp")
+  if g.tp == 1 or copies.size > 1 then add("encoder_dp", copies) end
+  add("vae_decode", g:except "dp")
   if vae > 0 then t.vae = grid(world:window(#g, vae), "vae", { vae = vae }) "vae" end
-  t.dit = g("tp", "sp", "pp", "cfg", "dp")
+  t.dit = g:except()
   return t
 end
 

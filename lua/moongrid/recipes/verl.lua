@@ -36,7 +36,7 @@ return recipe {
       local sp, size = p.ulysses_sequence_parallel_size, p.fsdp_size
       if size == 0 then error "fsdp_size is 0; a size, or -1 for all ranks, would do" end
       local g = grid(world, "fsdp-ddp", { fsdp = size > 0 and size < #world and size or #world, ddp = fill })
-      t.mesh = g
+      t.mesh = g:squeeze "ddp"
       if g.ddp > 1 then t.ddp = g "ddp" end
       t.fsdp = g "fsdp"
       if sp > 1 then

@@ -60,20 +60,16 @@ return recipe {
     local t = topology(world)
     t.grid = g
 
-    -- Add a family and its twin on the CPU, or other names of those that exist.
+    -- Add a family and its twin on the CPU.
     local function add(name, family)
       t[name] = family
       t[name .. "_cpu"] = family:with { backend = "mpi" }
     end
-    local function alias(name, of)
-      t[name] = t[of]
-      t[name .. "_cpu"] = t[of .. "_cpu"]
-    end
 
-    add("world_group", g("tp", "pcp", "pp", "dp", "replica"))
+    add("world_group", g:except())
     add("tp", g "tp")
     if etp == g.tp then
-      alias("etp", "tp")
+      add("etp", g "tp")
     else
       add("etp", blocks(g, "engram_tensor_parallel_size", etp, "tp", "dp", { "pcp", "pp", "replica" }))
     end
@@ -92,7 +88,7 @@ return recipe {
     add("pcp", g "pcp")
     add("pp", g:along { "pp", index = { "pcp", "tp", "dp", "replica" } })
     add("dp", g:along { "dp", index = { "pcp", "pp", "tp", "replica" } })
-    if engram > 1 and engram == g.dp then alias("engram_dp", "dp") end
+    if engram > 1 and engram == g.dp then add("engram_dp", t.dp) end
     if p.is_moe then
       add("ep", g("tp", "pcp", "dp"))
       if p.enable_eplb then add("eplb", g("tp", "pcp", "dp"):twin()) end -- may run while ep does

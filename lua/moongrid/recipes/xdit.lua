@@ -79,7 +79,7 @@ local function build(world, p)
     t[name] = family
     t[name .. "_cpu"] = family:with { backend = "mpi" }
   end
-  local all, replica = g("tp", "sp", "pp", "cfg", "dp"), g("tp", "sp", "pp", "cfg")
+  local all, replica = g:except(), g:except "dp"
   add("world_group", grid(world, "all", { all = fill }) "all")
   add("model_replica", replica)
   add("dp", g "dp")
@@ -87,7 +87,7 @@ local function build(world, p)
   add("pp", g "pp")
   if g.pp == 2 then -- both directions at once
     t.pp_back = g "pp":twin()
-    t.pp_back_cpu = g "pp":twin():with { backend = "mpi" }
+    t.pp_back_cpu = g "pp":twin { backend = "mpi" }
   end
   t.pp_skip = g "pp":twin() -- skip connections, between mirrored stages
   if p.long_ctx_attn then

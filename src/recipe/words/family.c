@@ -71,9 +71,14 @@ static int family_lists(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
+/* family:twin([{ backend = "mpi" }]): the same groups, with these options added */
 static int family_twin(lua_State *L) {
-  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, f);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  const bool other = !lua_isnoneornil(L, 2);
+  if (other) mgrid_lua_check_table(L, 2, "{ backend = \"mpi\" }");
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, other ? NULL : f);
   mgrid_error e = MGRID_ERROR_INIT;
+  if (other) mgrid_lua_check_options(L, 2, f->choice, &box->choice);
   box->f = mgrid_family_twin(f->f, &e);
   return mgrid_lua_made_family(L, box, &e);
 }
@@ -105,7 +110,20 @@ static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
   mgrid_lua_reserve(L, total + count, 24);
 }
 
-typedef enum joining { UNION, ZIP, SPREAD } joining;
+/* Charge for the lists of a closure, unless a rule makes it. */
+static mgrid_family *closure(lua_State *L, size_t n, const mgrid_family *const *fs,
+                             mgrid_error *e) {
+  bool one_world = n > 0;
+  for (size_t i = 1; i < n; i++) one_world &= fs[i]->world == fs[0]->world;
+  mgrid_family *made = one_world ? mgrid_closure_by_rule(n, fs, e) : NULL;
+  if (made || e->status) return made;
+  if (one_world) mgrid_lua_charge(L, fs[0]->world);
+  if (one_world) mgrid_lua_reserve(L, fs[0]->world, 32); /* roots, groups, ranks, starts */
+  for (size_t i = 0; i < n; i++) mgrid_lua_charge_lists(L, fs[i]);
+  return mgrid_family_closure(n, fs, e);
+}
+
+typedef enum joining { UNION, ZIP, SPREAD, CLOSURE } joining;
 
 static int combine(lua_State *L, joining what) {
   enum { MAX = 64 };
@@ -117,13 +135,15 @@ static int combine(lua_State *L, joining what) {
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error e = MGRID_ERROR_INIT;
-  box->f = what == SPREAD ? mgrid_family_spread((size_t)n, fs, budget, &e)
-                          : mgrid_family_combine(what == ZIP, (size_t)n, fs, budget, &e);
+  box->f = what == CLOSURE  ? closure(L, (size_t)n, fs, &e)
+           : what == SPREAD ? mgrid_family_spread((size_t)n, fs, budget, &e)
+                            : mgrid_family_combine(what == ZIP, (size_t)n, fs, budget, &e);
   mgrid_lua_charge(L, 0);
   return mgrid_lua_made_family(L, box, &e);
 }
 
 static int families_union(lua_State *L) { return combine(L, UNION); }
+static int families_closure(lua_State *L) { return combine(L, CLOSURE); }
 static int families_zip(lua_State *L) { return combine(L, take_spread(L) ? SPREAD : ZIP); }
 
 /* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with these options */
@@ -199,16 +219,31 @@ static int family_ranks(lua_State *L) {
   return 1;
 }
 
-/* family:locate(rank [, nth]) -> group, position | nil */
+/* Push { { group, position }, ... }: all groups of a rank. */
+static int all_places(lua_State *L, const mgrid_family *f, int64_t rank) {
+  lua_newtable(L);
+  for (int64_t nth = 0, at[2]; mgrid_family_locate(f, rank, nth, &at[0], &at[1]); nth++) {
+    mgrid_lua_charge(L, 8 * f->nodes);
+    MGRID_LUA_LIST(L, 2, lua_pushinteger(L, at[i]));
+    lua_rawseti(L, -2, nth + 1);
+  }
+  return 1;
+}
+
+/* family:locate(rank [, nth]) -> group, position | nil; family:locate(rank, "all") -> a list */
 static int family_locate(lua_State *L) {
+  static const char *const known[] = { "all" };
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  const char *word = lua_type(L, 3) == LUA_TSTRING ? lua_tostring(L, 3) : NULL;
   if (f->nodes > 64) mgrid_lua_charge(L, f->nodes);
-  int64_t rank = mgrid_lua_check_integer(L, 2), nth = mgrid_lua_opt_integer(L, 3, 0), group,
-          position;
+  if (word && strcmp(word, known[0]) != 0) return mgrid_lua_unknown(L, "option", word, known, 1);
+  int64_t rank = mgrid_lua_check_integer(L, 2), nth = word ? 0 : mgrid_lua_opt_integer(L, 3, 0),
+          group, position;
   if (rank < 0 || rank >= f->world)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                               "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank,
                               f->world - 1);
+  if (word) return all_places(L, f, rank);
   if (!mgrid_family_locate(f, rank, nth, &group, &position)) return 0;
   lua_pushinteger(L, group);
   lua_pushinteger(L, position);
@@ -457,13 +492,11 @@ static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, f
                                               mgrid_lua_family_pieces, family_meta };
 
 void mgrid_lua_open_family(lua_State *L) {
-  static const luaL_Reg functions[] = { { "union", families_union },
-                                        { "zip", families_zip },
-                                        { "same", family_same },
-                                        { "within", within },
-                                        { "disjoint", disjoint },
-                                        { "covers", covers },
-                                        { NULL, NULL } };
+  static const luaL_Reg functions[] = {
+    { "union", families_union }, { "zip", families_zip }, { "closure", families_closure },
+    { "same", family_same },     { "within", within },    { "disjoint", disjoint },
+    { "covers", covers },        { NULL, NULL }
+  };
   mgrid_lua_open_class(L, &family_class);
   luaL_setfuncs(L, functions, 0);
 }

@@ -6,6 +6,7 @@
 #include "recipe/bind.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---------------------------------------------------- functions that choose
@@ -292,11 +293,50 @@ MGRID_APART static int renumber(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* family:renumber{2, 0, 1}, family:renumber(function(i) return group end) */
+/* Replace the argument at 2 with the list of the groups by their first members. */
+static void list_firsts(lua_State *L, const mgrid_family *f) {
+  mgrid_lua_charge(L,
+                   f->count < INT64_MAX / (16 * f->nodes) ? 16 * f->nodes * f->count : INT64_MAX);
+  mgrid_lua_reserve(L, f->count, 24);
+  uint64_t *key = lua_newuserdatauv(L, (size_t)f->count * sizeof *key + 1, 0);
+  for (int64_t g = 0; g < f->count; g++)
+    key[g] = (uint64_t)mgrid_family_rank(f, g, 0) << 32 | (uint64_t)g;
+  qsort(key, (size_t)f->count, sizeof *key, mgrid_key_order);
+  MGRID_LUA_LIST(L, f->count, lua_pushinteger(L, (lua_Integer)(key[i] & UINT32_MAX)));
+  lua_replace(L, 2);
+  lua_settop(L, 2);
+}
+
+/* Push the groups of a rule by their first members: the index counts its smallest strides
+** first. */
+static int rule_by_first(lua_State *L, const mgrid_family *f) {
+  const mgrid_modes *own = &f->rule->index;
+  mgrid_mode at[MGRID_MODES_MAX];
+  MGRID_MODES(index);
+  mgrid_error e = MGRID_ERROR_INIT;
+  for (int i = 0, k; i < own->n; i++) {
+    for (k = i; k > 0 && at[k - 1].stride > own->at[i].stride; k--) at[k] = at[k - 1];
+    at[k] = own->at[i];
+  }
+  for (int i = 0; i < own->n; i++) mgrid_modes_push(&index, at[i].size, at[i].stride);
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
+  box->f = mgrid_strided_new(f->world, f->rule->offset, &f->rule->inside, &index, &e);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+/* family:renumber{2, 0, 1}, family:renumber(function(i) return group end),
+** family:renumber "first" */
 static int family_renumber(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   lua_settop(L, 2);
   if (lua_isfunction(L, 2)) list_order(L, f->f->count);
+  if (lua_type(L, 2) == LUA_TSTRING) {
+    static const char *const known[] = { "first" };
+    const char *word = lua_tostring(L, 2);
+    if (strcmp(word, known[0]) != 0) mgrid_lua_unknown(L, "order of groups", word, known, 1);
+    if (f->f->rule) return rule_by_first(L, f->f);
+    list_firsts(L, f->f);
+  }
   return renumber(L);
 }
 

@@ -102,18 +102,18 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
 }
 
 /* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, with the sizes by name at `sizes`.
-** Return their number. The names live as long as they are on the stack. */
-static size_t push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims) {
+** `slowest`: the order has the slowest dim first. Return their number. The names live as long as
+** they are on the stack. */
+static size_t push_dims(lua_State *L, int order, int sizes, bool slowest, mgrid_dim *dims) {
   const char *names[MGRID_DIMS_MAX];
   luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order,
                    "order such as \"tp-dp\"");
   mgrid_lua_check_table(L, sizes, "{ tp = 2, dp = fill }");
   size_t n = push_order(L, order, names);
   for (size_t i = 0; i < n; i++) {
-    if (lua_getfield(L, sizes, names[i]) == LUA_TNIL)
-      dims[i] = (mgrid_dim){ names[i], 1 };
-    else
-      dims[i] = (mgrid_dim){ names[i], dim_size(L, names[i]) };
+    const char *name = names[slowest ? n - 1 - i : i];
+    bool given = lua_getfield(L, sizes, name) != LUA_TNIL;
+    dims[i] = (mgrid_dim){ name, given ? dim_size(L, name) : 1 };
     lua_pop(L, 1);
   }
   char said[256] = "";
@@ -130,11 +130,21 @@ static int made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e) {
   return 1;
 }
 
-/* grid(world, order, sizes): order fastest first; a name without a size has size 1 */
+/* Return whether the argument at i is the word `known`; nil: it is not there. */
+static bool check_word(lua_State *L, int i, const char *known) {
+  if (lua_isnoneornil(L, i)) return false;
+  const char *word = luaL_checkstring(L, i);
+  if (strcmp(word, known) != 0) mgrid_lua_unknown(L, "option", word, &known, 1);
+  return true;
+}
+
+/* grid(world, order, sizes [, "slowest first"]): order fastest first; a name without a size has
+** size 1 */
 static int new_grid(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_world_argument(L);
+  bool slowest = check_word(L, 4, "slowest first");
   mgrid_dim dims[MGRID_DIMS_MAX];
-  size_t n = push_dims(L, 2, 3, dims);
+  size_t n = push_dims(L, 2, 3, slowest, dims);
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = w->order ? mgrid_grid_over(w->order, n, dims, &e) : mgrid_grid_new(w->window, n, dims, &e);
@@ -168,6 +178,15 @@ static mgrid_lua_family *new_family_of_grid(lua_State *L) {
   return box;
 }
 
+/* Return the dims at the arguments from 2 on. */
+static size_t check_dims(lua_State *L, const char **dims) {
+  int n = lua_gettop(L) - 1;
+  if (n > MGRID_DIMS_MAX)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
+  for (int i = 0; i < n; i++) dims[i] = dim_name(L, i + 2, i + 1);
+  return (size_t)n;
+}
+
 static int along(lua_State *L, mgrid_order order) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *inside[MGRID_DIMS_MAX], *index[MGRID_DIMS_MAX];
@@ -181,12 +200,7 @@ static int along(lua_State *L, mgrid_order order) {
     chosen = lua_getfield(L, 2, "index") != LUA_TNIL;
     if (chosen) nindex = push_order(L, lua_gettop(L), index);
   } else {
-    for (int i = 2; i <= lua_gettop(L); i++) {
-      if (n == MGRID_DIMS_MAX)
-        return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims",
-                                  MGRID_DIMS_MAX);
-      inside[n++] = dim_name(L, i, i - 1);
-    }
+    n = check_dims(L, inside);
   }
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_chosen c;
@@ -205,6 +219,25 @@ static int grid_along(lua_State *L) {
   return along(L, MGRID_GRID_ORDER);
 }
 static int grid_ordered(lua_State *L) { return along(L, MGRID_AS_WRITTEN); }
+
+/* Choose the dims at the arguments from 2 on. */
+static void choose_dims(lua_State *L, const mgrid_grid *g, mgrid_chosen *c) {
+  const char *dims[MGRID_DIMS_MAX];
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_grid_choose(g, check_dims(L, dims), dims, MGRID_GRID_ORDER, c, &e))
+    mgrid_lua_raise_error(L, &e);
+}
+
+/* grid:except(dim, ...): along all other dims */
+static int grid_except(lua_State *L) {
+  mgrid_grid *g = mgrid_lua_check_grid(L, 1);
+  mgrid_chosen c;
+  choose_dims(L, g, &c);
+  lua_settop(L, 1);
+  mgrid_lua_stack(L, MGRID_DIMS_MAX + 8);
+  for (size_t i = 0; i < c.nix; i++) lua_pushstring(L, g->axis[c.ix[i]].name);
+  return along(L, MGRID_GRID_ORDER);
+}
 
 /* Push the option `cartesian` for the groups along the marked dims: "x:4:periodic y:2". The table
 ** at `periods` has the periodic dims by name, or is nil. */
@@ -414,7 +447,7 @@ static int grid_unflatten(lua_State *L) {
     push_default_order(L, 3);
     lua_insert(L, 3);
   }
-  size_t n = push_dims(L, 3, 4, dims);
+  size_t n = push_dims(L, 3, 4, false, dims);
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_unflatten(g, dim, n, dims, &e);
@@ -471,17 +504,34 @@ static int grid_at(lua_State *L) {
   return made_grid(L, box, &e);
 }
 
-static const luaL_Reg other_grids[] = { { "unflatten", grid_unflatten },
-                                        { "flatten", grid_flatten },
-                                        { "rename", grid_rename },
-                                        { "at", grid_at },
-                                        { NULL, NULL } };
+/* grid:squeeze(dim, ...): the grid without these dims where their size is 1; without names, without
+** all dims of size 1 */
+static int grid_squeeze(lua_State *L) {
+  mgrid_grid *g = mgrid_lua_check_grid(L, 1);
+  mgrid_chosen c;
+  mgrid_dim dims[MGRID_DIMS_MAX];
+  bool named[MGRID_DIMS_MAX] = { false };
+  size_t n = 0;
+  choose_dims(L, g, &c);
+  for (size_t i = 0; i < c.nin; i++) named[c.in[i]] = true;
+  for (size_t i = 0; i < g->n; i++)
+    if (g->axis[i].size > 1 || !(named[i] || c.nin == 0)) dims[n++] = mgrid_grid_dim(g, i);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_grid **box = mgrid_lua_new_grid(L);
+  *box = mgrid_grid_like(g, n, dims, &e);
+  return made_grid(L, box, &e);
+}
+
+static const luaL_Reg other_grids[] = {
+  { "unflatten", grid_unflatten }, { "flatten", grid_flatten },
+  { "rename", grid_rename },       { "at", grid_at },
+  { "squeeze", grid_squeeze },     { NULL, NULL }
+};
 
 static const luaL_Reg grid_methods[] = {
-  { "along", grid_along },         { "ordered", grid_ordered },
-  { "cartesian", grid_cartesian }, { "coord", grid_coord },
-  { "coords", grid_coords },       { "rank", grid_rank },
-  { "dims", grid_dims },           { NULL, NULL }
+  { "along", grid_along }, { "ordered", grid_ordered },     { "except", grid_except },
+  { "coord", grid_coord }, { "cartesian", grid_cartesian }, { "coords", grid_coords },
+  { "rank", grid_rank },   { "dims", grid_dims },           { NULL, NULL }
 };
 static int recipe_grid_grid_index(lua_State *L);
 static const luaL_Reg grid_meta[] = { { "__index", recipe_grid_grid_index },

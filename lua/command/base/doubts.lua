@@ -1,0 +1,96 @@
+-- SPDX-License-Identifier: MIT
+--
+-- doubts: notes about what a recipe and its parameters say in vain: sizes that change nothing here, and assignments
+-- whose order is not the order of their names.
+
+local host = require "host"
+local json = require "command.base.json"
+local line = require "command.base.line"
+local recipe = require "command.base.recipe"
+local sorted = require "command.base.sorted"
+local text = require "command.base.text"
+
+local M = {}
+
+local SIZES = { size = true, index = true, integer = true } -- kinds of parameters
+local MOST = 4096 -- ranks of a world for which a recipe is planned again
+
+-- Return a copy of the values, in which one is another; nil: the default.
+local function with(values, name, value)
+  local copy = { [name] = value }
+  for key, own in sorted(values) do
+    if key ~= name then copy[key] = own end
+  end
+  return copy
+end
+
+-- Return what a plan with these values answers, as text: its groups, the queries without arguments of its first and
+-- last rank, its step. Nil: there is none.
+local function answers_of(loaded, world, values, queries)
+  local done, plan = pcall(loaded.plan, loaded, world, values)
+  if not done then return nil end
+  local answers, has_step = { (plan:text():gsub("\nparam [^\n]*", "")) }, recipe.field(plan, "has_step")
+  for _, rank in ipairs { 0, world - 1 } do
+    local state = plan:dry(rank)
+    for _, name in ipairs(queries) do
+      local told, answer = pcall(loaded.ask, loaded, state, name)
+      answers[#answers + 1] = told and json.line { answer } or "refused"
+    end
+  end
+  local proved, digest = pcall(function() return has_step and has_step(plan) and plan:step().digest or "none" end)
+  answers[#answers + 1] = proved and digest or "refused"
+  return table.concat(answers, "\n")
+end
+
+-- Note each size that was given and changes nothing: the answers are the same without it, with its double and
+-- with its half.
+local function note_sizes(plan, loaded)
+  local info, kinds, values, given = loaded:info(), {}, {}, {}
+  for _, param in ipairs(info.params) do kinds[param.name] = param.kind end
+  for _, param in ipairs(plan.params) do
+    if not param.usual then
+      values[param.name] = param.value
+      if SIZES[kinds[param.name]] and not param.unread then given[#given + 1] = param.name end
+    end
+  end
+  if #given == 0 then return end
+  recipe.quiet = true
+  local here = answers_of(loaded, plan.world, values, info.queries)
+  for _, name in ipairs(given) do
+    local value = math.tointeger(tonumber(values[name]))
+    local function same(other)
+      return answers_of(loaded, plan.world, with(values, name, other), info.queries) == here
+    end
+    if same(nil) and same(value > 0 and 2 * value or value + 1) and (value < 2 or same(value // 2)) then
+      text.note("parameter '%s' changes nothing here: no group, query or step depends on it", name)
+    end
+  end
+  recipe.quiet = false
+end
+
+-- Note a line of the recipe, as t.a, t.b = x, y, that names families in another order than they are created in.
+local function note_order(of, plan)
+  local place = {}
+  for i, name in ipairs(plan.families) do place[name] = i end
+  local n = 0
+  for source in ((line.from_stdin(of) and line.stdin() or host.read(of.recipe) or "") .. "\n"):gmatch "([^\n]*)\n" do
+    local last
+    n = n + 1
+    for name in (source:match "^%s*([%a_][%w_]*%.[%w_]+%s*,[%w_%s.,]*)=[^=]" or ""):gmatch "%.([%w_]+)" do
+      if place[last] and place[name] and place[last] > place[name] then
+        text.note("line %d: Lua assigns the last name first, so '%s' is created before '%s'; write a line for each", n,
+                  name, last)
+        break
+      end
+      last = name
+    end
+  end
+end
+
+-- Note them for the plan of a line and its recipe.
+function M.note(of, plan, loaded)
+  if plan.world <= MOST then note_sizes(plan, loaded) end
+  if host.kind(of.recipe) == "file" or line.from_stdin(of) then note_order(of, plan) end
+end
+
+return M
