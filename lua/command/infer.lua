@@ -76,7 +76,7 @@ local function run(of)
   if world < least then text.refuse(1, "--world %d: the groups are of %d ranks or more", world, least) end
   if groups.partial then text.note("%d communicators lack lines of some ranks, and are left out", groups.partial) end
   host.progress "looking for recipes that make these groups"
-  local states, x = search.run(groups, world, 1.6 + world / 256)
+  local states, x = search.run(groups, world, 1)
   host.progress()
   local candidates = {}
   for i, state in ipairs(states) do

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Random configurations of recipes against models of their own (tests/golden/models), which count ranks without moongrid:
--- all families, their groups and members in order, and refusals. MOONGRID_DRAWS=500: so many of each recipe, with
--- MOONGRID_SEED=n for others.
+-- all families, their groups and members in order, refusals, and some answers. MOONGRID_DRAWS=500: so many of each
+-- recipe, with MOONGRID_SEED=n for others.
 
 package.path = "tests/golden/?.lua;" .. package.path
 local mg = require "moongrid"
@@ -37,13 +37,18 @@ for path in io.popen "LC_ALL=C ls tests/golden/models/*.lua":lines() do
       math.randomseed(seed)
       for _ = 1, draws do
         local world, params = model.draw()
-        local made, why = model.families(world, params)
+        local made, why, answers = model.families(world, params)
         local done, plan = pcall(recipe.plan, recipe, world, params)
         local what = ("seed %d, --world %d %s: "):format(seed, world, json.encode(params))
         if made then
           assert.is_true(done, what .. tostring(plan))
           local differs = difference(plan, made)
           assert.is_nil(differs, differs and what .. differs)
+          for query, by_rank in pairs(answers or {}) do
+            for rank, answer in pairs(by_rank) do
+              assert.are.same(answer, recipe:ask(plan:dry(rank), query), what .. query .. " of rank " .. rank)
+            end
+          end
           accepted = accepted + 1
         else
           assert.is_false(done, what .. "accepted, but " .. why)

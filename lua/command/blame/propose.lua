@@ -7,7 +7,7 @@
 local job_of = require "command.blame.job"
 local search = require "command.infer.search"
 
-local SECONDS, WORLD = 0.6, 64 -- of the search; of a larger job it takes longer
+local SHARE <const>, WORLD <const> = 0.4, 64 -- of the work of a search; of a larger job it takes longer
 
 -- How torch describes a group; nil: it does not.
 local function description(group)
@@ -65,7 +65,7 @@ return function(job)
   if job.world > WORLD then return end
   local groups, described = groups_of(job)
   if not groups then return end
-  local states, x = search.run(groups, job.world, SECONDS, function(plan) return named(plan, groups) end)
+  local states, x = search.run(groups, job.world, SHARE, function(plan) return named(plan, groups) end)
   local best, most
   for _, state in ipairs(states) do
     local n = search.is_exact(x, state) and named(state.plan, groups)

@@ -16,7 +16,9 @@ local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
 -- Lists of sizes, and of positions, that are tried for a parameter; changes that are tried at once where a value makes
 -- other parameters have an effect.
 local LISTS <const>, POSITIONS <const>, OPENED <const> = 200, 6, 24
-local WORK <const> = 160000 -- of about 5 us: families of plans, and 10 for each plan
+-- What is done at most, and that for each rank of the world, in units of about 5 us: one for a family of a plan, 10 for
+-- a plan, one for 16 ranks of groups that are new.
+local WORK <const>, RANK <const> = 170000, 350
 local LIKELY <const> = " llama jax_mesh deepspeed_topology deepspeed optimum_habana megatron_deepspeed sglang vllm "
   .. "accelerate torchtitan megatron " -- of equal recipes the last one; others are before all
 
@@ -62,6 +64,7 @@ function M.set(x, family)
     local id = number_of(x, ranks)
     if not seen[id] then seen[id], ids[#ids + 1] = true, id end
   end
+  x.work = x.work + family.count * family.size // 16
   table.sort(ids)
   local key = table.concat(ids, ",")
   if not x.sets[key] then x.sets[#x.sets + 1], x.sets[key] = ids, #x.sets + 1 end
@@ -363,10 +366,11 @@ end
 -- Whether it makes these groups and no others.
 function M.is_exact(x, state) return state.result.explained == x.n and state.result.extra == 0 end
 
--- Search until a recipe makes these groups and no others, or so much was planned that it takes about a second; or for
--- `seconds` of a processor that is slow. `groups` have `ranks`. `accept`, if given, refuses a plan by false. Return the
--- best state of each recipe, best first; and what was searched for, with the groups `given`, each once.
-function M.run(groups, world, seconds, accept)
+-- Search until a recipe makes these groups and no others, or a `part` of the work is done: all of it takes about a
+-- second at 64 ranks. No clock is asked, so a loaded machine finds the same. `groups` have `ranks`. `accept`, if given,
+-- refuses a plan by false. Return the best state of each recipe, best first; and what was searched for, with the groups
+-- `given`, each once.
+function M.run(groups, world, part, accept)
   local x = { world = world, ids = {}, sizes = {}, rules = {}, sets = {}, results = {}, given = {}, weight = 0,
               recipes = {}, top = -1, work = 0, accept = accept }
   for _, group in ipairs(groups) do
@@ -375,8 +379,8 @@ function M.run(groups, world, seconds, accept)
   end
   x.n, x.factors = #x.given, sizes_of(x)
   x.lists = lists_of(x)
-  local ends, best = os.clock() + seconds, {}
-  local function goes_on() return not x.exact and x.work < WORK and os.clock() < ends end
+  local best = {}
+  local function goes_on() return not x.exact and x.work < part * (WORK + RANK * world) end
   for i, name in ipairs(mg.recipes()) do x.recipes[i] = new_recipe(x, name) end
   for _, r in ipairs(x.recipes) do -- first each parameter alone, but of recipes of tensors, which take long
     while r.cost < 200 and r.root and r.open[1] == r.root and goes_on() do step(x, r) end

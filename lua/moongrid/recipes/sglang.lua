@@ -58,22 +58,11 @@ local function build(world, p)
   return t
 end
 
-local function group(s, q) return s[q.group or error "group is missing; a family such as tp would do"] end
-
 local queries = {
   get_world_size = function(s) return s.world end,
   get_world_rank = function(s) return s.rank end,
   get_dcp_world_size = function(s) return s:has "dcp" and s.dcp.size or 1 end,
   get_dcp_rank = function(s) return s:has "dcp" and s.dcp.position or 0 end,
-  rank_in_group = function(s, q) return group(s, q).position end,
-  world_size = function(s, q) return group(s, q).size end,
-  ranks = function(s, q) return group(s, q).ranks end,
-  first_rank = function(s, q) return group(s, q).first end,
-  last_rank = function(s, q) return group(s, q).last end,
-  is_first_rank = function(s, q) return group(s, q).first == s.rank end,
-  is_last_rank = function(s, q) return group(s, q).last == s.rank end,
-  next_rank = function(s, q) return group(s, q):next "wrap" end,
-  prev_rank = function(s, q) return group(s, q):prev "wrap" end,
 }
 for getter, family in pairs {
   tensor_model = "tp", attn_tensor_model = "attn_tp", attn_context_model = "attn_cp", pipeline_model = "pp",
@@ -85,6 +74,7 @@ end
 
 return recipe {
   doc = "SGLang's parallel state: attention and experts each cut the tensor-parallel ranks anew",
+  base = "xdit.coordinator",
   params = {
     tp_size = param.size(nil, "ranks of a pipeline stage; left out, all that pp leaves", "tp"),
     pp_size = param.size(1, "pipeline stages", "pp"),
@@ -109,5 +99,4 @@ return recipe {
     ["dcp*"] = "attn_dcp_size above 1", ["shared_experts_tp*"] = "shared_experts_tp_size above 1",
     ["pdmux_prefill_tp*"] = "duplicate_tp_group",
   },
-  arguments = { group = param.text(nil, "a family") },
 }

@@ -6,10 +6,7 @@
 -- Not as there: sequence_parallel_degree is ulysses x ring where it is left out; ranks that nobody has are refused; the
 -- ranks of vae_parallel_size, for which the constructors fail, have their group.
 
-local function group(s, q)
-  local name = q.group or error "group is missing; a family such as sp would do"
-  return s[name] or error(string.format("rank %d is in no group of '%s'", s.rank, name))
-end
+local xdit = recipe "xdit"
 
 -- A query for a field of this rank's group; nil for a rank of the VAE.
 local function field(family, name)
@@ -19,12 +16,6 @@ end
 local queries = {
   get_world_size = function(s) return s.world end,
   get_world_rank = function(s) return s.rank end,
-  first_rank = function(s, q) return group(s, q).first end,
-  last_rank = function(s, q) return group(s, q).last end,
-  is_first_rank = function(s, q) return group(s, q).position == 0 end,
-  is_last_rank = function(s, q) return group(s, q).last == s.rank end,
-  next_rank = function(s, q) return group(s, q):next "wrap" end,
-  prev_rank = function(s, q) return group(s, q):prev "wrap" end,
   model_parallel_is_initialized = function() return true end,
 }
 for name, family in pairs {
@@ -38,19 +29,10 @@ end
 queries.get_sp_world_size, queries.get_sp_parallel_rank = field("sp", "size"), field("sp", "position")
 
 local function build(world, p)
-  local u, r, vae = p.ulysses_degree, p.ring_degree, p.vae_parallel_size
-  if p.sequence_parallel_degree and p.sequence_parallel_degree ~= u * r then
-    error(string.format("sequence_parallel_degree %d is not ulysses_degree %d x ring_degree %d; %d would do",
-      p.sequence_parallel_degree, u, r, u * r))
-  end
-  if vae >= #world then
-    error(string.format("vae_parallel_size %d leaves no rank of the %d for the transformer; %d or less would do", vae,
-      #world, #world - 1))
-  end
-  local g = grid(world:window(0, #world - vae), "tp-sp-pp-cfg-dp", {
-    tp = p.tensor_parallel_degree, sp = u * r, pp = p.pipeline_parallel_degree,
-    cfg = p.classifier_free_guidance_degree, dp = p.data_parallel_size,
-  })
+  local sizes, vae = {}, p.vae_parallel_size
+  for name, value in pairs(p) do sizes[name] = value end
+  sizes.data_parallel_degree, sizes.data_parallel_size = p.data_parallel_size, nil
+  local g = xdit.build(world, sizes).grid
   local t = topology(world)
   t.grid = g
   local function add(name, family)
@@ -61,7 +43,7 @@ local function build(world, p)
   add("dp", g "dp")
   add("cfg", g "cfg")
   add("pp", g "pp")
-  local ulysses, ring = g "sp":split(u)
+  local ulysses, ring = g "sp":split(p.ulysses_degree)
   t.ulysses = ulysses
   t.ring = ring
   add("sp", g "sp")
@@ -78,6 +60,7 @@ end
 
 return recipe {
   doc = "SGLang's diffusion runtime: xDiT's grid, with groups that encode and decode",
+  base = "xdit.coordinator",
   params = {
     tensor_parallel_degree = param.size(1, "tensor-parallel size", "tp_size", "tp"),
     sequence_parallel_degree = param.size(nil, "ulysses_degree x ring_degree, which is the default", "sp_size", "sp"),
@@ -100,5 +83,4 @@ return recipe {
     ["cfg_sp*"] = "classifier_free_guidance_degree above 1 without sequence parallelism", vae = "vae_parallel_size",
     ["encoder_dp*"] = "tensor_parallel_degree 1, or another degree above 1 beside it",
   },
-  arguments = { group = param.text(nil, "a family") },
 }

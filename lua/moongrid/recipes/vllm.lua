@@ -14,18 +14,7 @@ local function blocks(g, name, n, fast, slow, rest)
   return (g:along { fast, slow, index = rest }:split(n, { table = true }))
 end
 
-local function group(s, q) return s[q.group or error "group is missing; a family such as tp would do"] end
-
 local queries = {
-  rank_in_group = function(s, q) return group(s, q).position end,
-  world_size = function(s, q) return group(s, q).size end,
-  ranks = function(s, q) return group(s, q).ranks end,
-  first_rank = function(s, q) return group(s, q).first end,
-  last_rank = function(s, q) return group(s, q).last end,
-  is_first_rank = function(s, q) return group(s, q).first == s.rank end,
-  is_last_rank = function(s, q) return group(s, q).last == s.rank end,
-  next_rank = function(s, q) return group(s, q):next "wrap" end,
-  prev_rank = function(s, q) return group(s, q):prev "wrap" end,
   get_tensor_model_parallel_world_size = function(s) return s.tp.size end,
   get_tensor_model_parallel_rank = function(s) return s.tp.position end,
   get_pipeline_model_parallel_rank = function(s) return s.pp.position end,
@@ -38,6 +27,7 @@ local queries = {
 
 return recipe {
   doc = "vLLM's parallel state: tensor, prefill and decode context, pipeline, data, experts",
+  base = "xdit.coordinator",
   params = {
     tensor_model_parallel_size = param.size(1, "tensor-parallel size", "tp"),
     pipeline_model_parallel_size = param.size(1, "pipeline stages", "pp"),
@@ -105,7 +95,6 @@ return recipe {
     ["ep*"] = "is_moe", ["eplb*"] = "is_moe and enable_eplb", ["engram_dp*"] = "engram_data_parallel_size above 1",
   },
   arguments = {
-    group = param.text(nil, "a family"),
     enabled = param.flag(true, "false: as without decode context parallelism"),
   },
 }

@@ -9,11 +9,6 @@
 
 local arithmetic = ...
 
-local function group(s, q)
-  local name = q.group or error "group is missing; a family such as pp would do"
-  return s[name] or error(string.format("rank %d is in no group of '%s'", s.rank, name))
-end
-
 -- Return a query for a field of this rank's group; nil for the ranks of the VAE.
 local function field(family, name)
   return function(s) return s:has(family) and s[family] and s[family][name] or nil end
@@ -36,16 +31,6 @@ local queries = {
   is_dp_last_group = function(s) return s.pp and is_last(s, "sp") and is_last(s, "cfg") and is_last(s, "pp") end,
   dit_world_size = function(s) return #s.plan:grid "grid" end,
   model_parallel_is_initialized = function() return true end,
-  first_rank = function(s, q) return group(s, q).first end,
-  last_rank = function(s, q) return group(s, q).last end,
-  is_first_rank = function(s, q) return group(s, q).position == 0 end,
-  is_last_rank = function(s, q) return group(s, q).last == s.rank end,
-  next_rank = function(s, q) return group(s, q):next "wrap" end,
-  prev_rank = function(s, q) return group(s, q):prev "wrap" end,
-  skip_rank = function(s, q) return group(s, q).ranks[group(s, q).size - group(s, q).position] end, -- the mirror
-  group_next_rank = function(s, q) return (group(s, q).position + 1) % group(s, q).size end,
-  group_prev_rank = function(s, q) return (group(s, q).position - 1) % group(s, q).size end,
-  group_skip_rank = function(s, q) return group(s, q).size - 1 - group(s, q).position end,
 }
 for name, family in pairs {
   tensor_model_parallel = "tp", sequence_parallel = "sp", pipeline_parallel = "pp", data_parallel = "dp",
@@ -109,6 +94,7 @@ end
 
 return recipe {
   doc = "xDiT's parallel state: CFG, PipeFusion, Ulysses, ring, tensor parallelism, and ranks of the VAE",
+  base = "xdit.coordinator",
   params = {
     data_parallel_degree = param.size(1, "data-parallel size", "dp"),
     classifier_free_guidance_degree = param.size(1, "ranks that share the passes of classifier-free guidance", "cfg"),
@@ -133,5 +119,4 @@ return recipe {
     ["pp_back*"] = "pipeline_parallel_degree 2", ulysses = "long_ctx_attn", ring = "long_ctx_attn",
     ["vae*"] = "vae_parallel_size above 0, or use_parallel_vae",
   },
-  arguments = { group = param.text(nil, "a family") },
 }

@@ -13,7 +13,7 @@ return {
       would = { { attn_cp = 2 }, { attn_cp = 4 } } },
     { "shared experts that do not divide", { tp = 8, shared_tp = 3 },
       "shared_experts_tp_size 3 does not divide attn_tp_size 8; 2 or 4 would do", would = { { shared_tp = 2 }, { shared_tp = 4 } } },
-    { "a question without its group", ask = "rank_in_group", message = "group is missing; a family such as tp would do" },
+    { "a question without its group", ask = "rank_in_group", message = "group is missing; a family such as tp would do", at = "xdit" },
   },
   layouts = { { attn_dp = 2, ep = 4 }, {}, { pp = 2, attn_cp = 2, moe_dp = 2 }, { attn_dp = 4, ep = 2, moe_dp = 4 }, { dcp = 4, pp = 2 },
               { pdmux = true, attn_cp = 4 }, { attn_dp = 2, shared_tp = 2 }, { attn_dp = 2, pp = 2, shared_tp = 2 }, { pp = 8 } },

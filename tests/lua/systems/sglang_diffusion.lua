@@ -14,14 +14,14 @@ end
 
 return {
   refused = {
-    { "ranks that nobody has", { ring = 4 }, words = { "does not make the 8 ranks" }, would = { { ring = 8 }, { dp = 2 } } },
+    { "ranks that nobody has", { ring = 4 }, words = { "does not make the 8 ranks" }, at = "xdit", would = { { ring = 8 }, { dp = 2 } } },
     { "another size of sequence parallelism", { ulysses = 2, sp = 3, dp = 4 },
-      "sequence_parallel_degree 3 is not ulysses_degree 2 x ring_degree 1; 2 would do", would = { { sp = 2 } } },
+      "sequence_parallel_degree 3 is not ulysses_degree 2 x ring_degree 1; 2 would do", at = "xdit", would = { { sp = 2 } } },
     { "a VAE on all ranks", { vae = 8 }, "vae_parallel_size 8 leaves no rank of the 8 for the transformer; 7 or less would do",
-      would = { { vae = 7 } } },
-    { "a question without its group", params = { dp = 8 }, ask = "first_rank", message = "group is missing; a family such as sp would do" },
+      at = "xdit", would = { { vae = 7 } } },
+    { "a question without its group", params = { dp = 8 }, ask = "first_rank", message = "group is missing; a family such as tp would do", at = "xdit" },
     { "a question about a group without this rank", params = { dp = 6, vae = 2 }, ask = "first_rank", q = { group = "vae" },
-      message = "rank 0 is in no group of 'vae'" },
+      message = "rank 0 is in no group of 'vae'", at = "xdit" },
   },
   layouts = {
     rest { tp = 2, ulysses = 2 }, rest {}, rest({ cfg = 2 }, "tp"), rest { cfg = 2, pp = 2, tp = 2 }, rest({ cfg = 2, vae = 4 }, "ring"),

@@ -18,7 +18,7 @@ return {
       "engram_data_parallel_size 3 does not divide dp 8; 2 or 4 would do", would = { { engram_dp = 2 }, { engram_dp = 4 } } },
     { "more of them than there are", { dp = 2, engram_dp = 4 },
       "engram_data_parallel_size 4 does not divide dp 2; 2 would do", would = { { engram_dp = 2 } } },
-    { "a question without its group", ask = "rank_in_group", message = "group is missing; a family such as tp would do" },
+    { "a question without its group", ask = "rank_in_group", message = "group is missing; a family such as tp would do", at = "xdit" },
   },
   layouts = { { tp = 2, dp = 2, pcp = 2 }, {}, { tp = 8, dcp = 4 }, { tp = 2, pp = 4, eplb = true }, { dp = 8, is_moe = false },
               { tp = 2, dp = 4, etp = 8 }, { dp = 4, engram_dp = 2 }, { dp = 4, engram_dp = 4 }, { pcp = 4, tp = 2, dcp = 8 } },

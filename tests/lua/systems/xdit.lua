@@ -23,7 +23,7 @@ return {
       "fully_shard_degree 3 does not divide the 8 ranks of the transformer; 2 or 4 would do", would = { { fs = 2 }, { fs = 4 } } },
     { "a VAE on all ranks", { vae = 8 }, "vae_parallel_size 8 leaves no rank of the 8 for the transformer; 7 or less would do",
       would = { { vae = 7 } } },
-    { "a question without its group", params = { dp = 8 }, ask = "first_rank", message = "group is missing; a family such as pp would do" },
+    { "a question without its group", params = { dp = 8 }, ask = "first_rank", message = "group is missing; a family such as tp would do" },
     { "a question about a group without this rank", params = { dp = 6, vae = 2 }, ask = "first_rank", q = { group = "vae" },
       message = "rank 0 is in no group of 'vae'" },
   },
