@@ -43,7 +43,7 @@ local function side(of, plan)
   local order = { families = plan.families, by = {}, levels = {} }
   for name in sorted(all.memory.by) do order.by[#order.by + 1] = name end
   if machine then
-    local price = step:price { machine = of.machine, flops = of.flops, costs = of.costs }
+    local price = step:price { machine = of.machine, flops = of.flops, costs = of.calibration or of.costs }
     price.memory = nil
     for name, value in sorted(price) do all[name] = value end
     for i, at in ipairs(machine:where(0)) do order.levels[i] = at.level end
@@ -107,7 +107,7 @@ local function put_rows(rows, estimate)
   local last
   if #rows == 0 then text.put "the steps cost the same\n" end
   if estimate then
-    text.wrap("times", overview.estimate(estimate) .. ", so they do not tell which step is faster")
+    text.wrap("times", overview.estimate(estimate, ", so they do not tell which step is faster"))
     text.put "\n"
   end
   for _, row in ipairs(rows) do
@@ -160,7 +160,8 @@ return {
   usage = "moongrid diff RECIPE --world N [NAME=VALUE ...] vs [RECIPE] [--world N] [NAME=VALUE ...] [--rank R]\n"
     .. "       [--json] [--exit-code]\n"
     .. "       moongrid diff SAVED SAVED [--rank R] ...\n"
-    .. "       moongrid diff A --world N [...] vs B [...] --step [--machine MACHINE] [--flops X] [--costs FILE] "
+    .. "       moongrid diff A --world N [...] vs B [...] --step [--machine MACHINE] [--flops X]\n"
+    .. "       [--costs|--calibration FILE] "
     .. "[--json]",
   about = "Compare two plans: + new, - gone, ~ changed. The second recipe defaults to the\n"
     .. "first one, and a world given on one side is that of both; parameters are\n"
@@ -179,6 +180,7 @@ return {
                      .. "step)" },
     { "flops", "X", line.flops, help = "with --step and --machine: flops of a GPU in a second, as 400T" },
     { "costs", "FILE", help = "... JSON: flops, latencies, measured efficiencies" },
+    { "calibration", "FILE", help = "... what moongrid calibrate wrote, instead of --costs" },
   },
   run = run,
 }

@@ -319,7 +319,7 @@ local function put_found(found)
   if estimate then
     text.put "\n"
     text.wrap("time", (seconds and ("moongrid step prices the first at %.4g s, and the present at %.4g s: an "):format(
-      seconds.first, seconds.present) or "") .. overview.estimate(estimate) .. ", so it does not tell which is faster")
+      seconds.first, seconds.present) or "") .. overview.estimate(estimate, ", so it does not tell which is faster"))
   end
   local level, first = level_of(found), found.best[1]
   local bound = first.bound[level]

@@ -14,6 +14,7 @@ local text = require "command.base.text"
 
 local EVERY = 400000 -- operations that a picture has before rounds of loops are drawn as one
 local LIMIT = 300
+local MOST_GROUPS = 512 -- of a family, that are looked at
 
 local MEANINGS = {
   proved = "every rank reaches the end of its program",
@@ -41,7 +42,7 @@ end
 local function priced(of, plan, step, verdict)
   if not of.machine and plan.machine == "" then return end
   local done, price, timeline = pcall(step.price, step, {
-    machine = of.machine, rules = of.rules, eager = of.eager, flops = of.flops, costs = of.costs,
+    machine = of.machine, rules = of.rules, eager = of.eager, flops = of.flops, costs = of.calibration or of.costs,
     timeline = of.output and EVERY,
   })
   if not done and mg.status(price) == LIMIT then text.refuse(3, "the verdict is %s; %s", verdict, price) end
@@ -91,7 +92,7 @@ local function put_share(what, part, all, meaning)
   text.printf("  %-10s %10s %5.1f%%  %s\n", what, text.seconds(part), all > 0 and 100 * part / all or 0, meaning)
 end
 
-local function put_price(of, plan, price)
+local function put_price(of, plan, all, price)
   text.printf("\ntime of the step %s on %s", text.seconds(price.seconds), price.machine)
   if price.flops > 0 then text.printf(", %.4g TFLOP/s", price.flops / 1e12) end
   text.put(price.source ~= "" and (" (%s)"):format(price.source) or "", "\n", overview.estimate(price.estimate), "\n")
@@ -102,6 +103,7 @@ local function put_price(of, plan, price)
                 .. "at most %.1f%%\n", level, fit.measured, text.plural(fit.measured), text.seconds(fit.latency),
                 fit.share, 100 * fit.median_error, 100 * fit.worst_error)
   end
+  for _, words in ipairs(all.straddles) do text.put_lines(words .. "\n") end
   put_share("computes", price.compute, price.seconds, "of the mean rank")
   put_share("exposed", price.exposed, price.seconds, "bytes move, and nothing computes")
   put_share("bubble", price.bubble, price.seconds, "neither: it waits for other ranks, or has ended")
@@ -126,6 +128,46 @@ local function put_price(of, plan, price)
     text.printf("\nbusiest link: out of %s %s, %s of the step at its bandwidth\n", link.link, text.bytes(link.bytes),
                 text.seconds(link.seconds))
   end
+end
+
+-- Say that a rank holds more than its GPU has, in few digits: "3.1 TiB of 80 GiB"; nil: it fits, or nobody knows.
+local function excess(memory)
+  local held = memory.peak + (memory.beside or 0)
+  if held <= (memory.capacity or math.huge) then return end
+  local words = ("%s of %s"):format(text.bytes(held), text.bytes(memory.capacity))
+  return "does not fit: " .. words:gsub("(%d%.%d)%d ", "%1 "):gsub("%.0 ", " ")
+end
+
+-- Say which groups of a family that a domain could hold lie in two domains, while others lie in one; nil: none. The
+-- first ranks show that: ranks fill domains one after the other.
+local function straddles(family, machine, name)
+  local levels, words = machine:levels(), nil
+  for l, level in ipairs(levels) do
+    local cut, whole, span = 0, 0, 0
+    for group = 0, not level.crossing and level.places and math.min(family.count, MOST_GROUPS) - 1 or -1 do
+      local first, last = family:member(group, 0), family:member(group, -1)
+      if first < last and last - first < level.places then
+        local is = machine:where(first)[l].domain == machine:where(last)[l].domain
+        cut, whole, span = cut + (is and 0 or 1), whole + (is and 1 or 0), math.max(span, last - first + 1)
+      end
+    end
+    local inner, fill = levels[l + 1], cut > 0 and whole > 0 and level.places // span * span
+    if fill then
+      local within = inner and not inner.crossing and inner.places or 1
+      words = ("groups of %s straddle a %s: its %d ranks are no whole number of groups of %d%s"):format(name,
+        level.name, level.places, span, fill % within == 0 and inner
+        and ("; add %s:%d to the machine to fill %d"):format(inner.name, fill // within, fill) or "")
+    end
+  end
+  return words
+end
+
+local function straddling(of, plan, price)
+  local machine, list = recipe.machine(of, plan), {}
+  for _, name in ipairs(those_of(plan.families, price.families)) do
+    list[#list + 1] = straddles(plan:family(name), machine, name)
+  end
+  return list
 end
 
 local function put_memory(memory)
@@ -153,7 +195,8 @@ local function put_text(of, plan, all, price)
     text.printf("  %-24s %12d %12s\n", name, sum.calls, text.bytes(sum.bytes))
   end
   if all.memory.peak > 0 then put_memory(all.memory) end
-  if price then put_price(of, plan, price) end
+  if all.excess then text.put(all.excess, "\n") end
+  if price then put_price(of, plan, all, price) end
   text.printf("\ndigest  %s\nverdict %s under the rules of %s: %s%s\n", all.digest, all.verdict, of.rules:upper(),
               MEANINGS[all.verdict], all.assumes and ", if what the first line assumes holds" or "")
   if all.counterexample[1] then text.put_lines("  " .. all.message .. "\n") end
@@ -175,6 +218,7 @@ local function check(of)
   if line.is_saved(of) then text.usage "a saved plan has no step; step takes the recipe" end
   line.beyond(of.rank or 0, of.world)
   of.rules = of.rules or "nccl"
+  if of.calibration and of.costs then text.usage "--calibration is instead of --costs" end
   if of.eager and of.rules ~= "mpi" then text.usage "--eager is for --rules mpi" end
 end
 
@@ -196,12 +240,18 @@ local function run(of)
   local price
   if proved or verdict == "hazard" then
     price = priced(of, plan, step, verdict)
-    if not price then recipe.unpriced(of.flops and "flops" or of.costs and "costs" or of.output and "output") end
+    if not price then
+      recipe.unpriced(of.flops and "flops" or of.costs and "costs" or of.calibration and "calibration"
+                      or of.output and "output")
+    end
   elseif of.output then
     text.refuse(1, "a step that does not end has no picture: its verdict is %s", verdict)
   end
+  if price then
+    all.memory, all.excess, all.straddles = price.memory, excess(price.memory), straddling(of, plan, price)
+  end
   if of.json then put_json(plan, all, price) else put_text(of, plan, all, price) end
-  return proved and 0 or 1
+  return proved and not all.excess and 0 or 1
 end
 
 return {
@@ -210,11 +260,12 @@ return {
   takes = "RECIPE --world N [NAME=VALUE ...]",
   summary = "what travels, the proof that no rank waits forever, and the price",
   usage = "moongrid step RECIPE --world N [NAME=VALUE ...] [--step FILE] [--rank R] [--rules nccl|mpi]\n"
-    .. "       [--machine MACHINE [--flops X] [--costs FILE] [-o FILE]] [--json]",
+    .. "       [--machine MACHINE [--flops X] [--costs|--calibration FILE] [-o FILE]] [--json]",
   about = "Evaluate the step of a recipe, once for each class of ranks that it cannot tell apart, and prove that\n"
     .. "every rank reaches its end. The verdict is proved; mismatch, if calls that meet differ; unmatched, if\n"
     .. "a call never meets its partner; cycle, if ranks wait for each other; hazard, if ranks may wait for\n"
-    .. "each other when SMs of a GPU are short. The exit code is 1 unless the step is proved.",
+    .. "each other when SMs of a GPU are short. The exit code is 1 unless the step is proved, and fits in the\n"
+    .. "memory of the machine's GPUs, if that is known.",
   notes = "Under the rules of NCCL streams run side by side, each in its order, and so do the calls on one\n"
     .. "communicator; under those of MPI each call ends before the next begins. Sends wait for their receiver.\n"
     .. "\n"
@@ -234,6 +285,7 @@ return {
       head = "with --machine, the price" },
     { "costs", "FILE",
       help = 'JSON: flops, latencies, measured efficiencies; default: the key "costs" of a machine in JSON' },
+    { "calibration", "FILE", help = "what moongrid calibrate wrote, instead of --costs" },
     { "output", "FILE", output, letter = true,
       help = "draw the step over time: .svg, by stage and stream; .html, a page with zoom that shows which "
         .. "rank waits for which; .json, events for Perfetto and chrome://tracing" },

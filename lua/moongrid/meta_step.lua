@@ -239,12 +239,12 @@ function Programs:text(rank) end
 function Programs:traffic() end
 
 ---Return what the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. `estimate` is
----what the seconds rest on, and of data sheets how many times as long published runs took, least and most. Seconds of ranks
+---what the seconds rest on, and of data sheets how many times as long published runs took, least and most; of measured steps the mean error. Seconds of ranks
 ---are means: compute + exposed + bubble = seconds. With `timeline` also what happens when; rounds of loops are told one by one up
 ---to about that number of operations. Raises without a machine, for one whose rates are not known, if a rank does not reach the
 ---end of its program, and at the limits of the recipe.
 ---@param options? { machine: (string|moongrid.MachineModel)?, rules: ("nccl"|"mpi")?, eager: number?, flops: number?, costs: (table|string)?, timeline: number? } the machine as for --machine, else the recipe's; sends of up to `eager` bytes do not wait under the rules of mpi; flops of a GPU in a second; costs: a table or a file of JSON (src/step/README.md), else those in the file of the machine
----@return { seconds: number, compute: number, exposed: number, hidden: number, bubble: number, types: integer, machine: string, flops: number, source: string, estimate: { from: string, longer: number[]? }, fits: table, families: table, memory: table, busiest: table? }
+---@return { seconds: number, compute: number, exposed: number, hidden: number, bubble: number, types: integer, machine: string, flops: number, source: string, estimate: { from: string, longer: number[]?, error: number? }, fits: table, families: table, memory: table, busiest: table? }
 ---@return moongrid.Timeline?
 function Programs:price(options) end
 

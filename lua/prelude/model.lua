@@ -92,7 +92,9 @@ end
 -- Return what a rank computes and keeps of a microbatch of `tokens`, cut by tp, and by `cut` where activations are cut:
 -- layer(matrices, width), flops of a layer's forward pass, whose feed-forward has so many matrices of this width [M];
 -- core, those of attention among the tokens; head; kept(recompute), the bytes of a layer's activations in 16 bits
--- [K, equations 1 to 4, and 2sbh if all is recomputed]; and logits, those of the head [K, section 4.3].
+-- [K, equations 1 to 4, without the scores, which fused attention never stores: Dao and others 2022, arXiv 2205.14135;
+-- the ffn and the logits as in Megatron-LM's training/theoretical_memory_usage.py; 2sbh if all is recomputed]; traffic:
+-- each of these is written and read once; and logits, those of the head.
 function M.costs(v, tp, cut, tokens)
   local h, sbh = v.hidden, tokens * v.hidden
   local projections = h * (2 * v.queries + v.keys_values)
@@ -101,17 +103,14 @@ function M.costs(v, tp, cut, tokens)
     projections, per_pair = 0, 2 * v.heads * (v.latent.query + v.latent.value)
     for _, m in ipairs(v.latent) do projections = projections + m.size end
   end
+  local inner = 8 * sbh + 4 * tokens * v.ffn
+  local stored = cut > 1 and (10 * sbh + inner) // tp or 10 * sbh + inner // tp
   local cost = { core = tokens * v.seq * per_pair // (v.causal and 2 or 1) // tp, head = 2 * sbh * v.vocab // tp,
-                 logits = 4 * sbh // cut + 4 * tokens * v.vocab // tp }
+                 traffic = 2 * stored, logits = 4 * tokens * (h + v.vocab) // tp }
   function cost.layer(matrices, width)
     return 2 * tokens * (projections + h * matrices * width) // tp // (v.fp8 and 2 or 1) + cost.core
   end
-  function cost.kept(recompute)
-    if recompute == "full" then return 2 * sbh // cut end
-    local scores = recompute == "none" and 5 * v.heads * v.seq * tokens or 0
-    if cut > 1 then return (34 * sbh + scores) // tp end
-    return 10 * sbh + (24 * sbh + scores) // tp
-  end
+  function cost.kept(recompute) return recompute == "full" and 2 * sbh // cut or stored end
   return cost
 end
 

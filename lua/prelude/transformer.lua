@@ -341,6 +341,7 @@ function M.step(s, p, families, defaults, own, where)
     gather_layer(c, i)
     model.around_ring(s, group "cp", kv)
     s:compute { name = "forward", flops = flops_of(v, cost, i) }
+    s:compute { name = "norms", bytes = cost.traffic }
     attention(i)
     use(i .. "norm2")
     if not has_experts(i) then return region(i .. "fc1", i .. "fc2") end
@@ -360,6 +361,7 @@ function M.step(s, p, families, defaults, own, where)
     end
     model.around_ring(s, group "cp", 2 * kv)
     s:compute { name = "backward", flops = (delayed and 1 or 2) * flops_of(v, cost, i) }
+    s:compute { name = "norms", bytes = 2 * cost.traffic }
     if has_experts(i) then
       experts_back(i)
       if v.shared_ffn then region_back(i .. "shared1", i .. "shared2") end

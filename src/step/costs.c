@@ -79,18 +79,21 @@ void mgrid_step_fit(const step_measured *all, size_t n, double call, double band
 #define NCCL_NVLINK 0.47e-6
 #define NCCL_NET    2.7e-6
 
-/* The presets of machines: dense BF16 flops and memory of a GPU, the level of NVLink domains,
-** whether their switches reduce (NVLink SHARP: from the third generation of NVSwitch on). From the
-** data sheets that the presets name. */
+/* The presets of machines: dense BF16 flops of a GPU, the bandwidth and GiB of its memory, the level
+** of NVLink domains, whether their switches reduce (NVLink SHARP: from the third generation of
+** NVSwitch on). From the data sheets that the presets name. */
 static const struct {
   const char *preset;
-  double flops, memory;
+  double flops, memory, gib;
   const char *nvlink;
   bool nvls;
 } known[] = {
-  { "dgx-a100", 312e12, 2.039e12, "node", false }, { "dgx-b200", 2250e12, 8e12, "node", true },
-  { "dgx-h100", 989e12, 3.35e12, "node", true },   { "dgx-h200", 989e12, 4.8e12, "node", true },
-  { "gb200-nvl72", 2500e12, 8e12, "rack", true },  { "mi300x", 1307e12, 5.3e12, "node", false },
+  { "dgx-a100", 312e12, 2.039e12, 80, "node", false },
+  { "dgx-b200", 2250e12, 8e12, 180, "node", true },
+  { "dgx-h100", 989e12, 3.35e12, 80, "node", true },
+  { "dgx-h200", 989e12, 4.8e12, 141, "node", true },
+  { "gb200-nvl72", 2500e12, 8e12, 186, "rack", true },
+  { "mi300x", 1307e12, 5.3e12, 192, "node", false },
 };
 
 static void set_latencies(const mgrid_machine_model *m, step_costs *k) {
@@ -105,8 +108,9 @@ static void set_latencies(const mgrid_machine_model *m, step_costs *k) {
 
 /* -------------------------------------------------------------------- JSON */
 
-static const char *const keys[] = { "flops", "memory",     "call",     "latency", "nvlink",
-                                    "nvls",  "efficiency", "measured", "source" };
+static const char *const keys[] = { "flops",    "start",   "memory", "capacity", "beside",
+                                    "call",     "latency", "nvlink", "nvls",     "efficiency",
+                                    "measured", "source",  "error" };
 enum { KEYS = sizeof keys / sizeof *keys };
 
 static mgrid_status calibration_refuse(const char *key, const char *expected, mgrid_error *err) {
@@ -148,9 +152,9 @@ static mgrid_status add_rates(step_costs *k, step_kind kind, int level, const js
     const json_t *one = json_array_get(list, i);
     double bytes = json_number_value(json_array_get(one, 0)),
            share = json_number_value(json_array_get(one, 1));
-    if (json_array_size(one) != 2 || !(bytes > before) || !(share > 0) || !(share <= 1))
+    if (json_array_size(one) != 2 || !(bytes > before) || !(share > 0) || !(share <= 8))
       return calibration_refuse(
-          name, "[bytes, share] with bytes that ascend, and a share above 0 and up to 1,", err);
+          name, "[bytes, share] with bytes that ascend, and a share above 0 and up to 8,", err);
     if (k->nrates == STEP_RATES_MAX)
       return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of efficiency", STEP_RATES_MAX);
     k->rate[k->nrates++] = (step_rate){ kind, level, bytes, share };
@@ -249,7 +253,11 @@ static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, 
   mgrid_status s = read_positive(all, "flops", &k->flops, err);
   const json_t *latency = json_object_get(all, "latency"), *nvlink = json_object_get(all, "nvlink"),
                *nvls = json_object_get(all, "nvls"), *source = json_object_get(all, "source");
+  if (!s) s = read_positive(all, "start", &k->start, err);
   if (!s) s = read_positive(all, "memory", &k->memory, err);
+  if (!s) s = read_positive(all, "capacity", &k->capacity, err);
+  if (!s) s = read_positive(all, "beside", &k->beside, err);
+  if (!s) s = read_positive(all, "error", &k->error, err);
   if (!s) s = read_positive(all, "call", &k->call, err);
   if (!s && nvlink && !json_is_string(nvlink))
     s = calibration_refuse("nvlink", "the name of a level", err);
@@ -284,6 +292,7 @@ mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const c
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     if (!m->source || strcmp(m->source, known[i].preset) != 0) continue;
     out->flops = known[i].flops, out->memory = known[i].memory, out->nvls = known[i].nvls;
+    out->capacity = known[i].gib * 0x1p30;
     for (size_t l = 0; l + 1 < m->ntiers; l++)
       if (strcmp(m->tier[l].name, known[i].nvlink) == 0) out->nvlink = (int)l;
     if (out->nvlink < 0) out->nvls = false;

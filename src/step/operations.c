@@ -12,8 +12,9 @@
 **   ring            2 or 1 times: the hops around once, and (n-1)/n S at the slowest r  [Patarasuk and Yuan 2009; NCCL]
 **   chain           the hops once, and S                                               [pipelined; NCCL's broadcast]
 **   tree            up and down a tree: twice log2 D(l) a(l), and 2 S  [two trees: Sanders, Speck and Traeff 2009; NCCL]
-**   nvls            the switches of a domain reduce: twice a(l), and 6/5 S at the slowest r; a tree between domains
-**                   [NCCL, src/graph/tuning.cc: 5/6 of the bandwidth]
+**   nvls            the switches of a domain reduce: twice a(l), and 6/5 S at the slowest r, or as long as the bytes
+**                   of a ring if that is longer; a tree between domains
+**                   [NCCL, src/graph/tuning.cc: 5/6 of the bandwidth; nccl-tests: no bus bandwidth above the links']
 **   halving         log2 n exchanges, the largest ones farthest, all members at once    [Thakur, Rabenseifner, Gropp 2005]
 **   doubling        log2 n exchanges of all bytes                                       [the same, section 4.1]
 **   hierarchical    within domains, a share of S between them, within domains           [Open MPI, coll/han]
@@ -100,7 +101,9 @@ static double nvls(const call *c) {
   if (!k->nvls || c->x->at[k->nvlink].most < 2
       || c->x->at[k->nvlink].least != c->x->at[k->nvlink].most)
     return HUGE_VAL;
-  double time = 2 * cost_late(c, c->levels - 1) + 1.2 * c->bytes / slowest(c, inside), between = 0;
+  double q = (double)c->x->at[k->nvlink].most, between = 0,
+         time = 2 * cost_late(c, c->levels - 1)
+                + fmax(1.2, 2 * (q - 1) / q) * c->bytes / slowest(c, inside);
   for (size_t l = 0; l < inside; l++)
     if (crosses(c, l))
       time += 2 * logs(c, l) * cost_late(c, l), between = fmax(between, 2 * c->bytes / rate(c, l));
@@ -301,9 +304,10 @@ step_way mgrid_step_way_of(const step_pricing *p, int32_t type, const step_node 
 }
 
 double mgrid_step_work_of(const step_pricing *p, const step_node *n) {
+  double start = n->flops > 0 ? p->costs.start : 0;
   double of_flops = n->flops > 0 && p->costs.flops > 0 ? n->flops / p->costs.flops : 0;
   double of_bytes = n->bytes > 0 && p->costs.memory > 0 ? (double)n->bytes / p->costs.memory : 0;
-  return (n->seconds > 0 ? n->seconds : 0) + fmax(of_flops, of_bytes);
+  return start + (n->seconds > 0 ? n->seconds : 0) + fmax(of_flops, of_bytes);
 }
 
 int64_t mgrid_step_ticks(double seconds) {

@@ -38,9 +38,13 @@ typedef struct step_fit { /* of a level to what was measured */
 
 /* What is known beside the text of a machine. */
 typedef struct step_costs {
-  double flops;  /* of a GPU in a second; 0: not known */
-  double memory; /* bytes that it reads or writes in a second; 0: computes do not wait for them */
-  double call;   /* seconds before anything travels; below 0: the default of the rules */
+  double flops;    /* of a GPU in a second; 0: not known */
+  double start;    /* seconds of each compute with flops beside these */
+  double memory;   /* bytes that it reads or writes in a second; 0: computes do not wait for them */
+  double capacity; /* bytes of its memory; 0: not known */
+  double beside;   /* bytes of it that a rank holds beside what the step says */
+  double error;    /* mean relative error of measured steps; 0: not known */
+  double call;     /* seconds before anything travels; below 0: the default of the rules */
   double latency[MGRID_LEVELS_MAX]; /* of each level */
   int nvlink;                       /* the level whose domains NVLink connects; -1: not known */
   bool nvls;                        /* its switches reduce */

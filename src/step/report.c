@@ -250,9 +250,18 @@ static void report_add_family(const step_price *p, size_t entry, json_t *to) {
 ** sheets was 48 % too low in the median: they took 1.3 to 3 times as long. */
 static json_t *estimate_json(const step_price *p, bool fitted) {
   const char *source = p->by.costs.source;
+  if (p->by.costs.error > 0)
+    return mgrid_json_pack("{sssf}", "from", *source ? source : "measured steps", "error",
+                           p->by.costs.error);
   if (*source || fitted)
     return mgrid_json_pack("{ss}", "from", *source ? source : "measured calls");
   return mgrid_json_pack("{sss[ff]}", "from", "data sheets", "longer", 1.3, 3.0);
+}
+
+/* What a GPU has, and what a rank holds there beside the step. */
+static void put_capacity(const step_costs *k, json_t *to) {
+  if (k->capacity > 0) json_object_set_new(to, "capacity", json_real(k->capacity));
+  if (k->beside > 0) json_object_set_new(to, "beside", json_real(k->beside));
 }
 
 static void put_price(const step_price *p, json_t *all) {
@@ -269,6 +278,7 @@ static void put_price(const step_price *p, json_t *all) {
   json_object_set_new(all, "machine", json_string(mgrid_text_chars(&machine)));
   json_object_set_new(all, "flops", json_real(p->by.costs.flops));
   json_object_set_new(all, "source", json_string(p->by.costs.source));
+  put_capacity(&p->by.costs, json_object_get(all, "memory"));
   json_t *fits = json_object();
   for (size_t l = 0; l < p->by.m->ntiers; l++) {
     const step_fit *f = &p->by.costs.fit[l];

@@ -26,8 +26,10 @@ function M.assumes(pairs_of)
     .. "(NCCL 2.31), or concurrent in the recipe, if they do fit, removes this."):format(table.concat(list, ", "))
 end
 
--- What the seconds of a price rest on, and their error.
-function M.estimate(e)
+-- What the seconds of a price rest on, and their error. `unless`: what follows unless they were compared with runs.
+function M.estimate(e, unless)
+  if e.error then return ("estimate from %s, which it predicts to %.1f%% in the mean"):format(e.from, 100 * e.error) end
+  if unless then return M.estimate(e) .. unless end
   if not e.longer then return ("estimate from %s; its error is not known"):format(e.from) end
   return ("estimate from %s; published runs took %.4g to %.4g times as long"):format(e.from, e.longer[1], e.longer[2])
 end

@@ -79,9 +79,16 @@ local function execute(of, plan, state, job, planned)
   return measured
 end
 
-local function put_json(measured)
-  local shape = { "families", "late", "ranks", "scale", "seconds", "steps", "worst", families = { named = true } }
-  if measured.planned then table.insert(shape, 3, "planned") end
+-- Print it with the fields that moongrid calibrate reads.
+local function put_json(of, plan, measured)
+  local shape = { "recipe", "machine", "world", "params", "families", "late", "ranks", "scale", "seconds", "steps",
+                  "worst", families = { named = true }, params = { named = true } }
+  measured.recipe, measured.world, measured.params = plan.recipe, plan.world, {}
+  measured.machine = of.given.machine or plan.machine
+  for _, param in ipairs(plan.params) do
+    if not param.usual then measured.params[param.name] = param.value end
+  end
+  if measured.planned then table.insert(shape, 7, "planned") end
   json.put(measured, shape)
 end
 
@@ -120,6 +127,6 @@ return function(of, plan, state, job, carried)
     local f = measured.families[name]
     if f then f.planned_seconds = planned.price.families[name].seconds end
   end
-  if of.json then put_json(measured) else put_text(of, plan, measured, planned) end
+  if of.json then put_json(of, plan, measured) else put_text(of, plan, measured, planned) end
   io.stdout:flush()
 end

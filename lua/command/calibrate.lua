@@ -1,0 +1,447 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid calibrate: fit what a step costs on a site to steps that were measured there.
+--
+-- The price of a step is that of src/step/cost.c, with few numbers that no data sheet has: the share of a GPU's flops,
+-- the fixed time of each compute (the host starts its kernels, and small kernels do not fill a GPU), and of each level
+-- the share of the bandwidth. Each has a usual value and a tolerance, in logarithms. The fit takes the most likely
+-- values (Gauss and Newton's method on the logarithms of the seconds). The design that tells most is D-optimal
+-- [Fedorov 1972]: the next measurement is the one with the highest variance of its prediction.
+
+local host = require "host"
+local json = require "command.base.json"
+local line = require "command.base.line"
+local mg = require "moongrid"
+local sorted = require "command.base.sorted"
+local text = require "command.base.text"
+
+local LEAST <const>, MOST <const> = 2, 20
+local NOISE <const> = 0.05  -- of a measured step, and of the model: a layout that was measured twice differed by 3 %
+local NUDGE <const> = 0.1   -- of a logarithm, for derivatives
+local ROUNDS <const> = 6    -- of the fit
+local NEAR <const> = 0.02   -- the logarithms move less: the fit has ended
+local TOLD <const> = 0.9    -- of the tolerance may be left of a number that the data tell
+local VARIED = { "tp", "pp", "micro_batch", "seq" } -- in the layout that may be measured next
+
+-- Read ---------------------------------------------------------------------------------
+
+local FIELDS = { "recipe", "machine", "world", "seconds", "memory", "flops" }
+
+local function read_csv(path, all)
+  local names, runs, number = nil, {}, 0
+  for row in all:gmatch "([^\n]*)\n?" do
+    number = number + 1
+    local cells = {}
+    for cell in (row:gsub("\r$", "") .. ","):gmatch "([^,]*)," do cells[#cells + 1] = cell:match "^%s*(.-)%s*$" end
+    local is_data = not row:find "^%s*#" and not row:find "^%s*$"
+    if is_data and not names then
+      names = cells
+    elseif is_data then
+      if #cells ~= #names then
+        text.refuse(1, "%s:%d: %d cells, but the head has %d; a cell with a comma is for JSON", path, number, #cells,
+                    #names)
+      end
+      local run = { params = {}, where = ("%s:%d"):format(path, number) }
+      for i, name in ipairs(names) do run.params[name] = cells[i] ~= "" and cells[i] or nil end
+      for _, name in ipairs(FIELDS) do run[name], run.params[name] = run.params[name], nil end
+      runs[#runs + 1] = run
+    end
+  end
+  return runs
+end
+
+-- Objects one after the other, as several runs write them, are a list.
+local function read_json(path, all)
+  local is, list = host.json("[" .. all:gsub("}%s*{", "},{") .. "]")
+  if not is then is, list = host.json(all) end
+  if not is then text.refuse(1, "%s is neither JSON nor CSV whose first line has the names of columns", path) end
+  if type(list[1]) == "table" and #list == 1 and #list[1] > 0 then list = list[1] end
+  for i, run in ipairs(list) do
+    if type(run) ~= "table" then text.refuse(1, "%s: run %d is no object", path, i) end
+    run.where, run.params = ("%s: run %d"):format(path, i), run.params or {}
+    if type(run.params) ~= "table" then text.refuse(1, "%s: params are an object by name", run.where) end
+  end
+  return list
+end
+
+local function positive(run, name, needed)
+  local x = tonumber(run[name])
+  if x and x > 0 and x < math.huge or run[name] == nil and not needed then return x end
+  text.refuse(1, "%s: %s is a number above 0%s, not '%s'", run.where, name, name == "memory" and ", in bytes" or "",
+              run[name] == nil and "" or tostring(run[name]))
+end
+
+local function arguments(params)
+  local args = {}
+  for name, value in sorted(params) do args[#args + 1] = name .. "=" .. tostring(value) end
+  return args
+end
+
+-- Plan a run, and evaluate its step.
+local function evaluate(run, args)
+  local loaded = mg.load(run.recipe)
+  loaded:on(run.on)
+  return loaded:plan(run.world, args):step()
+end
+
+local function read(of)
+  local path = of.words[1]
+  local all, why = host.read(path)
+  if not all then text.refuse(1, "%s", why) end
+  local runs = all:find "^%s*[%[{]" and read_json(path, all) or read_csv(path, all)
+  if #runs < LEAST or #runs > MOST then
+    text.refuse(1, "%s has %d run%s; a fit takes %d to %d", path, #runs, text.plural(#runs), LEAST, MOST)
+  end
+  for i, run in ipairs(runs) do
+    host.progress(("reading run %d of %d"):format(i, #runs))
+    run.seconds, run.memory, run.flops = positive(run, "seconds", true), positive(run, "memory"), positive(run, "flops")
+    run.world = math.tointeger(positive(run, "world", true))
+    run.recipe, run.machine = run.recipe or "megatron", run.machine
+    if not run.world then text.refuse(1, "%s: world is an integer", run.where) end
+    if (run.scale or 1) ~= 1 then text.refuse(1, "%s: its bytes were scaled; measure whole ones", run.where) end
+    if not of.machine and type(run.machine) ~= "string" then
+      text.refuse(1, "%s has no machine: a column of that name, or --machine, as dgx-h100", run.where)
+    end
+    run.on = of.machine or i > 1 and run.machine == runs[1].machine and runs[1].on or mg.open_machine(run.machine)
+    if tostring(run.on) ~= tostring(runs[1].on) or run.flops ~= runs[1].flops then
+      text.refuse(1, "%s has another machine, or other flops, than the first run; a calibration is of one site",
+                  run.where)
+    end
+    local done, step = pcall(evaluate, run, arguments(run.params))
+    if not done then error(("%s: %s"):format(run.where, step), 0) end
+    run.program = step
+  end
+  host.progress()
+  return runs
+end
+
+-- The numbers --------------------------------------------------------------------------
+-- A number has a name, its value as a logarithm, the usual one, the tolerance of that, and the most that it can be.
+
+local function numbers_of(runs)
+  local flops, peak, used = runs[1].flops, nil, {}
+  for _, run in ipairs(runs) do
+    local done, price = pcall(run.program.price, run.program, { machine = run.on, flops = flops })
+    if not done then error(("%s: %s"):format(run.where, price), 0) end
+    peak = flops or price.flops
+    for _, family in sorted(price.families) do
+      for level in sorted(family.levels or {}) do used[level] = true end
+    end
+  end
+  local all = {
+    { name = "flops", usual = math.log(0.55 * peak), tolerance = 0.5, most = math.log(peak), peak = peak },
+    { name = "memory", usual = math.log(1e12), tolerance = 0.7, most = math.log(1e14) },
+    { name = "start", usual = math.log(5e-4), tolerance = 1.2, most = math.log(1) },
+  }
+  for level in sorted(used) do
+    all[#all + 1] = { name = level, level = true, usual = math.log(0.75), tolerance = 0.7, most = math.log(8) }
+  end
+  for _, number in ipairs(all) do number.value = number.usual end
+  return all
+end
+
+local function costs_of(numbers)
+  local costs, levels = {}, {}
+  for _, number in ipairs(numbers) do
+    local x = math.exp(number.value)
+    if number.level then levels[number.name] = { { 1, math.min(x, 8) } } else costs[number.name] = x end
+  end
+  if #numbers > 3 then costs.efficiency = { ["*"] = levels } end
+  return costs
+end
+
+local function priced(run, numbers)
+  return run.program:price { machine = run.on, costs = costs_of(numbers) }
+end
+
+-- Return the logarithm of the seconds, and its derivatives.
+local function slopes(run, numbers)
+  local at, d = math.log(priced(run, numbers).seconds), {}
+  for k, number in ipairs(numbers) do
+    local was = number.value
+    local by = was + NUDGE <= number.most and NUDGE or -NUDGE
+    number.value = was + by
+    d[k] = (math.log(priced(run, numbers).seconds) - at) / by
+    number.value = was
+  end
+  return at, d
+end
+
+-- Linear algebra -----------------------------------------------------------------------
+
+-- Solve a x = b for several b, by elimination; a is symmetric and positive.
+local function solve(a, b)
+  local n, m = #a, {}
+  for i = 1, n do m[i] = table.move(b[i], 1, #b[i], n + 1, table.move(a[i], 1, n, 1, {})) end
+  for i = 1, n do
+    for j = 1, n do
+      local by = j ~= i and m[j][i] / m[i][i] or 0
+      if by ~= 0 then
+        for k = i, #m[i] do m[j][k] = m[j][k] - by * m[i][k] end
+      end
+    end
+  end
+  local x = {}
+  for i = 1, n do
+    x[i] = {}
+    for k = 1, #b[i] do x[i][k] = m[i][n + k] / m[i][i] end
+  end
+  return x
+end
+
+-- Return the covariance of the numbers, and the step that the most likely values are away, of these rows.
+local function likely(numbers, rows)
+  local a, b = {}, {}
+  for j, number in ipairs(numbers) do
+    a[j], b[j] = {}, {}
+    local weight = number.held and 1e12 or number.tolerance ^ -2
+    b[j][1] = weight * (number.usual - number.value)
+    for k = 1, #numbers do
+      a[j][k], b[j][1 + k] = j == k and weight or 0, j == k and 1 or 0
+    end
+  end
+  for _, row in ipairs(rows) do
+    for j = 1, #numbers do
+      b[j][1] = b[j][1] + row.d[j] * row.rest / NOISE ^ 2
+      for k = 1, #numbers do a[j][k] = a[j][k] + row.d[j] * row.d[k] / NOISE ^ 2 end
+    end
+  end
+  local x, away = solve(a, b), {}
+  for j = 1, #numbers do away[j] = table.remove(x[j], 1) end
+  return x, away
+end
+
+-- Fit --------------------------------------------------------------------------------
+
+-- Move the numbers to the most likely values, at most by a factor of e; return how far at most.
+local function move(numbers, away)
+  local most = 0
+  for k, number in ipairs(numbers) do
+    local value = math.min(number.value + math.max(-1, math.min(1, away[k])), number.most)
+    most, number.value = math.max(most, math.abs(value - number.value)), value
+  end
+  return most
+end
+
+local function fit(runs, numbers)
+  local rows, away
+  for round = 1, ROUNDS do
+    host.progress(("fitting: round %d of at most %d"):format(round, ROUNDS))
+    rows = {}
+    for i, run in ipairs(runs) do
+      local at, d = slopes(run, numbers)
+      rows[i] = { rest = math.log(run.seconds) - at, d = d }
+    end
+    local _, to = likely(numbers, rows)
+    away = to
+    local values = {}
+    for k, number in ipairs(numbers) do values[k] = number.value end
+    if move(numbers, away) < NEAR then break end
+    if round == ROUNDS then
+      for k, number in ipairs(numbers) do number.value = values[k] end -- those of the rows
+    end
+  end
+  return rows
+end
+
+-- Fit all numbers, then again without those that the data do not tell. Return the rows, and what is known of all.
+local function fit_told(runs, numbers)
+  local rows = fit(runs, numbers)
+  local covariance, held = likely(numbers, rows), false
+  for k, number in ipairs(numbers) do
+    number.deviation = covariance[k][k] ^ 0.5
+    number.held = number.deviation > TOLD * number.tolerance
+    if number.held then number.value, held = number.usual, true end
+  end
+  return held and fit(runs, numbers) or rows, covariance
+end
+
+-- Return the error of each run as a fit to the others predicts it. The fit begins at that of all, and chooses again
+-- which numbers the others tell.
+local function leave_out(runs, numbers)
+  local values, errors = {}, {}
+  for k, number in ipairs(numbers) do values[k] = { number.value, number.held, number.deviation } end
+  for i, run in ipairs(runs) do
+    local others = table.move(runs, i + 1, #runs, i, table.move(runs, 1, i - 1, 1, {}))
+    for _, number in ipairs(numbers) do number.held = false end
+    fit_told(others, numbers)
+    run.predicted = priced(run, numbers).seconds
+    errors[i] = run.predicted / run.seconds - 1
+    for k, number in ipairs(numbers) do number.value, number.held, number.deviation = table.unpack(values[k], 1, 3) end
+  end
+  return errors
+end
+
+-- Say how the layouts of one job are ordered: Kendall's tau over pairs of runs that do the same work, else over all.
+local SAME = { "world", "layers", "hidden", "seq", "global_batch" }
+local function same_work(a, b)
+  for _, name in ipairs(SAME) do
+    if tostring(a.params[name] or a[name]) ~= tostring(b.params[name] or b[name]) then return false end
+  end
+  return true
+end
+local function tau_of(runs)
+  local sums = { [true] = { 0, 0 }, [false] = { 0, 0 } }
+  for i, a in ipairs(runs) do
+    for j = 1, i - 1 do
+      local b, sum = runs[j], sums[same_work(a, runs[j])]
+      local way = (a.seconds - b.seconds) * (a.predicted - b.predicted)
+      sum[1], sum[2] = sum[1] + (way > 0 and 1 or way < 0 and -1 or 0), sum[2] + 1
+    end
+  end
+  local same = sums[true][2] > 0
+  local sum = sums[same]
+  return { tau = sum[1] / sum[2], pairs = sum[2], same = same }
+end
+
+local function mean(list)
+  local sum = 0
+  for _, x in ipairs(list) do sum = sum + math.abs(x) end
+  return sum / #list
+end
+
+-- Return the bytes that ranks hold beside the step, and the mean error of the left-out runs; nil: the runs do not tell.
+local function memory_beside(runs)
+  local rests, errors = {}, {}
+  for _, run in ipairs(runs) do
+    if run.memory then
+      run.peak = run.program:sums().memory.peak
+      rests[#rests + 1] = { run.memory - run.peak, run }
+    end
+  end
+  if #rests < LEAST then return nil, ("memory: %d of %d runs say it; it takes %d"):format(#rests, #runs, LEAST) end
+  local sum = 0
+  for _, rest in ipairs(rests) do sum = sum + rest[1] end
+  for i, rest in ipairs(rests) do
+    errors[i] = (rest[2].peak + math.max(0, (sum - rest[1]) / (#rests - 1))) / rest[2].memory - 1
+  end
+  if sum <= 0 then
+    return nil, ("memory: the steps hold %s more than was measured, in the mean; nothing is beside them"):format(
+      text.bytes(-sum / #rests))
+  end
+  return sum / #rests, nil, mean(errors)
+end
+
+-- The next measurement -----------------------------------------------------------------
+
+-- Return a copy of parameters with one value changed.
+local function changed(params, name, value)
+  local copy = { [name] = value }
+  for key, was in sorted(params) do copy[key] = copy[key] or was end
+  return copy
+end
+
+-- Return the layout near a run, with one parameter doubled or halved, whose seconds the fit knows least; nil: none.
+local function next_measurement(runs, numbers, covariance)
+  local best
+  local function try(run, name, value)
+    if not value then return end
+    local done, program = pcall(evaluate, run, arguments(changed(run.params, name, value)))
+    if not done or not program:prove() then return end
+    host.progress(("trying %s=%d"):format(name, value))
+    local _, d = slopes({ program = program, on = run.on }, numbers)
+    local variance = 0
+    for j = 1, #numbers do
+      for k = 1, #numbers do variance = variance + d[j] * d[k] * covariance[j][k] end
+    end
+    if not best or variance > best.variance then
+      best = { variance = variance, run = run, name = name, value = value }
+    end
+  end
+  for _, run in ipairs { runs[1], runs[(#runs + 1) // 2] } do
+    for _, name in ipairs(VARIED) do
+      local value = tonumber(run.params[name]) or 1
+      try(run, name, math.tointeger(2 * value))
+      try(run, name, math.tointeger(value / 2))
+    end
+  end
+  return best
+end
+
+-- Print --------------------------------------------------------------------------------
+
+local MEANS = {
+  flops = "of a GPU in a second", memory = "bytes that a GPU's norms and such read and write in a second",
+  start = "seconds of each compute beside its flops",
+}
+
+local function put_numbers(numbers)
+  for _, number in ipairs(numbers) do
+    local value = math.exp(number.value)
+    text.printf("  %-10s %10.4g  %s", number.name, value,
+                MEANS[number.name] or "of the bandwidth of its links; above 1: calls travel beside computes")
+    if number.peak then text.printf(", %.3g%% of the peak", 100 * value / number.peak) end
+    text.put(number.held and "; NOT TOLD by these runs, the usual value\n"
+             or ("; times or over %.2f\n"):format(math.exp(number.deviation)))
+  end
+end
+
+local function put_runs(runs, errors)
+  text.printf("\n  %-24s %12s %12s %9s\n", "run", "measured", "left out", "error")
+  for i, run in ipairs(runs) do
+    text.printf("  %-24s %12s %12s %+8.1f%%\n", run.where:match "[^/]*$", text.seconds(run.seconds),
+                text.seconds(run.predicted), 100 * errors[i])
+  end
+end
+
+local function run(of)
+  local runs = read(of)
+  local numbers = numbers_of(runs)
+  local covariance = select(2, fit_told(runs, numbers))
+  if numbers[1].held then
+    text.refuse(1, "these runs do not tell what a GPU does in a second: their time goes elsewhere; measure a step with "
+                .. "more flops for each byte, as with a larger micro_batch")
+  end
+  local errors = leave_out(runs, numbers)
+  local tau, worst = tau_of(runs), 0
+  for _, e in ipairs(errors) do worst = math.max(worst, math.abs(e)) end
+  local beside, why, memory_error = memory_beside(runs)
+  text.printf("%d measured steps on %s\n\n", #runs, tostring(runs[1].on):match "[^\n]*")
+  put_numbers(numbers)
+  if beside then
+    text.printf("  %-10s %10s  of memory that a rank holds beside the step; error of left-out runs %.1f%%\n", "beside",
+                text.bytes(beside), 100 * memory_error)
+  end
+  put_runs(runs, errors)
+  text.printf("\nerror of left-out runs %.1f%% in the mean, at most %.1f%%\n"
+              .. "Kendall's tau %.2f over %d pair%s of runs%s\n",
+              100 * mean(errors), 100 * worst, tau.tau, tau.pairs, text.plural(tau.pairs),
+              tau.same and " that do the same work" or "; none do the same work, so it says little")
+  if why then text.put_lines(why .. "\n") end
+  local best = next_measurement(runs, numbers, covariance)
+  if best then
+    text.put_lines(("measure next: %s with %s=%d; the fit knows its seconds least, to a factor of %.2f\n"):format(
+      best.run.where:match "[^/]*$", best.name, best.value, math.exp(best.variance ^ 0.5)))
+  end
+  host.progress()
+  if not of.output then return end
+  local costs = costs_of(numbers)
+  costs.beside, costs.error = beside, mean(errors)
+  costs.source = ("%d measured steps"):format(#runs)
+  host.write(of.output, json.line(costs) .. "\n")
+end
+
+return {
+  name = "calibrate",
+  place = 55,
+  takes = "MEASURED",
+  summary = "fit the costs of a site to measured steps",
+  usage = "moongrid calibrate MEASURED.json|MEASURED.csv [--machine MACHINE] [-o SITE.json]",
+  about = "Fit what no data sheet has to 2 to 20 measured steps of one site: the share of a GPU's flops, the rate\n"
+    .. "of norms and such, the fixed time of each compute, the share of each level's bandwidth, the memory that\n"
+    .. "a rank holds beside the step. Each run is also predicted from the others: the mean error is printed, and\n"
+    .. "goes with each price. What the runs do not tell stays at its usual value, and the run that would tell\n"
+    .. "most is named.",
+  notes = "A CSV has a line of names, then a line for each run: recipe, machine, world, seconds, memory (bytes of\n"
+    .. "the rank with the most; may be empty), flops (of the GPU's data sheet, if not those of the machine), and\n"
+    .. 'parameters. JSON has { "recipe", "machine", "world", "seconds", "memory", "flops", "params": {} } for each\n'
+    .. "run, in a list or one after the other, as moongrid run --step --json prints.",
+  example = "moongrid calibrate MEASURED.csv -o site.json",
+  words = 1,
+  asks = "files",
+  options = {
+    { "machine", "MACHINE", line.machine, help = "where all runs ran, instead of what they say" },
+    { "output", "FILE", letter = true, help = "costs for moongrid step --calibration" },
+  },
+  run = run,
+}
