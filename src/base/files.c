@@ -76,6 +76,7 @@ static mgrid_status files_walk(const mgrid_output *o, bool take, mgrid_error *er
   mgrid_status s = MGRID_OK;
   int fd = dup(o->lock);
   DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
   if (!dir) {
     s = cannot_write(o, errno, err);
     if (fd >= 0) close(fd);

@@ -430,6 +430,7 @@ static mgrid_status read_slice(const shards_tensor *t, const json_t *about, shar
 static mgrid_status read_part(shards *s, json_t *files, const char *folder, const shards_tensor *t,
                               const json_t *about, shards_part *part, mgrid_error *err) {
   const char *name = json_string_value(json_object_get(about, "file"));
+
   if (!name) return wrong(t->name, "a part without its file", err);
   if (read_runs(t, json_object_get(about, "runs"), part, err) || read_slice(t, about, part, err))
     return err->status;
@@ -496,6 +497,7 @@ static mgrid_status read_map(shards *s, const char *path, json_t *files, mgrid_e
          *parts = json_object_get(s->index, "parts"), *value;
   const char *name, *slash = strrchr(path, '/');
   char *folder = strdup(path);
+
   s->tensor = calloc(json_object_size(map) + 1, sizeof *s->tensor);
   if (!folder || !s->tensor || !files) return free(folder), mgrid_oom(err);
   folder[slash ? slash + 1 - path : 0] = '\0';
@@ -526,6 +528,7 @@ static mgrid_status read_map(shards *s, const char *path, json_t *files, mgrid_e
 static mgrid_status read_index(shards *s, const char *path, mgrid_error *err) {
   json_error_t why;
   struct stat about;
+
   if (stat(path, &about))
     return mgrid_fail(err, MGRID_REFUSED, "cannot open %s: %s", path, strerror(errno));
   if (!S_ISREG(about.st_mode))

@@ -32,6 +32,7 @@ static mgrid_status wrong_at(const reading *r, const char *at, const char *what)
 static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
   static const char *const kinds[] = { "(%d+)", "(%a+)", "(%w+)", "(.+)" };
   char *to = name;
+
   for (const char *at = name; *at;) {
     size_t k = 0;
     while (k < 4 && strncmp(at, kinds[k], strlen(kinds[k])) != 0) k++;
@@ -70,6 +71,7 @@ static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen)
   names_side *side = &r->rule->side[which];
   size_t n = strlen(word);
   int slice = -1;
+
   if (side->n == NAMES_ON_A_SIDE) return WRONG(r, "a side has at most %d names", NAMES_ON_A_SIDE);
   if (n > 4 && strncmp(word + n - 4, "[%", 2) == 0 && word[n - 1] == ']') {
     slice = word[n - 2] - '1';
@@ -128,6 +130,7 @@ static mgrid_status names_read_rule(reading *r, size_t n, char **word) {
   names_rule *rule = r->rule;
   unsigned seen[2][NAMES_ON_A_SIDE] = { { 0 } };
   size_t arrow = 0, end, first = 1; /* the side that defines the captures */
+
   while (arrow < n && strcmp(word[arrow], "->") != 0) arrow++;
   if (arrow == n) {
     if (n != 2)
@@ -169,6 +172,7 @@ static mgrid_status names_read_rule(reading *r, size_t n, char **word) {
 mgrid_status names_read(names *out, const char *from, const char *text, size_t length,
                         mgrid_error *err) {
   enum { WORDS = 4 * NAMES_ON_A_SIDE };
+
   *out = (names){ .from = from, .text = malloc(length + 1) };
   if (!out->text) return mgrid_oom(err);
   memcpy(out->text, text, length);
@@ -284,6 +288,7 @@ static size_t names_run_of(matching *m, unsigned char item, size_t at) {
 /* Bind the captures. False: no way was found. */
 static bool names_walk(matching *m) {
   size_t n = 0, item = 0, at = 0;
+
   while (take_steps(m, 1)) {
     unsigned char is = m->pattern[item];
     bool can = names_row_of(m, at)[item];

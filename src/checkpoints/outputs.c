@@ -167,6 +167,7 @@ static mgrid_status set_stored(applied *a) {
 ** has, too. */
 static mgrid_status set_wanted(applied *a) {
   form mine = a->slice >= 0 ? outputs_slice_of(a->wanted) : a->wanted;
+
   a->nparts = gathers(a) ? stored_side(a)->n : a->rule->side[a->side].n;
   if (gathers(a)) a->whole = mine;
   for (size_t i = 0; i < a->nparts && !gathers(a) && !a->err->status; i++) {
@@ -194,6 +195,7 @@ static mgrid_status check_forms(const applied *a) {
   size_t axis = (size_t)a->rule->axis;
   int64_t sum = 0;
   bool fits = a->whole.naxes > axis && (!a->rule->transposed || a->whole.naxes == 2);
+
   for (size_t i = 0; i < a->nparts && fits; i++) {
     const form *p = &a->part[i];
     fits = p->naxes == a->whole.naxes;
@@ -230,6 +232,7 @@ static mgrid_status add_box(const applied *a, view *v, size_t i, const shards_te
           before = 0;
   int64_t all = a->whole.shape[to_whole(a, axis)] / blocks;
   view_box *b = view_add(v, a->err);
+
   if (!b) return a->err->status;
   for (size_t k = 0; k < i; k++) before += a->part[k].shape[axis] / blocks;
   b->of = of;
@@ -284,6 +287,7 @@ static mgrid_status apply_slices(applied *a, view *v, bool *any) {
 static mgrid_status make_by_rules(outputs *o, const names *all, const char *wanted, view *v,
                                   mgrid_error *err) {
   form want = tensor_form(wanted, mgrid_plan_tensor(o->plan, wanted));
+
   if (view_begin(v, want.type, want.naxes, want.shape, NULL, err)) return err->status;
   for (size_t k = 0; k < all->n && !err->status; k++) {
     const names_rule *rule = &all->rule[k];
@@ -379,6 +383,7 @@ static output *outputs_add(outputs *o, const char *name, size_t wanted, mgrid_er
 static mgrid_status outputs_same(outputs *o, size_t stored, size_t wanted, mgrid_error *err) {
   const shards_tensor *s = &o->from->tensor[stored];
   output *x = outputs_add(o, s->name, wanted, err);
+
   if (!x) return err->status;
   form is = stored_form(s), want = tensor_form(x->of, x->tensor);
   bool alike = is.naxes == want.naxes
@@ -468,6 +473,7 @@ static mgrid_status outputs_drop(outputs *o, const names *all, mgrid_error *err)
 
 mgrid_status outputs_find(outputs *o, mgrid_error *err) {
   size_t n = mgrid_plan_ntensors(o->plan);
+
   o->used = calloc(o->from->n + 1, sizeof *o->used);
   o->made = calloc(n + 1, sizeof *o->made);
   bool *ruled = calloc(n + 1, sizeof *ruled);

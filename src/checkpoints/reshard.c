@@ -125,6 +125,7 @@ static mgrid_status end_folder(resharding *r, mgrid_error *err) {
 
 mgrid_status reshard_step(resharding *r, bool *more, mgrid_error *err) {
   int64_t world = mgrid_plan_world(r->plan);
+
   *more = r->folder != NULL;
   while (*more && !err->status) {
     if (r->file) {
@@ -154,9 +155,11 @@ reshard_done reshard_so_far(const resharding *r) { return r->told; }
 static mgrid_status checkpoints_reshard_begin(resharding *r, mgrid_error *err) {
   static const char *const files[] = { "model-*-of-*.safetensors", SHARDS_INDEX, NULL };
   const reshard_options *o = &r->how;
+
   if (o->given && names_read(&r->given, o->given_from, o->given, o->given_length, err))
     return err->status;
   if (o->own && names_read(&r->own, o->recipe, o->own, o->own_length, err)) return err->status;
+
   /* a recipe may come from anybody: a few seconds of matching */
   r->budget = mgrid_budget_new(1 << 30, 0);
   r->own.budget = &r->budget;

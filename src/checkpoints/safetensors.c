@@ -92,6 +92,7 @@ static mgrid_status safetensors_read_tensor(st_file *f, const char *name, const 
   size_t row = type ? type_row(type, NULL) : NTYPES;
   bool counts = json_is_array(shape) && json_array_size(places) == 2 && is_count(from)
                 && is_count(to);
+
   if (!type || !counts)
     return BAD(f, err, "tensor '%.200s' needs dtype, shape and two data_offsets", name);
   if (row == NTYPES)
@@ -157,6 +158,7 @@ static mgrid_status read_header(st_file *f, mgrid_error *err) {
   struct stat about;
   json_error_t why;
   mgrid_status s = open_again(f, err);
+
   if (s) return s;
   if (fstat(f->fd, &about) || !S_ISREG(about.st_mode)) return BAD(f, err, "is not a regular file");
   if (about.st_size < 8)
@@ -237,6 +239,7 @@ static json_t *header_of(size_t n, st_tensor *tensors, mgrid_error *err) {
   /* torch's readers need it */
   json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
   int64_t at = 0;
+
   for (size_t i = 0; i < n; i++) {
     st_tensor *t = &tensors[i];
     json_t *shape = json_array();

@@ -206,6 +206,7 @@ static void views_read_axis(reading *r, size_t axis, int64_t from, int64_t to) {
 static void read_from(reading *r, const shards_part *from) {
   const shards_part *want = r->want;
   size_t room = 1;
+
   r->from = from;
   r->in = st_find(from->file, r->t->name);
   r->from_low = from->first, r->from_high = from->first + from->elements;
@@ -346,6 +347,7 @@ static void views_common(const shards_part *want, size_t axis, int64_t low, int6
   const bool many = axis == b->along && b->blocks > 1;
   const int64_t start = b->start[axis], length = b->length[axis], step = many ? b->step : 1;
   int64_t before = 0;
+
   for (size_t i = 0; i < want->nruns[axis] && length > 0; before += want->runs[axis][i++].length) {
     mgrid_run r = want->runs[axis][i]; /* of which `before` to before + length - 1 are the part's */
     int64_t from = view_most(r.start + low - before, r.start),
@@ -373,6 +375,7 @@ static mgrid_status read_shared(shards *s, const shards_part *want, const view_b
                                 mgrid_error *err) {
   shards_part part = { .naxes = b->of->naxes };
   putting p = { .v = v, .box = b, .in_width = b->of->width, .out_width = st_width(v->type) };
+
   /* of an axis that the wanted tensor lacks */
   for (size_t k = 0; k < part.naxes; k++) part.nruns[k] = 1;
   for (size_t k = 0; k < v->naxes; k++) {
@@ -410,6 +413,7 @@ static mgrid_status read_box(shards *s, const view *v, const shards_part *want,
                              mgrid_error *err) {
   shared has[MGRID_AXES_MAX];
   size_t room = 1, at = 0;
+
   for (size_t k = 0; k < v->naxes; k++)
     room += has[k].room = k == b->along && b->blocks > 1 ? BLOCKS_AT_ONCE : want->nruns[k];
   place *places = malloc(room * sizeof *places);

@@ -113,6 +113,7 @@ static void agree_hear(statement *told) {
 mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgrid_error *err) {
   uint64_t who, of = XXH3_64bits(mine->of, strlen(mine->of));
   bool all;
+
   if (p->alone) return MGRID_OK;
   mgrid_status s = (p->group ? same_of_group : same_of_all)(p, mine, of, &all, err);
   if (s || all) return s;
@@ -263,6 +264,7 @@ static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan
   sheet mine = { 0 }, theirs = { 0 };
   mgrid_text story = { 0 };
   mgrid_status s = make_sheet(&mine, plan, err);
+
   s = mgrid_verdict(all->backend, s, err, err);
   if (!s) s = get_reference(all, &mine, reference, &theirs, err);
   if (!s) /* families before the head: they matter more */
@@ -305,6 +307,7 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest,
 mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *plan, bool alike,
                             const mgrid_error *failed, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
+
   if (!plan) {
     if (failed && failed->status)
       mgrid_error_replace(&mine, failed);
@@ -333,6 +336,7 @@ mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *p
              : tell_failure(b, met.each, &mine, &told);
   free(met.each);
   if (!s) return MGRID_OK;
+
   /* replaced by the error that all ranks return */
   if (err && err == failed) mgrid_error_clear(err);
   return mgrid_error_pass(err, &told);

@@ -42,6 +42,7 @@ void *mgrid_library_open(const char *file, int flags, const char *what, mgrid_er
   char self[PATH_MAX], path[PATH_MAX + 64], most[MGRID_ALLOWED];
   void *lib = NULL;
   bool there = false;
+
   flags |= RTLD_NOW | RTLD_LOCAL;
   errno = 0;
   if (own_file(self))
@@ -126,6 +127,7 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
     .destroy = dry_destroy,
     .close = dry_close,
   };
+
   if (world < 1 || world > MGRID_WORLD_MAX || rank < 0 || rank >= world)
     return mgrid_null(err, MGRID_OUT_OF_RANGE,
                       "rank %" PRId64 " is out of range in a world of %" PRId64, rank, world);
@@ -197,6 +199,7 @@ static mgrid_backend *backend_open_over(mgrid_backend *carrier, const mgrid_desc
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_backend *b = NULL;
+
   if (carrier && mgrid_layout_check(carrier->layout, "the carrier's library", err)) return NULL;
   carrier = carrier ? mgrid_backend_ref(carrier)
                     : backend_open_alone(mgrid_backend_usual(), &usual, err);
@@ -234,6 +237,7 @@ mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_optio
                                   mgrid_error *err) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   const mgrid_backend_entry *entry[MGRID_BACKENDS_MAX];
+
   uint64_t all[MGRID_BACKENDS_MAX]; /* can every rank open it? */
   char text[256];
   mgrid_error why = MGRID_ERROR_INIT;
@@ -261,6 +265,7 @@ mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options 
   mgrid_mpi_options mpi = MGRID_MPI_OPTIONS_INIT;
   mgrid_nccl_options over = MGRID_NCCL_OPTIONS_INIT;
   const char *known[1 + MGRID_BACKENDS_MAX] = { "auto" };
+
   if (mgrid_lacks(name, "the name of the backend", err)) return NULL;
   if (mgrid_struct_read(&o, sizeof o, options, "mgrid_backend_options", err)
       || mgrid_struct_read(&mpi, sizeof mpi, o.mpi, "mgrid_mpi_options", err)

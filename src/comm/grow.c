@@ -105,6 +105,7 @@ static mgrid_plan *grow_plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_
 static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old,
                                size_t n, const int64_t *lost, mgrid_error *err) {
   mgrid_shared *from = NULL;
+
   if (now->view.ncomms == 0) return MGRID_OK; /* this rank is in no group, or the only one left */
   for (size_t i = 0; i < was->view.ncomms; i++)
     if (old && was->comm[i] == old->comm) from = was->comm[i];

@@ -44,6 +44,7 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
   const mgrid_entry *e = &p->content.entry[made->entry];
   mgrid_shared *c = mgrid_zeroed(&b->hooks, sizeof *c);
   mgrid_text name = { 0 };
+
   if (!c) return mgrid_null_oom(err);
   mgrid_text_add(&name, "%s%s%s[%" PRId64 "]", state, *state ? "/" : "", e->name, made->group);
   c->users = 1;

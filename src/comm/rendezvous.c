@@ -159,6 +159,7 @@ mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *er
   uint64_t words[WORDS] = {
     m->have ? m->least + 1 : 0, !m->have, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0
   };
+
   m->all = m->none = false, m->each = NULL;
   b->meetings++;
   if (m->have)

@@ -123,6 +123,7 @@ static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
   const mgrid_plan *p = s->plan;
   mgrid_status status = MGRID_OK;
   size_t next = 0;
+
   for (size_t k = 0; k < p->content.nentries && !status; k++) {
     int entry = p->order[k];
     const mgrid_choice *choice = p->content.entry[entry].choice;
@@ -189,6 +190,7 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
                                  mgrid_error *err) {
   mgrid_backend *b = s->backend;
   mgrid_status status = mgrid_view_init(&s->view, plan, b->rank, err);
+
   if (status) return status;
   s->plan = mgrid_plan_ref(plan);
   s->name = mgrid_strdup(name);
@@ -305,6 +307,7 @@ static void log_unheeded(const mgrid_backend *b, const mgrid_plan *plan, const c
 mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name,
                               const mgrid_state *old, const mgrid_grown *grown, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
+
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return NULL;
   if (grown && grown->why && grown->why->status) {
     mgrid_error_pass(&mine, grown->why);
@@ -314,6 +317,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   if (!plan && err) mgrid_error_pass(&mine, err);
   if (!plan && old) mgrid_error_clear(err); /* in a reload this rank returns what they return */
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
+
   /* over all families, so it is identical on all ranks */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) {
     double longest = plan->content.entry[i].choice->asked.timeout;
@@ -331,6 +335,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
   if (!status && plan) status = mgrid_hosts_new(plan, &hosts, &mine);
   if (!status && grown && s) status = mgrid_growing_new(grown, s, &growing, &mine);
+
   /* From here on every rank makes the same collective calls, whether it failed or not. */
   status = mgrid_agree_in(b, call, status ? NULL : plan, old, &mine, &mine);
   if (!status) status = mgrid_hosts_meet(b, plan, hosts, &mine);
@@ -373,6 +378,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
   for (size_t i = 0; i < s->view.nmembers && !status; i++)
     if (s->view.member[i].entry == entry && s->group[i].comm && s->group[i].size == 1)
       status = mgrid_pool_single(s->backend, s->group[i].comm, &mine);
+
   /* a rank that cannot create fails before any rank begins */
   if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
   uint64_t call =

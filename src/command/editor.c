@@ -73,6 +73,7 @@ static bool editor_find(void *library, const char *name, void *to) {
 static bool editor_open_library(const char *name) {
   void *over = NULL, *append = NULL, *breaks = NULL, *completion = NULL,
        *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+
   char **(*own)(const char *word, int start, int end) = editor_complete;
   static char marks[] = " \t\n\"'(){}[]+-*/%,;=<>~#|&^";
   char *at = marks;

@@ -200,6 +200,7 @@ mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int
   mgrid_sets sets = { 0 };
   bool told = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs);
   int64_t lowest = INT64_MAX, other = -1;
+
   for (size_t i = 0; i < own.n && told; i++) {
     mgrid_points groups;
     sets.n = 0;

@@ -53,6 +53,7 @@ static mgrid_family *family_of(mgrid_window w, int64_t offset, const layout *l, 
                                mgrid_error *err) {
   const mgrid_modes *inside = &l->side[0], *index = &l->side[1];
   mgrid_text t = { 0 };
+
   mgrid_modes_text(inside, &t);
   mgrid_text_str(&t, " x ");
   mgrid_modes_text(index, &t);
@@ -337,6 +338,7 @@ static family *read_table(const mgrid_field *s, int64_t world) {
   const size_t n = mgrid_field_list(&groups, 0, SIZE_MAX);
   int64_t *starts = malloc((n + 1) * sizeof *starts), total = 0;
   int32_t *ranks = NULL;
+
   for (size_t i = 0; i < n && starts; i++) {
     const mgrid_field group = mgrid_field_at(&groups, i);
     starts[i] = total;
@@ -488,6 +490,7 @@ mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world) {
   const mgrid_field list = mgrid_field_of(s, "dims"), order = mgrid_field_of(s, "order");
   const size_t n = mgrid_field_list(&list, 0, MGRID_DIMS_MAX);
   mgrid_grid *g = NULL;
+
   for (size_t i = 0; i < n; i++) {
     const mgrid_field dim = mgrid_field_at(&list, i);
     mgrid_field_list(&dim, 2, 2);

@@ -29,6 +29,7 @@ static bool closes(int64_t size, int64_t step, bool wrap) { return wrap && step 
 /* Write out the pairs as a table, for groups that differ in size. */
 static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err) {
   int64_t count = 0, filled = 0;
+
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = mgrid_family_size(f, g);
     if (n > 1 && step >= n)
@@ -253,6 +254,7 @@ static bool pairs_add_line(mgrid_classes *list, const mgrid_family *f, const mgr
 static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base,
                         int mode, bool carry, const mgrid_class *so_far, int64_t below) {
   const pairs *own = f->own;
+
   if (mode == base->nshape) {
     if (carry && !own->wrap) return true;
     mgrid_class *c = mgrid_classes_add(list);
@@ -297,6 +299,7 @@ static bool pairs_classes(const mgrid_family *f, mgrid_classes *list) {
   int64_t per = own->per;
   bool told = mgrid_classes_of(own->base, &base)
               && (per <= MGRID_LISTED_MAX || base.n == 0 || base.at[0].ruled);
+
   for (size_t i = 0; i < base.n && told; i++) {
     const mgrid_class *b = &base.at[i];
     if (b->ruled) {

@@ -15,6 +15,7 @@ static mgrid_family *parts_new(const mgrid_form *form, size_t n, mgrid_family **
                                mgrid_error *err) {
   mgrid_family *f = n == 0 ? mgrid_null(err, MGRID_USAGE, "a %s of no families", form->name)
                            : mgrid_family_alloc(form, child[0]->world, sizeof(mgrid_parts), err);
+
   if (!f) {
     mgrid_families_free(n, child);
     return NULL;
@@ -316,6 +317,7 @@ const mgrid_form mgrid_union_form = {
 mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget,
                             mgrid_error *err) {
   mgrid_family *f = parts_new(&mgrid_zip_form, n, child, err);
+
   if (!f) return NULL;
   f->count = child[0]->count;
   for (size_t i = 0; i < n; i++) {
@@ -334,6 +336,7 @@ mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget
     if (size < least) least = size;
   }
   free(classes.at);
+
   /* the parts differ in size, but their sums are equal */
   if (least == f->max_size) f->size = least;
   return f;
@@ -419,6 +422,7 @@ static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *p
   int64_t *own = malloc((size_t)n * sizeof *own), next = 0;
   size_t picks = 0;
   bool failed = !child || !own;
+
   if (failed) mgrid_oom(err);
   while (next < n && !failed) {
     mgrid_family *const *part = ((const mgrid_parts *)f->own)->child;

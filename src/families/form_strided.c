@@ -41,6 +41,7 @@ mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes
   mgrid_family *f = mgrid_family_alloc(
       &mgrid_strided_form, world,
       sizeof(mgrid_strided) + n * (sizeof(mgrid_mode) + sizeof(mgrid_digit)), err);
+
   if (!f) return NULL;
   mgrid_strided *s = f->rule = f->own;
   mgrid_mode *room = (mgrid_mode *)(s + 1);
@@ -107,6 +108,7 @@ static void strided_write_out(const mgrid_strided *s, int64_t at, int64_t n, int
   int32_t pattern[PATTERN];
   const mgrid_mode *mode = s->inside.at, *end = mode + s->inside.n + s->index.n;
   int64_t most = n < PATTERN ? n : PATTERN, filled = 1;
+
   pattern[0] = 0;
   for (; mode < end && filled * mode->size <= most; mode++) {
     repeat(pattern, filled, mode->size, mode->stride);

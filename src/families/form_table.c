@@ -53,6 +53,7 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
                                    bool hint, bool *overlap, mgrid_error *err) {
   const uint64_t *key = ((const table *)f->own)->by_rank;
   int64_t next = w.offset; /* the lowest rank not seen yet */
+
   for (int64_t i = 0; i < f->total; i++) {
     int64_t rank = (int64_t)(key[i] >> 32), slot = (int64_t)(key[i] & UINT32_MAX);
     if (i > 0 && rank == (int64_t)(key[i - 1] >> 32)) {
@@ -115,6 +116,7 @@ static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
   size_t ranks = (size_t)(f->high - f->low + 1);
   uint64_t *taken = calloc(ranks, sizeof *taken);
   int32_t *later = calloc(ranks, sizeof *later);
+
   own->round = malloc((size_t)f->count * sizeof *own->round);
   if (!taken || !later || !own->round) {
     free(taken);
@@ -185,6 +187,7 @@ static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32
   mgrid_family *f = starts && ranks
                         ? mgrid_family_alloc(&mgrid_table_form, w.world, sizeof(table), err)
                         : mgrid_null_oom(err);
+
   if (!f) {
     free(starts);
     free(ranks);
@@ -463,6 +466,7 @@ static mgrid_family *table_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof *ranks);
   bool failed = !positions || !starts || !ranks;
+
   if (failed) mgrid_oom(err);
   for (int64_t g = 0; g < f->count && !failed; g++) {
     int64_t n = mgrid_pick_ask(fn, ud, mgrid_family_size(f, g), positions, cap, err);
@@ -576,6 +580,7 @@ mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_
                                    mgrid_error *err) {
   int64_t *starts = NULL, group, position;
   int32_t *members = NULL;
+
   if (!f || mgrid_count_check("without", n, err) || mgrid_lacks_list(n, ranks, "ranks", err))
     return NULL;
   for (size_t i = 0; i < n; i++)

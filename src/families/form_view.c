@@ -377,6 +377,7 @@ static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *
   int64_t *some = malloc((size_t)cap * sizeof *some), *all = NULL;
   int64_t *starts = malloc((size_t)(pieces + 1) * sizeof *starts);
   bool failed = !some || !starts;
+
   if (failed) mgrid_oom(err);
   for (int64_t i = 0, filled = 0; i < pieces && !failed; i++) {
     if (i == 0 || cut_size(f, i) != cut_size(f, i - 1))
@@ -434,6 +435,7 @@ mgrid_family *mgrid_picked_new(const mgrid_family *base, int64_t n, const int64_
                                mgrid_error *err) {
   mgrid_family *f = mgrid_family_alloc(&mgrid_picked_form, base->world,
                                        sizeof(picked) + (size_t)n * 2 * sizeof(int64_t), err);
+
   if (!f) return NULL;
   picked *own = f->own;
   own->base = mgrid_family_origin(base);

@@ -78,6 +78,7 @@ static bool grid_nearest_text(mgrid_text *t, int said, const char *dim, const ch
 static mgrid_status refuse_product(const mgrid_whole *whole, size_t n, const mgrid_dim *dims,
                                    int64_t product, bool fill, mgrid_error *err) {
   mgrid_text t = { 0 };
+
   product_text(&t, n, dims, product);
   mgrid_text_add(&t, fill ? " does not divide " : " does not make ");
   if (whole->dim)

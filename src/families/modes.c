@@ -330,6 +330,7 @@ static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t w
 static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n) {
   int64_t span = span_from(a, 0);
   size_t to = from + n, kept = 0;
+
   if (!mgrid_spend(&w->checks, (int64_t)n + 1) || !mgrid_spend(w->budget, (int64_t)n + 1)
       || !MGRID_ROOM(w->rests, w->room, to + n))
     return false;

@@ -229,6 +229,7 @@ static bool reach(int n, const mgrid_mode *m, int64_t low, int64_t high, int64_t
 static outcome grid_narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
   int64_t low = dim->stride, high = low * dim->size, below = w->at % low,
           within = w->at % high / low * low, fixed = 0;
+
   if (!cut_at(w, low) || !cut_at(w, high)) return UNCLEAR;
   const mgrid_modes *in = w->inside;
   if (!reach(in->n, in->at, low, high, &fixed) || !reach(w->n, w->index, low, high, &within))
@@ -289,6 +290,7 @@ static bool lies_there(const mgrid_grid *g, const int64_t *coords, int64_t rank)
 mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
                                  mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
+
   if (!f || !g) return NULL;
   mgrid_family *by_rule = mgrid_where_by_rule(f, g, coords, &why);
   if (by_rule) return by_rule;

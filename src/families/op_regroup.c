@@ -97,6 +97,7 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
   if (n == 0 || product != f->size) return refuse_levels(f, n, sizes, n ? product : 0, err);
   mgrid_status s = MGRID_OK;
   int64_t below = 1; /* product of the sizes of the inner levels */
+
   /* cut runs of levels 0 to i; level i links the smaller runs inside them */
   for (size_t i = 0; i < n && !s; i++) {
     mgrid_family *runs = NULL;
@@ -143,6 +144,7 @@ mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, 
                                   mgrid_error *err) {
   int64_t sum = 0;
   bool filled = false;
+
   if (mgrid_count_check("segments", n, err)) return MGRID_OUT_OF_RANGE;
   if (mgrid_lacks_list(n, sizes, "sizes", err)) return MGRID_USAGE;
   if (n == 0)
@@ -243,6 +245,7 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_b
 static bool can_join(bool zip, bool even, size_t n, const mgrid_family *const *fs,
                      mgrid_budget *budget, mgrid_error *err) {
   const char *what = (zip ? &mgrid_zip_form : &mgrid_union_form)->name;
+
   if (mgrid_count_check(what, n, err) || mgrid_lacks_list(n, fs, "families", err)) return false;
   for (size_t i = 0; i < n; i++) {
     if (!fs[i]) return false;

@@ -178,6 +178,7 @@ static void move(parting *x, int32_t i, int32_t to) {
 static void improve(parting *x) {
   size_t parts = (size_t)x->parts;
   bool better = true;
+
   connect(x);
   for (int pass = 0; pass < PASSES && better; pass++) {
     better = false;
@@ -239,6 +240,7 @@ static int by_size(const void *a, const void *b, void *ud) {
 /* Part the blocks; x->part has what there is now. */
 static bool part_blocks(parting *x) {
   int32_t *order = malloc((size_t)x->parts * sizeof *order);
+
   if (!order) return false;
   double best = assign_cut(x);
   memcpy(x->best, x->part, (size_t)x->n * sizeof *x->best);
@@ -290,6 +292,7 @@ static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last,
   };
   int32_t *size = calloc((size_t)parts, sizeof *size), *at = calloc((size_t)parts + 1, sizeof *at);
   int32_t *sorted = malloc((size_t)n * sizeof *sorted);
+
   x.size = size;
   x.local = malloc((size_t)a->g->n * sizeof *x.local);
   x.part = malloc((size_t)n * sizeof *x.part);
@@ -362,6 +365,7 @@ static bool hosts_now(const mgrid_machine_model *m, const mgrid_assignment *a, i
 mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p,
                           const mgrid_traffic *traffic, mgrid_assignment *out, mgrid_error *err) {
   int64_t world = mgrid_plan_world(p);
+
   *out = (mgrid_assignment){ .node = mgrid_node_level(m) };
   if (!mgrid_assignable(m, world))
     return mgrid_fail(err, MGRID_REFUSED,

@@ -51,6 +51,7 @@ static int64_t remainder_of(int64_t a, int64_t b) {
 /* Replace h[r] by the sum of h[r - k * step], k = 0 to n - 1, modulo E. */
 static void count_widen(int64_t *h, int64_t *out, int64_t E, int64_t step, int64_t n) {
   int64_t s = remainder_of(step, E);
+
   if (s == 0) {
     for (int64_t r = 0; r < E; r++) h[r] *= n;
     return;
@@ -248,6 +249,7 @@ static bool count_rails(const bounds *b, const mgrid_points *starts, const shape
   int64_t *has = b->table, *seen = calloc((size_t)rails, sizeof *seen),
           *list = malloc((size_t)P * sizeof *list);
   int64_t n = 0, stamp = 0;
+
   if (!seen || !list) return free(seen), free(list), false;
   memset(has, 0, (size_t)P * sizeof *has);
   has[0] = !s->offset;
@@ -283,6 +285,7 @@ static bool count_class(const bounds *b, const mgrid_family *f, const mgrid_clas
   shape s;
   int64_t all = 1, inside = 0, touched = 0, edges = 0, around = 0, shift = 0, entered = 0;
   bool told = count_shape_of(f, c, &s);
+
   for (int i = 0; i < c->nsteps && told; i++) {
     all *= c->step[i].size;
     told = count_push(&starts, c->step[i].size, c->step[i].stride);
@@ -398,6 +401,7 @@ mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *
                               mgrid_machine_counts *c, mgrid_error *err) {
   enum { PIECE = 4096 };
   int32_t piece[PIECE];
+
   if (f->world > MGRID_COUNTED_MAX)
     return mgrid_fail(err, MGRID_LIMIT,
                       "no rule counts how these groups cross '%s'; one by one up to %d ranks are "

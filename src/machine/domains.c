@@ -152,6 +152,7 @@ static int64_t not_within(const mgrid_machine_model *m, const mgrid_family *f, s
 static void advise_within(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                           mgrid_text *t) {
   mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
+
   mgrid_machine_describe_level(m, level, &l, NULL);
   if (l.most > 0 && f->max_size > l.most) {
     mgrid_text_add(
@@ -226,6 +227,7 @@ static bool is_aligned(const use *u, int64_t n, int64_t *a, int64_t *b) {
 static int64_t not_aligned(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                            int64_t *first, mgrid_text *wrong, mgrid_error *err) {
   int64_t broken = 0;
+
   if (level < m->ntiers) {
     mgrid_fail(err, MGRID_BAD_VALUE,
                "aligned needs domains that cross levels, as rail = gpu makes them; %s is a level",
@@ -275,6 +277,7 @@ static int64_t not_spread(const mgrid_machine_model *m, const mgrid_family *f, s
                           int64_t *first, mgrid_text *wrong, mgrid_error *err) {
   mgrid_machine_counts c = MGRID_MACHINE_COUNTS_INIT;
   int64_t broken = 0;
+
   if (mgrid_machine_count(m, f, mgrid_level_name(m, level), &c, err)) return -1;
   if (c.touched == f->total) return 0;
   use *u = malloc((size_t)(f->max_size + 1) * sizeof *u);
@@ -359,6 +362,7 @@ mgrid_status mgrid_machine_check_law(const mgrid_machine_model *m, const mgrid_p
   char name[MGRID_NAME_MAX + 1], family[MGRID_NAME_MAX + 1], level[MGRID_NAME_MAX + 1], tail[512];
   int end = 0, n = sscanf(law, " %31[a-z] ( %31[A-Za-z0-9_] , machine.%31[A-Za-z0-9_] ) %n", name,
                           family, level, &end);
+
   if (n != 3 || end == 0 || law[end])
     return mgrid_fail(
         err, MGRID_BAD_VALUE,

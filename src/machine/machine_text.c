@@ -50,6 +50,7 @@ static const unit *unit_at(const unit *units, const char *text, size_t len) {
 static bool take_link(const char **at, mgrid_link *link, const char **why) {
   char *end;
   double n = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
+
   *why = "a bandwidth or a latency, as 400GB/s or 3us";
   if (!(n >= 0)) return false;
   end += strspn(end, " ");
@@ -372,6 +373,7 @@ static void read_crossing(scan *s, word *one) {
 static void machine_text_read_word(scan *s, word_list *w, bool fresh[WORDS_MAX]) {
   char name[MGRID_NAME_MAX + 1];
   const char *from = s->at;
+
   machine_text_read_name(s, name);
   if (s->failed) return;
   bool level = take_word(s, ":"), crosses = !level && take_word(s, "=");
@@ -412,6 +414,7 @@ static void read_words(scan *s, word_list *w) {
 /* Put the words into a machine, which may have levels already. */
 static mgrid_status machine_text_build(mgrid_machine_model *m, word_list *w, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
+
   for (size_t i = 0; i < w->n && !s; i++) {
     const word *one = &w->at[i];
     int64_t there = one->ncounts || *one->of ? -1 : mgrid_machine_require(m, one->name, err);
@@ -488,6 +491,7 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
   char plain[64];
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_machine_model *m = NULL;
+
   text += strspn(text, " \t\r\n");
   const struct preset *preset = preset_at(text, &rest);
   if (machine_text_is_number(text) && strlen(text) < 12) {

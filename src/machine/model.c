@@ -63,6 +63,7 @@ static mgrid_status model_too_many(mgrid_error *err) {
 mgrid_status mgrid_machine_add(mgrid_machine_model *m, const char *name, size_t n,
                                const int64_t *counts, mgrid_link link, mgrid_error *err) {
   mgrid_status s = model_check_name(m, name, err);
+
   if (!s && m->ntiers == MGRID_LEVELS_MAX) s = model_too_many(err);
   const mgrid_tier *before = m->ntiers ? &m->tier[m->ntiers - 1] : NULL;
   mgrid_tier t = { .ncounts = (int64_t)n, .link = link };
@@ -176,6 +177,7 @@ mgrid_status mgrid_machine_add_crossing(mgrid_machine_model *m, const char *name
                                         mgrid_error *err) {
   mgrid_status s = model_check_name(m, name, err);
   mgrid_crossing x = { .share = share, .in = -1, .link = link };
+
   if (!s && m->ncrossings == MGRID_LEVELS_MAX) s = model_too_many(err);
   if (s) return s;
   int64_t tier = require_tier(m, of, err), around = in ? require_tier(m, in, err) : -1;
@@ -210,6 +212,7 @@ static int model_by_place(const void *a, const void *b) {
 ** places are sorted. */
 static mgrid_status check_apart(int64_t n, const int32_t *at, int64_t high, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
+
   if (high / 256 > n) {
     int32_t *sorted = malloc((size_t)(n + 1) * sizeof *sorted);
     if (!sorted) return mgrid_oom(err);
@@ -285,6 +288,7 @@ static void *copy_of(const void *from, size_t bytes, bool *failed) {
 mgrid_machine_model *mgrid_machine_copy(const mgrid_machine_model *m, mgrid_error *err) {
   mgrid_machine_model *own = mgrid_machine_alloc(err);
   bool failed = false;
+
   if (!own) return NULL;
   *own = *m;
   atomic_init(&own->refs, 1);
@@ -410,6 +414,7 @@ const char *mgrid_machine_domain_name(const mgrid_machine_model *m, size_t i, in
 mgrid_status mgrid_machine_describe_level(const mgrid_machine_model *m, size_t i,
                                           mgrid_machine_level *out, mgrid_error *err) {
   mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
+
   if (!m) return MGRID_USAGE;
   mgrid_status s = mgrid_struct_check(out, sizeof l, "mgrid_machine_level", err);
   if (!s && i >= mgrid_machine_nlevels(m))

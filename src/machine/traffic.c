@@ -68,6 +68,7 @@ static mgrid_status traffic_refuse(const char *family, const char *text, const c
 /* Read "2 GiB all_reduce x 96" at *at. */
 static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, mgrid_error *err) {
   char *end;
+
   traffic_skip(at);
   f->bytes = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
   if (!(f->bytes >= 0))
@@ -219,6 +220,7 @@ double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const i
   /* members of a group in each domain */
   int64_t *here = calloc((size_t)ndomains + 1, sizeof *here);
   double sum = 0;
+
   if (!group || !here) {
     free(group);
     free(here);

@@ -228,6 +228,7 @@ mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_e
   int64_t names = (int64_t)names_in_lists(c), entries = (int64_t)c->nentries;
   int64_t number = 0;
   int *waits = NULL;
+
   if (c->nconcurrent == 0) { /* the order of creation */
     for (size_t k = 0; k < c->nentries;
          number += mgrid_family_rounds(c->entry[p->order[k++]].family))

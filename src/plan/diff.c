@@ -133,6 +133,7 @@ static void entry_text(report *r, const mgrid_entry *e, char *buf, size_t len) {
 static size_t diff_families(report *r, const mgrid_content *a, const mgrid_content *b) {
   char was[512], now[512];
   size_t kept = 0;
+
   for (size_t i = 0; i < a->nentries; i++) {
     const mgrid_entry *e = &a->entry[i];
     int other = mgrid_content_find(b, e->name);
@@ -243,6 +244,7 @@ mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, in
   mgrid_change c = MGRID_CHANGE_INIT;
   mgrid_status s = change ? mgrid_struct_check(change, sizeof c, "mgrid_change", err) : MGRID_OK;
   bool one_world = a->content.world == b->content.world;
+
   if (s) return s;
   if (!one_world) {
     char from[32], to[32];

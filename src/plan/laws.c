@@ -19,6 +19,7 @@ mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_
                             mgrid_error *err) {
   char x[RULE], y[RULE];
   int64_t g = 0, p = 0;
+
   if (mgrid_family_equal_paid(a, b, budget)) return MGRID_OK;
   mgrid_family_describe(a, x, sizeof x);
   mgrid_family_describe(b, y, sizeof y);
@@ -243,6 +244,7 @@ mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *e
   char name[MGRID_NAME_MAX + 1], word[2][MGRID_NAME_MAX + 1], tail[512];
   int end = 0, n = sscanf(law, " %31[a-z] ( %31[A-Za-z0-9_] %n", name, word[0], &end);
   bool two = n == 2 && sscanf(law + end, " , %31[A-Za-z0-9_] %n", word[1], &n) == 1;
+
   if (two) end += n;
   if (end == 0 || strcmp(law + end, ")") != 0)
     return mgrid_fail(err, MGRID_BAD_VALUE,

@@ -69,6 +69,7 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   int64_t machines = (n + local - 1) / local;
   out->created = mgrid_nccl_memory(v, n);
   out->ring = nccl_demand_pairs(c, spans);
+
   /* 1 up, at most 3 down; the ring has a pair */
   out->tree = nccl_demand_pairs(c * (at_most(spans ? 4 : 2, n - 1) - 1), spans);
   if (spans) {
@@ -84,8 +85,10 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   if (!nvls || local < 2) return;
   int64_t k = nvls_channels(v);
   out->nvls_created = (k + 1) * GRANULE;
+
   /* a head for each rank of the machine, 32 at most */
   out->nvls = k * 2 * STEP_BUFFERS * at_most(local, 32);
+
   /* a tree over machines */
   if (spans) out->nvls += nccl_demand_pairs(k * at_most(3, machines - 1), true);
   out->multicast = 2; /* credits at creation, buffers at first use */

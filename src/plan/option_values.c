@@ -27,6 +27,7 @@ static mgrid_status unlike(const char *word, mgrid_error *err) {
 static mgrid_status option_values_read_side(mgrid_shape *s, char *word, mgrid_error *err) {
   mgrid_side *side = &s->side[s->n];
   char *size = strchr(word, ':'), *end = NULL, *rest;
+
   if (!size) return unlike(word, err);
   side->size = strtoll(size + 1, &end, 10);
   if (end == size + 1 || (*end && *end != ':')) return unlike(word, err);
@@ -112,6 +113,7 @@ mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgri
   int64_t count = option_values_count_of(s);
   char nearest[96];
   mgrid_text t = { 0 };
+
   if (f->size == count) return MGRID_OK;
   mgrid_shape_text(s, &t);
   mgrid_status status = MGRID_REFUSED;
@@ -211,6 +213,7 @@ static mgrid_status read_one(const char *word, size_t len, const char *option,
   size_t name_len = equals ? (size_t)(equals - word) : len;
   char digits[24] = "", *end = digits;
   mgrid_number *one = &out->at[out->n];
+
   if (!equals || name_len == 0)
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "option '%s' is names and numbers such as \"%s=%" PRId64 "\", not '%.*s'",

@@ -97,6 +97,7 @@ static mgrid_status options_canonical(mgrid_options *o, mgrid_error *err) {
 
 static void put_option(const mgrid_choice *c, const mgrid_option *row, mgrid_text *t) {
   const void *field = mgrid_option_at(&c->asked, row);
+
   mgrid_text_str(t, " ");
   mgrid_text_str(t, row->name);
   switch (row->kind) {

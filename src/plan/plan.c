@@ -38,6 +38,7 @@ static mgrid_status plan_unknown(const mgrid_content *c, const mgrid_entry *e, m
 
 mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
   const mgrid_content *c = &p->content;
+
   for (size_t i = 0; i < c->nentries; i++) {
     const mgrid_entry *e = &c->entry[i];
     const char *name = e->choice->asked.parent, *why = NULL;
@@ -259,6 +260,7 @@ int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
   int ranges = 0;
   seeker s = { .p = p };
   mgrid_points all = { .offset = 0 };
+
   for (size_t i = 0; i < p->content.nentries; i++)
     if (mgrid_family_coverage(p->content.entry[i].family) == MGRID_PARTITION) return 0;
   if (p->content.nentries == 0) return 0; /* without any group, other messages say so */

@@ -19,6 +19,7 @@ static mgrid_choice *plan_read_options(const mgrid_field *s) {
   mgrid_choice *c = NULL;
   mgrid_text names = { 0 };
   char name[MGRID_NAME_MAX + 4];
+
   for (const mgrid_option *row = mgrid_option_table; row->name && s->v; row++) {
     const bool seconds = row->kind == MGRID_OPTION_SECONDS;
     void *field = mgrid_option_at(&o, row);

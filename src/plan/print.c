@@ -48,6 +48,7 @@ static void print_put_name(const char *word, const char *name, mgrid_text *t) {
 
 void mgrid_plan_line(const mgrid_plan *p, size_t i, mgrid_text *t) {
   const mgrid_content *c = &p->content;
+
   if (i == 0) {
     mgrid_text_str(t, "world ");
     mgrid_text_int(t, c->world);
@@ -156,6 +157,7 @@ static void print_put_item(const mgrid_content *c, size_t i, mgrid_text *t) {
 
 bool mgrid_plan_rule(const mgrid_plan *p, size_t i, mgrid_text *t) {
   const mgrid_content *c = &p->content;
+
   if (i == 0) {
     mgrid_text_str(t, "{\"world\":");
     mgrid_text_int(t, c->world);
@@ -226,6 +228,7 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
   int step = 0;
   mgrid_text t = { 0 };
   mgrid_status s = MGRID_OK;
+
   for (size_t k = 0; k < p->content.nentries && !s; k++) {
     const mgrid_entry *e = &p->content.entry[p->order[k]];
     const mgrid_family *f = e->family;
@@ -322,6 +325,7 @@ static void put_head(mgrid_json *w, const mgrid_plan *p) {
 
 static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
+
   mgrid_json_in(w, "\n  ", "params", "{");
   for (size_t i = 0; i < c->nparams; i++)
     mgrid_json_field(w, c->param[i].name, param_value(c->param[i].value));
@@ -462,6 +466,7 @@ static void put_resources(mgrid_json *w, const mgrid_resources *r, const mgrid_s
 
 static void put_all(mgrid_json *w, const mgrid_plan *p, const mgrid_resources *r) {
   static const char *const coverage[] = { "partition", "partial", "cover" };
+
   mgrid_json_in(w, "\n  ", "families", "{");
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mgrid_entry *e = &p->content.entry[i];
@@ -517,6 +522,7 @@ static void put_membership(mgrid_json *w, const mgrid_plan *p, const mgrid_membe
 /* Write the rank's group of each family: a group or null; for a cover a list of groups. */
 static void put_rank(mgrid_json *w, const mgrid_plan *p, const mgrid_view *v) {
   size_t next = 0;
+
   mgrid_json_in(w, "\n  ", "families", "{");
   for (size_t i = 0; i < p->content.nentries; i++) {
     bool cover = p->content.entry[i].family->overlapping, any = false;

@@ -156,6 +156,7 @@ static void bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory 
   enum { STARTS = 64 };
   int64_t start[STARTS];
   int n = 0;
+
   for (size_t i = 0; i < p->content.nentries && n <= STARTS; i++) {
     const mgrid_family *f = p->content.entry[i].family;
     bool known = f->low > f->high;
@@ -257,6 +258,7 @@ static mgrid_status resources_look(machine *m, const mgrid_plan *p, int64_t rank
   mgrid_demand d;
   mgrid_resources *taken = &m->taken[rank - m->first];
   mgrid_status s = mgrid_view_init(&v, p, rank, err);
+
   if (s) return s;
   if (!MGRID_ROOM(m->uses, m->room, m->n + v.ncomms)) {
     mgrid_view_free(&v);

@@ -23,6 +23,7 @@ enum { PAID = 1024 }; /* members that are compared for one charge to the budget 
 ** index mode of a steps along one index mode of b without a carry. */
 static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   int64_t digit[MGRID_MODES_MAX], rest = a->offset - b->offset;
+
   if (rest < 0) return false;
   for (int i = 0; i < b->ndigits; i++) { /* the digits of a's first start in b */
     const mgrid_digit *d = &b->digits[i];
@@ -292,6 +293,7 @@ static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, 
   int *owner = malloc(room * sizeof *owner);
   bool told = sets && others && owner && mgrid_class_starts(c, &own)
               && mgrid_spend(budget, (int64_t)room);
+
   for (size_t k = 0; k < r->classes.n && told; k++) {
     const mgrid_class *d = &r->classes.at[k];
     mgrid_told alike =
@@ -485,6 +487,7 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
       total++;
   v->member = malloc((total + 1) * sizeof *v->member);
   v->comm = malloc((total + 1) * sizeof *v->comm);
+
   /* this rank's groups of one family */
   mgrid_creation *groups = malloc((total + 1) * sizeof *groups);
   if (!v->member || !v->comm || !groups) {

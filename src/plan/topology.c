@@ -367,6 +367,7 @@ bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
   mgrid_content *c = &topology->content;
   mgrid_error unused = MGRID_ERROR_INIT;
   int32_t i = look_up(c, name);
+
   if (i < 0) return false;
   if (i >= ITEMS) {
     remove_item(c, (size_t)(i - ITEMS));

@@ -89,6 +89,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
   mgrid_status s = MGRID_OK;
   /* index of an entry in schedule order */
   int *place = malloc((p->content.nentries + 1) * sizeof *place);
+
   if (!place) return mgrid_oom(err);
   for (size_t k = 0; k < p->content.nentries; k++) place[p->order[k]] = (int)k;
   *out = (mgrid_created){ 0 };
@@ -149,6 +150,7 @@ static mgrid_status verify_check_members(const mgrid_entry *e, int64_t *checked,
   const mgrid_family *f = e->family;
   int32_t ranks[PIECE];
   int64_t members = 0;
+
   for (int64_t g = 0; g < f->count; g++) {
     int64_t size = mgrid_family_size(f, g);
     for (int64_t first = 0; first < size; first += PIECE) {
@@ -295,6 +297,7 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
                                   mgrid_created *out, mgrid_error *err) {
   progress now = { 0 };
   int64_t groups = 0;
+
   *out = (mgrid_created){ 0 };
   now.base = malloc((p->content.nentries + 1) * sizeof *now.base);
   for (size_t i = 0; now.base && i < p->content.nentries; i++) {

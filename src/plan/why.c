@@ -246,6 +246,7 @@ static json_t *why_chain(const mgrid_plan *p, int64_t a, int64_t b) {
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out,
                                  mgrid_error *err) {
   mgrid_view va = { 0 }, vb = { 0 };
+
   *out = NULL;
   mgrid_status s = mgrid_view_init(&va, p, a, err);
   if (!s) s = mgrid_view_init(&vb, p, b, err);
@@ -315,6 +316,7 @@ static void put_answer(mgrid_text *t, const json_t *why) {
   const json_t *groups = json_object_get(why, "groups"), *first = json_object_get(why, "first");
   const json_t *steps = json_object_get(why, "chain");
   size_t n = json_array_size(groups);
+
   mgrid_text_add(t, "ranks %" PRId64 " and %" PRId64 " are together in ", a, b);
   if (n == 0 && json_is_null(steps))
     mgrid_text_str(t, "no group, and no chain of groups connects them\n");

@@ -330,6 +330,7 @@ static int hint_body(lua_State *L) {
 int mgrid_lua_message(lua_State *L) {
   const mgrid_lua_budget *b = mgrid_budget_of(L);
   const int top = lua_gettop(L), type = lua_type(L, top);
+
   if (type == LUA_TSTRING && !ends(L, no_level)) {
     if (b->over || b->no_memory) return 1; /* no Lua may run */
     lua_pushcfunction(L, hint_body);

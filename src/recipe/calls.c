@@ -422,6 +422,7 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
   size_t i;
   const json_t *q, *settings = json_object_get(info, "settings");
   const char *doc = json_string_value(json_object_get(info, "doc"));
+
   mgrid_text_shown(t, name);
   mgrid_text_add(t, "%s%s\n\nparameters\n", doc && *doc ? ": " : "", doc ? doc : "");
   describe_declared(json_object_get(info, "params"), t);
@@ -514,10 +515,12 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
   mgrid_error mine = MGRID_ERROR_INIT;
   mgrid_change what = MGRID_CHANGE_INIT;
   mgrid_runtime *fresh = NULL;
+
   if (change) mgrid_struct_check(change, sizeof what, "mgrid_change", &mine);
   if (recipe || mgrid_runtime_check_loaded(rt, &mine) == MGRID_OK)
     fresh = mgrid_script_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
   mgrid_plan *plan = calls_evaluate(fresh, rt, s, recipe, n, args, &what, &mine);
+
   /* Collective from here on: a rank without a plan takes part, too, so that all ranks get its
   ** error. */
   mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, NULL, &mine);

@@ -23,7 +23,9 @@ static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *open
 static mgrid_mpi_options opening(lua_State *L, const mgrid_descriptor *d, int *comm) {
   static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators",
                                        "comm" };
+
   static const char *const ends[] = { "error", "abort" }; /* as mgrid_on_deadline */
+
   /* as mgrid_threads */
   static const char *const levels[] = { "any", "funneled", "serialized", "multiple" };
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
@@ -118,6 +120,7 @@ static int job_open_over(lua_State *L) {
   bool given = false; /* by the script, as a Job at 2 */
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
+
   if (!lua_isnoneornil(L, 1)) {
     char what[64];
     luaL_checktype(L, 1, LUA_TTABLE);

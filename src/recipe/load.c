@@ -53,6 +53,7 @@ static void folder_append(walk *w, char *text, size_t room, const char *more) {
 /* If the path ends at a link, follow it. */
 static bool load_follow(walk *w) {
   size_t len = strlen(w->root);
+
   *w->path = '\0';
   folder_append(w, w->path, sizeof w->path, w->root);
   folder_append(w, w->path, sizeof w->path, "/");
@@ -83,6 +84,7 @@ static bool load_follow(walk *w) {
 static const char *folder_find(lua_State *L, const char *root, const char *path) {
   enum { LINKS = 40 };
   walk *w = lua_newuserdatauv(L, sizeof *w, 0); /* large for a stack on which recipes nest */
+
   w->root = root;
   w->inside = *path != '/';
   *w->way = *w->rest = '\0';
@@ -371,6 +373,7 @@ int mgrid_core_load(lua_State *L) {
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : mgrid_bundle_find(mgrid_bundled, name);
   uint64_t hash = 0;
   int rc;
+
   mgrid_functions_note(L, NULL, 0);
   lua_settop(L, 3); /* a missing argument must not be what is pushed next */
   bool by_host = lua_toboolean(L, 3);
@@ -388,6 +391,7 @@ int mgrid_core_load(lua_State *L) {
   if (rc) return load_failed(L, rc, name, by_host ? path : lua_tostring(L, -2));
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
+
   /* a file may have the name of a bundled one */
   lua_pushfstring(L, ours ? "%s" : "/%s", lua_tostring(L, -2));
   lua_pushinteger(L, (lua_Integer)hash);

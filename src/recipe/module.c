@@ -195,6 +195,7 @@ static int module_load(lua_State *L) {
   size_t length = 0;
   mgrid_hooks hooks = MGRID_HOOKS_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
+
   lua_settop(L, 2);
   mgrid_runtime **box = lua_newuserdatauv(L, sizeof *box, 1);
   *box = NULL;
@@ -247,6 +248,7 @@ static int recipe_plan(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_lua_world *given = mgrid_lua_test_box(L, 2, MGRID_LUA_WORLD);
   mgrid_window w = given ? given->window : mgrid_world(mgrid_lua_check_integer(L, 2));
+
   if (given && given->order)
     return mgrid_lua_raise(
         L, "a recipe is planned for a world in its own order; a recipe on top of it may order the "
@@ -328,6 +330,7 @@ static int push_result(lua_State *L) {
 ** agreed; if ranks differ then, it returns nil, message, status. */
 static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
+
   mgrid_lua_check_state(L, 2);
   static const char *const kinds[] = { "any", "number", NULL };
   const char *name = luaL_checkstring(L, 3);
@@ -465,6 +468,7 @@ int mgrid_lua_open(lua_State *L) {
                                         { "status", status },    { "now", now },
                                         { "probe", probe },      { NULL, NULL } };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
+
   luaL_checkversion(L);
   mgrid_lua_open_class(L, &recipe_class);
   lua_newtable(L);

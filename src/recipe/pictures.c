@@ -221,6 +221,7 @@ static void push_options(lua_State *L, const request *r) {
 
 static int pictures_draw(lua_State *L) {
   request *r = lua_touserdata(L, 1);
+
   mgrid_lua_open_whole(L);
   lua_getfield(L, -1, "pictures");
   if (lua_getfield(L, -1, r->how) != LUA_TFUNCTION)

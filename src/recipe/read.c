@@ -169,6 +169,7 @@ static json_t *members(reading *r, json_t *all, yaml_event_type_t end, int depth
 static json_t *value_of(reading *r, const yaml_event_t *e, int depth) {
   const yaml_char_t *anchor = NULL;
   json_t *value = NULL;
+
   if (!read_take(r, e->start_mark.line, depth,
                  e->type == YAML_SCALAR_EVENT ? e->data.scalar.length : 0))
     return NULL;

@@ -67,6 +67,7 @@ static void put_numbers(const mgrid_arg_maker *c, int i, size_t n, bool integers
 static void put_table(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   lua_State *L = c->L;
   size_t n = (size_t)lua_rawlen(L, i), k = 0;
+
   if (n > 0) {
     mgrid_kind is = list_kind(L, i);
     if (is != MGRID_IS_LIST) {
@@ -310,6 +311,7 @@ static void make_table(const reading *g, int kept) {
   int table = lua_gettop(L);
   bool numbers = g->is == MGRID_IS_INTEGERS || g->is == MGRID_IS_NUMBERS;
   mgrid_kind kind = g->r->wanted == MGRID_IS_NONE ? g->is : g->r->wanted;
+
   lua_pushvalue(L, table);
   lua_rawget(L, kept);
   const mgrid_arg *known = lua_touserdata(L, -1);

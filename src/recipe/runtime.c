@@ -40,6 +40,7 @@ static int open_prelude(lua_State *L) {
                                         { LUA_STRLIBNAME, luaopen_string },
                                         { LUA_MATHLIBNAME, luaopen_math },
                                         { NULL, NULL } };
+
   for (const luaL_Reg *lib = libraries; lib->func; lib++) {
     luaL_requiref(L, lib->name, lib->func, 1);
     lua_pop(L, 1);
@@ -153,6 +154,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
                                         mgrid_error *err) {
   mgrid_limits l = MGRID_LIMITS_INIT;
   mgrid_hooks h = MGRID_HOOKS_INIT;
+
   if (mgrid_struct_read(&l, sizeof l, limits, "mgrid_limits", err)) return NULL;
   if (mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err)) return NULL;
   if (!(l.seconds >= 0 && l.call_seconds >= 0))
@@ -169,6 +171,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   rt->made_by.entry = &mgrid_lua_entry;
   rt->users = 1, rt->answer = LUA_NOREF;
   rt->budget.limits = l, rt->budget.hooks = h;
+
   /* it is called for every block, without a test */
   if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate;
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;

@@ -122,6 +122,7 @@ static int put_in_line(const char *text, size_t len, void *line) {
 static int recipe_print(lua_State *L) {
   int n = lua_gettop(L);
   mgrid_text t = { 0 };
+
   for (int i = 1; i <= n && t.len < LINE; i++) {
     json_t *v = lua_istable(L, i) ? mgrid_json_of(L, i) : NULL;
     lua_pushcfunction(L, plain_tostring);
@@ -150,6 +151,7 @@ static int format_for(lua_State *L, const char *caller) {
   size_t len, bytes = 0;
   /* a zero byte does not end it */
   const char *fmt = luaL_checklstring(L, 1, &len), *end = fmt + len;
+
   for (const char *p = memchr(fmt, '%', len); p; p = memchr(p, '%', (size_t)(end - p))) {
     p++;
     p += strspn(p, "-+ #0123456789.");
@@ -172,6 +174,7 @@ static int format_for(lua_State *L, const char *caller) {
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
   if (lua_pcall(L, lua_gettop(L) - 1, 1, 0) == LUA_OK) return 1;
+
   /* Lua names its own function: 'string.format' or 'format' */
   const char *name = lua_pushfstring(L, "'%s'", caller);
   luaL_gsub(L, luaL_gsub(L, lua_tostring(L, -2), "'string.format'", name), "'format'", name);
@@ -230,6 +233,7 @@ static int next_pair(lua_State *L) {
 
 static int ordered_pairs(lua_State *L) {
   luaL_checkany(L, 1);
+
   /* a value of moongrid: recipes cannot set metatables */
   if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) {
     lua_pushvalue(L, 1);
@@ -384,6 +388,7 @@ static size_t sorted_names(lua_State *L, int table, const char **names, size_t r
 /* __index of the recipe's globals; upvalues: the real table, the function to call at each read */
 static int read_global(lua_State *L) {
   const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+
   lua_pushvalue(L, 2);
   if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) {
     mgrid_sandbox_read **on_read = lua_touserdata(L, lua_upvalueindex(2));
@@ -499,6 +504,7 @@ void mgrid_sandbox_push(lua_State *L) {
   static const luaL_Reg changed[] = { { "assert", checked_assert },
                                       { "pairs", ordered_pairs },
                                       { NULL, NULL } };
+
   lua_newtable(L);
   allow(L, NULL, globals);
   luaL_setfuncs(L, changed, 0);
@@ -522,6 +528,7 @@ static int index_number(lua_State *L) {
 
 void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   static const char *const libraries[] = { "math", "string", "table" };
+
   lua_pushinteger(L, 0);
   lua_createtable(L, 0, 2);
   lua_pushcfunction(L, index_number);
@@ -530,6 +537,7 @@ void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   lua_setfield(L, -2, "__metatable");
   lua_setmetatable(L, -2);
   lua_pop(L, 1);
+
   /* ("x"):find would reach the whole library through the metatable of strings */
   lua_pushliteral(L, "");
   lua_createtable(L, 0, 2);

@@ -156,6 +156,7 @@ static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *com
                    double *move) {
   const step_clock *c = w->clock;
   const step_program *p = w->program;
+
   for (uint32_t i = from; i < end; i = p->node[i].end) {
     const step_node *n = &p->node[i];
     step_role role = mgrid_step_rows[n->kind].role;
@@ -284,6 +285,7 @@ bool mgrid_step_moment_same(const step_machine *m, const step_moment *was) {
 void mgrid_step_moment_skip(step_machine *m, const step_moment *was, int64_t times) {
   step_clock *c = m->clock;
   int64_t round = c->now - was->now, by = 0;
+
   mgrid_step_clock_settle(m);
   if (round && times > (TIME_MAX - c->now) / round)
     c->over = true;

@@ -44,6 +44,7 @@ static double seconds_of(const step_measured *x, double call, double latency, do
 void mgrid_step_fit(const step_measured *all, size_t n, double call, double bandwidth,
                     step_fit *out) {
   double hh = 0, hb = 0, bb = 0, ht = 0, bt = 0; /* the normal equations, in hops and bytes */
+
   for (size_t i = 0; i < n; i++) {
     double h = 0, b = 0, t = all[i].seconds;
     travel_of(all[i].kind, all[i].members, all[i].bytes, &h, &b);
@@ -170,6 +171,7 @@ static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, 
   const char *names[STEP_KINDS], *name, *where;
   size_t n = 0;
   json_t *levels, *list;
+
   for (int i = 0; i < STEP_KINDS; i++)
     if (mgrid_step_rows[i].role == STEP_TOGETHER || mgrid_step_rows[i].role == STEP_POINT)
       names[n++] = mgrid_step_rows[i].name;
@@ -198,6 +200,7 @@ static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *al
                                   mgrid_error *err) {
   step_measured list[STEP_MEASURED_MAX], of_level[STEP_MEASURED_MAX];
   size_t n = json_array_size(all), count;
+
   if (all && !json_is_array(all))
     return calibration_refuse("measured", "a list of [operation, level, members, bytes, seconds]",
                               err);
@@ -243,6 +246,7 @@ static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, 
                                mgrid_error *err) {
   const char *key;
   json_t *v;
+
   if (!json_is_object(all))
     return mgrid_fail(err, MGRID_BAD_VALUE, "costs: an object expected, { \"flops\": 4e14 }");
   json_object_foreach((json_t *)(uintptr_t)all, key, v) {

@@ -179,6 +179,7 @@ static bool odd(step_machine *m, step_post a, step_post b) {
 
 static void post_together(step_machine *m, step_post post, const step_node *n) {
   const step_circle *circle = &m->types->circle[m->types->type[post.type].circle[n->slot]];
+
   if (circle->size == 1) {
     part_done(m, post.cursor);
     return;
@@ -207,6 +208,7 @@ static void post_point(step_machine *m, step_post post, const step_node *n) {
   int side = n->kind == STEP_RECV;
   step_meeting *x = meeting_of(m, post.type, n);
   bool sent = !side && m->rules == STEP_BLOCKING && n->bytes <= m->eager && m->eager > 0;
+
   if (!x) {
     m->failed = true;
     return;
@@ -256,6 +258,7 @@ static bool in_turn(const step_machine *m, const step_cursor *c) {
 static void advance(step_machine *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
   const step_program *p = mgrid_step_machine_program(m, c->type);
+
   if (c->circle >= 0 || c->posted || c->place.node == p->n) return;
   const step_node *n = &p->node[c->place.node];
   if (mgrid_step_rows[n->kind].role == STEP_ORDER) {
@@ -294,6 +297,7 @@ static size_t shared_circles(const step_machine *m, int32_t type, int32_t *scrat
   const step_program *p = mgrid_step_machine_program(m, type);
   const int32_t *circle = m->types->type[type].circle;
   size_t n = 0, slots = m->step->nslots;
+
   if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_spend(&m->budget->work, (int64_t)p->n))
     return 0;
   for (size_t a = 0; a < slots; a++) { /* the first slot of a circle has its stream */
@@ -316,6 +320,7 @@ static size_t shared_circles(const step_machine *m, int32_t type, int32_t *scrat
 static mgrid_status begin(step_machine *m, mgrid_error *err) {
   size_t types = m->types->n, room = 0, slots = m->step->nslots;
   int32_t *scratch = malloc((3 * slots + 1) * sizeof *scratch), *shared = scratch + 2 * slots;
+
   m->first = malloc((types + 1) * sizeof *m->first);
   m->sizes = calloc(m->step->nprograms + 1, sizeof *m->sizes);
   if (!m->first || !m->sizes || !scratch) return free(scratch), mgrid_oom(err);
@@ -360,6 +365,7 @@ static mgrid_status machine_give_up(const step_machine *m, mgrid_error *err) {
   const step_cursor *last = NULL;
   const step_program *p = NULL;
   double least = 2;
+
   mgrid_step_budget_spent(m->budget, &why);
   for (size_t i = 0; m->cursor && i < m->ncursors; i++) {
     const step_cursor *c = &m->cursor[i];
@@ -373,6 +379,7 @@ static mgrid_status machine_give_up(const step_machine *m, mgrid_error *err) {
              " or further, rank %" PRId64 " is last",
              why.message, m->clock ? "priced" : "proved", last->place.at, p->leaves,
              m->types->type[last->type].first);
+
   /* the walk to it may have ended behind a loop that begins again */
   const step_place *at = &last->place;
   uint32_t node = at->node == p->n && at->depth ? at->in[at->depth - 1].loop + 1 : at->node;

@@ -99,6 +99,7 @@ static bool has_stop(const step_stops *w, uint32_t loop) {
 bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least) {
   const step_program *p = w->program;
   bool again = false;
+
   while (mgrid_spend(w->budget, 1)) {
     while (at->depth && at->node == p->node[at->in[at->depth - 1].loop].end) {
       if (at->in[at->depth - 1].left > 0) {

@@ -329,6 +329,7 @@ static mgrid_status refuse_flops(const step_pricing *p, const step_node *n, mgri
 
 mgrid_status mgrid_step_priceable(const step_pricing *p, mgrid_error *err) {
   const mgrid_step *s = p->s;
+
   for (size_t i = 0; i < s->nprograms; i++)
     for (size_t k = 0; k < s->program[i].n; k++)
       if (s->program[i].node[k].kind == STEP_COMPUTE && s->program[i].node[k].flops > 0

@@ -68,6 +68,7 @@ static void shapes_count_leaving(finding *x, const mgrid_family *f) {
 static size_t shapes_describe(finding *x, int64_t n, bool ordered) {
   size_t at = 0, levels = x->m->ntiers;
   int32_t least, most, share, count;
+
   x->list[at++] = (int32_t)n;
   for (size_t l = 0; l < levels; l++) {
     count = (int32_t)n, least = most = share = 1;
@@ -141,6 +142,7 @@ static bool write_shapes(const step_lists *shapes, size_t levels, step_shapes *o
 
 static bool shapes_prepare(finding *x) {
   int64_t most = x->world;
+
   for (size_t l = 0; l < wide_levels(x->m); l++) {
     x->out->domain[l] = malloc((size_t)x->world * sizeof *x->out->domain[l]);
     if (!x->out->domain[l]) return false;
@@ -177,6 +179,7 @@ static mgrid_status shapes_of(const mgrid_step *s, const mgrid_machine_model *m,
                               step_shapes *out, step_types *types, mgrid_error *err) {
   finding x = { .s = s, .m = m, .out = out, .budget = b, .world = s->plan->content.world };
   step_lists shapes = { 0 }, pairs = { 0 };
+
   memset(out, 0, sizeof *out);
   memset(types, 0, sizeof *types);
   mgrid_status status = mgrid_machine_fits(m, x.world, err);
@@ -266,6 +269,7 @@ static void add_peer(adding *x, int32_t type, peer of) {
 static void add_program(adding *x, int32_t type, const step_program *p, uint32_t from, uint32_t end,
                         double often) {
   const step_types *t = &x->p->types;
+
   for (uint32_t i = from; i < end && mgrid_spend(&x->budget->work, 1); i = p->node[i].end) {
     const step_node *n = &p->node[i];
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
@@ -336,6 +340,7 @@ static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, 
   double calls = 0;
   bool pairs = false;
   int32_t shape = -1;
+
   mgrid_family_group(f, g, x->members);
   for (int64_t i = 0; i < n; i++) {
     int32_t nth = x->p->s->slot[slot].nth, type = x->p->types.of[r[i]];
@@ -385,6 +390,7 @@ static mgrid_status links_of(const step_pricing *p, step_budget *b, step_crossin
   const mgrid_step *s = p->s;
   int64_t world = s->plan->content.world, domains[MGRID_LEVELS_MAX], most = world;
   adding x = { .p = p, .budget = b, .slots = s->nslots, .levels = p->m->ntiers };
+
   x.sent = calloc(p->types.n * s->nslots + 1, sizeof *x.sent);
   x.first = calloc(p->types.n + 1, sizeof *x.first);
   x.failed = !x.sent || !x.first;
@@ -499,6 +505,7 @@ static mgrid_status price_execute(step_price *out, bool whole, step_records *rec
   step_clock c = { .pricing = p, .whole = whole, .records = records };
   step_machine m;
   bool done;
+
   mgrid_status status =
       mgrid_step_machine_run(&m, p->s, &p->types, p->rules, p->costs.eager, &c, b, &done, err);
   if (!status && !done)
@@ -525,6 +532,7 @@ mgrid_status mgrid_step_price_of(const mgrid_step *s, const mgrid_machine_model 
                                  step_price *out, mgrid_error *err) {
   size_t entries = s->plan->content.nentries;
   step_budget b;
+
   memset(out, 0, sizeof *out);
   mgrid_step_budget_begin(&b, &s->limits, "the price of the step");
   out->by = (step_pricing){

@@ -306,6 +306,7 @@ static void hash_program(const mgrid_step *s, const step_program *p, XXH3_state_
 ** nor what it read. So hash runs of ranks whose programs are equal. */
 mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err) {
   XXH3_state_t *x = XXH3_createState();
+
   uint64_t(*of)[2] = malloc((s->nprograms + 1) * sizeof *of);
   if (!x || !of) {
     XXH3_freeState(x);
@@ -417,6 +418,7 @@ static mgrid_status impure(const step_writer *w, mgrid_error *err) {
 
 mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *err) {
   mgrid_step *s = w->step;
+
   if (!MGRID_GROW(s->class, s->nclasses, 1)) return mgrid_oom(err);
   if (!w->nreads && s->nclasses) return impure(w, err); /* it read something for the ranks before */
   int32_t leaf = ~(int32_t)s->nclasses, at = 0;

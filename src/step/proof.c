@@ -105,6 +105,7 @@ static bool each_awaited(const step_machine *m, const step_wait *from, awaited_f
   const step_cursor *c = &m->cursor[from->cursor];
   const step_program *p = mgrid_step_machine_program(m, c->type);
   uint32_t end = p->node[c->place.node].end;
+
   for (uint32_t node = c->place.node; node < end; node++) {
     const step_node *n = &p->node[node];
     if (!mgrid_spend(&m->budget->work, 1)) return false;
@@ -210,6 +211,7 @@ static size_t shortest_cycle(const step_machine *m, size_t most, step_wait *out,
   size_t best = 0, starts = 0;
   int64_t world = m->step->plan->content.world;
   bool all = world <= 1024;
+
   s.all = malloc(SEEN_MAX * sizeof *s.all);
   step_wait *found = malloc((most + 1) * sizeof *found);
   s.failed = !s.all || !found;
@@ -340,6 +342,7 @@ static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdic
                                 mgrid_error *err) {
   size_t families = s->plan->content.nentries;
   walk w = { .step = s, .budget = &b->work, .families = families };
+
   w.pairs = calloc(families * families + 1, sizeof *w.pairs);
   w.last = malloc((STEP_STREAMS_MAX * families + 1) * sizeof *w.last);
   w.over = malloc((families + 1) * sizeof *w.over);
@@ -580,6 +583,7 @@ static bool has_files(const mgrid_step *s, const step_verdict *v) {
 
 void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_text *t) {
   bool files = has_files(s, v), sizes = v->told == STEP_MISMATCH;
+
   for (size_t i = 0; i < v->n; i++) {
     const step_waiting *w = &v->waiting[i];
     bool ended = w->node == s->program[w->program].n;

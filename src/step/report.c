@@ -268,6 +268,7 @@ static void put_price(const step_price *p, json_t *all) {
   const mgrid_content *c = &p->by.s->plan->content;
   json_t *families = json_object_get(all, "families");
   mgrid_text machine = { 0 }, link = { 0 };
+
   mgrid_machine_text(p->by.m, &machine);
   json_object_set_new(all, "seconds", json_real(p->seconds));
   json_object_set_new(all, "compute", json_real(p->mean.compute));

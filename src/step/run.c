@@ -120,6 +120,7 @@ static bool is_carried(const step_runner *r, const mgrid_shared *c) {
 static mgrid_status add_by_position(const step_runner *r, const step_node *n, const mgrid_group *g,
                                     const step_buffers *in, step_calls *out) {
   const char *at = r->s->word[n->name];
+
   if (mgrid_step_streams(r))
     return mgrid_fail(r->err, MGRID_UNSUPPORTED,
                       "%s of the step has bytes by position, line %d: that runs over MPI alone",
@@ -318,6 +319,7 @@ mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const s
                     .err = &own };
   bool streams = mgrid_step_streams(&r);
   mgrid_outcome status = make_buffers(&r);
+
   memset(spent, 0, s->plan->content.nentries * sizeof *spent);
   if (!status && streams) status = mgrid_step_streams_open(&r);
   if (!status) status = run_watch(&r);
@@ -534,6 +536,7 @@ mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const s
   step_spent *spent = NULL;
   double *mine = NULL;
   step_spans spans = { .on = last != NULL };
+
   *out = NULL;
   mgrid_status status = measure_check(s, state, how, &own);
   if (!status) status = measure_prepare(&g, &spent, &mine, &own);

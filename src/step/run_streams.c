@@ -220,6 +220,7 @@ static mgrid_status gather_stuck(step_runner *r, bool stuck) {
   mgrid_error own = MGRID_ERROR_INIT;
   mgrid_text t = { 0 };
   mgrid_status s = mgrid_verdict(b, mine && x.all ? MGRID_OK : MGRID_NO_MEMORY, NULL, &own);
+
   if (!s) {
     mine[0] = stuck && r->stuck < r->p->n ? r->stuck : UINT64_MAX;
     memcpy(mine + 1, r->reached, slots * sizeof *mine);

@@ -64,6 +64,7 @@ void mgrid_step_by_position(const mgrid_step *s, bool *slots) {
 static bool find_used(refining *x) {
   const mgrid_step *s = x->step;
   bool *by_position = malloc(s->nslots + 1), ordered = false;
+
   x->used = calloc(s->nslots + 1, sizeof *x->used);
   if (!x->used || !by_position) return free(by_position), false;
   mgrid_step_by_position(s, by_position);
@@ -75,6 +76,7 @@ static bool find_used(refining *x) {
     ordered |= u->ordered;
   }
   free(by_position);
+
   /* Families with one communicator are seen alike. */
   for (size_t i = 0; i < x->nused && ordered; i++)
     for (size_t k = 0; k < x->nused && mgrid_spend(&x->budget->work, 1); k++) {
@@ -99,6 +101,7 @@ static bool pay_ranks(const refining *x, int64_t n) {
 static bool first_colors(refining *x, step_lists *colors) {
   int32_t *row = malloc((3 * x->nused + 3) * sizeof *row);
   bool done = row != NULL, alone = false;
+
   for (size_t i = 0; i < x->nused; i++)
     alone |= x->plan->content.entry[x->used[i].entry].family->overlapping;
   for (int64_t r = 0; r < x->world && done; r++) {
@@ -132,6 +135,7 @@ static size_t unique(int32_t *list, size_t n) {
   enum { FEW = 16 };
   int32_t few[FEW];
   size_t m = 0;
+
   for (size_t i = 0; i < n; i++) {
     size_t k = 0;
     if (m && few[m - 1] == list[i]) continue;
@@ -158,6 +162,7 @@ static size_t unique(int32_t *list, size_t n) {
 static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *circles,
                         int32_t *members, int32_t *list) {
   const mgrid_family *f = x->plan->content.entry[u->entry].family;
+
   memset(key, -1, (size_t)x->world * sizeof *key);
   for (int64_t g = 0; g < f->count; g++) {
     int64_t size = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
@@ -207,6 +212,7 @@ static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int
 static bool write_types(const refining *x, const step_lists *circles, size_t ncolors,
                         step_types *out) {
   size_t slots = x->step->nslots;
+
   if (!mgrid_step_budget_hold(x->budget, 2 * slots * ncolors * sizeof(int32_t))) return false;
   out->n = ncolors, out->ncircles = circles->n;
   out->type = calloc(ncolors + 1, sizeof *out->type);
@@ -253,6 +259,7 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
   };
   step_lists colors = { 0 }, circles = { 0 }, next = { 0 };
   int64_t most = 1;
+
   memset(out, 0, sizeof *out);
   bool done = find_used(&x);
   for (size_t i = 0; i < x.nused && done; i++) {

@@ -122,6 +122,7 @@ static mgrid_status hear_old(joining *j, mgrid_error *mine, mgrid_error *err) {
   head h = { 0 };
   mgrid_text text = { 0 };
   char *told = NULL;
+
   if (b->rank == 0 && j->old && !mine->status) write_told(j, &h, &text, mine);
   mgrid_status s = mgrid_verdict(b, mine->status, mine, err);
   if (!s) s = mgrid_hear(b, 0, &h, sizeof h, err);
@@ -206,6 +207,7 @@ mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n,
                                  mgrid_move **move, mgrid_error *err) {
   mgrid_enlarge_options o = MGRID_ENLARGE_OPTIONS_INIT;
   mgrid_error mine = MGRID_ERROR_INIT;
+
   if (now) *now = NULL;
   if (move) *move = NULL;
   if (mgrid_lacks(rt, "the runtime", err)

@@ -213,6 +213,7 @@ static mgrid_status read_reply(mgrid_policy *p, loss_reply *r, mgrid_error *err)
   const mgrid_arg *found[2] = { &all, NULL };
   char tail[128];
   int k = 0;
+
   if (mgrid_policy_result(p, NULL, MGRID_IS_NONE, &all, err)) return err->status;
   if (all.kind == MGRID_IS_TABLE && read_keys(&all, found, err)) return err->status;
   if (found[0]->kind != MGRID_IS_TEXT)
@@ -257,9 +258,11 @@ static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spare
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
   int64_t gone = 0;
+
   *out = (loss_reply){ .by = "the default", .usual = true };
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
+
   /* nobody is lost, or only spares are */
   if (x->nlost == 0 || (gone == 0 && l->how)) return MGRID_OK;
   if (l->how) {
@@ -274,6 +277,7 @@ static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spare
     s = ask_policy(l, x, spares, gone, out, &why);
   }
   if (!s) s = why.status;
+
   /* Only spares are lost: a policy may still stop the job, such as one half of a job that is cut in
   ** two. */
   if (!s && gone == 0 && out->how != MGRID_LOSS_STOP) {
@@ -310,6 +314,7 @@ static mgrid_next *decide_next(mgrid_losses *l, mgrid_loss *x, mgrid_error *err)
   loss_reply reply;
   mgrid_next *next = NULL;
   int64_t spares = spares_left(l, x), gone = 0;
+
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   mgrid_status s = loss_ask(l, x, spares, &reply, err);
   if (s) return NULL;
@@ -408,6 +413,7 @@ mgrid_loss *mgrid_loss_new(mgrid_losses *l, size_t n, const int64_t *lost, mgrid
 mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_loss *x = calloc(1, sizeof *x);
+
   if (!x) return mgrid_null_oom(err);
   x->old = mgrid_plan_ref(l->plan);
   x->world = l->world;

@@ -67,6 +67,7 @@ static bool next_add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int
 
 mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid_error *err) {
   int64_t groups = 0, members = 0;
+
   *c = (mgrid_comm_list){ 0 };
   for (size_t i = 0; i < p->content.nentries; i++)
     if (has_comms(p, (int32_t)i)) {
@@ -143,6 +144,7 @@ mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t
                                const char *const *args, const mgrid_losses_options *options,
                                mgrid_error *err) {
   mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
+
   if (mgrid_lacks(rt, "the runtime", err) || !plan) return NULL;
   if (mgrid_struct_read(&o, sizeof o, options, "mgrid_losses_options", err)) return NULL;
   if (mgrid_lacks_list(n, args, "arguments", err)
@@ -364,6 +366,7 @@ mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgr
   int32_t *was = x->was, *is = malloc((size_t)x->world * sizeof *is);
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_comm_list comms = { 0 };
+
   if (!is) return mgrid_oom(err);
   memcpy(is, x->is, (size_t)x->world * sizeof *is);
   x->was = NULL;

@@ -252,6 +252,7 @@ mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgr
   const mgrid_fold *f = &next->fold;
   slab *slabs = malloc((size_t)f->was * sizeof *slabs);
   int64_t *keep = malloc((size_t)f->is * sizeof *keep);
+
   x->was = malloc((size_t)x->survivors * sizeof *x->was);
   if (!slabs || !keep || !x->was) {
     free(slabs);

@@ -181,6 +181,7 @@ static mgrid_status choose(const mgrid_state *old, const mgrid_recover_options *
                            mgrid_error *err) {
   bool done = false, same = false;
   char digest[33] = "", who[96];
+
   if (o->backend) {
     if (!mgrid_lacks_list(o->nlost, o->lost, "lost ranks", mine)
         && (*out = mgrid_loss_decide(losses, o->nlost, o->lost, mine)))
@@ -227,10 +228,12 @@ static void rebuild(const mgrid_state *old, const mgrid_recover_options *o, cons
   mgrid_error unlike = MGRID_ERROR_INIT;
   char who[96] = "", digest[33] = "";
   mgrid_backend *b = o->backend;
+
   if (!b) b = old->backend->ops->survival->rest(old->backend, mgrid_loss_rank(x, was), mine);
   *rest = b;
   if (!b) return;
   if (x) name_lost(x, who), mgrid_loss_digest(x, digest);
+
   /* The name of this call has the lost ranks: if two lists differ, the error shows both. */
   uint64_t call = mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)%s", who, digest,
                                   o->nccl_shrink ? ", by ncclCommShrink" : "");
@@ -355,6 +358,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
                                  const mgrid_recover_options *options, mgrid_state **now,
                                  mgrid_loss **loss, mgrid_move **move, mgrid_error *err) {
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
+
   if (now) *now = NULL;
   if (loss) *loss = NULL;
   if (move) *move = NULL;
@@ -367,6 +371,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
   recovered r = { 0 };
   failures f = { .nlost = SIZE_MAX };
   if ((status = recover_check(s, &o, losses, err))) return status;
+
   /* make attempts, as long as each one fails because of another loss */
   for (int64_t left = s->backend->world;; left--) {
     bool again = false;
@@ -401,6 +406,7 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
   mgrid_backend *b = s->backend;
   const mgrid_survival_ops *ops = b->ops->survival;
   mgrid_error why = MGRID_ERROR_INIT;
+
   /* all ranks return the same error */
   if (mine && err) mgrid_error_pass(&why, err), mgrid_error_clear(err);
   if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");

@@ -118,6 +118,7 @@ static int by_domain(const void *a, const void *b) { return mgrid_key_order(a, b
 mgrid_spares *mgrid_spares_per(const mgrid_machine_model *m, const char *level, int64_t count,
                                int64_t world, mgrid_error *err) {
   int64_t l = mgrid_machine_require(m, level, err), n = 0, nth = 0;
+
   if (l < 0) return NULL;
   uint64_t *key = malloc((size_t)world * sizeof *key);
   int32_t *list = malloc((size_t)world * sizeof *list);
@@ -146,6 +147,7 @@ mgrid_spares *mgrid_spares_per(const mgrid_machine_model *m, const char *level, 
 mgrid_status mgrid_topology_spares(mgrid_topology *t, size_t n, const int64_t *ranks,
                                    mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
+
   if (!t || mgrid_lacks_list(n, ranks, "spares", err)) return MGRID_USAGE;
   mgrid_spares *x = NULL;
   int32_t *list = malloc((n + 1) * sizeof *list);

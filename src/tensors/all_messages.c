@@ -67,6 +67,7 @@ static void all_messages_exchange(const colouring *c, int64_t rank, int32_t a, i
 mgrid_status mgrid_edges_colour(size_t n, mgrid_edge *edge, int64_t ranks, int64_t *rounds,
                                 mgrid_error *err) {
   int64_t *degree = calloc((size_t)ranks * 2, sizeof *degree), most = 0;
+
   if (!degree) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
     int64_t a = ++degree[edge[i].from], b = ++degree[ranks + edge[i].to];
@@ -122,6 +123,7 @@ bool mgrid_pairs_messages(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_
 mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_error *err) {
   mgrid_messages list = { 0 };
   mgrid_status status = MGRID_OK;
+
   *s = (mgrid_schedule){ 0, NULL, 0 };
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
     if (!mgrid_pairs_messages(p, rank, true, &list)) status = mgrid_oom(err);
@@ -246,6 +248,7 @@ mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mg
   mgrid_messages sends = { 0 }, receives = { 0 };
   mgrid_tally *all = &tally[p->n];
   mgrid_status status = MGRID_OK;
+
   memset(tally, 0, (p->n + 1) * sizeof *tally);
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
     if (!mgrid_pairs_messages(p, rank, true, &sends)

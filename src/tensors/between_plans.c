@@ -29,6 +29,7 @@ void mgrid_pairs_free(mgrid_pairs *p) {
 static mgrid_status set_names(mgrid_pairs *p, mgrid_renaming *r, bool before, size_t n,
                               const int64_t *ranks, mgrid_error *err) {
   int64_t world = (before ? p->from : p->to)->content.world;
+
   if ((int64_t)n != world)
     return mgrid_fail(err, MGRID_REFUSED, "the map has %zu ranks, the world %s the move %" PRId64,
                       n, before ? "before" : "after", world);
@@ -231,6 +232,7 @@ mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t
   mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
   mgrid_messages list = { 0 };
   bool ok = true;
+
   if (!from || !to || mgrid_struct_read(&options, sizeof options, given, "mgrid_move_options", err))
     return NULL;
   mgrid_move *m = calloc(1, sizeof *m);

@@ -94,6 +94,7 @@ static mgrid_common common_of_boxes(const mgrid_pair *p, const mgrid_seat *shard
                                     const mgrid_blocks *to) {
   mgrid_common o = { .elements = 1 };
   int64_t from_stride = 1, to_stride = 1;
+
   for (size_t i = p->from->naxes; i-- > 0;) {
     mgrid_sharing w =
         mgrid_sharing_begin(&p->from->axis[i], shard->piece[i], &p->to->axis[i], part->piece[i]);
@@ -186,6 +187,7 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *sh
                        const mgrid_seat *part) {
   const mgrid_slicing *from = p->from->axis, *to = p->to->axis;
   int64_t from_stride = 1, to_stride = 1;
+
   *w = (mgrid_boxes){ .naxes = p->from->naxes, .width = p->from->width };
   w->from = mgrid_blocks_begin(p->from, shard);
   w->to = w->first = mgrid_blocks_begin(p->to, part);

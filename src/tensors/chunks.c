@@ -247,6 +247,7 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
   mgrid_stream s;
   mgrid_status status;
   bool more;
+
   mgrid_stream_begin(&s, m, MGRID_STAYS, 0);
   while (!(status = mgrid_stream_next(&s, &more, err)) && more) {
     const mgrid_move_piece *piece = &s.piece;
@@ -328,6 +329,7 @@ static void chunks_add_piece(listing *l, const mgrid_move_piece *p) {
 int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap,
                                mgrid_move_descriptor *out, mgrid_error *err) {
   listing l = { cap, out, 0, { 0 } };
+
   if (!m || mgrid_lacks_list(cap, out, "descriptors", err)) return -1;
   for (size_t i = 0; i < m->pairs.n; i++)
     if (mgrid_pairs_converts(&m->pairs, i)) {

@@ -170,6 +170,7 @@ static mgrid_status tensor_check_alike(const mgrid_flat *f, mgrid_error *err) {
 static mgrid_status flat_set_dims(mgrid_flat *f, size_t n, const char *const *dims,
                                   mgrid_error *err) {
   const mgrid_grid *g = f->member[0]->grid;
+
   f->slices = 1;
   for (size_t i = 0; i < n; i++) {
     int64_t d = mgrid_grid_require(g, dims[i], err);

@@ -131,6 +131,7 @@ bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgr
   const mgrid_slicing *s = &t->axis[axis];
   int64_t fewest = s->pieces;
   size_t part = 0;
+
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t n = filled(s, i);
     if (n >= fewest) continue;
@@ -362,6 +363,7 @@ static mgrid_tensor *read_plain(const mgrid_field *s, int64_t world) {
   mgrid_tensor *t = NULL;
   reading *r = mgrid_field_spend(s, (int64_t)MGRID_AXES_MAX * MGRID_DIMS_MAX) ? calloc(1, sizeof *r)
                                                                               : NULL;
+
   if (!r) {
     if (!s->all->failed) mgrid_oom(s->all->err), mgrid_field_fail(s);
     return NULL;
@@ -390,6 +392,7 @@ static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *membe
   const char *dims[MGRID_DIMS_MAX];
   size_t ndims = 0;
   const mgrid_field list = mgrid_field_of(s, "members");
+
   mgrid_field_only(s, "by pad members");
   item_reader_read_dims(s, dims, &ndims);
   const int64_t pad = item_reader_read_number(s, "pad", 1, 0);

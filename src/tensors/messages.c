@@ -522,6 +522,7 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
   mgrid_needs d;
   int64_t shards = 1;
   bool ok = true, holds = mgrid_pair_held(p, rank, &own);
+
   if (!mgrid_pair_seat(p, rank, &part)) return true;
   if (p->flat) return flats_receive(p, rank, &part, tensor, list);
   mgrid_needs_begin(&d, p);

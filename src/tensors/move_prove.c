@@ -60,6 +60,7 @@ static int64_t move_run_walk(const part *p, bool check, int64_t *wrong) {
   size_t last = t->naxes - 1;
   int64_t at[MGRID_AXES_MAX] = { 0 }, width = t->width, offset = 0;
   char *to = p->host;
+
   for (int64_t i = (int64_t)last, rest = p->first; i >= 0 && p->bytes > 0; rest /= p->shape[i--])
     at[i] = rest % p->shape[i];
   while (offset * width < p->bytes) {
@@ -85,6 +86,7 @@ static int64_t move_run_walk(const part *p, bool check, int64_t *wrong) {
 static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_seat *seat,
                               mgrid_error *err) {
   int64_t stride = 1;
+
   p->tensor = t;
   if (seat) {
     mgrid_run range = mgrid_tensor_range(t, seat);
@@ -184,6 +186,7 @@ mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b,
   if (m && !s) s = open_side(to, m, false, b, &mine);
   for (size_t i = 0; i < 2 * n && !s; i++)
     buffer[i] = (mgrid_buffer){ from[i].buffer ? from[i].buffer : from[i].host, from[i].bytes };
+
   /* A rank that failed takes part without a move; all get its error. */
   bool begun;
   s = mgrid_move_begin(s ? NULL : m, b, buffer, buffer ? buffer + n : NULL, options, &begun, &mine);

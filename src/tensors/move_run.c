@@ -313,6 +313,7 @@ static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_
   int64_t half = lanes ? window / (2 * lanes) / HALF_LEAST * HALF_LEAST : HALF_LEAST, bytes = 0,
           at = 0;
   int64_t most = r->ops && r->ops->together ? HALF_MOST_TOGETHER : HALF_MOST;
+
   if (half > most) half = most;
   r->lane = calloc((size_t)(m->sums.sends + m->sums.receives) + 1, sizeof *r->lane);
   r->ended = malloc(((size_t)(m->sums.sends + m->sums.receives) * 2 + 1) * sizeof *r->ended);
@@ -366,6 +367,7 @@ static void lanes_free(running *r, bool ours) {
 static mgrid_status move_run_check_side(running *r, bool from, const mgrid_buffer *buffer,
                                         char **part, mgrid_error *err) {
   const mgrid_move *m = r->move;
+
   for (size_t i = 0; i < m->pairs.n; i++) {
     const mgrid_pair *p = &m->pairs.pair[i];
     const mgrid_tensor *t = mgrid_pairs_tensor(&m->pairs, i, from);
@@ -395,6 +397,7 @@ static mgrid_status move_run_check_side(running *r, bool from, const mgrid_buffe
 static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buffer *to,
                           const mgrid_move_run_options *o, mgrid_error *err) {
   const mgrid_move *m = r->move;
+
   if (!m) return err->status ? err->status : mgrid_fail(err, MGRID_USAGE, "no move was given");
   if (m->pairs.ranks != r->backend->world)
     return mgrid_fail(err, MGRID_REFUSED,
@@ -463,6 +466,7 @@ static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, 
   uint64_t who = UINT64_MAX;
   mgrid_error lost = MGRID_ERROR_INIT;
   mgrid_meeting met = { .have = true, .status = failed, .second = failed != MGRID_OK };
+
   met.call = mgrid_meet_call(r->backend, false, "a move of tensors");
   if (!failed) {
     met.first = move_run_name_it(r->move, o, text, sizeof text);

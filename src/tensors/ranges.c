@@ -228,6 +228,7 @@ bool mgrid_ranges_find(mgrid_pair *p) {
   /* positions in an order are not places on machines */
   int64_t machine = p->machine ? p->machine : 1;
   int64_t from = a->order ? 0 : a->window.offset, to = b->order ? 0 : b->window.offset;
+
   p->nranges = 0;
   if (!same_numbers(p) || (p->machine && (a->order || from % machine != 0))) return false;
   for (size_t d = 0; d < a->n; d++) {

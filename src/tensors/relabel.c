@@ -34,6 +34,7 @@ static int64_t weight_of(const matching *m, int64_t i) { return m->weight ? m->w
 static mgrid_status relabel_check(size_t n, const int64_t *was, const int64_t *now,
                                   const int64_t *weight, int64_t pieces, mgrid_error *err) {
   int64_t sum = 0;
+
   if (mgrid_lacks_list(n, was, "owners before", err) || mgrid_lacks_list(n, now, "new owners", err))
     return MGRID_USAGE;
   if (pieces < 1 || pieces > PIECES_MOST)
@@ -77,6 +78,7 @@ static void price_row(matching *m, int64_t share) {
 /* Name one more share. Number `pieces` stands for no name; the share has it at first. */
 static void name_share(matching *m, int64_t share) {
   int64_t none = m->pieces, name = none;
+
   for (int64_t j = 0; j <= none; j++) m->slack[j] = INT64_MAX, m->seen[j] = false;
   m->taken[none] = share;
   do {

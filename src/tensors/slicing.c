@@ -66,6 +66,7 @@ static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n,
                                const int64_t *bounds, mgrid_error *err) {
   mgrid_text t = { 0 };
   mgrid_status status = MGRID_OK;
+
   mgrid_slicing_dims(s, g, &t);
   if (t.failed)
     status = mgrid_oom(err);
@@ -121,6 +122,7 @@ static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
 static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n,
                                const int64_t *owners, mgrid_error *err) {
   int64_t units = s->length / s->unit;
+
   if ((int64_t)n != units)
     return mgrid_fail(err, MGRID_REFUSED, "axis '%s': %zu owners; its %" PRId64 " %s have one each",
                       s->name, n, units, s->unit > 1 ? "units" : "elements");
@@ -210,6 +212,7 @@ static mgrid_status set_copies(mgrid_slicing *s, const mgrid_grid *g, mgrid_erro
   const char *what = s->unit > 1 ? "units" : "elements";
   mgrid_text dims = { 0 };
   mgrid_status status = MGRID_OK;
+
   mgrid_slicing_dims(s, g, &dims);
   if (dims.failed) status = mgrid_oom(err);
   s->copies = copies_of(s, 0);
@@ -411,6 +414,7 @@ static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
 /* Return the piece that has element x of a part of n elements. Not for cyclic axes. */
 static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   int64_t piece = 0;
+
   if (s->cutting == MGRID_CUT_BOUNDS) { /* the last one that starts at x or before */
     int64_t high = s->pieces;
     while (high - piece > 1) {
@@ -461,6 +465,7 @@ static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
 /* Go to the next run, which may touch the one before. */
 static bool slicing_step(mgrid_walk *w, mgrid_run *run) {
   const mgrid_slicing *s = w->s;
+
   if (s->owners) {
     if (w->block < 0) w->block = s->first[w->piece];
     if (w->block == s->first[w->piece + 1]) return false;

@@ -70,6 +70,7 @@ static mgrid_status tensor_set_dims(mgrid_tensor *t, mgrid_slicing *s,
 static mgrid_status add_axis(mgrid_tensor *t, const mgrid_tensor_axis *given, const char **cuts,
                              mgrid_error *err) {
   mgrid_slicing *s = &t->axis[t->naxes];
+
   if (!mgrid_is_name(given->name))
     return mgrid_fail(
         err, MGRID_BAD_VALUE,
@@ -141,6 +142,7 @@ static int64_t tensor_place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
 ** the neighbours of one member; then every member is checked. */
 static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
   int64_t coord[MGRID_DIMS_MAX + 1], holders = 1, seen = 0;
+
   if (t->on->world != t->grid->window.world)
     return mgrid_fail(err, MGRID_REFUSED,
                       "`on` is of a world of %" PRId64 " ranks, the grid of %" PRId64, t->on->world,
@@ -204,6 +206,7 @@ static mgrid_tensor *make_tensor(const mgrid_grid *over, const char *type, size_
                                  const mgrid_tensor_axis *axes, const mgrid_family *on,
                                  const mgrid_some *some, mgrid_error *err) {
   const char *cuts[MGRID_DIMS_MAX] = { NULL }; /* the axis that each dim cuts */
+
   if (naxes < 1 || naxes > MGRID_AXES_MAX)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX,
                       naxes);
@@ -304,6 +307,7 @@ int64_t mgrid_tensor_holders(const mgrid_tensor *t) {
 
 bool mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at) {
   int64_t position = mgrid_grid_position(t->grid, rank), place[MGRID_DIMS_MAX];
+
   if (position < 0) return false;
   for (size_t d = 0; d < t->grid->n; d++) {
     place[d] = tensor_place_of(t, d, position / t->grid->axis[d].stride % t->grid->axis[d].size);

@@ -89,6 +89,7 @@ static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   int levels = height_of(t->at.hi - t->at.lo);
   double until = t->begun + t->seconds + (levels > 1 ? levels - 1 : 0) * grace(t);
+
   for (int64_t c = t->at.lo + 1; c < t->at.hi && !s; c += t->at.run) {
     int64_t end = c + t->at.run < t->at.hi ? c + t->at.run : t->at.hi;
     report got;
@@ -152,6 +153,7 @@ static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes
              .seconds = seconds };
   report p = { .missing = { 0 } };
   mgrid_outcome s = MGRID_OK;
+
   m->calls++;
   if (kind != SPREAD)
     s = climb(&t, &p, err);

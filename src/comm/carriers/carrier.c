@@ -92,6 +92,7 @@ mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *
                                          .close = relay_close,
                                          .carrier = &carry };
   mgrid_carrier c = MGRID_CARRIER_INIT;
+
   if (!carrier) return mgrid_null(err, MGRID_USAGE, "no carrier was given");
   if (mgrid_struct_read(&c, sizeof c, carrier, "mgrid_carrier", err)) return NULL;
   if (c.world < 1 || c.world > MGRID_WORLD_MAX || c.rank < 0 || c.rank >= c.world)

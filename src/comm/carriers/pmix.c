@@ -272,6 +272,7 @@ static void pmix_close(void *ud) {
 static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   pmix_proc_t all;
   pmix_value_t *v = NULL;
+
   PMIX_LOAD_PROCID(&all, j->me.nspace, PMIX_RANK_WILDCARD);
   pmix_status_t r = PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &v);
   if (r != PMIX_SUCCESS)
@@ -289,6 +290,7 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   j->near = calloc((size_t)j->world + 1, sizeof *j->near);
   if (!j->near) return mgrid_oom(err);
   j->near[j->me.rank] = true;
+
   /* then none is on this machine */
   if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK;
   const char *peers = v && v->type == PMIX_STRING && v->data.string ? v->data.string : "";

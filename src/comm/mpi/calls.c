@@ -109,6 +109,7 @@ static mgrid_status calls_finish(mpi_backend *m, mpi_request call, const void *o
   mpi_roll roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
   waiting w = { call, &roll };
   double seconds = m->hurry ? m->seconds / 4 : m->seconds;
+
   if (m->hurry) roll.next = roll.next_to_0 = 0;
   m->hurry = false;
   mgrid_outcome came =
@@ -322,6 +323,7 @@ static int begin_work(MPI_Comm comm, const mgrid_work *w, bool whole, MPI_Reques
   MPI_Op op = ops[w->reduction];
   int n = (int)w->count, root = (int)w->root;
   const void *from = w->send == w->recv ? MPI_IN_PLACE : w->send;
+
   switch (w->call) {
   case MGRID_ALLREDUCE:
     return w->rooted ? MPI_Ireduce(w->send, w->recv, n, type, op, root, comm, request)

@@ -68,6 +68,7 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
   const char *call = "MPI_Group_incl",
              *creates = together ? "MPI_Comm_create" : "MPI_Comm_create_group";
   int rc = MPI_Group_incl(m->members, (int)spec->size, spec->ranks, &group);
+
   mgrid_watch_enter(m, spec, creates);
   if (!rc) {
     call = creates;
@@ -225,6 +226,7 @@ static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgri
   int dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX], coords[MGRID_DIMS_MAX], kind = MPI_UNDEFINED,
                                                                              n = 0;
   mgrid_status s = MGRID_OK;
+
   if (!shape) return s;
   communicators_keep(&s, err, spec, MPI_Topo_test(comm, &kind), "MPI_Topo_test");
   if (!s && kind == MPI_CART)
@@ -294,6 +296,7 @@ static void communicators_prove(proving *p, mpi_proof *d) {
   mgrid_error *err = p->err;
   mpi_request call = { 0 };
   int rank = -1, size = 0;
+
   communicators_keep(&p->s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   communicators_keep(&p->s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
   if (!p->s && (rank != spec->position || size != spec->size))

@@ -313,6 +313,7 @@ static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, 
   int rank, size;
   MPI_Errhandler was = mgrid_mpi_quiet(parent);
   mpi_channel *kept = m->sessions ? NULL : mgrid_channel_of(parent);
+
   m->handler = was;
   MPI_Comm_rank(parent, &rank);
   MPI_Comm_size(parent, &size);
@@ -346,6 +347,7 @@ static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, 
     m->comm = m->given = parent;
   else if (!made)
     made = take_or_make(m, parent, kept, err);
+
   /* who did not come will not agree either */
   if (duplicate && m->survives && made != MGRID_TIMED_OUT) {
     made = all_opened(m, parent, made, err);
@@ -361,6 +363,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   mgrid_error mine = MGRID_ERROR_INIT, why = MGRID_ERROR_INIT;
   int level = MPI_THREAD_SINGLE;
   mpi_backend spare = { 0 };
+
   if (mgrid_mpi_one_library(err)) return NULL;
   mgrid_status s = mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", &mine);
   if (begin_with(&spare, parent, &o, &level, err)) return NULL;
@@ -371,6 +374,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
     return NULL;
   }
   if (!s) s = open_check_options(&o, sessions, level, &mine);
+
   /* A rank without memory takes part with `spare`, and without a deadline, because MPI writes there
   ** when others arrive. */
   mpi_backend *made = calloc(1, sizeof *made), *m = made ? made : &spare;
@@ -602,6 +606,7 @@ static const mgrid_backend_ops mpi_ops = {
 
 mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
+
   if (comm) *comm = MPI_COMM_NULL;
   if (!b || !comm)
     return mgrid_fail(err, MGRID_USAGE, "no %s was given",

@@ -183,6 +183,7 @@ static void say_stuck(const mpi_watch *w) {
       line, room,
       "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s has not %s %s: ", m->base.rank,
       m->base.world, w->seconds, w->name, s == &the_end ? "ended" : "made", s->name);
+
   if (len < room)
     len += (size_t)snprintf(line + len, room - len, "%s",
                             names ? names
@@ -216,6 +217,7 @@ static void *watchdog_watch(void *ud) {
   /* wait for the next try, as a part of the deadline; seconds for others to see this rank */
   const double again = 0.01, others = 0.5;
   mpi_watch *w = ud;
+
   pthread_mutex_lock(&w->lock);
   while (!w->ends) {
     double now = mgrid_now(), past = now - w->begun;
@@ -363,6 +365,7 @@ mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {
   mgrid_missing absent = { 0 };
   int64_t first;
   char who[LIST] = "one is stopped, or went on without a recovery";
+
   if (w) {
     mgrid_watch_missing(m, &absent);
     free(w->lost); /* the thread no longer reads it */

@@ -19,6 +19,7 @@
 ** fields that it does not know. */
 static mgrid_status comm_set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
   int n = (int)v->number[field];
+
   switch ((mgrid_nccl_name)field) {
   case MGRID_NCCL_BLOCKING: c->blocking = n; return MGRID_OK;
   case MGRID_NCCL_CGA_CLUSTER_SIZE: c->cgaClusterSize = n; return MGRID_OK;
@@ -118,6 +119,7 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   nccl_backend *m = (nccl_backend *)b;
   int64_t bytes = m->bytes;
   mgrid_status s = MGRID_OK;
+
   if (m->leaks >= NCCL_LEAKS_MAX)
     return mgrid_fail(
         err, MGRID_LIMIT,
@@ -533,6 +535,7 @@ mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, 
 mgrid_status mgrid_nccl_held(mgrid_backend *b, size_t count, void **native, mgrid_held_memory *sum,
                              mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
+
   const struct {
     int stat;
     int64_t *to;

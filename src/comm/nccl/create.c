@@ -263,6 +263,7 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
                                 int nlost, const int *lost, nccl_comm **made, mgrid_error *err) {
   bool keep = false;
   derive_job *j = new_job(from->comm, err);
+
   if (!j) return MGRID_NO_MEMORY;
   j->lost = malloc(((size_t)nlost + 1) * sizeof *j->lost);
   mgrid_outcome s = j->lost ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
@@ -580,6 +581,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
                                 void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   mgrid_error why = MGRID_ERROR_INIT;
+
   n->carry->phase(n->carrier, 2 * b->epoch); /* even: creation; odd: use */
   n->begun = mgrid_now();
   n->after = n->creates = true;
@@ -591,6 +593,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   }
   flight *f = calloc(nspecs + 1, sizeof *f);
   mgrid_outcome s = f ? MGRID_OK : mgrid_oom(&why);
+
   /* the trainer may have set another device in this thread */
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, GPU_CALL("SetDevice"), "");

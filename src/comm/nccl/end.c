@@ -92,6 +92,7 @@ static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **com
                                   const char *what, mgrid_error *err) {
   bundle *b = malloc(sizeof *b + (count + 1) * sizeof *b->comm);
   const char *name = "";
+
   if (!b) return mgrid_oom(err);
   b->n = 0;
   for (size_t i = 0; i < count; i++) {
@@ -200,6 +201,7 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
   nccl_comm **comm = (nccl_comm **)native;
   bool *clean = calloc(3 * count + 1, sizeof *clean), *blocking = clean + count,
        *other = blocking + count;
+
   if (n->broken || !clean) {
     free(clean);
     mgrid_nccl_abort(b, count, native);
@@ -255,6 +257,7 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mg
   bool *chosen = calloc(count + 1, sizeof *chosen);
   mgrid_outcome s = comm && chosen ? MGRID_OK : mgrid_oom(err);
   double until = mgrid_now() + n->options.timeout;
+
   /* except those of the carrier */
   for (size_t i = 0; i < count && !s; i++) comm[i] = mgrid_nccl_find(n, native[i]);
   if (!s && !n->lib.CommRevoke) {

@@ -83,6 +83,7 @@ static void *open_runtime(char file[32], mgrid_error *err) {
 static mgrid_status library_load(nccl_library *lib, mgrid_error *err) {
   char runtime[32];
   void *nccl = library_open(MAKER_FILE, err);
+
   if (!nccl) return MGRID_MISSING;
 #define X(name) \
   if (!library_symbol(nccl, "nccl" #name, &lib->name)) \
@@ -122,6 +123,7 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
   char nccl[24];
   int devices = 0; /* a call that fails does not set it */
   cudaError_t driver = lib->cudaDriverGetVersion(&lib->driver), r;
+
   if (driver != cudaSuccess) lib->driver = 0;
   lib->cudaRuntimeGetVersion(&lib->runtime);
   mgrid_nccl_library_text(lib->version, nccl);

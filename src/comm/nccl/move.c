@@ -214,6 +214,7 @@ static mgrid_outcome move_post(mgrid_backend *b, size_t count, const mgrid_post 
   nccl_comm *c = n->move.comm;
   bool stuck = false;
   batch *g = malloc(sizeof *g + count * sizeof *g->message);
+
   if (!g) return mgrid_oom(err);
   *g = (batch){ c->comm, c->stream, count };
   memcpy(g->message, message, count * sizeof *message);

@@ -205,6 +205,7 @@ static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_op
                                      mgrid_error *err) {
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error why = MGRID_ERROR_INIT;
+
   n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
                              .kind = mgrid_backend_named(MAKER),
                              .ops = &nccl_ops,

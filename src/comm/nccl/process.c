@@ -101,6 +101,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
                                mgrid_error *err) {
   pthread_t thread;
   watch *w = calloc(1, sizeof *w);
+
   *left_behind = false;
   if (!w) return mgrid_oom(err);
   w->lib = n->lib, w->device = n->device, w->call = call, w->ud = ud;
@@ -134,6 +135,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   if (outcome == MGRID_OK) pthread_join(thread, NULL);
   ncclResult_t r = w->result;
   free(w);
+
   /* the notice arrives only once */
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LOST_RANK) return outcome;
@@ -365,6 +367,7 @@ mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err) {
   mgrid_status found = all ? find_use(n, &mine, &own) : mgrid_oom(&own);
   mgrid_status s = mgrid_verdict(n->carrier, found, &own, err);
   int64_t nth = 0; /* index among the ranks on this GPU */
+
   if (!s) s = n->carrier->ops->allgather(n->carrier, &mine, all, sizeof mine, err);
   for (int64_t r = 0; r < n->base.world && !s; r++) {
     gpu_use *other = &all[r];

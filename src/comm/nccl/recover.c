@@ -37,6 +37,7 @@ static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint
   ballot own = { header, mine }, *got = malloc(bytes);
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_outcome s = got ? MGRID_OK : mgrid_oom(&why);
+
   if (at == 0)
     for (low = 1; low < spec->size;) low *= 2;
   for (step = 1; step < low && !s; step *= 2) {
@@ -178,6 +179,7 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   nccl_comm *old = from, *made = NULL;
   mgrid_text why = { 0 };
   char text[96];
+
   begin_phase(n, ++old->shrinks, BY_SHRINK);
   n->lib.cudaSetDevice(n->device);
   mgrid_outcome s = MGRID_OK;
@@ -265,6 +267,7 @@ static void why_not_grow(nccl_backend *n, const mgrid_comm_spec *spec, const mgr
   int device = n->device;
   mgrid_error e = MGRID_ERROR_INIT;
   char value[NCCL_SETTING];
+
   if (old && old->comm) r = n->lib.CommGetAsyncError(old->comm, &state);
   if (r == ncclSuccess) r = state;
   if (old && old->comm && r == ncclSuccess) r = n->lib.CommCuDevice(old->comm, &device);
@@ -290,6 +293,7 @@ mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t nspecs, const mgrid_com
   nccl_backend *n = (nccl_backend *)b;
   mgrid_outcome s = MGRID_OK;
   uint64_t least;
+
   n->carry->phase(n->carrier, 2 * b->epoch);
   n->used = true; /* other ranks may be late by a deadline */
   n->lib.cudaSetDevice(n->device);
@@ -346,6 +350,7 @@ static mgrid_outcome pass_id(nccl_backend *n, const mgrid_comm_spec *spec, grow_
   size_t bytes = mgrid_nccl_message(n, spec);
   int had = 0;
   mgrid_outcome s = MGRID_OK;
+
   if (spec->position > 0 && j->from) return MGRID_OK;
   j->has_id = true;
   if (spec->position > 0) {
@@ -374,6 +379,7 @@ mgrid_outcome mgrid_nccl_grow(mgrid_backend *b, const mgrid_comm_spec *spec,
   double seconds = mgrid_nccl_patience(n, spec), until = mgrid_now() + seconds;
   bool keep = false;
   mgrid_outcome s = j ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
+
   if (!s) {
     j->from = old ? old->comm : NULL;
     j->size = (int)spec->size, j->rank = (int)spec->position;

@@ -64,6 +64,7 @@ static void describe_gpu(seat *s, int64_t index) {
   char *end = NULL;
   long first = seen ? strtol(seen, &end, 10) : -1;
   bool alone = seen && end != seen && first >= 0 && *end == '\0';
+
   if (!library) return;
   bool whole = collect_find(library, "nvmlInit_v2", &n.init)
                && collect_find(library, "nvmlShutdown", &n.shutdown)
@@ -166,6 +167,7 @@ static mgrid_status collect_build(mgrid_machine_model *m, order *o, int64_t n, i
   int64_t hosts = 0, nodes = 0;
   int32_t *at = NULL;
   mgrid_status s = MGRID_OK;
+
   for (int64_t i = 0; i < n && cliques; i++) { /* hosts of each clique */
     if (i == 0 || o[i].clique != o[i - 1].clique) counts[nodes++] = 0;
     counts[nodes - 1] += i == 0 || o[i].host != o[i - 1].host;

@@ -156,6 +156,7 @@ static void file_push(lua_State *L, const json_t *v) {
   const char *key;
   json_t *item;
   size_t i;
+
   mgrid_lua_stack(L, 4);
   if (json_is_array(v)) {
     lua_createtable(L, (int)json_array_size(v), 0);
@@ -241,6 +242,7 @@ static int read_body(lua_State *L) {
                                     { "yaml", file_yaml },       { "xml", file_xml },
                                     { "run", file_run },         { NULL, NULL } };
   mgrid_machine_file *f = lua_touserdata(L, 1);
+
   mgrid_budget_no_home(L);
   luaL_requiref(L, LUA_GNAME, luaopen_base, 1);
   luaL_requiref(L, LUA_STRLIBNAME, luaopen_string, 1);
@@ -322,6 +324,7 @@ static void xml_refuse(parsing *p, mgrid_status status, const char *what, const 
 static void file_begin(void *ud, const XML_Char *name, const XML_Char **attributes) {
   parsing *p = ud;
   lua_State *L = p->L;
+
   if (p->depth == DEPTH) {
     xml_refuse(p, MGRID_LIMIT, "elements nest deeper than 64: ", name);
     return;
@@ -365,6 +368,7 @@ static void entity(void *ud, const XML_Char *name, int parameter, const XML_Char
 static int file_parse(lua_State *L) {
   enum { PIECE = 1 << 16 };
   parsing *p = lua_touserdata(L, 1);
+
   lua_settop(L, 0);
   lua_newtable(L);
   for (size_t at = 0, n; at == 0 || at < p->file->length; at += n) {
@@ -489,6 +493,7 @@ static void file_each(making *k, int table, const char *list, void (*add)(making
 static void file_add_ranks(making *k, int table) {
   size_t n = 0;
   int64_t node = -1, places = 0, r = 0;
+
   if (lua_getfield(k->L, table, "ranks") == LUA_TNIL
       && lua_getfield(k->L, table, "hosts") == LUA_TTABLE) {
     lua_getfield(k->L, table, "node");

@@ -445,6 +445,7 @@ static int check_law(lua_State *L) {
   const char *name = lua_tostring(L, lua_upvalueindex(1));
   const mgrid_machine_law *law = mgrid_machine_law_named(name);
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+
   mgrid_lua_check_family(L, 2);
   lua_settop(L, 2);
   const machine_box *box = machine_words_level_of(L, 2);
@@ -478,6 +479,7 @@ static void set_registry(lua_State *L, const char *key) { lua_rawsetp(L, LUA_REG
 void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where) {
   mgrid_machine_item *lent = mgrid_lua_lent(L, &mgrid_machine_kind);
   mgrid_error e = MGRID_ERROR_INIT;
+
   lua_pushinteger(L, world); /* for machine(text) where the plan has none */
   set_registry(L, &current_key);
   lua_newtable(L);

@@ -103,6 +103,7 @@ int mgrid_lua_machine_leaving(lua_State *L) {
   const char *name = luaL_checkstring(L, 3);
   int64_t world = mgrid_plan_world(p), level = mgrid_machine_find(m, name);
   mgrid_error e = MGRID_ERROR_INIT;
+
   if (level < 0) return mgrid_lua_unknown_level(L, m, name);
   luaL_checkstring(L, 4);
   lua_settop(L, 5);

@@ -103,6 +103,7 @@ static int buffer_set(lua_State *L) {
 static int buffer_get(lua_State *L) {
   const buffer *b = check_buffer(L, 1);
   lua_Integer n = mgrid_lua_opt_integer(L, 2, (lua_Integer)b->n);
+
   if (n < 0 || (size_t)n > b->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%lld elements of a buffer of %zu",
                               (long long)n, b->n);
@@ -462,6 +463,7 @@ static int collectives_unpack(lua_State *L, const heading *p, const char *data, 
 ** elements */
 static int job_broadcast(lua_State *L) {
   mgrid_backend *b = mgrid_lua_check_job(L, 1);
+
   lua_settop(L, 3);
   buffer *own = luaL_testudata(L, 2, MGRID_LUA_BUFFER) ? check_buffer(L, 2) : NULL;
   lua_Integer root = mgrid_lua_opt_integer(L, 3, 0);

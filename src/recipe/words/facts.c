@@ -78,6 +78,7 @@ static int plan_communicators(lua_State *L) {
   mgrid_site site = mgrid_lua_check_site(L, 3);
   mgrid_budget *budget = mgrid_lua_work(L);
   int64_t local = site.machine_ranks < f->max_size ? site.machine_ranks : f->max_size;
+
   if (made && p->shares[i] < 0) own = mgrid_plan_led(p, i, -1, budget);
   mgrid_lua_charge(L, 0);
   if (made) mgrid_entry_demand(e, f->max_size, local, &site, &cost);
@@ -196,6 +197,7 @@ static int plan_sharing(lua_State *L) {
   const mgrid_content *c = &p->content;
   mgrid_site site = mgrid_lua_check_site(L, 2);
   lua_Integer n = 0;
+
   mgrid_lua_charge(L, (int64_t)(c->nentries * c->nentries));
   lua_newtable(L);
   for (size_t i = 0; i < c->nentries; i++) {

@@ -194,6 +194,7 @@ static int family_split(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   int64_t k = mgrid_lua_check_integer(L, 2);
   bool lists = false, by_row = false;
+
   if (!lua_isnoneornil(L, 3)) {
     static const char *const options[] = { "by", "table" }, *const orders[] = { "row" };
     mgrid_lua_check_table(L, 3, "{ by = \"row\" }");
@@ -372,6 +373,7 @@ static int where_it_says(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   const int64_t count = f->f->count;
   lua_Integer n = 0;
+
   lua_settop(L, 2);
   mgrid_lua_charge_lists(L, f->f);
   lua_newtable(L);
@@ -432,6 +434,7 @@ int mgrid_lua_group_segment(lua_State *L) {
   mgrid_segment s = MGRID_SEGMENT_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
   size_t n;
+
   mgrid_lua_check_group(L, 1);
   int64_t *sizes = mgrid_lua_check_sizes(L, 2, &n);
   const mgrid_group *g = mgrid_lua_to_group(L, 1);

@@ -10,6 +10,7 @@
 /* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, and return their number. */
 static size_t push_order(lua_State *L, int i, const char **names) {
   size_t n = 0;
+
   mgrid_lua_stack(L, MGRID_DIMS_MAX + 8);
   if (lua_istable(L, i)) {
     size_t len = lua_rawlen(L, i);
@@ -67,6 +68,7 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
                                const char *order) {
   const char *extra[MGRID_DIMS_MAX], *known[MGRID_DIMS_MAX];
   size_t nextra = 0, nordered = n;
+
   for (size_t i = 0; i < n; i++) known[i] = dims[i].name;
   sizes = lua_absindex(L, sizes);
   lua_Integer k = 0;
@@ -192,6 +194,7 @@ static int along(lua_State *L, mgrid_order order) {
   const char *inside[MGRID_DIMS_MAX], *index[MGRID_DIMS_MAX];
   size_t n = 0, nindex = 0;
   bool chosen = false; /* grid:along{ "tp", index = {...} } */
+
   if (lua_istable(L, 2)) {
     static const char *const options[] = { "index" };
     lua_settop(L, 2);
@@ -244,6 +247,7 @@ static int grid_except(lua_State *L) {
 static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *inside, int periods) {
   luaL_Buffer text;
   bool periodic[MGRID_DIMS_MAX] = { false };
+
   for (size_t d = 0; d < g->n && !lua_isnil(L, periods); d++) {
     if (inside[d] && lua_getfield(L, periods, g->axis[d].name) != LUA_TNIL) {
       if (!lua_isboolean(L, -1))
@@ -272,6 +276,7 @@ static int grid_cartesian(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *dims[MGRID_DIMS_MAX];
   bool inside[MGRID_DIMS_MAX] = { false };
+
   if (lua_isnoneornil(L, 2)) lua_settop(L, 1), lua_newtable(L);
   mgrid_lua_check_table(L, 2, "{ \"x\", \"y\" }");
   lua_settop(L, 2);
@@ -335,6 +340,7 @@ static int grid_coords(lua_State *L) {
 void mgrid_lua_check_coords(lua_State *L, int at, const mgrid_grid *g, int64_t absent,
                             int64_t *coords) {
   const char *known[MGRID_DIMS_MAX];
+
   mgrid_lua_check_table(L, at, "{ pp = 0 }");
   for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
   mgrid_lua_check_keys(L, at, "dim", known, g->n, false);
@@ -409,6 +415,7 @@ static void push_default_order(lua_State *L, int i) {
   const char *names[MGRID_DIMS_MAX];
   size_t n = 0, fills = 0, slower = 0;
   lua_Integer at = 0;
+
   mgrid_lua_keys(L, i);
   for (int keys = lua_gettop(L); n < MGRID_DIMS_MAX && mgrid_lua_step(L, i, keys, &at);
        lua_pop(L, 2)) {

@@ -17,6 +17,7 @@ const char mgrid_lua_state_key = 's', mgrid_lua_group_key = 'g';
 void mgrid_lua_own_metatable(lua_State *L, const char *class, const char *key,
                              lua_CFunction missing) {
   int box = lua_gettop(L);
+
   lua_createtable(L, 0, 12);
   luaL_getmetatable(L, class);
   for (lua_pushnil(L); mgrid_lua_next(L, box + 2);) {

@@ -176,6 +176,7 @@ int mgrid_lua_choose(lua_State *L) {
   const char *family = luaL_checkstring(L, 2), *name = luaL_checkstring(L, 3);
   mgrid_choice *choice = NULL;
   mgrid_error e = MGRID_ERROR_INIT;
+
   lua_settop(L, 4);
   int entry = mgrid_content_find(&t->content, family);
   if (entry < 0)

@@ -119,6 +119,7 @@ int mgrid_lua_plan_diff(lua_State *L) {
   int64_t rank = lua_isnoneornil(L, 3) ? 0 : mgrid_lua_check_integer(L, 3);
   mgrid_change change = MGRID_CHANGE_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
+
   mgrid_lua_charge(L, was->content.world + is->content.world);
   collected c = { was, is, json_array(), { 0 } };
   mgrid_status s = mgrid_plan_differences(was, is, rank, &change, collect, put_line, &c, &e);

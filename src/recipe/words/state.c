@@ -55,6 +55,7 @@ static void push_machine(lua_State *L, const mgrid_state *s) {
                                    { "__pairs", machine_pairs },
                                    { NULL, NULL } };
   mgrid_machine m = MGRID_MACHINE_INIT;
+
   mgrid_state_machine(s, &m, NULL);
   const int64_t values[] = { m.machines,     m.index,  m.local_size, m.local_rank, m.cores,
                              m.usable_cores, m.memory, m.gpus,       m.gpu };
@@ -283,6 +284,7 @@ static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t
 static int state_missing(lua_State *L) {
   enum { STATE = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
+
   if (mgrid_lua_class_get(L, &mgrid_lua_state_class, STATE, key)) {
     /* These are asked anew each time, as would be any other field that may change. */
     bool fresh = strcmp(key, "ncomms") == 0 || strcmp(key, "ngroups") == 0

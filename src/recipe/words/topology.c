@@ -97,6 +97,7 @@ static const char *push_all_kinds(lua_State *L) {
 
 static int topology_newindex(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+
   if (lua_type(L, 2) != LUA_TSTRING)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                               "a topology holds families by name; the key is %s",

@@ -53,6 +53,7 @@ static int world_modes(lua_State *L) {
   mgrid_mode inside[MOST], index[MOST];
   size_t ninside = 0, nindex = 0;
   int64_t offset = 0;
+
   if (in->order)
     return mgrid_lua_raise(
         L, "strides lie between ranks, which have no order; take the modes of the world itself");
@@ -70,6 +71,7 @@ static int world_modes(lua_State *L) {
   }
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error e = MGRID_ERROR_INIT;
+
   /* charge for lists before making them */
   for (int lists = 0; lists < 2 && !box->f && !e.status; lists++) {
     if (lists) mgrid_lua_charge(L, 16 * w.size);
@@ -230,6 +232,7 @@ static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order,
 static int world_window(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   int64_t all = size_of(w), offset = mgrid_lua_check_integer(L, 2);
+
   if (offset < 0 || offset >= all)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                               "window offset %" PRId64 " is outside the %" PRId64
@@ -298,6 +301,7 @@ MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   mgrid_lua_world *box = mgrid_lua_new_world(L);
   mgrid_error e = MGRID_ERROR_INIT;
+
   if (f) {
     set_order(L, box, mgrid_order_of(f->f, &e), &e);
     check_within(L, w, box);
@@ -348,6 +352,7 @@ static int world_table(lua_State *L) {
   static const char *const kinds[] = { "partition", "partial", "cover" };
   const mgrid_lua_world *in = mgrid_lua_check_world(L, 1);
   mgrid_window w = in->window;
+
   if (in->order)
     return mgrid_lua_raise(
         L, "lists hold ranks, which have no order; make the table of the world itself, 'partial' "

@@ -182,6 +182,7 @@ mgrid_status mgrid_step_lua_serve(mgrid_runtime *rt, void *request, mgrid_error 
   preparation x = { r, false };
   step_writer w = { 0 };
   mgrid_status status = evaluate_check(rt, r->plan, err);
+
   if (status) return status;
   mgrid_budget_keep_home(rt->L);
   status = mgrid_runtime_protected(rt, prepare_body, &x, err);

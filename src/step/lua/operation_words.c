@@ -30,6 +30,7 @@ static uint32_t name(lua_State *L, int i, step_writer *w, const char *what) {
 /* Append an entry of the operation on the stream of s, with the line of the recipe. */
 static step_node *operations_put(lua_State *L, step_word_step *s, step_writer *w, step_kind kind) {
   lua_Debug ar;
+
   mgrid_lua_charge(L, 20);
   step_role role = mgrid_step_rows[kind].role;
   int stream = s->stream;
@@ -144,6 +145,7 @@ static int64_t operations_check_list(lua_State *L, int i, step_writer *w, const 
   luaL_Buffer text;
   lua_Integer n = mgrid_lua_length(L, i);
   int64_t sum = 0;
+
   if (n != g->size)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                        "%s(%s): the list has %s, and the group %" PRId64 " members: one for each",

@@ -79,6 +79,7 @@ static int programs_reads(lua_State *L) {
                                       [STEP_ASKED_INDEX] = "index",
                                       [STEP_ASKED_RANK] = "rank" };
   const mgrid_step *s = check_step(L);
+
   lua_createtable(L, (int)s->reads.n, 0);
   for (size_t i = 0; i < s->reads.n; i++) {
     const step_read *r = mgrid_step_read_of(s, i);

@@ -279,6 +279,7 @@ static int step_unknown(lua_State *L, const step_writer *w, const char *key) {
 ** anchor. */
 static int index_step(lua_State *L) {
   step_writer *w;
+
   mgrid_step_lua_check(L, 1, &w);
   lua_settop(L, 2);
   lua_getiuservalue(L, 1, 1);

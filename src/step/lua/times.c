@@ -206,6 +206,7 @@ static const char *push_costs(lua_State *L, const mgrid_machine_model *m) {
   mgrid_status s = MGRID_OK;
   int kind = lua_getfield(L, 2, "costs");
   json_t *v = kind == LUA_TTABLE ? mgrid_json_of(L, -1) : NULL;
+
   if (kind == LUA_TSTRING)
     s = mgrid_step_costs_file(lua_tostring(L, -1), false, &t, &e);
   else if (kind == LUA_TNIL && m->source)
@@ -230,6 +231,7 @@ int mgrid_step_lua_price(lua_State *L, const mgrid_step *s) {
   static const char *const known[] = { "machine", "rules", "eager", "flops", "costs", "timeline" };
   mgrid_step_price_options o = MGRID_STEP_PRICE_OPTIONS_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
+
   lua_settop(L, 2);
   mgrid_lua_stack(L, 12);
   if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
@@ -384,6 +386,7 @@ static int state_run_step(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   json_t *measured = NULL;
   working w = { L, MGRID_ERROR_INIT };
+
   mgrid_lua_check_state(L, 1);
   lua_settop(L, 2);
   if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);

@@ -188,6 +188,7 @@ static int losses_lose(lua_State *L) {
 static int losses_sums(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   size_t n;
+
   mgrid_lua_check_box(L, 1, LOSSES);
   const int64_t *ranks = mgrid_lua_push_lost(L, 2, "sums", "the argument", &n);
   mgrid_loss **box = mgrid_lua_new_loss(L), *x;
@@ -208,6 +209,7 @@ static int losses_sums(lua_State *L) {
   mgrid_lua_set_string(L, "why", mgrid_text_chars(&x->why));
   mgrid_lua_push_lines(L, mgrid_text_chars(&x->params));
   lua_setfield(L, -2, "params");
+
   /* at once: a sweep has many, and the collector does not know how large they are */
   mgrid_loss_free(x);
   *box = NULL;
@@ -221,6 +223,7 @@ int mgrid_lua_plan_together(lua_State *L) {
   const mgrid_tensor *t = mgrid_plan_require_tensor(p, luaL_checkstring(L, 2), &e);
   const mgrid_family *f = mgrid_lua_check_family(L, 3)->f;
   int64_t world = p->content.world, group, other, position;
+
   if (!t) return mgrid_lua_raise_error(L, &e);
   if (f->world != world)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,

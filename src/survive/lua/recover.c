@@ -38,6 +38,7 @@ static MGRID_APART bool recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs,
 ** Job at *job. */
 static const char *recover_read_options(lua_State *L, mgrid_recover_options *o, int *job) {
   static const char *const known[] = { "how", "job", "lost", "name", "nccl_shrink", "timeout" };
+
   mgrid_lua_check_keys(L, 2, "option of recover", known, sizeof known / sizeof *known, false);
   if (lua_getfield(L, 2, "timeout") != LUA_TNIL) {
     if (lua_type(L, -1) != LUA_TNUMBER)
@@ -80,6 +81,7 @@ static int state_recover(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   made m = { 0 };
   size_t nargs;
+
   mgrid_lua_check_host_state(L);
   lua_settop(L, 2);
   mgrid_lua_stack(L, 32);

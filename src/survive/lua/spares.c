@@ -122,6 +122,7 @@ bool mgrid_lua_spares_world(lua_State *L, int world, int values, const char *whe
   mgrid_error e = MGRID_ERROR_INIT;
   int64_t all = w->window.world;
   mgrid_spares **box = mgrid_lua_new_box(L, sizeof *box, 0, SPARES, free_box);
+
   lua_rawsetp(L, LUA_REGISTRYINDEX, &current_key);
   lua_getfield(L, values, "spares");
   if (lent)
@@ -150,6 +151,7 @@ bool mgrid_lua_spares_world(lua_State *L, int world, int values, const char *whe
 void mgrid_lua_spares_end(lua_State *L, int topology, const char *where) {
   mgrid_topology *t = mgrid_lua_check_topology(L, topology);
   mgrid_error e = MGRID_ERROR_INIT;
+
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &current_key) != LUA_TUSERDATA) {
     lua_pop(L, 1);
     return;

@@ -43,6 +43,7 @@ int mgrid_lua_relabel(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   size_t n = 0;
   int64_t pieces = 0, kept, *weights = NULL;
+
   lua_settop(L, 3);
   mgrid_lua_stack(L, 16);
   int64_t *was = relabel_read_list(L, 1, "the owners before", &n),

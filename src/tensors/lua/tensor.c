@@ -118,6 +118,7 @@ MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axi
 static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *field) {
   lua_State *L = r->L;
   bool sizes = strcmp(field, "sizes") == 0;
+
   if (lua_isfunction(L, -1)) {
     int64_t pieces = count_pieces(r, a);
     lua_pushinteger(L, pieces);
@@ -151,6 +152,7 @@ static void tensor_read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
   lua_State *L = r->L;
   bool one = lua_type(L, cut) == LUA_TSTRING;
   size_t n = one ? 1 : lua_istable(L, cut) ? lua_rawlen(L, cut) : 0;
+
   if (n == 0 || n > AXIS_DIMS)
     tensor_refuse(
         r, MGRID_BAD_VALUE,
@@ -183,6 +185,7 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
   lua_State *L = r->L;
   int cut = lua_gettop(L);
   const char *how = NULL;
+
   mgrid_lua_stack(L, AXIS_DIMS + 16);
   tensor_read_dims(r, a, cut);
   if (!lua_istable(L, cut)) return;
@@ -232,6 +235,7 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
 /* Read axes = { { "layer", 32 }, ... }. */
 MGRID_APART static void read_axes(reading *r) {
   lua_State *L = r->L;
+
   if (lua_getfield(L, r->table, "axes") != LUA_TTABLE || (r->naxes = lua_rawlen(L, -1)) == 0)
     tensor_refuse(r, MGRID_BAD_VALUE,
                   "its axes are %s; they are a list, { { \"layer\", 32 }, ... }, slowest first",
@@ -290,6 +294,7 @@ MGRID_APART static void tensor_read_grid(reading *r, const mgrid_content *c) {
   size_t n = c->ngrids < 64 ? c->ngrids : 64;
   mgrid_grid **grid = NULL;
   int type = lua_getfield(L, r->table, "over");
+
   if (type == LUA_TSTRING) {
     int at = mgrid_content_grid(c, lua_tostring(L, -1));
     for (size_t i = 0; i < n; i++) known[i] = c->grid[i].name;
@@ -426,6 +431,7 @@ static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
 int mgrid_lua_plan_tensor(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char *name = luaL_checkstring(L, 2);
+
   if (lua_isnoneornil(L, 3)) return push_whole(L, p, name);
   int64_t rank = mgrid_lua_check_integer(L, 3), most = mgrid_lua_opt_integer(L, 4, INT64_MAX);
   mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
@@ -578,6 +584,7 @@ static void set_pad(lua_State *L) {
 
 int mgrid_lua_flat(lua_State *L) {
   static const char *const known[] = { "over", "pad" };
+
   luaL_argexpected(L, lua_istable(L, 1), 1, "table");
   mgrid_lua_check_keys(L, 1, "field", known, 2, true);
   lua_settop(L, 1);
