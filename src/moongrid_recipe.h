@@ -163,7 +163,7 @@ MGRID_API mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world
 ** others. args (NULL if n is 0) are n arguments by name, as mgrid_arg_integer("virtual_rank", 1) in
 ** megatron_deepspeed. *answer (MGRID_ARG_INIT) is read as `kind`, as the result of a policy is
 ** (mgrid_policy_result), and borrowed until the next question to this runtime. No value on this
-** rank is no error: it is MGRID_IS_NONE then, with -1 in as.integer for MGRID_IS_INTEGER, "" in
+** rank is not an error: it is MGRID_IS_NONE then, with -1 in as.integer for MGRID_IS_INTEGER, "" in
 ** as.text for MGRID_IS_TEXT. Local.
 **     mgrid_arg next = MGRID_ARG_INIT;
 **     mgrid_runtime_ask(rt, s, "pp_next_rank", 0, NULL, MGRID_IS_INTEGER, &next, &e);

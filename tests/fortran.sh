@@ -106,7 +106,7 @@ END
 built handles "" "$here/handles.f90"
 ok "handles compile" $? "$here/said"
 run 1 "$here/handles" && grep -q "^mpi: 77777 is not a communicator of .*; was the program built with another MPI library?$" "$here/said"
-ok "numbers that are no communicators" $? "$here/said"
+ok "numbers that are not communicators" $? "$here/said"
 
 # before MPI_Init and after MPI_Finalize: an error, where MPI would end the process
 cat > "$here/times.f90" << 'END'

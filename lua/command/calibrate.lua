@@ -57,7 +57,7 @@ local function read_json(path, all)
   if not is then text.refuse(1, "%s is neither JSON nor CSV whose first line has the names of columns", path) end
   if type(list[1]) == "table" and #list == 1 and #list[1] > 0 then list = list[1] end
   for i, run in ipairs(list) do
-    if type(run) ~= "table" then text.refuse(1, "%s: run %d is no object", path, i) end
+    if type(run) ~= "table" then text.refuse(1, "%s: run %d is not an object", path, i) end
     run.where, run.params = ("%s: run %d"):format(path, i), run.params or {}
     if type(run.params) ~= "table" then text.refuse(1, "%s: params are an object by name", run.where) end
   end

@@ -154,7 +154,7 @@ local function straddles(family, machine, name)
     local inner, fill = levels[l + 1], cut > 0 and whole > 0 and level.places // span * span
     if fill then
       local within = inner and not inner.crossing and inner.places or 1
-      words = ("groups of %s straddle a %s: its %d ranks are no whole number of groups of %d%s"):format(name,
+      words = ("groups of %s straddle a %s: its %d ranks are not a whole number of groups of %d%s"):format(name,
         level.name, level.places, span, fill % within == 0 and inner
         and ("; add %s:%d to the machine to fill %d"):format(inner.name, fill // within, fill) or "")
     end

@@ -35,7 +35,7 @@ elements.walk(root, grammar, notes, function(e)
     gpus[#gpus] = gpus[#gpus] + 1
     local dev = e.of.dev
     if dev then
-      if not dev:find "^%d%d?%d?%d?$" then file.fault(e.line, "dev=\"%.40s\" is no number of a GPU", dev) end
+      if not dev:find "^%d%d?%d?%d?$" then file.fault(e.line, "dev=\"%.40s\" is not a number of a GPU", dev) end
       last = elements.in_order(last, tonumber(dev), e.line)
     end
   end

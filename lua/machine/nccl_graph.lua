@@ -23,7 +23,7 @@ elements.walk(root, grammar, notes, function(e)
     seen, channels = {}, channels + 1
   elseif e.name == "gpu" then
     local dev = e.of.dev or ""
-    if not dev:find "^%d%d?%d?%d?$" then file.fault(e.line, "dev=\"%.40s\" is no number of a GPU", dev) end
+    if not dev:find "^%d%d?%d?%d?$" then file.fault(e.line, "dev=\"%.40s\" is not a number of a GPU", dev) end
     if seen[dev] then file.fault(e.line, "GPU %s is in the channel twice", dev) end
     if channels > 1 and not all[dev] then file.fault(e.line, "GPU %s is not in the channels before", dev) end
     n = all[dev] and n or n + 1

@@ -33,7 +33,7 @@ for where, line in file.lines() do
       if not word then
         file.fault(where, "GPU%d has %d links of %d: the text may be cut short", rows - 1, i - 1, n)
       elseif not word:find "^NV%d+$" and not links[word] then
-        file.fault(where, "'%.20s' is no link of two GPUs, as NV18 or SYS", word)
+        file.fault(where, "'%.20s' is not a link of two GPUs, as NV18 or SYS", word)
       elseif (word == "X") ~= (i == rows) then
         file.fault(where, "X is a GPU with itself, and '%.20s' is GPU%d with GPU%d", word, rows - 1, i - 1)
       end

@@ -20,7 +20,7 @@ for where, word, rest in file.words() do
       file.fault(where, "a line 'rank 0=n0 slot=0' expected, not '%.40s'", line)
     end
     rank, host = tonumber(rank), host:match "@(.+)$" or host
-    if not host:find "^[%w_][%w_.-]*$" then file.fault(where, "'%.60s' is no name of a host", host) end
+    if not host:find "^[%w_][%w_.-]*$" then file.fault(where, "'%.60s' is not a name of a host", host) end
     if not slot:find "^\"?[%d:*,%-]+\"?$" then file.fault(where, "slot=%.40s: slots expected, as 0 or 0:1-3", slot) end
     if line_of[rank] then
       file.fault(where, "rank %d is there twice, first in line %d", rank, line_of[rank])

@@ -49,7 +49,7 @@ end
 -- Slots as a number, of a text.
 function Tree.count(name, text, where)
   local n = text:find "^%d+$" and #text < 10 and tonumber(text)
-  if not n then file.fault(where, "'%s' is no number of slots", shown(text)) end
+  if not n then file.fault(where, "'%s' is not a number of slots", shown(text)) end
   if n > 65536 then
     file.fault(where, "host '%s' has 1 to 65536 slots, not %d", shown(name), n)
   end

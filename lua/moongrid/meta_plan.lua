@@ -115,7 +115,7 @@ function Plan:rehearse() end
 function Plan:check() end
 
 ---Check a law of the plan, as "within(tp, mp)", "disjoint(a, b)", "same(a, b)", "covers(a)", or about a machine
----"within(tp, machine.node)". Raise if it is no law, or names what is unknown.
+---"within(tp, machine.node)". Raise if it is not a law, or names what is unknown.
 ---@param law string
 ---@param machine? moongrid.MachineModel nil: that which the recipe read
 ---@return boolean holds

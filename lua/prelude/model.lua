@@ -54,7 +54,7 @@ end
 function M.multiple(refuse, what, n, of, words)
   if n % of ~= 0 then
     local below = n // of * of
-    refuse("%s %d is no multiple of %s, %d; nearest: %s%d", what, n, words, of, below > 0 and below .. " or " or "",
+    refuse("%s %d is not a multiple of %s, %d; nearest: %s%d", what, n, words, of, below > 0 and below .. " or " or "",
       below + of)
   end
 end
@@ -71,12 +71,12 @@ function M.check(v, tp, refuse, copies)
   end
   if tp > 1 then M.multiple(refuse, "vocab", v.vocab, tp, "tp") end
   if not v.head_dim and hidden % heads ~= 0 then refuse_heads("does not divide hidden", hidden) end
-  if heads % tp ~= 0 then refuse_heads("is no multiple of tp", tp) end
+  if heads % tp ~= 0 then refuse_heads("is not a multiple of tp", tp) end
   if not kv then return end
   local function shares(n) return n % tp == 0 or copies and tp % n == 0 end
   if heads % kv ~= 0 or not shares(kv) then
     refuse("kv_heads %d %s; nearest: %s", kv, heads % kv ~= 0 and "does not divide heads, " .. heads
-      or (copies and "neither divides tp nor is a multiple of it, " or "is no multiple of tp, ") .. tp,
+      or (copies and "neither divides tp nor is a multiple of it, " or "is not a multiple of tp, ") .. tp,
       arithmetic.nearest(kv, heads, shares))
   end
 end

@@ -48,7 +48,7 @@ end)
 
 local fields = { "doc", "base", "params", "rest", "build", "concurrent", "families", "queries", "getters", "arguments",
                  "settings", "policy", "agreed", "idle", "names", "step" }
--- The types of the fields that are no tables. `base` is a recipe or the name of one.
+-- The types of the fields that are not tables. `base` is a recipe or the name of one.
 local types = { doc = "string", rest = "string", idle = "string", names = "string", build = "function",
                 step = "function" }
 local added = core.fields() -- the fields of slices

@@ -99,7 +99,7 @@ local function split_layers(v, pp, chunks, refuse)
     local all = v.layers + counted
     if all % virtual ~= 0 then
       local below = all // virtual * virtual - counted
-      refuse("layers %d%s is no multiple of %s, %d; nearest: %s%d", v.layers, counted > 0 and " + " .. counted or "",
+      refuse("layers %d%s is not a multiple of %s, %d; nearest: %s%d", v.layers, counted > 0 and " + " .. counted or "",
         chunks > 1 and "pp x interleave" or "pp", virtual, below > 0 and below .. " or " or "", below + virtual)
     end
     for i = 0, virtual - 1 do of[i] = all // virtual end -- 1 or more
@@ -483,12 +483,12 @@ function M.step(s, p, families, defaults, own, where)
   if v.zero < 3 and v.overlap.weights and sharded then apart[1] = 0 end
   if v.zero < 3 and v.overlap.gradients then apart[#apart + 1] = microbatches - 1 end
   -- The first chunk whose passes make the same calls as those of chunk c; do the chunks differ?
-  local kinds, like, differ = {}, {}, false
+  local first_of, like, differ = {}, {}, false
   for c = 0, chunks - 1 do
     local kind = (is_first(c) and "first" or "") .. (is_last(c) and "last" or "")
     for i = begin(c), begin(c) + layers_of(c) - 1 do kind = kind .. (has_experts(i) and "e" or "d") end
-    kinds[kind] = kinds[kind] or c
-    like[c], differ = kinds[kind], differ or kinds[kind] > 0
+    first_of[kind] = first_of[kind] or c
+    like[c], differ = first_of[kind], differ or first_of[kind] > 0
   end
   run_pipeline(s, { stage = stage, pp = pp, microbatches = microbatches, chunks = chunks, schedule = v.schedule,
                     line = line, forward = forward, backward = backward, weights = delayed and weights,

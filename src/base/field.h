@@ -41,7 +41,7 @@ bool mgrid_field_spend(const mgrid_field *f, int64_t work);
 /* Return a field of an object, _at: an element of a list. It lies in *f, which must outlive it. */
 mgrid_field mgrid_field_of(const mgrid_field *f, const char *name);
 mgrid_field mgrid_field_at(const mgrid_field *f, size_t i);
-/* It is a fault if it is no object, or has other fields than these, which are separated by
+/* It is a fault if it is not an object, or has other fields than these, which are separated by
 ** blanks. */
 void mgrid_field_only(const mgrid_field *f, const char *names);
 /* Return the length of a list of low to high elements; 0 after a fault. */

@@ -222,7 +222,7 @@ const char *mgrid_output_place(const mgrid_output *o) {
   return o->lock >= 0 ? o->place.data : o->path.data;
 }
 
-/* Open what is no regular file, or is this process's own output already, which has a position in
+/* Open what is not a regular file, or is this process's own output already, which has a position in
 ** it. */
 static bool open_as_it_is(mgrid_output *o, const struct stat *about) {
   struct stat own;

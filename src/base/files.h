@@ -15,7 +15,7 @@
 typedef struct mgrid_output mgrid_output;
 
 typedef enum mgrid_writes {
-  /* in place of an old file. Behind a link: of the file that it names. What is no regular file, and
+  /* in place of an old file. Behind a link: of the file that it names. What is not a regular file, and
   ** the file of stdout or stderr, is written as it is. */
   MGRID_WRITE_OVER,
   MGRID_WRITE_HERE, /* the same, but a link is refused */

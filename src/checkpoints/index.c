@@ -540,11 +540,11 @@ static mgrid_status read_index(shards *s, const char *path, mgrid_error *err) {
                       why.line, why.text);
   if (!json_is_object(json_object_get(s->index, "weight_map")))
     return mgrid_fail(err, MGRID_REFUSED,
-                      "%s has no weight_map: it is no index of safetensors files", path);
+                      "%s has no weight_map: it is not an index of safetensors files", path);
   const json_t *parts = json_object_get(s->index, "parts");
   if (parts && !json_is_object(parts))
-    return mgrid_fail(err, MGRID_REFUSED, "%s: its parts are no object with a tensor's name each",
-                      path);
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "%s: its parts are not an object with a tensor's name each", path);
   json_t *files = json_object();
   read_map(s, path, files, err);
   json_decref(files);

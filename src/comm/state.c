@@ -64,7 +64,7 @@ static bool state_is_lazy(const mgrid_state *s, size_t comm) {
 
 /* Return the largest number of creations that this rank takes part in. If every creation is a call
 ** over all ranks, that is one for each family and round that creates anything, also where this rank
-** is no member. */
+** is not a member. */
 static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms + s->view.nmembers; /* groups of one rank included */
   for (size_t i = 0; i < s->plan->content.nentries; i++)

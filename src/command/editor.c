@@ -98,7 +98,7 @@ static bool editor_open_library(const char *name) {
 
 /* ------------------------------------------------------------------------ words */
 
-/* Write the history, for the user alone. That it cannot be kept is no error. */
+/* Write the history, for the user alone. That it cannot be kept is not an error. */
 static void editor_keep(const char *path) {
   mgrid_output *file = mgrid_output_file(path, MGRID_WRITE_OVER, NULL);
   const char *place = file ? mgrid_output_place(file) : NULL;

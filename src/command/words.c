@@ -168,7 +168,7 @@ static int command_nearest(lua_State *L) {
   return 2;
 }
 
-/* json(text) -> true and its value; nothing: it is no JSON */
+/* json(text) -> true and its value; nothing: it is not JSON */
 static int json_value(lua_State *L) {
   json_error_t why;
   size_t len;
@@ -181,7 +181,7 @@ static int json_value(lua_State *L) {
 }
 
 /* text(name) -> a text that is built in, or nil. Without a name: the names of all */
-static int text(lua_State *L) {
+static int built_in(lua_State *L) {
   lua_Integer n = 0;
   if (!lua_isnoneornil(L, 1)) {
     const mgrid_chunk *c = mgrid_bundle_find(cli_files, luaL_checkstring(L, 1));
@@ -347,7 +347,7 @@ int cli_open_words(lua_State *L) {
                                     { "shown", shown },
                                     { "nearest", command_nearest },
                                     { "json", json_value },
-                                    { "text", text },
+                                    { "text", built_in },
                                     { "stdin", read_stdin },
                                     { "read", command_read_file },
                                     { "folder", folder },

@@ -164,7 +164,7 @@ static void connect(parting *x) {
     }
 }
 
-static void move(parting *x, int32_t i, int32_t to) {
+static void assign_move(parting *x, int32_t i, int32_t to) {
   for (int64_t e = x->g->start[x->block[i]]; e < x->g->start[x->block[i] + 1]; e++) {
     int32_t j = x->local[x->g->to[e]];
     if (j < 0) continue;
@@ -202,8 +202,8 @@ static void improve(parting *x) {
         if (x->local[x->g->to[e]] >= 0) x->mark[x->local[x->g->to[e]]] = 0;
       if (with < 0) continue;
       int32_t other = x->part[with];
-      move(x, i, other);
-      move(x, with, own);
+      assign_move(x, i, other);
+      assign_move(x, with, own);
       better = true;
     }
   }

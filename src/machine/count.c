@@ -386,7 +386,7 @@ typedef struct walk {
   int64_t edges, touched;
 } walk;
 
-static void step(walk *w, int64_t group, int32_t rank) {
+static void count_piece(walk *w, int64_t group, int32_t rank) {
   int64_t d = w->domain[rank];
   if (w->position++ == 0)
     w->first = d;
@@ -416,7 +416,7 @@ mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *
     for (int64_t at = 0; at < size; at += PIECE) {
       int64_t n = size - at < PIECE ? size - at : PIECE;
       mgrid_family_slice(f, g, at, n, piece);
-      for (int64_t i = 0; i < n; i++) step(&w, g, piece[i]);
+      for (int64_t i = 0; i < n; i++) count_piece(&w, g, piece[i]);
     }
     w.edges += size > 2 && w.first != w.last;
     c->inside += w.touched == touched + 1;

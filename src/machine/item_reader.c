@@ -246,7 +246,7 @@ static size_t item_reader_held(const void *x) {
 
 static bool unread(const void *x) { return ((const mgrid_machine_item *)x)->unread; }
 
-static void text(const void *x, mgrid_text *t) {
+static void text_of_item(const void *x, mgrid_text *t) {
   mgrid_machine_text(((const mgrid_machine_item *)x)->model, t);
 }
 
@@ -286,7 +286,7 @@ const mgrid_item_kind mgrid_machine_kind = {
   .free = free_machine_item,
   .held = item_reader_held,
   .unread = unread,
-  .text = text,
+  .text = text_of_item,
   .json = item_reader_json,
   .meets = meets,
 };

@@ -475,10 +475,10 @@ static mgrid_status machine_text_refuse_name(const char *text, mgrid_error *err)
   snprintf(first, sizeof first, "%.*s", (int)strcspn(text, " \t\r\n"), text);
   for (const struct preset *p = presets; p->name && n < KNOWN; p++) known[n++] = p->name;
   mgrid_suggest(tail, sizeof tail, first, known, n);
-  return mgrid_fail(
-      err, MGRID_UNKNOWN_NAME,
-      "unknown machine '%s': it is no file and no preset%s; levels are written as 'node:4 gpu:8'",
-      first, tail);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME,
+                    "unknown machine '%s': it is neither a file nor a preset%s; levels are written "
+                    "as 'node:4 gpu:8'",
+                    first, tail);
 }
 
 static bool machine_text_is_number(const char *text) {

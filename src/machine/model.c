@@ -46,8 +46,8 @@ static mgrid_status model_check_name(const mgrid_machine_model *m, const char *n
   if (!mgrid_is_name(name))
     return mgrid_fail(
         err, MGRID_BAD_VALUE,
-        "'%.40s' is no name of a level: letters, digits and _, at most %d, not a digit first", name,
-        MGRID_NAME_MAX);
+        "'%.40s' is not a name of a level: letters, digits and _, at most %d, not a digit first",
+        name, MGRID_NAME_MAX);
   for (size_t i = 0; i < m->ntiers + m->ncrossings; i++)
     if (strcmp(mgrid_level_name(m, i), name) == 0)
       return mgrid_fail(err, MGRID_DUPLICATE, "level '%s' is there twice", name);

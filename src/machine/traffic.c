@@ -166,7 +166,7 @@ static size_t traffic_held(const void *x) {
   return sizeof(mgrid_traffic) + ((const mgrid_traffic *)x)->n * sizeof(mgrid_flow);
 }
 
-static void text(const void *x, mgrid_text *out) {
+static void traffic_text(const void *x, mgrid_text *out) {
   const mgrid_traffic *t = x;
   for (size_t i = 0; i < t->n; i++)
     mgrid_text_add(out, "%s%s = %.17g B %s x %" PRId64, i ? "; " : "", t->flow[i].family,
@@ -176,7 +176,7 @@ static void text(const void *x, mgrid_text *out) {
 static void traffic_json(const void *x, int64_t rank, mgrid_json *w) {
   mgrid_text t = { 0 };
   (void)rank;
-  text(x, &t);
+  traffic_text(x, &t);
   mgrid_json_value(w, t.failed ? NULL : json_string(mgrid_text_chars(&t)));
   mgrid_text_free(&t);
 }
@@ -188,7 +188,7 @@ const mgrid_item_kind mgrid_traffic_kind = {
   .ref = traffic_ref,
   .free = traffic_free_item,
   .held = traffic_held,
-  .text = text,
+  .text = traffic_text,
   .json = traffic_json,
 };
 

@@ -205,7 +205,7 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget
   if (a->nodes + b->nodes > 2 && !mgrid_spend(budget, a->nodes * b->nodes)) return false;
   mgrid_overlap r = mgrid_groups_within(a, b);
   if (r != MGRID_SOME) return r == MGRID_ALL;
-  int64_t last = a->count - 1; /* usually the last group shows that the answer is no */
+  int64_t last = a->count - 1; /* usually the last group shows that it does not */
   if (mgrid_family_size(a, last) > 1 && mgrid_group_in(a, last, b, INT64_MAX, budget) < 0)
     return false;
   for (int64_t g = 0; g < last; g++) {

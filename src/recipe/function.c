@@ -45,7 +45,7 @@ static int function_fail(lua_State *L, const mgrid_function *f, mgrid_status sta
   if (s == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
   if (strcmp(text, "unknown status")
       == 0) /* a later version may have more, but this one does not know it */
-    return mgrid_lua_raise(L, "%s: it returned %d, which is no status", f->name, (int)s);
+    return mgrid_lua_raise(L, "%s: it returned %d, which is not a status", f->name, (int)s);
   if (*e->message) text = e->message;
   char shown[sizeof e->message];
   shown[mgrid_shown(shown, sizeof shown - 1, text, strnlen(text, sizeof e->message))] = '\0';

@@ -114,7 +114,7 @@ int mgrid_lua_push(lua_State *L, const char *class_name, const void *object) {
   const mgrid_lua_handed *c = module_class_of(class_name);
   luaL_checkstack(L, 8, "moongrid");
   if (!c)
-    return luaL_error(L, "'%s' is no class of objects for scripts",
+    return luaL_error(L, "'%s' is not a class of objects for scripts",
                       class_name ? class_name : "NULL");
   if (!object) return lua_pushnil(L), 1;
   if (luaL_getmetatable(L, c->class) == LUA_TNIL)
@@ -228,7 +228,7 @@ static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mg
   luaL_checktype(L, 3, LUA_TTABLE);
   size_t n = lua_rawlen(L, 3);
   const char **args = lua_newuserdatauv(L, (n + 1) * sizeof *args, 0);
-  mgrid_lua_check_keys(L, 3, "parameter that is no text NAME=VALUE", NULL, 0, true);
+  mgrid_lua_check_keys(L, 3, "parameter that is not text NAME=VALUE", NULL, 0, true);
   lua_createtable(L, (int)n, 0); /* the list may change while the recipe runs */
   for (size_t i = 0; i < n; i++) {
     lua_rawgeti(L, 3, (lua_Integer)i + 1);

@@ -110,7 +110,7 @@ static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   case LUA_TTABLE:
     if (lua_getmetatable(c->L, i))
       mgrid_lua_raise_as(c->L, MGRID_BAD_VALUE,
-                         "%s%sa table that is to be read, such as p, is no plain value",
+                         "%s%sa table that is to be read, such as p, is not a plain value",
                          c->function ? c->function : "", c->function ? ": " : "");
     put_table(c, i, a);
     return;
@@ -369,7 +369,7 @@ static mgrid_status wrong_kind(const mgrid_reading *r, mgrid_kind is, mgrid_erro
   mgrid_error e = MGRID_ERROR_INIT;
   bool inside = r->path && *r->path;
   if (r->wanted > MGRID_IS_JSON)
-    return mgrid_fail(err, MGRID_USAGE, "%d is no kind of values", (int)r->wanted);
+    return mgrid_fail(err, MGRID_USAGE, "%d is not a kind of values", (int)r->wanted);
   mgrid_fail(&e, MGRID_BAD_VALUE, "%s returned %s%s%s%s, not %s", r->from, kinds[is],
              inside ? " at '" : "", inside ? r->path : "", inside ? "'" : "", kinds[r->wanted]);
   mgrid_budget_position(r->rt->L, &e);

@@ -175,8 +175,9 @@ static void free_shapes(step_shapes *x) {
 
 /* Find the shapes of all groups, and the types of ranks whose groups have equal shapes. O(world x
 ** families x levels). */
-static mgrid_status shapes_of(const mgrid_step *s, const mgrid_machine_model *m, step_budget *b,
-                              step_shapes *out, step_types *types, mgrid_error *err) {
+static mgrid_status price_shapes_of(const mgrid_step *s, const mgrid_machine_model *m,
+                                    step_budget *b, step_shapes *out, step_types *types,
+                                    mgrid_error *err) {
   finding x = { .s = s, .m = m, .out = out, .budget = b, .world = s->plan->content.world };
   step_lists shapes = { 0 }, pairs = { 0 };
 
@@ -538,7 +539,7 @@ mgrid_status mgrid_step_price_of(const mgrid_step *s, const mgrid_machine_model 
   out->by = (step_pricing){
     .s = s, .m = m, .rules = costs->mpi ? STEP_BLOCKING : STEP_NCCL, .costs = *costs
   };
-  mgrid_status status = shapes_of(s, m, &b, &out->by.shapes, &out->by.types, err);
+  mgrid_status status = price_shapes_of(s, m, &b, &out->by.shapes, &out->by.types, err);
   if (!status) status = mgrid_step_priceable(&out->by, err);
   if (!status) {
     out->use = calloc(out->by.types.n + 1, sizeof *out->use);

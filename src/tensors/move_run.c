@@ -231,7 +231,7 @@ static mgrid_outcome by_rounds(running *r, double seconds) {
 }
 
 /* Post one step of the lanes of a round, or of all lanes. */
-static mgrid_outcome step(running *r, int64_t round) {
+static mgrid_outcome try_round(running *r, int64_t round) {
   size_t n = 0;
   mgrid_outcome s = MGRID_OK;
   for (lane *l = r->lane; l < r->lane + r->nlanes && !s; l++) {
@@ -246,7 +246,7 @@ static mgrid_outcome step(running *r, int64_t round) {
 static mgrid_outcome in_step(running *r, double seconds) {
   int64_t first = r->move->sums.rounds ? 0 : -1,
           end = r->move->sums.rounds ? r->move->sums.rounds : 0;
-  mgrid_outcome s = step(r, first);
+  mgrid_outcome s = try_round(r, first);
   if (!s) s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   for (int64_t round = first; round < end && !s; round++) {
     for (bool goes = true; goes && !s;) {
@@ -259,7 +259,7 @@ static mgrid_outcome in_step(running *r, double seconds) {
         room &= l->ended || has_room(l);
       }
       if (!goes) break;
-      s = more && room ? step(r, round) : move_run_wait_for(r, move_run_progress, seconds);
+      s = more && room ? try_round(r, round) : move_run_wait_for(r, move_run_progress, seconds);
     }
   }
   return s;

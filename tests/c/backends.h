@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /* "unknown backend 'mpj'; nearest is 'mpi' (auto, mpi, nccl)", or without `nearest` "...; known:
-** auto, mpi, nccl"; `first` or `last` is "" or a word that is no backend. */
+** auto, mpi, nccl"; `first` or `last` is "" or a word that is not a backend. */
 static inline const char *unknown_backend(char text[512], const char *name, const char *nearest,
                                           const char *first, mgrid_backends_of which,
                                           const char *last) {

@@ -359,7 +359,7 @@ static void test_refusals(void **unused) {
   (void)unused;
   refuses("", MGRID_BAD_VALUE, "machine '': a machine has one level or more, as in node:4 gpu:8");
   refuses("dgx-h10", MGRID_UNKNOWN_NAME,
-          "unknown machine 'dgx-h10': it is no file and no preset; nearest is 'dgx-h100' "
+          "unknown machine 'dgx-h10': it is neither a file nor a preset; nearest is 'dgx-h100' "
           "(dgx-a100, dgx-b200, dgx-h100, "
           "dgx-h200, gb200-nvl72, mi300x); levels are written as 'node:4 gpu:8'");
   refuses("node:4 gpu", MGRID_BAD_VALUE,

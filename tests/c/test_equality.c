@@ -29,7 +29,7 @@ static void test_twin(void **unused) {
   }
 }
 
-/* A family made from a twin is no twin, whatever the size of its groups. */
+/* A family made from a twin is not a twin, whatever the size of its groups. */
 static void test_twin_ends_with_operations(void **unused) {
   (void)unused;
   mgrid_error err = MGRID_ERROR_INIT;

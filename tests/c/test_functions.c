@@ -146,7 +146,7 @@ static void test_arguments_refused(void **unused) {
     { "'\\xff'", "r:2: echo: argument 1 is a string" NOT_PLAIN },
     { "'a\\0b'", "r:2: echo: a text has a zero byte in it" },
     { "{ 'a\\0b' }", "r:2: echo: a text has a zero byte in it" },
-    { "p", "r:2: echo: a table that is to be read, such as p, is no plain value" },
+    { "p", "r:2: echo: a table that is to be read, such as p, is not a plain value" },
   };
   mgrid_function f = mgrid_function_of("echo", "1", echo, NULL);
   (void)unused;
@@ -172,7 +172,7 @@ static void test_failures(void **unused) {
   f.ud = &(failure){ MGRID_NO_MEMORY, "none" };
   expect(&f, text, MGRID_NO_MEMORY, "out of memory");
   f.ud = &(failure){ 7, NULL };
-  expect(&f, text, MGRID_REFUSED, "r:2: fails: it returned 7, which is no status");
+  expect(&f, text, MGRID_REFUSED, "r:2: fails: it returned 7, which is not a status");
   f.ud = &cases[1]; /* a recipe may catch it */
   expect(&f, BUILD("  assert(not pcall(fails))\n  return topology(world)"), MGRID_OK, "");
 }

@@ -281,7 +281,7 @@ static mgrid_status function_way(mgrid_error *err) {
 
 static const char *agreeing; /* the path of a recipe with a policy that all ranks agree on */
 
-/* A result that could not be compared for lack of memory is no other result. */
+/* A result that could not be compared for lack of memory is not another result. */
 static mgrid_status agreed_way(mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
   mgrid_status s = rt ? mgrid_runtime_load(rt, agreeing, NULL, 0, err) : MGRID_LIMIT;

@@ -303,7 +303,7 @@ static mgrid_tensor *cut_often(size_t n, int64_t copies) {
   return t;
 }
 
-/* Many dims that fit into each other are no reason for lists. */
+/* Many dims that fit into each other are not a reason for lists. */
 static void test_many_dims_that_fit(void **state) {
   mgrid_tensor *a = cut_often(5, 1024), *b = cut_often(10, 1);
   mgrid_renaming same = { 0 };

@@ -103,7 +103,7 @@ typedef struct answer {
 
 typedef struct place {
   const char *name;
-  /* made by a call that may have failed, so that NULL is no fault here; the mgrid_error */
+  /* made by a call that may have failed, so that NULL is not a fault here; the mgrid_error */
   bool object, error;
 } place;
 

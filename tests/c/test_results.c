@@ -97,7 +97,7 @@ static void test_kinds(void **state) {
     { "[\"any key\"][\"\"]", MGRID_IS_INTEGER, -1 },
     { "[\"layers\"][0][\"last\"]", MGRID_IS_INTEGER, -1 },
     { "keys", MGRID_IS_TABLE, 5 },
-    /* these lead nowhere: what is not there, and what is no path */
+    /* these lead nowhere: what is not there, and what is not a path */
     { "none", MGRID_IS_NONE, -1 },
     { "lr.none", MGRID_IS_NONE, -1 },
     { "name[0]", MGRID_IS_NONE, -1 },
@@ -221,7 +221,7 @@ static void test_lists(void **state) {
 }
 
 static void test_tables(void **state) {
-  /* by bytes; a key that is no text is left out */
+  /* by bytes; a key that is not text is left out */
   static const char *const sorted[] = { "Z", "a", "aa", "b", "\xff" };
   fixture *f = *state;
   mgrid_arg keys = MGRID_ARG_INIT, list = MGRID_ARG_INIT;
@@ -274,7 +274,7 @@ static void test_json(void **state) {
   mgrid_policy_free(echo);
 }
 
-/* What is no table has only its whole; a call that failed leaves no result of the call before. */
+/* What is not a table has only its whole; a call that failed leaves no result of the call before. */
 static void test_other_results(void **state) {
   fixture *f = *state;
   mgrid_policy *scalar = mgrid_policy_new(f->rt, f->s, "scalar", anew(&e)),

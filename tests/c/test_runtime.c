@@ -372,7 +372,7 @@ static void test_backends_by_name(void **state) {
                       "the dry backend has no world of its own: use mgrid_backend_dry");
 }
 
-/* Values that are no limits are refused, with a message. */
+/* Values that are not limits are refused, with a message. */
 static void test_limits_given(void **state) {
   mgrid_error err = MGRID_ERROR_INIT;
   mgrid_limits none = { 0 }, odd = MGRID_LIMITS_INIT, small = MGRID_LIMITS_INIT;

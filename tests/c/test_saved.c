@@ -27,7 +27,7 @@ static mgrid_text written(const mgrid_plan *p, writer *w) {
   return t;
 }
 
-/* Has the plan a flat of which a member is no tensor of it? */
+/* Has the plan a flat of which a member is not a tensor of it? */
 static bool lacks_member(const mgrid_plan *p) {
   const size_t n = mgrid_plan_ntensors(p);
   for (size_t i = 0; i < n; i++) {
@@ -528,7 +528,7 @@ static void refuse_object(const rng *r, const json_t *all, const char *place) {
 }
 
 /* Refuse each value below v of another kind, each object without one of its fields or with one
-** more, and each list that is no list. Return how many. */
+** more, and each list that is not a list. Return how many. */
 static int bend_below(const rng *r, const json_t *all, json_t *v) {
   const char *key;
   json_t *one;

@@ -2,7 +2,7 @@
 **
 ** worst.c - runs what worst_spec.lua writes under small limits, and measures: no call takes more
 ** than 1.5 times its processor time, and the process no more than 1.5 times the memory, each with
-** some more for what is no fault of a recipe.
+** some more for what is not a fault of a recipe.
 **
 **     build/tests/worst recipe FILE WORLD SECONDS
 **         a recipe that goes on where the last call ended (tests/lua/worst.lua), for so much processor time
@@ -246,7 +246,7 @@ static int run_steps(const char *machine) {
 int main(int argc, char **argv) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD,
-          /* large blocks go back when they are freed: their holes are no fault of a recipe */
+          /* large blocks go back when they are freed: their holes are not a fault of a recipe */
           64 << 10);
 #endif
   if (argc == 5 && strcmp(argv[1], "recipe") == 0)

@@ -57,7 +57,9 @@ static bool read_words(const char *text) {
     if (known) continue;
     ok = read_word(w);
     if (!ok)
-      rig_say("CUDARIG_MACHINE: '%s' is no machine and no word of one: the machine has no GPU", w);
+      rig_say(
+          "CUDARIG_MACHINE: '%s' is neither a machine nor a word of one: the machine has no GPU",
+          w);
   }
   free(copy);
   return ok;
@@ -93,7 +95,7 @@ int rig_physical(int device) {
   int n = rig_the_machine()->gpus;
   if (device < 0) return -1;
   if (!at) return device < n ? device : -1;
-  for (int i = 0;; i++) { /* the list ends at the first that is no device */
+  for (int i = 0;; i++) { /* the list ends at the first that is not a device */
     char *end;
     long d = strtol(at, &end, 10);
     if (end == at || d < 0 || d >= n) return -1;

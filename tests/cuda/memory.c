@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* New memory is no zeros, unless it is so large that filling it would cost more than it finds. */
+/* New memory is not zeros, unless it is so large that filling it would cost more than it finds. */
 enum { POISON_MOST = 4 << 20 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

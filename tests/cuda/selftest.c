@@ -78,7 +78,7 @@ static void memory(void) {
   OK(cudaMemGetInfo(&before, &total));
   OK(cudaMalloc(&p, 1 << 20));
   OK(cudaMemGetInfo(&after, &total));
-  check(*(unsigned char *)p == 0xA5, "new memory is no zeros");
+  check(*(unsigned char *)p == 0xA5, "new memory is not zeros");
   check(before - after == 1 << 20 && cudarig_count("device") == live + (1 << 20),
         "memory is counted");
   OK(cudaPointerGetAttributes(&a, (char *)p + 100));
@@ -343,7 +343,7 @@ static void manners(void) {
   IS(cudaStreamSynchronize(s), cudaErrorLaunchTimeout);
   IS(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
   check(!strcmp(told[1], "leak: 4096 bytes of memory on device 0 were never freed"),
-        "an error of a kernel is no wrong call");
+        "an error of a kernel is not a wrong call");
   OK(cudaStreamDestroy(s));
   OK(cudaFree(p));
 }

@@ -72,7 +72,7 @@ local special = {
   ["mgrid_move_run.to"] = "draw_buffers(z, 1)",
 }
 
--- NULL is no failure: the rank may be outside.
+-- NULL is not a failure: the rank may be outside.
 local may_be_null = { mgrid_state_submesh = true }
 
 -- Results that stay their owner's.
@@ -117,7 +117,7 @@ for _, header in ipairs(arg) do
       end
     end
     local line = ("%s(%s)"):format(call, table.concat(args, ", "))
-    if leaves then add "z->null = !a0;" end -- which is no error of its own
+    if leaves then add "z->null = !a0;" end -- which is not an error of its own
     add "begin(z);"
     if made then
       add("%smgrid_%s *r = %s;", made == "group" and "const " or "", made, (ret:find "^const " and made ~= "group")

@@ -146,7 +146,7 @@ local function check_sharing(job, want)
   for kind, earlier in pairs(want.same_as) do
     local a = want.groups[kind] and job:about(kind) or nil
     local b = want.groups[earlier] and job:about(earlier) or nil
-    if not want.recorded[earlier] then return ("%s is recorded as %s, which is no kind"):format(kind, earlier) end
+    if not want.recorded[earlier] then return ("%s is recorded as %s, which is not a kind"):format(kind, earlier) end
     if a and b and a.id ~= b.id then
       return ("%s is not the communicator of %s, but %s"):format(kind, earlier, a.id)
     end

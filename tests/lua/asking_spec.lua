@@ -346,12 +346,12 @@ return recipe { base = "picotron",
   refuses {
     { "an alias of two", "return recipe { base = 'picotron', settings = {\na = param.size(1, '', 'x'),\n"
       .. "b = param.size(1, '', 'x') } }", "r.lua:3: settings 'a' and 'b' both answer to 'x'" },
-    { "a default that is no value", "return recipe { base = 'picotron', settings = { a = topology } }",
+    { "a default that is not a value", "return recipe { base = 'picotron', settings = { a = topology } }",
       "r.lua:1: the default of setting 'a' is a function; a number, a string, a boolean, a list of integers or "
       .. "param.KIND(...) would do; param.any takes every plain value" },
     { "settings without names", "return recipe { base = 'picotron', settings = { 5 } }",
       "r.lua:1: settings are by name; a key is a number" },
-    { "settings that are no table", "return recipe { base = 'picotron', settings = 5 }",
+    { "settings that are not a table", "return recipe { base = 'picotron', settings = 5 }",
       "r.lua:1: field 'settings' of a recipe is a table, not a number" },
   }
 end)

@@ -57,7 +57,7 @@ local function elements(shape)
   return n
 end
 
--- dkjson takes 007, which is no number of JSON.
+-- dkjson takes 007, which is not a number of JSON.
 local function decode(text)
   local bare = text:gsub('"[^"]*"', "")
   assert(not bare:find "%f[%w.]0%d", "no number of JSON")

@@ -453,7 +453,7 @@ Warnings
       "stall", { 7 }, false },
     { "torch's desync report", "\t     [7] finished collective #182, but didn't join collective #183 (count from 1)\n", "stall", { 7 }, true },
     { "monitoredBarrier", "[rank0]:[E1 x] [Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier in 3000 ms\n", "stall", { 2, 3 }, true },
-    { "two fingerprints, of which one is no operation", "Detected mismatch between collectives on ranks. Rank 0 is running collective: "
+    { "two fingerprints, of which one is not an operation", "Detected mismatch between collectives on ranks. Rank 0 is running collective: "
       .. "CollectiveFingerPrint(SequenceNumber=3, OpType=ALLREDUCE, TensorShape=[20, 10]), but Rank 1 is running collective: "
       .. "CollectiveFingerPrint(SequenceNumber=0OpType=GATHER)", "mismatch", { 0 }, false },
     { "Gloo's timeout, whose speaker is the victim", "[/x/unbound_buffer.cc:78] Timed out waiting 25000ms for recv operation to complete\n",

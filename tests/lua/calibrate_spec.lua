@@ -66,7 +66,7 @@ describe("calibrate", function()
     os.remove(site)
   end)
 
-  it("refuses what is no measured step, with its line", function()
+  it("refuses what is not a measured step, with its line", function()
     local head = "recipe,machine,world,seconds,tp\n"
     local function refused(rows, message)
       local _, err, code = run("build/moongrid calibrate " .. support.file(rows))
@@ -94,7 +94,7 @@ describe("the price of a step", function()
   it("names groups that straddle racks, and the machine in which they do not", function()
     local words = "build/moongrid step megatron --world 256 tp=32 layers=32 --machine "
     local out = run(words .. "gb200-nvl72")
-    assert.truthy(out:find "groups of tp straddle a rack: its 72 ranks are no whole number of groups of 32;%s+add node:16 ", out)
+    assert.truthy(out:find "groups of tp straddle a rack: its 72 ranks are not a whole number of groups of 32;%s+add node:16 ", out)
     assert.is_nil(run(words .. "'gb200-nvl72 node:16'"):find("straddle", 1, true))
   end)
 

@@ -222,9 +222,9 @@ describe("a cluster", function()
   end
 
   for line, words in pairs {
-    ["0 4 true"] = "'0' is no number of hosts, 1 to 64",
-    ["65 4 true"] = "'65' is no number of hosts, 1 to 64",
-    ["2 four true"] = "'four' is no number of ranks, 0 to 1024",
+    ["0 4 true"] = "'0' is not a number of hosts, 1 to 64",
+    ["65 4 true"] = "'65' is not a number of hosts, 1 to 64",
+    ["2 four true"] = "'four' is not a number of ranks, 0 to 1024",
     ["--gone node1"] = "no cluster here; it is called by what scripts/lab/cluster runs",
     ["--link sideways node1"] = "--link up|down HOST",
     ["1 0 scripts/lab/cluster --link down node1"] = "no host 'node1'; there are node0",

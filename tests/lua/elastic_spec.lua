@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- States that change while the job runs, and what families ask of NCCL besides communicators: windows, device
--- communicators, communicators split out of others. On the stand-in libraries (tests/nccl/standin), which are no GPU.
+-- communicators, communicators split out of others. On the stand-in libraries (tests/nccl/standin), which are not GPUs.
 
 local support = dofile "tests/lua/support.lua"
 local exists = support.exists

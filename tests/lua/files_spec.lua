@@ -89,7 +89,7 @@ describe("a parameter from a file", function()
     ["a number beyond all"] = { "a.yaml", "a: 1\nb: -1e999\n", "a.yaml:2: a number that is too large" },
     ["UTF-16"] = { "a.yaml", "\xfe\xff\0a\0:", "a.yaml:1: invalid leading UTF-8 octet" },
     ["an unknown alias"] = { "a.yaml", "a: *b\n", "a.yaml:1: found undefined alias" },
-    ["bytes that are no text"] = { "a.yaml", "a: \xff\n", "a.yaml:1: invalid leading UTF-8 octet" },
+    ["bytes that are not text"] = { "a.yaml", "a: \xff\n", "a.yaml:1: invalid leading UTF-8 octet" },
     ["broken JSON"] = { "a.json", '{"a": 1,\n', "a.json:2: string or '}' expected near end of file" },
     ["JSON that is not an object"] = { "a.json", "7", "a.json:1: a JSON object is expected" },
   } do
@@ -141,7 +141,7 @@ describe("rest", function()
         .. "layers, num_layers, hidden, hidden_size, heads, num_attention_heads, kv_heads, num_query_groups, ffn, "
         .. "ffn_hidden_size, vocab, padded_vocab_size, seq, seq_length, causal, micro_batch, micro_batch_size, global_batch, "
         .. "global_batch_size, weight_type, schedule)" },
-    { "what is no name", "return recipe { base = 'picotron', rest = 5 }", "r.lua:1: field 'rest' of a recipe is a string, not a number" },
+    { "what is not a name", "return recipe { base = 'picotron', rest = 5 }", "r.lua:1: field 'rest' of a recipe is a string, not a number" },
   }
 end)
 

@@ -230,7 +230,7 @@ describe("gpu-test, when something is wrong", function()
     assert.equal("gpu-test: GPU_SECONDS, GPU_TOTAL and GPU_TURNS are whole numbers from 1, not '9m'\n", err)
     _, err, code = support.run "scripts/gpu-test tests"
     assert.equal(2, code)
-    assert.equal("gpu-test: 'tests' is no package; make one: scripts/gpu-test pack tests\n", err)
+    assert.equal("gpu-test: 'tests' is not a package; make one: scripts/gpu-test pack tests\n", err)
   end)
 end)
 

@@ -89,7 +89,7 @@ describe("a recipe means the same:", function()
     end
   end)
 
-  it("and a message shows nothing of a file that is no recipe", function()
+  it("and a message shows nothing of a file that is not a recipe", function()
     local folder = os.tmpname()
     os.remove(folder)
     run(("mkdir %s; echo 'secret: 5' > %s/notes; ln -s /etc/hostname %s/link.lua; echo 'local _, m = pcall(recipe, \"./notes\") error(m, 0)' "

@@ -41,7 +41,7 @@ describe("jax_mesh", function()
     { "an axis that is not there", "m:family 'tp'", words = { "axes: ", "'tp'" }, would = { "m:family 'model'" } },
     { "an axis twice", "m:group { 'data', 'data' }", words = { "axes: ", "'data'" } },
     { "an axis that is a number", "m:group { 5 }", words = { "axes: " }, never = { "bad argument" } },
-    { "axes that are no list", "m:group(5)", "axes is number; it takes a name or a list of names", would = { "m:group 'data'" } },
+    { "axes that are not a list", "m:group(5)", "axes is number; it takes a name or a list of names", would = { "m:group 'data'" } },
     { "groups along no axis", "m:group {}", words = { "'' is not a family name" } },
     { "the coordinate of nobody", "m:coordinate()", "rank is nil; say which rank of the world asks", would = { "m:coordinate(0)" } },
     { "a topology that has the names", "m:group 'data' m:topology(m:topology())",

@@ -33,7 +33,7 @@ describe("NCCL's own host code", function()
     assert.equal(0, code)
   end)
 
-  it("refuses what is no file", function()
+  it("refuses what is not a file", function()
     local out, _, code = host "/nowhere/libnccl.so.2"
     assert.equal("not ok 1 MOONGRID_NCCL: no file /nowhere/libnccl.so.2\n", out)
     assert.equal(1, code)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Moves over NCCL, on the stand-in libraries (tests/nccl/standin), which are no GPU and say so in every line: every
+-- Moves over NCCL, on the stand-in libraries (tests/nccl/standin), which are not GPUs and say so in every line: every
 -- element proved, the bytes that were sent counted, refusals, and ranks that fail or never come.
 
 local support = dofile "tests/lua/support.lua"

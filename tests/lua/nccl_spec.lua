@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The nccl backend. Not built: one clear message. With the real NCCL but no driver, or without NCCL: the
--- exact messages. Everything else on the stand-in libraries (tests/nccl/standin), which are no GPU and
+-- exact messages. Everything else on the stand-in libraries (tests/nccl/standin), which are not GPUs and
 -- say so in every line; what fails: nccl_failures_spec.lua.
 
 local support = dofile "tests/lua/support.lua"

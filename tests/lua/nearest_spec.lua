@@ -12,7 +12,7 @@ local cases = tonumber(os.getenv "MOONGRID_CASES") or 120 -- of each recipe
 local fixed = {
   deepspeed = { order = "tp-cp-sp-ep-dp-pp" }, llama = { num_hidden_layers = 2, vocab_size = 96, intermediate_size = 96, head_dim = 2 },
 }
--- Parameters that are left out: a default that is no size, or a size that another one must repeat.
+-- Parameters that are left out: a default that is not a size, or a size that another one must repeat.
 local skipped = {
   deepspeed_moe = { data_parallel_size = true, model_parallel_size_ = true }, -- must be the rest of the world
   megatron = { local_world_size = true }, -- a window of the world

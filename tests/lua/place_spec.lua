@@ -345,7 +345,7 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
     assert.are.same({ "step", "that of the recipe's step" }, { source "megatron tp=2 --traffic step" })
     name, text = source "megatron tp=2 layers=3 pp=2"
     assert.are.equal("assumed", name)
-    assert.is_truthy(text:find("layers 3 is no multiple of pp, 2; nearest: 2 or 4", 1, true), text)
+    assert.is_truthy(text:find("layers 3 is not a multiple of pp, 2; nearest: 2 or 4", 1, true), text)
     for _, words in ipairs { plain, plain .. " --search order" .. list } do
       local out, err, status = moongrid("place " .. words .. " --world 16 --machine 4 --traffic step")
       assert.are.same({ "", 2 }, { out, status })
@@ -353,7 +353,7 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
     end
     local _, err, status = moongrid "place megatron --world 16 tp=2 layers=3 pp=2 --machine 4 --traffic step"
     assert.are.equal(1, status)
-    assert.is_truthy(err:find("layers 3 is no multiple", 1, true), err)
+    assert.is_truthy(err:find("layers 3 is not a multiple", 1, true), err)
   end)
 
   it("is the mean of what the programs of the ranks send", function()
@@ -404,7 +404,7 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
       for i, row in ipairs(found.best) do
         if row.present then present = { i, row } end
       end
-      assert.is_table(present, words .. ": the present order is no row")
+      assert.is_table(present, words .. ": the present order is not a row")
       local best, now = price(found.best[1]), price(present[2])
       assert.is_true(best <= now and (best < now or present[1] == 1), words)
       assert.is_true(math.abs(best - found.best[1].cost) <= 1e-9 * best and math.abs(now - present[2].seconds) <= 1e-9 * now, words)

@@ -427,7 +427,7 @@ return recipe {
 end)
 
 describe("recipe:call", function()
-  it("refuses what is no policy and no table", function()
+  it("refuses what is neither a policy nor a table", function()
     local path = recipe_of "policies.layers()"
     local recipe = mg.load(path)
     local state = recipe:plan(8, {}):dry(0)

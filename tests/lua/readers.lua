@@ -15,7 +15,7 @@ M.hostfile = {
   { "n0\nn1\nn2\n", "gpu:2 nodes=n2,n0", "node:2 gpu:2" },
   { "n0 slots=4\nn1 slots=4\nn0 slots=2\n",
     "", "f:3: host 'n0' is there twice, first in line 1: slots= is for a host that has one line" },
-  { "n0 slots=four\n", "", "f:1: 'four' is no number of slots" },
+  { "n0 slots=four\n", "", "f:1: 'four' is not a number of slots" },
   { "n0 8\n", "", "f:1: 'slots=8' or nothing expected behind host 'n0', not '8'" },
   { "n0 slots=100000\n", "", "f:1: host 'n0' has 1 to 65536 slots, not 100000" },
   { "n0 slots=4\n", "gpu:8", "f: level 'gpu' is there twice" },
@@ -143,7 +143,7 @@ M.gpus = {
   { "\t\27[4mGPU0\tGPU1\tCPU Affinity\27[0m\nGPU0\t X \tNV18\t0-15\nGPU1\tNV18\t X \t0-15\nLegend:\n",
     "rail = gpu", "node:* nvlink:1 gpu:2 rail = gpu" },
   { "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-15\n", "", "f:1: 1 rows of 2 GPUs: the text may be cut short" },
-  { "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tWAT\nGPU1\tNV18\t X \n", "", "f:2: 'WAT' is no link of two GPUs, as NV18 or SYS" },
+  { "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tWAT\nGPU1\tNV18\t X \n", "", "f:2: 'WAT' is not a link of two GPUs, as NV18 or SYS" },
   { "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tSYS\tNV2\nGPU1\tSYS\t X \tSYS\nGPU2\tNV2\tSYS\t X \n",
     "",
     "f: GPUs of one NVLink domain do not follow each other: GPU2 is of the domain of GPU0; by CUDA_VISIBL"
@@ -325,8 +325,8 @@ M.rows = {
   { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_JOB_NODELIST=n[0-1]\n", "", "f:2: 'n[0-1]' is not that of line 1: this is of several jobs" },
   { "\xEF\xBB\xBFn0 slots=2\n", "nodes=n0", "node:1 gpu:2" }, -- a byte order mark
   { '\xEF\xBB\xBF{"n0": "s0"}', "", "switch:1 node:1" },
-  { "n0\0\n", "", "f: byte 3 is zero: this is no text" },
-  { "\xEF\xBB\xBFn0\0\n", "", "f: byte 6 is zero: this is no text" },
+  { "n0\0\n", "", "f: byte 3 is zero: this is not text" },
+  { "\xEF\xBB\xBFn0\0\n", "", "f: byte 6 is zero: this is not text" },
 }
 
 return M

@@ -54,7 +54,7 @@ describe("a recipe's file", function()
     assert.truthy(said:find(":2: ", 1, true), said)
   end)
 
-  it("is no pipe, which might never end", function()
+  it("is not a pipe, which might never end", function()
     local path = os.tmpname() .. ".lua"
     local _, err, code = support.run(("mkfifo %s && timeout 10 build/moongrid plan %s --world 8"):format(path, path))
     os.remove(path)
@@ -192,7 +192,7 @@ describe("parameters", function()
     "r.lua:2: parameter 'a' is a list of integers (0,-1), not a table")
   bad("a list as table", "a = param.table {}", { a = { 1 } },
     "r.lua:2: parameter 'a' is a table by name (JSON on a command line), not {1}")
-  bad("text that is no JSON as table", "a = param.table {}", { a = "{x}" },
+  bad("text that is not JSON as table", "a = param.table {}", { a = "{x}" },
     "r.lua:2: parameter 'a' is a table by name (JSON on a command line), not '{x}'")
   bad("a plain default's kind", "a = 'x'", { a = 5 }, "r.lua:3: parameter 'a' is text, not 5")
   bad("an unknown one", "ab = param.size(1, '', 'cd')", { ac = 1 },
@@ -218,7 +218,7 @@ describe("parameters", function()
       "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, choice, file, flag, index, integer, list, names, number, order, size, table, text)" },
     { "a default of another kind", echo "a = param.size(0)",
       "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
-    { "a default that is no value", echo "a = topology",
+    { "a default that is not a value", echo "a = topology",
       "r.lua:3: the default of parameter 'a' is a function; a number, a string, a boolean, a list of integers or "
       .. "param.KIND(...) would do; param.any takes every plain value" },
     { "parameters without names", echo "5", "r.lua:3: params are by name; a key is a number" },
@@ -507,7 +507,7 @@ end }
   refuses {
     { "an unknown base", "return recipe { base = 'picotrn' }", "r.lua:1: no recipe 'picotrn': neither bundled nor a file; "
       .. "nearest is 'picotron' (" .. table.concat(mg.recipes(), ", ") .. ")" },
-    { "a base that is no recipe", "return recipe { base = 5 }", "r.lua:1: field 'base' is a recipe or the name of one" },
+    { "a base that is not a recipe", "return recipe { base = 5 }", "r.lua:1: field 'base' is a recipe or the name of one" },
     { "a family of the base's again",
       "return recipe { base = 'picotron', build = function(_, _, t)\nt.tp = t.dp\nreturn t end }",
       "r.lua:2: 'tp' is in the topology already, since picotron:40; name yours otherwise, or assign nil first" },

@@ -381,7 +381,7 @@ end }]])
         wrong(write("wrong.json", json.encode { weight_map = mine, parts = parts }), message)
       end
       wrong(write("wrong.json", "{"), "FILE: line 1: string or '}' expected near end of file; an index, or a file *.safetensors, is expected")
-      wrong(write("wrong.json", "{}"), "FILE has no weight_map: it is no index of safetensors files")
+      wrong(write("wrong.json", "{}"), "FILE has no weight_map: it is not an index of safetensors files")
       index({ bias = "../a.safetensors" }, "the index names a file '../a.safetensors', which is none beside it")
       index({ bias = 1 }, "the index on tensor 'bias': the name of a file is wanted")
       index({ bias = "b.safetensors" }, at "b.safetensors" .. " has no tensor 'bias', which the index says")
@@ -412,7 +412,7 @@ end }]])
       parts("the index on tensor 'bias': first and elements of a part are integers",
         { file = "a.safetensors", runs = { { 0, 5 } }, first = "0" })
       index({}, "the index on tensor 'bias': the shape is wrong", { bias = { type = "u8", shape = { "5" }, parts = {} } })
-      index({}, at "wrong.json" .. ": its parts are no object with a tensor's name each", "none")
+      index({}, at "wrong.json" .. ": its parts are not an object with a tensor's name each", "none")
     end)
 
     it("parts that overlap, or leave a gap, also of as many elements", function()

@@ -62,7 +62,7 @@ hostile.many_families = { "return recipe { build = function(w) local g, t = grid
 -- a recipe cannot catch the limit
 hostile.caught_memory = { "local t = {}\npcall(function() while true do t[#t + 1] = ('x'):rep(60000) .. #t end end)\nt = nil\n"
   .. "return recipe { build = function(world) return topology(world) end }", 3, memory }
--- much garbage is no error: a later refusal has its own reason
+-- much garbage is not an error: a later refusal has its own reason
 hostile.garbage = { "local s, t = ('x'):rep(60000), {} for i = 1, 700 do t[i] = s .. i end\n"
   .. "for i = 1, 3000 do local _ = s .. i end\nerror 'my own reason'", 1, "3: my own reason" }
 

@@ -76,7 +76,7 @@ describe("a saved plan", function()
     os.remove(path)
   end)
 
-  it("is no text for people", function()
+  it("is not text for people", function()
     local path = file_of((run "build/moongrid plan picotron --world 8 tp=2 --text"))
     refuses("plan " .. path, 1, path .. ": this is the text of a plan, which is for people; save a plan with plan --rules or --json")
     os.remove(path)

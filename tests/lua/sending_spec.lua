@@ -198,7 +198,7 @@ describe("a machine", function()
 end)
 
 describe("recipe:call", function()
-  it("refuses an answer that is no number, with the line of the policy, if one is asked for", function()
+  it("refuses an answer that is not a number, with the line of the policy, if one is asked for", function()
     local loaded = mg.load("p.lua", { text = "return recipe { policy = { one = function() return 1 end,\nword = function() return 'a' end },"
       .. "\nbuild = function(world) return topology(world) end }" })
     local state <close> = loaded:plan(2):dry(0)

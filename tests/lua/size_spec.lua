@@ -54,7 +54,7 @@ describe("scripts/size", function()
     assert.equal(tonumber(of_scripts) + 6, tonumber(sum))
   end)
 
-  it("says what is no tree", function()
+  it("says what is not a tree", function()
     local out, err, code = support.run "scripts/size /usr"
     assert.are.same({ "", "size: /usr is not a tree of moongrid: it has no scripts/files\n", 2 }, { out, err, code })
   end)

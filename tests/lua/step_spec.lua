@@ -185,7 +185,7 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
       .. "if s.tp then ...")
     refused("s:send(s.pp, 2, 8)", "8: send(pp): position 2 is none of its group of 2; nearest is 1")
     refused("s:send(s.pp, s.tp:at(0), 8)", "8: send: the member is one of tp, not of pp")
-    refused("s:send(s.pp, s.pp:at(7), 8)", "8: send(pp): nil is no position; one of 0 to 1 would do")
+    refused("s:send(s.pp, s.pp:at(7), 8)", "8: send(pp): nil is not a position; one of 0 to 1 would do")
     refused("s:all_to_all(s.tp, { 1 })", "8: all_to_all(tp): the list has 1 bytes, and the group 2 members: one for each")
     refused("s:all_to_all(s.tp, { 1, -2 })", "8: all_to_all: bytes are a whole number of 0 or more, not -2")
     refused("s:all_to_all(s.tp, { 2^52, 2^52 + 1 })", "8: all_to_all: bytes are 9007199254740992 at most, in all")
@@ -443,21 +443,21 @@ describe("steps.transformer", function()
       if text:find("steps.transformer", 1, true) then break end
     end
     local function at(message) return ("moongrid: megatron:%d: %s"):format(line, message) end
-    refused("pp=4 layers=30", at "steps.transformer: layers 30 is no multiple of pp, 4; nearest: 28 or 32")
-    refused("tp=8 global_batch=9", at "steps.transformer: global_batch 9 is no multiple of replicas x micro_batch, 8; nearest: 8 or 16")
+    refused("pp=4 layers=30", at "steps.transformer: layers 30 is not a multiple of pp, 4; nearest: 28 or 32")
+    refused("tp=8 global_batch=9", at "steps.transformer: global_batch 9 is not a multiple of replicas x micro_batch, 8; nearest: 8 or 16")
     refused("interleave=2", at "steps.transformer: interleave 2 needs pp of 2 or more and the schedule 1f1b")
     refused("zero=4", at "steps.transformer: zero is 0 to 3, not 4; nearest is 3")
-    refused("experts=6 ep=4", at "steps.transformer: experts 6 is no multiple of ep, 4; nearest: 4 or 8")
+    refused("experts=6 ep=4", at "steps.transformer: experts 6 is not a multiple of ep, 4; nearest: 4 or 8")
     for words, message in pairs { -- of the model, as its trainers refuse
-      ["tp=8 heads=14 kv_heads=2 hidden=896 layers=24"] = "heads 14 is no multiple of tp, 8; nearest: 8 or 16",
+      ["tp=8 heads=14 kv_heads=2 hidden=896 layers=24"] = "heads 14 is not a multiple of tp, 8; nearest: 8 or 16",
       ["hidden=100 heads=7"] = "heads 7 does not divide hidden, 100; nearest: 5 or 10",
       ["heads=16 kv_heads=3"] = "kv_heads 3 does not divide heads, 16; nearest: 2 or 4",
       ["tp=4 heads=12 hidden=768 kv_heads=6"] = "kv_heads 6 neither divides tp nor is a multiple of it, 4; nearest: 4 or 12",
-      ["tp=8 sequence_parallel=true seq=1001"] = "seq 1001 is no multiple of tp, 8; nearest: 1000 or 1008",
-      ["cp=8 seq=1000"] = "seq 1000 is no multiple of 2 x cp, 16; nearest: 992 or 1008",
-      ["cp=2 tp=2 sequence_parallel=true seq=1002"] = "seq 1002 is no multiple of cp x tp, 4; nearest: 1000 or 1004",
+      ["tp=8 sequence_parallel=true seq=1001"] = "seq 1001 is not a multiple of tp, 8; nearest: 1000 or 1008",
+      ["cp=8 seq=1000"] = "seq 1000 is not a multiple of 2 x cp, 16; nearest: 992 or 1008",
+      ["cp=2 tp=2 sequence_parallel=true seq=1002"] = "seq 1002 is not a multiple of cp x tp, 4; nearest: 1000 or 1004",
       ["topk=9 experts=8"] = "topk 9 is more than the 8 experts; nearest is 8",
-      ["tp=8 ffn=1004"] = "ffn 1004 is no multiple of tp, 8; nearest: 1000 or 1008",
+      ["tp=8 ffn=1004"] = "ffn 1004 is not a multiple of tp, 8; nearest: 1000 or 1008",
     } do
       refused(words, at("steps.transformer: " .. message))
     end

@@ -283,7 +283,7 @@ describe("scripts/mutants", function()
     }, changes(".c", { "if (!a && b < c->d) return 'x'; // 1", "for (i = 0; i == n; i++) {} /* a && b */" }))
   end)
 
-  it("refuses what is no place in a file", function()
+  it("refuses what is not a place in a file", function()
     for _, words in ipairs { "", "src/none.c", "src/plan/diff.c:x", "src/plan/diff.c --count x", "src/plan/diff.c --seed" } do
       local out, err, code = run("scripts/mutants " .. words)
       assert.are.same({ "", 2 }, { out, code }, words)

@@ -42,7 +42,7 @@ describe("spares", function()
     assert.are_not.equal(plan.digest, moongrid.load(recipe 'idle = "allow",'):plan(10).digest)
     local out, err = run("build/moongrid plan " .. recipe "spares = 2," .. " --world 10")
     assert.truthy(out:find("\nspares         2 ranks in no family, to take the place of a lost one: 8, 9\n", 1, true), out)
-    assert.equal("", err) -- they are no ranks that somebody forgot
+    assert.equal("", err) -- they are not ranks that somebody forgot
   end)
 
   it("are a list in JSON, and true for a spare", function()

@@ -213,7 +213,8 @@ for _, name in ipairs(mg.recipes()) do
     local of_step = {
       layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, vocab = 512, seq = 64, micro_batch = 2, global_batch = 64,
       gated = true, bias = false, norm = "rms", qk_norm = true, positions = "rope", experts = 4, topk = 1, moe_ffn = 96,
-      moe_every = 2, shared_ffn = 32, head_dim = 32, stage_layers = "4", dispatcher = "allgather", expert_bias = true, first_stage_layers = 1,
+      moe_every = 2, shared_ffn = 32, head_dim = 32, fp8 = "e4m3", dense_layers = 1, embedding_in_split = true, loss_in_split = true,
+      dispatcher = "allgather", expert_bias = true, first_stage_layers = 1,
       last_stage_layers = 1, recompute = "full", overlap_p2p = true, bucket = 1000, per_token_loss = true, fused_loss = true,
       schedule = "gpipe", reshard = false,
     }

@@ -270,7 +270,7 @@ describe("Family", function()
     { "tp:map(function() return {} end)", "group 0 of the table is empty" },
     { "tp:map(function() return 5 end)", "map: the function gave a number, not a list of ranks" },
     { "tp:map(function() return { 8 } end)", "rank 8 of group 0 is out of range; ranks are 0 to 7" },
-    { "tp:map(function() return { -1 } end)", "map: element 1 of group 0 is no rank" },
+    { "tp:map(function() return { -1 } end)", "map: element 1 of group 0 is not a rank" },
     { "tp:map(function() error 'mine' end)", "mine" },
     { "tp:map()", "bad argument #1 to 'map' (function expected, got no value)" },
     { "tp:without { 8 }", "without: rank 8 is out of range; ranks are 0 to 7" },

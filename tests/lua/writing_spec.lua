@@ -221,7 +221,7 @@ describe("what is written to disk", function()
 
   for _, row in ipairs(rows) do
     if not row.folder then
-      it(row.name .. " " .. ending(row) .. ": goes through a link, which stays, and to what is no file", function()
+      it(row.name .. " " .. ending(row) .. ": goes through a link, which stays, and to what is not a file", function()
         local at = new_folder()
         local out = "out" .. ending(row)
         run(("cd '%s' && mkdir real && echo old > real/file && chmod 640 real/file && ln -s real/file %s"):format(at, out))

@@ -202,7 +202,7 @@ static void test_wrong_parents(void) {
   freed = half;
   MPI_Comm_free(&half);
   ok = ok && !mgrid_mpi_backend(freed, NULL, anew(&e)) && e.status == MGRID_USAGE
-       && strstr(e.message, "the parent is no communicator, or one that was freed");
+       && strstr(e.message, "the parent is not a communicator, or one that was freed");
   MPI_Errhandler now;
   MPI_Comm_get_errhandler(MPI_COMM_WORLD, &now);
   ok = ok && now == MPI_ERRORS_ARE_FATAL; /* as it was */

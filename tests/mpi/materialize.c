@@ -215,7 +215,7 @@ static void test_states_side_by_side(void) {
 
 static void test_lazy(void) {
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_plan *p = layout(1, true, &e); /* its pairs are no groups of another family */
+  mgrid_plan *p = layout(1, true, &e); /* its pairs are not groups of another family */
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   mgrid_state *s = mgrid_materialize(p, b, NULL, anew(&e));
   CHECK(s != NULL);

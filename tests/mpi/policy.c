@@ -220,7 +220,7 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   write_recipe("return recipe {");
   status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_s, &c, anew(&e));
   new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
-  test(status == MGRID_REFUSED && !new_s, "so is what is no Lua");
+  test(status == MGRID_REFUSED && !new_s, "so is what is not Lua");
   write_recipe(RECIPE("", ""));
   reload_in_part(*rt, *s);
   const char *args[] = { rank == size - 1 ? "tp=1" : "tp=2" };

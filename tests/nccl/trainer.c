@@ -82,7 +82,7 @@ static void split(mgrid_backend *mpi) {
        "groups, order and sums are the same");
   mgrid_state_free(s);
   mgrid_backend_free(b);
-  /* what MPI makes for some ranks is no split of the others; and what was split shrinks */
+  /* what MPI makes for some ranks is not a split of the others; and what was split shrinks */
   mgrid_plan *some = two(false, true, &e);
   int64_t lost[] = { 1 };
   b = mgrid_backend_over(mpi, maker(), &o, anew(&e));

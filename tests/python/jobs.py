@@ -176,7 +176,7 @@ def refusals(tap: Ranks, mg: Any, MPI: Any) -> None:
     except MPI.Exception:
         freed = "refused"
     tap.same(freed, "refused", "to free a group's communicator")
-    told("a plan that is a number", lambda: job.materialize(3), (102, "3 is no Plan"))
+    told("a plan that is a number", lambda: job.materialize(3), (102, "3 is not a Plan"))
     group, comm_of_tp = state["tp"], state["tp"].comm
     tap.check(group.comm is comm_of_tp, "a group has one communicator of mpi4py")
     state.close()

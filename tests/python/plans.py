@@ -222,7 +222,7 @@ def policies(tap: Tap) -> None:
     tap.same(got[0], {k: v for k, v in values.items() if v is not None}, "values go in and come back")
     tap.same(got, [got[0]] * 20, "the same 20 times")
     tap.same(state.policy("lists")(x=[1, 2]), {"one": [1, 2], "all": [[1, 2], [1.5, 2.0], "t"], "a key": {"deep": True}},
-             "lists of lists, and keys that are no names")
+             "lists of lists, and keys that are not names")
     tap.same(state.policy("nothing")(), None, "nothing")
     tap.same(state.ask("loud"), False, "a setting")
     state.set("loud", True)

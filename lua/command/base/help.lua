@@ -7,7 +7,7 @@ local text = require "command.base.text"
 
 local M = {}
 
-local COLUMN, WIDE = 20, 110 -- column of the options' texts; line length if stdout is no terminal
+local COLUMN, WIDE = 20, 110 -- column of the options' texts; line length if stdout is not a terminal
 
 function M.all(rows)
   text.put("usage: moongrid COMMAND ...\n\n",

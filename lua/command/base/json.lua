@@ -5,7 +5,7 @@
 -- A shape has the keys of an object in their order, and by their names the shapes of what is in them; a key without a
 -- value is null. Elements of a list have the shape of the list. With `line` an object is on one line. Without a shape,
 -- or with `named` in it, keys are sorted. An empty table is [], but {} with `named`. A function is a list: it returns
--- one element after the other, then nil. A shape may be a function, which returns that of a value that is no list.
+-- one element after the other, then nil. A shape may be a function, which returns that of a value that is not a list.
 
 local host = require "host"
 local sorted = require "command.base.sorted"

@@ -36,7 +36,7 @@ local function find(word)
   return command
 end
 
--- Refuse a word that is no subcommand: with the nearest one, or the words in their order.
+-- Refuse a word that is not a subcommand: with the nearest one, or the words in their order.
 local function unknown(words)
   local word, option, known = words[1], words[1]:match "^%-%-(.*)", {}
   if word:find "^%-[Vv]$" or word == "version" then

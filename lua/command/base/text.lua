@@ -13,7 +13,7 @@ local is_terminal, columns, lines, unicode, told = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
 M.is_terminal, M.unicode, M.is_told = is_terminal, unicode, told -- told: stderr is a terminal
 M.columns = columns == 0 and 80 or math.max(columns, 40)
-M.lines = columns == 0 and 0 or lines == 0 and 24 or math.max(lines, 10) -- 0: stdout is no terminal
+M.lines = columns == 0 and 0 or lines == 0 and 24 or math.max(lines, 10) -- 0: stdout is not a terminal
 M.fold = M.columns -- where words are folded
 M.on, M.off = "", "" -- around what is bold
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- files: what the words of the command line name: files, folders, archives (tar, tar.gz, which are read and not
--- unpacked), "-" for standard input, and "ncclras", which is run if it is no file. A list of { path, text, at }: at:
+-- unpacked), "-" for standard input, and "ncclras", which is run if it is not a file. A list of { path, text, at }: at:
 -- when it was written.
 
 local host = require "host"
@@ -46,7 +46,7 @@ local function untar(path, all, list)
     local size = tonumber(head:sub(125, 136):match "[0-7]+" or "", 8)
     local written = tonumber(head:sub(137, 148):match "[0-7]+" or "0", 8)
     if not size or head:sub(258, 262) ~= "ustar" then
-      text.refuse(1, "%s is no tar from byte %d on", path, at - 1)
+      text.refuse(1, "%s is not a tar from byte %d on", path, at - 1)
     end
     local body = all:sub(at + BLOCK, at + BLOCK + size - 1)
     at = at + BLOCK + (size + BLOCK - 1) // BLOCK * BLOCK
@@ -116,7 +116,7 @@ return function(words)
     elseif host.folder(word) then
       add_folder(list, word)
     elseif kind == "other" then -- a pipe without a writer would never end
-      text.refuse(1, "%s is no file and no folder", word)
+      text.refuse(1, "%s is neither a file nor a folder", word)
     else
       add(list, word, read(word, size), at)
     end

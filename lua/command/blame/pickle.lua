@@ -78,7 +78,7 @@ return function(text, made)
     if type(dict) ~= "table" or dict == NONE or (top - from) % 2 == 1 then refuse("byte %d: items of no dict", at) end
     for i = from + 1, top, 2 do
       local key, value = stack[i], stack[i + 1]
-      if type(key) ~= "string" and math_type(key) ~= "integer" then refuse("byte %d: a key that is no text", at) end
+      if type(key) ~= "string" and math_type(key) ~= "integer" then refuse("byte %d: a key that is not text", at) end
       if value ~= NONE then dict[key] = value else dict[key] = nil end
     end
     for i = top, from + 1, -1 do stack[i] = nil end
@@ -88,7 +88,7 @@ return function(text, made)
   end
   local function append(from)
     local list = stack[from]
-    if type(list) ~= "table" or list == NONE then refuse("byte %d: an item of what is no list", at) end
+    if type(list) ~= "table" or list == NONE then refuse("byte %d: an item of what is not a list", at) end
     local n = #list
     for i = from + 1, top do
       n = n + 1

@@ -161,7 +161,7 @@ end
 
 -- What would settle it.
 local settle = {
-  gone = "look whether the process lives, and at its log: a missing dump is no proof",
+  gone = "look whether the process lives, and at its log: a missing dump is not a proof",
   stall = "py-spy dump of that process: moongrid blame reads it, too",
   ahead = "py-spy dump of one of them",
   inside = "the root that each rank passes is in no dump; ncclras and the log of NCCL_DEBUG=INFO tell of the network",

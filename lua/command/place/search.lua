@@ -349,7 +349,7 @@ end
 
 -- Search as a line says, and return what was found:
 --   best       candidates, the best first; the last may be the present one, which is always there
---   present    the candidate with the present values; nil: it is refused. `listed`: some are no defaults
+--   present    the candidate with the present values; nil: it is refused. `listed`: some are not defaults
 --   free       what was free. machine, levels: what costs are of
 --   all, evaluated, refused   combinations. whole: all were evaluated, or can only cost more; pruned: so many of them
 --   least      no combination has fewer bytes by level; nil: not known

@@ -116,7 +116,7 @@ local function build(world, p)
   local others = false
   for _ in pairs(p.config) do others = true end
   if others and not p.model_type then
-    refuse("the file of parameters has no model_type, so it is no config.json of Hugging Face's; "
+    refuse("the file of parameters has no model_type, so it is not a config.json of Hugging Face's; "
       .. "model_type=llama would do")
   end
   local kind = kinds[p.model_type or "llama"]

@@ -24,7 +24,7 @@ local function degrees(world, p)
   local sizes = {}
   for _, name in ipairs(p.order) do
     if not has(known, name) then
-      refuse("order: '%s' is no axis; axes of %s would do", name, table.concat(known, "-"))
+      refuse("order: '%s' is not an axis; axes of %s would do", name, table.concat(known, "-"))
     end
     sizes[name] = p[name .. "_degree"]
     if sizes[name] < 1 and name ~= "dp" then sizes[name] = 1 end

@@ -51,7 +51,7 @@ local function creations(layout, world)
   return { families = families, led = led, groups = groups }
 end
 
--- Communicators that one rank gets, and message steps that it takes part in. A rank that is no member of a
+-- Communicators that one rank gets, and message steps that it takes part in. A rank that is not a member of a
 -- group takes part in the rounds over the world, but makes nothing.
 local function steps(way, c, world)
   local n, hops = 0, 0

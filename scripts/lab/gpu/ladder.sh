@@ -98,7 +98,7 @@ libraries() {
   set_path "$spare"
   case ${about[success]:-} in
     *stand-in*) [ -n "$standin_dir" ] || missing="these are stand-in libraries; say --standin FOLDER, or gpu-test --rehearse" ;;
-    *) [ -z "$standin_dir" ] || missing=${missing:-"the libraries in $standin_dir are no stand-in"} ;;
+    *) [ -z "$standin_dir" ] || missing=${missing:-"the libraries in $standin_dir are not a stand-in"} ;;
   esac
   running=""
   if [ -z "$missing" ]; then

@@ -178,7 +178,7 @@ mgrid_status mgrid_mpi_check_parent(MPI_Comm parent, bool sessions, mgrid_error 
     return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
   if (!is_comm(parent, sessions, &inter))
     return mgrid_fail(err, MGRID_USAGE,
-                      "mpi: the parent is no communicator, or one that was freed");
+                      "mpi: the parent is not a communicator, or one that was freed");
   if (!inter) return MGRID_OK;
   return mgrid_fail(
       err, MGRID_USAGE,

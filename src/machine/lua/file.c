@@ -284,7 +284,7 @@ mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_err
   const char *zero = f->length ? memchr(f->text, 0, f->length) : NULL;
   (void)rt;
   if (zero)
-    return mgrid_fail(err, MGRID_BAD_VALUE, "%s: byte %td is zero: this is no text", f->name,
+    return mgrid_fail(err, MGRID_BAD_VALUE, "%s: byte %td is zero: this is not text", f->name,
                       zero - f->text + 1);
   /* a byte order mark */
   if (f->length >= 3 && memcmp(f->text, "\xEF\xBB\xBF", 3) == 0) f->text += 3, f->length -= 3;

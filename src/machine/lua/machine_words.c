@@ -192,7 +192,7 @@ static int machine_words_counts(lua_State *L) {
 }
 
 /* machine:text() -> its text, from which open_machine makes it again, without names of domains */
-static int text(lua_State *L) {
+static int machine_text(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_machine_text(machine_words_check(L), &t);
   mgrid_lua_push_text(L, &t);
@@ -223,7 +223,7 @@ static const luaL_Reg questions[] = { { "where", where },
                                       { "fits", machine_words_fits },
                                       { "node_size", node_size },
                                       { "family", family },
-                                      { "text", text },
+                                      { "text", machine_text },
                                       { "json", machine_words_json },
                                       { "notes", machine_words_notes },
                                       { "domains", machine_words_domains },

@@ -380,7 +380,7 @@ def table(world: int | Window, groups: Iterable[Iterable[int]], coverage: Covera
     lists: list[list[int]] = []
     for ranks in groups:
         if not isinstance(ranks, Iterable):
-            raise error(Status.BAD_VALUE, f"{ranks!r} is no group; [[0, 1], [2, 3]] would do")
+            raise error(Status.BAD_VALUE, f"{ranks!r} is not a group; [[0, 1], [2, 3]] would do")
         lists.append(ranks.tolist() if hasattr(ranks, "tolist") else list(ranks))
     starts = [0]
     for ranks in lists:

@@ -176,14 +176,14 @@ def whole(value: Any, what: str) -> int:
 def handle_of(value: Any, kind: type[Owner]) -> int | None:
     """Return what C knows an object by, which is of that kind."""
     if not isinstance(value, kind):
-        raise error(_abi.Status.BAD_VALUE, f"{value!r} is no {kind.__name__}")
+        raise error(_abi.Status.BAD_VALUE, f"{value!r} is not of type {kind.__name__}")
     return value._handle
 
 
 def encoded(name: Any) -> bytes:
     """Return a name as C takes it."""
     if not isinstance(name, str):
-        raise error(_abi.Status.BAD_VALUE, f"{name!r} is no name")
+        raise error(_abi.Status.BAD_VALUE, f"{name!r} is not a name")
     try:
         return name.encode()
     except UnicodeEncodeError:

@@ -134,7 +134,7 @@ class Move(Owner):
             try:
                 memory = memoryview(part).cast("B")
             except TypeError as why:
-                raise error(Status.BAD_VALUE, f"'{self.tensors[i]}' is no contiguous memory: {why}") from None
+                raise error(Status.BAD_VALUE, f"'{self.tensors[i]}' is not contiguous memory: {why}") from None
             if memory.readonly:
                 raise error(Status.BAD_VALUE, f"'{self.tensors[i]}' is memory that may not be written")
             made[i].bytes = memory.nbytes

@@ -378,7 +378,7 @@ def _runtime(limits: Mapping[str, float]) -> int:
 def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
     """Load a recipe: the name of a bundled one, or a file. limits: memory in bytes, instructions, seconds, call_seconds."""
     if not isinstance(recipe, (str, os.PathLike)):
-        raise error(Status.BAD_VALUE, f"{recipe!r} is no recipe; a name, a file or a Recipe would do")
+        raise error(Status.BAD_VALUE, f"{recipe!r} is not a recipe; a name, a file or a Recipe would do")
     made = Recipe(_runtime(limits), os.fspath(recipe), None, limits)
     library().call("mgrid_runtime_load", made._handle, os.fsencode(recipe), None, 0)
     return made

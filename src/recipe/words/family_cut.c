@@ -69,7 +69,7 @@ static int call_map(lua_State *L) { /* function, call */
     lua_rawgeti(L, -1, i + 1);
     int64_t rank = lua_tointeger(L, -1);
     if (!lua_isinteger(L, -1) || rank < 0 || rank > MGRID_WORLD_MAX)
-      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "map: element %d of group %d is no rank",
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "map: element %d of group %d is not a rank",
                                 (int)i + 1, (int)c->group);
     c->ranks[i] = rank;
     lua_pop(L, 1);

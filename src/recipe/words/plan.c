@@ -351,7 +351,7 @@ static int plan_check(lua_State *L) {
   return 2;
 }
 
-/* plan:law(text [, machine]) -> true | false, why; raises if the text is no law, or names what is
+/* plan:law(text [, machine]) -> true | false, why; raises if the text is not a law, or names what is
 ** unknown */
 static int plan_law(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);

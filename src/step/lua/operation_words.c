@@ -104,7 +104,7 @@ static int64_t operations_check_position(lua_State *L, int i, const step_writer 
                        w->step->plan->content.entry[p->entry].name, operations_name_of(w, g));
   if (!p && lua_type(L, i) != LUA_TNUMBER)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "%s(%s): %s is no position; one of 0 to %" PRId64 " would do", operation,
+                       "%s(%s): %s is not a position; one of 0 to %" PRId64 " would do", operation,
                        operations_name_of(w, g),
                        lua_isnoneornil(L, i) ? "nil" : mgrid_lua_kind(L, i), g->size - 1);
   int64_t at = p ? p->position : mgrid_lua_check_integer(L, i);

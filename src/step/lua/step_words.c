@@ -44,7 +44,7 @@ static void *new_word(lua_State *L, int anchor, size_t size, const char *class) 
 
 /* Push the nth group of this rank in a family, nil if there is none; `anchor` is the index of the
 ** anchor. */
-static void push_group(lua_State *L, int anchor, int32_t entry, int32_t nth) {
+static void push_step_group(lua_State *L, int anchor, int32_t entry, int32_t nth) {
   step_anchor *a = lua_touserdata(L, anchor);
   step_writer *w = writer_of(L, a);
   int64_t size = ask(L, w, STEP_ASKED_SIZE, entry, nth);
@@ -194,7 +194,7 @@ typedef struct step_word_grid {
   int32_t grid;
 } step_word_grid;
 
-static void push_grid(lua_State *L, int anchor, int32_t grid) {
+static void push_step_grid(lua_State *L, int anchor, int32_t grid) {
   step_anchor *a = lua_touserdata(L, anchor);
   *(step_word_grid *)new_word(L, anchor, sizeof(step_word_grid), STEP_LUA_GRID) =
       (step_word_grid){ a, grid };
@@ -236,7 +236,7 @@ static int groups(lua_State *L) {
   lua_getiuservalue(L, 1, 1);
   lua_newtable(L);
   for (int32_t nth = 0;; nth++) {
-    push_group(L, -2, entry, nth);
+    push_step_group(L, -2, entry, nth);
     if (lua_isnil(L, -1)) break;
     lua_rawseti(L, -2, nth + 1);
     if (!w->step->plan->content.entry[entry].family->overlapping) return 1;
@@ -298,9 +298,9 @@ static int index_step(lua_State *L) {
     int entry = mgrid_content_find(c, key), grid = entry < 0 ? mgrid_content_grid(c, key) : -1;
     if (entry < 0 && grid < 0) return step_unknown(L, w, key);
     if (entry >= 0)
-      push_group(L, 3, entry, 0);
+      push_step_group(L, 3, entry, 0);
     else
-      push_grid(L, 3, grid);
+      push_step_grid(L, 3, grid);
   }
   lua_pushvalue(L, 2);
   if (lua_isnil(L, -2))

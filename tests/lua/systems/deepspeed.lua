@@ -45,7 +45,7 @@ return {
     { "options of no family", { nccl_communicator_config = { tpx = { max_ctas = 8 } } },
       words = { "nccl_communicator_config", "'tpx'", "'tp'" } },
     { "options of a grid", { nccl_communicator_config = { dense = { max_ctas = 8 } } }, words = { "nccl_communicator_config", "'dense'" } },
-    { "options that are no table", { nccl_communicator_config = { tp = 5 } }, words = { "nccl_communicator_config", "tp", "5" } },
+    { "options that are not a table", { nccl_communicator_config = { tp = 5 } }, words = { "nccl_communicator_config", "tp", "5" } },
     { "a negative timeout", { distributed_timeout_minutes = -1 }, words = { "distributed_timeout_minutes", "-1" } },
     { "stages that differ between the grids (pr-087)", { order = "tp-ep-pp-dp", pp = 2, ep = 2 }, "order 'tp-ep-pp-dp' gives "
       .. "dense and expert layers different pipeline groups, so experts would cross stages; an order that ends in pp would do",
@@ -61,7 +61,7 @@ return {
     { "nodes that do not divide (pr-058)", { devices_per_node = 3 },
       "device_count 3 does not divide the 8 ranks; nearest: device_count 2 or 4, or a world of 6 or 9 ranks",
       would = { { devices_per_node = 2 }, { devices_per_node = 4 } } },
-    { "a config whose section is no table", { config = { tensor_parallel = 5 } },
+    { "a config whose section is not a table", { config = { tensor_parallel = 5 } },
       "config: tensor_parallel is 5, not a table; {\"autotp_size\":2} would do",
       would = { { config = { tensor_parallel = { autotp_size = 2 } } } } },
     { "a config that contradicts itself", { config = { tensor_parallel = { autotp_size = 2 }, tensor_model_parallel_size = 4 } },

@@ -8,7 +8,7 @@ return {
   refused = {
     { "two ways to say it", { axes = "pipe-data", dims = { 2, 4 }, num_pp = 4 }, words = { "axes", "dims", "num_pp 4" },
       would = { { num_pp = none }, { axes = none, dims = none } } },
-    { "axes that are no names", { axes = 5, dims = { 8 } }, "parameter 'axes' is a list of names, each once (tp-dp), not 5",
+    { "axes that are not names", { axes = 5, dims = { 8 } }, "parameter 'axes' is a list of names, each once (tp-dp), not 5",
       would = { { axes = "pipe-data-model", dims = { 2, 2, 2 } } } },
     { "axes that are a list of numbers", { axes = { 5 }, dims = { 8 } }, words = { "axes", "5" } },
     { "dims without axes", { dims = { 8 } }, "axes is missing; names such as pipe-data-model would do",

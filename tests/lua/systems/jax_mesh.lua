@@ -66,10 +66,10 @@ return {
     { "groups along an axis of another name", { groups = "axis_1" }, words = { "unknown dim 'axis_1'; nearest is 'axis_0'" } },
     { "groups with the name of an axis", { groups = "axis_0" }, words = { "'axis_0' is in the topology already" } },
 
-    { "devices that are no list", { devices = "8" }, "devices has 0 records for the 8 ranks; a list with a record for each rank would do" },
+    { "devices that are not a list", { devices = "8" }, "devices has 0 records for the 8 ranks; a list with a record for each rank would do" },
     { "fewer devices than ranks (jx-035)", { devices = devices(4) },
       "devices has 4 records for the 8 ranks; a list with a record for each rank would do", would = { { devices = devices(8) } } },
-    { "a device that is no record", { devices = first(0) }, "devices: item 0 is a number; { id = 0 } would do",
+    { "a device that is not a record", { devices = first(0) }, "devices: item 0 is a number; { id = 0 } would do",
       would = { { devices = first { id = 0 } } } },
     { "an unknown attribute", { devices = first { coord = { 0, 0, 0 } } },
       "devices: item 0 has 'coord'; id, platform, device_kind, coords, core_on_chip, process_index and slice_index are known" },

@@ -14,7 +14,7 @@ end
 return {
   refused = {
     { "a file of another kind", { config = { dim = 4096, n_heads = 32 } },
-      "the file of parameters has no model_type, so it is no config.json of Hugging Face's; model_type=llama would do",
+      "the file of parameters has no model_type, so it is not a config.json of Hugging Face's; model_type=llama would do",
       would = { { model_type = "llama" } } },
     { "an unknown architecture", { model_type = "gpt_oss" },
       "model_type 'gpt_oss' is not among deepseek_v3, llama, mistral, mixtral, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe; "
@@ -23,7 +23,7 @@ return {
       "the model is quantized; this recipe has the tensors of one that is not" },
     { "an unknown type", { torch_dtype = "float8" },
       "dtype 'float8' is not among bfloat16, float16, float32, float64; or give type", would = { { type = "f8_e4m3" } } },
-    { "heads that are no multiple", { num_key_value_heads = 5 },
+    { "heads that are not a multiple", { num_key_value_heads = 5 },
       "num_attention_heads 32 is not a multiple of num_key_value_heads 5", would = { { num_key_value_heads = 8 } } },
     { "heads of no whole size", { num_attention_heads = 24 },
       "hidden_size 4096 is not a multiple of num_attention_heads 24; then head_dim is needed", would = { { head_dim = 128 } } },

@@ -49,7 +49,7 @@ return {
       "high_priority_stream_groups names 'dpx', which is not a key of groups; there are " .. keys,
       would = { { high_priority_stream_groups = "dp" } } },
     { "priorities by name", { high_priority_stream_groups = { dp = true } }, words = { "high_priority_stream_groups", "dp" } },
-    { "options that are no table", { nccl_communicator_config = { dp = 5 } }, words = { "nccl_communicator_config", "dp", "5" } },
+    { "options that are not a table", { nccl_communicator_config = { dp = 5 } }, words = { "nccl_communicator_config", "dp", "5" } },
     { "options with an unknown field", { nccl_communicator_config = { dp = { max_cta = 5 } } },
       words = { "nccl_communicator_config", "dp", "max_cta'", "max_ctas" } },
     { "a negative timeout", { distributed_timeout_minutes = -1 }, words = { "distributed_timeout_minutes", "-1" } },

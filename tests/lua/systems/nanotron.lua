@@ -12,7 +12,7 @@ return {
     { "nodes that do not divide (nt-042)", { LOCAL_WORLD_SIZE = 3 },
       "local_world_size 3 does not divide the 8 ranks; nearest: local_world_size 2 or 4, or a world of 6 or 9 ranks",
       would = { { LOCAL_WORLD_SIZE = 2 }, { LOCAL_WORLD_SIZE = 4 } } },
-    { "a world that is no multiple of 8 (nt-043)", {},
+    { "a world that is not a multiple of 8 (nt-043)", {},
       "local_world_size 8 does not divide the 12 ranks; nearest: local_world_size 6 or 12, or a world of 8 or 16 ranks", world = 12,
       would = { { local_world_size = 6 }, { local_world_size = 12 } } },
     { "sizes that make another world", { tp = 3, dp = 2 }, "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, or a world of 6 ranks",

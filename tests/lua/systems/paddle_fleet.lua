@@ -28,7 +28,7 @@ end
 return {
   refused = {
     { "an unknown axis (pf-007)", { order = { "dp", "pp", "sharding", "sep", "mp", "xx" } },
-      "order: 'xx' is no axis; axes of dp-pp-sharding-mp-sep-cp-ep-moe_sharding would do",
+      "order: 'xx' is not an axis; axes of dp-pp-sharding-mp-sep-cp-ep-moe_sharding would do",
       would = { { order = { "dp", "pp", "sharding", "sep", "mp" } } } },
     { "an order without sep (pf-006)", { order = { "dp", "pp", "sharding", "mp" } },
       "order lacks 'sep'; each of dp, pp, sharding, mp and sep would do", would = { { order = { "dp", "pp", "sharding", "mp", "sep" } } } },

@@ -194,7 +194,7 @@ ncclResult_t si_comm_alive(ncclComm_t c, const char *call) {
   si_life life = at ? at->life : LIFE_DEAD;
   si_unlock();
   if (!at)
-    return si_wrong(ncclInvalidArgument, "%s: %p is no communicator; real NCCL would fault here",
+    return si_wrong(ncclInvalidArgument, "%s: %p is not a communicator; real NCCL would fault here",
                     call, (void *)c);
   if (life == LIFE_DEAD)
     return si_wrong(ncclInvalidArgument,

@@ -154,7 +154,7 @@ static ncclResult_t register_window(ncclComm_t comm, char *buff, size_t size, nc
   si_unlock();
   if (!b)
     return si_fail(ncclUnhandledCudaError,
-                   "ncclCommWindowRegister: %p is no memory of ncclMemAlloc", (void *)buff);
+                   "ncclCommWindowRegister: %p is not memory of ncclMemAlloc", (void *)buff);
   if (offset % NCCL_WIN_REQUIRED_ALIGNMENT)
     return si_fail(ncclInvalidArgument, "Window address must be suitably aligned.");
   extra x = { .call = "ncclCommWindowRegister", .meeting = MEET_WINDOW, .window = win };

@@ -262,7 +262,7 @@ static void life(void) {
   CHECK(ncclCommDestroy(c) == ncclSuccess);
   CHECK(ncclCommDestroy(c) == ncclInvalidArgument && said("after its destroy"));
   CHECK(ncclCommCount(c, &n) == ncclInvalidArgument && sum(c, p, s) == ncclInvalidArgument);
-  CHECK(ncclCommCount((ncclComm_t)&n, &n) == ncclInvalidArgument && said("is no communicator"));
+  CHECK(ncclCommCount((ncclComm_t)&n, &n) == ncclInvalidArgument && said("is not a communicator"));
   c = world_comm(1, name);
   name[0] = 'S';
   CHECK(ncclCommDestroy(c) == ncclSuccess); /* selftest.sh looks for the line */

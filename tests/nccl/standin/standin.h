@@ -4,7 +4,7 @@
 ** is the CUDA runtime without a GPU of ../../cuda, so that a process has one log and one count of
 ** violations.
 **
-** These libraries are no CUDA and no NCCL: a collective goes over POSIX shared memory. They exist
+** These libraries are not CUDA and no NCCL: a collective goes over POSIX shared memory. They exist
 ** so that the CPU side of moongrid can be tested where there is no GPU, and they say so in every
 ** line they write.
 */
