@@ -15,7 +15,7 @@ return recipe {
   build = function(world, p)
     local g = grid(world, "tp-dpcp", { tp = p.tp, dpcp = fill })
     local t = topology(world)
-    t.tp, t.dp_cp = g "tp", g "dpcp"
+    t.dp_cp = g "dpcp" t.tp = g "tp"
     if #p.pieces > 0 then t.pieces = t.dp_cp:segments(p.pieces) end
     t.loss = t.dp_cp:with { backend = "none" } -- used for its numbers, never for communication
     return t

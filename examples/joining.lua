@@ -8,7 +8,7 @@ return recipe {
   build = function(world, p)
     local g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
     local t = topology(world)
-    t.grid, t.tp, t.dp = g, g "tp", g "dp"
+    t.grid = g t.dp = g "dp" t.tp = g "tp"
     t.w = tensor { axes = { { "rows", p.rows }, { "columns", p.columns } }, type = "f64", cut = { rows = "tp" } }
     return t
   end,

@@ -5,7 +5,7 @@ return recipe {
   build = function(world, p)
     local g = grid(world, "ep-pp", { ep = fill, pp = p.pp })
     local t = topology(world)
-    t.ep, t.pp = g "ep", g "pp"
+    t.pp = g "pp" t.ep = g "ep"
     t.all = g("ep", "pp")
     return t
   end,

@@ -6,7 +6,7 @@ return recipe {
   build = function(world, p)
     local g = grid(world, "attn_tp-attn_dp-dp", { attn_tp = p.attn_tp, attn_dp = p.tp // p.attn_tp, dp = fill })
     local t = topology(world)
-    t.attn_tp, t.attn_dp, t.tp, t.dp = g "attn_tp", g "attn_dp", g("attn_tp", "attn_dp"), g "dp"
+    t.dp = g "dp" t.tp = g("attn_tp", "attn_dp") t.attn_dp = g "attn_dp" t.attn_tp = g "attn_tp"
     return t
   end,
   step = function(s, p)

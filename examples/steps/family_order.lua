@@ -6,7 +6,7 @@ return recipe {
   build = function(world, p)
     local g = grid(world, "node-dp", { node = p.local_size, dp = fill })
     local t = topology(world)
-    t.node, t.dp = g "node", g "dp"
+    t.dp = g "dp" t.node = g "node"
     return t
   end,
   step = function(s, p)

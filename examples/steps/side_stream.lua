@@ -6,7 +6,7 @@ return recipe {
   build = function(world, p)
     local g = grid(world, "tp-pp", { tp = fill, pp = p.pp })
     local t = topology(world)
-    t.tp, t.pp, t.model = g "tp", g "pp", g("tp", "pp")
+    t.model = g("tp", "pp") t.pp = g "pp" t.tp = g "tp"
     return t
   end,
   step = function(s, p)

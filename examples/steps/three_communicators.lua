@@ -5,7 +5,7 @@ return recipe {
   build = function(world)
     local g = grid(world, "tp-cp-dp", { tp = 2, cp = 2, dp = fill })
     local t = topology(world)
-    t.tp_cp, t.cp_dp, t.tp_dp = g("tp", "cp"), g("cp", "dp"), g("tp", "dp")
+    t.tp_dp = g("tp", "dp") t.cp_dp = g("cp", "dp") t.tp_cp = g("tp", "cp")
     return t
   end,
   step = function(s, p)

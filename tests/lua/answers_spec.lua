@@ -28,7 +28,8 @@ end }]]
     assert.equal(1, select(2, err:gsub(":4: 8 ranks", "")))
     assert.equal(1, select(2, err:gsub(":4: 4 ranks", "")))
     err = select(2, run("build/moongrid plan " .. recipe .. " --world 8 n=2000"))
-    assert.truthy(err:find(":5: line 999 a\\x00b\n[^\n]+:5: %.%.%. what is printed from here on is left out\n$"), err)
+    assert.truthy(err:find(":5: line 999 a\\x00b\n[^\n]+:5: %.%.%. what is printed from here on is left out\n"
+      .. "moongrid: note: parameter 'n' changes nothing here: [^\n]+\n$"), err)
     err = select(2, run("build/moongrid run " .. recipe .. " --world 8 --backend dry --print none"))
     assert.falsy(err:find("loaded", 1, true))
     refuses("run " .. recipe .. " --print 1", 2, "moongrid: --print is rank0, all or none, not '1'")

@@ -163,7 +163,7 @@ describe("moongrid check", function()
     local function claims(law)
       local file = support.file(([[return recipe { build = function(world)
         local g, t = grid(world, "gpu-node", { gpu = 4, node = fill }), topology(world)
-        t.gpu, t.node, t.first = g "gpu", g "node", g "gpu":pick(0)
+        t.gpu = g "gpu" t.node = g "node" t.first = g "gpu":pick(0)
         %s
         return t
       end }]]):format(law))
