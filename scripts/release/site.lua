@@ -18,6 +18,7 @@ local menu = {
   { "The command", "src/command/README.md" },
   { "Layouts in use", { { "What travels in a step", "src/step/README.md" },
     { "Steps that hang", "examples/steps/README.md" }, { "Recorded steps", "tests/golden/steps/README.md" },
+    { "Published runs", "tests/golden/runs/README.md" },
     { "Where ranks run", "src/machine/README.md" }, { "Lost ranks, ranks that join", "src/survive/README.md" },
     { "Moving tensors", "src/tensors/README.md" }, { "Checkpoints", "src/checkpoints/README.md" } } },
   { "In a C program", { { "Embedding", "src/embedding.md" }, { "MPI and NCCL", "src/comm/README.md" },

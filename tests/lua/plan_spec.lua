@@ -366,8 +366,8 @@ describe("moongrid plan and what else NCCL takes", function()
     assert.equal(0, (select(3, run(plan .. " --sms 32 --nvls-slots 14 --files 42"))))
     refuses("plan picotron --world 8 --sms 0", 2, "moongrid: --sms is an integer from 1 to 2147483647, not '0'")
     refuses("plan picotron --world 8 --machine 5000", 2, "moongrid: --machine is an integer from 1 to 4096, not '5000'")
-    refuses("plan picotron --world 8 --machine x", 2, "moongrid: unknown machine 'x': it is not a file "
-      .. "and no preset; known: dgx-a100, dgx-b200, dgx-h100, dgx-h200, gb200-nvl72, mi300x; levels are written as "
+    refuses("plan picotron --world 8 --machine x", 2, "moongrid: unknown machine 'x': it is neither a file "
+      .. "nor a preset; known: dgx-a100, dgx-b200, dgx-h100, dgx-h200, gb200-nvl72, mi300x; levels are written as "
       .. "'node:4 gpu:8'")
   end)
 

@@ -234,7 +234,7 @@ describe("policies.gradient_family of a bundled recipe", function()
   local expected = {
     megatron = { { ep = 2 }, "expt_dp" }, deepspeed = { { ep = 2 }, "ep_dp" }, deepspeed_moe = { { ep = { 4 } }, "edp_size_4" },
     torchtitan = { { ep = 2 }, "efsdp" }, llama = { { ep = 2, num_local_experts = 4 }, "edp" }, nanotron = false, sglang = false,
-    megatron_bridge = { { ep = 2 }, "expt_dp" }, paddle_fleet = false, -- moe_sharding
+    megatron_bridge = { { ep = 2 }, "expt_dp" }, mindspeed = { { ep = 2 }, "expt_dp" }, paddle_fleet = false, -- moe_sharding
   }
 
   local function ask(base, params)

@@ -10,7 +10,7 @@ return recipe {
   params = { tp = 2 },
   build = function(world, p)
     local g, t = grid(world, "tp-dp", { tp = p.tp, dp = fill }), topology(world)
-    t.tp, t.dp = g "tp", g "dp"
+    t.dp = g "dp" t.tp = g "tp"
     return t
   end,
 }
@@ -43,7 +43,7 @@ describe("a recipe on standard input", function()
 
   it("has its lines explained, and is printed", function()
     local out = piped(recipe, "explain - --world 8 tp")
-    assert.truthy(out:find("  made by      stdin:5  t.tp, t.dp = g \"tp\", g \"dp\"\n", 1, true), out)
+    assert.truthy(out:find("  made by      stdin:5  t.dp = g \"dp\" t.tp = g \"tp\"\n", 1, true), out)
     assert.are.equal(recipe, (piped(recipe, "recipes --source -")))
   end)
 
