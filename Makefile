@@ -53,7 +53,7 @@ RECIPES_tensors      := llama
 COMMANDS_tensors     := move
 COMMANDS_checkpoints := reshard
 COMMANDS_machine     := machine place
-COMMANDS_step        := step
+COMMANDS_step        := step calibrate
 COMMANDS_survive     := lose
 ifdef CORE
 B      := $(B)/core

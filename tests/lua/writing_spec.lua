@@ -36,6 +36,8 @@ local rows = {
   { name = "step", file = "src/command/words.c",
     line = "step " .. recipe .. " --world 8 --machine 'node:4[50GB/s] gpu:2[300GB/s]' -o T.json" },
   { name = "place", file = "src/command/words.c", line = "place " .. recipe .. " --world 8 --machine 'node:4 gpu:2' -o T.json" },
+  { name = "calibrate", file = "src/command/words.c",
+    line = "calibrate " .. here .. "/tests/golden/runs/megatron-selene-2022.csv -o T.json" },
   { name = "run", file = "src/command/words.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
   { name = "reshard", file = "src/checkpoints/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },

@@ -176,7 +176,7 @@ def whole(value: Any, what: str) -> int:
 def handle_of(value: Any, kind: type[Owner]) -> int | None:
     """Return what C knows an object by, which is of that kind."""
     if not isinstance(value, kind):
-        raise error(_abi.Status.BAD_VALUE, f"{value!r} is not of type {kind.__name__}")
+        raise error(_abi.Status.BAD_VALUE, f"{value!r} is not a {kind.__name__}")
     return value._handle
 
 
