@@ -18,7 +18,7 @@ local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
 local LISTS <const>, POSITIONS <const>, OPENED <const> = 200, 6, 24
 -- What is done at most, and that for each rank of the world, in units of about 5 us: one for a family of a plan, 10 for
 -- a plan, one for 16 ranks of groups that are new.
-local WORK <const>, RANK <const> = 170000, 350
+local WORK <const>, RANK <const> = 260000, 350
 local LIKELY <const> = " llama jax_mesh deepspeed_topology deepspeed optimum_habana megatron_deepspeed sglang vllm "
   .. "accelerate torchtitan megatron " -- of equal recipes the last one; others are before all
 
