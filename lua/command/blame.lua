@@ -11,7 +11,6 @@ local propose = require "command.blame.propose"
 local recipe = require "command.base.recipe"
 local say = require "command.blame.say"
 local sorted = require "command.base.sorted"
-local step_of = require "command.blame.step"
 local text = require "command.base.text"
 local verdict_of = require "command.blame.verdict"
 
@@ -77,7 +76,7 @@ local function run(of)
     about.plan = plan or about.proposal and about.proposal.plan
     job_of.name(job, about.plan)
     verdict = verdict_of(job)
-    about.step = plan and step_of(job)
+    about.step = plan and recipe.has_step(plan) and require "command.blame.step"(job) or nil
     for note in sorted(job.notes) do notes[#notes + 1] = note end
   elseif #found == 0 then
     if job.bad[1] then text.refuse(1, "%s", job.bad[1]) end

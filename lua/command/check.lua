@@ -18,8 +18,7 @@ local function is_broken(status) return status == REFUSED or status == UNPROVED 
 -- Prove the step of a recipe, under the rules of NCCL. Return true and what it assumes, or false and why not; nil: it
 -- has none.
 local function prove(plan)
-  local has_step = recipe.field(plan, "has_step")
-  if not has_step or not has_step(plan) then return nil end
+  if not recipe.has_step(plan) then return nil end
   local proved, verdict, why = plan:step():prove()
   if proved then return true, verdict end
   return false, ("the step is not proved (%s): %s"):format(verdict, why:sub(1, 800))

@@ -29,7 +29,7 @@ end
 local function answers_of(loaded, world, values, queries)
   local done, plan = pcall(loaded.plan, loaded, world, values)
   if not done then return nil end
-  local answers, has_step = { (plan:text():gsub("\nparam [^\n]*", "")) }, recipe.field(plan, "has_step")
+  local answers = { (plan:text():gsub("\nparam [^\n]*", "")) }
   for _, rank in ipairs { 0, world - 1 } do
     local state = plan:dry(rank)
     for _, name in ipairs(queries) do
@@ -37,7 +37,7 @@ local function answers_of(loaded, world, values, queries)
       answers[#answers + 1] = told and json.line { answer } or "refused"
     end
   end
-  local proved, digest = pcall(function() return has_step and has_step(plan) and plan:step().digest or "none" end)
+  local proved, digest = pcall(function() return recipe.has_step(plan) and plan:step().digest or "none" end)
   answers[#answers + 1] = proved and digest or "refused"
   return table.concat(answers, "\n")
 end

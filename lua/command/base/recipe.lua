@@ -89,6 +89,12 @@ function M.field(plan, name)
   return done and value or nil
 end
 
+-- Has the plan a step? Without the step's module: no.
+function M.has_step(plan)
+  local has_step = M.field(plan, "has_step")
+  return has_step ~= nil and has_step(plan)
+end
+
 -- Return the machine of --machine, or that which the recipe of the plan has read; nil: none.
 function M.machine(of, plan)
   return type(of.machine) == "userdata" and of.machine or reports.machine(plan)

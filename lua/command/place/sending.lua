@@ -40,7 +40,7 @@ local function of_step(sending, plan, priced)
 end
 
 local function decide(sending, plan, priced)
-  local asked, has = sending.of.traffic == "step", recipe.field(plan, "has_step") and plan:has_step()
+  local asked, has = sending.of.traffic == "step", recipe.has_step(plan)
   if asked and not has then
     text.refuse(2, "--traffic step: there is no step to count; step = steps.transformer() in the recipe would do, or "
                 .. '--traffic "tp = 2 GiB all_reduce x 96; ..."')
