@@ -192,7 +192,8 @@ MGRID_API mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs
 /* Join ranks that share a group of any of n families, which may share ranks; and so the ranks that
 ** chains of such groups join. Members ascend, and groups are counted by their lowest ranks. O(modes)
 ** for strided families over the same ranks whose strides and sizes divide each other; else
-** O(members + world), and explicit lists if the groups follow no rule. */
+** O(members + world), and explicit lists if the groups follow no rule. MGRID_REFUSED: there is no
+** family, or their worlds differ. */
 MGRID_API mgrid_family *mgrid_family_closure(size_t n, const mgrid_family *const *fs,
                                              mgrid_error *err);
 

@@ -2,9 +2,9 @@
 --
 -- moongrid calibrate: fit what a step costs on a site to steps that were measured there.
 --
--- The price of a step is that of src/step/cost.c, with few numbers that no data sheet has: the share of a GPU's flops,
--- the fixed time of each compute (the host starts its kernels, and small kernels do not fill a GPU), and of each level
--- the share of the bandwidth. Each has a usual value and a tolerance, in logarithms. The fit takes the most likely
+-- The price of a step is that of src/step/operations.c, with few numbers that no data sheet has: the share of a GPU's
+-- flops, the fixed time of each compute (the host starts its kernels, and small kernels do not fill a GPU), and of each
+-- level the share of the bandwidth. Each has a usual value and a tolerance, in logarithms. The fit takes the most likely
 -- values (Gauss and Newton's method on the logarithms of the seconds). The design that tells most is D-optimal
 -- [Fedorov 1972]: the next measurement is the one with the highest variance of its prediction.
 
@@ -96,7 +96,7 @@ local function read(of)
     host.progress(("reading run %d of %d"):format(i, #runs))
     run.seconds, run.memory, run.flops = positive(run, "seconds", true), positive(run, "memory"), positive(run, "flops")
     run.world = math.tointeger(positive(run, "world", true))
-    run.recipe, run.machine = run.recipe or "megatron", run.machine
+    run.recipe = run.recipe or "megatron"
     if not run.world then text.refuse(1, "%s: world is an integer", run.where) end
     if (run.scale or 1) ~= 1 then text.refuse(1, "%s: its bytes were scaled; measure whole ones", run.where) end
     if not of.machine and type(run.machine) ~= "string" then
@@ -224,7 +224,7 @@ local function move(numbers, away)
 end
 
 local function fit(runs, numbers)
-  local rows, away
+  local rows
   for round = 1, ROUNDS do
     host.progress(("fitting: round %d of at most %d"):format(round, ROUNDS))
     rows = {}
@@ -232,11 +232,9 @@ local function fit(runs, numbers)
       local at, d = slopes(run, numbers)
       rows[i] = { rest = math.log(run.seconds) - at, d = d }
     end
-    local _, to = likely(numbers, rows)
-    away = to
     local values = {}
     for k, number in ipairs(numbers) do values[k] = number.value end
-    if move(numbers, away) < NEAR then break end
+    if move(numbers, select(2, likely(numbers, rows))) < NEAR then break end
     if round == ROUNDS then
       for k, number in ipairs(numbers) do number.value = values[k] end -- those of the rows
     end

@@ -11,7 +11,8 @@ local model = ...
 -- Run a pipeline. `line` has send(position), recv(position) and together(function), which make its messages;
 -- forward(k, chunk) and backward(k, chunk) the passes of microbatch k. weights(), if it is there, computes gradients of
 -- weights, which backward then leaves out, and beside(messages, computes) makes messages next to it. `apart` are the
--- microbatches whose passes differ from the others, sorted.
+-- microbatches whose passes differ from the others, sorted. Of several chunks, like[chunk] is the first one whose
+-- passes make the same calls; differ: they are not all alike.
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
   local forward, backward = t.forward, t.backward

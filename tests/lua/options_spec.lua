@@ -252,7 +252,7 @@ describe("options from outside of the recipe", function()
     assert.are.equal(2, code)
   end)
 
-  it("are not a parameters of a recipe that another builds", function()
+  it("are not parameters of a recipe that another builds", function()
     local file = os.tmpname()
     local recipe = assert(io.open(file .. ".lua", "w"))
     recipe:write "return recipe { build = function(world) return recipe 'picotron'.build(world, { ['tp.lazy'] = true }) end }"

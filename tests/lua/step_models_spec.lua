@@ -81,7 +81,8 @@ describe("a published model", function()
   it("has the same weights and flops on any stages", function()
     for model, layouts in pairs {
       [experts] = { { pp = 2, stage_layers = { 3, 5 } }, { pp = 3, embedding_in_split = true }, { pp = 3, loss_in_split = true },
-                    { pp = 4, stage_layers = { 0, 4, 3, 1 } }, { pp = 2, interleave = 2, stage_layers = { 1, 2, 2, 3 } } },
+                    { pp = 4, stage_layers = { 0, 4, 3, 1 } }, { pp = 2, interleave = 2, stage_layers = { 1, 2, 2, 3 } },
+                    { pp = 2, interleave = 4 } },
       [latent] = { { pp = 2, first_stage_layers = 3, last_stage_layers = 5 }, { pp = 5, embedding_in_split = true, loss_in_split = true } },
     } do
       local one = { total(model, {}) }

@@ -37,8 +37,8 @@ local function answers_of(loaded, world, values, queries)
       answers[#answers + 1] = told and json.line { answer } or "refused"
     end
   end
-  local proved, digest = pcall(function() return recipe.has_step(plan) and plan:step().digest or "none" end)
-  answers[#answers + 1] = proved and digest or "refused"
+  local evaluated, digest = pcall(function() return recipe.has_step(plan) and plan:step().digest or "none" end)
+  answers[#answers + 1] = evaluated and digest or "refused"
   return table.concat(answers, "\n")
 end
 

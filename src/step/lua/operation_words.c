@@ -297,16 +297,22 @@ static int stream_of(lua_State *L, step_writer *w, bool make) {
 }
 
 /* s:on "grads" -> s on another stream */
+/* Push an object of a class that keeps what the step at 1 keeps; the caller fills it. */
+static void *push_of_step(lua_State *L, size_t size, const char *class) {
+  lua_getiuservalue(L, 1, 1);
+  void *made = lua_newuserdatauv(L, size, 1);
+  luaL_setmetatable(L, class);
+  lua_insert(L, -2);
+  lua_setiuservalue(L, -2, 1);
+  return made;
+}
+
 static int on(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   int stream = stream_of(L, w, true);
-  lua_getiuservalue(L, 1, 1);
-  step_word_step *other = lua_newuserdatauv(L, sizeof *other, 1);
+  step_word_step *other = push_of_step(L, sizeof *other, STEP_LUA_STEP);
   *other = (step_word_step){ s->anchor, stream };
-  luaL_setmetatable(L, STEP_LUA_STEP);
-  lua_insert(L, -2);
-  lua_setiuservalue(L, -2, 1);
   return 1;
 }
 
@@ -322,12 +328,8 @@ static int event(lua_State *L) {
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   step_node *n = operations_put(L, s, w, STEP_EVENT);
   int32_t node = (int32_t)(n - w->now.node);
-  lua_getiuservalue(L, 1, 1);
-  step_word_event *e = lua_newuserdatauv(L, sizeof *e, 1);
+  step_word_event *e = push_of_step(L, sizeof *e, STEP_LUA_EVENT);
   *e = (step_word_event){ s->anchor, node };
-  luaL_setmetatable(L, STEP_LUA_EVENT);
-  lua_insert(L, -2);
-  lua_setiuservalue(L, -2, 1);
   return 1;
 }
 
