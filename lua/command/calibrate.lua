@@ -4,8 +4,8 @@
 --
 -- The price of a step is that of src/step/operations.c, with few numbers that no data sheet has: the share of a GPU's
 -- flops, the fixed time of each compute (the host starts its kernels, and small kernels do not fill a GPU), and of each
--- level the share of the bandwidth. Each has a usual value and a tolerance, in logarithms. The fit takes the most likely
--- values (Gauss and Newton's method on the logarithms of the seconds). The design that tells most is D-optimal
+-- level the share of the bandwidth. Each has a usual value and a tolerance, in logarithms. The fit takes the most
+-- likely values (Gauss and Newton's method on the logarithms of the seconds). The design that tells most is D-optimal
 -- [Fedorov 1972]: the next measurement is the one with the highest variance of its prediction.
 
 local host = require "host"
