@@ -22,6 +22,7 @@ local ROUNDS <const> = 6    -- of the fit
 local NEAR <const> = 0.02   -- the logarithms move less: the fit has ended
 local TOLD <const> = 0.9    -- of the tolerance may be left of a number that the data tell
 local VARIED = { "tp", "pp", "micro_batch", "seq" } -- in the layout that may be measured next
+local USUAL = { tp = 1, pp = 1, micro_batch = 1 }   -- values of a run that does not say them
 
 -- Read ---------------------------------------------------------------------------------
 
@@ -348,9 +349,9 @@ local function next_measurement(runs, numbers, covariance)
   end
   for _, run in ipairs { runs[1], runs[(#runs + 1) // 2] } do
     for _, name in ipairs(VARIED) do
-      local value = tonumber(run.params[name]) or 1
-      try(run, name, math.tointeger(2 * value))
-      try(run, name, math.tointeger(value / 2))
+      local value = tonumber(run.params[name]) or USUAL[name]
+      try(run, name, value and math.tointeger(2 * value))
+      try(run, name, value and math.tointeger(value / 2))
     end
   end
   return best

@@ -63,6 +63,7 @@ describe("calibrate", function()
     assert.near(0.002, found.start, 0.1 * 0.002)
     assert.near(3 << 30, found.beside, 1)
     assert.is_true(found.error < 0.05, out)
+    assert.is_nil(out:find("seq=", 1, true), out) -- no run says its seq
     os.remove(site)
   end)
 

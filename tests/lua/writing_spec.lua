@@ -25,6 +25,8 @@ local recipe = write(folder .. "/one.lua", [[return recipe { build = function(wo
   return t end, step = function(s) s:all_reduce(s.tp, 64) end }
 ]])
 local groups = write(folder .. "/groups.json", "[[0, 1], [2, 3]]")
+local runs = write(folder .. "/runs.csv", "recipe,machine,world,seconds,layers,hidden,heads,micro_batch\n"
+  .. "megatron,dgx-h100,1,0.4,2,8192,64,1\nmegatron,dgx-h100,1,0.9,2,8192,64,2\n")
 local header = '{"w":{"dtype":"F32","shape":[64],"data_offsets":[0,256]}}'
 local checkpoint = write(folder .. "/in.safetensors", string.pack("<s8", header) .. ("\1\2\3\4"):rep(64))
 
@@ -37,7 +39,7 @@ local rows = {
     line = "step " .. recipe .. " --world 8 --machine 'node:4[50GB/s] gpu:2[300GB/s]' -o T.json" },
   { name = "place", file = "src/command/words.c", line = "place " .. recipe .. " --world 8 --machine 'node:4 gpu:2' -o T.json" },
   { name = "calibrate", file = "src/command/words.c",
-    line = "calibrate " .. here .. "/tests/golden/runs/megatron-selene-2022.csv -o T.json" },
+    line = "calibrate " .. runs .. " -o T.json" },
   { name = "run", file = "src/command/words.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
   { name = "reshard", file = "src/checkpoints/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },
