@@ -91,7 +91,7 @@ local field_of = { parameter = "params", setting = "settings", argument = "argum
 -- of their lines, then the plain defaults by name. A plain default for a parameter of the base, under any of its names,
 -- changes only the default. bundled: of a bundled recipe, which changes none.
 local function list_of(what, table_, where, bundled, base)
-  local list, declared = {}, {} -- declared: serial -> parameters (one param may be used twice)
+  local list, declared = {}, {} -- declared: serial -> a parameter, or a list: one param may be used twice
   local changed = {} -- name of a parameter -> how it is written here
   for name, value in sorted_pairs(table_) do
     if type(name) ~= "string" then
@@ -123,15 +123,21 @@ local function list_of(what, table_, where, bundled, base)
     changed[own_name] = name
     local one = { name = own_name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases,
                   where = p.where, choices = p.choices }
-    if p.serial then
-      declared[p.serial] = declared[p.serial] or {}
+    local before = p.serial and declared[p.serial]
+    if before then
+      if not before[1] then declared[p.serial] = { before } end
       table.insert(declared[p.serial], one)
+    elseif p.serial then
+      declared[p.serial] = one
     else
       list[#list + 1] = one
     end
   end
   local all = {}
-  for _, n in ipairs(core.keys(declared)) do table.move(declared[n], 1, #declared[n], #all + 1, all) end
+  for _, n in ipairs(core.keys(declared)) do
+    local one = declared[n]
+    if one[1] then table.move(one, 1, #one, #all + 1, all) else all[#all + 1] = one end
+  end
   return table.move(list, 1, #list, #all + 1, all)
 end
 
