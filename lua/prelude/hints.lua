@@ -21,6 +21,7 @@ local groups = 'a family holds groups, as in t.tp = g "tp"'
 local fails = 'error "message" raises one'
 local case = "write if x == 1 then ... elseif x == 2 then ... end"
 local call = "write pcall(f), which gives false and the error"
+local build = "the arguments of build are world, p, t"
 local write_function = "write local function f(x) return x end"
 local new_name = "write local x = 1"
 local list = "write { 1, 2 } for a list"
@@ -64,7 +65,7 @@ local names = {
   any = "a loop asks each: for _, x in ipairs(list) do", all = "a loop asks each: for _, x in ipairs(list) do",
   map = "family:map(f) changes the groups of a family, a loop the members of a list",
   filter = "family:where { pp = 0 } chooses groups, a loop members of a list",
-  self = "the arguments of build are world, p, t", this = "the arguments of build are world, p, t",
+  self = build, this = build,
   raise = fails, throw = fails, Exception = fails, ValueError = fails,
   exit = 'error "message" refuses the parameters',
   AssertionError = 'assert(x, "message") raises one',
@@ -83,7 +84,10 @@ local names = {
   ["=>"] = "write function(x) return x end for x => x",
   ["?"] = "write c and a or b for c ? a : b", ["/*"] = "write -- for /*, to begin a comment",
   ["*/"] = "write -- for /*, to begin a comment", ["@"] = "write f = g(f) for @g",
-  ["\\"] = "leave out \\: a statement goes on in the next line",
+  ["\\"] = "leave out \\: a statement goes on in the next line", ["->"] = "write a.b for a->b",
+  -- what build has
+  t = "local t = topology(world) makes one", p = build, world = build,
+  g = 'local g = grid(world, "tp-dp", { tp = 2, dp = fill }) makes one',
 }
 
 -- Words that begin a statement or a block.
@@ -126,14 +130,20 @@ local methods = {
   join = 'table.concat(list, ", ") joins texts',
 }
 local choice = "f:where(function(ranks) return true end) keeps groups, f:groups { 0, 3 } those of these numbers"
+local adds, chain = 't.dp = g "dp" adds one', "write 0 < x and x < 8 for 0 < x < 8"
 local from_1, as_number = "lists count from 1", "tonumber(x) makes a number of a text"
+
+local kinds = { -- of parameters
+  int = "integer", float = "number", str = "text", string = "text", bool = "flag", boolean = "flag", enum = "choice",
+  path = "file", dict = "table", array = "list",
+}
 
 local said = { -- parts of messages
   { "nil value %(local 't'%)", "t = topology(world) makes one, and the third argument of build is that of `base`" },
-  { "nil value %(local 'p'%)", "the arguments of build are world, p, t" },
+  { "nil value %(local 'p'%)", build },
   { "nil value %(field '%?'%)", from_1 }, { "nil value %(field 'integer index'%)", from_1 },
-  { "attempt to call a moongrid%.", "a comma may be missing after it" },
-  { "call a number value %(field 'size'%)", "the number is world.size, without ()" },
+  { "attempt to call a moongrid%.", "a comma or operator may be missing after it" },
+  { "call a number value %([fm]%a+ 'size'%)", "the number is world.size, without ()" },
   { "call a number value %([fm]", 'of a grid g, g.tp is the size of dim tp, and g "tp" the family' },
   { "unknown field of a Family 'filter'", choice }, { "unknown field of a Family 'select'", choice },
   { "concatenate a [mb]o", "tostring makes text of it" }, -- a moongrid.Grid, a boolean
@@ -142,6 +152,11 @@ local said = { -- parts of messages
   { "arithmetic on a table", "a loop goes through a list: for i, x in ipairs(list) do" },
   { "arithmetic on a moongrid%.Family", "#family is the number of its groups, family.size that of ranks in each" },
   { "arithmetic on a moongrid%.Grid", "#grid is the number of its ranks, grid.tp the size of dim tp" },
+  { "unknown family 'add'", adds }, { "unknown family 'append'", adds }, { "unknown family 'insert'", adds },
+  { "dim '[%w_]+' has size %-1;", "fill takes what the other dims leave" },
+  { "is a string, not an integer or fill", "fill and numbers have no quotes" },
+  { "bad argument #[34] to 'grid'", 'the sizes are one table, as in grid(world, "tp-dp", { tp = 2, dp = fill })' },
+  { "compare boolean with number", chain }, { "compare number with boolean", chain },
   { "compare number with string", as_number }, { "compare string with number", as_number },
 }
 
@@ -171,7 +186,8 @@ function M.message(message, how, ...)
     if hint then break end
     hint = find(message, said[i][1]) and said[i][2]
   end
-  hint = hint or nearly(match(message, "a nil value %(field '([^']*)'"), ...)
+  local kind = kinds[match(message, "unknown kind of parameter '(%w+)'")]
+  hint = hint or kind and ("write param.%s"):format(kind) or nearly(match(message, "a nil value %(field '([^']*)'"), ...)
   local method = how == "field" and match(message, "bad argument #1 to '(%w+)' %(moongrid%.")
   hint = hint or method and ("a method is called with a colon, :%s(...)"):format(method)
   return hint and not find(message, hint, 1, true) and message .. "; " .. hint or message
@@ -181,15 +197,25 @@ end
 
 -- Lines that are not Lua, and what to write. The line has no comment, the texts in it only letters; ` stands before the
 -- token that the parser names. %1 is what the line has; `words` know it, too.
+local slashes = "write -- for //, to begin a comment"
 local lines = {
   { "`#", "write -- for #, to begin a comment" },
-  { "^%s*//", "write -- for //, to begin a comment" },
+  { "^%s*`?//", slashes },
+  { "`\xE2\x80[\x98\x99\x9C\x9D]", 'write " for the quotation marks of a word processor' },
   { "([\"'])%1%1", "write [" .. "[...]] for a text of several lines, and -- for a comment" },
   { "%]%]%s*`%]", "write [==" .. "[...]==] around a text that has ]] in it" },
   { "%f[%w]lambda[%w_,%s`]*:", "write function(x) return x end for lambda x: x" },
   { "function%s*[%w_.]*%([^)]*`:", "leave out the type" },
-  { "^%s*(%l+)%f[%W].*:%s", words },
-  { "^%s*(%l+)%f[%W].*%)%s*`?{", words },
+  { "function%s*[%w_.]*%([^)]*%)%s*`[:{]", "the body of a function begins after ), and ends with end" },
+  { "%([%w_%s,`]*%)%s*=>", names["=>"] },
+  { "%f[%w]def%s+`?build%f[^%w_]", "write build = function(world, p, t) ... end," },
+  { "^%s*(%l+)%f[%W].*:%s", words }, { "^%s*(%l+)%s*:`?%s", words },
+  { "^%s*(%l+)%f[%W].*%)%s*`?{", words }, { "^%s*(%l+)%f[%W].*`{", words },
+  { "%f[%w]is%s+`?not%f[%W]", "write ~= for is not" },
+  { "^%s*[%a_][%w_.]*%s*`==", "write = to assign" },
+  { "[%w_]`::", "write a.b for a::b" }, { "[%w_]:[%w_]+%s*`=", "write t.x = ..., with a point" },
+  { "[%w_]%.`[\"']", 'write t.x or t["x"]' }, { "[%a_][%w_]*`%.%d", 'write t["1"], or a name that begins with a letter' },
+  { "^%s*([%a_][%w_.:]*)%s*[\"'][^\"']*[\"']%s*`,", "write %1(...) around several arguments" },
   { "^%s*function%s+`([%a_][%w_]*)", "write %1 = function(world, p, t) in a table" },
   { "%f[%w]els?if%f[%W]", "write elseif x then" },
   { "[%w_)%]\"'}]%s+if%s.*`else%f[%W]", "write c and a or b for a if c else b" },
@@ -202,9 +228,12 @@ local lines = {
   { "%([%d%s-]*`:[%d%s-]*%)", "write a comma for :, as in pick(0, -1)" },
   { "[%[][%w_%s-]*`?:+[%w_%s-]*`?%]", "write { table.unpack(list, 1, 2) } for a part of a list" },
   { "[{,]%s*[\"']([%a_][%w_]*)[\"']%s*`[:=]", "write %1 = ..., without quotes" },
+  { "^%s*[\"']([%a_][%w_]*)[\"']%s*`[:=]", "write %1 = ..., without quotes" },
   { "%f[%w_]([%a_][%w_]*)%s*:[%s`]", "write %1 = ..." },
   { "%([^{)]*[%a_][%w_]*%s*`=[^=]", "write f { tp = 2 }, with braces around values by name" },
-  { "[=,({n]%s*`%[", list }, { "=%s*%([^()]*`,", list },
+  { "[=,({n]%s*`%[", list }, { "[={,]%s*%([^()]*`,", list },
+  { "[(,]%s*`%*", "write table.unpack(list) for *list" },
+  { "[%w_%])\"']%s*%[[^%]{}]*`,", "write one index, or pick(0, -1) for positions of groups" },
   { "[\"']`[.:]", 'write ("a"):upper(), with parentheses around the text' },
 }
 
@@ -247,6 +276,8 @@ local function by_line_before(line, head, rest, message)
   if find(rest, "^[,)}]") and find(head .. rest, "^%s*e?n?d?%s*[,)}]") then
     return not find(message, "' expected", 1, true) and "write end before it: a block above is open" or nil
   end
+  local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- no operator, nor what follows a condition
+  if second and not find(" and or then do else end ", " " .. second .. " ", 1, true) then return slashes end
   if not find(head, "^%s*$") or find(rest, "^e[nl][ds]") or find(rest, "^until") then return nil end -- end, else
   if find(rest, "^[%a_]") and find(line, "^%s*return%f[%W]") then return "return is the last statement of its block" end
   if find(rest, "^[%a_][%w_]*%s*=") and find(message, "'}' expected", 1, true) then
@@ -303,8 +334,9 @@ function M.syntax(message, source)
   if #before + #rest < 500 then -- matching takes time that grows with the square of a line
     local line = bare(before .. rest)
     local head, tail = line:sub(1, #before), line:sub(#before + 1)
+    local statement = match(head, ".*;(.*)") or head
     last = bare(last)
-    hint = by_operator(line, #before + 1) or by_pattern(head .. "`" .. tail) or by_operator(line) or by_word(head, tail)
+    hint = by_operator(line, #before + 1) or by_pattern(statement .. "`" .. tail) or by_operator(line) or by_word(head, tail)
       or by_line_before(last, head, tail, message) or by_pattern(last)
   end
   local function shown(part) return (gsub(gsub(part, "[\xC2-\xF4][\x80-\xBF]*", "?"), "[^\x20-\x7e]", " ")) end

@@ -34,13 +34,13 @@ static int main_run(lua_State *L) {
 }
 
 /* Print an error that all ranks have, on rank 0; return its exit code. */
-static int main_say(const mgrid_error *e) {
+static int main_say(mgrid_status status, const char *message) {
   const mgrid_launched l = mgrid_launcher();
   if (l.by && l.rank == 0)
-    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", l.rank, l.size, e->message);
+    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", l.rank, l.size, message);
   else if (!l.by)
-    fprintf(stderr, "moongrid: %s\n", e->message);
-  return (int)e->status / 100;
+    fprintf(stderr, "moongrid: %s\n", message);
+  return (int)status / 100;
 }
 
 /* Say what was raised; return its exit code. An integer is an exit code whose message has been
@@ -50,14 +50,13 @@ static int fail(lua_State *L, int raised, bool *said) {
   if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
   const char *message = raised == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
   mgrid_status s = message ? mgrid_lua_status(L, message) : MGRID_NO_MEMORY;
-  if (s && message) /* may have lines: that of a recipe, a caret */
-    e.status = s, snprintf(e.message, sizeof e.message, "%s", message);
-  else if (message)
+  *said = s == MGRID_OUTPUT; /* what stdout lacks */
+  if (s && message) return main_say(s, message); /* may have lines: those of a recipe, carets */
+  if (message)
     mgrid_fail(&e, MGRID_REFUSED, "%s", message);
   else
     mgrid_oom(&e);
-  *said = e.status == MGRID_OUTPUT; /* what stdout lacks */
-  return main_say(&e);
+  return main_say(e.status, e.message);
 }
 
 /* The end of the process frees memory faster than lua_close, which takes a tenth of the time of a
@@ -73,7 +72,7 @@ static int main_finish(void) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
   mgrid_unwritten(&e);
-  return main_say(&e);
+  return main_say(e.status, e.message);
 }
 
 int main(int argc, char **argv) {

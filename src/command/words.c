@@ -102,9 +102,11 @@ static int alarm_at(lua_State *L) {
   return 0;
 }
 
-/* command_refuse(status, message): raise it as the module does */
+/* command_refuse(status, message): raise it as the module does, of any length */
 static int command_refuse(lua_State *L) {
-  return mgrid_lua_raise_as(L, (mgrid_status)luaL_checkinteger(L, 1), "%s", luaL_checkstring(L, 2));
+  mgrid_lua_note(L, (mgrid_status)luaL_checkinteger(L, 1), luaL_checkstring(L, 2));
+  lua_settop(L, 2);
+  return lua_error(L);
 }
 
 /* limits(all) -> whether those of the system are enough for the ranks of the launcher, and the

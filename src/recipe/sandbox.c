@@ -410,8 +410,8 @@ static int read_global(lua_State *L) {
   return mgrid_lua_raise_as(
       L, MGRID_UNKNOWN_NAME,
       "undefined global '%s': neither a word of recipes nor a function that this program has "
-      "registered; a dim is written g \"%s\", a family t.%s, a parameter p.%s",
-      name, name, name, name);
+      "registered; a dim is written g \"%s\", a family t.%s, a parameter p.%s, a text \"%s\"",
+      name, name, name, name, name);
 }
 
 static int no_new_global(lua_State *L) {

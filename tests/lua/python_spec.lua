@@ -277,7 +277,7 @@ describe("a newcomer", function()
     ['t.x = g "pp":pick(0:-1)'] = "; write a comma for :, as in pick(0, -1)\n",
     ["local x = '''x'''"] = "; write [[...]] for a text of several lines, and -- for a comment\n",
     ["t.x = world:table [[\n[[0 1]\n [2 3]] ]]"] = "; write [==[...]==] around a text that has ]] in it\n",
-    ["t.x = pp:pick(0, -1)"] = '; a dim is written g "pp", a family t.pp, a parameter p.pp',
+    ["t.x = pp:pick(0, -1)"] = '; a dim is written g "pp", a family t.pp, a parameter p.pp, a text "pp"',
     ["t.x = grid(world, 'x', { x = math.sqrt(world.size + 1) })"] = "; a // b and math.floor(x) are integers",
     ["local t = {}"] = "build returned a table; a topology begins with local t = topology(world)",
   } do

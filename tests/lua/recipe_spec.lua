@@ -325,15 +325,14 @@ describe("build", function()
     { "a format in none of Lua", build "return string.format('%y', 1)", "r.lua:2: invalid conversion '%y' to 'string.format'" },
     { "an undefined global", build "return topolgy(world)", "r.lua:2: undefined global 'topolgy'; nearest is 'topology'" },
     { "an undefined global unlike all", build "return zzz", "r.lua:2: undefined global 'zzz': neither a word of recipes nor a function that this program has registered; "
-      .. 'a dim is written g "zzz", a family t.zzz, a parameter p.zzz' },
+      .. 'a dim is written g "zzz", a family t.zzz, a parameter p.zzz, a text "zzz"' },
     { "a size for a family", build "local t, g = topology(world), grid(world, 'tp', { tp = 8 })\nt.tp = g.tp",
       "r.lua:3: 'tp' is assigned a number; a topology holds families, grids and tensors: of a grid g, g.tp is a size, and "
       .. "g \"tp\" the family" },
     { "a method for the family of a dim of its name", build "local t, g = topology(world), grid(world, 'at', { at = 8 })\nt.at = g.at",
-      "r.lua:3: 'at' is assigned a function; a topology holds families, grids and tensors: of a grid g, g.at is a method, "
-      .. "and g \"at\" the family of a dim at" },
+      "r.lua:3: 'at' is assigned a function; a topology holds families, grids and tensors" },
     { "a comma left out of a call", build "return grid(world 'x', { x = 8 })",
-      "r.lua:2: attempt to call a moongrid.World value (local 'world'); a comma may be missing after it" },
+      "r.lua:2: attempt to call a moongrid.World value (local 'world'); a comma or operator may be missing after it" },
     { "a comma left out of a list", build "return world:table { { 0 } { 1 } }",
       "r.lua:2: '}' expected near '{'\n  return world:table { { 0 } { 1 } }\n                             ^" },
     { "a comma left out between texts", build "return g:ordered('a' 'b')",

@@ -229,7 +229,7 @@ local read = support.read
 -- Exit code and message of a run, without "moongrid: " and the file's name.
 local function outcome(name, run)
   local base = folder .. "/" .. name .. (run and "." .. run or "")
-  local message = read(base .. ".err"):gsub("\n$", ""):gsub("^moongrid: ", "")
+  local message = support.unquoted(read(base .. ".err")):gsub("\n$", ""):gsub("^moongrid: ", "")
   local path = folder .. "/" .. name .. ".lua"
   if message:sub(1, #path) == path then message = message:sub(#path + 1):gsub("^:", "") end
   return tonumber(read(base .. ".rc")), message

@@ -19,12 +19,20 @@ end
 
 local read = M.read
 
--- run(command line) -> stdout, stderr, exit code. Never longer than 120 seconds.
+-- Messages without the line of the recipe that the command quotes below them (faults_spec has those). The parser's own
+-- stay: they are part of what a host sees.
+function M.unquoted(messages)
+  return (messages:gsub("([^\n]+)(\n  [^\n]*\n *%^)", function(message)
+    return not message:find " near '" and message or nil
+  end))
+end
+
+-- run(command line) -> stdout, stderr (unquoted), exit code. Never longer than 120 seconds.
 function M.run(line)
   local out, err = os.tmpname(), os.tmpname()
   M.write(out .. ".sh", line .. "\n")
   local _, _, code = os.execute(("timeout 120 bash %s.sh >%s 2>%s </dev/null"):format(out, out, err))
-  local text, message = read(out), read(err)
+  local text, message = read(out), M.unquoted(read(err))
   os.remove(out)
   os.remove(err)
   os.remove(out .. ".sh")

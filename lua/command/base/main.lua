@@ -59,6 +59,13 @@ local function unknown(words)
              option and "; other options go after a command" or "")
 end
 
+-- Raise what a subcommand raised: a message with the line of the recipe that it speaks of.
+local function fail(raised)
+  local status = type(raised) == "string" and require "moongrid".status(raised)
+  if status then host.refuse(status, require "command.base.faults".quote(raised)) end
+  error(raised, 0)
+end
+
 return function(words)
   local word = words[1] or "--help"
   if word == "--help" or word == "-h" or word == "help" and #words == 1 then
@@ -78,6 +85,12 @@ return function(words)
   local reader = require "command.base.line"
   local rest = table.move(words, 2, #words, 1, {})
   local line, other = reader.read(command, rest)
-  if line.help then require "command.base.help".one(command) else code = command.run(line, other) end
+  if line.help then
+    require "command.base.help".one(command)
+  else
+    local done, raised = pcall(command.run, line, other)
+    if not done then fail(raised) end
+    code = raised
+  end
   return code or 0, package.loaded["command.base.job"] ~= nil
 end

@@ -2,6 +2,7 @@
 --
 -- recipe: load the recipe of a line, and plan it.
 
+local faults = require "command.base.faults"
 local host = require "host"
 local line = require "command.base.line"
 local mg = require "moongrid"
@@ -75,10 +76,28 @@ local function read_saved(of)
   return plan
 end
 
+-- Plan a recipe. An error has the others with it that do not depend on it.
+local function planned(of, loaded, world)
+  local done, plan = pcall(loaded.plan, loaded, world, of.args, of.params)
+  if done then return plan end
+  local status = mg.status(plan)
+  if not status or status // 100 ~= 1 then error(plan, 0) end
+  local path = line.from_stdin(of) and "stdin" or of.recipe
+  local function again(changed, arguments)
+    M.quiet = true
+    return (changed and mg.load(path, { text = changed }) or loaded):plan(world, arguments, of.params)
+  end
+  local function named(alias)
+    local one = M.declared(loaded:info().params, alias)
+    return one and one.name or alias
+  end
+  host.refuse(status, faults.all(plan, path, of.args, named, again))
+end
+
 -- Return the plan of a line, or the saved plan, and the recipe of the former. `world` instead of that of the line.
 function M.plan(of, loaded, world)
   loaded = loaded or not line.is_saved(of) and M.load(of) or nil
-  local plan = loaded and loaded:plan(world or of.world, of.args, of.params) or read_saved(of)
+  local plan = loaded and planned(of, loaded, world or of.world) or read_saved(of)
   if type(of.machine) == "userdata" then of.machine:fits(plan.world) end
   return plan, loaded
 end

@@ -1,0 +1,116 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The errors of a recipe as a reader wants them: each with its line and a caret, and several that do not depend on each
+-- other at once. A recipe is evaluated from top to bottom and ends at its first error, so it is evaluated again without
+-- the statement, or the argument, that was wrong.
+
+local line = require "command.base.line"
+
+local M = {}
+
+local MOST = 5                -- errors to show at once
+local WIDTH, BEFORE = 76, 60  -- of a line that is longer, show what stands around the caret
+
+-- Return the text of a recipe, of a file or standard input; nil: it cannot be read.
+local function read(path)
+  if path == "stdin" then return line.stdin() end
+  local file = io.open(path, "r")
+  local text = file and file:read(1 << 20)
+  if file then file:close() end
+  return text
+end
+
+local function rows_of(text)
+  local rows = {}
+  for row in (text .. "\n"):gmatch "([^\n]*)\n" do rows[#rows + 1] = row end
+  return rows
+end
+
+-- Split a message: FILE:LINE: WHAT, of one line.
+local function parts(message)
+  local path, number, what = message:match "^([^\n]-):(%d+): ([^\n]+)$"
+  return path, tonumber(number), what
+end
+
+-- Return where a word that a message has in quotes stands in a row, or where the row begins. A name is a whole word of
+-- the row: 'p' is not the p of "pp".
+local function column(row, what)
+  for word in what:gmatch "'([^']+)'" do
+    local assigned = word:find "^[%w_]+$" and row:find("%f[%w_]" .. word .. "%s*=[^=]")
+    if assigned then return assigned end
+    local at, to = row:find(word, 1, true)
+    while at do
+      if not row:find("^[%w_]", to + 1) and not row:sub(1, at - 1):find "[%w_]$" then return at end
+      at, to = row:find(word, to + 1, true)
+    end
+  end
+  return row:find "%S" or 1
+end
+
+-- Return a message with the line of the recipe that it speaks of, and a caret below what it names. One that quotes its
+-- line already, as those of Lua's parser do, stays as it is.
+function M.quote(message)
+  local path, number, what = parts(message)
+  local text = path and read(path)
+  local row = text and rows_of(text)[number]
+  if not row or not row:find "%S" then return message end
+  row = row:gsub("[\xC2-\xF4][\x80-\xBF]*", "?"):gsub("[^\x20-\x7e]", " ")
+  local at = column(row, what)
+  local first = at > BEFORE and at - 40 or row:find "%S"
+  return ("%s\n  %s\n  %s^"):format(message, row:sub(first, first + WIDTH - 1):gsub(" +$", ""), (" "):rep(at - first))
+end
+
+-- Return the name of the field that a row assigns, if it is a statement of one line, as t.tp = g "tp"; else nil.
+local function assigned(row)
+  local name, value = row:match "^%s*[%a_][%w_]*[%.%[]\"?([%a_][%w_]*)\"?%]?%s*=%s*([^=].*)$"
+  if not name or value:find "%f[%w_]function%f[^%w_]" or value:find "[%[%]]=*[%[%]]" then return nil end
+  local depth = 0
+  for bracket in value:gsub("%-%-.*", ""):gmatch "[%(%)%[%]{}]" do depth = depth + (bracket:find "[%(%[{]" and 1 or -1) end
+  return depth == 0 and name or nil
+end
+
+-- Return the errors of the lines behind that of `message`. plan(text): evaluate the recipe with another text.
+local function of_lines(message, path, plan)
+  local at, number = parts(message)
+  local text = at == path and read(path)
+  local rows, found, gone = text and rows_of(text) or {}, { message }, {}
+  while #found < MOST and rows[number] and assigned(rows[number]) do
+    gone[#gone + 1], rows[number] = assigned(rows[number]), ""
+    local done, next_message = pcall(plan, table.concat(rows, "\n"))
+    if done or type(next_message) ~= "string" then break end
+    local before, what = number, nil
+    at, number, what = parts(next_message)
+    if at ~= path or number <= before then break end
+    local follows = false -- from the statement that is gone
+    for _, name in ipairs(gone) do follows = follows or what:find("'" .. name .. "'", 1, true) ~= nil end
+    if not follows then found[#found + 1] = next_message end
+  end
+  return found
+end
+
+-- Return the errors of the other arguments, where `message` refuses one. named(name): the parameter's own name.
+-- plan(arguments): evaluate with these.
+local function of_arguments(message, arguments, named, plan)
+  local found, left = { message }, table.move(arguments, 1, #arguments, 1, {})
+  while #found < MOST do
+    local name, wrong = found[#found]:match "parameter '([^']+)'", nil
+    for i, argument in ipairs(left) do wrong = wrong or name and named(argument:match "^[^=]*") == name and i end
+    if not wrong then break end
+    table.remove(left, wrong)
+    local done, next_message = pcall(plan, left)
+    if done or type(next_message) ~= "string" or not next_message:find "parameter '" then break end
+    found[#found + 1] = next_message
+  end
+  return found
+end
+
+-- Return an error with the others that do not depend on it. named(name): the own name of the parameter with this alias.
+-- plan(text, arguments): evaluate the recipe again, with another text or other arguments.
+function M.all(message, path, arguments, named, plan)
+  local found = of_lines(message, path, function(text) return plan(text, arguments) end)
+  if #found == 1 then found = of_arguments(message, arguments, named, function(left) return plan(nil, left) end) end
+  for i = 1, #found do found[i] = #found > 1 and M.quote(found[i]) or found[i] end
+  return table.concat(found, "\n")
+end
+
+return M
