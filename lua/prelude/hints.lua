@@ -187,7 +187,8 @@ function M.message(message, how, ...)
     hint = find(message, said[i][1]) and said[i][2]
   end
   local kind = kinds[match(message, "unknown kind of parameter '(%w+)'")]
-  hint = hint or kind and ("write param.%s"):format(kind) or nearly(match(message, "a nil value %(field '([^']*)'"), ...)
+  hint = hint or kind and ("write param.%s"):format(kind)
+  hint = hint or nearly(match(message, "a nil value %(field '([^']*)'"), ...)
   local method = how == "field" and match(message, "bad argument #1 to '(%w+)' %(moongrid%.")
   hint = hint or method and ("a method is called with a colon, :%s(...)"):format(method)
   return hint and not find(message, hint, 1, true) and message .. "; " .. hint or message
@@ -214,7 +215,8 @@ local lines = {
   { "%f[%w]is%s+`?not%f[%W]", "write ~= for is not" },
   { "^%s*[%a_][%w_.]*%s*`==", "write = to assign" },
   { "[%w_]`::", "write a.b for a::b" }, { "[%w_]:[%w_]+%s*`=", "write t.x = ..., with a point" },
-  { "[%w_]%.`[\"']", 'write t.x or t["x"]' }, { "[%a_][%w_]*`%.%d", 'write t["1"], or a name that begins with a letter' },
+  { "[%w_]%.`[\"']", 'write t.x or t["x"]' },
+  { "[%a_][%w_]*`%.%d", 'write t["1"], or a name that begins with a letter' },
   { "^%s*([%a_][%w_.:]*)%s*[\"'][^\"']*[\"']%s*`,", "write %1(...) around several arguments" },
   { "^%s*function%s+`([%a_][%w_]*)", "write %1 = function(world, p, t) in a table" },
   { "%f[%w]els?if%f[%W]", "write elseif x then" },
@@ -336,8 +338,8 @@ function M.syntax(message, source)
     local head, tail = line:sub(1, #before), line:sub(#before + 1)
     local statement = match(head, ".*;(.*)") or head
     last = bare(last)
-    hint = by_operator(line, #before + 1) or by_pattern(statement .. "`" .. tail) or by_operator(line) or by_word(head, tail)
-      or by_line_before(last, head, tail, message) or by_pattern(last)
+    hint = by_operator(line, #before + 1) or by_pattern(statement .. "`" .. tail) or by_operator(line)
+      or by_word(head, tail) or by_line_before(last, head, tail, message) or by_pattern(last)
   end
   local function shown(part) return (gsub(gsub(part, "[\xC2-\xF4][\x80-\xBF]*", "?"), "[^\x20-\x7e]", " ")) end
   local start = shown(before:sub(#before > 60 and -40 or #match(before, "^%s*") + 1))

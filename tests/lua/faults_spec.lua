@@ -5,7 +5,7 @@
 local support = dofile "tests/lua/support.lua"
 
 local TOP = [[return recipe {
-  params = { tp = 2, pp = param.size(2, "stages", "pipeline") },
+  params = { tp = param.size(2), pp = param.size(2, "stages", "pipeline") },
   build = function(world, p)
     local g = grid(world, "tp-dp-pp", { tp = p.tp, pp = p.pp, dp = fill })
     local t = topology(world)
@@ -95,6 +95,13 @@ moongrid: FILE:6: rank 9 of group 0 is out of range; ranks are 0 to 7
     for _, word in ipairs { "unknown parameter 'tq'", "unknown parameter 'pq'", "parameter 'pp' is a size" } do
       assert.are.equal(1, select(2, text:gsub(word, "")), text)
     end
+  end)
+
+  it("of an argument that names a family says so, and what stands between arguments", function()
+    local text = said('t.dp = g "dp"', "dp=4 tp=2,pq=2")
+    assert.truthy(text:find("unknown parameter 'dp'; dp is a family: its groups have the 2 ranks that the parameters leave", 1,
+      true), text)
+    assert.truthy(text:find("not '2,pq=2'; blanks stand between parameters", 1, true), text)
   end)
 
   it("on standard input has its line, too", function()

@@ -32,8 +32,8 @@ local function parts(message)
   return path, tonumber(number), what
 end
 
--- Return where a word that a message has in quotes stands in a row, or where the row begins. A name is a whole word of
--- the row: 'p' is not the p of "pp".
+-- Return where a word that a message has in quotes stands in a row; nil: it has none. A name is a whole word of the
+-- row: 'p' is not the p of "pp".
 local function column(row, what)
   for word in what:gmatch "'([^']+)'" do
     local assigned = word:find "^[%w_]+$" and row:find("%f[%w_]" .. word .. "%s*=[^=]")
@@ -44,7 +44,6 @@ local function column(row, what)
       at, to = row:find(word, to + 1, true)
     end
   end
-  return row:find "%S" or 1
 end
 
 -- Return a message with the line of the recipe that it speaks of, and a caret below what it names. One that quotes its
@@ -56,6 +55,8 @@ function M.quote(message)
   if not row or not row:find "%S" then return message end
   row = row:gsub("[\xC2-\xF4][\x80-\xBF]*", "?"):gsub("[^\x20-\x7e]", " ")
   local at = column(row, what)
+  if not at and row:find "^%s*return recipe%f[%W]" then return message end -- it speaks of the whole recipe
+  at = at or row:find "%S"
   local first = at > BEFORE and at - 40 or row:find "%S"
   return ("%s\n  %s\n  %s^"):format(message, row:sub(first, first + WIDTH - 1):gsub(" +$", ""), (" "):rep(at - first))
 end
@@ -65,7 +66,9 @@ local function assigned(row)
   local name, value = row:match "^%s*[%a_][%w_]*[%.%[]\"?([%a_][%w_]*)\"?%]?%s*=%s*([^=].*)$"
   if not name or value:find "%f[%w_]function%f[^%w_]" or value:find "[%[%]]=*[%[%]]" then return nil end
   local depth = 0
-  for bracket in value:gsub("%-%-.*", ""):gmatch "[%(%)%[%]{}]" do depth = depth + (bracket:find "[%(%[{]" and 1 or -1) end
+  for bracket in value:gsub("%-%-.*", ""):gmatch "[%(%)%[%]{}]" do
+    depth = depth + (bracket:find "[%(%[{]" and 1 or -1)
+  end
   return depth == 0 and name or nil
 end
 
@@ -78,30 +81,44 @@ local function of_lines(message, path, plan)
     gone[#gone + 1], rows[number] = assigned(rows[number]), ""
     local done, next_message = pcall(plan, table.concat(rows, "\n"))
     if done or type(next_message) ~= "string" then break end
-    local before, what = number, nil
-    at, number, what = parts(next_message)
-    if at ~= path or number <= before then break end
-    local follows = false -- from the statement that is gone
-    for _, name in ipairs(gone) do follows = follows or what:find("'" .. name .. "'", 1, true) ~= nil end
-    if not follows then found[#found + 1] = next_message end
+    local before, where, behind, what = number, parts(next_message)
+    if where ~= path or behind <= before then break end
+    number = behind
+    local caused = false -- by the statement that is gone
+    for _, name in ipairs(gone) do caused = caused or what:find("'" .. name .. "'", 1, true) ~= nil end
+    if not caused then found[#found + 1] = next_message end
   end
   return found
+end
+
+-- Return an error without the nearest name, if the argument that it refuses names a family of the plan, whose size
+-- follows from the parameters.
+local function of_family(message, plan)
+  local name = message:match "unknown parameter '([^']+)'"
+  local there, family = pcall(plan.family, plan, name or "")
+  if not there then return message end
+  return ("%s; %s is a family: its groups have the %d ranks that the parameters leave"):format(
+    message:gsub("; nearest.*", ""), name, family.size)
 end
 
 -- Return the errors of the other arguments, where `message` refuses one. named(name): the parameter's own name.
 -- plan(arguments): evaluate with these.
 local function of_arguments(message, arguments, named, plan)
   local found, left = { message }, table.move(arguments, 1, #arguments, 1, {})
-  while #found < MOST do
+  while true do
     local name, wrong = found[#found]:match "parameter '([^']+)'", nil
     for i, argument in ipairs(left) do wrong = wrong or name and named(argument:match "^[^=]*") == name and i end
-    if not wrong then break end
-    table.remove(left, wrong)
-    local done, next_message = pcall(plan, left)
-    if done or type(next_message) ~= "string" or not next_message:find "parameter '" then break end
-    found[#found + 1] = next_message
+    if not wrong then return found end
+    local value = table.remove(left, wrong):match "=(.*)"
+    if value:find ",[%w_]+=" then found[#found] = found[#found] .. "; blanks stand between parameters" end
+    local done, planned = pcall(plan, left)
+    if done then
+      for i = 1, #found do found[i] = of_family(found[i], planned) end
+      return found
+    end
+    if #found == MOST or type(planned) ~= "string" or not planned:find "parameter '" then return found end
+    found[#found + 1] = planned
   end
-  return found
 end
 
 -- Return an error with the others that do not depend on it. named(name): the own name of the parameter with this alias.

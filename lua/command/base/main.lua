@@ -54,6 +54,7 @@ local function unknown(words)
       end
     end
   end
+  if near == word then text.usage("'%s' is a recipe; the command goes first: moongrid plan %s", word, word) end
   local tail = host.nearest(option or word, option and general or known)
   text.usage("unknown %s '%s'%s%s", kind, word, tail,
              option and "; other options go after a command" or "")
