@@ -10,6 +10,8 @@ local headers = dofile "scripts/make/headers.lua"
 -- The contents of the site, in the order of its menu: { title, file } or { title, { ... } }.
 local menu = {
   { "Start", "README.md" },
+  { "The first quarter of an hour", { { "With the command", "examples/tutorial/README.md" },
+    { "In C", "examples/tutorial/c.md" }, { "In Python with torch", "examples/tutorial/python.md" } } },
   { "Installing", "scripts/installing.md" },
   { "Recipes", { { "Writing recipes", "lua/README.md" }, { "Cookbook", "examples/cookbook/README.md" },
     { "My job hangs", "examples/cookbook/hangs.md" },
