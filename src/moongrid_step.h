@@ -56,7 +56,7 @@ MGRID_API void mgrid_step_digest(const mgrid_step *s, char out[33]);
 ** Local. */
 MGRID_API mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *err);
 
-/* ------------------------------------------------------------------- price */
+/* ---------------------------------------- price, a preview (src/stability.md) */
 
 typedef struct mgrid_step_price_options {
   size_t size;   /* sizeof(mgrid_step_price_options) */

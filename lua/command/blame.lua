@@ -101,7 +101,7 @@ return {
   name = "blame",
   place = 185,
   takes = "FILE|FOLDER ...",
-  summary = "a job hangs: which rank, and what it was doing",
+  summary = "a job hangs: which rank, and what it was doing (preview)",
   usage = "moongrid blame FILE|FOLDER ... [--recipe RECIPE --world N [NAME=VALUE ...]] [--names FILE] [--json]\n"
     .. "       [-o FILE.html]",
   about = "Say which rank of which group makes a job hang, and who waits for whom, from what the job left: dumps of\n"

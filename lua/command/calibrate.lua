@@ -424,7 +424,7 @@ return {
   name = "calibrate",
   place = 55,
   takes = "MEASURED",
-  summary = "fit the costs of a site to measured steps",
+  summary = "fit the costs of a site to measured steps (preview)",
   usage = "moongrid calibrate MEASURED.json|MEASURED.csv [--machine MACHINE] [-o SITE.json]",
   about = "Fit what no data sheet has to 2 to 20 measured steps of one site: the share of a GPU's flops, the rate\n"
     .. "of norms and such, the fixed time of each compute, the share of each level's bandwidth, the memory that\n"

@@ -258,7 +258,7 @@ return {
   name = "step",
   place = 50,
   takes = "RECIPE --world N [NAME=VALUE ...]",
-  summary = "what travels, the proof that no rank waits forever, and the price",
+  summary = "what travels, the proof that no rank waits forever, and the price (preview)",
   usage = "moongrid step RECIPE --world N [NAME=VALUE ...] [--step FILE] [--rank R] [--rules nccl|mpi]\n"
     .. "       [--machine MACHINE [--flops X] [--costs|--calibration FILE] [-o FILE]] [--json]",
   about = "Evaluate the step of a recipe, once for each class of ranks that it cannot tell apart, and prove that\n"

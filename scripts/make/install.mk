@@ -120,8 +120,10 @@ deb:
 	$(MAKE) dist
 	scripts/release/deb $(VERSION) $(BACKENDS)
 
+# With KEY=NAME, a key of gpg's, SHA256SUMS is signed, too. What make deb, wheel and rock have made is in it.
 dist: $(B)/moongrid.spdx
 	scripts/release/dist $(VERSION)
 	install -m 644 $< build/dist/moongrid-$(VERSION).spdx
+	scripts/release/sums $(VERSION) $(KEY)
 
 .PHONY: man fortran install lua install-lua uninstall dist rock wheel list-headers deb

@@ -28,7 +28,7 @@ local menu = {
     { "Ports", "examples/ports/README.md" } } },
   { "Python", "src/python/README.md" },
   { "torch", "examples/torch/README.md" },
-  { "Promises and limits", "src/promises.md" },
+  { "Promises and limits", { { "Promises and limits", "src/promises.md" }, { "What stays", "src/stability.md" } } },
   { "What it costs", "scripts/lab/costs.md" },
   { "Reference", { { "Words", "src/glossary.md" }, { "C", "reference/c.md" }, { "Lua", "reference/lua.md" } } },
   { "Inside", { { "Where things are", "src/README.md" }, { "The backends", "src/comm/inside.md" },
