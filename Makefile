@@ -2,7 +2,7 @@
 #
 # make            build/: the command, the libraries, the Lua module
 # make check      every test (scripts/test installs what is missing first); make lint, make format: the style
-# make docs       the tables of options in lua/ and src/command/, after a change of options
+# make docs       the options of families in lua/moongrid/meta.lua, after a change of options
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same; packages, manual: scripts/make/install.mk
 # make site       build/site/site: the documents as a site (scripts/setup --site installs what makes it)
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)

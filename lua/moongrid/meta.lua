@@ -13,7 +13,7 @@
 
 -- options: written by make docs
 ---What a family asks of its communicators. Families with the same members share one only where these are
----equal (`first` and `lazy` aside). In parentheses: the backend that heeds it, where not all do.
+---equal (`first`, `lazy` and `single` aside). In parentheses: the backend that heeds it, where not all do.
 ---@class moongrid.Options
 ---@field unique? boolean never share with another family
 ---@field first? boolean create before the families that do not say so; excludes `lazy`
@@ -196,6 +196,7 @@ function moongrid.world(size) end
 function moongrid.grid(world, order, sizes, how) end
 
 ---Return all groups of all families, in the order given; the families must not share ranks.
+---Example: `union(low "x", high "x")` is `{0,1} {2,3} {4,5} {6,7}`.
 ---@param ... moongrid.Family 1 to 64, of one world
 ---@return moongrid.Family
 function moongrid.union(...) end
@@ -205,6 +206,8 @@ function moongrid.union(...) end
 ---`zip(actors, rollout, "spread")` puts a single group of actors before every group of rollout; if there are two groups
 ---of actors, each goes before one half of the groups of rollout. Each number of groups must divide the largest one. If
 ---the numbers differ, the result is a cover and costs O(members).
+---Example: `zip(low "x", high "x")` is `{0,1,4,5} {2,3,6,7}`.
+---Example: `zip(low "x", high("x", "y"), "spread")` is `{0,1,4,5,6,7} {2,3,4,5,6,7}`.
 ---@param ... moongrid.Family|"spread" 1 to 64, of one world
 ---@return moongrid.Family
 function moongrid.zip(...) end
@@ -213,6 +216,7 @@ function moongrid.zip(...) end
 ---join. Members ascend, and groups are counted by their lowest ranks. A rank in no group stays in none. O(dims) for
 ---families with a rule over the same ranks, if their sizes divide each other; else O(members), and explicit lists if
 ---the groups follow no rule.
+---Example: `closure(g "tp", g "pp")` is `{0,1,4,5} {2,3,6,7}`.
 ---@param ... moongrid.Family 1 to 64, of one world
 ---@return moongrid.Family
 function moongrid.closure(...) end

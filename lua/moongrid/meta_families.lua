@@ -2,7 +2,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Annotations for editors (LuaCATS) of worlds, grids and families, in recipes and in the module: nothing here runs.
--- meta.lua says what holds for all of them.
+-- meta.lua says what holds for all of them. Examples show the groups of 8 ranks: `g` is
+-- grid(world, "tp-dp-pp", { tp = 2, dp = 2, pp = 2 }), `low` and `high` are grids "x-y" of 2 x 2 over the lower and the
+-- upper half of the world. The manual and the site make a table of them (scripts/make/annotations.lua).
 
 -- World -------------------------------------------------------------------------
 
@@ -25,6 +27,7 @@ function World:window(offset, size) end
 ---group, whose members are the order. Raises if a rank occurs twice or is outside this World. An order that follows a
 ---rule of modes (every second rank, a transposed grid) costs nothing afterwards. With any other order, families along
 ---dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of a grid.
+---Example: `grid(world:order { 7, 6, 5, 4, 3, 2, 1, 0 }, "tp-dp", { tp = 2, dp = fill }) "tp"` is `{7,6} {5,4} {3,2} {1,0}`.
 ---@param ranks integer[]|moongrid.Family|fun(position: integer, size: integer): integer
 ---@return moongrid.World
 function World:order(ranks) end
@@ -37,6 +40,7 @@ function World:rank(position) end
 ---nothing afterwards. Raises if the lists do not match `kind`, or contain a rank outside this window.
 ---It does not work for a World in another order. A text may have the lists as Python prints them:
 ---"[[0, 1], [2, 3]]", one list per line, tuples, range(0, 8, 2).
+---Example: `world:table { { 0, 7, 1 }, { 2, 3, 4, 5, 6 } }` is `{0,7,1} {2,3,4,5,6}`.
 ---@param groups integer[][]|string ranks of each group, in order; no group is empty
 ---@param kind? "partition"|"partial"|"cover" each rank once (default), at most once, or any number of times
 ---@return moongrid.Family
@@ -47,6 +51,7 @@ function World:table(groups, kind) end
 ---and strides, "(2,4):(1,8) x 2:4". torch's layouts look the same, but their last mode is the fastest: write
 ---them from the right. Raises if two members are the same rank, or a rank is outside this window. O(modes);
 ---modes that interleave, as (3:2) x (2:3), become explicit lists, O(members).
+---Example: `world:modes "(2:4) x (4:1)"` is `{0,4} {1,5} {2,6} {3,7}`.
 ---@param modes moongrid.Modes|string
 ---@return moongrid.Family
 function World:modes(modes) end
@@ -70,6 +75,10 @@ local Grid = {}
 ---other dims number the groups. Without names each rank is a group. A table may also order the
 ---groups: `grid:along{ "tp", index = {"pp", "dp"} }`. Then members and groups follow the written
 ---order, the first name fastest.
+---Example: `g "tp"` is `{0,1} {2,3} {4,5} {6,7}`.
+---Example: `g("tp", "dp")` is `{0,1,2,3} {4,5,6,7}`.
+---Example: `g()` is `{0} {1} {2} {3} {4} {5} {6} {7}`.
+---Example: `g("dp", "tp")` is `{0,1,2,3} {4,5,6,7}`.
 ---@param ... string names of dims, each once; or one table as above
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Grid, dims: moongrid.Along): moongrid.Family
@@ -80,11 +89,13 @@ function Grid:along(...) end
 
 ---Return the family along all dims but these: the groups of all ranks with the same coordinates in them. Without names
 ---all ranks are one group.
+---Example: `g:except "dp"` is `{0,1,4,5} {2,3,6,7}`.
 ---@param ... string names of dims, each once
 ---@return moongrid.Family
 function Grid:except(...) end
 
 ---Like `along`, but the first name varies fastest inside a group.
+---Example: `g:ordered("dp", "tp")` is `{0,2,1,3} {4,6,5,7}`.
 ---@param ... string names of dims, each once; or one table as for `along`
 ---@return moongrid.Family
 function Grid:ordered(...) end
@@ -118,6 +129,7 @@ function Grid:dims() end
 ---Return the grid with one dim split into several; the product of their sizes is its size:
 ---`grid:unflatten("dp", "shard-rep", { shard = 2, rep = fill })`. Without an order give two dims; one is `fill`, and that
 ---one is the slower.
+---Example: `g:unflatten("dp", { a = 1, b = fill }) "b"` is `{0,2} {1,3} {4,6} {5,7}`.
 ---@param dim string
 ---@param order string|string[] of the new dims, fastest first, as for `grid(world, order, sizes)`
 ---@param sizes table<string, integer|lightuserdata>
@@ -127,6 +139,7 @@ function Grid:unflatten(dim, order, sizes) end
 
 ---Return the grid with neighbouring dims merged into one. They keep the grid's order, whatever the order of the names.
 ---Dims of size 1 between them stay, and come after the new dim.
+---Example: `g:flatten("x", "tp", "dp") "x"` is `{0,1,2,3} {4,5,6,7}`.
 ---@param name string of the new dim
 ---@param ... string one dim or more, each once
 ---@return moongrid.Grid
@@ -138,6 +151,7 @@ function Grid:rename(names) end
 
 ---Return the part of the grid at fixed coordinates: a grid of the other dims, over the ranks that have these
 ---coordinates. Its families leave out the other ranks of the world.
+---Example: `g:at { pp = 1 } "tp"` is `{4,5} {6,7}`.
 ---@param coords table<string, integer> by name of dim, each 0 to size - 1, or -1 to -size from the end
 ---@return moongrid.Grid
 function Grid:at(coords) end
@@ -167,6 +181,9 @@ local Family = {}
 ---raises and names the possible sizes. `table = true` cuts anyway, without a rule (and makes explicit lists,
 ---O(world), if groups differ in size). The runs of a group follow each other. With `by = "row"` the first runs of all
 ---groups come first, then the second runs, as in a matrix with a row for each run.
+---Example: `(g("tp", "dp"):split(2))` is `{0,1} {2,3} {4,5} {6,7}`.
+---Example: `select(2, g("tp", "dp"):split(2))` is `{0,2} {1,3} {4,6} {5,7}`.
+---Example: `(g("tp", "dp"):split(2, { by = "row" }))` is `{0,1} {4,5} {2,3} {6,7}`.
 ---@param k integer ranks of an inner group, a divisor of the group size
 ---@param how? { table?: boolean, by?: "row" }
 ---@return moongrid.Family inner the runs
@@ -174,12 +191,14 @@ local Family = {}
 function Family:split(k, how) end
 
 ---Split repeatedly. Return one family for each size, the innermost first.
+---Example: `select(3, g("tp", "dp", "pp"):levels { 2, 2, 2 })` is `{0,4} {1,5} {2,6} {3,7}`.
 ---@param sizes integer[] at most 32; their product is the group size
 ---@return moongrid.Family ...
 function Family:levels(sizes) end
 
 ---Cut every group into segments: sizes[1] ranks, then sizes[2], and so on. The segments of a group follow each other.
 ---O(sizes) in any world. If segments change from step to step, use `Group:segment`.
+---Example: `g("tp", "dp"):segments { 3, 1 }` is `{0,1,2} {3} {4,5,6} {7}`.
 ---@param sizes integer[] 1 or more; they sum to the group size, or one is `fill` and takes the rest
 ---@return moongrid.Family
 function Family:segments(sizes) end
@@ -187,6 +206,7 @@ function Family:segments(sizes) end
 ---Return the same groups in another order: group i of the result is group order[i + 1] of this family. O(groups). If
 ---the order steps through the groups regularly, the result keeps a rule; else it has explicit lists, O(members).
 ---"first" counts groups by their first members: O(dims) for a family with a rule.
+---Example: `g "tp":renumber { 3, 2, 1, 0 }` is `{6,7} {4,5} {2,3} {0,1}`.
 ---@param order integer[]|fun(group: integer): integer each group once, from 0
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Family, order: "first"): moongrid.Family
@@ -199,6 +219,8 @@ function Family:renumber(order) end
 ---else O(members).
 ---With a function, keep the groups for which it returns true, O(members):
 ---`f:where(function(ranks) return ranks[1] % 16 == 0 end)`.
+---Example: `g "tp":where { pp = 1 }` is `{4,5} {6,7}`.
+---Example: `g "tp":where(function(ranks) return ranks[1] % 4 == 0 end)` is `{0,1} {4,5}`.
 ---@param coords table<string, integer> by name of dim, each 0 to size - 1, or -1 to -size from the end
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Family, grid: moongrid.Grid, coords: table<string, integer>): moongrid.Family
@@ -207,6 +229,8 @@ function Family:where(coords) end
 
 ---Keep some positions of every group, in the order given, each once. The result leaves out the other
 ---ranks. A function is called once per group size; its result must depend only on that size.
+---Example: `g("tp", "pp"):pick(0, -1)` is `{0,5} {2,7}`.
+---Example: `g("tp", "dp"):pick(function(size) return size // 2 end)` is `{2} {6}`.
 ---@param ... integer 0 to size - 1, or -1 to -size from the end; or one list of them, or a function
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Family, positions: integer[]): moongrid.Family
@@ -215,17 +239,22 @@ function Family:pick(...) end
 
 ---Join n consecutive groups into one: the members of the first, then those of the second, and so on. If a bundle joins
 ---groups of several families of a union, it is a list, O(members).
+---Example: `g "tp":bundle(2)` is `{0,1,2,3} {4,5,6,7}`.
 ---@param n integer a divisor of the number of groups
 ---@return moongrid.Family
 function Family:bundle(n) end
 
 ---Return all pairs of neighbours of every group, as pipeline stages need: `neighbours(1, ...)`. A ring of two ranks is
 ---one pair.
+---Example: `g("tp", "dp"):pairs()` is `{0,1} {1,2} {2,3} {4,5} {5,6} {6,7}`.
+---Example: `g("tp", "dp"):pairs "wrap"` is `{0,1} {1,2} {2,3} {3,0} {4,5} {5,6} {6,7} {7,4}`.
+---Example: `g "tp":pairs "wrap"` is `{0,1} {2,3} {4,5} {6,7}`.
 ---@param wrap? "wrap"|boolean|{ wrap?: boolean } also pair the last with the first
 ---@return moongrid.Family cover a rank may be in two pairs
 function Family:pairs(wrap) end
 
 ---Return pairs: the ranks at positions i and i + step of every group, each pair once. A group of one rank has no pair.
+---Example: `g("tp", "dp"):neighbours(2)` is `{0,2} {1,3} {4,6} {5,7}`.
 ---@param step? integer 1 (default) to size - 1
 ---@param wrap? "wrap"|boolean|{ wrap?: boolean } also make the pairs that go around the end
 ---@return moongrid.Family cover a rank may be in two pairs
@@ -233,12 +262,14 @@ function Family:neighbours(step, wrap) end
 
 ---Apply a function to every group; the resulting groups must be disjoint. Unlike the other
 ---operations this makes explicit lists: O(world).
+---Example: `g "tp":map(function(ranks) return { ranks[2], ranks[1] } end)` is `{1,0} {3,2} {5,4} {7,6}`.
 ---@param fn fun(ranks: integer[], group: integer): integer[]
 ---@return moongrid.Family
 function Family:map(fn) end
 
 ---Return the groups without these ranks, in the same order; empty groups are left out. Ranks that are in
 ---no group change nothing. O(members). If the result follows a rule, it has that rule, not lists.
+---Example: `g "tp":without { 2, 3, 6 }` is `{0,1} {4,5} {7}`.
 ---@param ranks integer[] 0 to world - 1
 ---@return moongrid.Family
 function Family:without(ranks) end
@@ -290,6 +321,7 @@ function Family:locate(rank, nth) end
 ---Iterate over all groups: `for group, ranks in family:groups() do`. With numbers of groups, return the family of these
 ---groups in this order, each once: `f:groups { 0, 3 }`, `f:groups(-1)`. If the numbers step regularly, the result keeps
 ---a rule; else it has explicit lists, O(their members). `where` chooses by coordinates, or by a function.
+---Example: `g "tp":groups { 0, -1 }` is `{0,1} {6,7}`.
 ---@return fun(family: moongrid.Family, group?: integer): integer?, integer[]?
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Family, groups: integer[]): moongrid.Family 0 to count - 1, or -1 to -count from the end

@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- docs.lua [--check]: write the tables of options, the functions that open backends, and how many cases are recorded,
--- in lua/moongrid/meta.lua, README.md, lua/README.md and src/command/README.md. It gets them from the built library, by
--- moongrid.options(), from the command's --help and from tests/golden, and replaces the lines between two markers in
--- each file; do not edit these by hand. With --check it writes nothing, names the files that would change and fails.
--- Run in the project's root by make docs.
+-- docs.lua [--check]: write the options of families and the functions that open backends in lua/moongrid/meta.lua, and
+-- how many cases are recorded in README.md. It gets them from the built library, by moongrid.options(), and from
+-- tests/golden, and replaces the lines between two markers in each file; do not edit these by hand. With --check it
+-- writes nothing, names the files that would change and fails. Run in the project's root by make docs.
 
 local options, fields, backends = require "moongrid".options()
 local check = arg[1] == "--check"
@@ -49,6 +48,13 @@ local function option_annotation(o)
   local limits = o.kind == "seconds" and ", above 0 and up to 1e9" or ""
   local heeded = o.backends ~= "all" and (" (%s)"):format(o.backends) or ""
   return ("---@field %s? %s %s%s%s%s"):format(o.name, option_types[o.kind](o), o.doc, limits, heeded, unset)
+end
+
+-- The options that keep no families apart.
+local function free()
+  local names = {}
+  for _, o in ipairs(options) do if not o.apart then names[#names + 1] = "`" .. o.name .. "`" end end
+  return table.concat(names, ", ", 1, #names - 1) .. " and " .. names[#names]
 end
 
 local function field_annotation(f)
@@ -101,89 +107,34 @@ function moongrid.%s(options) end
     or "---Collective. Returns nil, message, status if it is not available.", opening(b), b.name)
 end
 
--- Tables for people --------------------------------------------------------------
-
-local option_kinds = {
-  flag = function() return "true or false" end,
-  seconds = function() return "seconds, above 0 and up to 1e9" end,
-  word = function(o) return table.concat(quoted(o.words), " or ") end,
-  fields = function() return "table, below" end,
-  shape = function() return '"x:4:periodic y:2"' end,
-  numbers = function() return "table of numbers by name" end,
-  name = function() return "name of a family" end,
-}
-local field_kinds = { flag = option_kinds.flag, integer = range, text = function() return "text" end }
-
-local function option_row(o)
-  return ("| `%s` | %s | %s | %s | %s | %s |"):format(o.name, option_kinds[o.kind](o), o.unset, o.backends,
-    o.apart and "yes" or "no", o.doc)
-end
-
-local function field_row(f)
-  local since = f.version > 0 and release(f.version) or "any"
-  return ("| `%s` | %s | %s | %s |"):format(f.name, field_kinds[f.kind](f), since, f.doc)
-end
-
--- The command --------------------------------------------------------------------
-
-local function said(line)
-  local pipe = assert(io.popen("build/moongrid " .. line))
-  local text = pipe:read "a"
-  assert(pipe:close(), line)
-  return text
-end
-
--- What help says an option is called: its line has that, two blanks or more, and a text.
-local function option_heads(subcommand)
-  local heads = {}
-  for head in said(subcommand .. " --help"):gmatch "\n  (%-%S.-)  " do
-    local every = false
-    for _, name in ipairs { "params", "machine", "option", "color" } do
-      every = every or head:find("--" .. name, 1, true)
-    end
-    if not every then heads[#heads + 1] = ("`%s`"):format(head:gsub("|", "\\|")) end
-  end
-  return table.concat(heads, ", ")
-end
-
-local function subcommand_rows()
-  local rows = {}
-  for name in said "--help":gmatch "\n  (%l+) " do
-    rows[#rows + 1] = ("| `%s` | %s |"):format(name, option_heads(name))
-  end
-  return table.concat(rows, "\n")
-end
-
--- The files ----------------------------------------------------------------------
-
 -- Recorded cases --------------------------------------------------------------------
 
--- Tables and cases of systems with a recipe, and of those whose interface is copied instead (tests/golden/layers).
+-- Systems with a recipe, and their cases. (Of others the interface is copied: tests/golden/layers.)
 local function recorded()
-  local with, without = { 0, 0 }, { 0, 0 }
+  local systems, cases = 0, 0
   for path in io.popen "LC_ALL=C ls tests/golden/systems/*.lua":lines() do
-    local name = path:match "([%w_]+)%.lua$"
-    local file, cases = assert(io.open(path)), 0
+    local file = assert(io.open(path))
     local text = file:read "a"
     file:close()
-    for line in io.lines("tests/golden/" .. name .. ".json") do
-      if line:find '^{"id"' then cases = cases + 1 end
+    if text:find 'recipe = "' or text:find 'mg%.load "' or text:find 'require "systems%.' then
+      systems = systems + 1
+      for line in io.lines("tests/golden/" .. path:match "([%w_]+)%.lua$" .. ".json") do
+        if line:find '^{"id"' then cases = cases + 1 end
+      end
     end
-    local of = (text:find 'recipe = "' or text:find 'mg%.load "' or text:find 'require "systems%.') and with or without
-    of[1], of[2] = of[1] + 1, of[2] + cases
   end
-  return with, without
+  return systems, cases
 end
 
-local with_recipe, without_recipe = recorded()
+local systems, cases = recorded()
 local match = ("Groups, their order, the order of their members, getters, lists and refusals match %d recorded cases "
-  .. "of %d systems.\n"):format(with_recipe[2], with_recipe[1])
+  .. "of %d systems.\n"):format(cases, systems)
 
 local texts = { -- file -> marker -> what stands between
   ["lua/moongrid/meta.lua"] = {
     options = [[
 ---What a family asks of its communicators. Families with the same members share one only where these are
----equal (`first` and `lazy` aside). In parentheses: the backend that heeds it, where not all do.
+---equal (]] .. free() .. [[ aside). In parentheses: the backend that heeds it, where not all do.
 ---@class moongrid.Options
 ]] .. lines_of(options, option_annotation),
     fields = [[
@@ -193,25 +144,7 @@ local texts = { -- file -> marker -> what stands between
 ]] .. lines_of(fields, field_annotation),
     backends = lines_of(backends, backend_function),
   },
-  ["lua/README.md"] = {
-    recorded = match .. ("%d cases of %d more, which have no recipe, test the operations on grids and families through "
-      .. "copies of\ntheir interfaces (`tests/golden/layers`): `scripts/golden tests/golden` ends with `%d passed, 0 "
-      .. "failed`.\n"):format(without_recipe[2], without_recipe[1], with_recipe[2] + without_recipe[2]),
-    options = [[
-
-| option | what it is | left out | heeded by | keeps families apart | what for |
-|---|---|---|---|---|---|
-]] .. lines_of(options, option_row) .. "\n",
-    fields = [[
-
-| field of `nccl` | what it is | since NCCL | what for |
-|---|---|---|---|
-]] .. lines_of(fields, field_row) .. "\n",
-  },
   ["README.md"] = { recorded = match },
-  ["src/command/README.md"] = {
-    subcommands = "\n| subcommand | its options |\n|---|---|\n" .. subcommand_rows() .. "\n",
-  },
 }
 
 -- "-- options: written by make docs" (or in <!-- -->) to "-- options: end"

@@ -32,7 +32,8 @@ $(B)/fortran/moongrid.f90: scripts/make/fortran.lua src/fortran/moongrid.inc $(C
 # The manual.
 MAN := build/man/moongrid.1 build/man/moongrid.3
 man: $(MAN)
-$(MAN): build/man/moongrid.%: scripts/make/man.lua scripts/make/man3.lua scripts/make/headers.lua src/embedding.md src/CHANGES.md $(B)/moongrid $(wildcard src/*.h)
+$(MAN): build/man/moongrid.%: scripts/make/man.lua scripts/make/man3.lua scripts/make/headers.lua scripts/make/annotations.lua src/embedding.md src/CHANGES.md \
+  $(B)/moongrid $(wildcard src/*.h lua/moongrid/meta*.lua)
 	@mkdir -p $(@D)
 	$(LUA) scripts/make/man.lua $* $@
 

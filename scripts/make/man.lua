@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- man.lua 1|3 OUT: write a manual page: moongrid.1 from the command's own
--- --help, moongrid.3 from the headers, by man3.lua.
+-- --help and the annotations of Lua, moongrid.3 from the headers, by man3.lua.
 
 local section, path = arg[1], arg[2]
 local out = {}
@@ -111,6 +111,17 @@ if section == "1" then
     put(".SS %s", name)
     help(output("build/moongrid " .. name .. " --help"))
   end
+  local annotations = dofile "scripts/make/annotations.lua"
+  for _, class in ipairs { { "Options", "OPTIONS OF A FAMILY" }, { "Nccl", "FIELDS OF THE OPTION nccl" } } do
+    put(".SH %s", class[2])
+    for _, field in ipairs(annotations.fields(class[1])) do
+      put(".TP 16\n.B %s\n%s", field.name, folded(field.doc, ""))
+    end
+  end
+  put ".SH VERBS OF A RECIPE"
+  put("%s", folded('The groups of 8 ranks. g is grid(world, "tp-dp-pp", { tp = 2, dp = 2, pp = 2 }); low and high are '
+    .. 'grids "x-y" of 2 x 2 over the lower and the upper half.', ""))
+  for _, one in ipairs(annotations.examples()) do put(".TP 4\n\\fB%s\\fR\n%s", plain(one.code), plain(one.groups)) end
   put ".SH EXIT STATUS"
   for code, meaning in ipairs(codes) do put(".TP 4\n.B %d\n%s", code - 1, meaning) end
   put ".SH EXAMPLES"

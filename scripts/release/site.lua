@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- site.lua OUT: write the documents as the pages of a site, in OUT/docs, with OUT/mkdocs.yml for mkdocs
--- (scripts/release/site). Each README is a page, and so is a source file that one links; the headers and the
--- annotations of Lua become references; three recipes are drawn.
+-- (scripts/release/site). Each README is a page, and so is a source file that one links; the headers, the annotations
+-- of Lua and the help of the command become references; three recipes are drawn.
 
 local out = ...
 local headers = dofile "scripts/make/headers.lua"
@@ -17,11 +17,13 @@ local menu = {
     { "My job hangs", "examples/cookbook/hangs.md" },
     { "Bringing your own layout", "examples/porting/README.md" }, { "Pictures", "examples/pictures/README.md" },
     { "Three recipes to click in", "draw.md" } } },
-  { "The command", "src/command/README.md" },
+  { "The command", { { "The command", "src/command/README.md" },
+    { "The fields of plan --json", "src/command/plan-json.md" } } },
   { "Layouts in use", { { "What travels in a step", "src/step/README.md" },
     { "Steps that hang", "examples/steps/README.md" }, { "Recorded steps", "tests/golden/steps/README.md" },
-    { "Published runs", "tests/golden/runs/README.md" },
-    { "Where ranks run", "src/machine/README.md" }, { "Lost ranks, ranks that join", "src/survive/README.md" },
+    { "Published models", "examples/published/README.md" }, { "Published runs", "tests/golden/runs/README.md" },
+    { "Where ranks run", "src/machine/README.md" }, { "Lost ranks", "src/survive/README.md" },
+    { "Ranks that join", "src/survive/joining.md" },
     { "Moving tensors", "src/tensors/README.md" }, { "Checkpoints", "src/checkpoints/README.md" } } },
   { "In a C program", { { "Embedding", "src/embedding.md" }, { "MPI and NCCL", "src/comm/README.md" },
     { "Fortran", "src/fortran/README.md" }, { "A trainer", "examples/trainer/README.md" },
@@ -30,8 +32,12 @@ local menu = {
   { "torch", "examples/torch/README.md" },
   { "Promises and limits", { { "Promises and limits", "src/promises.md" }, { "What stays", "src/stability.md" } } },
   { "What it costs", "scripts/lab/costs.md" },
-  { "Reference", { { "Words", "src/glossary.md" }, { "C", "reference/c.md" }, { "Lua", "reference/lua.md" } } },
-  { "Inside", { { "Where things are", "src/README.md" }, { "The backends", "src/comm/inside.md" },
+  { "Reference", { { "Words", "src/glossary.md" }, { "The command", "reference/command.md" },
+    { "Verbs and options", "reference/verbs.md" }, { "C", "reference/c.md" }, { "Lua", "reference/lua.md" } } },
+  { "Inside", { { "Where things are", "src/README.md" }, { "Families", "src/families/README.md" },
+    { "Plans", "src/plan/README.md" }, { "Recipes", "src/recipe/README.md" }, { "The backends", "src/comm/inside.md" },
+    { "MPI", "src/comm/mpi/README.md" }, { "NCCL", "src/comm/nccl/README.md" },
+    { "Steps", "src/step/inside.md" }, { "Recovery", "src/survive/inside.md" },
     { "The command in Lua", "lua/command/README.md" }, { "Pictures in Lua", "lua/pictures/README.md" },
     { "Scripts", "scripts/README.md" }, { "The laboratory", "scripts/lab/README.md" },
     { "Tests", "tests/README.md" }, { "What it withstands", "tests/trust.md" },
@@ -206,6 +212,41 @@ local function lua_reference()
   return table.concat(t, "\n")
 end
 
+-- The verbs of families with the groups that they make, and the options of families.
+local function verbs_reference()
+  local annotations = dofile "scripts/make/annotations.lua"
+  local t = { "# Verbs and options", "",
+    'The groups that each verb makes of 8 ranks. `g` is `grid(world, "tp-dp-pp", { tp = 2, dp = 2, pp = 2 })`; `low`',
+    'and `high` are grids "x-y" of 2 x 2 over the lower and the upper half.', "",
+    "| expression | groups | [word](lua.md) |", "|---|---|---|" }
+  for _, one in ipairs(annotations.examples()) do
+    t[#t + 1] = ("| `%s` | `%s` | `%s` |"):format(one.code, one.groups, one.verb)
+  end
+  for _, class in ipairs { { "Options", "Options of a family", "option" }, { "Nccl", "Fields of `nccl`", "field" } } do
+    t[#t + 1] = ("\n## %s\n\n| %s | what it is |\n|---|---|"):format(class[2], class[3])
+    for _, field in ipairs(annotations.fields(class[1])) do
+      t[#t + 1] = ("| `%s` | %s |"):format(field.name, field.doc)
+    end
+  end
+  return table.concat(t, "\n") .. "\n"
+end
+
+-- The help of each subcommand.
+local function command_reference()
+  local function said(line)
+    local pipe = assert(io.popen("build/moongrid " .. line))
+    local text = pipe:read "a"
+    assert(pipe:close(), line)
+    return text
+  end
+  local own = said "--help"
+  local t = { "# The command\n\n```text\n" .. own .. "```" }
+  for name in own:gmatch "\n  (%l+) " do
+    t[#t + 1] = ("\n## %s\n\n```text\n%s```"):format(name, said(name .. " --help"))
+  end
+  return table.concat(t, "\n") .. "\n"
+end
+
 -- ------------------------------------------------------------------------ write
 
 os.execute(("rm -rf '%s/docs'"):format(out))
@@ -215,6 +256,8 @@ for path in pairs(pages) do
 end
 write("docs/reference/c.md", c_reference())
 write("docs/reference/lua.md", lua_reference())
+write("docs/reference/verbs.md", verbs_reference())
+write("docs/reference/command.md", command_reference())
 local list = { "# Three recipes to click in\n\nMade by `moongrid draw -o x.html`: choose a size, or a rank.\n" }
 for _, one in ipairs(drawn) do list[#list + 1] = ("* [%s](draw/%s.html){target=_blank}"):format(one[2], one[1]) end
 write("docs/draw.md", table.concat(list, "\n") .. "\n")

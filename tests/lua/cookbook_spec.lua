@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The cookbook: its layouts are short, hold at several sizes, and look as its README says; the table of verbs in
--- lua/README.md says what they make.
+-- The cookbook: its layouts are short, hold at several sizes, and look as its README says. The examples in
+-- lua/moongrid/meta*.lua and lua/README.md say what the verbs make.
 
 local mg = require "moongrid"
 local support = dofile "tests/lua/support.lua"
@@ -57,17 +57,26 @@ describe("the verbs", function()
   local env = setmetatable({ world = world, grid = mg.grid, fill = mg.fill, union = mg.union, zip = mg.zip, closure = mg.closure,
     g = mg.grid(world, "tp-dp-pp", { tp = 2, dp = 2, pp = 2 }), low = mg.grid(world:window(0, 4), "x-y", { x = 2, y = 2 }),
     high = mg.grid(world:window(4), "x-y", { x = 2, y = 2 }) }, { __index = _G })
-  local table_of = read("lua/README.md"):match "\n## Verbs\n(.-)\n## "
-  local said = {}
+  local said, makes = {}, {}
 
-  for code, groups in table_of:gmatch "| `([^`]*)` | `([^`]*)` |" do
-    said[#said + 1] = code
+  for _, one in ipairs(dofile "scripts/make/annotations.lua".examples()) do
+    local code, groups = one.code, one.groups
+    said[#said + 1], makes[code] = code, groups
     it(code, function()
       local family, got = assert(load("return " .. code, "=verb", "t", env))(), {}
       for _, ranks in pairs(family) do got[#got + 1] = "{" .. table.concat(ranks, ",") .. "}" end
       assert.are.equal(groups, table.concat(got, " "))
     end)
   end
+
+  it("on the page make what their annotations say", function()
+    local page, n = read("lua/README.md"):match "\n## Verbs\n(.-)\n## ", 0
+    for code, groups in page:gmatch "\n| `([^`]*)` | `([^`]*)` |" do
+      n = n + 1
+      assert.are.equal(groups, makes[code], code)
+    end
+    assert.is_true(n > 5)
+  end)
 
   it("are all there: every operation that makes a family of another", function()
     local all = table.concat(said, "\n")

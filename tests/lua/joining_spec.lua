@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- examples/joining.c: ranks join a job between two steps, started by it or at a port, with each MPI that can; with ULFM a new
--- rank replaces a lost one. src/survive/README.md shows the output.
+-- rank replaces a lost one. src/survive/joining.md shows the output.
 
 local support = dofile "tests/lua/support.lua"
 local run, read = support.run, support.read
@@ -62,13 +62,13 @@ describe("ranks that a job starts itself", function()
       .. with("openmpi5", "scripts/launch 4 build/tests/joining spawn 4 " .. recipe))
     assert.equal(0, code, err)
     steps(out)
-    local shown = read "src/survive/README.md":match "\n(step  3: 4 ranks.-)\n```"
+    local shown = read "src/survive/joining.md":match "\n(step  3: 4 ranks.-)\n```"
     assert.truthy(shown and out:find(shown, 1, true), out)
   end)
 end)
 
 describe("ranks of a job of their own", function()
-  local library = "mpich5" -- Open MPI needs a server for that (src/survive/README.md)
+  local library = "mpich5" -- Open MPI needs a server for that (src/survive/joining.md)
 
   -- run the job that accepts, and the one that joins it
   local function both(args)

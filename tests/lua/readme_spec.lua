@@ -84,7 +84,7 @@ local programs = {
 -- The pages whose C is quoted from files.
 local quotes = {
   ["examples/trainer/README.md"] = { "examples/trainer/main.c", "examples/trainer/job.c" },
-  ["src/survive/README.md"] = { "examples/joining.c" },
+  ["src/survive/joining.md"] = { "examples/joining.c" },
 }
 
 -- How a block of Lua is run, by what it begins with: a command line for the file that has `text`.
@@ -216,6 +216,16 @@ describe("the pages", function()
     end
   end)
 
+  it("make a site, in which each link leads somewhere", function()
+    local folder = run "mktemp -d":gsub("\n", "")
+    local _, err, code = run("lua5.4 scripts/release/site.lua " .. folder)
+    local verbs = run("cat " .. folder .. "/docs/reference/verbs.md")
+    run("rm -r " .. folder)
+    assert.are.same({ "", 0 }, { err, code })
+    assert.truthy(verbs:find('| `g "tp"` | `{0,1} {2,3} {4,5} {6,7}` | `Grid:along` |', 1, true), verbs)
+    assert.truthy(verbs:find("| `timeout` | seconds", 1, true), verbs)
+  end)
+
   it("have at most 45,000 words", function()
     local words = 0
     for _, text in pairs(pages) do words = words + select(2, text:gsub("%S+", "")) end
@@ -239,8 +249,7 @@ describe("the pages", function()
 
   it("have every field of plan --json", function()
     local said = {}
-    local page = pages["src/command/README.md"]:match "\n## The fields of `plan %-%-json`\n(.*)"
-    for name in page:gmatch "`%.?([%l%d_]+)`" do said[name] = true end
+    for name in pages["src/command/plan-json.md"]:gmatch "`%.?([%l%d_]+)`" do said[name] = true end
     local named = { params = 1, grids = 1, families = 1, tensors = 1, options = 1, by_family = 1, coords = 1 } -- have names as keys
     local closed = { rules = 1, params = 1, options = 1, coords = 1, by_family = 1 }
     local function walk(object, where, names)
