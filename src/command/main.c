@@ -50,7 +50,7 @@ static int fail(lua_State *L, int raised, bool *said) {
   if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
   const char *message = raised == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
   mgrid_status s = message ? mgrid_lua_status(L, message) : MGRID_NO_MEMORY;
-  *said = s == MGRID_OUTPUT; /* what stdout lacks */
+  *said = s == MGRID_OUTPUT;                     /* what stdout lacks */
   if (s && message) return main_say(s, message); /* may have lines: those of a recipe, carets */
   if (message)
     mgrid_fail(&e, MGRID_REFUSED, "%s", message);

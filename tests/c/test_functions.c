@@ -276,7 +276,8 @@ static void test_a_host_without_it(void **unused) {
   expect(NULL, by_rack, MGRID_UNKNOWN_NAME,
          "r:4: undefined global 'rack_of': neither a word of recipes nor a function that this "
          "program has registered; "
-         "a dim is written g \"rack_of\", a family t.rack_of, a parameter p.rack_of, a text \"rack_of\"");
+         "a dim is written g \"rack_of\", a family t.rack_of, a parameter p.rack_of, a text "
+         "\"rack_of\"");
   expect(&f, by_rack, MGRID_UNKNOWN_NAME, "r:4: undefined global 'rack_of'; nearest is 'rank_of'");
   expect(&f, BUILD("  rank_of = 1"), MGRID_REFUSED,
          "r:2: assignment to global 'rank_of': use 'local'");

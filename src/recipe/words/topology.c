@@ -112,11 +112,10 @@ static int topology_newindex(lua_State *L) {
     return mgrid_lua_raise_as(
         L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds %s%s", name,
         lua_isnil(L, 3) ? "nothing (nil)" : mgrid_lua_kind(L, 3), push_all_kinds(L),
-        lua_isinteger(L, 3) ? ": of a grid g, g.tp is a size, and g \"tp\" the family"
+        lua_isinteger(L, 3)  ? ": of a grid g, g.tp is a size, and g \"tp\" the family"
         : lua_isstring(L, 3) ? ": g \"tp\" is the family along dim tp"
-        : lua_istable(L, 3)
-            ? ": world:table{ {0, 1}, {2, 3} } makes groups of lists"
-            : "");
+        : lua_istable(L, 3)  ? ": world:table{ {0, 1}, {2, 3} } makes groups of lists"
+                             : "");
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
     return mgrid_lua_raise(
         L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name, what,
