@@ -44,7 +44,7 @@ OPT := $(OPT_$(VARIANT))
 endif
 
 # ---------------------------------------------------------------- what is built here
-# The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here,
+# The modules (src/README.md), each a folder of src of this name: capabilities beside the core. A new one is named here,
 # with the bundled recipes and the subcommands of lua/command that need it.
 SLICES := tensors machine checkpoints step survive
 # Of these the Lua module's and the command's: no host in C needs them.
@@ -99,8 +99,8 @@ PC_pmix    := pmix
 
 BACKENDS := $(foreach b,$(ALL_BACKENDS),$(if $(HAVE_$(b)),$(b)))
 
-# The rooms (src/README.md): the way from a recipe to a trainer's questions, and the slices beside it. Of each, what
-# uses Lua goes into libmoongrid_lua (recipe/, ROOM/lua/).
+# The folders (src/README.md): the core from a recipe to a trainer's questions, and the modules beside it. Of each, what
+# uses Lua goes into libmoongrid_lua (recipe/, FOLDER/lua/).
 objects = $(patsubst src/%.c,$(B)/%.o,$(foreach f,$(1),$(sort $(wildcard src/$(f)/*.c))))
 OBJ     := $(filter-out %/pmix.o,$(call objects,base families plan comm comm/carriers $(filter-out $(OF_LUA),$(SLICES)))) $(B)/gen/slices_items.o
 LUA_OBJ := $(filter-out %/luaopen.o,$(call objects,recipe recipe/words $(filter $(OF_LUA),$(SLICES)) $(SLICES:%=%/lua))) \
