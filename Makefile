@@ -29,9 +29,11 @@ STD        ?= c11
 RUNPATH    ?= yes
 , := ,
 
+# Warnings are errors in a clone; a release builds with a compiler or a library that warns of more.
+WERROR ?= $(if $(wildcard .git),-Werror)
 # Seconds and pixels are enums beside doubles: clang 19 warns.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-enum-float-conversion -Wstrict-prototypes \
-        -Wmissing-prototypes -Wvla -Wwrite-strings -Werror
+        -Wmissing-prototypes -Wvla -Wwrite-strings $(WERROR)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT_SAN  := -O1 -g $(SANITIZE)
 OPT_TSAN := -O0 -g -fsanitize=thread -fno-omit-frame-pointer

@@ -313,10 +313,18 @@ typedef struct parsing {
   int depth;
 } parsing;
 
+/* Return the number of the line that is parsed: expat 2.9 has a function of its own for it. */
+static lua_Integer xml_line(const parsing *p) {
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
+  return (lua_Integer)XML_GetCurrentLineNumber64(p->parser);
+#else
+  return (lua_Integer)XML_GetCurrentLineNumber(p->parser);
+#endif
+}
+
 /* Refuse at the place of the parser, and end it. */
 static void xml_refuse(parsing *p, mgrid_status status, const char *what, const char *name) {
-  mgrid_fail(&p->file->why, status, "%s:%d: %s%.40s", p->file->name,
-             (int)XML_GetCurrentLineNumber(p->parser), what, name);
+  mgrid_fail(&p->file->why, status, "%s:%d: %s%.40s", p->file->name, (int)xml_line(p), what, name);
   XML_StopParser(p->parser, false);
 }
 
@@ -333,7 +341,7 @@ static void file_begin(void *ud, const XML_Char *name, const XML_Char **attribut
   lua_createtable(L, 0, 3);
   lua_pushstring(L, name);
   lua_setfield(L, -2, "name");
-  lua_pushinteger(L, (lua_Integer)XML_GetCurrentLineNumber(p->parser));
+  lua_pushinteger(L, xml_line(p));
   lua_setfield(L, -2, "line");
   lua_newtable(L);
   for (; *attributes; attributes += 2) {
