@@ -25,13 +25,11 @@ LUA        ?= lua$(LUAV)
 PKG_CONFIG ?= pkg-config
 OPT        ?= -O2 -g
 STD        ?= c11
-# RUNPATH=      the loader finds libraries where it looks by default, as in packages of distributions, not beside each other
-RUNPATH    ?= yes
+RUNPATH    ?= yes# empty: the loader finds libraries where it looks by default, as in packages of distributions
 , := ,
 
-# Warnings are errors in a clone; a release builds with a compiler or a library that warns of more.
+# Warnings are errors in a clone, not in a release. Seconds and pixels are enums beside doubles: clang 19 warns.
 WERROR ?= $(if $(wildcard .git),-Werror)
-# Seconds and pixels are enums beside doubles: clang 19 warns.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-enum-float-conversion -Wstrict-prototypes \
         -Wmissing-prototypes -Wvla -Wwrite-strings $(WERROR)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
