@@ -21,12 +21,16 @@ local NUDGE <const> = 0.1   -- of a logarithm, for derivatives
 local ROUNDS <const> = 6    -- of the fit
 local NEAR <const> = 0.02   -- the logarithms move less: the fit has ended
 local TOLD <const> = 0.9    -- of the tolerance may be left of a number that the data tell
+local MOST_ERROR <const> = 0.2 -- of left-out runs, in the mean: what is above it is refused
 local VARIED = { "tp", "pp", "micro_batch", "seq" } -- in the layout that may be measured next
 local USUAL = { tp = 1, pp = 1, micro_batch = 1 }   -- values of a run that does not say them
 
 -- Read ---------------------------------------------------------------------------------
 
 local FIELDS = { "recipe", "machine", "world", "seconds", "memory", "flops" }
+-- What a run in JSON may have beside them: moongrid run --step prints these, too.
+local KEYS = { "params", "scale", "families", "late", "planned", "ranks", "steps", "worst" }
+table.move(FIELDS, 1, #FIELDS, #KEYS + 1, KEYS)
 
 local function read_csv(path, all)
   local names, runs, number = nil, {}, 0
@@ -59,6 +63,14 @@ local function read_json(path, all)
   if type(list[1]) == "table" and #list == 1 and #list[1] > 0 then list = list[1] end
   for i, run in ipairs(list) do
     if type(run) ~= "table" then text.refuse(1, "%s: run %d is not an object", path, i) end
+    for key in sorted(run) do
+      local known = false
+      for _, name in ipairs(KEYS) do known = known or name == key end
+      if not known then
+        text.refuse(1, "%s: run %d: unknown key '%s'%s; parameters go into params", path, i, key,
+                    (host.nearest(tostring(key), KEYS)))
+      end
+    end
     run.where, run.params = ("%s: run %d"):format(path, i), run.params or {}
     if type(run.params) ~= "table" then text.refuse(1, "%s: params are an object by name", run.where) end
   end
@@ -392,8 +404,9 @@ local function run(of)
                 .. "more flops for each byte, as with a larger micro_batch")
   end
   local errors = leave_out(runs, numbers)
-  local tau, worst = tau_of(runs), 0
-  for _, e in ipairs(errors) do worst = math.max(worst, math.abs(e)) end
+  local tau, at = tau_of(runs), 1
+  for i, e in ipairs(errors) do at = math.abs(e) > math.abs(errors[at]) and i or at end
+  local worst = math.abs(errors[at])
   local beside, why, memory_error = memory_beside(runs)
   text.printf("%d measured steps on %s\n\n", #runs, tostring(runs[1].on):match "[^\n]*")
   put_numbers(numbers)
@@ -407,6 +420,13 @@ local function run(of)
               100 * mean(errors), 100 * worst, tau.tau, tau.pairs, text.plural(tau.pairs),
               tau.same and " that do the same work" or "; none do the same work, so it says little")
   if why then text.put_lines(why .. "\n") end
+  if mean(errors) > MOST_ERROR then
+    text.refuse(1, "the error of left-out runs is %.1f%% in the mean, above %.0f%%: these runs are not of one site, "
+                .. "release and kind of model, do not say all parameters, or are too few; the largest error is that of "
+                .. "%s%s",
+                100 * mean(errors), 100 * MOST_ERROR, runs[at].where:match "[^/]*$",
+                of.output and ("; '%s' is not written"):format(of.output) or "")
+  end
   local best = next_measurement(runs, numbers, covariance)
   if best then
     text.put_lines(("measure next: %s with %s=%d; the fit knows its seconds least, to a factor of %.2f\n"):format(

@@ -59,7 +59,7 @@ recipe = nil
 ---@field spares? integer|moongrid.SparesPer ranks that are in no family, to take the place of a lost one: the last ones of the world, or of each node; build gets a World without them
 ---@field machine? string where ranks run, as text or a preset: "node:4 gpu:8 rail = gpu", "dgx-h100". That of the host (--machine) replaces it
 ---@field traffic? table<string, string> what each family sends in a step, for `moongrid place`: tp = "2 GiB all_reduce x 96"
----@field step? fun(s: moongrid.Step, p: table<string, any>, base: fun(s: moongrid.Step)?) what one rank does in a step, see src/step/README.md; `base` is the base's step
+---@field step? false|fun(s: moongrid.Step, p: table<string, any>, base: fun(s: moongrid.Step)?) what one rank does in a step, see src/step/README.md; `base` is the base's step; false: none, although the base has one
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry
 
 ---A declared parameter.

@@ -207,7 +207,7 @@ function Programs:prove(rules, eager) end
 ---@class moongrid.StepWaiting
 ---@field rank integer
 ---@field waits_for integer? nil: for none
----@field operation string? nil: it has ended
+---@field operation string? nil: it has ended; create: of a lazy communicator, at its first call
 ---@field family string?
 ---@field file string?
 ---@field line integer?

@@ -6,13 +6,14 @@
 
 local _, _, model = ...
 
-local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1,
+local kinds = { recompute = { none = "none", full = "full" }, fp8 = { e4m3 = "e4m3" } }
+local usual = { layers = 32, recompute = "none", hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1,
                 weight_type = "bf16", grad_type = "fp32", sequence_parallel = true, reshard = true, zero = 3 }
 
 local M = {}
 
 function M.step(s, p, families, defaults, own, where)
-  local v, refuse = model.read("fsdp2", p, defaults, own, usual, {}, where)
+  local v, refuse = model.read("fsdp2", p, defaults, own, usual, kinds, where)
   local group, size = model.groups(s, families)
   local tp, cp, replicas = size "tp", size "cp", size "replicate"
   for _, role in ipairs { "pp", "ep" } do
@@ -21,20 +22,29 @@ function M.step(s, p, families, defaults, own, where)
         size(role), role)
     end
   end
+  if v.recompute == "full" and tp > 1 then
+    refuse("recompute full with tp %d has not been recorded, so its calls are not known; tp 1 would do", tp)
+  end
   if v.zero ~= 3 then refuse("zero %d: FSDP2 shards weights, which is 3; leave it out", v.zero) end
-  -- The checks of torch's tensor parallelism, and torchtitan's seq_len_divisor.
+  -- The checks of torch's tensor parallelism, and of torchtitan's decoder.py, trainer.py and context_parallel/api.py.
   local h, w, ffn, kv = v.hidden, v.width, v.ffn, v.keys_values // 2
   model.check(v, tp, refuse, false)
   model.multiple(refuse, "ffn", ffn, tp, "tp")
-  model.multiple(refuse, "seq", v.seq, 2 * cp * tp, "2 x cp x tp")
+  local by, words = 1, {}
+  if cp > 1 then by, words = 2 * cp, { "2 x cp" } end
+  if tp > 1 and v.sequence_parallel then by, words[#words + 1] = by * tp, "tp" end
+  model.multiple(refuse, "seq", v.seq, by, table.concat(words, " x "))
+  if cp > 1 and p.version == "main" and p.spmd_backend == "partial_dtensor" then
+    refuse("cp %d needs spmd_backend=spmd_types, not partial_dtensor", cp)
+  end
   local microbatches = model.microbatches(v, s.world // (tp * cp), 1, refuse)
 
   -- The group that shards: that of dp_shard x cp. If the plan has no family of both, `whole` has the same ranks unless
   -- there are replicas, and then `dp_shard` unless there is cp.
   local role = families.shard and s:has(families.shard) and "shard" or replicas == 1 and "whole" or "dp_shard"
   if role == "dp_shard" and cp > 1 then
-    refuse("cp %d with %d replicas: the plan has no family of the ranks that shard; spmd_backend=partial_dtensor has "
-      .. "one", cp, replicas)
+    refuse("cp %d with %d replicas: the plan has no family of the ranks that shard; spmd_backend=partial_dtensor of "
+      .. "version 0.3.0 has one", cp, replicas)
   end
   local shards, over, tensor = size(role), group(role), group "tp"
 
@@ -73,7 +83,7 @@ function M.step(s, p, families, defaults, own, where)
   local flops = cost.layer(3, ffn)
   local function forward()
     s:mark "forward"
-    s:alloc("activations", cost.kept "none" * v.layers + cost.logits)
+    s:alloc("activations", cost.kept(v.recompute) * v.layers + cost.logits)
     gather(root)
     leave() -- the embedding
     s:loop(v.layers, function()
@@ -94,6 +104,7 @@ function M.step(s, p, families, defaults, own, where)
     enter_back(1)
     local function one(next)
       if next then ahead() end -- before this block's gradients travel: _fsdp_param_group.py, _backward_prefetch
+      if v.recompute == "full" then s:compute { name = "recompute", flops = flops } end
       s:compute { name = "backward", flops = 2 * flops }
       model.around_ring(s, group "cp", 2 * keys_values)
       enter()

@@ -3,10 +3,10 @@
 -- steps.picotron: one training step of picotron (commit 59714b1), call by call, as recorded in tests/golden/steps. Each
 -- function names the file of picotron/ that makes its calls.
 
-local _, _, model, run_pipeline = ...
+local _, _, model, run_pipeline, arithmetic = ...
 
 local kinds = { schedule = { ["1f1b"] = "1f1b", gpipe = "gpipe", afab = "gpipe" } }
-local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, schedule = "1f1b",
+local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, schedule = "1f1b",
                 weight_type = "bf16" }
 local cap = 25 * 1024 * 1024 // 4 -- elements of a bucket: data_parallel/data_parallel.py
 
@@ -17,8 +17,19 @@ function M.step(s, p, families, defaults, own, where)
   local group, size = model.groups(s, families)
   local tp, pp, cp, dp = size "tp", size "pp", size "cp", size "dp"
   local h, w, ffn = v.hidden, v.width, v.ffn
-  -- The checks of model.py, tensor_parallel/tensor_parallel.py and train.py.
+  -- The checks of model.py, tensor_parallel/tensor_parallel.py, checkpoint.py and train.py.
   model.check(v, tp, refuse, false)
+  if v.head % 2 ~= 0 then
+    local near = arithmetic.nearest(v.heads, h, function(n)
+      return n % tp == 0 and n % (v.kv_heads or 1) == 0 and h // n % 2 == 0
+    end)
+    refuse("hidden %d / heads %d is odd, and rotary positions need pairs%s", h, v.heads,
+      near and "; nearest heads: " .. near or "")
+  end
+  v.layers = v.layers or math.max(32, pp)
+  if v.layers < pp - 1 then -- the last stage may have none
+    refuse("layers %d are fewer than the stages but the last, %d; nearest is %d", v.layers, pp - 1, pp - 1)
+  end
   model.multiple(refuse, "ffn", ffn, tp, "tp")
   model.multiple(refuse, "seq", v.seq, cp, "cp")
   local microbatches = model.microbatches(v, dp, pp, refuse)

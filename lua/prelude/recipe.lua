@@ -131,7 +131,8 @@ local function define(def, where)
     if not known then core.unknown("field of a recipe", word(key), fields, where) end
   end
   for _, key in ipairs(fields) do
-    local expected, actual = key ~= "base" and (types[key] or "table"), type(def[key])
+    local expected, actual = key ~= "base" and not (key == "step" and def.step == false) and (types[key] or "table"),
+      type(def[key])
     if expected and expected ~= "any" and actual ~= "nil" and actual ~= expected
       and not (asked[key] and actual == "function") then
       core.raise_at(where, string.format("field '%s' of a recipe is a %s, not a %s", key, expected, actual))
@@ -150,7 +151,7 @@ local function define(def, where)
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.called = shared.joined(base and base.called, file and file.called)
   local bundled = file and file.text == 0 -- the text of a bundled recipe has no hash
-  body.step, body.has_step = def.step, def.step ~= nil or base and base.has_step
+  body.step, body.has_step = def.step, def.step or def.step == nil and base and base.has_step -- false: none
   local params, of_step = with_step(def, base)
   body.params = parameters.declared_in("parameter", base and base.params, params, where, bundled)
   body.of_step = of_step -- names
@@ -397,9 +398,9 @@ function M.complete(line) prompt() return complete(line) end
 -- Return the step as a function of s, or nil if the recipe has none. A step is a function (s, p, base). base(s) runs
 -- the base's step with the parameters of this recipe; base is nil if the base has no step.
 local function step_of(body, p, own)
-  local base = body.base and step_of(body.base, parameters.resolve(body.base.params, p))
+  local base = body.base and body.step ~= false and step_of(body.base, parameters.resolve(body.base.params, p))
   local fn = own or body.step
-  if not fn then return base end
+  if not fn then return base or nil end
   return function(s) fn(s, p, base) end
 end
 
@@ -409,7 +410,9 @@ function M.step(self, plan, own)
   local body = body_of(self)
   local p = parameters.resolve_plan(body.params, plan)
   if own then body = { base = body } end
-  return step_of(body, p, own), steps and not own and steps.unknown(body.step, p)
+  local of = body
+  while of.base and of.step == nil do of = of.base end
+  return step_of(body, p, own), steps and not own and steps.is_unknown(of.step, p)
 end
 
 local function info_of(declared)

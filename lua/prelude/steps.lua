@@ -9,7 +9,7 @@
 local core, shared, parameters = ...
 local param = parameters.param
 local weak = { __mode = "k" }
-local makers, params, names = {}, setmetatable({}, weak), setmetatable({}, weak) -- by step: its parameters, its name
+local makers, params, lacks = {}, setmetatable({}, weak), setmetatable({}, weak) -- by step: its parameters; see below
 
 -- The model and the batch. Other names are Megatron-LM's arguments.
 local function common()
@@ -36,7 +36,8 @@ function own.transformer()
     tied = param.flag(nil, "the embedding is the head's matrix, too (true)"),
     untie_embeddings_and_output_weights = param.flag(nil, "Megatron-LM's tied=false"),
     gated = param.flag(nil, "the feed-forward has a gate, a third matrix (false)", "swiglu"),
-    bias = param.flag(nil, "linear layers have biases (true)", "add_bias_linear"),
+    bias = param.flag(nil, "linear layers have biases (true; with shared experts, or experts and etp above 1, false)",
+      "add_bias_linear"),
     disable_bias_linear = param.flag(nil, "Megatron-LM's bias=false"),
     norm = param.text(nil, "layer or rms (layer)", "normalization"),
     qk_norm = param.flag(nil, "norms of queries and keys (false)", "qk_layernorm"),
@@ -71,7 +72,8 @@ function own.transformer()
       "account_for_loss_in_pipeline_split"),
     recompute = param.text(nil, "what the backward pass computes again: none, selective or full (none)",
       "recompute_granularity"),
-    sequence_parallel = param.flag(nil, "activations between tensor-parallel regions are cut by the sequence (false)"),
+    sequence_parallel = param.flag(nil, "activations between tensor-parallel regions are cut by the sequence (with "
+      .. "experts true, else false)"),
     interleave = param.size(nil, "chunks of layers of a stage (1, or the recipe's vpp)"),
     schedule = param.text(nil, "of the pipeline: 1f1b, gpipe or zero_bubble (1f1b)"),
     zero = param.index(nil, "data parallelism shards: 1 the optimizer, 2 gradients, 3 weights (0; with instances 1)"),
@@ -101,6 +103,8 @@ function own.fsdp2()
     sequence_parallel = param.flag(nil, "activations between tensor-parallel regions are cut by the sequence (true)"),
     reshard = param.flag(nil, "weights are freed after the forward pass, and gathered again (true)",
       "reshard_after_forward"),
+    recompute = param.text(nil, "what the backward pass computes again: none or full, each block (none)"),
+    fp8 = param.text(nil, "layers' matrices are multiplied in FP8, twice as fast, and travel as before: e4m3"),
     clip = param.flag(nil, "gradients are clipped: their norms are summed (false)"),
     zero = param.index(nil, "3, which this step is"),
     grad_type = param.text(nil, "of gradients that are summed over replicas (fp32)"),
@@ -122,11 +126,49 @@ local roles = {
 local libraries = {}
 local function library(name)
   if not libraries[name] then
-    local model = core.library("model", core, shared, core.library "arithmetic")
-    libraries[name] = core.library(name, core, shared, model, core.library("pipeline", model))
+    local arithmetic = core.library "arithmetic"
+    local model = core.library("model", core, shared, arithmetic)
+    libraries[name] = core.library(name, core, shared, model, core.library("pipeline", model), arithmetic)
   end
   return libraries[name]
 end
+
+-- By step: return why its calls are not known with these parameters of a recipe, or nil. The step refuses them, and
+-- check does not prove it.
+local unknown = {}
+
+-- The values of the recipe's parameters that were recorded, false: left out.
+local function unrecorded(system, recorded)
+  return function(p)
+    for name, value in shared.sorted_pairs(recorded) do
+      local given = p[name] or false
+      if type(given) == "table" then given = #given > 0 and table.concat(given, ",") end
+      if p[name] ~= nil and given ~= value then
+        return string.format("%s %s: a step of %s with it has not been recorded, so its calls are not known; %s",
+          name, tostring(given), system, value and string.format("%s %s would do", name, value) or "leave it out")
+      end
+    end
+  end
+end
+
+local others = unrecorded("Megatron-core", {
+  gtp_remat_size = 1, expert_gtp_remat_size = 1, engram_embedding_parallel_size = false,
+  hierarchical_context_parallel_sizes = false, hybrid_context_parallel = false, dynamic_context_parallel = false,
+  get_embedding_ranks = "0,-1", rank_offset = 0, local_world_size = false,
+})
+function unknown.transformer(p, defaults)
+  local ep, instances = p.expert_model_parallel_size or 1, p.expert_num_distributed_optimizer_instances
+  if ep > 1 and not (p.experts or defaults.experts) then -- transformer_config.py
+    return string.format("ep %d needs experts; experts=%d would do", ep, ep)
+  end
+  if instances and instances ~= p.num_distributed_optimizer_instances then
+    return string.format("expert_instances %d is not instances, %d: a step with both has not been recorded; leave one "
+      .. "out", instances, p.num_distributed_optimizer_instances)
+  end
+  return others(p)
+end
+function unknown.picotron() end
+unknown.fsdp2 = unrecorded("FSDP2", { pp = 1, ep = 1 })
 
 local function is_text(v) return type(v) == "string" end
 
@@ -153,8 +195,12 @@ local function maker(name)
         core.unknown("setting of steps." .. name, shared.word(key), known, where)
       end
     end
-    local function step(s, p) library(name).step(s, p, families, defaults, mine, where) end
-    params[step], names[step] = mine, name
+    local function step(s, p)
+      local why = unknown[name](p, defaults)
+      if why then core.raise_at(where, string.format("steps.%s: %s", name, why)) end
+      library(name).step(s, p, families, defaults, mine, where)
+    end
+    params[step], lacks[step] = mine, function(p) return unknown[name](p, defaults) end
     return step
   end
 end
@@ -163,9 +209,7 @@ for name in pairs(own) do makers[name] = maker(name) end
 -- The answer of the query `model_size`: parameters and flops of the model of steps.transformer.
 function makers.model_size(_, _, p) return library "transformer".size(p, own.transformer(), core.where()) end
 
--- Return whether a step is a bundled one whose calls are not known with these parameters, as they were not recorded.
-local function unknown(step, p)
-  return params[step] ~= nil and names[step] == "fsdp2" and ((p.pp or 1) > 1 or (p.ep or 1) > 1)
-end
+-- Return whether a step is a bundled one whose calls are not known with these parameters.
+local function is_unknown(step, p) return lacks[step] ~= nil and lacks[step](p) ~= nil end
 
-return { makers = makers, params = params, unknown = unknown }
+return { makers = makers, params = params, is_unknown = is_unknown }

@@ -17,7 +17,7 @@ local kinds = { norm = norms, positions = positions, recompute = recomputes, sch
                 fp8 = { e4m3 = "e4m3", hybrid = "hybrid" },
                 dispatcher = { alltoall = "alltoall", allgather = "allgather" } }
 local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, tied = true,
-                gated = false, bias = true, norm = "layer", positions = "learned", dispatcher = "alltoall",
+                gated = false, norm = "layer", positions = "learned", dispatcher = "alltoall",
                 moe_every = 1, load = 1, qk_pos_emb_head_dim = 64,
                 recompute = "none", schedule = "1f1b", weight_type = "bf16",
                 grad_type = "fp32" }
@@ -42,9 +42,14 @@ local function read_arguments(v, instances, refuse)
   v.overlap = all
 end
 
--- Refuse what Megatron-core refuses: transformer_config.py, optimizer_config.py, schedules.py, parallel_state.py.
+-- Refuse what Megatron-core refuses, and Megatron-LM's training/arguments.py. tests/lua/step_refusals_spec.lua has file
+-- and line of each check.
 local function check(v, tp, cp, ep, etp, refuse)
   model.check(v, tp, refuse, true)
+  if v.latent and v.kv_heads and v.kv_heads ~= v.heads then
+    refuse("kv_heads %d with kv_lora_rank: latent attention has no groups of queries; leave one of them out",
+      v.kv_heads)
+  end
   if v.latent and tp > 1 then
     refuse("kv_lora_rank with tp %d: a step with it has not been recorded, so its calls are not known; tp 1 would do",
       tp)
@@ -66,6 +71,17 @@ local function check(v, tp, cp, ep, etp, refuse)
     end
     multiple(refuse, "moe_ffn", v.moe_ffn, etp, "etp")
     if v.shared_ffn then multiple(refuse, "shared_ffn", v.shared_ffn, tp, "tp") end
+    if v.bias and (etp > 1 or v.shared_ffn) then
+      refuse("bias with %s: experts have biases only if etp is 1, and shared ones have none; bias=false would do",
+        v.shared_ffn and "shared_ffn" or "experts and etp " .. etp)
+    end
+    if tp > 1 and not v.sequence_parallel then
+      refuse("sequence_parallel is false with experts and tp %d; true would do", tp)
+    end
+  else
+    for _, name in ipairs { "topk", "moe_ffn", "shared_ffn", "dense_layers" } do
+      if v[name] then refuse("%s %d without experts; give experts, or leave it out", name, v[name]) end
+    end
   end
 end
 
@@ -127,9 +143,12 @@ local function split_layers(v, pp, chunks, refuse)
 end
 
 -- Add what follows from the parameters of the model.
-local function complete(v)
-  if v.experts then v.topk = v.topk or math.min(2, v.experts) end
-  v.moe_ffn = v.moe_ffn or v.ffn
+local function complete(v, tp, etp)
+  if v.experts then
+    v.topk, v.moe_ffn = v.topk or math.min(2, v.experts), v.moe_ffn or v.ffn
+    if v.sequence_parallel == nil then v.sequence_parallel = tp > 1 end
+  end
+  if v.bias == nil then v.bias = not (v.experts and (etp > 1 or v.shared_ffn)) end
   function v.has_experts(i) return v.experts and i >= (v.dense_layers or 0) and i % v.moe_every == 0 end
   if not v.kv_lora_rank then return end
   local h, heads, latent = v.hidden, v.heads, v.kv_lora_rank -- multi_latent_attention.py, MLASelfAttention
@@ -160,9 +179,10 @@ local M = {}
 -- backward, attention among tokens apart.
 function M.size(p, own, where)
   local v = model.read("transformer", p, {}, own, usual, kinds, where)
-  complete(v)
-  v.tied, v.fp8 = v.tied and not v.untie_embeddings_and_output_weights, nil
-  v.bias, v.layers = v.bias and not v.disable_bias_linear, v.layers or 32
+  if v.disable_bias_linear then v.bias = false end
+  local tp = p.tensor_model_parallel_size or 1
+  complete(v, tp, p.expert_tensor_parallel_size or tp)
+  v.tied, v.fp8, v.layers = v.tied and not v.untie_embeddings_and_output_weights, nil, v.layers or 32
   local function whole() return true end
   local list = parameters_of({ v = v, tp = 1, pp = 1, ep = 1, etp = 1, is_first = whole, is_last = whole,
                                begin = function() return 0 end, layers_of = function() return v.layers end }, 0)
@@ -197,7 +217,10 @@ function M.step(s, p, families, defaults, own, where)
     refuse("zero 0 has no distributed optimizer, but %d instances of it are given; zero 1 would do", size "instances")
   end
   if v.overlap.weights and v.zero == 0 then refuse("overlap of weights needs zero=1, the distributed optimizer") end
-  complete(v)
+  if v.overlap.weights and v.zero == 1 and not v.overlap.gradients then
+    refuse("overlap of weights needs that of gradients; overlap=gradients,weights would do")
+  end
+  complete(v, tp, etp)
   local virtual_layers = split_layers(v, pp, chunks, refuse)
   local dp = s.world // (tp * pp * cp)
   local microbatches = model.microbatches(v, dp, pp, refuse, chunks > 1 and pp or nil)
@@ -230,25 +253,25 @@ function M.step(s, p, families, defaults, own, where)
 
   -------------------------------------------------------------------------------------------------- the model
 
-  -- Two matrices, one cut by columns and the next by rows: tensor_parallel/layers.py, ColumnParallelLinear and
-  -- RowParallelLinear. The backward pass gathers the input of the first one again.
+  -- Two matrices, one cut by columns and the next by rows, and what is between them: tensor_parallel/layers.py,
+  -- ColumnParallelLinear and RowParallelLinear. The backward pass gathers the input of the first one again.
   local tensor = group "tp"
-  local function region(column, row)
+  local function gather() if sp then s:all_gather(tensor, act) end end
+  local function sum() if tensor then s[sp and "reduce_scatter" or "all_reduce"](s, tensor, act) end end
+  local function region(column, row, between)
     use(column)
-    if sp then s:all_gather(tensor, act) end
+    gather()
+    if between then between() end
     use(row)
-    if sp then s:reduce_scatter(tensor, act) elseif tensor then s:all_reduce(tensor, act) end
+    sum()
   end
-  local function region_back(column, row)
+  local function region_back(column, row, between)
     ready(row .. ".bias")
-    if sp then s:all_gather(tensor, act) end
+    gather()
     ready(row)
-    if sp then
-      s:all_gather(tensor, act)
-      s:reduce_scatter(tensor, act)
-    elseif tensor then
-      s:all_reduce(tensor, act)
-    end
+    if between then between() end
+    gather()
+    sum()
     ready(column)
   end
 
@@ -257,26 +280,16 @@ function M.step(s, p, families, defaults, own, where)
   local copies = v.kv < tp and b * q * (v.queries + v.keys_values) * w
   local function attention(i)
     use(i .. "norm")
-    use(i .. "qkv")
-    if sp then s:all_gather(tensor, act) end
-    if copies then s:all_gather(tensor, copies) end
-    use(i .. "qk")
-    use(i .. "proj")
-    if sp then s:reduce_scatter(tensor, act) elseif tensor then s:all_reduce(tensor, act) end
+    region(i .. "qkv", i .. "proj", function()
+      if copies then s:all_gather(tensor, copies) end
+      use(i .. "qk")
+    end)
   end
   local function attention_back(i)
-    ready(i .. "proj.bias")
-    if sp then s:all_gather(tensor, act) end
-    ready(i .. "proj")
-    ready(i .. "qk")
-    if copies then s:reduce_scatter(tensor, copies) end
-    if sp then
-      s:all_gather(tensor, act)
-      s:reduce_scatter(tensor, act)
-    elseif tensor then
-      s:all_reduce(tensor, act)
-    end
-    ready(i .. "qkv")
+    region_back(i .. "qkv", i .. "proj", function()
+      ready(i .. "qk")
+      if copies then s:reduce_scatter(tensor, copies) end
+    end)
     ready(i .. "norm")
   end
 
@@ -402,10 +415,10 @@ function M.step(s, p, families, defaults, own, where)
     use = k == 0 and v.overlap.weights and sharded and v.zero < 3 and replicas.gathering(c) or nothing
     if is_first(c) then
       use "word"
-      if sp and v.positions ~= "learned" then
-        s:reduce_scatter(tensor, act)
-      elseif tensor then
-        s:all_reduce(tensor, act)
+      if v.positions == "learned" then
+        if tensor then s:all_reduce(tensor, act) end
+      else
+        sum()
       end
       use "positions"
     end
@@ -413,7 +426,7 @@ function M.step(s, p, families, defaults, own, where)
     if is_last(c) then
       use "last norm"
       use "head"
-      if sp then s:all_gather(tensor, act) end
+      gather()
       s:compute { name = "head", flops = cost.head }
       if tensor and v.fused_loss then
         s:all_reduce(tensor, loss)
@@ -431,18 +444,14 @@ function M.step(s, p, families, defaults, own, where)
     ready = k == microbatches - 1 and v.overlap.gradients and v.zero < 3 and replicas.reducing(c) or nothing
     if is_last(c) then
       s:compute { name = "head", flops = 2 * cost.head }
-      if sp then
-        s:all_gather(tensor, act)
-        s:reduce_scatter(tensor, act)
-      elseif tensor then
-        s:all_reduce(tensor, act)
-      end
+      gather()
+      sum()
       ready "head"
       ready "last norm"
     end
     each_layer(c, ready ~= nothing, true, layer_back)
     if is_first(c) then
-      if sp then s:all_gather(tensor, act) end
+      gather()
       ready "positions"
       ready "word"
     end

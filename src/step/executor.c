@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { LONG_LOOP = 4 }; /* iterations left from which on some may be skipped */
+enum { CREATION = -2 }; /* where a meeting is from that creates its circle's communicator */
 
 const step_program *mgrid_step_machine_program(const step_machine *m, int32_t type) {
   return &m->step->program[m->step->class[m->types->type[type].class].program];
@@ -57,9 +58,12 @@ static void way_of(const step_machine *m, int32_t type, const step_node *n, int3
   if (n->kind == STEP_RECV) *from = (int32_t)n->number, *to = t->position[n->slot];
 }
 
-static step_meeting *meeting_of(step_machine *m, int32_t type, const step_node *n) {
-  int32_t circle, from, to;
-  way_of(m, type, n, &circle, &from, &to);
+static step_meeting *meeting_of(step_machine *m, const step_post *post, const step_node *n) {
+  int32_t circle, from = CREATION, to = CREATION;
+  if (post->cursor >= 0 && m->cursor[post->cursor].creates)
+    circle = m->cursor[post->cursor].circle;
+  else
+    way_of(m, post->type, n, &circle, &from, &to);
   uint64_t hash = machine_hash_of(circle, from, to);
   int32_t i = machine_find(m, hash, circle, from, to);
   if (i >= 0) return &m->meeting[i];
@@ -70,9 +74,11 @@ static step_meeting *meeting_of(step_machine *m, int32_t type, const step_node *
   return &m->meeting[m->nmeetings++];
 }
 
-const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t type, uint32_t node) {
-  int32_t circle, from, to;
-  way_of(m, type, &mgrid_step_machine_program(m, type)->node[node], &circle, &from, &to);
+const step_meeting *mgrid_step_machine_meeting(const step_machine *m, const step_cursor *c,
+                                               uint32_t node) {
+  int32_t circle = c->circle, from = CREATION, to = CREATION;
+  if (!c->creates)
+    way_of(m, c->type, &mgrid_step_machine_program(m, c->type)->node[node], &circle, &from, &to);
   int32_t i = machine_find(m, machine_hash_of(circle, from, to), circle, from, to);
   return i < 0 ? NULL : &m->meeting[i];
 }
@@ -144,7 +150,7 @@ static void machine_complete(step_machine *m, int32_t cursor) {
   c->posted = false;
   mgrid_spend(&m->budget->work, (int64_t)(end - first));
   for (size_t i = first; i < end; i++)
-    if (m->cursor[i].circle >= 0 && m->cursor[i].place.at == at) {
+    if (m->cursor[i].circle >= 0 && !m->cursor[i].creates && m->cursor[i].place.at == at) {
       step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
       mgrid_step_place_next(&w, &m->cursor[i].place, INT64_MAX);
     }
@@ -152,8 +158,20 @@ static void machine_complete(step_machine *m, int32_t cursor) {
   for (size_t i = first; i < end && end - first > 1; i++) machine_look_at(m, (int32_t)i);
 }
 
+static void end_creation(step_machine *m, int32_t cursor) {
+  step_cursor *c = &m->cursor[cursor];
+  const step_program *p = mgrid_step_machine_program(m, c->type);
+  c->posted = false;
+  c->place = (step_place){ .node = (uint32_t)p->n, .at = p->leaves };
+  for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) machine_look_at(m, (int32_t)i);
+}
+
 static void part_done(step_machine *m, int32_t cursor) {
-  if (cursor >= 0 && --m->cursor[cursor].parts == 0) machine_complete(m, cursor);
+  if (cursor < 0 || --m->cursor[cursor].parts > 0) return;
+  if (m->cursor[cursor].creates)
+    end_creation(m, cursor);
+  else
+    machine_complete(m, cursor);
 }
 
 /* A part of a cursor's operation has met the others that it needs, the last of which is of type
@@ -184,16 +202,17 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
     part_done(m, post.cursor);
     return;
   }
-  step_meeting *x = meeting_of(m, post.type, n);
+  step_meeting *x = meeting_of(m, &post, n);
   if (x) machine_push(m, x, 0, post);
   m->failed |= !x;
   if (m->failed || m->budget->memory.exhausted) return;
-  if ((x->nposts[0] > 1 && odd(m, mgrid_step_posts(x, 0)[0], post))
+  bool creates = x->from == CREATION;
+  if ((x->nposts[0] > 1 && !creates && odd(m, mgrid_step_posts(x, 0)[0], post))
       || x->nposts[0] < (uint32_t)circle->n)
     return;
   step_post *all = mgrid_step_posts(x, 0);
   uint32_t count = x->nposts[0];
-  for (uint32_t i = 1; i < count; i++)
+  for (uint32_t i = 1; i < count && !creates; i++)
     if (!fit(&mgrid_step_machine_program(m, all[0].type)->node[all[0].node],
              &mgrid_step_machine_program(m, all[i].type)->node[all[i].node]))
       return;
@@ -206,7 +225,7 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
 
 static void post_point(step_machine *m, step_post post, const step_node *n) {
   int side = n->kind == STEP_RECV;
-  step_meeting *x = meeting_of(m, post.type, n);
+  step_meeting *x = meeting_of(m, &post, n);
   bool sent = !side && m->rules == STEP_BLOCKING && n->bytes <= m->eager && m->eager > 0;
 
   if (!x) {
@@ -254,13 +273,54 @@ static bool in_turn(const step_machine *m, const step_cursor *c) {
   return true;
 }
 
+/* Creations are the last cursors of a type, in the order of the program. */
+int32_t mgrid_step_machine_creation(const step_machine *m, const step_cursor *c) {
+  size_t first = m->first[c->type], i = m->first[c->type + 1];
+  int32_t found = -1;
+  for (; i > first && m->cursor[i - 1].creates; i--) {
+    const step_place *at = &m->cursor[i - 1].place;
+    if (&m->cursor[i - 1] == c || at->node == mgrid_step_machine_program(m, c->type)->n) continue;
+    if (c->creates ? at->at < c->place.at || &m->cursor[i - 1] < c : at->at <= c->place.at)
+      found = (int32_t)i - 1;
+  }
+  return found;
+}
+
+/* The host waits for streams; what precedes a creation may be under way. Under MPI's rules nothing
+** is. Loops around the creation are in their first iteration. */
+int32_t mgrid_step_machine_host(const step_machine *m, const step_cursor *c) {
+  const step_program *p = mgrid_step_machine_program(m, c->type);
+  for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
+    const step_cursor *o = &m->cursor[i];
+    if (o->circle >= 0 || o->place.at >= c->place.at) continue;
+    if (m->rules == STEP_BLOCKING) return (int32_t)i;
+    uint32_t from = o->place.node;
+    for (int k = o->place.depth; k > 0; k--) { /* what these loops have will come again */
+      uint32_t loop = o->place.in[k - 1].loop;
+      if (loop < c->place.node && c->place.node < p->node[loop].end) break;
+      if (o->place.in[k - 1].left > 0) from = loop + 1;
+    }
+    for (uint32_t k = from; k < c->place.node && mgrid_spend(&m->budget->work, 1); k++)
+      if (p->node[k].kind == STEP_HOST_WAIT && (o->stream < 0 || p->node[k].other == o->stream))
+        return (int32_t)i;
+  }
+  return -1;
+}
+
 /* Begin the operation of a cursor if it can. */
 static void advance(step_machine *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
   const step_program *p = mgrid_step_machine_program(m, c->type);
 
-  if (c->circle >= 0 || c->posted || c->place.node == p->n) return;
+  if ((c->circle >= 0 && !c->creates) || c->posted || c->place.node == p->n) return;
   const step_node *n = &p->node[c->place.node];
+  if (mgrid_step_machine_creation(m, c) >= 0) return;
+  if (c->creates) {
+    if (mgrid_step_machine_host(m, c) >= 0) return;
+    c->posted = true, c->parts = 1;
+    post_together(m, (step_post){ cursor, c->type, c->place.node, 0 }, n);
+    return;
+  }
   if (mgrid_step_rows[n->kind].role == STEP_ORDER) {
     step_stops w = mgrid_step_machine_stops(m, c);
     int32_t of = n->listed ? p->node[n->other].stream : n->other;
@@ -317,9 +377,71 @@ static size_t shared_circles(const step_machine *m, int32_t type, int32_t *scrat
   return n;
 }
 
+/* Whether a family's communicators are made at their first calls: none that was made before has the
+** members of one. */
+static bool is_lazy(const mgrid_plan *p, int32_t family) {
+  bool lazy = p->content.entry[family].choice->asked.lazy;
+  for (int32_t i = 0; i < (int32_t)p->content.nentries && lazy; i++)
+    if (!p->content.entry[i].choice->asked.lazy)
+      lazy = mgrid_step_leader(p, i) != mgrid_step_leader(p, family)
+             && !(i < family ? mgrid_plan_rivals(p, family, i) : mgrid_plan_rivals(p, i, family));
+  return lazy;
+}
+
+typedef struct creations {
+  const step_machine *m;
+  int32_t type;
+  const bool *lazy; /* [nslots] */
+  size_t n;
+  step_cursor *out; /* [n]; NULL: count */
+  int32_t *circle;  /* [nslots]: those that were found */
+} creations;
+
+/* Find the first calls on circles whose communicators are lazy, in a block whose first entry has so
+** many before it. Return how many are before its end. */
+static int64_t find_creations(creations *x, const step_program *p, uint32_t from, uint32_t end,
+                              int64_t at) {
+  const int32_t *circle = x->m->types->type[x->type].circle;
+  for (uint32_t i = from; i < end && mgrid_spend(&x->m->budget->work, 1); i = p->node[i].end) {
+    const step_node *n = &p->node[i];
+    if (n->kind == STEP_LOOP) {
+      int64_t after = find_creations(x, p, i + 1, n->end, at);
+      at += n->number * (after - at);
+      continue;
+    }
+    for (uint32_t k = i; k < n->end; k++) {
+      int32_t slot = p->node[k].slot, is = slot < 0 ? -1 : circle[slot];
+      bool is_new = is >= 0 && x->lazy[slot] && x->m->types->circle[is].size > 1;
+      for (size_t j = 0; j < x->n && is_new; j++) is_new = x->circle[j] != is;
+      if (!is_new) continue;
+      if (x->out)
+        x->out[x->n] = (step_cursor){ .type = x->type,
+                                      .stream = -1,
+                                      .circle = is,
+                                      .creates = true,
+                                      .place = { k, 0, at, { { 0 } } } };
+      x->circle[x->n++] = is;
+    }
+    at++;
+  }
+  return at;
+}
+
+/* Write what the host creates during the program of a type, and return how many. */
+static size_t creations_of(const step_machine *m, int32_t type, const bool *lazy, int32_t *scratch,
+                           step_cursor *out) {
+  const step_program *p = mgrid_step_machine_program(m, type);
+  creations x = { m, type, lazy, 0, out, scratch };
+  bool any = false;
+  for (size_t i = 0; i < m->step->nslots; i++) any |= lazy[i];
+  if (any && !m->clock) find_creations(&x, p, 0, (uint32_t)p->n, 0);
+  return x.n;
+}
+
 static mgrid_status begin(step_machine *m, mgrid_error *err) {
   size_t types = m->types->n, room = 0, slots = m->step->nslots;
-  int32_t *scratch = malloc((3 * slots + 1) * sizeof *scratch), *shared = scratch + 2 * slots;
+  int32_t *scratch = malloc((4 * slots + 1) * sizeof *scratch), *shared = scratch + 2 * slots;
+  bool *lazy = (bool *)(scratch + 3 * slots);
 
   m->first = malloc((types + 1) * sizeof *m->first);
   m->sizes = calloc(m->step->nprograms + 1, sizeof *m->sizes);
@@ -327,11 +449,13 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
   for (size_t i = 0; i < m->step->nprograms; i++)
     if (mgrid_step_sizes_of(&m->step->program[i], &m->sizes[i], err))
       return free(scratch), err->status;
+  for (size_t i = 0; i < slots; i++) lazy[i] = is_lazy(m->step->plan, m->step->slot[i].entry);
   for (size_t t = 0; t < types; t++) {
     size_t streams = m->rules == STEP_NCCL ? mgrid_step_machine_program(m, (int32_t)t)->nstreams
                                            : 1;
     m->first[t] = room;
     room += streams + shared_circles(m, (int32_t)t, scratch, shared);
+    room += creations_of(m, (int32_t)t, lazy, scratch, NULL);
   }
   m->first[types] = m->ncursors = room;
   if (!mgrid_step_budget_hold(m->budget, 3 * room * sizeof *m->cursor))
@@ -341,7 +465,9 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
   if (!m->cursor || !m->queue) return free(scratch), mgrid_oom(err);
   for (size_t t = 0; t < types && !m->budget->work.exhausted; t++) {
     size_t n = shared_circles(m, (int32_t)t, scratch, shared),
-           streams = m->first[t + 1] - m->first[t] - n;
+           last = m->first[t + 1] - creations_of(m, (int32_t)t, lazy, scratch, NULL),
+           streams = last - m->first[t] - n;
+    creations_of(m, (int32_t)t, lazy, scratch, &m->cursor[last]);
     for (size_t i = 0; i < streams + n; i++) {
       step_cursor *c = &m->cursor[m->first[t] + i];
       *c = (step_cursor){ .type = (int32_t)t,
@@ -351,7 +477,7 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
     }
     for (size_t i = m->first[t]; i < m->first[t + 1]; i++) {
       step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
-      mgrid_step_place_settle(&w, &m->cursor[i].place, INT64_MAX);
+      if (i < last) mgrid_step_place_settle(&w, &m->cursor[i].place, INT64_MAX);
       machine_look_at(m, (int32_t)i);
     }
   }

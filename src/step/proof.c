@@ -20,16 +20,19 @@ typedef struct step_wait {
 
 /* -------------------------------------------------------------- one rank on */
 
-typedef struct wanted {  /* the call that another rank waits for */
-  const int32_t *circle; /* of the slots of the type that is to make it */
-  int32_t on, kind, peer;
+typedef struct wanted {   /* the call that another rank waits for */
+  const int32_t *circle;  /* of the slots of the type that is to make it */
+  int32_t on, kind, peer; /* kind ANY_CALL, or TOGETHER, a collective */
 } wanted;
+
+enum { TOGETHER = -1, ANY_CALL = -2 };
 
 static bool is_wanted(const step_program *p, uint32_t node, const void *ud) {
   const wanted *x = ud;
   const step_node *n = &p->node[node];
   if (n->slot < 0 || x->circle[n->slot] != x->on) return false;
-  if (x->kind < 0) return mgrid_step_rows[n->kind].role == STEP_TOGETHER;
+  if (x->kind == ANY_CALL) return true;
+  if (x->kind == TOGETHER) return mgrid_step_rows[n->kind].role == STEP_TOGETHER;
   return n->kind == x->kind && n->number == x->peer;
 }
 
@@ -42,6 +45,12 @@ static int32_t begun(const step_machine *m, int32_t i) {
     const step_program *p = mgrid_step_machine_program(m, c->type);
     if (c->posted) return i;
     if (c->place.node == p->n) return -1;
+    int32_t creation = mgrid_step_machine_creation(m, c);
+    if (creation < 0 && c->creates) creation = mgrid_step_machine_host(m, c);
+    if (creation >= 0) {
+      i = creation;
+      continue;
+    }
     const step_node *n = &p->node[c->place.node];
     if (mgrid_step_rows[n->kind].role == STEP_ORDER) {
       i = (int32_t)first + (n->listed ? p->node[n->other].stream : n->other);
@@ -87,7 +96,7 @@ static bool has_come(const step_meeting *x, int side, int32_t type) {
 
 static bool is_unmet(const step_machine *m, int32_t cursor, uint32_t node) {
   const step_cursor *c = &m->cursor[cursor];
-  const step_meeting *x = mgrid_step_machine_meeting(m, c->type, node);
+  const step_meeting *x = mgrid_step_machine_meeting(m, c, node);
   for (int side = 0; x && side < 2; side++)
     for (uint32_t i = 0; i < x->nposts[side] && mgrid_spend(&m->budget->work, 1); i++)
       if (mgrid_step_posts(x, side)[i].cursor == cursor
@@ -112,18 +121,18 @@ static bool each_awaited(const step_machine *m, const step_wait *from, awaited_f
     if (n->slot < 0 || !is_unmet(m, from->cursor, node)) continue;
     const step_slot *slot = &m->step->slot[n->slot];
     const mgrid_family *f = m->step->plan->content.entry[slot->entry].family;
-    const step_meeting *x = mgrid_step_machine_meeting(m, c->type, node);
+    const step_meeting *x = mgrid_step_machine_meeting(m, c, node);
     int64_t group, position;
     f->form->locate(f, from->rank, slot->nth, &group, &position);
-    bool point = mgrid_step_rows[n->kind].role == STEP_POINT;
+    bool point = mgrid_step_rows[n->kind].role == STEP_POINT && !c->creates;
     int64_t size = f->size >= 0 ? f->size : f->form->size(f, group);
     for (int64_t i = point ? n->number : 0; i < (point ? n->number + 1 : size); i++) {
       if (!mgrid_spend(&m->budget->work, 1 + (x ? x->nposts[0] : 0) / 4)) return false;
       int64_t rank = f->form->rank(f, group, i);
       int32_t type = m->types->of[rank];
       step_wait to = { rank, -1, node };
-      wanted want = { m->types->type[type].circle, m->types->type[c->type].circle[n->slot], -1,
-                      (int32_t)position };
+      wanted want = { m->types->type[type].circle, m->types->type[c->type].circle[n->slot],
+                      c->creates ? ANY_CALL : TOGETHER, (int32_t)position };
       if (point) want.kind = n->kind == STEP_SEND ? STEP_RECV : STEP_SEND;
       if (!point && has_come(x, 0, type)) continue;
       bool will = will_call(m, type, &want, &to.cursor);
@@ -267,14 +276,9 @@ static void learn(knowledge *to, const knowledge *from, size_t n) {
     if (from->of[i] > to->of[i]) to->of[i] = from->of[i];
 }
 
-/* The family whose communicator a family uses. */
-static int32_t assumes_leader_of(const mgrid_step *s, int32_t family) {
-  return s->plan->shares[family] >= 0 ? s->plan->shares[family] : family;
-}
-
 static void assumes_put_call(walk *w, const step_node *n) {
   const mgrid_step *s = w->step;
-  int32_t family = s->slot[n->slot].entry, leader = assumes_leader_of(s, family);
+  int32_t family = s->slot[n->slot].entry, leader = mgrid_step_leader(s->plan, family);
   size_t on = n->stream;
   knowledge *mine = &w->known[on];
   if (s->plan->content.entry[family].family->max_size < 2) return; /* nothing travels */
@@ -283,7 +287,8 @@ static void assumes_put_call(walk *w, const step_node *n) {
   learn(mine, &w->over[leader], w->nstreams);
   for (size_t t = 0; t < w->nstreams; t++)
     for (size_t f = 0; f < w->families && t != on; f++)
-      if (w->last[t * w->families + f] > mine->of[t] && assumes_leader_of(s, (int32_t)f) != leader)
+      if (w->last[t * w->families + f] > mine->of[t]
+          && mgrid_step_leader(s->plan, (int32_t)f) != leader)
         w->pairs[f < (size_t)family ? f * w->families + (size_t)family
                                     : (size_t)family * w->families + f] = true;
   mgrid_spend(w->budget, (int64_t)(w->nstreams * w->families) / 8);
@@ -373,10 +378,12 @@ static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdic
 const char *const mgrid_step_told_names[] = { "proved", "mismatch", "unmatched", "cycle",
                                               "hazard" };
 
-static void verdict_add(const step_machine *m, step_verdict *v, int64_t rank, uint32_t node,
-                        int64_t waits_for) {
+/* `cursor`: of the rank's type, in that entry; -1: in the call itself, or at the end. */
+static void verdict_add(const step_machine *m, step_verdict *v, int64_t rank, int32_t cursor,
+                        uint32_t node, int64_t waits_for) {
   const mgrid_step *s = m->step;
-  v->waiting[v->n++] = (step_waiting){ rank, waits_for, s->class[s->of[rank]].program, node };
+  v->waiting[v->n++] = (step_waiting){ rank, waits_for, s->class[s->of[rank]].program, node,
+                                       cursor >= 0 && m->cursor[cursor].creates };
 }
 
 /* ----------------------------------------------------------------- mismatch */
@@ -399,8 +406,8 @@ static void tell_mismatch(const step_machine *m, step_verdict *v) {
   int32_t slot = mgrid_step_machine_program(m, a->type)->node[a->node].slot;
   int64_t other = member_of_type(m, rank, slot, b->type);
   v->told = STEP_MISMATCH;
-  verdict_add(m, v, rank, a->node, other);
-  if (other >= 0) verdict_add(m, v, other, b->node, rank);
+  verdict_add(m, v, rank, -1, a->node, other);
+  if (other >= 0) verdict_add(m, v, other, -1, b->node, rank);
 }
 
 /* ---------------------------------------------------------------- unmatched */
@@ -431,8 +438,8 @@ static bool tell_unmatched(const step_machine *m, step_verdict *v) {
         continue;
       const step_program *p = mgrid_step_machine_program(m, m->types->of[x.who.rank]);
       v->told = STEP_UNMATCHED;
-      verdict_add(m, v, rank, x.node, x.who.rank);
-      verdict_add(m, v, x.who.rank,
+      verdict_add(m, v, rank, (int32_t)i, x.node, x.who.rank);
+      verdict_add(m, v, x.who.rank, x.who.cursor,
                   x.who.cursor < 0 ? (uint32_t)p->n : m->cursor[x.who.cursor].place.node, -1);
       return true;
     }
@@ -446,7 +453,7 @@ static bool tell_unreceived(const step_machine *m, step_verdict *v) {
     if (!x->nposts[0] || mgrid_step_posts(x, 0)->cursor >= 0) continue;
     const step_post *p = mgrid_step_posts(x, 0);
     v->told = STEP_UNMATCHED;
-    verdict_add(m, v, m->types->type[p->type].first, p->node, -1);
+    verdict_add(m, v, m->types->type[p->type].first, -1, p->node, -1);
     return true;
   }
   return false;
@@ -461,7 +468,7 @@ static mgrid_status verdict_tell(const step_machine *m, step_verdict *v, mgrid_e
   v->told = STEP_CYCLE;
   size_t n = shortest_cycle(m, STEP_WAITING_MAX, cycle, err);
   for (size_t i = 0; i < n; i++)
-    verdict_add(m, v, cycle[i].rank, cycle[i].node, cycle[(i + 1) % n].rank);
+    verdict_add(m, v, cycle[i].rank, cycle[i].cursor, cycle[i].node, cycle[(i + 1) % n].rank);
   if (m->budget->work.exhausted) {
     mgrid_error why = MGRID_ERROR_INIT;
     mgrid_step_budget_spent(m->budget, &why);
@@ -559,6 +566,8 @@ static void put_positions(const mgrid_step *s, const step_verdict *v, int64_t ra
 static void verdict_put_call(const mgrid_step *s, const step_waiting *w, bool files, bool size,
                              mgrid_text *t) {
   const step_node *n = &s->program[w->program].node[w->node];
+  if (w->creates)
+    mgrid_text_add(t, "the creation of %s at its first call, ", mgrid_step_family_of(s, n));
   mgrid_step_node_text(s, n, t);
   if (size && mgrid_step_rows[n->kind].sized) mgrid_text_add(t, " of %" PRId64 " bytes", n->bytes);
   if (size && mgrid_step_rows[n->kind].rooted) mgrid_text_add(t, ", root %" PRId64, n->number);

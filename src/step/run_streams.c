@@ -205,7 +205,7 @@ static void tell_stuck(const step_runner *r, const brought *x, mgrid_text *t) {
     if (rank == world || at >= p->n) break;
     for (uint32_t i = at; i < p->node[at].end && next < 0; i++)
       if (p->node[i].slot >= 0) next = missing(r, x, rank, &p->node[part = i]);
-    v.waiting[v.n++] = (step_waiting){ rank, next, number, part };
+    v.waiting[v.n++] = (step_waiting){ rank, next, number, part, false };
     rank = next < 0 ? world : next;
   }
   mgrid_step_verdict_text(r->s, &v, t);

@@ -154,6 +154,11 @@ typedef struct step_program {
   int64_t classes;                   /* classes that have it */
 } step_program;
 
+/* The family whose communicators a family uses, if it shares all of them; else itself. */
+static inline int32_t mgrid_step_leader(const mgrid_plan *p, int32_t family) {
+  return p->shares[family] >= 0 ? p->shares[family] : family;
+}
+
 /* The groups that an operation goes over: the nth group of a rank in a family. */
 typedef struct step_slot {
   int32_t entry, nth; /* index into the plan's content; 0 but for a cover */
@@ -381,6 +386,7 @@ uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgri
 typedef struct step_cursor {
   int32_t type, stream; /* stream -1: all */
   int32_t circle;       /* >= 0: no stream, but the order of the calls on this circle */
+  bool creates;         /* ... or its creation, at its first call, by the host */
   int32_t parts;        /* of its operation that others have not met yet */
   bool posted;          /* its operation has begun */
   bool queued;
@@ -439,7 +445,12 @@ void mgrid_step_machine_free(step_machine *m);
 step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c);
 const step_program *mgrid_step_machine_program(const step_machine *m, int32_t type);
 /* Return the meeting of an entry of a type; NULL: nobody has come yet. */
-const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t type, uint32_t node);
+const step_meeting *mgrid_step_machine_meeting(const step_machine *m, const step_cursor *c,
+                                               uint32_t node);
+/* Return the cursor of the creation that keeps this one from going on; -1: none. */
+int32_t mgrid_step_machine_creation(const step_machine *m, const step_cursor *c);
+/* Return the cursor for which the host waits before it comes to a creation; -1: none. */
+int32_t mgrid_step_machine_host(const step_machine *m, const step_cursor *c);
 
 /* ----------------------------------------------------------- loops.c: skips */
 
@@ -455,6 +466,7 @@ typedef struct step_waiting {
   int64_t rank, waits_for; /* -1: for none */
   int32_t program;
   uint32_t node; /* the program's n: it has ended */
+  bool creates;  /* the communicator of that call */
 } step_waiting;
 
 enum { STEP_WAITING_MAX = 64 };  /* ranks of a counterexample */

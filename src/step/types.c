@@ -34,13 +34,12 @@ typedef struct refining {
 static int32_t types_leader_of(const refining *x, const used *u, int64_t group) {
   const mgrid_plan *p = x->plan;
   int32_t e = u->entry;
-  if (p->shares[e] >= 0) return p->shares[e];
-  if (!u->rivals) return e;
+  if (p->shares[e] >= 0 || !u->rivals) return mgrid_step_leader(p, e);
   const mgrid_family *f = p->content.entry[e].family;
   for (int j = 0; j < e; j++) {
     const mgrid_family *g = p->content.entry[j].family;
     if (mgrid_plan_rivals(p, e, j) && mgrid_group_in(f, group, g, g->count, &x->budget->work) >= 0)
-      return p->shares[j] >= 0 ? p->shares[j] : j;
+      return mgrid_step_leader(p, j);
   }
   return e;
 }
@@ -81,10 +80,8 @@ static bool find_used(refining *x) {
   for (size_t i = 0; i < x->nused && ordered; i++)
     for (size_t k = 0; k < x->nused && mgrid_spend(&x->budget->work, 1); k++) {
       int32_t a = x->used[i].entry, b = x->used[k].entry;
-      int32_t la = x->plan->shares[a] < 0 ? a : x->plan->shares[a],
-              lb = x->plan->shares[b] < 0 ? b : x->plan->shares[b];
       bool one =
-          la == lb
+          mgrid_step_leader(x->plan, a) == mgrid_step_leader(x->plan, b)
           || (a > b ? mgrid_plan_rivals(x->plan, a, b) : a < b && mgrid_plan_rivals(x->plan, b, a));
       if (one && x->used[k].ordered) x->used[i].ordered = true;
     }

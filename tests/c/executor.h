@@ -2,7 +2,7 @@
 **
 ** executor.h - execute the programs of all ranks with their loops unrolled, one rank at a time, by
 ** the definition alone: the k-th call of a rank on a communicator meets the k-th calls of the
-** others.
+** others. A rank's host creates a lazy communicator, with all members, before its first call.
 */
 #ifndef TEST_EXECUTOR_H
 #define TEST_EXECUTOR_H
@@ -11,7 +11,7 @@
 
 #include "step/step.h"
 
-enum { RANKS = 16, PARTS = 4 };
+enum { RANKS = 16, PARTS = 4, CREATES = -2 };
 
 typedef struct part {
   const step_node *node;
@@ -27,13 +27,14 @@ typedef struct entry {
   int nparts;
   part part[PARTS];
   int after; /* of a wait for an event: entries before this one, on its stream */
-  bool begun, done;
+  bool creates, begun, done;
 } entry;
 
 typedef struct executor {
   const mgrid_step *s;
   int64_t world;
   step_rules rules;
+  bool lazy; /* communicators are created when they are lazy */
   int n[RANKS];
   entry *all[RANKS];
 } executor;
@@ -56,6 +57,43 @@ static inline int64_t comm_of(const executor *x, int64_t rank, const step_slot *
   return -1;
 }
 
+/* Whether no family that is made before the step has the members of a communicator. */
+static inline bool is_created(const executor *x, const step_slot *slot, int64_t rank) {
+  const mgrid_content *c = &x->s->plan->content;
+  const mgrid_family *own = c->entry[slot->entry].family;
+  int64_t group, position, members[RANKS], other[RANKS];
+  mgrid_family_locate(own, rank, slot->nth, &group, &position);
+  int64_t n = mgrid_family_members(own, group, 1, RANKS, members);
+  for (size_t e = 0; e < c->nentries; e++) {
+    const mgrid_family *f = c->entry[e].family;
+    if (c->entry[e].choice->asked.lazy || (f != own && (f->twin || own->twin))) continue;
+    for (int64_t g = 0; g < mgrid_family_count(f); g++)
+      if (mgrid_family_members(f, g, 1, RANKS, other) == n
+          && memcmp(members, other, (size_t)n * sizeof *other) == 0)
+        return true;
+  }
+  return n < 2;
+}
+
+/* Put the creations before an entry whose calls are the first on their communicators. */
+static inline void put_creations(executor *x, int64_t rank, const step_program *p, uint32_t i) {
+  for (uint32_t k = i; k < p->node[i].end && x->lazy; k++) {
+    const step_node *q = &p->node[k];
+    if (q->slot < 0 || is_created(x, &x->s->slot[q->slot], rank)) continue;
+    int64_t comm = comm_of(x, rank, &x->s->slot[q->slot]);
+    bool first = true;
+    for (int b = 0; b < x->n[rank]; b++)
+      for (int j = 0; j < x->all[rank][b].nparts; j++)
+        first &= x->all[rank][b].part[j].comm != comm;
+    if (!first) continue;
+    x->all[rank][x->n[rank]++] = (entry){ .node = q,
+                                          .number = k,
+                                          .creates = true,
+                                          .nparts = 1,
+                                          .part[0] = { q, comm, CREATES, CREATES, 0, false } };
+  }
+}
+
 static inline void unroll(executor *x, int64_t rank, const step_program *p, uint32_t from,
                           uint32_t end, int last[]) {
   for (uint32_t i = from; i < end; i = p->node[i].end) {
@@ -64,6 +102,7 @@ static inline void unroll(executor *x, int64_t rank, const step_program *p, uint
       for (int64_t k = 0; k < n->number; k++) unroll(x, rank, p, i + 1, n->end, last);
       continue;
     }
+    put_creations(x, rank, p, i);
     entry *e = &x->all[rank][x->n[rank]];
     *e = (entry){ .node = n, .number = i };
     if (n->kind == STEP_EVENT) last[i] = x->n[rank];
@@ -103,6 +142,8 @@ static inline bool may_begin(const executor *x, int64_t rank, int i) {
     const entry *o = &all[b];
     bool order = o->node->kind == STEP_HOST_WAIT;
     if (o->done) continue;
+    if (o->creates || (e->creates && (order || x->rules == STEP_BLOCKING))) return false;
+    if (e->creates) continue;
     /* the host is on no stream */
     if (x->rules == STEP_NCCL && e->node->kind == STEP_HOST_WAIT && !order) continue;
     if (stream_at(x, o) == stream_at(x, e) || (x->rules == STEP_NCCL && order)) return false;
@@ -110,7 +151,7 @@ static inline bool may_begin(const executor *x, int64_t rank, int i) {
       for (int k = 0; k < e->nparts; k++)
         if (o->part[j].comm == e->part[k].comm) return false;
   }
-  if (x->rules != STEP_NCCL) return true;
+  if (x->rules != STEP_NCCL || e->creates) return true;
   if (e->node->kind == STEP_HOST_WAIT || (e->node->kind == STEP_WAIT && !e->node->listed)) {
     for (int b = 0; b < i; b++)
       if (all[b].node->stream == e->node->other && !all[b].done) return false;
@@ -160,7 +201,7 @@ static inline bool can_meet(const executor *x, int64_t rank, const part *a) {
     entry *e;
     part *o = who[i] == rank && a->from < 0 ? (part *)(uintptr_t)a : meets(x, who[i], a, &e);
     if (o == a) continue;
-    if (!o || !e->begun || !same_call(a->node, o->node)) return false;
+    if (!o || !e->begun || (a->from != CREATES && !same_call(a->node, o->node))) return false;
   }
   return true;
 }
@@ -209,19 +250,19 @@ static inline step_told told_of(const executor *x) {
           part *o = who[j] == r && a->from < 0 ? (part *)(uintptr_t)a : meets(x, who[j], a, &e);
           if (!o)
             missing = true;
-          else if (o != a && e->begun && !same_call(a->node, o->node))
+          else if (o != a && e->begun && a->from != CREATES && !same_call(a->node, o->node))
             return STEP_MISMATCH;
         }
       }
   return missing ? STEP_UNMATCHED : stuck ? STEP_CYCLE : STEP_PROVED;
 }
 
-static inline executor executor_new(const mgrid_step *s, step_rules rules) {
-  executor x = { .s = s, .world = mgrid_plan_world(s->plan), .rules = rules };
+static inline executor executor_new(const mgrid_step *s, step_rules rules, bool lazy) {
+  executor x = { .s = s, .world = mgrid_plan_world(s->plan), .rules = rules, .lazy = lazy };
   for (int64_t r = 0; r < x.world; r++) {
     const step_program *p = &s->program[s->class[s->of[r]].program];
     int *last = calloc(p->n + 1, sizeof *last);
-    x.all[r] = calloc((size_t)p->leaves + 1, sizeof *x.all[r]);
+    x.all[r] = calloc((size_t)p->leaves + s->nslots + 1, sizeof *x.all[r]);
     unroll(&x, r, p, 0, (uint32_t)p->n, last);
     free(last);
   }
@@ -233,8 +274,8 @@ static inline void executor_free(executor *x) {
 }
 
 /* The verdict of executing everything. */
-static inline step_told executor_told(const mgrid_step *s, step_rules rules) {
-  executor x = executor_new(s, rules);
+static inline step_told executor_told(const mgrid_step *s, step_rules rules, bool lazy) {
+  executor x = executor_new(s, rules, lazy);
   step_told told = execute_all(&x) ? STEP_PROVED : told_of(&x);
   executor_free(&x);
   return told;

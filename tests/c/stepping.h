@@ -21,6 +21,7 @@ typedef struct stepping {
   int mutate;                  /* percent of statements that some ranks see otherwise */
   int events;
   bool timed; /* with computes, and longer loops */
+  bool lazy;  /* some communicators are made at first use */
 } stepping;
 
 static inline const char *any_family(stepping *x) {
@@ -167,6 +168,10 @@ static inline int64_t draw_step(stepping *x) {
                  "t.ends = g 'pp':pick(%s)\n"
                  "t.twin = g 'tp':twin()\n",
                  orders[rng_between(x->r, 0, 2)], x->tp, x->pp, x->dp, x->pp > 1 ? "0, -1" : "0");
+  static const char *const may[] = { "pp", "dp", "all", "tpdp", "ends" };
+  for (int i = 0; i < 5 && x->lazy; i++)
+    if (rng_chance(x->r, 60))
+      mgrid_text_add(x->t, "t.%s = t.%s:with { lazy = true }\n", may[i], may[i]);
   x->covers = x->covers && x->pp > 2;
   if (x->covers) mgrid_text_str(x->t, "t.ring = g 'pp':pairs 'wrap'\n");
   mgrid_text_str(x->t, "return t end, step = function(s)\n");

@@ -245,7 +245,7 @@ static void check_price(rng *r, const fixture *f, bool mpi, size_t *repeats) {
                             i ? NULL : &records, &price[i], anew(&err)))
       fail_msg("%s\nMOONGRID_SEED=%" PRIu64, err.message, r->seed);
   check_shapes(r, f, &price[0]);
-  t.x = executor_new(f->s, mpi ? STEP_BLOCKING : STEP_NCCL);
+  t.x = executor_new(f->s, mpi ? STEP_BLOCKING : STEP_NCCL, false);
   t.price = &price[0];
   for (int64_t k = 0; k < t.x.world; k++) {
     size_t n = (size_t)t.x.n[k] + 1;
@@ -319,7 +319,7 @@ static void test_random_prices(void **state) {
     if (!fixture_make(&f, mgrid_text_chars(&text), world, machine, anew(&err)))
       fail_msg("%s\n%s\nMOONGRID_SEED=%" PRIu64, err.message, mgrid_text_chars(&text), seed);
     for (int mpi = 0; mpi < 2; mpi++) {
-      if (executor_told(f.s, mpi ? STEP_BLOCKING : STEP_NCCL) != STEP_PROVED) continue;
+      if (executor_told(f.s, mpi ? STEP_BLOCKING : STEP_NCCL, true) != STEP_PROVED) continue;
       check_price(&r, &f, mpi, &repeats);
       priced++;
     }

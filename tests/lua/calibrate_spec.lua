@@ -80,6 +80,24 @@ describe("calibrate", function()
     refused(head .. "megatron,dgx-h100,8,1,3\nmegatron,dgx-h100,8,1,2\n", ":2: megatron")
     refused(head .. "megatron,dgx-h100,8,1\nmegatron,dgx-h100,8,1,2\n", ":2: 4 cells, but the head has 5")
     refused(head .. "megatron,,8,1,2\nmegatron,,8,1,2\n", ":2 has no machine")
+    refused(head:gsub("tp", "tq") .. "megatron,dgx-h100,8,1,2\nmegatron,dgx-h100,8,1,2\n", "unknown parameter 'tq'; nearest is 'tp'")
+    local run_of = '{ "recipe": "megatron", "machine": "dgx-h100", "world": 8, "%s": 1 }'
+    refused(run_of:format "second" .. run_of:format "seconds", "run 1: unknown key 'second'; nearest is 'seconds'")
+    refused(run_of:format "seconds" .. run_of:format "tp", "run 2: unknown key 'tp'; known: ")
+  end)
+
+  it("refuses runs that it cannot predict from each other, and writes nothing", function()
+    local site = os.tmpname()
+    os.remove(site)
+    local rows = "recipe,machine,world,layers,hidden,heads,micro_batch,seconds\n"
+    for i, seconds in ipairs { 0.03, 0.2, 0.01, 0.5 } do
+      rows = rows .. ("megatron,dgx-h100,1,4,1024,8,%d,%g\n"):format(i, seconds)
+    end
+    local out, err, code = run(("build/moongrid calibrate %s -o %s"):format(support.file(rows, ".csv"), site))
+    assert.equal(1, code)
+    assert.truthy(out:find "\nerror of left%-out runs %d+", out)
+    assert.truthy(err:find("in the mean, above 20%: these runs are not of one site", 1, true), err)
+    assert.is_nil(io.open(site))
   end)
 end)
 

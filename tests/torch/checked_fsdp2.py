@@ -11,6 +11,7 @@ need("torch", "torch")
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import DeviceMesh
 
 try:
@@ -59,13 +60,16 @@ class Model(nn.Module):
         return self.head(x * self.norm)
 
 
-def follow(rank: int, keeps: bool) -> Any:
+def follow(rank: int, keeps: bool, recompute: str = "none") -> Any:
     groups = mg.groups("torchtitan", {"layers": LAYERS, "hidden": HIDDEN, "heads": 4, "ffn": FFN, "vocab": WORDS,
-                                      "seq": LENGTH, "global_batch": 2 * WORLD, "weight_type": "fp32"})
+                                      "seq": LENGTH, "global_batch": 2 * WORLD, "weight_type": "fp32",
+                                      "recompute": recompute})
     over = groups["loss"]
     assert isinstance(over, dist.ProcessGroup)
     mesh = DeviceMesh.from_group(over, "cpu")
     model = Model()
+    if recompute == "full":
+        model.blocks = nn.ModuleList([checkpoint_wrapper(block) for block in model.blocks])
     for i, block in enumerate(model.blocks):
         fully_shard(block, mesh=mesh, reshard_after_forward=not (keeps and i == 1))
     fully_shard(model, mesh=mesh)
@@ -87,6 +91,8 @@ if __name__ == "__main__":
     tap = Tap()
     made = run(WORLD, follow, False)
     tap.check(all(calls == planned > 0 for calls, planned in made), "each call is the step's", made)
+    made = run(WORLD, follow, False, "full")
+    tap.check(all(calls == planned > 0 for calls, planned in made), "so it is when blocks are computed again", made)
     told = run(WORLD, follow, True)
     tap.check(all("the call is reduce_scatter(" in words and "and the step has all_gather(" in words for _, words in told),
               "a block that is not gathered again is named", told)

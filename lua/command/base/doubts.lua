@@ -24,44 +24,54 @@ local function with(values, name, value)
   return copy
 end
 
--- Return what a plan with these values answers, as text: its groups, the queries without arguments of its first and
--- last rank, its step. Nil: there is none.
-local function answers_of(loaded, world, values, queries)
-  local done, plan = pcall(loaded.plan, loaded, world, values)
-  if not done then return nil end
-  local answers = { (plan:text():gsub("\nparam [^\n]*", "")) }
-  for _, rank in ipairs { 0, world - 1 } do
-    local state = plan:dry(rank)
-    for _, name in ipairs(queries) do
-      local told, answer = pcall(loaded.ask, loaded, state, name)
-      answers[#answers + 1] = told and json.line { answer } or "refused"
+-- What a plan answers, as text; what costs least comes first: its groups, its step, the queries without arguments of
+-- its first and last rank.
+local ANSWERS = {
+  function(plan) return (plan:text():gsub("\nparam [^\n]*", "")) end,
+  function(plan) return recipe.has_step(plan) and plan:step().digest or "none" end,
+  function(plan, loaded, queries)
+    local answers = {}
+    for _, rank in ipairs { 0, plan.world - 1 } do
+      local state = plan:dry(rank)
+      for _, name in ipairs(queries) do
+        local done, answer = pcall(loaded.ask, loaded, state, name)
+        answers[#answers + 1] = done and json.line { answer } or "refused"
+      end
     end
-  end
-  local evaluated, digest = pcall(function() return recipe.has_step(plan) and plan:step().digest or "none" end)
-  answers[#answers + 1] = evaluated and digest or "refused"
-  return table.concat(answers, "\n")
-end
+    return table.concat(answers, "\n")
+  end,
+}
 
--- Note each size that was given and changes nothing: the answers are the same without it, with its double and
--- with its half.
+-- Note each size that was given and changes nothing: the answers are the same with its double, with its half and
+-- without it.
 local function note_sizes(plan, loaded)
-  local info, kinds, values, given = loaded:info(), {}, {}, {}
-  for _, param in ipairs(info.params) do kinds[param.name] = param.kind end
+  local values, own, given = {}, {}, {}
   for _, param in ipairs(plan.params) do
-    if not param.usual then
-      values[param.name] = param.value
-      if SIZES[kinds[param.name]] and not param.unread then given[#given + 1] = param.name end
-    end
+    if not param.usual then values[param.name], own[#own + 1] = param.value, param end
   end
-  if #given == 0 then return end
+  if #own == 0 then return end
+  local info, kinds = loaded:info(), {}
+  for _, param in ipairs(info.params) do kinds[param.name] = param.kind end
+  for _, param in ipairs(own) do
+    if SIZES[kinds[param.name]] and not param.unread then given[#given + 1] = param.name end
+  end
   recipe.quiet = true
-  local here = answers_of(loaded, plan.world, values, info.queries)
+  local here = {}
+  local function told(of, i)
+    local done, answer = pcall(ANSWERS[i], of, loaded, info.queries)
+    return done and answer or "refused"
+  end
   for _, name in ipairs(given) do
     local value = math.tointeger(tonumber(values[name]))
     local function same(other)
-      return answers_of(loaded, plan.world, with(values, name, other), info.queries) == here
+      local done, changed = pcall(loaded.plan, loaded, plan.world, with(values, name, other))
+      for i = 1, done and #ANSWERS or 0 do
+        here[i] = here[i] or told(plan, i)
+        if told(changed, i) ~= here[i] then return false end
+      end
+      return done
     end
-    if same(nil) and same(value > 0 and 2 * value or value + 1) and (value < 2 or same(value // 2)) then
+    if same(value > 0 and 2 * value or value + 1) and (value < 2 or same(value // 2)) and same(nil) then
       text.note("parameter '%s' changes nothing here: no group, query or step depends on it", name)
     end
   end

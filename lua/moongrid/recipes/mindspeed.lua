@@ -190,4 +190,5 @@ return recipe {
     ["ag_*"] = "tp_2d with enable_overlap_ag_with_matmul", pp_new_stream = "optimize_send_recv_comm",
     ["hot_expert_*"] = "balanced_moe_experts",
   },
+  step = false, -- its calls were not recorded
 }

@@ -128,11 +128,11 @@ static void push_waiting(lua_State *L, const mgrid_step *s, const step_verdict *
     if (w->waits_for >= 0) mgrid_lua_set_integer(L, "waits_for", w->waits_for);
     if (w->node < p->n) {
       const step_node *n = &p->node[w->node];
-      mgrid_lua_set_string(L, "operation", mgrid_step_rows[n->kind].name);
+      mgrid_lua_set_string(L, "operation", w->creates ? "create" : mgrid_step_rows[n->kind].name);
       mgrid_lua_set_string(L, "family", mgrid_step_family_of(s, n));
       mgrid_lua_set_string(L, "file", s->word[n->file]);
       mgrid_lua_set_integer(L, "line", n->line);
-      mgrid_lua_set_integer(L, "bytes", n->bytes);
+      mgrid_lua_set_integer(L, "bytes", w->creates ? 0 : n->bytes);
     }
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
