@@ -25,6 +25,7 @@ files["tests/**/recipes/*.lua"] = vocabulary
 files["tests/lua/worst.lua"] = vocabulary
 -- messages are compared whole, and some are long
 files["tests/lua/*_spec.lua"] = { std = "lua54+busted", max_line_length = 200 }
+files["examples/init/*_spec.lua"] = { std = "lua54+busted" }
 files["tests/lua/layers.lua"] = { std = "lua54+busted" }
 files["tests/lua/hostile.lua"] = { std = "lua54+busted" }
 files["tests/lua/cases.lua"] = { std = "lua54+busted" }

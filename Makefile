@@ -170,7 +170,7 @@ within = $(1) $(wildcard $(addsuffix /*.lua,$(1))) $(wildcard lua/pictures/*.htm
 folders = $(patsubst %/,%,$(wildcard $(addsuffix /,$(1)) $(addsuffix /*/,$(1))))
 $(B)/gen/bundle.c: scripts/make/embed.lua $(call within,$(call folders,lua/prelude lua/machine lua/pictures lua/moongrid/recipes)) Makefile
 	$(EMBED) $@ $(foreach s,$(ABSENT),$(RECIPES_$(s)))
-$(B)/gen/command.c: scripts/make/embed.lua $(call within,$(call folders,lua/command lua/pictures)) $(META) examples/layout.lua Makefile
+$(B)/gen/command.c: scripts/make/embed.lua $(call within,$(call folders,lua/command lua/pictures)) $(META) examples/layout.lua $(wildcard examples/init/*) Makefile
 	$(EMBED) --command $@ $(foreach s,$(ABSENT),$(COMMANDS_$(s)))
 
 # The tables of the slices, which the way goes through and calls nothing of a slice otherwise: the rows mgrid_lua_slice_NAME

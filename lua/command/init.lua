@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid init: a folder with a first recipe, and with what editors need to know the words of recipes.
+-- moongrid init: a folder with a first recipe and its tests, and with what editors need to know the words of recipes.
 
 local host = require "host"
 local text = require "command.base.text"
@@ -24,7 +24,7 @@ local function put(folder, name, content, otherwise)
   local path = folder .. "/" .. name
   local kept = host.kind(path)
   if not kept then host.write(path, content, true) end
-  text.printf("%-14s %s\n", name, kept and otherwise or "written")
+  text.printf("%-15s %s\n", name, kept and otherwise or "written")
 end
 
 local function put_annotations(folder)
@@ -39,17 +39,20 @@ local function put_annotations(folder)
       n = n + 1
     end
   end
-  text.printf("%-14s written: %d files of annotations\n", ANNOTATIONS, n)
+  text.printf("%-15s written: %d files of annotations\n", ANNOTATIONS, n)
 end
 
 local function run(of)
   local folder = of.words[1] or "."
   if #folder > 2048 then text.usage "the name of the folder is longer than 2048 bytes" end
   make_folders(folder)
-  put(folder, "layout.lua", host.text "layout.lua", "is there already, and stays")
+  for _, name in ipairs { "layout.lua", "layout_spec.lua", of.c and "trainer.c", of.c and "Makefile" } do
+    put(folder, name, host.text(name), "is there already, and stays")
+  end
   put(folder, ".luarc.json", LUARC, ('is there already, and stays; "workspace.library" with "%s" shows the annotations')
     :format(ANNOTATIONS))
   put_annotations(folder)
+  if of.c then return text.put("next: ", of.words[1] and "cd " .. folder .. " && " or "", "make run\n") end
   text.put("next: moongrid draw ", of.words[1] and folder .. "/" or "", "layout.lua --world 8\n")
 end
 
@@ -58,11 +61,13 @@ return {
   place = 170,
   takes = "[FOLDER]",
   summary = "a folder to write recipes in",
-  usage = "moongrid init [FOLDER]",
-  about = "Make a folder to write recipes in, or add to this one: layout.lua, a first recipe; and for editors with "
-    .. "the\nLua language server .luarc.json and annotations of all words, in .moongrid. Files that are there already\n"
-    .. "stay, except for these annotations: after an update of moongrid run it again.",
+  usage = "moongrid init [FOLDER] [--c]",
+  about = "Make a folder to write recipes in, or add to this one: layout.lua, a first recipe; layout_spec.lua, its "
+    .. "tests\nfor busted; and for editors with the Lua language server .luarc.json and annotations of all words, in\n"
+    .. ".moongrid. Files that are there already stay, except for these annotations: after an update of moongrid\n"
+    .. "run it again.",
   example = "moongrid init FOLDER",
   words = 1,
+  options = { { "c", help = "also a trainer in C over MPI: trainer.c, and a Makefile" } },
   run = run,
 }

@@ -154,7 +154,7 @@ end
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
   out:write(HEAD:format "command/words.h")
   local rows = add_pictures(add_files({}, "lua/command", "moongrid.command.", "", start_row), false)
-  for path in paths "lua/moongrid/meta*.lua examples/layout.lua" do
+  for path in paths "lua/moongrid/meta*.lua examples/layout.lua examples/init/*" do
     rows[#rows + 1] = { path:match "[^/]+$", whole(path) }
   end
   write("cli_files", rows)

@@ -27,7 +27,7 @@ local menu = {
     { "Moving tensors", "src/tensors/README.md" }, { "Checkpoints", "src/checkpoints/README.md" } } },
   { "In a C program", { { "Embedding", "src/embedding.md" }, { "MPI and NCCL", "src/comm/README.md" },
     { "Fortran", "src/fortran/README.md" }, { "A trainer", "examples/trainer/README.md" },
-    { "Ports", "examples/ports/README.md" } } },
+    { "Ports", "examples/ports/README.md" }, { "Ten adoptions", "examples/ports/adoptions.md" } } },
   { "Python", "src/python/README.md" },
   { "torch", "examples/torch/README.md" },
   { "Promises and limits", { { "Promises and limits", "src/promises.md" }, { "What stays", "src/stability.md" } } },

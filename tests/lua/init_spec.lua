@@ -14,7 +14,7 @@ describe("init", function()
     local metas = run "ls lua/moongrid/meta*.lua | wc -l":gsub("%s", "")
     assert.equal("", err)
     assert.equal(0, code)
-    assert.equal(("layout.lua     written\n.luarc.json    written\n.moongrid      written: %s files of annotations\n"
+    assert.equal(("layout.lua      written\nlayout_spec.lua written\n.luarc.json     written\n.moongrid       written: %s files of annotations\n"
       .. "next: moongrid draw %s/layout.lua --world 8\n"):format(metas, folder), out)
     for name in run "ls lua/moongrid/meta*.lua":gmatch "([^/\n]+)\n" do
       assert.equal(read("lua/moongrid/" .. name), read(folder .. "/.moongrid/" .. name))
@@ -31,18 +31,63 @@ describe("init", function()
     local out, err, code = run(("cd %s && %s/build/moongrid init"):format(folder, root))
     assert.equal("", err)
     assert.equal(0, code)
-    assert.truthy(out:find("layout.lua     is there already, and stays\n.luarc.json    written\n", 1, true), out)
+    assert.truthy(out:find("layout.lua      is there already, and stays\nlayout_spec.lua written\n.luarc.json     written\n", 1, true), out)
     assert.truthy(out:find("next: moongrid draw layout.lua --world 8\n", 1, true), out)
     assert.equal("mine\n", read(folder .. "/layout.lua"))
     assert.equal(read "lua/moongrid/meta.lua", read(folder .. "/.moongrid/meta.lua"))
     out = run(("cd %s && %s/build/moongrid init"):format(folder, root))
-    assert.truthy(out:find('.luarc.json    is there already, and stays; "workspace.library" with ".moongrid" shows the annotations\n', 1, true), out)
+    assert.truthy(out:find('.luarc.json     is there already, and stays; "workspace.library" with ".moongrid" shows the annotations\n', 1, true), out)
+    run("rm -r " .. folder)
+  end)
+
+  it("writes tests of the recipe that busted passes, and that fail where the recipe changes", function()
+    local folder, root = empty(), run "pwd":gsub("\n", "")
+    run("build/moongrid init " .. folder)
+    local test = ("cd %s && LUA_CPATH_5_4='%s/build/?.so;;' busted --lua=lua5.4 -o TAP layout_spec.lua"):format(folder, root)
+    local out, err, code = run(test)
+    assert.equal(0, code, out .. err)
+    assert.equal(5, select(2, out:gsub("ok %d", "")), out)
+    for change, fails in pairs { ["s/tp-dp-pp/dp-tp-pp/"] = "has these groups", ["s/g .dp./g:at { pp = 0 } \"dp\"/"] = "keeps its laws",
+      ["s/tp = p.tp, /tp = 4, /"] = "refuses a size" } do
+      run(("sed -i.kept '%s' %s/layout.lua"):format(change, folder))
+      out, err, code = run(test)
+      assert.truthy(code > 0 and out:find("not ok %d+ %- layout.lua " .. fails), change .. out .. err)
+      run(("cd %s && mv layout.lua.kept layout.lua"):format(folder))
+    end
+    run("rm -r " .. folder)
+  end)
+
+  it("writes a trainer in C that make builds and runs, beside its layout", function()
+    if select(3, run "scripts/mpi --module") ~= 0 then return pending "no MPI here" end
+    local folder, root = empty() .. "/job", run "pwd":gsub("\n", "")
+    local out, err, code = run("build/moongrid init --c " .. folder)
+    assert.equal(0, code, err)
+    assert.truthy(out:find("\ntrainer.c       written\nMakefile        written\n", 1, true), out)
+    local next_command = out:match "\nnext: ([^\n]*)\n$"
+    assert.equal(("cd %s && make run"):format(folder), next_command)
+    -- where it is installed, pkg-config says what this one says
+    support.write(folder .. "/pkg", ("#!/bin/sh\n[ \"$*\" = '--cflags --libs moongrid_mpi' ] || exit 1\n"
+      .. "echo -I%s/src -L%s/build -Wl,-rpath,%s/build -lmoongrid_mpi -lmoongrid\n"):gsub("%%s", root))
+    support.write(folder .. "/mpirun", ("#!/bin/sh\n[ $1 = -n ] || exit 1\nshift\nPATH=%s exec %s/scripts/launch \"$@\"\n")
+      :format(os.getenv "PATH", root))
+    out, err, code = run(("chmod +x %s/pkg %s/mpirun; PATH=%s:$PATH; %s -s PKG=%s/pkg CFLAGS=-Werror"):format(folder, folder,
+      folder, next_command, folder))
+    assert.equal(0, code, err)
+    local lines = {}
+    for line in out:gmatch "[^\n]+" do lines[#lines + 1] = line end
+    table.sort(lines)
+    assert.same({ "rank 0: tp 0, dp 0, mean over dp 1", "rank 1: tp 1, dp 0, mean over dp 2",
+      "rank 2: tp 0, dp 1, mean over dp 1", "rank 3: tp 1, dp 1, mean over dp 2" }, lines)
+    out, err, code = run(("cd %s && %s/scripts/launch 4 ./trainer tp=3"):format(folder, root))
+    assert.truthy(code > 0 and out:find "rank" == nil)
+    assert.truthy(err:find("trainer: layout.lua:17: tp 3 does not divide the 4 ranks; nearest: tp 2 or 4", 1, true), err)
+    assert.equal(1, select(2, err:gsub("trainer: ", ""))) -- of one rank
     run("rm -r " .. folder)
   end)
 
   for line, message in pairs {
     ["init a b"] = "init takes no argument 'b'",
-    ["init --world 8"] = "unknown option '--world' of init; known: color, help",
+    ["init --world 8"] = "unknown option '--world' of init; known: c, color, help",
     ["init /proc/nowhere"] = "cannot make /proc/nowhere: No such file or directory",
     ["init /dev/null/x"] = "cannot make /dev/null/x: Not a directory",
   } do
