@@ -109,19 +109,8 @@ void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each) {
 
 /* ------------------------------------------------------------------- errors */
 
-/* While Lua moves its stack (since 5.4.5), frames hold offsets instead of pointers, and lua_getinfo
-** would follow them. The first word of a frame locates its function. */
-static bool is_moving(const lua_Debug *ar) {
-  /* bytes of a stack: LUAI_MAXSTACK, which is not in the headers of Lua 5.5 */
-  enum { MOST = 1000000 * 32 };
-  uintptr_t function;
-  memcpy(&function, (const void *)ar->i_ci, sizeof function);
-  return function < MOST;
-}
-
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar) {
-  for (int level = 0; level < MGRID_FRAMES && lua_getstack(L, level, ar) && !is_moving(ar);
-       level++) {
+  for (int level = 0; level < MGRID_FRAMES && lua_getstack(L, level, ar); level++) {
     lua_getinfo(L, "S", ar);
     if (strncmp(ar->source, "=moongrid", 9) == 0) continue; /* lines take longer to find */
     lua_getinfo(L, "l", ar);

@@ -35,12 +35,23 @@ static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
   return !b->long_text;
 }
 
+/* While Lua moves its stack (since 5.4.5), frames hold offsets instead of pointers, and lua_getinfo
+** would follow them. The first word of a frame locates its function. Where the heap is as low as
+** such an offset, a position is not kept; so only the allocator asks. */
+static bool is_moving(const lua_Debug *ar) {
+  /* bytes of a stack: LUAI_MAXSTACK, which is not in the headers of Lua 5.5 */
+  enum { MOST = 1000000 * 32 };
+  uintptr_t function;
+  memcpy(&function, (const void *)ar->i_ci, sizeof function);
+  return function < MOST;
+}
+
 /* Keep the position of the recipe when memory is refused: Lua unwinds its stack before anybody can
 ** ask. Inside the allocator only functions that need no memory may be called. */
 static void keep_place(mgrid_lua_budget *b) {
   lua_Debug ar;
   /* there must be a Lua state; keep the first position that ran out */
-  if (!b->L || b->no_memory) return;
+  if (!b->L || b->no_memory || !lua_getstack(b->L, 0, &ar) || is_moving(&ar)) return;
   if (mgrid_lua_caller(b->L, &ar))
     snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
 }

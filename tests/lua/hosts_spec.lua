@@ -238,6 +238,26 @@ describe("a host without a C compiler", function()
   end
 end)
 
+-- A program at a fixed address whose heap begins behind it, as Python often is: pointers are as small as offsets.
+it("a host with its heap at low addresses gets the line of a refusal", function()
+  local source = support.file [[
+    #include <moongrid.h>
+    #include <stdio.h>
+    int main(void) {
+      mgrid_error e = MGRID_ERROR_INIT;
+      mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
+      const char *tp = "tp=3";
+      mgrid_runtime_load(rt, "picotron", NULL, 0, &e);
+      mgrid_runtime_plan(rt, 8, NULL, 1, &tp, &e);
+      printf("%s:%d\n", e.file, e.line);
+      mgrid_runtime_free(rt);
+      return 0;
+    }]]
+  local out, err = run(("cc -no-pie -x c %s -o %s/low -Isrc -Lbuild -lmoongrid -Wl,-rpath,%s/build && setarch -R %s/low")
+    :format(source, stage, root, stage))
+  assert.equal("picotron:37\n", out, err)
+end)
+
 describe("the archives", function()
   -- Names that another archive or library of a host may have, too: those of Lua are in all of its versions.
   it("show nothing but moongrid's names, and want no Lua for recipes", function()

@@ -2,14 +2,16 @@
 --
 -- The tutorials of examples/tutorial: every command in them is run, in order, in one folder and one shell, and prints
 -- what the page shows. `...` stands for lines that are left out. A block whose first line is a comment with the name of a
--- file is that file; "NAME, before TEXT" goes into the file, before the first line that has the text.
+-- file is that file; "NAME, before TEXT" goes into the file, before the first line that has the text. A block that begins
+-- with ">>> " is a session of Python, which goes on from block to block.
 
 local support = dofile "tests/lua/support.lua"
 
 -- The comment of a block's first line.
 local function comment(line) return line:match "^%-%- (.*)$" or line:match "^# (.*)$" or line:match "^/%* (.*) %*/$" end
 
--- The blocks of a page that are run: { { line, file, before, text } or { line, command, wanted }, ... }.
+-- The blocks of a page that are run: { { line, file, before, text } or { line, command, wanted }, ... }; a session of Python
+-- is a command that prints nothing where all is as written.
 local function steps(path)
   local list, n, kind, open, command = {}, 0, nil, nil, nil
   for line in io.lines(path) do
@@ -22,6 +24,9 @@ local function steps(path)
       if file then
         local text = table.concat(open, "\n", before and 2 or 1) .. "\n"
         list[#list + 1] = { line = open.line, file = file, before = before, text = text }
+      elseif (open[1] or ""):find "^>>> " then
+        local session = ("cat >> .session <<'END OF FILE'\n%s\n\nEND OF FILE\npython3 -m doctest .session")
+        list[#list + 1] = { line = open.line, command = session:format(table.concat(open, "\n")), wanted = {} }
       end
       open, command = nil, nil
     elseif fence then
@@ -56,9 +61,11 @@ local function lines_of(text)
   return list
 end
 
+local python = os.getenv "MOONGRID_PYTHON" or "python3"
+
 -- What a page needs besides the build: a command that fails where it is missing.
 local needs = { ["examples/tutorial/README.md"] = "scripts/mpi --module",
-  ["examples/tutorial/c.md"] = "scripts/mpi --module" }
+  ["examples/tutorial/c.md"] = "scripts/mpi --module", ["examples/tutorial/python.md"] = python .. " -c 'import torch'" }
 
 -- Put .part into a file before the first line that has a text.
 local INSERT = [[awk 'NR == FNR { part = part $0 "\n"; next } !done && index($0, "%s") { printf "%%s", part; done = 1 } 1' ]]
@@ -67,11 +74,12 @@ local INSERT = [[awk 'NR == FNR { part = part $0 "\n"; next } !done && index($0,
 describe("a tutorial", function()
   for path in io.popen "ls examples/tutorial/*.md":lines() do
     it("works as it is written: " .. path, function()
-      if needs[path] and select(3, support.run(needs[path])) ~= 0 then return pending "no MPI here" end
+      if needs[path] and select(3, support.run(needs[path])) ~= 0 then return pending("no: " .. needs[path]) end
       local folder, list = support.folder(), steps(path)
       assert.is_true(#list > 5)
       local root = io.popen("pwd"):read "l"
-      local script = { ("export M=%s PATH=%s/build:$PATH LC_ALL=C.UTF-8; cd %s"):format(root, root, folder) }
+      local script = { ("export M=%s PATH=%s/build:$(dirname $(command -v %s)):$PATH PYTHONPATH=%s/build/python LC_ALL=C.UTF-8; cd %s")
+        :format(root, root, python, root, folder) }
       for i, step in ipairs(list) do
         if step.file then
           script[#script + 1] = ("cat > %s <<'END OF FILE'\n%sEND OF FILE"):format(step.before and ".part" or step.file,

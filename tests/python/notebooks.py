@@ -2,6 +2,8 @@
 """What a prompt and a notebook show: reprs, HTML, pictures; that the package is typed and its words are explained."""
 from __future__ import annotations
 
+import functools
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -61,24 +63,33 @@ def pictures(tap: Tap) -> None:
         tap.same(refusal(lambda: plan.draw().save(f"{folder}/a.png")),
                  (200, f"a picture is a file that ends with .svg, .html or .txt, not '{folder}/a.png'"), "a file of no known kind")
     tap.same(refusal(lambda: plan.draw("tp").save(f"{folder}/a.html"))[0], 200, "a page of some families")
-    tap.same(refusal(lambda: plan.draw(rank=8)), (103, "rank 8 is out of range; ranks are 0 to 7"), "a picture of no rank")
+    tap.same(refusal(lambda: plan.draw(rank=8)), (103, "rank 8 is out of range in a world of 8"), "a picture of no rank")
     given = re.findall('class="note">([^<]*=[^<]*)<', mg.plan("megatron", 64, tp=2, pp=4).draw().svg)
     tap.same(given, ["tensor_model_parallel_size=2  pipeline_model_parallel_size=4"], "only the parameters that were given")
-    tap.same(refusal(lambda: plan.draw("tq")), (101, "no family 'tq'; there are tp, cp, pp, dp, cp_dp, pp_dp, world_group"),
+    tap.same(refusal(lambda: plan.draw("tq")), (101, "unknown family 'tq'; nearest is 'tp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)"),
              "a picture of no family")
 
 
 def words(tap: Tap) -> None:
-    """Everything public is explained, and the command is python -m moongrid."""
-    silent = []
-    for name in mg.__all__:
-        thing = getattr(mg, name)
+    """Everything public is explained under its public name, and the command is python -m moongrid."""
+    modules = [mg] + ([importlib.import_module("moongrid.torch")] if importlib.util.find_spec("torch") else [])
+    silent, elsewhere = [], []
+    for module, name in ((module, name) for module in modules for name in module.__all__):
+        thing = getattr(module, name)
         if inspect.isclass(thing) or inspect.isfunction(thing):
             members = [f"{name}.{key}" for key, value in vars(thing).items() if not key.startswith("_")
-                       and (inspect.isfunction(value) or isinstance(value, property)) and not inspect.getdoc(value)
-                       ] if inspect.isclass(thing) and thing.__module__.startswith("moongrid") else []
+                       and (inspect.isfunction(value) or isinstance(value, (property, functools.cached_property)))
+                       and not inspect.getdoc(value)] if inspect.isclass(thing) else []
             silent += members + ([] if inspect.getdoc(thing) else [name])
-    tap.same(silent, [], "every word has a docstring")
+            if thing.__module__ not in ("moongrid", "moongrid.torch") or thing.__qualname__ != name:
+                elsewhere.append(f"{thing.__module__}.{thing.__qualname__}")
+    tap.same((silent, elsewhere), ([], []), "every word has a docstring, and its public name")
+    tap.same(mg.__version__, mg.version(), "__version__")
+    aliases = set()
+    for file in [*ROOT.rglob("*.md"), *(ROOT / "src/python").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        if "build" not in file.relative_to(ROOT).parts:
+            aliases |= set(re.findall(r"import (moongrid(?:\.torch)? as \w+)", file.read_text(encoding="utf-8")))
+    tap.same(aliases, {"moongrid as mg", "moongrid.torch as mt"}, "one alias in all documents")
     tap.check((Path(mg.__file__).parent / "py.typed").exists(), "py.typed")
     said = subprocess.run([sys.executable, "-m", "moongrid", "--version"], capture_output=True, text=True, check=False,
                           env={"PYTHONPATH": ":".join(sys.path)})
@@ -86,15 +97,16 @@ def words(tap: Tap) -> None:
 
 
 def types(tap: Tap) -> None:
-    """mypy --strict, where it is installed."""
-    if subprocess.run([sys.executable, "-c", "import mypy"], capture_output=True, check=False).returncode:
-        print(f"ok {tap.done + 1} - mypy --strict # SKIP mypy is not installed")
-        tap.done += 1
-        return
-    said = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--cache-dir",
-                           "/dev/null", str(Path(mg.__file__).parent)], capture_output=True, text=True, check=False,
-                          cwd=ROOT)
-    tap.check(said.returncode == 0, "mypy --strict", said.stdout)
+    """mypy --strict and pyright, where they are installed."""
+    package = str(Path(mg.__file__).parent)
+    for name, words in {"mypy": ["--strict", "--ignore-missing-imports", "--cache-dir", "/dev/null"],
+                        "pyright": ["--pythonpath", sys.executable]}.items():
+        if not importlib.util.find_spec(name):
+            tap.check(True, f"{name} # SKIP {name} is not installed")
+            continue
+        said = subprocess.run([sys.executable, "-m", name, *words, package], capture_output=True, text=True, check=False,
+                              cwd=ROOT)
+        tap.check(said.returncode == 0, name, said.stdout)
 
 
 def main() -> None:

@@ -184,6 +184,10 @@ def questions(tap: Tap) -> None:
     tap.same(([*g], g.position, g.next(), g.next(wrap=False), g.prev(), g[-1], 5 in g, 3 in g, len(g), g.segment(2, mg.fill)),
              ([4, 5, 6, 7], 2, 7, 7, 5, 7, True, False, 4, mg.Segment(1, 2, 2, 0, 6, 7, 7, 7)), "a group's answers")
     tap.same(made.at(6).submesh("g", "b"), group.at(a=2), "a part of a grid around a rank")
+    tap.same(([list(ranks) for ranks in made["b"][1:3]], made["b"][-1].tolist(), g[1:], g[::-2]),
+             ([[1, 5], [2, 6]], [3, 7], [5, 6, 7], [7, 5]), "slices")
+    tap.same([rank in thing for thing in (made["a"].pick(0), group, g) for rank in (4, 5, 8, -1, 2.5, "4", None)],
+             [True] + [False] * 6 + [True, True] + [False] * 5 + [True, True] + [False] * 5, "what is in a family, grid, group")
 
 
 def _file(folder: str, name: str, text: str) -> str:
@@ -299,7 +303,7 @@ def steps(tap: Tap) -> None:
     tap.same(max(sum(call.family == "tp" for call in one) for one in calls), report["families"]["tp"]["calls"], "its calls")
     tap.same(sum(map(len, calls)), report["operations"], "operations that communicate")
     tap.check(all(step.operations(rank) > len(calls[rank]) for rank in range(8)), "and others")
-    tap.same((step.class_of(0), step.class_of(8)), (0, -1), "classes of ranks")
+    tap.same([step.class_of(rank) for rank in (0, 7)], [0, step.classes - 1], "classes of ranks")
     tap.same({str(call) for call in calls[0] if call.family == "world_group"},
              {"send(world_group to 2) of 16777216 bytes", "recv(world_group from 2) of 16777216 bytes"}, "a call as text")
     family_order = mg.plan(ROOT / "examples/steps/family_order.lua", 4).step()
@@ -337,8 +341,10 @@ def losses(tap: Tap) -> None:
         tap.same(loss.missing, [("m", "row 6..11", 24, (2, 3))], "what has no copy")
         assert loss.plan
         tap.same((loss.plan.digest, loss.plan.world), (wanted["digest"], 7), "the plan of those that remain")
-        tap.same([loss.rank(old) for old in (0, 3, 8, 9)], [0, None, 6, None], "the new rank of an old one")
-        tap.same([loss.kept("tp", 1), loss.kept("dp", 0), loss.kept("x", 0)], [("tp", 2), None, None], "groups that are kept")
+        tap.same([loss.rank(old) for old in (0, 3, 8)], [0, None, 6], "the new rank of an old one")
+        tap.same(refusal(lambda: loss.rank(9)), (103, "rank 9 is out of range in a world of 9"), "of a rank that there is not")
+        tap.same([loss.kept("tp", 1), loss.kept("dp", 0)], [("tp", 2), None], "groups that are kept")
+        tap.same(refusal(lambda: loss.kept("x", 0)), (101, "unknown family 'x'; known: dp, tp"), "of no family")
         sums = [loss.move(rank).sums for rank in range(7)]
         tap.same((sum(s.receive for s in sums), sum(s.send for s in sums), sum(s.stay for s in sums)), (16, 16, 128), "its moves")
         again = loss.plan.lose([0])

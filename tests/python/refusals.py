@@ -31,6 +31,18 @@ def plan() -> mg.Plan:
     return mg.plan("picotron", 8, tp=2)
 
 
+# Every question about one rank of a plan of 8.
+OF_RANKS = {
+    "Family.of": lambda rank: plan()["tp"].of(rank), "Family.locate": lambda rank: plan()["tp"].locate(rank),
+    "Grid.coords": lambda rank: mg.grid(8, a=4, b=2).coords(rank), "Grid.position": lambda rank: mg.grid(8, a=8).position(rank),
+    "Group.position_of": lambda rank: plan().at(0)["tp"].position_of(rank), "Plan.at": lambda rank: plan().at(rank),
+    "Plan.counts": lambda rank: plan().counts(rank), "Plan.json": lambda rank: plan().json(rank),
+    "Plan.resources": lambda rank: plan().resources(rank), "Plan.schedule": lambda rank: plan().schedule(rank),
+    "Plan.draw": lambda rank: plan().draw(rank=rank), "Step.class_of": lambda rank: mg.plan("picotron", 8, layers=1).step().class_of(rank),
+    "Step.operations": lambda rank: mg.plan("picotron", 8, layers=1).step().operations(rank),
+}
+
+
 def calls(tap: Tap) -> None:
     p, grid = plan(), mg.grid(8, a=4, b=2)
     recipe = mg.load_text("return recipe { build = function(world) return topology(world) end }", "bare")
@@ -51,7 +63,9 @@ def calls(tap: Tap) -> None:
         ("no such file of parameters", lambda: mg.plan("picotron", 8, "none.json"),
          (100, "cannot open none.json: No such file or directory")),
         ("no such family", lambda: p["dpp"],
-         (101, "no family 'dpp'; there are tp, cp, pp, dp, cp_dp, pp_dp, world_group")),
+         (101, "unknown family 'dpp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)")),
+        ("a family that is a number", lambda: p[3],
+         (101, "unknown family 3; known: tp, cp, pp, dp, cp_dp, pp_dp, world_group")),
         ("a rank outside the world", lambda: p.at(8), (103, "rank 8 is out of range in a world of 8")),
         ("no such query", lambda: p.ask("tp_rnk", 0), (101, f"unknown query 'tp_rnk'; nearest is 'tp_rank' ({QUERIES})")),
         ("the same rank twice", lambda: p.why(3, 3), (102, "both ranks are 3; two different ranks are needed")),
@@ -60,7 +74,7 @@ def calls(tap: Tap) -> None:
         ("a law that does not hold", lambda: p.check("disjoint(tp, dp)"),
          (100, "law disjoint(tp, dp) does not hold: rank 0 is in group 0 of tp and in group 0 of dp")),
         ("explain of no family", lambda: p.explain("x"),
-         (101, "no family 'x'; there are tp, cp, pp, dp, cp_dp, pp_dp, world_group")),
+         (101, "unknown family 'x'; known: tp, cp, pp, dp, cp_dp, pp_dp, world_group")),
         ("no such policy", lambda: state.policy("x"), (101, NO_POLICY)),
         ("a value that is none", lambda: mg.load_text(_echo(), "echo").plan(8).at(0).policy("echo")(x=object()),
          (102, "'x' is none of None, a truth value, a number, text, a list of numbers or a dict of these, but object")),
@@ -70,14 +84,14 @@ def calls(tap: Tap) -> None:
          (100, "a 3 does not divide the 8 ranks; nearest: a 2 or 4, or a world of 6 or 9 ranks")),
         ("no such dim", lambda: grid("c"), (101, "unknown dim 'c'; known: a, b")),
         ("no such coordinate", lambda: grid.rank(a=4), (103, "no rank at {'a': 4}: the grid is a 4 x b 2 over ranks 0..7")),
-        ("a dim outside of the order", lambda: mg.grid(8, "a", a=4, b=2), (101, "no dim in the order 'b'; there are a")),
+        ("a dim outside of the order", lambda: mg.grid(8, "a", a=4, b=2), (101, "unknown dim of the order 'b'; known: a")),
         ("no such option", lambda: mg.topology(8).add("x", grid("a"), lasy=True),
-         (101, "no option 'lasy'; there are unique, first, lazy, high_priority, timeout, backend, nccl, cartesian, windows, "
-               "device, parent, single")),
+         (101, "unknown option 'lasy'; nearest is 'lazy' (unique, first, lazy, high_priority, timeout, backend, nccl, "
+               "cartesian, windows, device, parent, single)")),
         ("a rule that is none", lambda: mg.rule(8, "(2:1) y"), (102, "layout '(2:1) y', character 7: 'x', '+' or the end expected, not 'y'")),
         ("a list with a rank twice", lambda: mg.table(4, [[0, 1], [1, 2]]), (100, "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant")),
         ("no such limit", lambda: mg.load("picotron", memry=3),
-         (101, "no limit 'memry'; there are memory, instructions, seconds, call_seconds")),
+         (101, "unknown limit 'memry'; nearest is 'memory' (memory, instructions, seconds, call_seconds)")),
         ("a limit that is spent", lambda: mg.load_text("while true do end", "ever", instructions=100000),
          (300, "ever:1: the recipe runs for more than 100000 instructions")),
         ("a topology's value", lambda: mg.topology(8).__setitem__("x", [1]),
@@ -105,6 +119,12 @@ def calls(tap: Tap) -> None:
          (103, "rank is 18446744073709551619, which 64 bits do not hold")),
         ("a position that C would cut", lambda: p["tp"].pick(2**64),
          (103, "an element of the list is 18446744073709551616, which 64 bits do not hold")),
+        ("a group that is text", lambda: p["tp"]["0"], (102, "group is '0', not an integer")),
+        ("a group by half", lambda: p["tp"][0.5], (102, "group is 0.5, not an integer")),
+        ("a position that is text", lambda: state["tp"]["0"], (102, "position is '0', not an integer")),
+        ("a coordinate below 0", lambda: grid.at(a=-1), (103, "coordinate -1 of dim 'a' is out of range (0 to 3)")),
+        *((f"a rank {rank} of {what}", lambda ask=ask, rank=rank: ask(rank), (103, f"rank {rank} is out of range in a world of 8"))
+          for rank in (8, -1) for what, ask in OF_RANKS.items()),
         ("a rank of a list that is none", lambda: mg.table(4, [[0, "a"]]), (102, "an element of the list is 'a', not an integer")),
         ("a size that is text", lambda: mg.grid(8, tp="2"), (102, "tp is '2', not an integer")),
         ("a world that is text", lambda: mg.grid("8", tp=2), (102, "world is '8', not an integer")),
@@ -154,6 +174,27 @@ def kinds(tap: Tap) -> None:
         tap.same(str(why), "integer division or modulo by zero", "a function that raises")
 
 
+def attributes(tap: Tap) -> None:
+    """An attribute that is not there: what was meant."""
+    p = plan()
+    for thing, name, wanted in [
+        (p, "dp", "'Plan' object has no attribute 'dp'; a family is plan[\"dp\"]"),
+        (p, "dpp", "'Plan' object has no attribute 'dpp'; a family is plan[\"dp\"]"),
+        (p, "digset", "'Plan' object has no attribute 'digset'; nearest is 'digest'"),
+        (p, "zzzz", "'Plan' object has no attribute 'zzzz'"),
+        (p, "__zzzz__", "'Plan' object has no attribute '__zzzz__'"),
+        (p.at(0), "tp", "'State' object has no attribute 'tp'; a family is state[\"tp\"]"),
+        (mg.grid(8, tp=2, dp=4), "tp", "'Grid' object has no attribute 'tp'; grid.dims[\"tp\"] is the size of a dim, grid(\"tp\") its family"),
+        (object.__new__(mg.Plan), "_handle", "'Plan' object has no attribute '_handle'"),
+    ]:
+        try:
+            getattr(thing, name)
+        except AttributeError as why:
+            tap.same(str(why), wanted, f"no attribute: {name}")
+        else:
+            tap.check(False, f"no attribute: {name}")
+
+
 def libraries(tap: Tap) -> None:
     """A library that is missing, is another one, or is of another release."""
     way_out = "; name it by MOONGRID_LIBRARY=PATH, or build the clone (make)"
@@ -181,6 +222,7 @@ def main() -> None:
     tap = Tap()
     calls(tap)
     kinds(tap)
+    attributes(tap)
     libraries(tap)
     tap.end()
 

@@ -10,7 +10,7 @@ from tap import refusal
 
 need("torch", "torch")
 
-import moongrid.torch as mg
+import moongrid.torch as mt
 import torch
 import torch.distributed as dist
 from torch.distributed import all_reduce as by_another_name
@@ -26,7 +26,7 @@ def of(count: int) -> torch.Tensor:
     return torch.zeros(count // 4)
 
 
-def train(groups: mg.Groups, skip: str = "") -> None:
+def train(groups: mt.Groups, skip: str = "") -> None:
     """The calls of the step, in the many forms of torch; `skip` leaves one out."""
     tp, pp = groups["tp"], groups["pp"]
     assert isinstance(tp, dist.ProcessGroup) and isinstance(pp, dist.ProcessGroup)
@@ -61,9 +61,9 @@ def train(groups: mg.Groups, skip: str = "") -> None:
 
 
 def good(rank: int) -> tuple[int, str]:
-    groups = mg.groups(STEP)
+    groups = mt.groups(STEP)
     before = dist.all_reduce
-    with mg.checked(groups) as check:
+    with mt.checked(groups) as check:
         for _ in range(3):
             train(groups)
             check.end()
@@ -73,35 +73,35 @@ def good(rank: int) -> tuple[int, str]:
 
 
 def bad(rank: int) -> dict[str, tuple[int, str]]:
-    groups = mg.groups(STEP)
+    groups = mt.groups(STEP)
     tp, pp = groups["tp"], groups["pp"]
     assert isinstance(tp, dist.ProcessGroup) and isinstance(pp, dist.ProcessGroup)
     found: dict[str, tuple[int, str]] = {}
 
     def refused(name: str, call: Callable[[], Any]) -> None:
-        with mg.checked(groups):
+        with mt.checked(groups):
             found[name] = refusal(call)
 
     refused("another size", lambda: dist.all_reduce(of(60), group=tp))
     refused("another group", lambda: dist.all_reduce(of(64), group=pp))
     refused("another operation", lambda: dist.broadcast(of(64), dist.get_global_rank(tp, 1), group=tp))
-    with mg.checked(groups) as check:
+    with mt.checked(groups) as check:
         dist.all_reduce(of(64), group=tp)
         found["an early end"] = refusal(check.end)
     refused("a call that is left out", lambda: train(groups, "reduce_scatter"))
-    found["another step on one rank"] = refusal(lambda: mg.checked(groups, None if rank else other()).__enter__())
-    bare = mg.groups("nanotron", {"tp": 2})
-    found["no step"] = refusal(lambda: mg.checked(bare).__enter__())
+    found["another step on one rank"] = refusal(lambda: mt.checked(groups, None if rank else other()).__enter__())
+    bare = mt.groups("nanotron", {"tp": 2})
+    found["no step"] = refusal(lambda: mt.checked(bare).__enter__())
     return found
 
 
-def other() -> mg.Step:
-    return mg.plan(STEP, WORLD).step(ROOT / "tests/torch/recipes/other_step.lua")
+def other() -> mt.Step:
+    return mt.plan(STEP, WORLD).step(ROOT / "tests/torch/recipes/other_step.lua")
 
 
 def main() -> None:
     tap = Tap()
-    plan = mg.plan(STEP, WORLD)
+    plan = mt.plan(STEP, WORLD)
     made = run(WORLD, good)
     whole = len(list(plan.step().calls(0)))
     tap.same([calls for calls, _ in made], [3 * whole] * WORLD, "all calls of three steps are those of the step")
@@ -116,9 +116,9 @@ def main() -> None:
         "a call that is left out": "the call is reduce_scatter(tp) of 128 bytes, and the step has reduce_scatter(tp) of 64 "
                                    f"bytes, {STEP}:{LINES['128'] - 1}, next",
     }.items():
-        tap.same([one[name] for one in told], [(int(mg.Status.DISAGREE), message)] * WORLD, name)
+        tap.same([one[name] for one in told], [(int(mt.Status.DISAGREE), message)] * WORLD, name)
     tap.same(len({one["another step on one rank"] for one in told}), 1, "all ranks have one error about another step")
-    tap.same(told[0]["another step on one rank"][0], int(mg.Status.DISAGREE), "another step on one rank")
+    tap.same(told[0]["another step on one rank"][0], int(mt.Status.DISAGREE), "another step on one rank")
     tap.same([one["no step"][1].split(":")[0] for one in told], ["the recipe nanotron has no step"] * WORLD, "no step")
     tap.end()
 

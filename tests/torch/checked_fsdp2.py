@@ -20,7 +20,7 @@ except ImportError:
     print("1..0 # SKIP this torch has no fully_shard")
     raise SystemExit(0)
 
-import moongrid.torch as mg
+import moongrid.torch as mt
 from tap import refusal
 
 WORLD, LAYERS, HIDDEN, FFN, WORDS, LENGTH = 4, 3, 32, 48, 64, 16
@@ -61,7 +61,7 @@ class Model(nn.Module):
 
 
 def follow(rank: int, keeps: bool, recompute: str = "none") -> Any:
-    groups = mg.groups("torchtitan", {"layers": LAYERS, "hidden": HIDDEN, "heads": 4, "ffn": FFN, "vocab": WORDS,
+    groups = mt.groups("torchtitan", {"layers": LAYERS, "hidden": HIDDEN, "heads": 4, "ffn": FFN, "vocab": WORDS,
                                       "seq": LENGTH, "global_batch": 2 * WORLD, "weight_type": "fp32",
                                       "recompute": recompute})
     over = groups["loss"]
@@ -79,7 +79,7 @@ def follow(rank: int, keeps: bool, recompute: str = "none") -> Any:
             model(torch.zeros(1, LENGTH, dtype=torch.long)).sum().backward()
         check.end()
 
-    with mg.checked(groups) as check:
+    with mt.checked(groups) as check:
         if keeps:
             return refusal(step)
         step()

@@ -12,7 +12,7 @@ need("megatron.core", "megatron-core")
 from megatron.core.optimizer.clip_grads import get_grad_norm_fp32
 
 import gpt
-import moongrid.torch as mg
+import moongrid.torch as mt
 from on_cpu import on_cpu
 from tap import refusal
 
@@ -25,7 +25,7 @@ def follow(_rank: int, layout: dict[str, int], lacks: str = "") -> Any:
     with on_cpu():
         experts = {"experts": 4, "topk": 2, "dispatcher": "allgather", "bias": False} if "ep" in layout else {}
         replicas = gpt.WORLD // (layout["tp"] * layout["pp"])
-        groups = mg.groups("megatron", {"version": gpt.VERSION, **layout, **MODEL, **experts,
+        groups = mt.groups("megatron", {"version": gpt.VERSION, **layout, **MODEL, **experts,
                                         "global_batch": gpt.MICROBATCHES * gpt.BATCH * replicas}, sort_ranks=True)
         pgs = gpt.collection(groups)
         model = gpt.build(pgs, layout)
@@ -45,7 +45,7 @@ def follow(_rank: int, layout: dict[str, int], lacks: str = "") -> Any:
                 step()
                 check.end()
 
-        with mg.checked(groups) as check:
+        with mt.checked(groups) as check:
             if lacks:
                 return refusal(steps)
             steps()

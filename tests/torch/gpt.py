@@ -22,7 +22,7 @@ from megatron.core.pipeline_parallel.schedules import forward_backward_pipelinin
 from megatron.core.process_groups_config import ProcessGroupCollection
 from megatron.core.transformer import TransformerConfig
 
-import moongrid.torch as mg
+import moongrid.torch as mt
 from on_cpu import on_cpu
 
 WORLD = 8
@@ -96,10 +96,10 @@ def on_megatron(_rank: int, layout: dict[str, int]) -> Any:
         return train(pgs, layout), members(pgs)
 
 
-def collection(groups: mg.Groups) -> ProcessGroupCollection:
+def collection(groups: mt.Groups) -> ProcessGroupCollection:
     """Our groups as Megatron's. It reads two things from parallel_state all the same: a buffer of its attention, which
     has no group, and, in 0.16, the tensor group of its loss."""
-    pgs = mg.megatron_collection(groups)
+    pgs = mt.megatron_collection(groups)
     parallel_state._set_global_memory_buffer()
     parallel_state._TENSOR_MODEL_PARALLEL_GROUP = pgs.tp if VERSION == "0.16" else None
     return pgs
@@ -107,7 +107,7 @@ def collection(groups: mg.Groups) -> ProcessGroupCollection:
 
 def on_moongrid(_rank: int, layout: dict[str, int], wrong: bool = False) -> Any:
     with on_cpu():
-        pgs = collection(mg.groups("megatron", {"version": VERSION, **layout}, sort_ranks=True))
+        pgs = collection(mt.groups("megatron", {"version": VERSION, **layout}, sort_ranks=True))
         if wrong:
             pgs.dp_cp = pgs.cp  # one rank: gradients stay different
         result = train(pgs, layout), members(pgs)

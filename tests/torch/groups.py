@@ -12,7 +12,7 @@ from processes import ROOT, Tap, need, run
 
 need("torch", "torch")
 
-import moongrid.torch as mg
+import moongrid.torch as mt
 import torch
 import torch.distributed as dist
 from torch.distributed._tensor import Shard, distribute_tensor  # torch.distributed.tensor since 2.5
@@ -37,13 +37,13 @@ LAYOUTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def listed(value: mg.Group) -> list[dist.ProcessGroup]:
+def listed(value: mt.Group) -> list[dist.ProcessGroup]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def use(rank: int, recipe: str, params: dict[str, Any]) -> dict[str, Any]:
     """Everything that this rank's groups answer."""
-    groups = mg.groups(recipe, params)
+    groups = mt.groups(recipe, params)
     found: dict[str, Any] = {"ranks": {}, "made": len(groups.made), "objects": set()}
     for family in groups:
         groups.create(family)  # of lazy ones
@@ -76,7 +76,7 @@ def expected(recipe: str, params: dict[str, Any], rank: int) -> dict[str, list[l
 
 def details(rank: int) -> dict[str, Any]:
     """Sharing, options, laziness, groups of one rank, several Groups at a time."""
-    groups, other = mg.groups(ODD), mg.groups(ODD)
+    groups, other = mt.groups(ODD), mt.groups(ODD)
     found: dict[str, Any] = {"text": str(groups)}
     found["shared"] = [groups["b"] is groups["again"], groups["b"] is groups["own"], groups["a"] is groups["cpu"],
                        groups["b"] is other["b"]]
@@ -86,27 +86,29 @@ def details(rank: int) -> dict[str, Any]:
     cpu = torch.device("cpu")
     found["timeout"] = [listed(groups[name])[0]._get_backend(cpu).options._timeout for name in ("a", "b")]
     found["names"] = [listed(groups["b"])[0].group_name, listed(other["turned"])[0].group_name]
-    sorted_ = mg.groups(ODD, sort_ranks=True, timeout=timedelta(seconds=77))
+    sorted_ = mt.groups(ODD, sort_ranks=True, timeout=timedelta(seconds=77))
     found["sorted"] = [made.ranks for made in sorted_.made if "turned" in made.families]
     found["seconds"] = [made.timeout.total_seconds() for made in sorted_.made if made.families[0] in ("a", "b")]
     for one in (groups, other, sorted_):
         one.destroy()
-    again = mg.groups(ODD)  # after destroy, the same groups once more
+    again = mt.groups(ODD)  # after destroy, the same groups once more
     dist.all_reduce(torch.zeros(1), group=listed(again["b"])[0])
     return found
 
 
 def meshes(rank: int) -> dict[str, Any]:
-    groups = mg.groups("torchtitan", {"tp": 2, "dp_shard": 2, "dp_replicate": 2})
+    groups = mt.groups("torchtitan", {"tp": 2, "dp_shard": 2, "dp_replicate": 2})
     grid = next(name for name in groups.plan.grids if groups.plan.grids[name].dims.get("dp_replicate") == 2)
-    mesh = mg.device_mesh(groups, grid)
+    mesh = mt.device_mesh(groups, grid)
     names = mesh.mesh_dim_names
     theirs = init_device_mesh("cpu", tuple(mesh.shape), mesh_dim_names=names)
-    part = mg.device_mesh(mg.groups(ODD), "some")
+    part = mt.device_mesh(mt.groups(ODD), "some")
     whole = torch.arange(16.0).view(4, 4)
     back = distribute_tensor(whole, mesh["tp"], [Shard(0)]).full_tensor()
     members = [[dist.get_process_group_ranks(one.get_group(name)) for name in names] for one in (mesh, theirs)]
-    return {"mesh": torch.equal(mesh.mesh, theirs.mesh), "members": members[0] == members[1],
+    flat = not hasattr(mesh, "_flatten") or all(  # since torch 2.5
+        mesh["dp_replicate", "dp_shard"]._flatten(name).get_group() is groups["dp"] for name in ("dp", "dp_replicate_dp_shard"))
+    return {"mesh": torch.equal(mesh.mesh, theirs.mesh), "members": members[0] == members[1], "flattened": flat,
             "ours": mesh["tp"].get_group() is groups["tp"], "tensor": torch.equal(back, whole),
             "coordinate": mesh.get_coordinate() == theirs.get_coordinate(), "part": part and part.mesh.tolist()}
 
@@ -118,14 +120,14 @@ def nccl_options(tap: Tap) -> None:
         return
     limit = timedelta(seconds=9)
     asked = {"high_priority": True, "nccl": "max_ctas=8 min_ctas=2 net_name=IB optional=1 newer=3"}
-    options = mg._nccl_options("tp", limit, asked)
+    options = mt._nccl_options("tp", limit, asked)
     tap.same([options.is_high_priority_stream, options.config.max_ctas, options.config.min_ctas,
               options.config.net_name, options._timeout], [True, 8, 2, "IB", limit], "options of NCCL")
-    tap.same(mg._nccl_options("tp", limit, {"timeout": 9}), None, "no options of NCCL where none are asked for")
+    tap.same(mt._nccl_options("tp", limit, {"timeout": 9}), None, "no options of NCCL where none are asked for")
     try:
-        mg._nccl_options("tp", limit, {"nccl": "newer=3"})
+        mt._nccl_options("tp", limit, {"nccl": "newer=3"})
         tap.check(False, "a field that torch does not know is refused")
-    except mg.MoongridError as why:
+    except mt.MoongridError as why:
         tap.same(str(why), f"torch {torch.__version__} cannot set the NCCL field 'newer' of 'tp'; nccl = {{ optional = "
                            "true } leaves it out", "a field that torch does not know is refused")
 
@@ -157,7 +159,7 @@ if __name__ == "__main__":
         "turned: ranks 3 0 1 2, gloo, 1800 s", "cpu: ranks 2 3, gloo, 1800 s (without high_priority)", "y: ranks 3 5 7, gloo, 1800 s",
         "later: ranks 0 1 2 3 4 5 6 7, gloo, 1800 s, lazy"], "what was chosen, as text")
     every = run(WORLD, meshes)
-    for what in ("mesh", "coordinate", "ours", "members", "tensor"):
+    for what in ("mesh", "coordinate", "ours", "flattened", "members", "tensor"):
         tap.same([one[what] for one in every], [True] * WORLD, f"a DeviceMesh: {what}")
     rows = [[2, 3], [4, 5], [6, 7]]
     tap.same([one["part"] for one in every], [None, None] + [rows] * 6, "a mesh over a part of the world")

@@ -12,7 +12,7 @@ from tap import refusal
 
 need("torch", "torch")
 
-import moongrid.torch as mg
+import moongrid.torch as mt
 import torch
 import torch.distributed as dist
 
@@ -22,7 +22,7 @@ ODD, BARE = str(ROOT / "tests/torch/recipes/odd.lua"), str(ROOT / "tests/torch/r
 Refusal = tuple[int, str]
 MISFIT = "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
 NO_BACKEND = "this torch has no backend 'golo', which 'tp' needs; backends={...} of groups names another"
-NO_FAMILY = "no family 'bb'; there are part, line, a, b, again, own, turned, later, cpu, single, x, y"
+NO_FAMILY = "unknown family 'bb'; nearest is 'b' (part, line, a, b, again, own, turned, later, cpu, single, x, y)"
 ASKED = 'asked for backends={"": "gloo", "mpi": "gloo", "nccl": "nccl"} timeout=%s sort_ranks=%s'
 
 
@@ -33,8 +33,8 @@ def bundled() -> list[str]:
 def alone(tap: Tap) -> None:
     """Without a process group."""
     for name, call, wanted in [
-        ("no such grid of a plan", lambda: mg.plan(ODD, 8).grids["mesh"]("c"), (101, "unknown dim 'c'; known: a, b")),
-        ("before init_process_group", lambda: mg.groups("picotron"),
+        ("no such grid of a plan", lambda: mt.plan(ODD, 8).grids["mesh"]("c"), (101, "unknown dim 'c'; known: a, b")),
+        ("before init_process_group", lambda: mt.groups("picotron"),
          (202, "torch.distributed is not initialized: call init_process_group first")),
     ]:
         tap.same(refusal(call), wanted, name)
@@ -43,26 +43,27 @@ def alone(tap: Tap) -> None:
 def together(rank: int) -> dict[str, Refusal]:
     """Refused on every rank, one call after the other: none may leave a rank behind."""
     odd = rank == 2
-    plan = mg.plan("picotron", WORLD, {"tp": 2})
+    plan = mt.plan("picotron", WORLD, {"tp": 2})
     found: dict[str, Refusal] = {}
     for name, call in {
-        "sizes": lambda: mg.groups("picotron", {"tp": 3}),
-        "sizes of one rank": lambda: mg.groups("picotron", {"tp": 3 if odd else 2}),
-        "another plan": lambda: mg.groups("picotron", {"tp": 4 if odd else 2}),
-        "another recipe": lambda: mg.groups("nanotron" if odd else "picotron", {"tp": 2}),
-        "other arguments": lambda: mg.groups(plan, sort_ranks=odd),
-        "another timeout": lambda: mg.groups(plan, timeout=timedelta(seconds=5) if odd else None),
-        "no recipe on one rank": lambda: mg.groups("picotro" if odd else "picotron"),
-        "a plan for another world": lambda: mg.groups(mg.plan("picotron", 4)),
-        "a plan with parameters": lambda: mg.groups(plan, {"tp": 2}),
-        "no such backend": lambda: mg.groups(plan, backends={"mpj": "gloo"}),
-        "a backend that torch lacks": lambda: mg.groups(plan, backends={"": "golo"}),
-        "a backend of one rank": lambda: mg.groups(plan, backends={"": "golo"} if odd else None),
-        "then it works": lambda: mg.groups(plan),
+        "sizes": lambda: mt.groups("picotron", {"tp": 3}),
+        "sizes of one rank": lambda: mt.groups("picotron", {"tp": 3 if odd else 2}),
+        "another plan": lambda: mt.groups("picotron", {"tp": 4 if odd else 2}),
+        "another recipe": lambda: mt.groups("nanotron" if odd else "picotron", {"tp": 2}),
+        "other arguments": lambda: mt.groups(plan, sort_ranks=odd),
+        "another timeout": lambda: mt.groups(plan, timeout=timedelta(seconds=5) if odd else None),
+        "no recipe on one rank": lambda: mt.groups("picotro" if odd else "picotron"),
+        "a plan for another world": lambda: mt.groups(mt.plan("picotron", 4)),
+        "a plan with parameters": lambda: mt.groups(plan, {"tp": 2}),
+        "a plan with parameters by name": lambda: mt.groups(plan, tp=2),
+        "no such backend": lambda: mt.groups(plan, backends={"mpj": "gloo"}),
+        "a backend that torch lacks": lambda: mt.groups(plan, backends={"": "golo"}),
+        "a backend of one rank": lambda: mt.groups(plan, backends={"": "golo"} if odd else None),
+        "then it works": lambda: mt.groups(plan),
     }.items():
         found[name] = refusal(call)
-    made = mg.groups(ODD)
-    bare, late = mg.groups(BARE, {"tp": 2, "cp": 2}), mg.groups(plan)
+    made = mt.groups(ODD)
+    bare, late = mt.groups(BARE, {"tp": 2, "cp": 2}), mt.groups(plan)
     late.destroy()
     for name, call in {
         "no such family": lambda: made["bb"],
@@ -70,9 +71,9 @@ def together(rank: int) -> dict[str, Refusal]:
         "lazy": lambda: made["later"],
         "destroyed": lambda: late["tp"],
         "destroyed, of one rank": lambda: late["cp"],
-        "no such grid": lambda: mg.device_mesh(made, "mash"),
-        "no family for a dim": lambda: mg.device_mesh(bare, "dense"),
-        "no collection": lambda: mg.megatron_collection(made),
+        "no such grid": lambda: mt.device_mesh(made, "mash"),
+        "no family for a dim": lambda: mt.device_mesh(bare, "dense"),
+        "no collection": lambda: mt.megatron_collection(made),
     }.items():
         found[name] = refusal(call)
     return found
@@ -99,25 +100,25 @@ def odd_calls(rank: int) -> list[tuple[str, str, str]]:
     than its own."""
     found = []
     for i, (name, call) in enumerate({
-        "a Path": lambda: mg.groups("megatron", {"tp": Path("2")}),
-        "a set": lambda: mg.groups("megatron", {"tp": {2}}),
-        "bytes": lambda: mg.groups("megatron", {"tp": b"2"}),
-        "an object": lambda: mg.groups("megatron", {"tp": object}),
-        "an object without a text": lambda: mg.groups("megatron", {"tp": Bad()}),
-        "a lone surrogate": lambda: mg.groups("megatron", {"order": "\udcff"}),
-        "a name that is a number": lambda: mg.groups("megatron", {3: 2}),
-        "parameters that are a number": lambda: mg.groups("megatron", 3),
-        "a recipe that is None": lambda: mg.groups(None),
-        "a backend that is None": lambda: mg.groups("megatron", backends={"": None}),
-        "backends that are a name": lambda: mg.groups("megatron", backends="gloo"),
-        "a backend by number": lambda: mg.groups("megatron", backends={1: "gloo"}),
-        "an agreement in seconds": lambda: mg.groups("megatron", agreement=5),
-        "an agreement of no time": lambda: mg.groups("megatron", agreement=timedelta(0)),
-        "a timeout in seconds": lambda: mg.groups("megatron", timeout=5),
+        "a Path": lambda: mt.groups("megatron", {"tp": Path("2")}),
+        "a set": lambda: mt.groups("megatron", {"tp": {2}}),
+        "bytes": lambda: mt.groups("megatron", {"tp": b"2"}),
+        "an object": lambda: mt.groups("megatron", {"tp": object}),
+        "an object without a text": lambda: mt.groups("megatron", {"tp": Bad()}),
+        "a lone surrogate": lambda: mt.groups("megatron", {"order": "\udcff"}),
+        "a name that is a number": lambda: mt.groups("megatron", {3: 2}),
+        "parameters that are a number": lambda: mt.groups("megatron", 3),
+        "a recipe that is None": lambda: mt.groups(None),
+        "a backend that is None": lambda: mt.groups("megatron", backends={"": None}),
+        "backends that are a name": lambda: mt.groups("megatron", backends="gloo"),
+        "a backend by number": lambda: mt.groups("megatron", backends={1: "gloo"}),
+        "an agreement in seconds": lambda: mt.groups("megatron", agreement=5),
+        "an agreement of no time": lambda: mt.groups("megatron", agreement=timedelta(0)),
+        "a timeout in seconds": lambda: mt.groups("megatron", timeout=5),
     }.items()):
-        sane = lambda: mg.groups("megatron", agreement=timedelta(seconds=50))
+        sane = lambda: mt.groups("megatron", agreement=timedelta(seconds=50))
         first = raised(call if rank == 2 else sane)
-        second = raised(lambda: mg.groups("megatron", {"tp": 2 ** (i % 3)}, agreement=timedelta(seconds=50)).destroy())
+        second = raised(lambda: mt.groups("megatron", {"tp": 2 ** (i % 3)}, agreement=timedelta(seconds=50)).destroy())
         found.append((name, first, second))
     return found
 
@@ -126,7 +127,7 @@ def bound(rank: int) -> tuple[Any, ...]:
     """init_process_group(device_id=...), as DeepSpeed calls it: groups of unequal numbers on the ranks, each used."""
     default = dist.group.WORLD
     default.bound_device_id = torch.device("cpu", 0)
-    made = mg.groups(ODD)
+    made = mt.groups(ODD)
     for group in {id(one.group): one.group for one in made.made if one.group is not None}.values():
         dist.all_reduce(torch.ones(1), group=group)
     made.create("later")
@@ -139,34 +140,34 @@ def bound(rank: int) -> tuple[Any, ...]:
 def keys(rank: int) -> int:
     """Keys that 20 agreements leave in the store."""
     store = dist.distributed_c10d._get_default_store()
-    plan = mg.plan(ODD, WORLD)
-    mg.groups(plan).destroy()
+    plan = mt.plan(ODD, WORLD)
+    mt.groups(plan).destroy()
     dist.barrier()
     before = store.num_keys()
     dist.barrier()
     for _ in range(20):
         # Without torch's own groups, which leave keys of their own.
-        mg._agreed(lambda: (plan, "keys", None), timedelta(seconds=50))
+        mt._agreed(lambda: (plan, "keys", None), timedelta(seconds=50))
     dist.barrier()
     return int(store.num_keys() - before)
 
 
 def gone(rank: int) -> list[Refusal]:
     """After torch's destroy_process_group()."""
-    made = mg.groups("megatron", {"tp": 2})
+    made = mt.groups("megatron", {"tp": 2})
     dist.barrier()
     dist.destroy_process_group()
     found = [refusal(call) for call in (lambda: made["tp"], lambda: made["cp"], lambda: made.create("tp"), made.destroy,
-                                        lambda: mg.groups("megatron"), lambda: mg.device_mesh(made, "dense"),
-                                        lambda: mg.checked(made).__enter__())]
+                                        lambda: mt.groups("megatron"), lambda: mt.device_mesh(made, "dense"),
+                                        lambda: mt.checked(made).__enter__())]
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # as the harness ends by a barrier
     return [*found, refusal(lambda: made["tp"])]
 
 
 def empty(rank: int) -> Refusal:
     """A plan without families is one."""
-    none = mg.plan(str(ROOT / "tests/torch/recipes/none.lua"), WORLD)
-    return refusal(lambda: mg.groups(none).destroy())
+    none = mt.plan(str(ROOT / "tests/torch/recipes/none.lua"), WORLD)
+    return refusal(lambda: mt.groups(none).destroy())
 
 
 def differs(theirs: str, ours: str) -> Refusal:
@@ -194,6 +195,7 @@ WANTED: list[tuple[str, Refusal, Refusal]] = [
         101, f"no recipe 'picotro': neither bundled nor a file; nearest is 'picotron' ({', '.join(bundled())})")),
     ("a plan for another world", *everywhere(200, "the plan is for 4 ranks, torch has 8")),
     ("a plan with parameters", *everywhere(200, "a Plan has its parameters already")),
+    ("a plan with parameters by name", *everywhere(200, "a Plan has its parameters already")),
     ("no such backend", *everywhere(101, "no backend 'mpj' in recipes; there are \"\", mpi and nccl")),
     ("a backend that torch lacks", *everywhere(401, NO_BACKEND)),
     ("a backend of one rank", *of_rank_2(401, NO_BACKEND)),
@@ -203,7 +205,7 @@ WANTED: list[tuple[str, Refusal, Refusal]] = [
     ("lazy", *everywhere(202, "family 'later' is not created: it is lazy, call create")),
     ("destroyed", *everywhere(202, "family 'tp' is not created: the groups were destroyed")),
     ("destroyed, of one rank", *everywhere(202, "family 'cp' is not created: the groups were destroyed")),
-    ("no such grid", *everywhere(101, "no grid 'mash'; there are mesh, some")),
+    ("no such grid", *everywhere(101, "unknown grid 'mash'; nearest is 'mesh' (mesh, some)")),
     ("no family for a dim", *everywhere(101, "no family has the groups of dim 'cp' of grid 'dense'; add t.cp = t.dense "
                                              "\"cp\" to the recipe")),
     ("no collection", *everywhere(200, "a ProcessGroupCollection needs the families of the recipe megatron")),
@@ -218,9 +220,9 @@ def absent(rank: int) -> Refusal:
     """Rank 3 comes when the others have given up."""
     if rank == 3:
         dist.distributed_c10d._get_default_store().wait(["gave up"])
-    got = refusal(lambda: mg.groups("picotron", agreement=timedelta(seconds=1)))
+    got = refusal(lambda: mt.groups("picotron", agreement=timedelta(seconds=1)))
     dist.distributed_c10d._get_default_store().set("gave up", "")
-    assert refusal(lambda: mg.groups("picotron", agreement=timedelta(seconds=20))) == (0, "")  # the next one works
+    assert refusal(lambda: mt.groups("picotron", agreement=timedelta(seconds=20))) == (0, "")  # the next one works
     return got
 
 

@@ -15,7 +15,8 @@
 
 Refusals are exceptions: MoongridError, with the library's `status` and one line that names the nearest value that fits.
 """
-from ._abi import Coverage, Kind, Status, Way
+from ._abi import VERSION as __version__
+from ._abi import Coverage, Kind, OnDeadline, Status, Threads, Way
 from ._errors import (BackendError, DisagreeError, LimitError, MoongridError, RefusedError, UnknownNameError, UsageError)
 from ._families import Family, Grid, Place, Window, fill, grid, rule, table, union, zip
 from ._library import include, libraries, version
@@ -29,8 +30,12 @@ from ._step import Step, StepCall
 from ._topology import Topology, topology
 
 __all__ = ["BackendError", "Change", "Checked", "Communicators", "Coverage", "Descriptor", "DisagreeError", "Family",
-           "Grid", "Group", "Job", "Kind", "LimitError", "Loss", "MissingPart", "MoongridError", "Move", "Peer",
-           "Picture", "Piece", "Place", "Plan", "Policy", "Recipe", "RefusedError", "Report", "Segment", "Shift",
-           "State", "Status", "Step", "StepCall", "Sums", "Topology", "UnknownNameError", "UsageError", "Way",
-           "Window", "fill", "grid", "include", "libraries", "load", "load_text", "move", "mpi", "plan", "read",
+           "Grid", "Group", "Job", "Kind", "LimitError", "Loss", "MissingPart", "MoongridError", "Move",
+           "OnDeadline", "Peer", "Picture", "Piece", "Place", "Plan", "Policy", "Recipe", "RefusedError", "Report",
+           "Segment", "Shift", "State", "Status", "Step", "StepCall", "Sums", "Threads", "Topology", "UnknownNameError",
+           "UsageError", "Way", "Window", "fill", "grid", "include", "libraries", "load", "load_text", "move", "mpi", "plan", "read",
            "recipes", "rule", "table", "topology", "union", "version", "zip"]
+
+for _name in __all__:
+    if hasattr(globals()[_name], "__qualname__"):
+        globals()[_name].__module__ = __name__  # as messages and help write it: moongrid.RefusedError

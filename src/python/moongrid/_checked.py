@@ -78,6 +78,9 @@ class CheckedCalls(Bound):
         self.calls = 0  # that were compared
         self._begin()
 
+    def __repr__(self) -> str:
+        return f"CheckedCalls({self._step!r}, {self.calls} calls compared)"
+
     # ------------------------------------------------------------------------------- the step
 
     def _begin(self) -> None:
@@ -168,7 +171,7 @@ class CheckedCalls(Bound):
 
     def patch(self) -> None:
         """Take the place of the functions of torch.distributed, in all modules that have them, under any name."""
-        wrapped = {}
+        wrapped: dict[int, tuple[Any, Any]] = {}
         for name in [*_CALLS, "batch_isend_irecv"]:
             original = getattr(c10d, name, None)
             if original is not None:

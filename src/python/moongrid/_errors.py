@@ -65,10 +65,3 @@ def error(status: int, message: str, file: str = "", line: int = 0) -> MoongridE
     """Return the exception for a status."""
     kind = UnknownNameError if status == Status.UNKNOWN_NAME else _KINDS.get(status // 100, MoongridError)
     return kind(status, message, file, line)
-
-
-def known(name: str, names: list[str], kind: str) -> str:
-    """Return the name, or raise if it is none of these."""
-    if name in names:
-        return name
-    raise error(Status.UNKNOWN_NAME, f"no {kind} '{name}'; there are {', '.join(names) or 'none'}")

@@ -6,13 +6,14 @@ import ctypes
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import byref, c_int64
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from . import _abi
 from ._abi import Coverage, Status
-from ._errors import error, known
-from ._library import (Owner, Ranks, encoded, handle_of, handles_of, library, names_of, new_ranks, numbers_of, numpy,
-                       whole)
+from ._errors import error
+from ._library import (Owner, Ranks, encoded, handle_of, handles_of, index_of, is_rank, known, library, names_of, new_ranks,
+                       no_attribute, numbers_of, numpy, rank_of, whole)
+from ._values import plain
 
 if TYPE_CHECKING:
     import numpy.typing
@@ -84,7 +85,7 @@ class Grid(Owner):
 
     def coords(self, rank: int) -> dict[str, int] | None:
         """Return the rank's coordinates by dim, or None outside the grid."""
-        if rank not in self:
+        if self.position(rank) < 0:
             return None
         return {dim: library().c.mgrid_grid_coord(self._handle, rank, i) for i, dim in enumerate(self.dims)}
 
@@ -100,10 +101,15 @@ class Grid(Owner):
 
     def position(self, rank: int) -> int:
         """Return the rank's position in the grid's order, or -1 outside the grid."""
-        return int(library().c.mgrid_grid_position(self._handle, whole(rank, "rank")))
+        return int(library().c.mgrid_grid_position(self._handle, rank_of(rank, self.window.world)))
 
-    def __contains__(self, rank: object) -> bool:
-        return isinstance(rank, int) and self.position(rank) >= 0
+    def __contains__(self, rank: Any) -> bool:
+        return is_rank(rank, self.window.world) and self.position(rank) >= 0
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, () if name[:1] == "_" else self.dims,
+                               'grid.dims["{0}"] is the size of a dim, grid("{0}") its family')
 
     def mesh(self) -> numpy.typing.NDArray[numpy.int64]:
         """Return the ranks as a numpy array with an axis for each dim, slowest first, as torch's DeviceMesh has them."""
@@ -129,6 +135,9 @@ class Grid(Owner):
     def _coords(self, coords: Mapping[str, int]) -> Any:
         for dim in coords:
             known(dim, list(self.dims), "dim")
+            if coords[dim] < 0:  # in C the mark of a dim that stays
+                raise error(Status.OUT_OF_RANGE, f"coordinate {coords[dim]} of dim '{dim}' is out of range (0 to "
+                                                 f"{self.dims[dim] - 1})")
         return numbers_of([coords.get(dim, -1) for dim in self.dims])[1]
 
     def at(self, **coords: int) -> Grid:
@@ -166,7 +175,7 @@ def grid(world: int | Window, order: str | Sequence[str] | None = None, /, **siz
         names = order.split("-") if isinstance(order, str) else list(order)
         for dim, size in sizes.items():
             if size != 1:
-                known(dim, names, "dim in the order")
+                known(dim, names, "dim of the order")
         sizes = {**{name: sizes.get(name, 1) for name in names}, **{n: s for n, s in sizes.items() if n not in names}}
     return Grid(library().call("mgrid_grid_new", _window(world), *_dims(sizes)))
 
@@ -209,16 +218,17 @@ class Family(Owner):
 
     def size_of(self, group: int) -> int:
         """Return the number of ranks of a group."""
-        return int(library().c.mgrid_family_size(self._handle, self._group(group)))
+        return int(library().c.mgrid_family_size(self._handle, index_of(group, self.count, "group")))
 
-    def _group(self, group: int) -> int:
-        count = self.count
-        if not -count <= group < count:
-            raise IndexError(f"group {group} of {count}")
-        return group % count
+    @overload
+    def __getitem__(self, group: int) -> Ranks: ...
+    @overload
+    def __getitem__(self, group: slice) -> list[Ranks]: ...
 
-    def __getitem__(self, group: int) -> Ranks:
-        group = self._group(group)
+    def __getitem__(self, group: int | slice) -> Ranks | list[Ranks]:
+        if isinstance(group, slice):
+            return [self[i] for i in range(*group.indices(self.count))]
+        group = index_of(group, self.count, "group")
         ranks, into = new_ranks(library().c.mgrid_family_size(self._handle, group))
         library().c.mgrid_family_members(self._handle, group, 1, len(ranks), into)
         return ranks
@@ -238,9 +248,8 @@ class Family(Owner):
 
     def locate(self, rank: int, nth: int = 0) -> Place | None:
         """Return the rank's group and its position in it; None if it is in none. nth: in a cover, the next ones."""
-        group, position = c_int64(), c_int64()
-        if not library().c.mgrid_family_locate(self._handle, whole(rank, "rank"), whole(nth, "nth"), byref(group),
-                                               byref(position)):
+        group, position, number = c_int64(), c_int64(), rank_of(rank, self.world)
+        if not library().c.mgrid_family_locate(self._handle, number, whole(nth, "nth"), byref(group), byref(position)):
             return None
         return Place(group.value, position.value)
 
@@ -252,8 +261,8 @@ class Family(Owner):
     def __iter__(self) -> Iterator[Ranks]:
         return (self[i] for i in range(self.count))
 
-    def __contains__(self, rank: object) -> bool:
-        return isinstance(rank, int) and self.locate(rank) is not None
+    def __contains__(self, rank: Any) -> bool:
+        return is_rank(rank, self.world) and self.locate(rank) is not None
 
     # ---------------------------------------------------------------------- families made of this one
 
@@ -381,7 +390,7 @@ def table(world: int | Window, groups: Iterable[Iterable[int]], coverage: Covera
     for ranks in groups:
         if not isinstance(ranks, Iterable):
             raise error(Status.BAD_VALUE, f"{ranks!r} is not a group; [[0, 1], [2, 3]] would do")
-        lists.append(ranks.tolist() if hasattr(ranks, "tolist") else list(ranks))
+        lists.append(list(plain(ranks)))
     starts = [0]
     for ranks in lists:
         starts.append(starts[-1] + len(ranks))

@@ -7,7 +7,7 @@ import ctypes
 import functools
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ctypes import POINTER, c_char_p, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Union
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union
 from . import _abi
 from ._errors import error
 
-try:
-    import numpy as numpy
-except ModuleNotFoundError:
-    numpy = None  # type: ignore[assignment]
-
 if TYPE_CHECKING:
+    import numpy as numpy
     import numpy.typing
+else:
+    try:
+        import numpy as numpy
+    except ModuleNotFoundError:
+        numpy = None
 
 # A list of ranks: a numpy array of int64 where numpy is installed, else an array.array of them; both have tolist().
 Ranks = Union["numpy.typing.NDArray[numpy.int64]", "array.array[int]"]
@@ -62,6 +63,9 @@ class Library:
                                              "the clone (make)") from None
         self.version = version
 
+    def __repr__(self) -> str:
+        return f"Library({self.path!r}, {self.version})"
+
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a function whose last argument is an mgrid_error, and raise what it reports."""
         _, types, names = _abi.FUNCTIONS[name]
@@ -98,6 +102,13 @@ class Library:
         failed = _abi.mgrid_error()
         if self.c.mgrid_plan_law(c_void_p(plan), law, ctypes.byref(failed)):
             raise error(failed.status, failed.message.decode(errors="replace"))
+
+    def nearest(self, name: str, names: Iterable[str]) -> str | None:
+        """Return which of the names is nearest to one that is none of them, or None if none is near."""
+        n, candidates = names_of(names)
+        self.c.mgrid_nearest.restype = c_char_p
+        found = self.c.mgrid_nearest(name.encode(errors="replace"), candidates, c_size_t(n))
+        return found.decode() if found else None
 
     def described(self, name: str, *arguments: Any) -> str:
         """Return the text of a function that writes as snprintf, and has no error."""
@@ -171,6 +182,45 @@ def whole(value: Any, what: str) -> int:
     if not -2**63 <= number < 2**63:
         raise error(_abi.Status.OUT_OF_RANGE, f"{what} is {number}, which 64 bits do not hold")
     return number
+
+
+def is_rank(value: Any, world: int) -> bool:
+    """Is it an integer of Python or of numpy, and one of the ranks of a world?"""
+    return hasattr(value, "__index__") and 0 <= operator.index(value) < world
+
+
+def rank_of(rank: Any, world: int) -> int:
+    """Return a rank of a world as an integer, or raise."""
+    if not 0 <= whole(rank, "rank") < world:
+        raise error(_abi.Status.OUT_OF_RANGE, f"rank {rank} is out of range in a world of {world}")
+    return operator.index(rank)
+
+
+def index_of(index: Any, count: int, what: str) -> int:
+    """Return an index of a sequence, negative ones from the end, or raise IndexError."""
+    if not -count <= whole(index, what) < count:
+        raise IndexError(f"{what} {index} of {count}")
+    return operator.index(index) % count
+
+
+def known(name: str, names: Sequence[str], kind: str) -> str:
+    """Return the name, or raise if it is none of these."""
+    if name in names:
+        return name
+    near, listed = library().nearest(str(name), names), ", ".join(names) or "none"
+    raise error(_abi.Status.UNKNOWN_NAME, f"unknown {kind} {name!r}; " + (f"nearest is '{near}' ({listed})" if near
+                                                                            else f"known: {listed}"))
+
+
+def no_attribute(owner: object, name: str, items: Iterable[str], item: str) -> AttributeError:
+    """Return the error for an attribute that is not there: perhaps it is an item, which is written as `item` says."""
+    said = f"'{type(owner).__name__}' object has no attribute '{name}'"
+    if not name.startswith("_"):
+        items, words = list(items), [word for word in dir(type(owner)) if not word.startswith("_")]
+        near = name if name in items else library().nearest(name, [*items, *words])
+        if near:
+            said += f"; {item.format(near)}" if near in items else f"; nearest is '{near}'"
+    return AttributeError(said)
 
 
 def handle_of(value: Any, kind: type[Owner]) -> int | None:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from . import _abi
 from ._abi import Status
 from ._errors import error
-from ._library import Owner, encoded, library, names_of, numbers_of
+from ._library import Owner, encoded, index_of, library, names_of, numbers_of, rank_of
 from ._move import Move
 from ._plan import Plan, Recipe
 
@@ -43,6 +43,7 @@ class Loss(Owner):
 
     def __init__(self, handle: int, before: Plan) -> None:
         super().__init__(handle)
+        self._before = before
         lib = library()
         found = json.loads(lib.text("mgrid_loss_print", handle, True))
         self.how: Literal["replace", "shrink", "stop"] = found["how"]
@@ -73,12 +74,15 @@ class Loss(Owner):
         return text.value.decode()
 
     def rank(self, old: int) -> int | None:
-        """Return the new rank of an old one; None: it is lost, or there is none."""
-        found = int(library().c.mgrid_loss_rank(self._handle, old))
+        """Return the new rank of an old one; None: it is lost, or the job stops."""
+        found = int(library().c.mgrid_loss_rank(self._handle, rank_of(old, self._before.world)))
         return found if found >= 0 else None
 
     def kept(self, family: str, group: int) -> tuple[str, int] | None:
         """Return the family and group of the old plan whose communicator a group of the new plan keeps, or None."""
+        if self.plan is None:
+            return None
+        index_of(group, self.plan[family].count, "group")
         name, at = ctypes.c_char_p(), ctypes.c_int64()
         if not library().c.mgrid_loss_kept(self._handle, encoded(family), group, ctypes.byref(name), ctypes.byref(at)):
             return None

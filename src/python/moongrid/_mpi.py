@@ -154,12 +154,11 @@ def mpi(comm: Intracomm | None = None, *, timeout: float = 0, threads: Threads =
     The options are those of mgrid_mpi_options (moongrid_backend.h). It works with Open MPI and with MPICH and its relatives;
     an mpi4py of another MPI is refused."""
     MPI = _module()
-    if comm is None:
-        comm = MPI.COMM_WORLD
-    if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
-        raise error(Status.USAGE, f"mpi() takes an intracommunicator of mpi4py, not {comm!r}")
+    over: Any = MPI.COMM_WORLD if comm is None else comm
+    if not isinstance(over, MPI.Intracomm) or over == MPI.COMM_NULL:
+        raise error(Status.USAGE, f"mpi() takes an intracommunicator of mpi4py, not {over!r}")
     _load(MPI)
-    handle = ctypes.c_int(comm.py2f())
+    handle = ctypes.c_int(over.py2f())
     options = _abi.mgrid_mpi_options(timeout=timeout, threads=int(threads), on_deadline=int(on_deadline),
                                      comm=ctypes.pointer(handle), communicators=communicators)
     opening = _abi.mgrid_backend_options(mpi=ctypes.pointer(options))

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _abi
 from ._abi import Status
-from ._errors import error, known
+from ._errors import error
 from ._families import Family, Grid
-from ._library import Owner, encoded, handle_of, library, names_of, record, whole
+from ._library import Owner, encoded, handle_of, known, library, names_of, no_attribute, rank_of, record, whole
 from ._pictures import Picture, Report, rows
 from ._step import Step
 from ._values import words_of
@@ -134,6 +134,14 @@ class Plan(Owner, Mapping[str, Family]):
     def __len__(self) -> int:
         return len(self.families)
 
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, () if name[:1] == "_" else self.families, 'a family is plan["{}"]')
+
+    def _rank(self, rank: int | None) -> int:
+        """A rank as C takes it; -1: the whole job."""
+        return -1 if rank is None else rank_of(rank, self.world)
+
     def shares(self, family: str) -> str | None:
         """Return the earlier family whose communicators all groups of this one use, or None."""
         found = library().c.mgrid_plan_shares(self._handle, known(family, self.families, "family").encode())
@@ -142,7 +150,7 @@ class Plan(Owner, Mapping[str, Family]):
     def counts(self, rank: int | None = None) -> dict[str, int]:
         """Count families, groups, groups of one rank (singles) and communicators: of the job, or of a rank."""
         found = _abi.mgrid_plan_counts()
-        library().call("mgrid_plan_count", self._handle, -1 if rank is None else rank, ctypes.byref(found))
+        library().call("mgrid_plan_count", self._handle, self._rank(rank), ctypes.byref(found))
         return record(found)
 
     # ------------------------------------------------------------------------------------- questions
@@ -214,7 +222,7 @@ class Plan(Owner, Mapping[str, Family]):
     def resources(self, rank: int | None = None, machine: int = 8, nvls: bool = True) -> dict[str, int]:
         """Predict what NCCL's communicators take of a rank's GPU and machine (moongrid_plan.h has the fields)."""
         found, site = _abi.mgrid_resources(), _abi.mgrid_site(machine_ranks=whole(machine, "machine"), no_nvls=not nvls)
-        library().call("mgrid_plan_resources", self._handle, -1 if rank is None else rank, ctypes.byref(site),
+        library().call("mgrid_plan_resources", self._handle, self._rank(rank), ctypes.byref(site),
                        ctypes.byref(found))
         return record(found)
 
@@ -251,20 +259,18 @@ class Plan(Owner, Mapping[str, Family]):
 
     def json(self, rank: int | None = None) -> dict[str, Any]:
         """Return everything as a dict: with all groups, or what a rank is in."""
-        found: dict[str, Any] = json.loads(library().text("mgrid_plan_print_json", self._handle,
-                                                          -1 if rank is None else rank))
+        found: dict[str, Any] = json.loads(library().text("mgrid_plan_print_json", self._handle, self._rank(rank)))
         return found
 
     def schedule(self, rank: int | None = None) -> Report:
         """Print the order in which communicators are made: of the job, or of a rank."""
-        return Report(library().text("mgrid_plan_print_schedule", self._handle, -1 if rank is None else rank))
+        return Report(library().text("mgrid_plan_print_schedule", self._handle, self._rank(rank)))
 
     def draw(self, *families: str, rank: int | None = None) -> Picture:
         """Draw the grids and the groups in them: all families, or some; the groups of a rank stand out."""
         for family in families:
             known(family, self.families, "family")
-        if rank is not None and not 0 <= rank < self.world:
-            raise error(Status.OUT_OF_RANGE, f"rank {rank} is out of range; ranks are 0 to {self.world - 1}")
+        self._rank(rank)
         return Picture(self, families, rank)
 
     def _repr_svg_(self) -> str:

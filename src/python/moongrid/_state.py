@@ -8,13 +8,14 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from ctypes import byref, c_int64
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from . import _abi
 from ._abi import Coverage, Kind, Native, Status
-from ._errors import error, known
+from ._errors import error
 from ._families import Grid
-from ._library import Bound, Ranks, encoded, library, names_of, new_ranks, numbers_of, record
+from ._library import (Bound, Ranks, encoded, index_of, is_rank, known, library, names_of, new_ranks, no_attribute,
+                       numbers_of, rank_of, record)
 from ._plan import Change, Plan, Recipe
 from ._values import arg_of, args_of, value_of, words_of
 
@@ -114,8 +115,8 @@ class Group(Bound):
         return int(library().c.mgrid_group_beside(self._handle, -1, wrap))
 
     def position_of(self, rank: int) -> int:
-        """Return the position of a rank of the world, or -1."""
-        return int(library().c.mgrid_group_position_of(self._handle, rank))
+        """Return the position of a rank of the world, or -1 if it is not in the group."""
+        return int(library().c.mgrid_group_position_of(self._handle, rank_of(rank, self._state.world)))
 
     def shift(self, dim: str, displacement: int = 1) -> Shift:
         """As MPI_Cart_shift, by the name of a dim, for a family with a Cartesian shape."""
@@ -135,13 +136,18 @@ class Group(Bound):
     def __iter__(self) -> Iterator[int]:
         return iter(self.ranks.tolist())
 
-    def __getitem__(self, position: int) -> int:
-        if not -self.size <= position < self.size:
-            raise IndexError(f"position {position} of {self.size}")
-        return int(library().c.mgrid_group_at(self._handle, position % self.size))
+    @overload
+    def __getitem__(self, position: int) -> int: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[int]: ...
 
-    def __contains__(self, rank: object) -> bool:
-        return isinstance(rank, int) and self.position_of(rank) >= 0
+    def __getitem__(self, position: int | slice) -> int | list[int]:
+        if isinstance(position, slice):
+            return [*self][position]
+        return int(library().c.mgrid_group_at(self._handle, index_of(position, self.size, "position")))
+
+    def __contains__(self, rank: Any) -> bool:
+        return is_rank(rank, self._state.world) and self.position_of(rank) >= 0
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Group) and self._at == other._at
@@ -230,6 +236,10 @@ class State(Bound, Mapping[str, "Group | None | list[Group]"]):
         if self.plan[family].coverage == Coverage.COVER:
             return found
         return found[0] if found else None
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, () if name[:1] == "_" else self.plan.families, 'a family is state["{}"]')
 
     def groups(self, family: str) -> list[Group]:
         """Return this rank's groups of a family: none, one, or in a cover several."""

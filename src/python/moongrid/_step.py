@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _abi
 from ._abi import Status
 from ._errors import error
-from ._library import Owner, library
+from ._library import Owner, library, rank_of
 
 if TYPE_CHECKING:
     from ._plan import Plan
@@ -69,12 +69,12 @@ class Step(Owner):
         return hash(self.digest)
 
     def class_of(self, rank: int) -> int:
-        """Return the class of a rank, -1: there is no such rank."""
-        return int(library().c.mgrid_step_class(self._handle, rank))
+        """Return the class of a rank."""
+        return int(library().c.mgrid_step_class(self._handle, rank_of(rank, self._plan.world)))
 
     def operations(self, rank: int) -> int:
         """Count the operations of a rank, loops unrolled."""
-        return int(library().c.mgrid_step_operations(self._handle, rank))
+        return int(library().c.mgrid_step_operations(self._handle, rank_of(rank, self._plan.world)))
 
     def prove(self, blocking: bool = False) -> None:
         """Prove that every rank reaches the end of its program under the rules of NCCL, or with `blocking` of MPI. An error
@@ -92,6 +92,9 @@ class Step(Owner):
                                found.file.decode(), found.line, found.bytes, found.position)
         finally:
             c.mgrid_step_follower_free(follower)
+
+    def __repr__(self) -> str:
+        return f"Step({self._plan.name!r}, {self._plan.world} ranks in {self.classes} classes)"
 
 
 def _step_again(plan: Plan, file: bytes | None, digest: str) -> Step:

@@ -8,9 +8,9 @@ from typing import Any
 
 from . import _abi
 from ._abi import Status
-from ._errors import error, known
+from ._errors import error
 from ._families import Family, Grid
-from ._library import Owner, encoded, handle_of, library, names_of
+from ._library import Owner, encoded, handle_of, known, library, names_of
 from ._plan import Plan, saved
 
 
@@ -68,6 +68,10 @@ class Topology(Owner):
     def plan(self) -> Plan:
         """Make the plan."""
         return Plan(library().call("mgrid_plan_new", self._handle))
+
+    def __repr__(self) -> str:
+        added = [arguments[0] for method, arguments, _ in self._calls if method != "concurrent"]
+        return f"Topology({self._world} ranks: {', '.join(added) or 'empty'})"
 
 
 def topology(world: int) -> Topology:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The process groups of a moongrid recipe, in torch.distributed.
 
-    import moongrid.torch as mg
+    import moongrid.torch as mt
 
     dist.init_process_group("nccl")
-    groups = mg.groups("megatron", {"tp": 2, "pp": 2})      # collective; or a path: "layout.lua"
+    groups = mt.groups("megatron", tp=2, pp=2)              # collective; or a path: "layout.lua"
     dist.all_reduce(gradient, group=groups["dp"])
-    mesh = mg.device_mesh(groups, "dense")                  # a torch DeviceMesh over a grid of the recipe
-    pgs = mg.megatron_collection(groups)                    # Megatron-core's ProcessGroupCollection
-    with mg.checked(groups):                                # each call is the next one of the recipe's step
+    mesh = mt.device_mesh(groups, "dense")                  # a torch DeviceMesh over a grid of the recipe
+    pgs = mt.megatron_collection(groups)                    # Megatron-core's ProcessGroupCollection
+    mpu = mt.mpu(groups)                                    # for DeepSpeed and Megatron: mpu.get_data_parallel_group()
+    with mt.checked(groups):                                # each call is the next one of the recipe's step
         train()
 
 examples/torch/README.md says what it promises. It needs torch 2.4 or later, and no MPI.
@@ -17,26 +18,31 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
+from unittest import mock
 
 import torch
 import torch.distributed as dist
+from torch.distributed import device_mesh as mesh_module
 from torch.distributed.device_mesh import DeviceMesh
 
 from ._abi import Status
 from ._checked import CheckedCalls
-from ._errors import MoongridError, error, known
-from ._library import Bound
+from ._errors import MoongridError, error
+from ._families import Family, Grid
+from ._library import Bound, known, no_attribute
 from ._plan import Plan, plan
 from ._step import Step
 
-__all__ = ["CheckedCalls", "Groups", "Made", "MoongridError", "Plan", "Status", "Step", "checked", "device_mesh", "groups",
-           "megatron_collection", "plan"]
+__all__ = ["CheckedCalls", "Groups", "Made", "MoongridError", "Mpu", "Plan", "Status", "Step", "checked", "device_mesh",
+           "groups", "megatron_collection", "mpu", "plan"]
+CheckedCalls.__module__ = __name__
 
 Group = Union[dist.ProcessGroup, None, "list[dist.ProcessGroup]"]
 _Choice = TypeVar("_Choice")
@@ -189,6 +195,13 @@ class Groups(Bound, Mapping[str, Group]):
     def __len__(self) -> int:
         return len(self.plan.families)
 
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, name, () if name[:1] == "_" else self.plan.families, 'a family is groups["{}"]')
+
+    def __repr__(self) -> str:
+        return f"Groups({self.plan!r}, {len(self.made)} process groups of this rank)"
+
     def __str__(self) -> str:
         """What was made on this rank, a line for each group."""
         return "\n".join(f"{' '.join(made.families)}: ranks {' '.join(map(str, made.ranks))}, {made.backend}, "
@@ -218,6 +231,14 @@ class Groups(Bound, Mapping[str, Group]):
             raise error(Status.NOT_NOW, f"{what} is not created: the groups were destroyed")
         if not dist.is_initialized() or self._default is not dist.group.WORLD:
             raise error(Status.NOT_NOW, f"{what} is gone: destroy_process_group destroyed the groups with torch's world")
+
+    def _find(self, family: str) -> dist.ProcessGroup | None:
+        """This rank's one group of a family, or None where it is in none or in several, or where it is not made yet."""
+        where = self._view["families"][family]
+        if not isinstance(where, dict):
+            return None
+        number = where["communicator"]
+        return self.one_rank() if number is None else self.made[number].group
 
     def _group(self, family: str, where: dict[str, Any]) -> dist.ProcessGroup:
         self.alive(f"family '{family}'")
@@ -305,8 +326,10 @@ def _nccl_options(family: str, timeout: timedelta, asked: Mapping[str, Any]) -> 
 
 
 def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *, backends: Mapping[str, str] | None = None,
-           timeout: timedelta | None = None, agreement: timedelta = _AGREEMENT, sort_ranks: bool = False) -> Groups:
-    """Make the groups of a recipe (or of a Plan) in torch. Collective over the world: first all ranks agree
+           timeout: timedelta | None = None, agreement: timedelta = _AGREEMENT, sort_ranks: bool = False,
+           **more: Any) -> Groups:
+    """Make the groups of a recipe (or of a Plan) in torch, with parameters by name, as `plan` takes them: tp=2, or
+    {"tp": 2}. Collective over the world: first all ranks agree
     on the plan and on these arguments, then each makes the groups it is in, in the plan's order. A refusal is
     raised on every rank before anything is made; where torch itself fails later the other members of the
     group find out by its timeout. An error is a MoongridError; where another exception ends the call on one rank, the
@@ -322,9 +345,9 @@ def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *, backe
         chosen = _backends(backends)
         if timeout is not None and (not isinstance(timeout, timedelta) or timeout <= timedelta()):
             raise error(Status.BAD_VALUE, f"timeout is {timeout!r}, not a timedelta above 0")
-        if isinstance(recipe, Plan) and params:
+        if isinstance(recipe, Plan) and (params or more):
             raise error(Status.USAGE, "a Plan has its parameters already")
-        found = recipe if isinstance(recipe, Plan) else plan(recipe, dist.get_world_size(), params)
+        found = recipe if isinstance(recipe, Plan) else plan(recipe, dist.get_world_size(), params, **more)
         if found.world != dist.get_world_size():
             raise error(Status.USAGE, f"the plan is for {found.world} ranks, torch has {dist.get_world_size()}")
         asked = f"backends={json.dumps(chosen)} timeout={timeout} sort_ranks={sort_ranks}"
@@ -350,7 +373,8 @@ def _backends(given: Mapping[str, str] | None) -> dict[str, str]:
 def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> DeviceMesh | None:
     """A DeviceMesh over a named grid of the plan, slowest dim first as torch has it, with our groups inside.
     Each dim needs a family of the plan with its groups; dims of one rank need none. None on ranks outside the
-    grid. Local. torch makes groups of its own when the mesh is flattened."""
+    grid. Local. Dims that have joint groups of a family are flattened, under its name and under theirs, "dp_cp":
+    mesh["dp", "cp"]._flatten() has the groups of that family. Where no family has them torch makes groups of its own."""
     over = made.plan.grids[known(grid, list(made.plan.grids), "grid")]
     made.alive(f"a mesh over grid '{grid}'")
     dims = list(over.dims.items())[::-1]
@@ -369,7 +393,35 @@ def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> Devi
     mesh = torch.tensor(ranks, dtype=torch.int).view([size for _, size in dims])
     if device_type is None:
         device_type = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    return DeviceMesh.from_group(inside, device_type, mesh, mesh_dim_names=tuple(name for name, _ in dims))
+    made_mesh = DeviceMesh.from_group(inside, device_type, mesh, mesh_dim_names=tuple(name for name, _ in dims))
+    if hasattr(made_mesh, "_flatten"):  # since torch 2.5
+        _flatten(made_mesh, made, over)
+    return made_mesh
+
+
+def _flatten(mesh: DeviceMesh, made: Groups, over: Grid) -> None:
+    """Flatten the mesh along all dims whose joint groups are those of a family that is made. torch's way is to make or take
+    a group, by one of three functions; here each gives ours."""
+    named: dict[Family, dict[str, dist.ProcessGroup]] = {}
+    for family in made.plan:
+        group = made._find(family)
+        if group is not None:
+            named.setdefault(made.plan[family], {})[family] = group
+    dims: Any = mesh.mesh_dim_names
+    taken = {*dims}
+    for some in (some for n in range(1, len(dims) + 1) for some in itertools.combinations(dims, n)):
+        along = over(*some)
+        groups = named.get(along, {})
+        for name in ["_".join(some), *(groups if along.size > 1 else ())] if groups else ():
+            if name not in taken:
+                taken.add(name)
+                group = groups.get(name) or next(iter(groups.values()))
+                ours: Any = dict.fromkeys(_GIVES_A_GROUP, lambda *_, **__: group)
+                with mock.patch.multiple(mesh_module, create=True, **ours):
+                    mesh[some]._flatten(name)
+
+
+_GIVES_A_GROUP = ("_get_default_group", "new_group", "split_group")
 
 
 def megatron_collection(made: Groups) -> Any:
@@ -391,6 +443,51 @@ def megatron_collection(made: Groups) -> Any:
     return ProcessGroupCollection(**{**values, "hcp": [made[name] for name in levels] or None})
 
 
+class Mpu(Bound):
+    """What the recipe says of its system, as functions with the names of that system, over our groups; DeepSpeed and Megatron
+    take such an object as `mpu`. Each getter is one: mpu.get_data_parallel_group(with_context_parallel=True) returns a
+    ProcessGroup. Each query is one, with or without "get_": mpu.get_data_parallel_rank(), mpu.is_pipeline_first_stage().
+    `dir` lists them, `moongrid recipes NAME` explains them. Made by `mpu`."""
+
+    _remedy = "it belongs to its process; pickle groups.plan, and make them there"
+
+    def __init__(self, made: Groups) -> None:
+        if made.plan.recipe is None:
+            raise error(Status.NOT_NOW, "the functions of a system are its recipe's: groups of a recipe have them")
+        self._made, self._state, info = made, made.plan.at(dist.get_rank()), made.plan.recipe.info
+        self._names: dict[str, Callable[..., Any]] = {}
+        for query in info["queries"]:
+            self._names[query] = self._names[f"get_{query}"] = functools.partial(self._state.ask, query)
+        for getter in info["getters"]:
+            self._names[getter["name"]] = functools.partial(self._group, getter["name"])
+
+    def _group(self, getter: str, **arguments: Any) -> dist.ProcessGroup | None:
+        found = self._state.group(getter, **arguments)
+        if found is None:
+            return None
+        group = self._made[found.family]
+        return group[self._state.groups(found.family).index(found)] if isinstance(group, list) else group
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name[:1] == "_" or name not in self._names:
+            raise no_attribute(self, name, () if name[:1] == "_" else self._names, "nearest is '{}'")
+        return self._names[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._names]
+
+    def __repr__(self) -> str:
+        return f"Mpu({self._made.plan!r}, {len(self._names)} functions)"
+
+
+def mpu(made: Groups) -> Mpu:
+    """The functions of the system that the recipe models, over these groups, for DeepSpeed and Megatron. Local.
+
+        engine, *_ = deepspeed.initialize(model=model, config=config, mpu=mt.mpu(groups))
+    """
+    return Mpu(made)
+
+
 # --------------------------------------------------------------------- the step
 
 
@@ -400,7 +497,7 @@ def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _A
     the next one of this rank's program raises, before it is made, a MoongridError that names both, with the line of the
     recipe; so does `end`, of what this yields, if calls of the step are left.
 
-        with mg.checked(groups) as check:
+        with mt.checked(groups) as check:
             for batch in batches:
                 train(batch)
                 check.end()
