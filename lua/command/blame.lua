@@ -68,9 +68,9 @@ local function run(of)
   table.move(job.bad, 1, #job.bad, #notes + 1, notes)
   if job.any then
     job_of.gather(job, plan, names_of(of.names))
-    if #job.list == 1 and job.world > 1 and #found == 0 then
-      text.refuse(1, "%s is the dump of rank %d alone, of %d: it tells who waits, not for whom; give those of all",
-                  job.ranks[job.list[1]].path, job.list[1], job.world)
+    if #job.list == 1 and #found == 0 and (job.world > 1 or job.order[1].open) then
+      text.refuse(1, "%s is the dump of rank %d alone%s: it tells who waits, not for whom; give those of all",
+                  job.ranks[job.list[1]].path, job.list[1], job.world > 1 and ", of " .. job.world or "")
     end
     about.proposal = not plan and propose(job) or nil
     about.plan = plan or about.proposal and about.proposal.plan

@@ -80,6 +80,11 @@ describe("moongrid blame names the rank of a recorded hang:", function()
     assert.truthy(select(2, out:gsub("\n", "\n")) <= 24)
   end)
 
+  it("as the page on hangs shows it", function()
+    local words, shown = support.read "examples/cookbook/hangs.md":match "\n%$ moongrid (blame [^\n]*)\n(.-)```"
+    assert.equal(shown, (run("build/moongrid " .. words)))
+  end)
+
   it("on a page", function()
     local page = os.tmpname()
     assert.equal("", (blame("tests/blame/skip.tgz --recipe megatron --world 8 tp=2 cp=2 -o " .. page)))
@@ -586,6 +591,18 @@ describe("moongrid blame refuses", function()
       .. string.pack("<s4", "name") .. "X" .. string.pack("<s4", "0") .. "X" .. string.pack("<s4", "ranks") .. "X"
       .. string.pack("<s4", "[0, 1, 2]") .. "uuu.")
     refused({ rank_1 = d }, "@/rank_1 is the dump of rank 1 alone, of 3: it tells who waits, not for whom; give those of all")
+  end)
+  it("one dump of gloo alone, whose members are not told", function()
+    refused({ rank_0 = dump { ended, pending } }, "@/rank_0 is the dump of rank 0 alone: it tells who waits, not for whom; give those of all")
+  end)
+  it("what another packer packed", function()
+    refused({ ["dumps.zip"] = "PK\3\4rest" }, "@/dumps.zip is packed by zip: give a tar, a tar.gz, or the folder")
+  end)
+  it("names of another job", function()
+    local files = { rank_0 = dump { ended, pending }, rank_1 = dump { ended } }
+    local function names(text) return "--names " .. write(os.tmpname(), text) end
+    refused(files, "--names has none of the groups that the dumps call in, as '0'", names '{"99": [0, 1]}')
+    refused(files, "rank 0 calls in world, whose members are 4, 5: --names is of another job", names '{"0": [4, 5]}')
   end)
   it("a version that it does not know", function()
     refused({ rank_0 = dump({ ended }, "3.0"), rank_x = "" },

@@ -5,6 +5,7 @@
 -- when it was written.
 
 local host = require "host"
+local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
 local MOST = 1 << 30    -- bytes of a file, and of what an archive holds
@@ -79,8 +80,13 @@ local function split(list, path, all, at)
   list[#list + 1] = { path = path .. (rank and ":rank_" .. rank or ""), text = all:sub(from), at = at }
 end
 
+local others = { xz = "^\xFD7zXZ", zip = "^PK\3\4", bzip2 = "^BZh%d", zstd = "^\x28\xB5\x2F\xFD" }
+
 -- A reader of what is open: compressed, an archive, or the text itself.
 local function add(list, path, all, at)
+  for name, magic in sorted(others) do
+    if all:find(magic) then text.refuse(1, "%s is packed by %s: give a tar, a tar.gz, or the folder", path, name) end
+  end
   if all:find "^\x1f\x8b" then
     all = output("gzip -dc -- " .. quoted(path) .. " 2>/dev/null") or text.refuse(1, "gzip cannot read %s", path)
   end

@@ -79,10 +79,15 @@ local function gather(job, names)
     end
     one.groups = nil
   end
+  local any, unknown
   for key, group in sorted(job.groups) do
-    group.seen = seen[key]
-    if not group.ranks then group.open = true end
+    group.seen, group.open = seen[key], not group.ranks
+    if names and names[group.name] then any = true else unknown = unknown or group.name end
   end
+  if names and not any then
+    text.refuse(1, "--names has none of the groups that the dumps call in, as '%s'", host.shown(unknown))
+  end
+  job.named = names ~= nil
 end
 
 function M.is_world(group) return group.name == "0" or group.desc == "default_pg" end
@@ -201,11 +206,12 @@ function M.name(job, plan)
       if group.family then kept = kept + 1 else stray, strays = stray or group, strays + 1 end
     end
     group.ranks = group.ranks or group.seen
-    if not group.family then group.kind = (group.desc ~= "undefined" and group.desc or "") .. pattern(group.ranks) end
-    group.kind = group.kind or group.family
-    local desc = (group.desc or "undefined") ~= "undefined" and " (" .. group.desc .. ")" or ""
+    local desc = group.desc ~= "undefined" and group.desc
+    job.guessed = job.guessed or group.open and not group.family
+    group.kind = group.family or desc or pattern(group.ranks)
+    group.title = group.family or desc or ("a group of %d ranks"):format(#group.ranks)
     group.label = group.family == "world" and "world" or group.family and ("%s %d"):format(group.family, group.index)
-                  or ("group %s%s"):format(group.name, desc)
+                  or ("group %s%s"):format(group.name, desc and " (" .. desc .. ")" or "")
     group.position = {}
     for i, rank in ipairs(group.ranks) do group.position[rank] = i - 1 end
   end
@@ -220,8 +226,9 @@ function M.name(job, plan)
       if not group.position[rank] then
         for _, one in ipairs(group.seen) do
           if one == rank then
-            text.refuse(1, "rank %d calls in %s, whose members are %s: the dumps are of two jobs", rank,
-                        host.shown(group.label), table.concat(group.ranks, ", ", 1, math.min(#group.ranks, 8)))
+            text.refuse(1, "rank %d calls in %s, whose members are %s: %s", rank, host.shown(group.label),
+                        table.concat(group.ranks, ", ", 1, math.min(#group.ranks, 8)),
+                        job.named and "--names is of another job" or "the dumps are of two jobs")
           end
         end
       end

@@ -42,7 +42,7 @@ return function(job, verdict, head, rows, put)
   put "</div>\n"
   local families, order, n = {}, {}, 0
   for _, group in ipairs(job.order) do
-    local name = group.family or group.kind
+    local name = group.title
     if not families[name] then
       families[name] = {}
       order[#order + 1] = name

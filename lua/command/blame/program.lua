@@ -4,8 +4,6 @@
 -- again in each step. So the n-th call of a rank is compared with the n-th of the others, and with those a step before:
 -- the rank that leaves what they agree on has the fault, and those that only stop are its victims.
 
-local sorted = require "command.base.sorted"
-
 local M = {}
 
 local MANY = 24 -- calls after it has left the others: such a rank has a program of its own, and no fault there
@@ -13,37 +11,21 @@ local MANY = 24 -- calls after it has left the others: such a rank has a program
 -- Operations whose sizes may differ between ranks and steps.
 local uneven = { all_to_all = true, gather = true, scatter = true, all_gather = false }
 
--- The distance to the peer of a send or recv; around the end where the groups of the family are rings.
-local function distance(call, rank, rings)
-  local group, own = call.group, call.group.position[rank]
-  if not call.peer or not own then return "" end
-  local n, d = #group.ranks, call.peer - own
-  return (" %+d"):format(rings[group.kind] and d % n or d)
-end
-
--- The families in which many calls go from one end of a group to the other: rings.
-local function find_rings(job)
-  local ends, all, rings = {}, {}, {}
-  for _, rank in ipairs(job.list) do
-    for _, call in ipairs(job.ranks[rank].calls) do
-      local group = call.group
-      local own = group.position[rank]
-      if call.peer and own and #group.ranks > 2 then
-        local kind, around = group.kind, math.abs(call.peer - own) == #group.ranks - 1
-        all[kind], ends[kind] = (all[kind] or 0) + 1, (ends[kind] or 0) + (around and 1 or 0)
-        rings[kind] = ends[kind] * #group.ranks * 2 > all[kind]
-      end
-    end
-  end
-  return rings
+-- The distance to the peer of a send or recv; from one end of a group to the other it is one: it may be a ring.
+local function distance(call, rank)
+  local n, own = #call.group.ranks, call.group.position[rank]
+  if not (call.peer and own) then return "" end
+  local d = call.peer - own
+  if n > 2 and math.abs(d) == n - 1 then d = d > 0 and -1 or 1 end
+  return (" %+d"):format(d)
 end
 
 -- The words that ranks compare: family, operation, the distance to a peer, sizes, type.
 local function name_calls(job)
-  local seen, rings = {}, find_rings(job)
+  local seen = {}
   for _, rank in ipairs(job.list) do
     for _, call in ipairs(job.ranks[rank].calls) do
-      call.what = call.group.kind .. " " .. call.op .. distance(call, rank, rings)
+      call.what = call.group.kind .. " " .. call.op .. distance(call, rank)
       local of = seen[call.what] or { n = 0, sizes = 0 }
       seen[call.what] = of
       of.n = of.n + 1
@@ -59,21 +41,13 @@ local function name_calls(job)
   end
 end
 
-local function at(rank, id)
-  local calls = rank.calls
-  local i = id - (calls[1] and calls[1].id or 0) + 1
-  local call = calls[i]
-  if call and call.id == id then return call end
-  if rank.gaps then return rank.by[id] end
-end
+local function at(one, id) return one.by[id] end
 
-local function index(rank)
-  local calls = rank.calls
-  rank.first, rank.last = calls[1] and calls[1].id or 0, calls[#calls] and calls[#calls].id or -1
-  rank.gaps = #calls > 0 and rank.last - rank.first + 1 ~= #calls
-  if rank.gaps then
-    rank.by = {}
-    for _, call in ipairs(calls) do rank.by[call.id] = call end
+local function index(one)
+  one.first, one.last, one.by = 0, -1, {}
+  for i, call in ipairs(one.calls) do
+    if i == 1 then one.first = call.id end
+    one.last, one.by[call.id] = call.id, call
   end
 end
 
@@ -86,27 +60,16 @@ local function agreement(a, b)
       if x.token == y.token then same = same + 1 end
     end
   end
-  return n > 0 and same / n or 0, n
+  return n > 0 and same / n or 0
 end
 
--- The sends and receives that a rank makes again and again: of one pipeline stage they are the same.
-local function ends_of(one)
-  local times, all = {}, {}
-  for _, call in ipairs(one.calls) do
-    if call.p2p then times[call.what] = (times[call.what] or 0) + 1 end
-  end
-  for what, n in sorted(times) do
-    if n > 1 then all[#all + 1] = what end
-  end
-  return { all = all, times = times }
-end
-
-local function same_ends(a, b)
-  for _, what in ipairs(a.all) do
-    if not b.times[what] then return false end
-  end
-  for _, what in ipairs(b.all) do
-    if not a.times[what] then return false end
+-- Whether a rank has the sends and receives that another makes again and again, as of one pipeline stage.
+local function has_ends(one, other)
+  local mine, theirs = {}, {}
+  for _, call in ipairs(one.calls) do mine[call.p2p and call.what or ""] = true end
+  for _, call in ipairs(other.calls) do
+    if theirs[call.what] and call.p2p and not mine[call.what] then return false end
+    theirs[call.what] = true
   end
   return true
 end
@@ -116,9 +79,9 @@ local function classes(job)
   local all = {}
   for _, rank in ipairs(job.list) do
     local one, best, most = job.ranks[rank], nil, 0.7
-    one.ends = ends_of(one)
     for _, class in ipairs(all) do
-      local share = same_ends(one.ends, class[1].ends) and agreement(one, class[1]) or 0
+      local alike = has_ends(one, class[1]) and has_ends(class[1], one)
+      local share = alike and agreement(one, class[1]) or 0
       if share > most or share == most and not best then best, most = class, share end
     end
     if #one.calls > 0 then
@@ -247,20 +210,16 @@ function M.find(job)
   return found
 end
 
--- The number of the first call of a step, after what a rank calls before its first step, if a dump has that.
-function M.start(class)
-  local first
+-- The number of the first call of the first step, if a dump has it: after what a rank calls before.
+local function start(class)
   for _, one in ipairs(class) do
-    if one.first == 0 and not one.left then first = one end
+    local id = one.last - class.period
+    if one.first == 0 and not one.left then
+      while id >= 0 and at(one, id).token == at(one, id + class.period).token do id = id - 1 end
+      return id + 1
+    end
   end
-  if not first then return 0 end
-  local id = first.last - class.period
-  local function repeats()
-    local call, later = at(first, id), at(first, id + class.period)
-    return call and later and call.token == later.token
-  end
-  while repeats() do id = id - 1 end
-  return id + 1
+  return 0
 end
 
 -- The group of a rank which is of the family of a call.
@@ -297,28 +256,26 @@ function M.fault(job, one)
   end
   local same_group = e0.group.kind == is.group.kind
   local function token(call) return call and call.token end
+  local missed = false -- whether others wait in what it was to call
+  for _, wait in ipairs(job.waited[one.rank] or {}) do missed = missed or wait.call.group.kind == e0.group.kind end
   if e1 and is.token == e1.token then
+    if is.p2p and missed and not e0.p2p then return fault("skip", e0, false, "peer", "order") end
+    if is.p2p then return fault("peer", is, token(after) == e0.token and token(after) ~= token(e2), "skip", "order") end
     if after and token(after) == e0.token and token(after) == token(e2) then -- "a b a": the third call tells which
       local third, e3 = token(at(one, id + 2)), token(M.expected(one, id + 3))
       if third and third == e2.token and third ~= e3 then return fault("order", e0, true) end
       return fault("skip", e0, third ~= nil and third == e3, "order")
     end
-    if token(after) == e0.token then -- "b a" for "a b", or a send more: the third call tells
-      local third = token(at(one, id + 2))
-      if is.p2p and third == e1.token and third ~= token(e2) then return fault("peer", is, true) end
-      return fault("order", e0, not is.p2p or third ~= nil and third == token(e2), is.p2p and "peer" or nil)
-    end
+    if token(after) == e0.token then return fault("order", e0, true) end -- "b a" for "a b"
     if after and token(after) == token(e2) then return fault("skip", e0, true) end
     if after and same_group and token(after) == e1.token then return fault("mismatch", is, true) end
     if after and not same_group and e2 and after.group.kind ~= e0.group.kind then
       return fault("skip", e0, false, "order")
     end
-    if same_group and e1.token ~= e0.token then
-      return fault("skip", e0, not is.p2p and not altered(is, e0), is.p2p and "peer" or "mismatch")
-    end
+    if same_group and e1.token ~= e0.token then return fault("skip", e0, not altered(is, e0), "mismatch") end
+    if e0.p2p then return fault("skip", e0, false, "peer", "order") end
     local p = one.class.period
-    if is.p2p or e0.p2p then return fault("skip", e0, false, "peer", "order") end
-    if p and (id + 1 - M.start(one.class)) % p == 0 then return fault("skip", e0, false, "order") end
+    if p and (id + 1 - start(one.class)) % p == 0 then return fault("skip", e0, false, "order") end
     return fault("order", e0, false, "skip")
   end
   if is.p2p then return fault("peer", is, e0.p2p or token(after) == e0.token or not after) end

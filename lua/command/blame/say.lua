@@ -27,11 +27,6 @@ local verbs = {
   inside = "in a call that all have made and that does not end: its root, the GPUs or the network",
 }
 
-local short = { skip = "left out a call", gone = "dead or stopped", stall = "slow or stuck", order = "another order",
-                mismatch = "another size, type or operation", extra = "a call too many", elsewhere = "left the step",
-                peer = "a peer that does not answer", ahead = "in another step", other_group = "another group",
-                inside = "inside the call" }
-
 -- "tp 1, pp 2, dp 4; node 17 (host17), gpu 1"
 local function place(of, rank)
   local words, levels = {}, {}
@@ -68,7 +63,7 @@ local function call_words(call, other)
   local peer = call.peer and not other and call.group.ranks[call.peer + 1]
   local to = peer and (call.op == "send" and " to rank %d" or " from rank %d"):format(peer) or ""
   return host.shown(("%s%s%s%s on %s%s%s"):format(
-    call.op, to, sizes, call.dtype ~= "" and " " .. call.dtype or "", other and call.group.kind or call.group.label,
+    call.op, to, sizes, call.dtype ~= "" and " " .. call.dtype or "", other and call.group.title or call.group.label,
     call.seq > 0 and not other and (", its call %d"):format(call.seq) or "", place_words))
 end
 
@@ -153,7 +148,8 @@ local function unsure(verdict)
   local all, seen = {}, {}
   for _, one in ipairs(verdict.candidates) do
     local list = table.concat(one.ranks, ", ", 1, math.min(#one.ranks, FEW))
-    local words = ("rank%s %s %s"):format(#one.ranks == 1 and "" or "s", list, short[one.kind] or one.kind)
+    local verb = one.kind ~= verdict.kind and ": " .. verbs[one.kind] or ""
+    local words = ("rank%s %s%s"):format(#one.ranks == 1 and "" or "s", list, verb)
     if not seen[words] and #all < 3 then all[#all + 1], seen[words] = words, true end
   end
   return #all > 0 and "unsure: or " .. table.concat(all, "; or ") or "unsure"

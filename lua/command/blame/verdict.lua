@@ -29,13 +29,7 @@ local function quiet(job)
   return median(since), pause
 end
 
-local function ranks_in(job, state)
-  local list = {}
-  for rank = 0, job.world - 1 do
-    if waits.state(job, rank) == state then list[#list + 1] = rank end
-  end
-  return list
-end
+local ranks_in = waits.ranks_in
 
 local function healthy(words, sure)
   return { kind = "healthy", ranks = {}, sure = sure, candidates = {}, words = words }
@@ -53,7 +47,7 @@ local function join(job, faults)
   for _, one in ipairs(faults) do
     if one.kind == first.kind and one.expected.token == first.expected.token then
       all.ranks[#all.ranks + 1] = one.rank
-      all.sure = all.sure and one.sure
+      all.sure = all.sure and one.sure and job.ranks[one.rank].whole
     end
   end
   local class = job.ranks[first.rank].class
@@ -80,34 +74,28 @@ local function of_program(job, found)
   return faults[1] and join(job, faults)
 end
 
--- Members of one call that made different ones of it.
+-- Members of one call that made different ones of it, where no program tells more: of few steps, or of ranks that have
+-- none in common.
 local function of_members(job)
   local best
   for _, group in sorted(job.groups) do
-    for _, calls in sorted(group.by) do
-      local by, kinds, n = {}, {}, 0
+    for _, calls in sorted(group.open_calls) do
+      local by, kinds = {}, {}
       for rank, call in sorted(calls) do
-        local what = call.op .. " " .. call.sizes .. " " .. call.dtype
-        if call.op == "gather" or call.op == "scatter" or call.op == "all_to_all" then what = call.op end
-        if not by[what] then
-          by[what] = {}
-          kinds[#kinds + 1] = what
-        end
+        local alike = call.op == "gather" or call.op == "scatter" or call.op == "all_to_all"
+        local what = alike and call.op or call.op .. " " .. call.sizes .. " " .. call.dtype
+        if not by[what] then kinds[#kinds + 1], by[what] = what, {} end
         table.insert(by[what], rank)
-        n = n + 1
       end
-      if #kinds > 1 then
-        table.sort(kinds, function(a, b) return #by[a] < #by[b] end)
-        local few = by[kinds[1]]
-        local call = calls[few[1]]
-        if not best or call.at < best.call.at then
-          best = { kind = "mismatch", ranks = few, group = group, call = call, expected = calls[by[kinds[2]][1]],
-                   sure = #kinds == 2 and #few < #by[kinds[2]] and #few * 3 <= n, candidates = {} }
-          if not program.altered(call, best.expected) then -- a rank that left out a call looks so, too
-            best.sure, best.candidates = false, { { kind = "skip", ranks = few }, { kind = "extra", ranks = few } }
-          elseif not best.sure then
-            best.candidates[1] = { kind = "mismatch", ranks = by[kinds[2]] }
-          end
+      table.sort(kinds, function(a, b) return #by[a] < #by[b] end)
+      local few, many = by[kinds[1]], by[kinds[2]]
+      if many and not (best and best.call.at <= calls[few[1]].at) then
+        local call, expected = calls[few[1]], calls[many[1]]
+        local changed = program.altered(call, expected) -- a rank that left out a call looks so, too
+        best = { kind = "mismatch", ranks = few, group = group, call = call, expected = expected,
+                 sure = changed and #kinds == 2 and #few * 2 <= #many, candidates = {} }
+        for i, kind in ipairs(changed and { "mismatch" } or { "skip", "extra" }) do
+          best.candidates[i] = { kind = kind, ranks = changed and many or few }
         end
       end
     end
@@ -125,6 +113,52 @@ local function is_group(job, ranks)
   end
 end
 
+local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } } end
+
+-- Where sends and receives are in no dump, what is left is which ranks of a pipeline are in no call, and for which of
+-- them others of their stage wait. Returns the pipeline that has most of these among the roots, its lists by stage.
+local function find_pipeline(job, roots)
+  local stage, is_root = job.world // job.pipelines.size, {}
+  for _, rank in ipairs(roots) do is_root[rank] = true end
+  local best, most = nil, -1
+  for _, ranks in job.pipelines:groups() do
+    local mine, held, idle = {}, {}, 0
+    for _, rank in ipairs(ranks) do
+      idle = idle + (waits.state(job, rank) == "idle" and 1 or 0)
+      if is_root[rank] then
+        mine[#mine + 1] = rank
+        local call, due = waits.owed(job, rank)
+        local next = call and due and call.group.kind == due.group.kind
+        if next and #call.group.ranks < stage then held[#held + 1] = rank end
+      end
+    end
+    local n = 1000 * #held + #mine
+    if n > most then best, most = { roots = mine, held = held, idle = idle }, n end
+  end
+  return best
+end
+
+-- What is likely, the likeliest first: kinds and ranks in turn. A rank for which its stage waits is slow, or in a send
+-- or recv without a peer; a send too many is met by a later recv, so that its rank is alone, or one before the last of
+-- them; stages in the middle make most sends and receives.
+local function likely(job, all)
+  local size, found = job.pipelines.size, find_pipeline(job, all)
+  local roots, held = found.roots, found.held
+  local n, last, _, place = #roots, roots[#roots], job.pipelines:locate(roots[#roots])
+  if #held > 0 and found.idle < #ranks_in(job, "idle") then
+    return #held == 1 and "stall" or "peer", held[#held], "peer", held[1], "stall", held[#held]
+  end
+  if n == 1 and (place == 0 or found.idle > 1) then return "stall", last, "peer", last end
+  if n == 1 then return "peer", last, "stall", last end
+  if place < size - 1 then return "peer", roots[n - 1], "stall", last, "peer", last end
+  local due = select(2, waits.owed(job, roots[1]))
+  local bound = due and #due.group.ranks < job.world // size -- the stage makes calls between its sends
+  if bound then return "peer", roots[1], "stall", last, "stall", roots[1] end
+  if size == 2 then return "stall", last, "stall", roots[1], "peer", roots[1] end
+  local middle = n // 2 + 1
+  return "peer", roots[middle], "peer", roots[middle + 1], "stall", last, "peer", roots[middle - 1]
+end
+
 -- Whether the last call of all these ranks is one that they made together.
 local function together(job, ranks)
   local first = ranks[1] and job.ranks[ranks[1]].calls
@@ -135,11 +169,9 @@ local function together(job, ranks)
   return true
 end
 
-local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } } end
-
 -- The ranks that others wait for and that wait for nobody.
 local function of_waits(job)
-  local hidden, idle = job.hidden, waits.roots(job, together)
+  local hidden, idle = job.hidden, waits.roots(job)
   local absent, old, cut = {}, {}, {}
   local unknown = { absent = absent, old = old, cut = cut }
   for rank = 0, job.world - 1 do
@@ -157,7 +189,7 @@ local function of_waits(job)
     return { kind = kind, ranks = ranks, group = stage or call and call.group, call = call, due = due, sure = sure,
              candidates = candidates }
   end
-  if #idle > 0 and not (#old > 0 and not hidden) then
+  if #idle > 0 and (#old == 0 or hidden) then
     local group = #idle > 1 and is_group(job, idle)
     if group and (not hidden or together(job, idle)) then
       local all = verdict("ahead", idle, false)
@@ -166,11 +198,15 @@ local function of_waits(job)
       add("stall", idle)
       return all
     end
-    local kind = hidden and #idle > 1 and "peer" or "stall"
-    if hidden then add(kind == "peer" and "stall" or "peer", { idle[1] }) end
-    add(kind, idle, 2)
+    if hidden then
+      local list = { likely(job, idle) }
+      for i = 3, #list, 2 do add(list[i], { list[i + 1] }) end
+      add("gone", absent)
+      return verdict(list[1], { list[2] }, false)
+    end
+    add("stall", idle, 2)
     add("gone", absent)
-    return verdict(kind, { idle[1] }, #idle == 1 and #job.absent == 0 and job.whole and not hidden)
+    return verdict("stall", { idle[1] }, #idle == 1 and #job.absent == 0 and job.whole and not job.guessed)
   end
   if #old > 0 then
     add("stall", old)
@@ -222,18 +258,19 @@ local function of_rest(job)
   return { kind = kind, ranks = { list[1] }, group = first.group, call = first, sure = false, candidates = candidates }
 end
 
--- Ranks that could go on, at more than one place: it moves.
-local function moves(job)
-  local places, n = {}, 0
-  for _, state in ipairs { "idle", "ready" } do
-    for _, rank in ipairs(ranks_in(job, state)) do
-      local last = job.ranks[rank].last
-      if not places[last] then
-        places[last], n = true, n + 1
-      end
+-- Whether a call that all have made has ended on some alone: it moves. Of gloo two that have not ended tell it, too; of
+-- NCCL the network may hold several.
+local function is_busy(job)
+  local first
+  for _, rank in ipairs(ranks_in(job, "ready")) do
+    for _, call in ipairs(job.ranks[rank].pending) do
+      first = first or call
+      if not job.states and (call.group ~= first.group or call.seq ~= first.seq) then return true end
     end
   end
-  return n
+  local n = 0
+  for _ in sorted(first and not first.p2p and first.group.open_calls[first.seq] or {}) do n = n + 1 end
+  return n > 0 and waits.meeting[first.op] and n < #first.group.ranks
 end
 
 return function(job)
@@ -250,10 +287,10 @@ return function(job)
   end
   local verdict = of_program(job, found) or of_members(job)
   if verdict then
-    verdict.sure = verdict.sure and not job.apart
+    verdict.sure = verdict.sure and not job.apart and not job.guessed
     return verdict
   end
-  if #job.absent == 0 and (job.moved > 0 or moves(job) > 2) then
+  if #job.absent == 0 and (job.moving or is_busy(job)) then
     return healthy("ranks can go on at several places", false)
   end
   return of_waits(job) or of_rest(job) or healthy("nobody waits", false)

@@ -8,9 +8,10 @@ local sorted = require "command.base.sorted"
 
 local M = {}
 
--- The last collective of each group that each rank has made, and the calls of a group by number.
+-- Of each group: the last collective that each rank has made, when the first rank made each, and by number the calls
+-- that have not ended.
 local function index(job)
-  for _, group in sorted(job.groups) do group.made, group.by, group.times = {}, {}, {} end
+  for _, group in sorted(job.groups) do group.made, group.open_calls, group.times = {}, {}, {} end
   for _, rank in ipairs(job.list) do
     for _, call in ipairs(job.ranks[rank].calls) do
       local group = call.group
@@ -18,38 +19,35 @@ local function index(job)
         group.made[rank] = math.max(group.made[rank] or 0, call.seq)
         group.times[call.seq] = math.min(group.times[call.seq] or call.at, call.at)
         if not call.done then
-          local of = group.by[call.seq] or {}
-          group.by[call.seq] = of
-          of[rank] = call
+          group.open_calls[call.seq] = group.open_calls[call.seq] or {}
+          group.open_calls[call.seq][rank] = call
         end
       end
     end
   end
 end
 
--- The number of a group's last collective that all of its members with a dump have made. A rank whose dump begins after
--- it and has no call of the group has made those that others made before.
-local function least(job)
+-- A rank whose dump begins later, and has no call of the group, has made those that others made before. `least`: the
+-- last one that all have made of whom there is a dump.
+local function complete(job)
   for _, group in sorted(job.groups) do
     group.least = math.maxinteger
     for _, rank in ipairs(group.ranks) do
-      local one = job.ranks[rank]
-      local first = one and one.calls[1]
-      local made = group.made[rank] or 0
-      for seq, at in sorted(made == 0 and first and first.id > 0 and group.times or {}) do
-        if at < first.at then made = seq end
+      local first = job.ranks[rank] and job.ranks[rank].calls[1]
+      if first and not group.made[rank] and first.id > 0 then
+        for seq, at in sorted(group.times) do
+          if at < first.at then group.made[rank] = seq end
+        end
       end
-      if first then group.least = math.min(group.least, made) end
-      if one then group.made[rank] = made end
+      group.made[rank] = group.made[rank] or 0
+      if first then group.least = math.min(group.least, group.made[rank]) end
     end
   end
 end
 
 -- Whether two ranks are in each other's send and recv.
 local function meets(job, rank, call, peer)
-  local other = job.ranks[peer]
-  if not other then return false end
-  for _, one in ipairs(other.pending) do
+  for _, one in ipairs(job.ranks[peer] and job.ranks[peer].pending or {}) do
     local back = one.p2p and one.op ~= call.op and one.group == call.group and one.peer
     if back and one.group.ranks[back + 1] == rank then return true end
   end
@@ -72,49 +70,51 @@ end
 -- Operations that end on one rank only after all have made them.
 local meeting = { all_reduce = true, all_gather = true, reduce_scatter = true, all_to_all = true, barrier = true }
 
--- job.moved: how many ranks with a dump lack calls that have ended on others: the dumps were taken while the job moved.
--- Gloo ends a call after an error, too: `broken` are ranks that are in no call, but whose last one cannot have ended
--- well, since a rank that is not there is one of its members, and no other has gone on.
-local function judge_ends(job)
-  local moved, broken, more = {}, {}, true
+-- Whether a call has ended that a member has not made, as its dump says: the dumps were taken while the job moved.
+local function is_moving(job)
   for _, rank in ipairs(job.list) do
     for _, call in ipairs(job.ranks[rank].calls) do
-      if call.done and meeting[call.op] and not call.p2p then
-        for _, member in ipairs(call.seq > call.group.least and call.group.ranks or {}) do
-          local other = job.ranks[member]
-          local tells = other and #other.calls > 0 and other.whole and not other.old
-          if tells and call.group.made[member] < call.seq then moved[member] = true end
-        end
+      local of_all = call.done and meeting[call.op] and not call.p2p and call.seq > call.group.least
+      for _, member in ipairs(of_all and call.group.ranks or {}) do
+        local other = job.ranks[member]
+        local tells = other and #other.calls > 0 and other.whole and not other.old
+        if tells and call.group.made[member] < call.seq then return true end
       end
     end
   end
-  job.moved = 0
-  for _ in sorted(moved) do job.moved = job.moved + 1 end
-  local function gone(rank)
+  return false
+end
+
+-- Gloo ends a call after an error, too. A rank in no call is `broken` if its last one cannot have ended well: a rank
+-- that is gone, or broken itself, is one of the members, and none of them went on.
+local function find_broken(job)
+  local function is_gone(rank)
     local one = job.ranks[rank]
-    return not one or #one.calls == 0 or one.old or broken[rank]
+    return not one or #one.calls == 0 or one.old or one.broken
   end
+  local function broke(one)
+    local call = one.calls[#one.calls]
+    local lacks = false
+    for _, member in ipairs(call.group.ranks) do
+      local other = job.ranks[member]
+      if is_gone(member) then
+        lacks = true
+      elseif other ~= one and call.group.made[member] >= call.seq
+        and (call.group.made[member] > call.seq or other.calls[#other.calls].group ~= call.group) then
+        return false
+      end
+    end
+    return lacks
+  end
+  local more = true
   while more do
     more = false
     for _, rank in ipairs(job.list) do
       local one = job.ranks[rank]
-      local call = one.calls[#one.calls]
-      if call and not one.states and not gone(rank) and #one.pending == 0 and not call.p2p then
-        local lacks, past = false, false
-        for _, member in ipairs(call.group.ranks) do
-          local other = job.ranks[member]
-          if gone(member) then
-            lacks = true
-          elseif other ~= one and (other.calls[#other.calls].group ~= call.group or call.group.made[member] > call.seq)
-            and (call.group.made[member] or 0) >= call.seq then
-            past = true
-          end
-        end
-        if lacks and not past then broken[rank], more = true, true end
-      end
+      local ended = not one.states and not is_gone(rank) and #one.pending == 0
+      if ended and not one.calls[#one.calls].p2p and broke(one) then one.broken, more = true, true end
     end
   end
-  job.broken = broken
 end
 
 -- Whether sends and receives are in no dump, as with gloo, though there are pipeline stages.
@@ -129,54 +129,50 @@ local function is_hidden(job)
   return job.pipelines ~= nil
 end
 
-local STEPS = 8 -- earlier ones that are looked at
+local STEPS <const> = 8 -- earlier ones that are looked at
 
--- How often ranks in the place of x, in other pipelines and earlier steps, made what comes `after` its last call (1; 0:
--- the last one itself) before those in the place of y made theirs; and how often not.
-local function order(job, x, after_x, y, after_y)
-  local first, later = 0, 0
-  local function at(rank, one, after, steps)
-    local other = job.ranks[rank]
-    local call = other and other.class == one.class and program.at(other, one.last + after - steps)
+-- Whether ranks in the place of one, in other pipelines and earlier steps, made what is due on it before those in the
+-- place of the other made its last call: then it does not wait for the other.
+local function is_free(job, one, other)
+  local _, place = job.pipelines:locate(one.rank)
+  local _, other_place = job.pipelines:locate(other.rank)
+  local function at(rank, of, id)
+    local like = job.ranks[rank]
+    local call = like and like.class == of.class and program.at(like, id)
     return call and call.at
   end
-  local one, two = job.ranks[x], job.ranks[y]
-  local _, place_x = job.pipelines:locate(x)
-  local _, place_y = job.pipelines:locate(y)
+  local period = one.class and one.class.period
   for _, ranks in job.pipelines:groups() do
-    for steps = 0, one.class.period and STEPS or 0 do
-      local back = steps * (one.class.period or 0)
-      local a, b = at(ranks[place_x + 1], one, after_x, back), at(ranks[place_y + 1], two, after_y, back)
-      if a and b and a < b then first = first + 1 elseif a and b then later = later + 1 end
+    for back = 0, period and STEPS * period or 0, period or 1 do
+      local due = at(ranks[place + 1], one, one.last + 1 - back)
+      local last = at(ranks[other_place + 1], other, other.last - back)
+      if due and last and due < last then return true end
     end
   end
-  return first, later
+  return false
 end
 
--- Where sends and receives are in no dump, a rank in no call may wait for any of its pipeline in one: but for one that
--- waits for it, or that made its last call, in other pipelines and steps, after what this one made next.
+-- Where sends and receives are in no dump, a rank in no call may wait for any of its pipeline, but for one that waits
+-- for it.
 local function find_hidden(job)
-  for _, rank in ipairs(job.list) do
-    local one = job.ranks[rank]
-    local pipeline = M.state(job, rank) == "idle" and job.pipelines:locate(rank)
-    local call = pipeline and { op = "a send or recv", group = { label = "pp " .. pipeline } }
-    for _, peer in ipairs(pipeline and job.pipelines:ranks(pipeline) or {}) do
+  for _, rank in ipairs(M.ranks_in(job, "idle")) do
+    local one, pipeline = job.ranks[rank], job.pipelines:locate(rank)
+    local call = { op = "a send or recv", group = { label = "pp " .. pipeline } }
+    for _, peer in ipairs(job.pipelines:ranks(pipeline)) do
       local other = job.ranks[peer]
-      local past = false
-      for _, wait in ipairs(other and other.waits or {}) do past = past or wait.rank == rank and not wait.hidden end
-      past = past or other and #other.calls > 0 and order(job, rank, 1, peer, 0) > 0
-      if peer ~= rank and not past then
-        table.insert(one.waits, { rank = peer, call = call, hidden = true })
-      end
+      local free = peer == rank or other and #other.calls > 0 and is_free(job, one, other)
+      for _, wait in ipairs(other and other.waits or {}) do free = free or wait.rank == rank and not wait.hidden end
+      if not free then table.insert(one.waits, { rank = peer, call = call, hidden = true }) end
     end
   end
 end
 
--- job.ranks[rank].pending: the calls that have not ended; .waits: { { for = rank, call } ... }; .old. job.waited[rank]:
--- the calls that wait for it: { rank, call }. job.absent: ranks without a usable dump.
+-- job.ranks[rank].pending: the calls that have not ended; .waits: { { rank, call } ... }; .old, .broken.
+-- job.waited[rank]: the calls that wait for it: { rank, call }. job.absent: ranks without a usable dump. job.moving,
+-- job.hidden.
 function M.find(job)
   index(job)
-  least(job)
+  complete(job)
   job.waited, job.absent, job.whole = {}, {}, true
   for _, rank in ipairs(job.list) do
     local one = job.ranks[rank]
@@ -191,7 +187,7 @@ function M.find(job)
     local one = job.ranks[rank]
     if not one or one.whole and #one.calls == 0 then job.absent[#job.absent + 1] = rank end
   end
-  judge_ends(job)
+  find_broken(job)
   local function wait(one, call, other)
     table.insert(one.waits, { rank = other, call = call })
     job.waited[other] = job.waited[other] or {}
@@ -199,7 +195,8 @@ function M.find(job)
   end
   for _, rank in ipairs(job.list) do
     local one = job.ranks[rank]
-    for _, call in ipairs(one.old and {} or one.pending) do
+    local last = one.broken and one.calls[#one.calls]
+    for _, call in ipairs(one.old and {} or one.broken and { last } or one.pending) do
       if call.p2p then
         local peer = call.peer and call.group.ranks[call.peer + 1]
         if peer and not meets(job, rank, call, peer) then wait(one, call, peer) end
@@ -210,7 +207,7 @@ function M.find(job)
       end
     end
   end
-  job.hidden = is_hidden(job)
+  job.moving, job.hidden = is_moving(job), is_hidden(job)
   if job.hidden then find_hidden(job) end
 end
 
@@ -221,9 +218,17 @@ function M.state(job, rank)
   if not one or one.whole and #one.calls == 0 then return "absent" end
   if one.old then return "old" end
   if not one.whole and one.pending[1] == nil then return "cut" end
-  if job.broken[rank] then return "broken" end
+  if one.broken then return "broken" end
   if #one.pending == 0 then return "idle" end
   return #one.waits > 0 and "waiting" or "ready"
+end
+
+function M.ranks_in(job, state)
+  local list = {}
+  for rank = 0, job.world - 1 do
+    if M.state(job, rank) == state then list[#list + 1] = rank end
+  end
+  return list
 end
 
 -- The ranks that a rank waits for, and those that these wait for: in the order of the shortest chain to them, and by
@@ -256,10 +261,23 @@ function M.chain(job, from, to)
   end
 end
 
+-- The ranks in no call that wait for nobody, or only for each other.
+function M.roots(job)
+  local all = {}
+  for _, rank in ipairs(M.ranks_in(job, "idle")) do
+    local closed = job.waited[rank] or job.hidden
+    for _, other in ipairs(closed and spread(job, rank) or {}) do
+      closed = closed and (select(2, spread(job, other)))[rank] ~= nil
+    end
+    if closed then all[#all + 1] = rank end
+  end
+  return all
+end
+
 -- When ranks with the same program had what this call waits for.
 local function usual(job, wait)
-  local class, times = job.ranks[wait.rank].class or {}, {}
-  for _, one in ipairs(class) do
+  local times = {}
+  for _, one in ipairs(job.ranks[wait.rank].class or {}) do
     local call = one.rank ~= wait.rank and program.at(one, wait.call.id)
     if call and call.token == wait.call.token and call.done then
       times[#times + 1] = call.p2p and call.ended or call.at
@@ -269,54 +287,8 @@ local function usual(job, wait)
   return times[(#times + 1) // 2] or wait.call.at
 end
 
--- When the ranks with its program made the call after its last one; math.huge: none has.
-local function due_at(job, rank)
-  local one, times = job.ranks[rank], {}
-  for _, other in ipairs(one.class or {}) do
-    local call = other ~= one and program.at(other, one.last + 1)
-    if call then times[#times + 1] = call.at end
-  end
-  table.sort(times)
-  return times[(#times + 1) // 2] or math.huge
-end
-
--- Which stages of a pipeline have the fault more often: those in the middle make twice as many sends and receives; a
--- send too many of the last one goes back, and nobody waits behind it.
-local function oddness(job, rank)
-  local _, place = job.pipelines:locate(rank)
-  if place == 0 then return 1 end
-  return place == job.pipelines.size - 1 and 2 or -place / job.pipelines.size
-end
-
--- The ranks in no call that wait for nobody, or only for each other: the likeliest to have the fault first. What is due
--- on a victim comes after what is due on the rank that has it; where the last call was one of all of them, none was
--- first.
-function M.roots(job, together)
-  local all, due, victim = {}, {}, {}
-  for _, rank in ipairs(job.list) do
-    local closed = M.state(job, rank) == "idle" and (job.waited[rank] or job.hidden)
-    for _, other in ipairs(closed and spread(job, rank) or {}) do
-      closed = closed and (select(2, spread(job, other)))[rank] ~= nil
-    end
-    if closed then all[#all + 1], due[rank] = rank, due_at(job, rank) end
-  end
-  for _, rank in ipairs(job.hidden and not together(job, all) and all or {}) do
-    for _, other in ipairs(all) do
-      local first, later = order(job, other, 1, rank, 1)
-      if first > 0 and later == 0 then victim[rank] = true end
-    end
-  end
-  table.sort(all, function(a, b)
-    if victim[a] ~= victim[b] then return victim[b] == true end
-    local x, y = job.hidden and oddness(job, a) or due[a], job.hidden and oddness(job, b) or due[b]
-    if x ~= y then return x < y end
-    return a < b
-  end)
-  return all
-end
-
--- The call that a rank should have made and did not, on which others wait: by its program, or the one that came first
--- on other ranks. And what its program has there.
+-- The call that a rank should have made and did not, on which others wait: by its program, or the one that came first.
+-- And what its program has there.
 function M.owed(job, rank)
   local first, when
   local one = job.ranks[rank]
@@ -329,5 +301,7 @@ function M.owed(job, rank)
   end
   return first, due
 end
+
+M.meeting = meeting
 
 return M
