@@ -10,9 +10,6 @@ local rest = require "command.infer.rest"
 local search = require "command.infer.search"
 local text = require "command.base.text"
 
--- Return the recipe and the values of a state, "megatron tp=2 pp=4".
-local function words_of(state) return table.concat { search.words(state) } end
-
 local function groups_of(n, size)
   return ("%d group%s%s"):format(n, text.plural(n), size and (" of %d"):format(size) or "")
 end
@@ -40,61 +37,57 @@ local function rows_of(x, state)
 end
 
 -- Say what the best one is: "are" only without any difference.
-local function put_best(x, best, left)
+local function put_best(x, best)
   local rows, turned = rows_of(x, best)
   local extra, explained = best.result.extra, best.result.explained
-  local how = (#left > 0 or extra > 0) and "among those of " or turned > 0 and "but for the order of members " or ""
+  local how = turned > 0 and "but for the order of members " or ""
+  if #best.left > 0 or extra > 0 then how = "among those of " end
   text.put_lines(("%sthese %s %s %s%s at %d ranks%s"):format(
-    #left > 0 and ("%d of "):format(explained) or "", groups_of(x.n), explained == 1 and "is" or "are", how,
-    words_of(best), x.world, extra > 0 and ", which has " .. groups_of(extra) .. " more" or ""))
+    #best.left > 0 and ("%d of "):format(explained) or "", groups_of(x.n), explained == 1 and "is" or "are", how,
+    best.words, x.world, extra > 0 and ", which has " .. groups_of(extra) .. " more" or ""))
   if turned > 0 then text.put(groups_of(turned), " with members in another order\n") end
   for _, row in ipairs(rows) do
     local some = row.n < row.of and ("%d of "):format(row.n) or ""
     text.put_lines(("  %-24s  %s"):format(some .. groups_of(row.of, row.size), row.names))
   end
-  for _, family in ipairs(rest.families(left)) do
-    local words, size = {}, #family[1]
-    for i, ranks in ipairs(family) do
-      size = size == #ranks and size or nil
-      local some = table.concat(ranks, ",", 1, math.min(#ranks, 16)) .. (#ranks > 16 and ",..." or "")
-      words[i] = i <= 8 and "{" .. some .. "}" or nil
-    end
-    words[#words + 1] = #family > 8 and ("... %d more"):format(#family - 8) or nil
-    local called = family.name ~= "" and host.shown(family.name) .. ", " or ""
-    text.put_lines(("left: %s%s  %s"):format(called, groups_of(#family, size), table.concat(words, " ")))
+  for _, family in ipairs(rest.families(x.world, best.left)) do
+    local named = family.name ~= "" and host.shown(family.name) .. ", " or ""
+    text.put_lines("left: " .. named .. tostring(family.made):gsub("^Family of ", ""))
   end
+end
+
+local function put_json(world, states)
+  local candidates = {}
+  for i, state in ipairs(states) do
+    local left = {}
+    for k, group in ipairs(state.left) do left[k] = group.ranks end
+    candidates[i] = { recipe = state.r.name, params = state.values, explained = state.result.explained,
+                      extra = state.result.extra, left = left }
+  end
+  local shape = { "recipe", "params", "explained", "extra", "left", params = { named = true } }
+  json.put({ world = world, candidates = candidates }, { "world", "candidates", candidates = shape })
 end
 
 local function run(of)
   if #of.words == 0 then text.usage "infer needs groups: files, or - for standard input" end
   local groups = read(of.words)
-  local least = groups.world or 1
-  for _, group in ipairs(groups) do
-    for _, rank in ipairs(group.ranks) do least = math.max(least, rank + 1) end
+  local world = of.world or groups.least
+  if world < groups.least then text.refuse(1, "--world %d: the groups are of %d ranks or more", world, groups.least) end
+  if groups.partial > 0 then
+    text.note("%d communicators lack lines of some ranks, and are left out", groups.partial)
   end
-  local world = of.world or least
-  if world < least then text.refuse(1, "--world %d: the groups are of %d ranks or more", world, least) end
-  if groups.partial then text.note("%d communicators lack lines of some ranks, and are left out", groups.partial) end
   host.progress "looking for recipes that make these groups"
   local states, x = search.run(groups, world, 1)
   host.progress()
-  local candidates = {}
-  for i, state in ipairs(states) do
-    local left = {}
-    for id, group in ipairs(x.given) do left[#left + 1] = not state.result.holds[id] and group or nil end
-    if i == 1 and of.output then rest.write(of.output, world, state, words_of(state), left) end
-    if i == 1 and not of.json then put_best(x, state, left) end
-    for k, group in ipairs(left) do left[k] = group.ranks end
-    candidates[i] = { recipe = state.r.name, params = state.values, explained = state.result.explained,
-                      extra = state.result.extra, left = left }
-    if i > 1 and i <= 5 and not of.json and state.result.explained > 0 then
+  if of.output then rest.write(of.output, world, states[1]) end
+  if of.json then return put_json(world, states) end
+  put_best(x, states[1])
+  for i = 2, math.min(#states, 5) do
+    local result = states[i].result
+    if result.explained > 0 then
       text.put_lines(("%salso %s: has %d of them, and %s more"):format(
-        i == 2 and "\n" or "", words_of(state), state.result.explained, groups_of(state.result.extra)))
+        i == 2 and "\n" or "", states[i].words, result.explained, groups_of(result.extra)))
     end
-  end
-  if of.json then
-    local shape = { "recipe", "params", "explained", "extra", "left", params = { named = true } }
-    json.put({ world = world, candidates = candidates }, { "world", "candidates", candidates = shape })
   end
 end
 

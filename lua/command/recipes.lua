@@ -17,14 +17,30 @@ local function default_families(loaded)
   end
 end
 
+-- Return the comment that a bundled recipe starts with, as paragraphs: which system it is, the source, what differs.
+local function head_of(name)
+  local lines = {}
+  for row in (mg.recipes(name) or ""):gmatch "([^\n]*)\n" do
+    local words = row:match "^%-%- ?(.*)$"
+    if not words then break end
+    local starts = #lines == 0 or words == "" or words:find "^ " or words:find "^[%u][%l ]+: "
+                   or lines[#lines]:find "^ " or lines[#lines] == ""
+    if starts then lines[#lines + 1] = words else lines[#lines] = lines[#lines] .. " " .. words end
+  end
+  return lines
+end
+
 local function describe(of)
   local loaded = recipe.load(of)
-  local info = loaded:info()
+  local info, head = loaded:info(), head_of(of.recipe)
   if of.json then
-    info.default_families = default_families(loaded)
+    info.default_families, info.about = default_families(loaded), #head > 0 and table.concat(head, "\n") or nil
     return json.put(info)
   end
-  text.put_lines(tostring(info) .. "\n")
+  local first, rest = tostring(info):match "^(.-\n)(.*)$"
+  text.put_lines(first)
+  for _, paragraph in ipairs(head) do text.put_lines(paragraph) end
+  text.put_lines(rest .. "\n")
   local families = default_families(loaded)
   if families then text.put_lines("\nfamilies at the defaults\n  " .. table.concat(families, " ")) end
 end

@@ -171,6 +171,7 @@ function Recipe:info() end
 ---@field default string? as text; nil where the parameter may be left out
 ---@field doc string
 ---@field aliases string[]
+---@field of_step true? of the step: no family depends on it
 
 -- The module ----------------------------------------------------------------------
 

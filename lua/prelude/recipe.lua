@@ -415,10 +415,10 @@ function M.step(self, plan, own)
   return step_of(body, p, own), steps and not own and steps.is_unknown(of.step, p)
 end
 
-local function info_of(declared)
+local function info_of(declared, of_step)
   local list = {}
   for i, p in ipairs(declared.list) do
-    list[i] = { name = p.name, kind = p.kind, doc = p.doc, aliases = p.aliases,
+    list[i] = { name = p.name, kind = p.kind, doc = p.doc, aliases = p.aliases, of_step = of_step and of_step[p.name],
                 default = p.default ~= nil and parameters.text_of(p, p.default) or nil }
     if p.choices then
       list[i].choices = {}
@@ -428,15 +428,16 @@ local function info_of(declared)
   return list
 end
 
--- Return { doc, params = { {name, kind, default, doc, aliases, choices} }, settings and arguments = likewise, queries =
---   { names }, getters = { { name, gives = { {arguments, family} } } }, families = { { name, with } }, policies =
---   { { name, agreed = family or "world" } }, names = { lines }, functions = nil or { { name, version } }, those of the
---   host }
+-- Return { doc, params = { {name, kind, default, doc, aliases, choices, of_step} }, settings and arguments = likewise,
+--   queries = { names }, getters = { { name, gives = { {arguments, family} } } }, families = { { name, with } },
+--   policies = { { name, agreed = family or "world" } }, names = { lines }, functions = nil or { { name, version } },
+--   those of the host }
 function M.info(self)
   local body = body_of(self)
   local queries, arguments, getters, families = answers().lists_of(body)
-  local info = { doc = body.doc, params = info_of(body.params), settings = info_of(body.settings), queries = queries,
-                 arguments = info_of(arguments), getters = getters, families = families, policies = {}, names = {} }
+  local info = { doc = body.doc, params = info_of(body.params, body.of_step), settings = info_of(body.settings),
+                 queries = queries, arguments = info_of(arguments), getters = getters, families = families,
+                 policies = {}, names = {} }
   for line in string.gmatch(body.names and body.names .. "\n" or "", "([^\n]*)\n") do -- blank lines count, too
     info.names[#info.names + 1] = line
   end

@@ -41,7 +41,7 @@ static int core_where(lua_State *L) {
   return 1;
 }
 
-enum { NAMES_MAX = 128 };
+enum { NAMES_MAX = 256 };
 
 /* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack,
 ** and return their number. Keys of other types are left out. */

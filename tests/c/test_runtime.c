@@ -81,7 +81,7 @@ static void test_position(void **state) {
   assert_int_equal(err.status, MGRID_REFUSED);
   assert_string_equal(err.file, "picotron");
   assert_int_equal(err.line, 37);
-  assert_string_equal(err.message, "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 "
+  assert_string_equal(err.message, "picotron:39: tp 3 does not divide the 8 ranks; nearest: tp 2 "
                                    "or 4, or a world of 6 or 9 ranks");
   mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 1, good, anew(&err)); /* still usable */
   assert_non_null(p);
@@ -168,7 +168,7 @@ static void test_arguments(void **state) {
   assert_string_equal(err.message, "parameter 'tp' is given twice");
   assert_null(mgrid_runtime_plan(rt, 8, NULL, 2, both, anew(&err)));
   assert_string_equal(err.message,
-                      "picotron:31: parameter 'tp_size' is given twice, as 'tp' and as 'tp_size'");
+                      "picotron:33: parameter 'tp_size' is given twice, as 'tp' and as 'tp_size'");
   assert_null(mgrid_runtime_plan(rt, 0, NULL, 0, NULL, anew(&err)));
   assert_string_equal(err.message, "a world has 1 to 2147483647 ranks, not 0");
   mgrid_runtime_free(rt);

@@ -328,7 +328,7 @@ return recipe { base = "picotron",
     assert.is_truthy(refused(r.set, r, s, "steps", print):find(": a setting is a plain value, not a function$"))
     assert.are.equal(3, r:ask(s, "steps"))
     local other = mg.load "picotron"
-    assert.are.equal("picotron:28: unknown setting 'steps'; there are none",
+    assert.are.equal("picotron:30: unknown setting 'steps'; there are none",
       refused(other.set, other, other:plan(8, {}):dry(0), "steps", 1))
     assert.is_truthy(refused(r.set, r, other:plan(8, {}):dry(0), "steps", 1):find(
       "the state's plan is not of this recipe (r.lua) but of picotron", 1, true))

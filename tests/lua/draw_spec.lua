@@ -310,7 +310,7 @@ describe("moongrid draw", function()
     refuses("picotron --world 8 --family tp,dpp", 1, "unknown family 'dpp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, "
       .. "pp_dp, world_group)")
     refuses("picotron --world 8 tp=3", 1,
-      "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
+      "picotron:39: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
   end)
 end)
 
@@ -388,12 +388,12 @@ describe("moongrid draw -o x.html", function()
 
   it("refuses a value that no plan of the page has", function()
     for values, message in pairs {
-      ["--world 8 tp=1,x"] = "picotron:31: parameter 'tp_size' is a size (an integer of 1 or more), not 'x'",
-      ["--world 8 tp=1,,2"] = "picotron:31: parameter 'tp_size' is a size (an integer of 1 or more), not ''",
-      ["--world 8 tp=1,0"] = "picotron:31: parameter 'tp_size' is a size (an integer of 1 or more), not '0'; nearest is 1",
-      ["--world 8,16 tp=1,3"] = "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks",
-      ["--world 8,7 tp=2,4"] = "picotron:37: tp 2 does not divide the 7 ranks; nearest: tp 1 or 7, or a world of 6 or 8 ranks",
-      ["--world 8 tp=2 pp=1,5,2 cp=1,2"] = "picotron:37: tp 2 x pp 5 = 10 does not divide the 8 ranks; nearest: pp 4, or a world of 10 ranks",
+      ["--world 8 tp=1,x"] = "picotron:33: parameter 'tp_size' is a size (an integer of 1 or more), not 'x'",
+      ["--world 8 tp=1,,2"] = "picotron:33: parameter 'tp_size' is a size (an integer of 1 or more), not ''",
+      ["--world 8 tp=1,0"] = "picotron:33: parameter 'tp_size' is a size (an integer of 1 or more), not '0'; nearest is 1",
+      ["--world 8,16 tp=1,3"] = "picotron:39: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks",
+      ["--world 8,7 tp=2,4"] = "picotron:39: tp 2 does not divide the 7 ranks; nearest: tp 1 or 7, or a world of 6 or 8 ranks",
+      ["--world 8 tp=2 pp=1,5,2 cp=1,2"] = "picotron:39: tp 2 x pp 5 = 10 does not divide the 8 ranks; nearest: pp 4, or a world of 10 ranks",
     } do
       local _, err, code = run("build/moongrid draw picotron " .. values .. " -o " .. page)
       assert.same({ "moongrid: " .. message .. "\n", 1 }, { err, code })

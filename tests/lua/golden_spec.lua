@@ -32,7 +32,7 @@ describe("scripts/golden", function()
     local out = tampered("picotron.json", '/"id":.*"pc-053"/s/"tp_size": *3/"tp_size":8/')
     assert.truthy(out:find("FAIL picotron pc-053: accepted, should be refused\n", 1, true), out)
     out = tampered("picotron.json", '/"id":.*"pc-002"/s/"dp_size": *1/"dp_size":3/')
-    assert.truthy(out:find("FAIL picotron pc-002: picotron:37: tp 2 x dp 3 = 6 does not make the 2 ranks", 1, true), out)
+    assert.truthy(out:find("FAIL picotron pc-002: picotron:39: tp 2 x dp 3 = 6 does not make the 2 ranks", 1, true), out)
   end)
 
   it("notices which operation was refused", function()

@@ -97,8 +97,8 @@ describe("moongrid infer", function()
     local out, err, code = run(("build/moongrid infer %s -o %s/found.lua"):format(path, folder))
     assert.same({ "", 0 }, { err, code })
     assert.truthy(out:find(("^%d of these %d groups are among those of %%l+ "):format(#groups - 4, #groups)), out)
-    assert.truthy(out:find("left: 2 groups of 3  {1,3,5} {7,9,11}\n", 1, true), out)
-    assert.truthy(out:find("left: 1 group of 4  {0,5,6,23}\n", 1, true), out)
+    assert.truthy(out:find("left: 2 groups of 3: (3:2) x (2:6) + 1\n", 1, true), out)
+    assert.truthy(out:find("left: 1 group of 4: {0,5,6,23}\n", 1, true), out)
     local text = support.read(folder .. "/found.lua")
     assert.truthy(text:find('= world:modes "(3:2) x (2:6) + 1"\n', 1, true), text) -- strided, a rule
     assert.truthy(text:find('world:table({\n      { 0, 5, 6, 23 },\n    }, "partial")', 1, true), text) -- not
@@ -113,7 +113,7 @@ describe("moongrid infer", function()
     local out, _, code = run(("build/moongrid infer %s --world 9 -o %s/found.lua"):format(path, folder))
     assert.equal(0, code)
     assert.falsy(out:find("these 4 groups", 1, true) == 1, out)
-    assert.truthy(out:find("left: ring, 2 groups  {3,2} {5,1,6}\n", 1, true), out)
+    assert.truthy(out:find("left: ring, 2 groups of up to 3: {3,2}{5,1,6}\n", 1, true), out)
     local made = plan(folder .. "/found.lua", 9)
     assert.same({ { 3, 2 }, { 5, 1, 6 } }, { made:family "ring":ranks(0), made:family "ring":ranks(1) })
   end)
@@ -202,26 +202,28 @@ describe("moongrid infer", function()
   end)
 
   it("refuses what holds no groups, with the place", function()
-    local lists = "a list of groups expected, as [ [0, 1], [2, 3] ]"
+    local lists = "PATH: a list of groups expected, as [ [0, 1], [2, 3] ]"
+    local gloo = "PATH: the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all"
     for text, message in pairs {
-      ["[[0, 1], [2, -3]]"] = "groups[1][1]: a rank from 0 to 1048575 expected, not -3",
-      ["[[0, 1], [2, 3.5]]"] = "groups[1][1]: a rank from 0 to 1048575 expected, not 3.5",
-      ["[[0, 1], [2, 1048576]]"] = "groups[1][1]: a rank from 0 to 1048575 expected, not 1048576",
-      ["[[0, 1], [[2], 3]]"] = "groups[1][0]: a rank from 0 to 1048575 expected, not a list",
-      ['[[0, "1"]]'] = "groups[0][1]: a rank from 0 to 1048575 expected, not 1",
-      ["[[0, 1], []]"] = "groups[1]: a list of ranks expected, as [0, 1]",
-      ["[[0, 1], 7]"] = "groups[1]: a list of ranks expected, as [0, 1]",
-      ["[[0, 1, 0]]"] = "groups[0][2]: rank 0 is in the group twice",
-      ["[]"] = "PATH: " .. lists,
-      ["{}"] = "PATH: " .. lists,
-      ['{"tp": 4}'] = "tp: " .. lists,
-      ['{"tp": [[0, 1], [2, true]]}'] = "tp[1][1]: a rank from 0 to 1048575 expected, not true",
-      ['{"pg_config": {"": {"name": "", "desc": "", "ranks": "[0, 1]"}}}'] =
-        "PATH: the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all",
-      ['{"pg_config": {"3": {"ranks": "[0, 1"}}}'] = "PATH: pg_config.3: a list of ranks expected, as [0, 1]",
-      ['{"pg_config": 5}'] = "PATH: the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all",
+      ["[[0, 1], [2, -3]]"] = "PATH: rank -3 of group 1 is out of range; ranks are 0 to 1048575",
+      ["[[0, 1], [2, 3.5]]"] = "PATH: group 1 of the table holds a number, not a rank",
+      ["[[0, 1], [2, 1048576]]"] = "PATH: rank 1048576 of group 1 is out of range; ranks are 0 to 1048575",
+      ["[[0, 1], [[2], 3]]"] = "PATH: group 1 of the table holds a table, not a rank",
+      ["[[0, 1], []]"] = "PATH: group 1 of the table is empty",
+      ["[[0, 1], 7]"] = "PATH: group 1 of the table is a number, not a list of ranks",
+      ["[[0, 1, 0]]"] = "PATH: rank 0 occurs twice in group 0 of the table",
+      ["[]"] = lists,
+      ["{}"] = lists,
+      ["7"] = lists,
+      ['{"tp": 4}'] = lists:gsub("PATH:", "%0 tp:"),
+      ['{"tp": [[0, 1], [2, true]]}'] = "PATH: tp: group 1 of the table holds a boolean, not a rank",
+      ['{"version": "2.10", "pg_config": {"": {"name": "", "desc": "", "ranks": "[0, 1]"}}}'] = gloo,
+      ['{"version": "2.10", "pg_config": {"3": {"ranks": "[0, 1"}}}'] = lists:gsub("PATH:", "%0 pg_config.3:"),
+      ['{"version": "2.10", "pg_config": 5}'] = gloo,
+      ['{"version": "3.1", "pg_config": 5}'] = "PATH: a dump of version 3.1; versions 1.4 (torch 2.3) and 2.x (torch 2.4 "
+        .. "and newer) are read",
       ["[[0, 1]"] = "PATH: it starts as JSON does, and is none",
-      ["\x80\x02}q\0."] = "PATH: the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all",
+      ["\x80\x02}q\0."] = "PATH: a pickle, but no dump of torch's flight recorder: it has no entries",
       ["\x80\x02cposix\nsystem\n."] = "PATH: byte 2: the opcode GLOBAL runs code, and a dump has data alone: nothing of it was "
         .. "executed",
       ["no groups\n"] = "PATH: no groups: neither JSON, as [ [0, 1], [2, 3] ], nor communicators with their ids, as "

@@ -116,13 +116,13 @@ describe("moongrid run", function()
   it("makes every rank exit 5 when one has no plan", function()
     local _, err, code = launch(3, "build/moongrid run picotron : -n 1 build/moongrid run picotron tp=3")
     assert.equal("moongrid: [rank 0/4] ranks do not have the same plan: rank 3 has none "
-      .. "(picotron:37: tp 3 does not divide the 4 ranks; nearest: tp 2 or 4, or a world of 3 or 6 ranks)\n", err)
+      .. "(picotron:39: tp 3 does not divide the 4 ranks; nearest: tp 2 or 4, or a world of 3 or 6 ranks)\n", err)
     assert.equal(5, code)
   end)
 
   it("gives the recipe's own refusal when all ranks have it", function()
     local _, err, code = launch(4, "build/moongrid run picotron tp=3")
-    assert.equal("moongrid: [rank 0/4] picotron:37: tp 3 does not divide the 4 ranks; nearest: tp 2 or 4, or a world of 3 or 6 ranks\n", err)
+    assert.equal("moongrid: [rank 0/4] picotron:39: tp 3 does not divide the 4 ranks; nearest: tp 2 or 4, or a world of 3 or 6 ranks\n", err)
     assert.equal(1, code)
   end)
 
@@ -461,7 +461,7 @@ describe("stock Lua under mpirun", function()
     out, err, code = support.run "scripts/launch 4 build/tests/multi_gpu mpi tp=3"
     assert.equal("", out)
     assert.equal(1, code)
-    assert.truthy(err:find("multi_gpu: picotron:37: tp 3 does not divide the 4 ranks", 1, true), err)
+    assert.truthy(err:find("multi_gpu: picotron:39: tp 3 does not divide the 4 ranks", 1, true), err)
   end)
 end)
 

@@ -129,7 +129,7 @@ nccl           inside one NVLink domain, a node, where NVLink SHARP can reduce:
   it("refuses", function()
     refuses("picotron --world 8", 2, "place needs a machine: --machine \"node:4 gpu:8\", a preset as dgx-h100, or a file; or "
       .. "machine = in the recipe")
-    refuses("picotron --world 9 --machine 'node:2 gpu:4'", 1, "picotron:28: a world of 9 ranks does not fit the machine, "
+    refuses("picotron --world 9 --machine 'node:2 gpu:4'", 1, "picotron:30: a world of 9 ranks does not fit the machine, "
       .. "which has 8 places")
     refuses("picotron --world 8 --machine 4 --family tpp", 1, "unknown family 'tpp'; nearest is 'tp' (tp, cp, pp, dp, cp_dp, "
       .. "pp_dp, world_group)")

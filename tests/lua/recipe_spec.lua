@@ -509,7 +509,7 @@ end }
     { "a base that is not a recipe", "return recipe { base = 5 }", "r.lua:1: field 'base' is a recipe or the name of one" },
     { "a family of the base's again",
       "return recipe { base = 'picotron', build = function(_, _, t)\nt.tp = t.dp\nreturn t end }",
-      "r.lua:2: 'tp' is in the topology already, since picotron:40; name yours otherwise, or assign nil first" },
+      "r.lua:2: 'tp' is in the topology already, since picotron:42; name yours otherwise, or assign nil first" },
     { "an unknown field of a recipe", "local base = recipe 'picotron'\nreturn base.biuld",
       "r.lua:2: unknown field of a recipe 'biuld'; nearest is 'build' (build, params, doc)" },
     { "a change of a recipe", "local base = recipe 'picotron'\nbase.build = nil",

@@ -21,10 +21,10 @@ QUERIES = ("cp_dp_group_ids, cp_dp_world_size, cp_first_rank, cp_group_ids, cp_l
          "_size, global_rank, local_rank, pp_first_rank, pp_group_ids, pp_is_first_stage, pp_is_last_stag"
          "e, pp_last_rank, pp_next_rank, pp_prev_rank, pp_rank, pp_world_size, str, tp_first_rank, tp_gro"
          "up_ids, tp_last_rank, tp_rank, tp_world_size, world_size")
-NO_POLICY = ("picotron:28: unknown policy 'x'; the recipe has none: policy = { NAME = function(state, q, p) ."
+NO_POLICY = ("picotron:30: unknown policy 'x'; the recipe has none: policy = { NAME = function(state, q, p) ."
          ".. end } makes one, policy = { layers = policies.layers() } uses a bundled one")
 OWN = "return recipe { params = { tp = 2, pp = 1 }, build = function(world) return topology(world) end }"
-MISFIT = "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
+MISFIT = "picotron:39: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
 
 
 def plan() -> mg.Plan:
@@ -56,7 +56,7 @@ def calls(tap: Tap) -> None:
         ("no such parameter", lambda: mg.load_text(OWN, "own").plan(8, tpp=3),
          (101, "own:1: unknown parameter 'tpp'; nearest is 'tp' (pp, tp)")),
         ("a value of another kind", lambda: mg.plan("picotron", 8, tp=[2]),
-         (102, "picotron:31: parameter 'tp_size' is a size (an integer of 1 or more), not '[2]'")),
+         (102, "picotron:33: parameter 'tp_size' is a size (an integer of 1 or more), not '[2]'")),
         ("sizes that do not fit", lambda: mg.plan("picotron", 8, tp=3), (100, MISFIT)),
         ("no ranks", lambda: mg.plan("picotron", 0), (103, "a world has 1 to 2147483647 ranks, not 0")),
         ("too many ranks", lambda: mg.plan("picotron", 2**31), (103, "a world has 1 to 2147483647 ranks, not 2147483648")),

@@ -20,7 +20,7 @@ WORLD = 8
 MOONGRID = ("RefusedError: ", "UnknownNameError: ", "UsageError: ", "BackendError: ")
 ODD, BARE = str(ROOT / "tests/torch/recipes/odd.lua"), str(ROOT / "tests/torch/recipes/bare.lua")
 Refusal = tuple[int, str]
-MISFIT = "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
+MISFIT = "picotron:39: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
 NO_BACKEND = "this torch has no backend 'golo', which 'tp' needs; backends={...} of groups names another"
 NO_FAMILY = "unknown family 'bb'; nearest is 'b' (part, line, a, b, again, own, turned, later, cpu, single, x, y)"
 ASKED = 'asked for backends={"": "gloo", "mpi": "gloo", "nccl": "nccl"} timeout=%s sort_ranks=%s'

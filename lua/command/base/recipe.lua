@@ -149,6 +149,16 @@ function M.declared(list, name)
   end
 end
 
+-- Return the dims of an order, "tp-dp-pp", or a list of names as JSON has it; nil: the text is none of these.
+function M.dims_of(order)
+  local dims = {}
+  for dim in (order or ""):gsub('[%[%]"]', ""):gsub(",", "-"):gmatch "[^-]+" do
+    if not dim:find "^[%a_][%w_]*$" then return nil end
+    dims[#dims + 1] = dim
+  end
+  return #dims > 1 and dims or nil
+end
+
 -- Return the names of the families in a list "F,G", each once.
 function M.families(plan, list)
   local names, seen = {}, {}

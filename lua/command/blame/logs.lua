@@ -150,9 +150,9 @@ local function communicators(all, add)
           words = ("NCCL on %s lost its peer %s: the network between them, or the peer died")
                   :format(one.who, one.peer) }
   end
-  local _, members_of = nccl.world(all)
+  local _, ranks_of = nccl.groups(all)
   for _, one in sorted(all.comms) do
-    local comm, members = ras.new("communicator " .. one.id, one.size), members_of(one)
+    local comm, members = ras.new("communicator " .. one.id, one.size), ranks_of[one.id]
     local ends, alike, first = true, true, nil
     local function rank_of(rank) return members and members[rank + 1] or rank end
     for rank = 0, one.started and math.min(one.size, 1 << 16) - 1 or -1 do

@@ -55,19 +55,20 @@ function M.read(all, text)
   end
 end
 
--- The size of the largest communicator, and a function that returns the ranks in it of the members of another, by their
--- order; nil: lines of some ranks are missing. No size: there is no communicator with an id.
-function M.world(all)
-  local world, rank_of = nil, {}
+-- The size of the largest communicator; by the id of each, the ranks in it of its members, in their order; and how many
+-- lack lines of some ranks. No size: there is no communicator with an id.
+function M.groups(all)
+  local world, rank_of, groups, partial = nil, {}, {}, 0
   for _, comm in sorted(all.comms) do
     if not comm.partial and (not world or comm.size > world.size) then world = comm end
   end
   for rank, gpu in sorted(world and world.gpus or {}) do rank_of[gpu] = rank end
-  return world and world.size, function(comm)
+  for id, comm in sorted(all.comms) do
     local ranks = {}
     for _, gpu in sorted(comm.partial and {} or comm.gpus) do ranks[#ranks + 1] = rank_of[gpu] end
-    return #ranks == comm.size and ranks or nil
+    if #ranks == comm.size then groups[id] = ranks else partial = partial + 1 end
   end
+  return world and world.size, groups, partial
 end
 
 return M

@@ -65,14 +65,13 @@ return function(job)
   if job.world > WORLD then return end
   local groups, described = groups_of(job)
   if not groups then return end
-  local states, x = search.run(groups, job.world, SHARE, function(plan) return named(plan, groups) end)
+  local states = search.run(groups, job.world, SHARE, function(plan) return named(plan, groups) end)
   local best, most
   for _, state in ipairs(states) do
-    local n = search.is_exact(x, state) and named(state.plan, groups)
+    local n = state.exact and named(state.plan, groups)
     if n and (not most or n > most) then best, most = state, n end
   end
   if not best then return end
-  local name, values = search.words(best)
-  return { recipe = name .. values, words = ("%s --world %d%s"):format(name, job.world, values),
-           plan = described and most > 0 and best.plan or nil }
+  local words = ("%s --world %d%s"):format(best.r.name, job.world, best.words:sub(#best.r.name + 1))
+  return { recipe = best.words, words = words, plan = described and most > 0 and best.plan or nil }
 end

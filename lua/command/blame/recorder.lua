@@ -169,7 +169,7 @@ function M.read(text)
       is, whole = text and true, false
       if text then is, value = host.json(text) end
     end
-    if not is or type(value) ~= "table" or not value.entries then return end
+    if not is or type(value) ~= "table" or not (value.entries or value.pg_config) then return end
     top = value
     for _, e in ipairs(list(top.entries)) do
       if type(e) == "table" then made(e) end

@@ -1,110 +1,88 @@
 -- SPDX-License-Identifier: MIT
 --
--- read(words) -> groups: each { family = its name or "", ranks = ... }, with `world` if the files say it. A file has
--- lists, or lists by the name of a family; or it is what moongrid plan --json prints, a dump of torch's flight
--- recorder, or a log of NCCL_DEBUG=INFO, of which the largest communicator tells which rank of the world a GPU is.
+-- read(words) -> groups: each { family = its name or "", ranks = ... }; `least`: so many ranks the world has, or more.
+-- A file has lists, or lists by the name of a family; or it is what moongrid plan --json prints, a dump of torch's
+-- flight recorder, or a log of NCCL_DEBUG=INFO, whose largest communicator tells which rank of the world a GPU is.
 
 local files = require "command.blame.files"
 local host = require "host"
 local mg = require "moongrid"
 local nccl = require "command.blame.nccl"
-local pickle = require "command.blame.pickle"
 local recorder = require "command.blame.recorder"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
-local MEMBERS <const>, WORLD <const> = 1 << 21, 1 << 20
-local LISTS <const> = "a list of groups expected, as [ [0, 1], [2, 3] ]"
+local WORLD <const> = 1 << 20
 
 local function refuse(where, ...) text.refuse(1, "%s: %s", where, string.format(...)) end
 
--- Add a group; `where` is its path, for messages.
-local function add(all, family, ranks, where)
-  local seen = {}
-  if type(ranks) ~= "table" or #ranks == 0 then refuse(where, "a list of ranks expected, as [0, 1]") end
-  for i, rank in ipairs(ranks) do
-    local at = ("%s[%d]"):format(where, i - 1)
-    if math.type(rank) ~= "integer" or rank < 0 or rank >= WORLD then
-      local what = type(rank) == "table" and "a list" or tostring(rank)
-      refuse(at, "a rank from 0 to %d expected, not %s", WORLD - 1, what)
-    end
-    if seen[rank] then refuse(at, "rank %d is in the group twice", rank) end
-    seen[rank] = true
+-- Add the groups of a family: lists of ranks, or a Family. `where` says what has them, for messages.
+local function add(all, name, groups, where)
+  if type(groups) ~= "userdata" then
+    local lists = type(groups) == "table" and #groups > 0
+    if not lists then refuse(where, "a list of groups expected, as [ [0, 1], [2, 3] ]") end
+    local done, made = pcall(all.ranks.table, all.ranks, groups, "cover")
+    if not done then refuse(where, "%s", made) end
+    groups = made
   end
-  all.members = all.members + #ranks
-  if all.members > MEMBERS then refuse(where, "the groups have more than %d ranks in all", MEMBERS) end
-  all[#all + 1] = { family = family, ranks = ranks }
+  for _, ranks in groups:groups() do
+    all[#all + 1] = { family = name, ranks = ranks }
+    for _, rank in ipairs(ranks) do all.least = math.max(all.least, rank + 1) end
+  end
 end
 
-local function add_lists(all, family, groups, where)
-  if type(groups) ~= "table" or #groups == 0 then refuse(where, LISTS) end
-  for i, ranks in ipairs(groups) do add(all, family, ranks, ("%s[%d]"):format(where, i - 1)) end
-end
-
--- Each rank's dump has the groups that this rank is in.
-local function add_recorder(all, config, where)
-  local before = #all
-  for name, group in sorted(recorder.groups(config)) do
+-- A dump of one rank has the groups that this rank is in.
+local function add_dump(all, given, where)
+  local before, done, dump = #all, pcall(recorder.read, given)
+  if not done then refuse(where, "%s", type(dump) == "table" and dump[1] or "it is damaged") end
+  for name, group in sorted(dump.groups) do
     local desc = type(group.desc) == "string" and group.desc ~= "undefined" and group.desc or ""
-    add(all, desc, group.ranks, ("%s: pg_config.%.60s"):format(where, name))
+    add(all, desc, { group.ranks }, ("%s: pg_config.%.60s"):format(where, name))
   end
   if #all > before then return end
   refuse(where, "the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all")
 end
 
-local function add_pickle(all, given, where)
-  local done, top = pcall(pickle, given, function(dict) return dict.record_id and true or nil end)
-  if not done then refuse(where, "%s", type(top) == "table" and top[1] or "it is damaged") end
-  add_recorder(all, type(top) == "table" and top.pg_config, where)
-end
-
-local function add_comms(all, logs, where)
-  local world, members_of = nccl.world(logs)
-  local before = #all
+local function add_logs(all, logs, where)
+  local before, world, groups, partial = #all, nccl.groups(logs)
   if not world then
     refuse(where, "no groups: neither JSON, as [ [0, 1], [2, 3] ], nor communicators with their ids, as logs of "
            .. "NCCL_DEBUG=INFO have them from NCCL 2.16 on")
   end
-  all.world = math.max(all.world or 0, world)
-  for id, comm in sorted(logs.comms) do
-    local ranks = members_of(comm)
-    if ranks then add(all, "", ranks, "communicator " .. id) else all.partial = (all.partial or 0) + 1 end
-  end
+  all.least, all.partial = math.max(all.least, world), partial
+  for id, ranks in sorted(groups) do add(all, "", { ranks }, "communicator " .. id) end
   if #all > before then return end
   refuse(where, "no communicator has lines of all of its ranks; the logs of all ranks together do")
 end
 
-local function add_plan(all, plan)
-  all.world = math.max(all.world or 0, plan.world)
-  for _, family in ipairs(plan.families) do
-    for group, ranks in plan:family(family):groups() do add(all, family, ranks, ("%s[%d]"):format(family, group)) end
+local function add_json(all, value, given, where)
+  if type(value) ~= "table" or #value > 0 then
+    add(all, "", value, where)
+  elseif value.moongrid and value.rules then
+    local plan = mg.saved(where, given)
+    all.least = math.max(all.least, plan.world)
+    for _, name in ipairs(plan.families) do add(all, name, plan:family(name), name) end
+  else
+    for name, groups in sorted(value) do add(all, name, groups, ("%s: %.60s"):format(where, name)) end
+    if #all == 0 then add(all, "", value, where) end -- it refuses an object without fields
   end
-end
-
-local function add_json(all, name, given, value)
-  if type(value) ~= "table" or #value > 0 then return add_lists(all, "", value, "groups") end
-  if value.pg_config then return add_recorder(all, value.pg_config, name) end
-  if value.moongrid and value.rules then return add_plan(all, mg.saved(name, given)) end
-  for family, groups in sorted(value) do add_lists(all, family, groups, ("%.60s"):format(family)) end
-  if #all == 0 then refuse(name, LISTS) end
 end
 
 return function(words)
-  local all, logs, log = { members = 0 }, nccl.new(), nil
+  local all, logs, log = { least = 1, partial = 0, ranks = mg.world(WORLD) }, nccl.new(), nil
   for _, file in ipairs(files(words)) do
-    local name, given = file.path, file.text
-    local is_json, value = host.json(given)
-    if is_json then
-      add_json(all, name, given, value)
-    elseif given:byte() == 0x80 then
-      add_pickle(all, given, name)
-    elseif given:find "^%s*[%[{]" and not given:find(" NCCL ", 1, true) then
-      refuse(name, "it starts as JSON does, and is none")
+    local is_json, value = host.json(file.text)
+    if file.text:byte() == 0x80 or is_json and type(value) == "table" and value.pg_config then
+      add_dump(all, file.text, file.path)
+    elseif is_json then
+      add_json(all, value, file.text, file.path)
+    elseif file.text:find "^%s*[%[{]" and not file.text:find(" NCCL ", 1, true) then
+      refuse(file.path, "it starts as JSON does, and is none")
     else
-      log = name
-      nccl.read(logs, given)
+      log = file.path
+      nccl.read(logs, file.text)
     end
   end
-  if log then add_comms(all, logs, log) end
+  if log then add_logs(all, logs, log) end
   return all
 end

@@ -10,21 +10,20 @@ local mg = require "moongrid"
 local recipe = require "command.base.recipe"
 local sorted = require "command.base.sorted"
 
--- What a group too many counts, of one that is explained; what a value, and a change that was tried, takes from a
--- score.
+-- Of a group that is explained, what one too many counts; what a value, and a change that was tried, take from a score.
 local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
--- Lists of sizes, and of positions, that are tried for a parameter; changes that are tried at once where a value makes
--- other parameters have an effect.
-local LISTS <const>, POSITIONS <const>, OPENED <const> = 200, 6, 24
--- What is done at most, and that for each rank of the world, in units of about 5 us: one for a family of a plan, 10 for
+-- Lists that are made of sizes, and of positions; changes tried at once where a value gives others an effect.
+local LISTS <const>, POSITIONS <const>, OPENED <const> = 1000, 6, 24
+-- What is done at most, and that for each rank of the world, in units of about 8 us: one for a family of a plan, 10 for
 -- a plan, one for 16 ranks of groups that are new.
-local WORK <const>, RANK <const> = 260000, 350
+local WORK <const>, RANK <const> = 200000, 350
 local LIKELY <const> = " llama jax_mesh deepspeed_topology deepspeed optimum_habana megatron_deepspeed sglang vllm "
   .. "accelerate torchtitan megatron " -- of equal recipes the last one; others are before all
 
 local M = {}
 
 local function copy(list) return table.move(list, 1, #list, 1, {}) end
+local function longer(list, item) return table.move(list, 1, #list, 1, { [#list + 1] = item }) end
 
 local function with(values, name, value)
   local new = {}
@@ -33,14 +32,15 @@ local function with(values, name, value)
   return new
 end
 
--- Return the words of "tp-dp-pp", or of the names of a list as JSON has them; nil: it is no such text.
-local function words_of(order)
-  local words = {}
-  for word in (order or ""):gsub('[%[%]"]', ""):gsub(",", "-"):gmatch "[^-]+" do
-    if not word:find "^[%a_][%w_]*$" then return nil end
-    words[#words + 1] = word
+-- Return a recipe and its values as words, "megatron tp=2 pp=4", under the shortest names; and how many values.
+local function words_of(r, values)
+  local words = { r.name }
+  for _, param in ipairs(r.params) do
+    local value = values[param.name]
+    if type(value) == "table" then value = table.concat(value, ",") end
+    if value ~= nil then words[#words + 1] = param.short .. "=" .. tostring(value) end
   end
-  return #words > 1 and words or nil
+  return table.concat(words, " "), #words - 1
 end
 
 -- What is searched for -------------------------------------------------------------------------
@@ -59,11 +59,8 @@ end
 function M.set(x, family)
   local rule = family:explain()
   if x.rules[rule] then return x.rules[rule] end
-  local ids, seen = {}, {}
-  for _, ranks in family:groups() do
-    local id = number_of(x, ranks)
-    if not seen[id] then seen[id], ids[#ids + 1] = true, id end
-  end
+  local ids = {}
+  for _, ranks in family:groups() do ids[#ids + 1] = number_of(x, ranks) end
   x.work = x.work + family.count * family.size // 16
   table.sort(ids)
   local key = table.concat(ids, ",")
@@ -81,8 +78,9 @@ local function result_of(x, plan)
   end
   table.sort(sets)
   local key = table.concat(sets, ",")
-  local result, weight = x.results[key] or { key = key, holds = {}, explained = 0, extra = 0 }, 0
-  for _, set in ipairs(x.results[key] and {} or sets) do
+  if x.results[key] then return x.results[key] end
+  local result, weight = { key = key, holds = {}, explained = 0, extra = 0 }, 0
+  for _, set in ipairs(sets) do
     for _, id in ipairs(x.sets[set]) do
       local count = result.holds[id] and 0 or 1
       local what = id <= x.n and "explained" or "extra"
@@ -90,86 +88,68 @@ local function result_of(x, plan)
       weight = weight + count * (id <= x.n and 1 or -EXTRA) * x.sizes[id]
     end
   end
-  result.score = result.score or weight / x.weight
+  result.score = weight / x.weight
   x.results[key] = result
   return result
 end
 
--- Return the sizes that dims may have: ratios of the strides in the groups, of their sizes and of the world.
-local function sizes_of(x)
-  local world, bounds, seen, ratios, list = mg.world(x.world), { [x.world] = true, [1] = true }, {}, {}, {}
-  for _, group in ipairs(x.given) do
-    local ranks, steps = copy(group.ranks), {}
-    table.sort(ranks)
-    for i = 2, #ranks do steps[i - 1] = ranks[i] - ranks[i - 1] end
-    local key = table.concat(steps, ",")
-    local modes = not seen[key] and world:table({ ranks }, "partial"):modes()
-    seen[key], bounds[#ranks] = true, true
-    for _, mode in ipairs(modes and modes.inside or {}) do bounds[mode[2]], bounds[mode[1] * mode[2]] = true, true end
-  end
-  for low in sorted(bounds) do
-    for high in sorted(bounds) do
-      if high % low == 0 and x.world % (high // low) == 0 then ratios[high // low] = true end
-    end
-  end
-  for size in sorted(ratios) do list[#list + 1] = size end
-  return list
-end
-
--- Return lists of up to three such sizes.
-local function lists_of(x)
-  local lists = {}
-  local function extend(list, rest)
+-- Find the sizes that dims may have, which divide the world; and lists of them that make the world, or of one.
+local function find_sizes(x)
+  local open, rest = { {} }, { x.world }
+  for size = 1, x.world do x.factors[#x.factors + 1] = x.world % size == 0 and size or nil end
+  for i, list in ipairs(open) do -- it gets longer
+    if rest[i] == 1 or #list == 1 then x.lists[#x.lists + 1] = list end
     for _, size in ipairs(x.factors) do
-      if size > 1 and rest % size == 0 and #lists < LISTS then
-        lists[#lists + 1] = table.move(list, 1, #list, 1, { [#list + 1] = size })
-        if #list < 2 then extend(lists[#lists], rest // size) end
+      if size > 1 and rest[i] % size == 0 and #open < LISTS then
+        open[#open + 1] = longer(list, size)
+        rest[#open] = rest[i] // size
       end
     end
   end
-  extend({}, x.world)
-  return lists
 end
 
 -- States ---------------------------------------------------------------------------------------
 
 local changes -- (x, r, state)
 
+-- Ten groups too many are as bad as one that is left.
+local function better(a, b)
+  local p, q = a.result.extra / 10 - a.result.explained, b.result.extra / 10 - b.result.explained
+  if p ~= q then return p < q end
+  if a.n ~= b.n then return a.n < b.n end
+  if a.r.likely ~= b.r.likely then return a.r.likely > b.r.likely end
+  return a.r.name < b.r.name
+end
+
 -- Plan with these values. Return whether the recipe takes them, and what it says if not. Of states with the same
 -- groups, on which the same parameters have no effect, the one with the fewest values stays.
 local function try(x, r, values)
-  local words = {}
-  for name, value in sorted(values) do
-    words[#words + 1] = name .. "=" .. (type(value) == "table" and table.concat(value, ",") or tostring(value))
-  end
-  local key, n = table.concat(words, " "), #words
-  if r.tried[key] then return r.tried[key] == true, r.tried[key] end
+  local words, n = words_of(r, values)
+  if r.tried[words] then return r.tried[words] == true, r.tried[words] end
   local taken, plan = pcall(r.loaded.plan, r.loaded, x.world, values)
   x.work = x.work + r.cost
-  r.tried[key] = taken or tostring(plan)
-  if not taken then return false, r.tried[key] end
+  r.tried[words] = taken or tostring(plan)
+  if not taken then return false, r.tried[words] end
   local result, unread = result_of(x, plan), { " " }
   for _, param in ipairs(plan.params) do unread[#unread + 1] = param.unread and param.name or nil end
   local same = result.key .. table.concat(unread, " ")
-  local old = r.states[same]
-  if old then
-    if n < old.n then old.values, old.n, old.plan = values, n, plan end
-    return true
+  local state = r.states[same]
+  if not state then
+    state = { r = r, result = result, unread = #unread, tried = 0, n = math.huge, left = {},
+              exact = result.explained == x.n and result.extra == 0 }
+    state.go = coroutine.wrap(function() changes(x, r, state) end)
+    r.states[same], r.open[#r.open + 1], r.root = state, state, r.root or state
+    if result.score > r.top then r.top, r.stale = result.score, 0 end
+    x.top = math.max(x.top, result.score)
+    x.found = x.found or state.exact and (not x.accept or x.accept(plan)) and state
   end
-  local state = { r = r, values = values, n = n, plan = plan, result = result, tried = 0, unread = #unread }
-  state.go = coroutine.wrap(function() changes(x, r, state) end)
-  r.states[same], r.open[#r.open + 1], r.root = state, state, r.root or state
-  if result.score > r.top then r.top, r.stale = result.score, 0 end
-  if result.score > x.top then x.top, x.leads = result.score, state end
-  x.exact = x.exact or M.is_exact(x, state) and (not x.accept or x.accept(plan))
+  if n < state.n then state.values, state.words, state.n, state.plan = values, words, n, plan end
+  if not r.best or better(state, r.best) then r.best = state end
   return true
 end
 
--- The value that a parameter has if none is given, as text; nil: unknown.
-local function usual(param) return param.default or param.doc:match "default ([^ ;,]+[^ ;]*)" end
-
 -- Return the words of the parameter's documentation that the recipe accepts, unless it accepts any.
-local function words_taken(x, r, state, param)
+local function texts_of(x, r, state, param)
   local words = r.words[param.name] or {}
   if r.words[param.name] or try(x, r, with(state.values, param.name, "no-such-word")) then return words end
   r.words[param.name] = words
@@ -179,21 +159,22 @@ local function words_taken(x, r, state, param)
   return words
 end
 
--- Return at which positions of a group of the plan given groups are that the plan lacks.
+-- Return at which positions of a group of the plan the members of given groups are that the plan lacks.
 local function positions_of(x, state)
-  local lists, seen, tried = {}, {}, 0
+  local lists, seen, missing = {}, {}, 0
   for id, given in ipairs(x.given) do
-    local wanted, sets = {}, {}
-    if not state.result.holds[id] then tried = tried + 1 end
-    for _, rank in ipairs(given.ranks) do wanted[rank] = true end
-    for _, name in ipairs(state.result.holds[id] and {} or tried <= 4 * POSITIONS and state.plan.families or {}) do
-      local family = state.plan:family(name)
-      local set, group, at = M.set(x, family), family:locate(given.ranks[1]), {}
-      local members = group and not sets[set] and family:ranks(group) or {}
-      sets[set] = true
-      for i, rank in ipairs(members) do at[#at + 1] = wanted[rank] and i - 1 or nil end
+    local held = state.result.holds[id]
+    missing = missing + (held and 0 or 1)
+    for _, name in ipairs(not held and missing <= 4 * POSITIONS and state.plan.families or {}) do
+      local family, at = state.plan:family(name), {}
+      local group = family:locate(given.ranks[1])
+      for _, rank in ipairs(given.ranks) do
+        local own, position = family:locate(rank)
+        at[#at + 1] = own == group and position or nil
+      end
+      table.sort(at)
       local key = table.concat(at, ",")
-      if #at == #given.ranks and #members > #at and not seen[key] and #lists < POSITIONS then
+      if #at == #given.ranks and #at < family.size and not seen[key] and #lists < POSITIONS then
         seen[key], lists[#lists + 1] = true, at
       end
     end
@@ -204,79 +185,84 @@ end
 -- Changes --------------------------------------------------------------------------------------
 -- They are a coroutine, which yields values and is resumed with what `try` returns of them.
 
--- Give a value. If it is refused: what the message says that would do with it; or, where sizes have a fixed product,
--- the size of another that gives the factor.
+-- Give a value. If it is refused, give it with what the message says would do; or, where sizes have a fixed product,
+-- with the size of another that leaves the factor.
 local function give(r, state, param, value)
   local values = with(state.values, param.name, value)
   local taken, why = coroutine.yield(values)
   if taken or value == nil or type(value) == "table" then return end
   local would = (why or ""):match ";([^;]*) would do" or ""
-  local was = math.tointeger(tonumber(state.values[param.name] or usual(param))) or 1
+  local was = math.tointeger(tonumber(state.values[param.name] or param.usual)) or 1
   for _, other in ipairs(r.params) do
-    local size, word = state.values[other.name], would:match("%f[%w_]" .. other.name .. " ([%w_.]+)")
-    if other == r.order and words_of(would:match "'([^']*)'$") then
-      coroutine.yield(with(values, other.name, would:match "'([^']*)'$"))
-    elseif other ~= param and math.type(size) == "integer" and math.type(value) == "integer" and value > 0 then
-      if size * was % value == 0 then coroutine.yield(with(values, other.name, size * was // value)) end
-    elseif other.kind == "text" and word then
-      coroutine.yield(with(values, other.name, word))
+    local size, also = state.values[other.name], nil
+    if other == r.order then
+      also = would:match "'([%w_]+%-[%w_-]+)'$"
+    elseif math.type(size) == "integer" and math.type(value) == "integer" and value > 0 then
+      also = size * was % value == 0 and size * was // value
+    elseif other.kind == "text" then
+      also = would:match("%f[%w_]" .. other.name .. " ([%w_.]+)")
     end
+    if also and other ~= param then coroutine.yield(with(values, other.name, also)) end
   end
 end
 
 -- Give other orders of the dims above 1: each at each other place; and each two exchanged, together with their sizes.
 local function give_orders(r, state, param)
-  local now = state.values[param.name]
-  local words, sizes, places = words_of(now or usual(param)), {}, {}
+  local dims, sizes, moved = recipe.dims_of(state.values[param.name] or param.usual), {}, {}
   for _, name in ipairs(state.plan.grids) do
     for _, dim in ipairs(state.plan:grid(name):dims()) do sizes[dim[1]] = math.max(sizes[dim[1]] or 1, dim[2]) end
   end
-  for i, word in ipairs(words) do places[#places + 1] = sizes[word] ~= 1 and i or nil end
-  for _, i in ipairs(places) do
-    for _, j in ipairs(places) do
-      local list = copy(words)
-      table.insert(list, j, table.remove(list, i))
-      if i ~= j then give(r, state, param, table.concat(list, "-")) end
-      list = copy(words)
-      list[i], list[j] = words[j], words[i]
-      local values = with(state.values, param.name, table.concat(list, "-"))
-      for from, to in sorted { [i] = j, [j] = i } do
-        local own = recipe.declared(r.params, words[from])
-        local size = sizes[words[to]]
-        if own then values[own.name] = size ~= math.tointeger(tonumber(own.default)) and size or nil end
-      end
+  for i, dim in ipairs(dims) do moved[#moved + 1] = sizes[dim] ~= 1 and i or nil end
+  for _, i in ipairs(moved) do
+    for _, j in ipairs(moved) do
+      local order = copy(dims)
+      table.insert(order, j, table.remove(order, i))
+      if i ~= j then give(r, state, param, table.concat(order, "-")) end
+      order = copy(dims)
+      order[i], order[j] = dims[j], dims[i]
+      local values = with(state.values, param.name, table.concat(order, "-"))
+      local one, other = recipe.declared(r.params, dims[i]), recipe.declared(r.params, dims[j])
+      if one then values[one.name] = sizes[dims[j]] end
+      if other then values[other.name] = sizes[dims[i]] end
       if i < j then coroutine.yield(values) end
     end
   end
 end
 
-local function give_numbers(x, r, state, param)
-  local now, default, values = state.values[param.name], math.tointeger(tonumber(usual(param))), copy(x.factors)
-  for value = 0, param.kind == "size" and -1 or math.min(x.world - 1, 7) do values[#values + 1] = value end
-  for _, value in ipairs(values) do
-    if value ~= now and value ~= default then give(r, state, param, value) end
+-- Return the values to give to a parameter.
+local function values_of(x, r, state, param)
+  local kind, now, usual = param.kind, state.values[param.name], param.usual
+  local values = copy(param.choices or {})
+  local function add(list) table.move(list, 1, #list, #values + 1, values) end
+  if kind == "size" or kind == "integer" or kind == "index" then
+    add(x.factors)
+    for value = 0, kind == "size" and -1 or math.min(x.world - 1, 7) do values[#values + 1] = value end
+  elseif kind == "flag" then
+    values[1] = usual ~= "true"
+  elseif kind == "text" or kind == "any" then
+    add(texts_of(x, r, state, param))
+  elseif kind == "list" then
+    add(x.lists)
+    for _, size in ipairs(now and x.factors or {}) do values[#values + 1] = longer(now, size) end
   end
+  if usual ~= "[]" and (kind == "any" or kind == "list" and usual) then add(positions_of(x, state)) end
+  return values
 end
 
+-- Texts and lists come later: there are many.
 function changes(x, r, state)
-  local unread, later = {}, {}
+  local unread, few = {}, { size = true, integer = true, index = true, flag = true, any = true }
   for _, param in ipairs(state.plan.params) do unread[param.name] = param.unread end -- nothing depends on these
   if r.order and not unread[r.order.name] then give_orders(r, state, r.order) end
-  for _, param in ipairs(r.params) do
-    local kind, default = param.kind, usual(param)
-    local number = kind == "size" or kind == "integer" or kind == "index"
-    local places = default ~= "[]" and (kind == "any" or kind == "list" and default)
-    local read = not unread[param.name] and param ~= r.order
-    if read and number then give_numbers(x, r, state, param) end
-    for _, value in ipairs(read and places and positions_of(x, state) or {}) do give(r, state, param, value) end
-    if read and kind == "flag" and state.values[param.name] == nil then give(r, state, param, default ~= "true") end
-    if read and not number then later[#later + 1] = param end
-    if state.values[param.name] ~= nil then give(r, state, param, nil) end
-  end
-  for _, param in ipairs(later) do
-    local list = param.kind == "list" and x.lists or param.choices or {}
-    if param.kind == "text" or param.kind == "any" then list = words_taken(x, r, state, param) end
-    for _, value in ipairs(list) do give(r, state, param, value) end
+  for _, first in ipairs { true, false } do
+    for _, param in ipairs(r.params) do
+      local now = first == (few[param.kind] or false)
+      if now and state.values[param.name] ~= nil then give(r, state, param, nil) end
+      local values = now and not unread[param.name] and param ~= r.order and values_of(x, r, state, param)
+      for _, value in ipairs(values or {}) do
+        if tostring(value) ~= param.usual then give(r, state, param, value) end
+      end
+    end
   end
 end
 
@@ -296,38 +282,36 @@ local function step(x, r)
   if values then best.taken, best.why = try(x, r, values) else table.remove(r.open, at) end
 end
 
--- Give the values of the best state to the other recipes that have parameters of these names.
-local function share(x)
-  local state = x.leads
-  x.leads = nil
-  for _, r in ipairs(state and x.recipes or {}) do
-    local values = {}
-    for _, param in ipairs(state.r.params) do
-      for i = 0, #param.aliases do
-        local own = recipe.declared(r.params, param.aliases[i] or param.name)
-        if own and own.kind == param.kind then values[own.name] = state.values[param.name] end
-      end
-    end
-    if r ~= state.r then try(x, r, values) end
-  end
-end
-
 local function new_recipe(x, name)
   local loaded = mg.load(name)
-  local r = { name = name, loaded = loaded, params = loaded:info().params, states = {}, open = {}, tried = {},
-              words = {}, top = -1, stale = 0, took = 0, cost = 10 }
-  for _, param in ipairs(r.params) do
-    local orders = param.kind == "order" or param.kind == "text" or param.kind == "names"
-    if orders and not r.order and words_of(usual(param)) then r.order = param end
+  local r = { name = name, loaded = loaded, params = {}, states = {}, open = {}, tried = {},
+              words = {}, top = -1, stale = 0, took = 0, cost = 10,
+              likely = (LIKELY:find(" " .. name .. " ", 1, true) or 0) / #LIKELY }
+  for _, param in ipairs(loaded:info().params) do
+    param.usual = param.default or param.doc:match "default ([^ ;,]+[^ ;]*)" -- as text; nil: unknown
+    param.short = param.name
+    for _, alias in ipairs(param.aliases) do param.short = #alias < #param.short and alias or param.short end
+    r.params[#r.params + 1] = not param.of_step and param or nil
+    r.order = r.order or recipe.dims_of(param.usual) and param
   end
-  if not try(x, r, {}) then
-    for _, param in ipairs(r.params) do
-      if param.kind == "size" then try(x, r, { [param.name] = x.world }) end
-    end
+  for _, param in ipairs(try(x, r, {}) and {} or r.params) do -- some sizes have to make the world
+    if param.kind == "size" then try(x, r, { [param.name] = x.world }) end
   end
   if r.root then r.cost = 10 + #r.root.plan.families + (#r.root.plan.tensors > 0 and 500 or 0) end
   r.wide = r.root and #r.params + 2 - r.root.unread or 1
   return r
+end
+
+-- Try the values of a state in the recipes that have parameters of these names: one of them may be more likely.
+local function share(x, state)
+  for _, r in ipairs(x.recipes) do
+    local values = {}
+    for _, param in ipairs(state.r.params) do
+      local own = recipe.declared(r.params, param.short)
+      if own then values[own.name] = state.values[param.name] end
+    end
+    try(x, r, values)
+  end
 end
 
 -- Let the recipe go on that has had least, for how many parameters it has and how much it explains. Return false: none.
@@ -342,56 +326,33 @@ local function turn(x)
   return best ~= nil
 end
 
--- Ten groups too many are as bad as one that is left.
-local function better(a, b)
-  local p, q = a.result.extra / 10 - a.result.explained, b.result.extra / 10 - b.result.explained
-  if p ~= q then return p < q end
-  if a.n ~= b.n then return a.n < b.n end
-  local i, k = LIKELY:find(" " .. a.r.name .. " ", 1, true) or 0, LIKELY:find(" " .. b.r.name .. " ", 1, true) or 0
-  return i > k or i == k and a.r.name < b.r.name
-end
-
--- Return the recipe of a state, and its values, " tp=2 pp=4", under the shortest names.
-function M.words(state)
-  local words = {}
-  for _, param in ipairs(state.r.params) do
-    local value, name = state.values[param.name], param.name
-    for _, alias in ipairs(param.aliases) do name = #alias < #name and alias or name end
-    if type(value) == "table" then value = table.concat(value, ",") end
-    if value ~= nil then words[#words + 1] = (" %s=%s"):format(name, value) end
-  end
-  return state.r.name, table.concat(words)
-end
-
--- Whether it makes these groups and no others.
-function M.is_exact(x, state) return state.result.explained == x.n and state.result.extra == 0 end
-
 -- Search until a recipe makes these groups and no others, or a `part` of the work is done: all of it takes about a
 -- second at 64 ranks. No clock is asked, so a loaded machine finds the same. `groups` have `ranks`. `accept`, if given,
--- refuses a plan by false. Return the best state of each recipe, best first; and what was searched for, with the groups
--- `given`, each once.
+-- refuses a plan by false. Return the best state of each recipe, best first, with the groups that are `left`; and what
+-- was searched for, with the groups `given`, each once.
 function M.run(groups, world, part, accept)
   local x = { world = world, ids = {}, sizes = {}, rules = {}, sets = {}, results = {}, given = {}, weight = 0,
-              recipes = {}, top = -1, work = 0, accept = accept }
+              factors = {}, lists = {}, recipes = {}, top = -1, work = 0, accept = accept }
   for _, group in ipairs(groups) do
     local id = number_of(x, group.ranks)
     if not x.given[id] then x.given[id], x.weight = group, x.weight + #group.ranks end
   end
-  x.n, x.factors = #x.given, sizes_of(x)
-  x.lists = lists_of(x)
+  x.n = #x.given
+  find_sizes(x)
   local best = {}
-  local function goes_on() return not x.exact and x.work < part * (WORK + RANK * world) end
+  local function goes_on() return not x.found and x.work < part * (WORK + RANK * world) end
   for i, name in ipairs(mg.recipes()) do x.recipes[i] = new_recipe(x, name) end
   for _, r in ipairs(x.recipes) do -- first each parameter alone, but of recipes of tensors, which take long
     while r.cost < 200 and r.root and r.open[1] == r.root and goes_on() do step(x, r) end
     r.stale = 0
   end
-  while goes_on() and turn(x) do share(x) end
-  share(x)
+  while goes_on() and turn(x) do end
+  if x.found then share(x, x.found) end
   for _, r in ipairs(x.recipes) do
-    local first
-    for _, state in sorted(r.states) do first = (not first or better(state, first)) and state or first end
-    best[#best + 1] = first
+    best[#best + 1] = r.best
+    for id, group in ipairs(r.best and x.given or {}) do
+      if not r.best.result.holds[id] then table.insert(r.best.left, group) end
+    end
   end
   table.sort(best, better)
   return best, x

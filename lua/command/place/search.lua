@@ -29,8 +29,7 @@ end
 
 -- All orders of the words of "tp-dp-pp", or of many some, evenly.
 local function of_orders(name, order)
-  local words, all = {}, 1
-  for word in order:gmatch "[^-]+" do words[#words + 1] = word end
+  local words, all = recipe.dims_of(order), 1
   if #words > DIMS then
     text.refuse(3, "order '%.60s' has more than %d dims; list orders: %s=A,B,C", order, DIMS, name)
   end
@@ -48,7 +47,7 @@ local function of_orders(name, order)
 end
 
 local function holds_order(param)
-  return param.kind == "order" or param.kind == "text" and (param.default or ""):find "^[%w_]+%-[%w_-]+$" ~= nil
+  return param.kind == "order" or param.kind == "text" and recipe.dims_of(param.default) ~= nil
 end
 
 -- Choose what is free: the lists on the command line, and what the recipe declares. All else on the line is fixed.

@@ -4,6 +4,7 @@
 -- accelerate/accelerator.py (the ranks).
 -- As there: plain data parallelism (all sizes 1) and sp above 1 make no groups, since DDP has the world's and
 -- DeepSpeed makes its own of sp; no size is checked against the world with sp.
+-- Recorded: 55 cases of 1 to 33 ranks, 15 of them refused: tests/golden/accelerate.json.
 
 local dims = { "dp_replicate", "dp_shard", "cp", "sp", "tp" } -- slowest first
 

@@ -3,6 +3,10 @@
 -- (actor, critic) is a plan of its own.
 -- Source: deepspeedai/DeepSpeed, pull request 7726 at commit 5fbbb014, deepspeed/utils/parallel_state.py and
 -- parallel_state_wrappers.py.
+-- Not as there: orders in which experts cross pipeline stages, sp beside ep, and nodes of which the last one is smaller
+-- are refused; source ranks are those of the group, also where it is strided; groups of another backend than NCCL have
+-- members; a config counts at its top level; an instance without a name answers; another of its name is a plan too.
+-- Recorded: 87 cases of 1 to 32 ranks, 18 of them refused: tests/golden/deepspeed_pr7726.json.
 
 local arithmetic = ...
 local gcd = arithmetic.gcd

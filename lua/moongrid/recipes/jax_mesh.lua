@@ -9,10 +9,15 @@
 -- GPUs are ordered by id, CPUs keep the order of the list.
 -- Source: jax-ml/jax, jax/_src/mesh_utils.py of the releases 0.12.0.1 (the default) and 0.10.2, parameter `version`:
 -- before 0.12 the kinds "TPU v5" and "TPU v5e" had no rings, and the cores of a TPU7 were an axis as the others.
--- Not as there: 0.10.2 forgets prime factors of some sizes (14 = 2 x 7), and fails.
+-- custom_mesh and optimize_mesh_for_tpu_v6e: AI-Hypercomputer/maxtext at commit e591f30c,
+-- src/maxtext/utils/max_utils.py (create_custom_device_mesh, reshape_mesh_to_rings, optimize_mesh_for_tpu_v6e).
+-- Not as there: MaxText ignores a custom_mesh in one slice whose axes are whole; here it is refused. JAX 0.10.2 forgets
+-- prime factors of some sizes (14 = 2 x 7), and fails.
+-- Recorded: 53 cases of 1 to 64 ranks, 9 of them refused: tests/golden/jax_mesh.json.
+-- Recorded: nothing. MaxText's were written by reading, and draws agree with a model: tests/golden/models/jax_mesh.lua.
 
-local arithmetic = ...
-local machine = select(2, ...) "devices"
+local arithmetic, piece = ...
+local machine, maxtext = piece "devices", piece "maxtext"
 local devices_of, extent, box_of, steps = machine.devices_of, machine.extent, machine.box_of, machine.steps
 
 local function refuse(...) error(string.format(...), 2) end
@@ -222,7 +227,14 @@ end
 
 local function ordered(devices, shape, p)
   local last = devices[#devices]
+  if p.custom_mesh then
+    local whole = { version = p.version, contiguous_submeshes = p.contiguous_submeshes }
+    return in_order(ordered(devices, { 16, 16 }, whole), maxtext.rings(p.custom_mesh))
+  end
   local order = rings[last.kind] and rings[last.kind](devices, shape)
+  if order and #order == 8 and maxtext.turns(p, last.kind, shape, extent(devices)) then
+    order = in_order(order, { 0, 1, 2, 3, 7, 6, 5, 4 })
+  end
   if order or last.platform ~= "tpu" and last.platform ~= "gpu" then return order or devices end
   if last.platform == "tpu" then return on_torus(devices, shape, p) end
   table.sort(devices, function(a, b) return a.id < b.id end)
@@ -374,6 +386,8 @@ return recipe {
     allow_split_physical_axes = param.flag(false, "several axes may share one of the torus", "split"),
     dcn_mesh_shape = param.list(nil, "slices or processes along each axis; mesh_shape is then that of one", "dcn"),
     process_is_granule = param.flag(false, "processes, not slices"),
+    custom_mesh = param.text(nil, "MaxText's rings in slices of 16 x 16: hybrid_ring_64x4 or hybrid_ring_32x8"),
+    optimize_mesh_for_tpu_v6e = param.flag(false, "MaxText's other ring on the 2 x 4 chips of a TPU v6e"),
     should_sort_granules_by_key = param.flag(true, "in the order of their numbers; false: of the devices"),
   },
   build = function(world, p)
@@ -387,6 +401,7 @@ return recipe {
       refuse "contiguous_submeshes excludes dcn_mesh_shape; contiguous_submeshes=false would do"
     end
     local mesh, sizes, inside = grid_of(world, axes, shape, dcn)
+    if p.custom_mesh then maxtext.check(p, inside) end
     if p.devices then
       local order = order_of(devices_of(world, p.devices, p), inside, dcn, p)
       mesh = grid(world:order(order), axes, sizes, "slowest first")

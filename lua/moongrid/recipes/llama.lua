@@ -2,6 +2,8 @@
 -- parallelism. Parameters with long names are those of a model's config.json: --params config.json.
 -- Source: huggingface/transformers 4.57, models/{llama,mistral,mixtral,qwen2,qwen3,qwen2_moe,qwen3_moe,phi3,
 -- deepseek_v3}/modeling_*.py; NVIDIA/Megatron-LM, core 0.16, for its names.
+-- Not as there: Hugging Face's code cuts nothing. Here heads stay whole, and sizes that would cut one are refused.
+-- Recorded: nothing. It has no groups of a system, but a grid of its own.
 
 local arithmetic = ...
 local types = { bfloat16 = "bf16", float16 = "f16", float32 = "f32", float64 = "f64" }

@@ -2,9 +2,10 @@
 -- dense (tp, cp, dp, pp) and of experts (tp, ep, dp, pp), the first dim fastest. With vision_world_size the first ranks
 -- have a collection of their own for the vision model (vision_...), and the rest that of the language model.
 -- Source: NVIDIA-NeMo/Megatron-Bridge 0.6.2, megatron/bridge/training/initialize.py (_create_pg_collection,
--- _create_dist_train_pgs). By reading, not recorded. With use_decentralized_pg=false the groups are `megatron`'s.
+-- _create_dist_train_pgs). With use_decentralized_pg=false the groups are `megatron`'s.
 -- As there: experts are not cut by tensor parallelism unless that is asked for; optimizer instances cut the data
 -- parallelism of experts alone.
+-- Recorded: nothing. It was written by reading, and draws agree with a model: tests/golden/models/megatron_bridge.lua.
 
 local arithmetic = ...
 

@@ -4,9 +4,11 @@
 -- Source: Ascend/MindSpeed 0.12.1 (26.0.0), mindspeed/core/context_parallel/model_parallel_utils.py,
 -- core/tensor_parallel/tp_2d/parallel_state_2d.py, core/tensor_parallel_y_union_cp.py,
 -- core/pipeline_parallel/optimize_send_recv_comm/parallel_state.py, core/transformer/moe/moe_feature/balanced_moe/
--- parallel_state.py; the checks: features_manager. By reading, not recorded. Heads and sequences are not checked.
--- Not as there: Megatron's own groups are those of core 0.16, not 0.12; with another order than Megatron's default the
--- groups still lie inside tp, cp and pp; every rank makes all groups of tp_y_cp, where each rank stops after its own.
+-- parallel_state.py; the checks: features_manager.
+-- Not as there: heads and sequences are not checked; Megatron's own groups are those of core 0.16, not 0.12; with
+-- another order than Megatron's default the groups still lie inside tp, cp and pp; every rank makes all groups of
+-- tp_y_cp, where each rank stops after its own.
+-- Recorded: nothing. It was written by reading, and draws agree with a model: tests/golden/models/mindspeed.lua.
 
 local arithmetic = ...
 

@@ -7,6 +7,7 @@
 -- cp_mesh, which is not always the position in the context-parallel group (cp).
 -- Not as there: with experts and an order in which an axis above 1 comes before moe_sharding, Paddle's sharding groups
 -- overlap and its last ranks fail; here they are those of the dense grid. Degrees that leave ranks out are refused.
+-- Recorded: 57 cases of 1 to 64 ranks, 12 of them refused: tests/golden/paddle_fleet.json.
 
 local arithmetic = ...
 local known = { "dp", "pp", "sharding", "mp", "sep", "cp", "ep", "moe_sharding" }

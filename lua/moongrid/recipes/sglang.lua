@@ -1,6 +1,8 @@
 -- SGLang's parallel state: tensor-parallel blocks inside each pipeline stage, which attention and the experts
 -- cut in two ways of their own. Every group has a twin on the CPU (gloo there).
 -- Source: sgl-project/sglang 0.5.23, sglang/srt/distributed/parallel_state.py.
+-- Not as there: nothing known.
+-- Recorded: 60 cases of 1 to 64 ranks, 9 of them refused: tests/golden/sglang.json.
 
 local arithmetic = ...
 

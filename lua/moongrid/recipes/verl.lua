@@ -1,8 +1,9 @@
 -- verl's hybrid engine with FSDP: on the same ranks the mesh of FSDP (ddp x fsdp), that of Ulysses (dp x sp), and that
 -- of the rollout (dp x infer_tp x infer_pp, the last one fastest). Trainers with Megatron have `megatron`'s groups.
 -- Source: volcengine/verl 0.9.1, verl/workers/engine/fsdp/transformer_impl.py (_init_device_mesh) and utils.py
--- (create_device_mesh), verl/workers/engine_workers.py (the rollout). By reading, not recorded.
+-- (create_device_mesh), verl/workers/engine_workers.py (the rollout).
 -- Not as there: sizes that leave ranks out of a mesh are refused.
+-- Recorded: nothing. It was written by reading, and draws agree with a model: tests/golden/models/verl.lua.
 
 local roles = { "actor", "rollout", "ref", "actor_rollout", "actor_rollout_ref" }
 

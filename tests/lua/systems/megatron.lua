@@ -97,7 +97,7 @@ return {
     { "instances of experts with shared weights", { expert_instances = 2, gtp = 2 }, "expert_num_distributed_optimizer_instances 2 "
       .. "excludes gtp_remat_size 2 and expert_gtp_remat_size 1; set it to 1, or both of them",
       would = { { expert_instances = 1 }, { gtp = 1 } } },
-    { "an unknown version", { version = "0.18" }, "version is '0.16', '0.17', '0.19' or 'dev', not '0.18'",
+    { "an unknown version", { version = "0.18" }, "version '0.18' is unknown; '0.16', '0.17', '0.19' or 'dev' would do",
       would = { { version = "0.16" }, { version = "0.17" }, { version = "0.19" }, { version = "dev" } } },
     { "shared weights before they were there", { version = "0.17", gtp = 2 },
       "gtp_remat_size is not in version 0.17; version 0.19 would do, or leave it out", would = { { version = "0.19" }, { gtp = none } } },

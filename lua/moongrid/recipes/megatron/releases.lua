@@ -23,7 +23,7 @@ end
 local function check(p)
   local version = p.version
   if not among(version, versions, 1) then
-    error("version is '0.16', '0.17', '0.19' or 'dev', not '" .. version .. "'")
+    error("version '" .. version .. "' is unknown; '0.16', '0.17', '0.19' or 'dev' would do")
   end
   for _, rule in ipairs(only) do
     local name = rule[1]
