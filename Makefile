@@ -8,7 +8,7 @@
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
 # LUAV=5.5        build into build/lua5.5 for Lua 5.5, of pkg-config lua5.5: the module for its interpreter, and all the rest
 # SAN=1           build into build/san with AddressSanitizer and UBSan; TSAN=1, COV=1: into build/tsan, build/cov
-# CORE=1          build into build/core without the slices: the way from a recipe to communicators alone
+# CORE=1          build into build/core without the modules: only the core, from a recipe to communicators
 # STD=c17         as another C; CC=clang; V=1 shows the commands
 
 # The version is said in src/moongrid.h, and nowhere else.
@@ -46,7 +46,7 @@ endif
 # ---------------------------------------------------------------- what is built here
 # The modules (src/README.md), each a folder of src of this name: capabilities beside the core. A new one is named here,
 # with the bundled recipes and the subcommands of lua/command that need it.
-SLICES := tensors machine checkpoints step survive
+MODULES := tensors machine checkpoints step survive
 # Of these the Lua module's and the command's: no host in C needs them.
 OF_LUA := checkpoints
 RECIPES_tensors      := llama
@@ -57,8 +57,8 @@ COMMANDS_step        := step calibrate
 COMMANDS_survive     := lose
 ifdef CORE
 B      := $(B)/core
-ABSENT := $(SLICES)
-SLICES :=
+ABSENT := $(MODULES)
+MODULES :=
 endif
 
 # The backends and carriers, each a library of its own, of SRC_NAME. HAVE_NAME: can it be
@@ -99,12 +99,12 @@ PC_pmix    := pmix
 
 BACKENDS := $(foreach b,$(ALL_BACKENDS),$(if $(HAVE_$(b)),$(b)))
 
-# The folders (src/README.md): the core from a recipe to a trainer's questions, and the modules beside it. Of each, what
-# uses Lua goes into libmoongrid_lua (recipe/, FOLDER/lua/).
+# The folders (src/README.md): the core, from a recipe to a trainer's questions, and the modules beside it. What uses Lua
+# (recipe/, MODULE/lua/) goes into libmoongrid_lua.
 objects = $(patsubst src/%.c,$(B)/%.o,$(foreach f,$(1),$(sort $(wildcard src/$(f)/*.c))))
-OBJ     := $(filter-out %/pmix.o,$(call objects,base families plan comm comm/carriers $(filter-out $(OF_LUA),$(SLICES)))) $(B)/gen/slices_items.o
-LUA_OBJ := $(filter-out %/luaopen.o,$(call objects,recipe recipe/words $(filter $(OF_LUA),$(SLICES)) $(SLICES:%=%/lua))) \
-           $(B)/gen/bundle.o $(B)/gen/slices_lua.o
+OBJ     := $(filter-out %/pmix.o,$(call objects,base families plan comm comm/carriers $(filter-out $(OF_LUA),$(MODULES)))) $(B)/gen/modules_items.o
+LUA_OBJ := $(filter-out %/luaopen.o,$(call objects,recipe recipe/words $(filter $(OF_LUA),$(MODULES)) $(MODULES:%=%/lua))) \
+           $(B)/gen/bundle.o $(B)/gen/modules_lua.o
 COMMAND := $(call objects,command) $(B)/gen/command.o
 
 # libmoongrid, the libraries that it loads when something needs them, and the Python package (in a clone
@@ -121,7 +121,7 @@ all: $(OUT)
 
 # The public header of libmoongrid and its parts, which it includes.
 CORE_HEADERS := src/moongrid.h $(patsubst %,src/moongrid%.h,_families _plan _backend _carrier _state _recipe) \
-                $(wildcard $(patsubst %,src/moongrid_%.h,$(SLICES:s=)))
+                $(wildcard $(patsubst %,src/moongrid_%.h,$(MODULES:s=)))
 META := $(wildcard lua/moongrid/meta*.lua)
 
 # ---------------------------------------------------------------- compile
@@ -156,12 +156,12 @@ $(B)/$(APART_rccl)%.o: src/%.c Makefile
 $(B)/gen/%.o: $(B)/gen/%.c
 	$(compile)
 
-# $(call note,FILE,TEXT): write it when it has changed, so that what was made for another MPI, or other slices, is made again
+# $(call note,FILE,TEXT): write it when it has changed, so that what was made for another MPI, or other modules, is made again
 $(shell mkdir -p $(B)/gen $(B)/python/moongrid)
 note = $(shell echo '$(2)' | cmp -s - $(1) || echo '$(2)' > $(1))
 MPI_FLAGS := $(B)/gen/mpi.flags
 $(call note,$(MPI_FLAGS),$(FLAGS_mpi) $(LIBS_mpi))
-$(call note,$(B)/gen/slices,$(SLICES))
+$(call note,$(B)/gen/modules,$(MODULES))
 
 # ---------------------------------------------------------------- what is generated
 # The Lua inside the library and inside the command: folders, so that a file that goes is noticed, and their files.
@@ -173,16 +173,16 @@ $(B)/gen/bundle.c: scripts/make/embed.lua $(call within,$(call folders,lua/prelu
 $(B)/gen/command.c: scripts/make/embed.lua $(call within,$(call folders,lua/command lua/pictures)) $(META) examples/layout.lua $(wildcard examples/init/*) Makefile
 	$(EMBED) --command $@ $(foreach s,$(ABSENT),$(COMMANDS_$(s)))
 
-# The tables of the slices, which the way goes through and calls nothing of a slice otherwise: the rows mgrid_lua_slice_NAME
-# of src/NAME/lua/slice.c, mgrid_item_reader_NAME of src/NAME/item_reader.c.
-# $(call table,FILE,HEADER,ROW): the rows of those slices that have such a file
-rows  = $(foreach s,$(SLICES),$(if $(wildcard src/$(s)/$(1)),$(s)))
-table = { echo '\#include "$(2)"'; $(foreach s,$(call rows,$(1)),echo 'extern const $(3) $(3)_$(s);';) \
-          echo 'const $(3) *const $(3)s[] = { $(foreach s,$(call rows,$(1)),&$(3)_$(s),) 0 };'; }
-$(B)/gen/slices_lua.c: Makefile $(B)/gen/slices $(wildcard $(SLICES:%=src/%/lua/slice.c))
-	$(call table,lua/slice.c,recipe/slice.h,mgrid_lua_slice) > $@
-$(B)/gen/slices_items.c: Makefile $(B)/gen/slices $(wildcard $(SLICES:%=src/%/item_reader.c))
-	$(call table,item_reader.c,plan/item.h,mgrid_item_reader) > $@
+# The tables of the modules, through which alone the core calls them: the rows mgrid_lua_module_NAME of
+# src/NAME/lua/NAME_module.c, mgrid_item_reader_NAME of src/NAME/NAME_item.c.
+# $(call table,FOLDER,SUFFIX,HEADER,ROW): the rows of those modules that have such a file
+rows  = $(foreach s,$(MODULES),$(if $(wildcard src/$(s)/$(1)$(s)$(2)),$(s)))
+table = { echo '\#include "$(3)"'; $(foreach s,$(call rows,$(1),$(2)),echo 'extern const $(4) $(4)_$(s);';) \
+          echo 'const $(4) *const $(4)s[] = { $(foreach s,$(call rows,$(1),$(2)),&$(4)_$(s),) 0 };'; }
+$(B)/gen/modules_lua.c: Makefile $(B)/gen/modules $(wildcard src/*/lua/*_module.c)
+	$(call table,lua/,_module.c,recipe/module_row.h,mgrid_lua_module) > $@
+$(B)/gen/modules_items.c: Makefile $(B)/gen/modules $(wildcard src/*/*_item.c)
+	$(call table,,_item.c,plan/item.h,mgrid_item_reader) > $@
 
 # The symbols that the libraries export, with the version of the interface. libmoongrid also exports what
 # libmoongrid_lua and moongrid.so use of its inside: not hidden when it is compiled, and under the version of

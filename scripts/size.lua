@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- size.lua: for scripts/size: count the tokens of the files that standard input names, and print them by folder.
+-- size.lua [--record | --grown]: for scripts/size: count the tokens of the files that standard input names, and print
+-- them by folder, record them, or say which folders have grown.
 
 -- The ends of what begins at a place of a text; nil: it does not begin there.
 local function block(text, at) return text:match("^/%*.-%*/()", at) end
@@ -122,8 +123,38 @@ for path in io.lines() do
   end
 end
 
-local function row(name, size, more) print(("%-28s %9d tokens %7d lines"):format(name, size, more)) end
 table.sort(names)
+
+local RECORD, MOST = "scripts/lint.d/sizes.txt", 1.02
+local IN_SUM = { src = true, lua = true, scripts = true, examples = true }
+
+if arg[1] == "--record" then
+  local record <close> = assert(io.open(RECORD, "w"))
+  for _, name in ipairs(names) do
+    if IN_SUM[name:match "^[^/]+"] then record:write(name, " ", sizes[name], "\n") end
+  end
+  return
+elseif arg[1] == "--grown" then
+  local parts, newest, was = 0, {}, {}
+  for line in io.lines "src/CHANGES.md" do
+    if line:find "^%*%*%d" then parts = parts + 1 end -- **1.2.3** (date)
+    if parts == 1 then newest[#newest + 1] = line end
+  end
+  newest = table.concat(newest, "\n")
+  for line in io.lines(RECORD) do
+    local name, size = line:match "^(%S+) (%d+)$"
+    was[name] = tonumber(size)
+  end
+  for _, name in ipairs(names) do
+    local size, old = sizes[name], was[name] or 0
+    if IN_SUM[name:match "^[^/]+"] and size > MOST * old and not newest:find("`" .. name .. "`", 1, true) then
+      print(("%s has %d tokens, and had %d"):format(name, size, old))
+    end
+  end
+  return
+end
+
+local function row(name, size, more) print(("%-28s %9d tokens %7d lines"):format(name, size, more)) end
 for _, name in ipairs(names) do row(name, sizes[name], lines[name]) end
 print()
 local all, all_lines = 0, 0

@@ -343,8 +343,9 @@ MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_fun
 ** longer used. If any rank fails, every rank gets the same error and the old state is untouched:
 ** MGRID_DISAGREE if plans differ or only some ranks have one, the error of rank 0 if none has one.
 **
-** For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan or _plan_values,
-** and mgrid_materialize with another name over the same backend while the old state exists. */
+** For parameters from a file or as C values, call mgrid_runtime_new, mgrid_runtime_load,
+** mgrid_runtime_plan or mgrid_runtime_plan_values, and mgrid_materialize with another name over the
+** same backend while the old state exists. */
 MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe,
                                     size_t n, const char *const *args, mgrid_state **new_s,
                                     mgrid_change *change, mgrid_error *err);

@@ -4,7 +4,7 @@
 # every tests/mpi/*.c is one that mpirun starts. Each is compiled into an object and then linked,
 # so a change in the library or in one test compiles that file and links again.
 
-# A test of a slice includes a header of it, src/NAME/*.h or moongrid_NAME.h: a build without that slice leaves it out.
+# A test of a module includes a header of it, src/NAME/*.h or moongrid_NAME.h: a build without that module leaves it out.
 space     := $(subst x,,x x)
 of_absent  = $(if $(ABSENT),$(shell grep -lE '^.include "([a-z./]*/)?(moongrid_)?($(subst $(space),|,$(ABSENT) $(ABSENT:s=)))[./]' $(1)))
 without    = $(filter-out $(call of_absent,$(1)),$(1))

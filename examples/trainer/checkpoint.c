@@ -11,7 +11,7 @@
 ** the old one, and only then the old files are removed. So one checkpoint is whole at any time.
 */
 #include "model.h"
-#include "checkpoints/index.h"
+#include "checkpoints/shards.h"
 
 #include <dirent.h>
 #include <errno.h>

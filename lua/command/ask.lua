@@ -3,7 +3,7 @@
 -- moongrid ask: answers of a recipe's queries and getters, without a program.
 
 local asking = require "command.base.asking"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 
 -- Whether the name is a getter, or meant as one. A query may be asked under the system's own name, get_NAME.
 local function is_getter(info, name)

@@ -4,11 +4,11 @@
 
 local files = require "command.blame.files"
 local host = require "host"
-local job_of = require "command.blame.job"
+local job_of = require "command.blame.dumps"
 local line = require "command.base.line"
 local logs = require "command.blame.logs"
 local propose = require "command.blame.propose"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local say = require "command.blame.say"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
@@ -76,7 +76,7 @@ local function run(of)
     about.plan = plan or about.proposal and about.proposal.plan
     job_of.name(job, about.plan)
     verdict = verdict_of(job)
-    about.step = plan and recipe.has_step(plan) and require "command.blame.step"(job) or nil
+    about.step = plan and recipe.has_step(plan) and require "command.blame.in_step"(job) or nil
     for note in sorted(job.notes) do notes[#notes + 1] = note end
   elseif #found == 0 then
     if job.bad[1] then text.refuse(1, "%s", job.bad[1]) end
@@ -89,7 +89,7 @@ local function run(of)
   if of.output then
     if not job then text.refuse(1, "a page draws the groups of dumps, and there are none") end
     local head, rows = say.rows(about, job, verdict)
-    host.write(of.output, function(put) require "command.blame.page" (job, verdict, head, rows, put) end)
+    host.write(of.output, function(put) require "command.blame.blame_page" (job, verdict, head, rows, put) end)
   elseif of.json then
     say.json(about, verdict)
   else

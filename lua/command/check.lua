@@ -7,7 +7,7 @@ local json = require "command.base.json"
 local line = require "command.base.line"
 local mg = require "moongrid"
 local overview = require "command.base.overview"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local REFUSED, UNPROVED, USAGE = 100, 406, 200 -- statuses; of a law that does not hold one of the first two

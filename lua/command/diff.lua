@@ -6,7 +6,7 @@
 local json = require "command.base.json"
 local line = require "command.base.line"
 local overview = require "command.base.overview"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 

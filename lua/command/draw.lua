@@ -5,7 +5,7 @@
 local host = require "host"
 local line = require "command.base.line"
 local pictures = require "pictures.init"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local PLANS = 64                 -- most plans of a page

@@ -5,7 +5,7 @@
 local explain = require "pictures.explain"
 local host = require "host"
 local line = require "command.base.line"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local function run(of)

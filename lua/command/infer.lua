@@ -5,9 +5,9 @@
 local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
-local read = require "command.infer.read"
+local read = require "command.infer.observed"
 local rest = require "command.infer.rest"
-local search = require "command.infer.search"
+local search = require "command.infer.recipe_search"
 local text = require "command.base.text"
 
 local function groups_of(n, size)

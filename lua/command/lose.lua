@@ -5,7 +5,7 @@
 local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local MOST_RANKS <const> = 1 << 24 -- a loss takes some 100 bytes for each

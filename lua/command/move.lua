@@ -6,7 +6,7 @@ local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
 local mg = require "moongrid"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local columns = { "stay", "sent", "minimum", "max_send", "max_receive", "peers", "rounds", "gather", "crossing" }

@@ -8,7 +8,7 @@ local host = require "host"
 local line = require "command.base.line"
 local mg = require "moongrid"
 local overview = require "command.base.overview"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local RUNS = 8                -- most runs to list for an axis

@@ -7,7 +7,7 @@ local jobs = require "command.base.job"
 local line = require "command.base.line"
 local mg = require "moongrid"
 local overview = require "command.base.overview"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local TIMED_OUT, DIFFERS, USAGE = 403, 100, 200

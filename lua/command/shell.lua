@@ -5,7 +5,7 @@
 local host = require "host"
 local line = require "command.base.line"
 local mg = require "moongrid"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local WORDS_MAX <const> = 64

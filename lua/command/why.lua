@@ -4,7 +4,7 @@
 
 local json = require "command.base.json"
 local line = require "command.base.line"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local communicator = { "family", "group", "steps" }

@@ -27,7 +27,7 @@ end
 -- The name of the reader of a text in JSON, by its keys.
 local function of_json()
   local all = file.json()
-  if all.levels then return "json", all end
+  if all.levels then return "machine_json", all end
   if all.items or all.kind or all.metadata then return "kubectl", all end
   return "dlrover", all
 end

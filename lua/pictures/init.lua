@@ -18,7 +18,7 @@ local function draw(how, plan, options, put)
   return gather(put, function(sink) require("pictures." .. how)(drawing(plan, options), sink, options.most) end)
 end
 
-function M.text(plan, options, put) return draw("text", plan, options, put) end
+function M.text(plan, options, put) return draw("boxes", plan, options, put) end
 function M.svg(plan, options, put) return draw("svg", plan, options, put) end
 
 function M.explain(plan, options, put)

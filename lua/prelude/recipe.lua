@@ -13,9 +13,9 @@
 --   library(name, ...)         run another file of this folder
 --   is_topology(value)         whether it is a topology
 --   note(topology, name, text, usual, unread)  record a parameter; params(state) returns the recorded ones
---   fields()                   the fields that slices add (src/recipe/slice.h), name -> type; "any": the slice checks
---   begin(world, values, where)     give the slices the values of these fields; returns the World for `build`
---   finish(topology, where, world)  let the slices finish after `build`
+--   fields()                   the fields that modules add (src/recipe/module_row.h), name -> type; "any": it checks
+--   begin(world, values, where)     give the modules the values of these fields; returns the World for `build`
+--   finish(topology, where, world)  let the modules finish after `build`
 --   allow_idle(topology)       ranks may be in no group
 --   digest(state)              the digest of its plan
 --   settings(state)            the settings that a host has set, by name
@@ -51,7 +51,7 @@ local fields = { "doc", "base", "params", "rest", "build", "concurrent", "famili
 -- The types of the fields that are not tables. `base` is a recipe or the name of one.
 local types = { doc = "string", rest = "string", idle = "string", names = "string", build = "function",
                 step = "function" }
-local added = core.fields() -- the fields of slices
+local added = core.fields() -- the fields of modules
 for name, type_of in sorted_pairs(added) do fields[#fields + 1], types[name] = name, type_of end
 -- The fields that answer questions. Each may also be a function that returns the table, called at the first question.
 local asked = { families = true, queries = true, getters = true, arguments = true }
@@ -90,11 +90,11 @@ local running = {} -- { path, text, called } of the recipe files now running, th
 local last -- { topology, world, params } of the last evaluation, for a prompt
 local called -- { name = version } of the host's functions that the recipes of this evaluation name
 
--- Questions: queries, getters and their arguments. asking.lua is loaded at the first question.
-local asking
+-- Questions: queries, getters and their arguments. queries.lua is loaded at the first question.
+local answerer
 local function answers()
-  asking = asking or core.library("asking", core, shared, parameters)
-  return asking
+  answerer = answerer or core.library("queries", core, shared, parameters)
+  return answerer
 end
 
 -- Bundled steps: steps.transformer { settings } makes one, with parameters of its own. steps.lua is loaded when a

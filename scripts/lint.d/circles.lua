@@ -1,21 +1,21 @@
 -- SPDX-License-Identifier: MIT
 --
--- circles.lua BUILD SLICE...: list files of src that call each other in a circle, from the symbols that their objects
+-- circles.lua BUILD MODULE...: list files of src that call each other in a circle, from the symbols that their objects
 -- define and need (nm), and folders that do, by calls and includes: a line for each circle; and a line for each call of
--- a slice by a room of the way, or by a slice before it.
+-- a module by a folder of the core, or by a module before it.
 
 -- Folders whose files may call in a circle, or that may be in one, files that may, and why.
 local class = "the class of a file lists methods of others, which check that their argument is of it"
 local MAY = {
   ["recipe/words"] = class, ["machine/lua"] = class, ["step/lua"] = class,
   ["recipe"] = "the prelude's functions load, run and ask, and a runtime is made of the prelude",
-  ["recipe recipe/words"] = "a room in two folders: recipe/ opens its words, which use its state",
+  ["recipe recipe/words"] = "one folder in two: recipe/ opens its words, which use its state",
   ["tensors/flat tensors/tensor"] = "a flat is made of tensors, and a tensor may be cut as part of a flat",
-  ["step"] = "the machine steps, the clock times it, positions skip what repeats",
+  ["step"] = "the executor steps, the clock times it, positions skip what repeats",
 }
 
 local build = ...
-local place = {} -- of each slice, in their order
+local place = {} -- of each module, in their order
 for i = 2, select("#", ...) do place[select(i, ...)] = i end
 local defined, needed, files = {}, {}, {}
 

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- names.lua FILE.c ...: list functions of C that several files define: who searches a name finds one.
+-- names.lua FILE.c ...: list functions of C that several files define: who searches a name finds one. And those whose
+-- name stutters.
 
 local files, names = {}, {}
 for _, path in ipairs(arg) do
@@ -16,5 +17,6 @@ for _, path in ipairs(arg) do
 end
 table.sort(names)
 for _, name in ipairs(names) do
+  if ("_" .. name .. "_"):find "_(%l+)_%1_" then print(name .. ": " .. files[name] .. ": a word twice") end
   if files[name]:find " " then print(name .. ": " .. files[name]) end
 end

@@ -12,7 +12,7 @@
 -- millisecond to read. All else is loaded by need, and then works for longer than that, or follows an error.
 local COMPILED = {}
 for name in ([[
-  prelude/asking prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe
+  prelude/queries prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe
   prelude/shared prelude/steps
   moongrid/recipes/megatron moongrid/recipes/megatron/ moongrid/recipes/deepspeed moongrid/recipes/jax_mesh
   pictures/groups pictures/reports command/base/ command/ask command/check command/diff command/draw command/explain
@@ -118,7 +118,7 @@ local function of_library()
     found[name] = true
     for other in whole(path):gmatch "[\"']pictures%.([%w_]+)[\"']" do add(other) end
   end
-  for _, name in ipairs { "init", "text", "svg" } do add(name) end
+  for _, name in ipairs { "init", "boxes", "svg" } do add(name) end
   return found
 end
 
@@ -152,7 +152,7 @@ local function write(list, rows)
 end
 
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
-  out:write(HEAD:format "command/words.h")
+  out:write(HEAD:format "command/cli.h")
   local rows = add_pictures(add_files({}, "lua/command", "moongrid.command.", "", start_row), false)
   for path in paths "lua/moongrid/meta*.lua examples/layout.lua examples/init/*" do
     rows[#rows + 1] = { path:match "[^/]+$", whole(path) }

@@ -19,7 +19,7 @@ ZSHDIR   ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR  ?= $(PREFIX)/share/fish/vendor_completions.d
 PC        = $(D)$(LIBDIR)/pkgconfig
 CMAKE     = $(D)$(LIBDIR)/cmake/moongrid
-MODULES   = $(PREFIX)/share/modulefiles/moongrid
+MODULEFILES = $(PREFIX)/share/modulefiles/moongrid
 # folders stand in quotes: their names may have blanks
 D         = $(DESTDIR)
 
@@ -66,12 +66,12 @@ install: all man fortran
 	chmod 644 '$(PC)'/moongrid*.pc '$(CMAKE)'/*
 	install -m 755 $(B)/moongrid.so '$(D)$(LUA_CMOD)'/
 	install -m 644 $(META) '$(D)$(LUA_LMOD)'/moongrid/
-	install -d '$(D)$(BASHDIR)' '$(D)$(ZSHDIR)' '$(D)$(FISHDIR)' '$(D)$(MODULES)'
+	install -d '$(D)$(BASHDIR)' '$(D)$(ZSHDIR)' '$(D)$(FISHDIR)' '$(D)$(MODULEFILES)'
 	install -m 644 scripts/make/complete/moongrid.bash '$(D)$(BASHDIR)'/moongrid
 	install -m 644 scripts/make/complete/_moongrid '$(D)$(ZSHDIR)'/
 	install -m 644 scripts/make/complete/moongrid.fish '$(D)$(FISHDIR)'/
-	scripts/make/modulefile $(VERSION) '$(PREFIX)' '$(LIBDIR)' '$(LUA_CMOD)' '$(LUA_LMOD)' '$(MANDIR)' > '$(D)$(MODULES)'/$(VERSION).lua
-	chmod 644 '$(D)$(MODULES)'/$(VERSION).lua
+	scripts/make/modulefile $(VERSION) '$(PREFIX)' '$(LIBDIR)' '$(LUA_CMOD)' '$(LUA_LMOD)' '$(MANDIR)' > '$(D)$(MODULEFILES)'/$(VERSION).lua
+	chmod 644 '$(D)$(MODULEFILES)'/$(VERSION).lua
 # update the loader's list of libraries, if it searches LIBDIR and this does not stage a package
 ifeq ($(DESTDIR),)
 	if scripts/make/searched '$(LIBDIR)' && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/usr/sbin:/sbin ldconfig; fi
@@ -96,8 +96,8 @@ uninstall:
 	rm -f $(addprefix '$(PC)'/,moongrid.pc moongrid_static.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf '$(CMAKE)'
 	rm -f '$(D)$(LUA_CMOD)'/moongrid.so $(addprefix '$(D)$(LUA_LMOD)'/moongrid/,$(notdir $(META)))
-	rm -f '$(D)$(BASHDIR)'/moongrid '$(D)$(ZSHDIR)'/_moongrid '$(D)$(FISHDIR)'/moongrid.fish '$(D)$(MODULES)'/$(VERSION).lua
-	-rmdir '$(D)$(LUA_LMOD)'/moongrid '$(D)$(MODULES)' 2>/dev/null
+	rm -f '$(D)$(BASHDIR)'/moongrid '$(D)$(ZSHDIR)'/_moongrid '$(D)$(FISHDIR)'/moongrid.fish '$(D)$(MODULEFILES)'/$(VERSION).lua
+	-rmdir '$(D)$(LUA_LMOD)'/moongrid '$(D)$(MODULEFILES)' 2>/dev/null
 
 # ---------------------------------------------------------------- release
 # What is linked, with versions and licences, as SPDX.

@@ -32,19 +32,20 @@ mgrid_status mgrid_check_rank(int64_t rank, int64_t world, mgrid_error *err);
 /* mgrid_fail for constructors: return NULL. */
 void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 void *mgrid_null_oom(mgrid_error *err);
-/* Copy the error `from` to *err: _pass only where *err holds none, _replace always. Return its
-** status. */
+/* Copy the error `from` to *err where *err holds none. Return the status of `from`. */
 mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from);
+/* The same, also where *err holds one. */
 mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from);
 /* Return an mgrid_error on the heap for a function of the host: recipes can nest hundreds of such
-** calls, too many for the stack. NULL: out of memory, *err is set. _close frees it, and passes on
-** the error of a function that failed; `what` names it: "the function of a map". */
+** calls, too many for the stack. NULL: out of memory, *err is set. */
 mgrid_error *mgrid_error_open(mgrid_error *err);
+/* Free it, and pass on the error of a function that failed; `what` names it: "the function of a
+** map". */
 void mgrid_error_close(mgrid_error *own, bool failed, const char *what, mgrid_error *err);
-/* Return true, with MGRID_USAGE "WHAT is NULL", if a pointer is NULL that must not be. _list: a
-** list of n elements. Not for objects that an earlier call failed to make: that call has filled
-** *err. */
+/* Return true, with MGRID_USAGE "WHAT is NULL", if a pointer is NULL that must not be. Not for
+** objects that an earlier call failed to make: that call has filled *err. */
 bool mgrid_lacks(bool given, const char *what, mgrid_error *err);
+/* The same for a list of n elements. */
 bool mgrid_lacks_list(size_t n, bool given, const char *what, mgrid_error *err);
 /* Replace the message of *err; the arguments may point into the old one. Return its status. */
 mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) MGRID_PRINTF(2, 3);
@@ -171,16 +172,17 @@ void mgrid_locale_back(mgrid_locale of);
 
 char *mgrid_strdup(const char *s); /* NULL: out of memory */
 
-/* Make text safe for a terminal: escape control characters, newlines too, and bytes that are not
-** UTF-8, as \x1b. _is_shown: return whether it is safe already. _shown: write to (out, room), whole
-** characters as long as they fit, and return the number of bytes. _text_shown: append (text.c).
-** chars.c */
+/* Return whether text is safe for a terminal: it has no control characters, newlines neither, and
+** is UTF-8. chars.c */
 bool mgrid_is_shown(const char *s, size_t len);
 /* Check a name, or another text of one line, where it enters: only what is safe already gets in, so
 ** nothing that prints it escapes it. `what` names it in the error: "the name of a mark". */
 mgrid_status mgrid_check_line(const char *what, const char *s, size_t len, mgrid_error *err);
 bool mgrid_is_utf8(const char *s, size_t len); /* control characters count as UTF-8 */
+/* Make text safe for a terminal: what is unsafe is written as \x1b. Write whole characters to (out,
+** room) as long as they fit, and return the number of bytes. */
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
+/* Append it to a text likewise. text.c */
 void mgrid_text_shown(mgrid_text *t, const char *s);
 /* Shorten a number of 17 digits in buf to the fewest that read back as the same number; leave other
 ** texts alone. */
@@ -194,11 +196,11 @@ void mgrid_show(char *text, size_t room);
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
                                 mgrid_error *err); /* its name in messages */
-/* The same of files up to `most` bytes, and of standard input up to its end. Only for the command:
-** a library must not read that. _begins: the first bytes of a regular file, as many as there is
-** room for; how many. */
+/* The same of files up to `most` bytes. Only for the command. */
 mgrid_status mgrid_read_file_up_to(const char *path, size_t most, mgrid_text *t, mgrid_error *err);
+/* The same of standard input up to its end, which a library must not read. */
 mgrid_status mgrid_read_stdin(size_t most, mgrid_text *t, mgrid_error *err);
+/* Read the first bytes of a regular file, as many as there is room for. Return how many. */
 size_t mgrid_file_begins(const char *path, char *buf, size_t room);
 
 /* Return whether a dim, grid or family may have this name. */

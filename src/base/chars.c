@@ -74,6 +74,7 @@ static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
                 { 0xc0, 0xe0, 2, 0x80 },
                 { 0xe0, 0xf0, 3, 0x800 },
                 { 0xf0, 0xf8, 4, 0x10000 } };
+
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     if ((*s & forms[i].mask) != forms[i].first || n < forms[i].bytes) continue;
     uint32_t code = *s & (uint32_t)~forms[i].mask & 0xff;

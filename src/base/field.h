@@ -38,18 +38,20 @@ void mgrid_field_fail(const mgrid_field *f);
 /* Return whether the reading goes on: nothing failed, and the budget has `work` more. */
 bool mgrid_field_spend(const mgrid_field *f, int64_t work);
 
-/* Return a field of an object, _at: an element of a list. It lies in *f, which must outlive it. */
+/* Return a field of an object. It lies in *f, which must outlive it. */
 mgrid_field mgrid_field_of(const mgrid_field *f, const char *name);
+/* Return an element of a list likewise. */
 mgrid_field mgrid_field_at(const mgrid_field *f, size_t i);
 /* It is a fault if it is not an object, or has other fields than these, which are separated by
 ** blanks. */
 void mgrid_field_only(const mgrid_field *f, const char *names);
 /* Return the length of a list of low to high elements; 0 after a fault. */
 size_t mgrid_field_list(const mgrid_field *f, size_t low, size_t high);
-/* Return a whole number, 0 after a fault; _flag: true, or false where it is not there; _text: a
-** text, "" after a fault. */
+/* Return a whole number; 0 after a fault. */
 int64_t mgrid_field_number(const mgrid_field *f, int64_t low, int64_t high);
+/* Return a boolean; false where it is not there. */
 bool mgrid_field_flag(const mgrid_field *f);
+/* Return a text; "" after a fault. */
 const char *mgrid_field_text(const mgrid_field *f);
 /* Return a list of numbers, which the caller frees; NULL and *n 0 after a fault. */
 int64_t *mgrid_field_numbers(const mgrid_field *f, int64_t low, int64_t high, size_t *n);

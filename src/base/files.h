@@ -31,12 +31,12 @@ mgrid_output *mgrid_output_folder(const char *path, const char *const *files, mg
 const char *mgrid_output_place(const mgrid_output *o);
 
 mgrid_status mgrid_output_write(mgrid_output *o, const void *data, size_t n, mgrid_error *err);
-/* Return a stream to the file, which belongs to o; NULL: no memory. _end sees the errors of
-** both. */
+/* Return a stream to the file, which belongs to o; NULL: no memory. mgrid_output_end reports its
+** errors, too. */
 FILE *mgrid_output_stream(mgrid_output *o);
 
 /* Give it its name, or remove it if anything failed before: `before` is the caller's status. Frees
-** o; NULL is allowed, after an error of _file or _folder. */
+** o; NULL is allowed, after an error of the function that begins it. */
 mgrid_status mgrid_output_end(mgrid_output *o, mgrid_status before, mgrid_error *err);
 
 /* All in one. */

@@ -28,7 +28,7 @@ typedef struct reshard_done {
 typedef struct resharding resharding;
 
 /* Pair the tensors and start the folder. The checkpoint, and the texts of the options, are borrowed
-** until _end. NULL: *err says why. */
+** until reshard_end. NULL: *err says why. */
 resharding *reshard_begin(shards *from, const mgrid_plan *plan, const reshard_options *o,
                           mgrid_error *err);
 /* Write one window of elements. *more: there are others; else the folder is complete and has its

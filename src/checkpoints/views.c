@@ -4,7 +4,7 @@
 ** that is wanted. Each row of elements that is contiguous on both sides is one read, straight into
 ** place.
 */
-#include "checkpoints/index.h"
+#include "checkpoints/shards.h"
 #include "checkpoints/safetensors.h"
 #include "checkpoints/views.h"
 

@@ -7,7 +7,7 @@
 #ifndef MGRID_VIEWS_H
 #define MGRID_VIEWS_H
 
-#include "checkpoints/index.h"
+#include "checkpoints/shards.h"
 
 typedef struct view_box {
   const shards_tensor *of;

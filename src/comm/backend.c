@@ -139,9 +139,9 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
                         .rank = rank,
                         .world = world,
                         .users = 1 };
-  b->place = (mgrid_place){ .machines = 1,
-                            .local_size = world,
-                            .local_rank = rank }; /* as if the whole job ran on this machine */
+  b->spread = (mgrid_rank_spread){
+    .machines = 1, .local_size = world, .local_rank = rank
+  }; /* as if the whole job ran on this machine */
   return b;
 }
 

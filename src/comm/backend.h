@@ -116,7 +116,7 @@ typedef struct mgrid_rows {
 
 enum { MGRID_BOXES_MAX = 64 }; /* of a message */
 
-/* A message between two ranks of the world, a part of a move: mpi/move.c, nccl/move.c */
+/* A message between two ranks of the world, a part of a move: mpi/mpi_move.c, nccl/nccl_move.c */
 typedef struct mgrid_post {
   size_t slot; /* `look` reports its end by this number, which no other message has until then */
   int64_t peer;
@@ -321,7 +321,7 @@ typedef struct mgrid_backend_ops {
 
   /* Get the ith window of the option `windows`, if there is one; the device communicator, or NULL,
   ** and the version of NCCL whose ncclDevComm it is. Local. Both are NULL unless the descriptor has
-  ** `furnishes`. */
+  ** `has_windows`. */
   void (*window)(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
   const void *(*device)(mgrid_backend *b, void *native, int *version);
 
@@ -334,7 +334,7 @@ typedef struct mgrid_backend_ops {
 typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.c */
 
 /* How ranks are spread over machines, which are numbered by their lowest rank. hosts.c */
-typedef struct mgrid_place {
+typedef struct mgrid_rank_spread {
   /* machines of the job, 0 until the first state is made; index of this one */
   int64_t machines, index;
   int64_t local_size, local_rank; /* ranks on this machine; index of this rank among them */
@@ -343,7 +343,7 @@ typedef struct mgrid_place {
   int64_t block;
   /* of a backend on GPUs, set when it is opened: how many, and index of this rank's */
   int gpus, gpu;
-} mgrid_place;
+} mgrid_rank_spread;
 
 /* Version of the structs in this header. A backend library and a libmoongrid of different versions
 ** may be loaded in one process, so each compares this number before it reads anything else of the
@@ -361,7 +361,7 @@ struct mgrid_backend {
   const mgrid_descriptor *kind;
   const mgrid_backend_ops *ops;
   int64_t rank, world;
-  int users; /* owners: who opened it, each _ref, each state; the last one closes it */
+  int users; /* owners: who opened it, each mgrid_backend_ref, each state; the last one closes it */
   /* every creation is a call over all ranks, so ranks also take part in those of others, and states
   ** share no communicators */
   bool whole;
@@ -380,7 +380,7 @@ struct mgrid_backend {
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native,
                          mgrid_error *err);
-  mgrid_place place;
+  mgrid_rank_spread spread;
   /* of a backend over this one: seconds of the deadline that passed before the call */
   double waited;
   bool left; /* of core: mgrid_state_leave was called, and others may have that state still */
@@ -415,12 +415,13 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
 /* Collective: if any rank failed, every rank returns the error of the first that did. verdict.c */
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_error *failed,
                            mgrid_error *err);
-/* The same in steps, for a caller whose all-reduce has other words, too. _of: return the word of
-** this rank. _min: make the all-reduce; its own failure counts before that of this rank. _tell:
-** return the verdict that follows from the minimum `who` of these words. */
+/* The same in three steps, for a caller whose all-reduce has other words, too. Make the all-reduce;
+** its own failure counts before that of this rank. */
 mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_outcome mine,
                                const mgrid_error *failed, mgrid_error *err);
+/* Return the word of this rank for it. */
 uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine);
+/* Return the verdict that follows from the minimum `who` of these words. */
 mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine,
                                 const mgrid_error *failed, mgrid_error *err);
 

@@ -137,7 +137,7 @@ mgrid_status mgrid_group_window(const mgrid_group *g, const char *name, mgrid_nc
     return mgrid_fail(err, MGRID_UNKNOWN_NAME, "family '%s' has no window '%s'%s", g->name, name,
                       tail);
   }
-  if (mgrid_group_native(g) && g->comm->backend->furnishes)
+  if (mgrid_group_native(g) && g->comm->backend->has_windows)
     g->state->backend->ops->window(g->state->backend, g->comm->native, i, &w);
   mgrid_struct_write(out, &w, sizeof w);
   return MGRID_OK;
@@ -146,7 +146,7 @@ mgrid_status mgrid_group_window(const mgrid_group *g, const char *name, mgrid_nc
 const void *mgrid_group_device(const mgrid_group *g, int *version) {
   int which = 0;
   const void *device =
-      mgrid_group_native(g) && g->comm->backend->furnishes
+      mgrid_group_native(g) && g->comm->backend->has_windows
           ? g->state->backend->ops->device(g->state->backend, g->comm->native, &which)
           : NULL;
   if (version) *version = which;

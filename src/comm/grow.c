@@ -159,17 +159,20 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
     if (lost[i] == s->view.rank)
       return mgrid_null(err, MGRID_LOST_RANK, "rank %" PRId64 " lists itself as lost", lost[i]);
   }
+
   mgrid_family *left = mgrid_family_without(e->family, n, lost, err);
   mgrid_plan *p = left ? grow_plan_of(e, left, err) : NULL;
   mgrid_state *now = p ? mgrid_state_new(s->backend, err) : NULL;
   mgrid_error why = MGRID_ERROR_INIT;
   if (now) now->partial = true;
+
   bool whole = s->backend->whole; /* a creation over all ranks would include the lost ones */
   s->backend->whole = false;
   mgrid_status status = now ? mgrid_state_prepare(now, p, "shrunk", &why) : MGRID_NO_MEMORY;
   s->backend->whole = whole;
   if (!status) status = shrink_own(now, s, mgrid_state_group(s, family, NULL), n, lost, &why);
   if (!status) grow_lose_all(s, n, lost);
+
   if (now) now->batch.n = 0;
   mgrid_plan_free(p);
   mgrid_family_free(left);

@@ -33,7 +33,7 @@ static int64_t block_of(const mgrid_location *at, int64_t world) {
 }
 
 /* Sort by machine, then rank: each machine becomes a run that starts with its lowest rank. */
-static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_t world,
+static void find_place(mgrid_rank_spread *p, mgrid_location *at, uint64_t mine, int64_t world,
                        int64_t rank) {
   uint64_t lowest = 0;
   p->block = block_of(at, world);
@@ -57,7 +57,7 @@ static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_
 mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations,
                                  mgrid_error *err) {
   *locations = NULL;
-  if (b->place.machines) return MGRID_OK;
+  if (b->spread.machines) return MGRID_OK;
   *locations = malloc((size_t)(b->world + 1) * sizeof **locations);
   return *locations ? MGRID_OK : mgrid_oom(err);
 }
@@ -67,7 +67,7 @@ mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locati
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations,
                                      mgrid_outcome mine, const mgrid_error *failed,
                                      mgrid_error *err) {
-  if (b->place.machines) return mgrid_verdict(b, mine, failed, err); /* already known */
+  if (b->spread.machines) return mgrid_verdict(b, mine, failed, err); /* already known */
   /* as words first, in half of the memory */
   uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id();
   memset(words, 0xff, (size_t)b->world * sizeof *words);
@@ -79,7 +79,7 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   words[b->rank] = own; /* even if the carrier returned another value */
   for (int64_t r = b->world - 1; r >= 0; r--)
     locations[r] = (mgrid_location){ words[r], (uint64_t)r };
-  find_place(&b->place, locations, own, b->world, b->rank);
+  find_place(&b->spread, locations, own, b->world, b->rank);
   return mgrid_verdict_tell(b, who, mine, failed, err);
 }
 
@@ -108,13 +108,13 @@ mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *er
   return mgrid_verdict_min(b, hosts, (size_t)b->world, MGRID_OK, NULL, err);
 }
 
-mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts,
-                              mgrid_error *err) {
+mgrid_status mgrid_hosts_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts,
+                               mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   char name[sizeof((mgrid_machine *)0)->name] = "";
   size_t i = 0;
   /* one host, which the agreement has found */
-  if (!hosts || b->place.machines == 1) return MGRID_OK;
+  if (!hosts || b->spread.machines == 1) return MGRID_OK;
   mgrid_status s = mgrid_hosts_find(b, hosts, err);
   if (s) return s;
   gethostname(name, sizeof name - 1);
@@ -125,7 +125,7 @@ mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *h
 
 int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to) {
   const mgrid_backend *b = from->backend;
-  return b->world == to->backend->world ? b->place.block : 0;
+  return b->world == to->backend->world ? b->spread.block : 0;
 }
 
 mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid_error *err) {
@@ -133,7 +133,7 @@ mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid
   mgrid_machine m = MGRID_MACHINE_INIT;
   mgrid_status status = mgrid_struct_check(out, sizeof m, "mgrid_machine", err);
   if (status) return status;
-  const mgrid_place *p = &s->backend->place;
+  const mgrid_rank_spread *p = &s->backend->spread;
   m.machines = p->machines, m.index = p->index;
   m.local_size = p->local_size, m.local_rank = p->local_rank;
   m.gpus = p->gpus, m.gpu = p->gpus ? p->gpu : -1;

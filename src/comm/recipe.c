@@ -77,15 +77,15 @@ mgrid_status mgrid_runtime_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, 
   return rt ? recipe_entry_of(rt)->lend(rt, kind, x, err) : MGRID_USAGE;
 }
 
-mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request,
+mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *module, void *request,
                             mgrid_error *err) {
   if (!entry) entry = entry_of_library(err);
-  return entry ? entry->serve(NULL, slice, request, err) : MGRID_MISSING;
+  return entry ? entry->serve(NULL, module, request, err) : MGRID_MISSING;
 }
 
-mgrid_status mgrid_runtime_serve(mgrid_runtime *rt, const char *slice, void *request,
+mgrid_status mgrid_runtime_serve(mgrid_runtime *rt, const char *module, void *request,
                                  mgrid_error *err) {
-  return rt ? recipe_entry_of(rt)->serve(rt, slice, request, err) : MGRID_USAGE;
+  return rt ? recipe_entry_of(rt)->serve(rt, module, request, err) : MGRID_USAGE;
 }
 
 mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file, size_t n,
@@ -139,15 +139,18 @@ mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const ch
   mgrid_runtime *rt = NULL;
   mgrid_plan *plan = NULL;
   int64_t world = mgrid_backend_world(b);
+
   if (!mgrid_struct_read(&o, sizeof o, options, "mgrid_open_options", &mine))
     rt = runtime_of(&o, recipe, &mine);
   if (!failed_while(&mine, "loading the recipe", world)) {
     plan = recipe_plan_of(rt, world, &o, n, args, &mine);
     failed_while(&mine, "planning for %" PRId64 " rank%s", world);
   }
+
   /* without a plan all ranks get the error */
   mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine);
   failed_while(&mine, "creating the state", world);
+
   mgrid_plan_free(plan);
   if (s)
     s->runtime = rt;

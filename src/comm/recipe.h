@@ -13,15 +13,15 @@
 ** The runtime is an owner, and so are those that mgrid_reload makes from it. */
 typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind *kind,
                                        const void *x, mgrid_error *err);
-/* Hand the request of a module's C function to what the module has for Lua (recipe/slice.h). */
-typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *slice, void *request,
+/* Hand the request of a module's C function to what the module has for Lua (recipe/module_row.h). */
+typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *module, void *request,
                                         mgrid_error *err);
 mgrid_recipe_serve mgrid_runtime_serve;
 typedef struct mgrid_recipe_entry mgrid_recipe_entry;
 /* The same for a request that needs no runtime, which the module gets as NULL. `entry`: of the
 ** library with Lua that calls; NULL: libmoongrid_lua is loaded. MGRID_MISSING: it cannot be.
 ** recipe.c */
-mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request,
+mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *module, void *request,
                             mgrid_error *err);
 
 /* The functions of that library, X(name, its type), each once: here as a table, in recipe/entry.h

@@ -165,7 +165,7 @@ mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *er
   if (m->have)
     mgrid_pair_words(words + FIRST, m->first ^ m->call),
         mgrid_pair_words(words + SECOND, m->second ^ m->call);
-  const bool placed = b->place.machines > 0;
+  const bool placed = b->spread.machines > 0;
   if (!placed)
     mgrid_pair_words(words + MACHINE, mgrid_machine_id());
   else if (b->left)
@@ -177,7 +177,7 @@ mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *er
     return mgrid_error_pass(err, &told);
   }
   if (!placed && mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
-    b->place.machines = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
+    b->spread.machines = 1, b->spread.local_size = b->world, b->spread.local_rank = b->rank;
   m->none = words[MISS] != 0;
   m->all = words[HAVE] != 0 && mgrid_pair_same(words + FIRST) && mgrid_pair_same(words + SECOND);
   if (placed) m->all = same_states(b, words + STATES) && m->all;

@@ -338,7 +338,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
 
   /* From here on every rank makes the same collective calls, whether it failed or not. */
   status = mgrid_agree_in(b, call, status ? NULL : plan, old, &mine, &mine);
-  if (!status) status = mgrid_hosts_meet(b, plan, hosts, &mine);
+  if (!status) status = mgrid_hosts_check(b, plan, hosts, &mine);
   if (!status) status = create(s, locations, growing, &mine);
   free(hosts);
   free(locations);

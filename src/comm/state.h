@@ -84,7 +84,7 @@ mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error 
 /* Begin a creation: its number distinguishes its messages from those of all earlier ones over the
 ** same carrier. */
 void mgrid_pool_count(mgrid_backend *b);
-/* Create the batch. After a failure some may exist: call _undo. */
+/* Create the batch. After a failure some may exist: call mgrid_pool_undo. */
 mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
 void mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch);
 /* write the creations to the host's log */
@@ -141,15 +141,17 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
 
 /* ----------------------------------------------------------------- origins.c */
 
-/* To grow or to shrink: _new looks up what each communicator in the batch of s was, and allocates
-** all memory; free *out also after a failure. After the ranks have agreed, _grow creates. When that
-** succeeded on all ranks, _end adopts what is kept. */
+/* What each communicator in a batch comes from, to grow or to shrink. */
 typedef struct mgrid_growing mgrid_growing;
+/* Look up what each communicator in the batch of s was, and allocate all memory. Free *out also
+** after a failure. */
 mgrid_status mgrid_growing_new(const mgrid_grown *grown, const mgrid_state *s, mgrid_growing **out,
                                mgrid_error *err);
 void mgrid_growing_free(mgrid_growing *g);
+/* Create them, after the ranks have agreed. */
 mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g,
                               mgrid_error *err);
+/* Adopt what is kept, after the creation has succeeded on all ranks. */
 void mgrid_growing_end(mgrid_state *s, mgrid_growing *g);
 
 /* ------------------------------------------------------------------- hosts.c */
@@ -163,13 +165,15 @@ mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locati
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations,
                                      mgrid_outcome mine, const mgrid_error *failed,
                                      mgrid_error *err);
-/* Hosts of all ranks, for a plan with things that say where ranks run. _new allocates before the
-** ranks agree; NULL if the plan has none. _find: collective. _meet compares, before communicators
-** are created; collective if `hosts` is not NULL, and then all ranks return the error of one. */
+/* Allocate the hosts of all ranks before the ranks agree, for a plan with things that say where
+** ranks run; NULL if the plan has none. */
 mgrid_status mgrid_hosts_new(const mgrid_plan *p, uint64_t **hosts, mgrid_error *err);
+/* Collective: find them. */
 mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *err);
-mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts,
-                              mgrid_error *err);
+/* Compare them with the plan before communicators are created. Collective if `hosts` is not NULL,
+** and then all ranks return the error of one. */
+mgrid_status mgrid_hosts_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts,
+                               mgrid_error *err);
 /* Return mgrid_move_options.machine for a move between two states; 0 also if their worlds differ,
 ** because some ranks then have only one of the states. */
 int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to);

@@ -2,7 +2,7 @@
 **
 ** apart.c - what a command line writes is none of the things that it reads.
 */
-#include "command/words.h"
+#include "command/cli.h"
 #include "base/base.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 ** editor.c - a word of C for the prompt of moongrid shell: lines are edited by libedit or readline
 ** where one is here, which is looked for when the prompt starts.
 */
-#include "command/words.h"
+#include "command/cli.h"
 
 #include "base/files.h"
 #include "recipe/bind.h"

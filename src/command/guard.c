@@ -3,7 +3,7 @@
 ** guard.c - messages of a rank that cannot return: an alarm where MPI or the launcher waits for all
 ** ranks without a deadline, and the signal by which launchers end a job after another rank died.
 */
-#include "command/words.h"
+#include "command/cli.h"
 
 #include <inttypes.h>
 #include <signal.h>

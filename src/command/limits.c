@@ -2,7 +2,7 @@
 **
 ** limits.c - check whether the limits of the system are enough for this job.
 */
-#include "command/words.h"
+#include "command/cli.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 ** main.c - the command moongrid: a Lua state that runs lua/command, and what it says where that
 ** fails.
 */
-#include "command/words.h"
+#include "command/cli.h"
 #include "moongrid_lua.h"
 #include "recipe/bind.h"
 

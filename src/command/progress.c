@@ -4,7 +4,7 @@
 ** than a second. The library does not call back while it works, so a separate thread watches the
 ** clock.
 */
-#include "command/words.h"
+#include "command/cli.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -63,8 +63,8 @@ bool mgrid_class_numbered(const mgrid_class *c, mgrid_points *out) {
   return mgrid_points_apart(out);
 }
 
-mgrid_told mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const mgrid_family *g,
-                             const mgrid_class *d) {
+mgrid_tristate mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const mgrid_family *g,
+                                 const mgrid_class *d) {
   if (c->size != d->size) return MGRID_NO;
   if (c->ruled && d->ruled)
     return c->nshape == d->nshape
@@ -75,7 +75,7 @@ mgrid_told mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const 
   if (mgrid_family_rank(f, c->group, last) + shift != mgrid_family_rank(g, d->group, last))
     return MGRID_NO;
   for (int64_t p = 1; p < last; p++) {
-    if (p == COMPARED_MAX) return MGRID_UNTOLD;
+    if (p == COMPARED_MAX) return MGRID_UNDECIDED;
     if (mgrid_family_rank(f, c->group, p) + shift != mgrid_family_rank(g, d->group, p))
       return MGRID_NO;
   }
@@ -108,8 +108,8 @@ static bool find_inside(void *lowest, int64_t point, int64_t weight, int64_t in)
   return in < 0 || find_outside(lowest, point, weight, -1);
 }
 
-bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
-                     mgrid_budget *budget) {
+bool mgrid_sets_overlap(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
+                        mgrid_budget *budget) {
   *lowest = -1;
   return mgrid_sets_each(a, sets, false, find_inside, lowest, budget);
 }
@@ -137,9 +137,11 @@ static bool add_ways(mgrid_sets *list, const mgrid_class *c, const mgrid_points 
       if (!mgrid_points_push(set, c->step[i].size, c->step[i].stride)) return false;
     return mgrid_points_apart(set);
   }
+
   mgrid_mode m = shape->at[mode];
   int64_t low = left / m.stride - (left % m.stride < 0), reach = 0;
   for (int i = mode + 1; i < shape->n; i++) reach += (shape->at[i].size - 1) * shape->at[i].stride;
+
   for (int64_t step = low; step <= low + 1; step++) {
     int64_t rest = left - step * m.stride, length = m.size - (step < 0 ? -step : step);
     if (length < 1 || rest > reach || -rest > reach) continue;
@@ -194,8 +196,8 @@ bool mgrid_members_of(const mgrid_family *f, mgrid_sets *list) {
 
 enum { FEW = 64 }; /* members up to which ranks are compared one by one */
 
-mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs,
-                               mgrid_budget *budget) {
+mgrid_tristate mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs,
+                                   mgrid_budget *budget) {
   mgrid_classes own = { 0 }, theirs = { 0 };
   mgrid_sets sets = { 0 };
   bool told = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs);
@@ -206,7 +208,7 @@ mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int
     sets.n = 0;
     told = mgrid_class_numbered(&own.at[i], &groups) && mgrid_spend(budget, (int64_t)theirs.n + 1);
     for (size_t k = 0; k < theirs.n && told; k++) {
-      mgrid_told alike = mgrid_class_alike(a, &own.at[i], b, &theirs.at[k]);
+      mgrid_tristate alike = mgrid_class_alike(a, &own.at[i], b, &theirs.at[k]);
       if (alike == MGRID_NO) continue;
       mgrid_points *set = alike == MGRID_YES ? mgrid_sets_add(&sets) : NULL;
       told = set && mgrid_class_numbered(&theirs.at[k], set);
@@ -218,7 +220,7 @@ mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int
   free(theirs.at);
   free(sets.at);
   if (differs) *differs = mgrid_numbered_group(lowest);
-  return !told ? MGRID_UNTOLD : lowest == INT64_MAX ? MGRID_YES : MGRID_NO;
+  return !told ? MGRID_UNDECIDED : lowest == INT64_MAX ? MGRID_YES : MGRID_NO;
 }
 
 static bool equal_groups(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
@@ -246,8 +248,8 @@ bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid
     if (mgrid_family_rank(a, 0, 0) != mgrid_family_rank(b, 0, 0)
         || mgrid_family_rank(a, last, 0) != mgrid_family_rank(b, last, 0))
       return false;
-    mgrid_told equal = mgrid_classes_equal(a, b, NULL, budget);
-    if (equal != MGRID_UNTOLD || (budget && budget->exhausted)) return equal == MGRID_YES;
+    mgrid_tristate equal = mgrid_classes_equal(a, b, NULL, budget);
+    if (equal != MGRID_UNDECIDED || (budget && budget->exhausted)) return equal == MGRID_YES;
   }
   return equal_groups(a, b, budget);
 }

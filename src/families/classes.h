@@ -53,33 +53,34 @@ void mgrid_class_line(mgrid_class *c, int64_t size, int64_t stride);
 /* Append the classes of a family. False: there are too many (long lists, for example), or out of
 ** memory. */
 bool mgrid_classes_of(const mgrid_family *f, mgrid_classes *list);
-/* Find the first ranks of the groups of a class; _numbered: the group numbers, each with the first
-** rank of that group. False: no set of points has them. */
+/* Find the first ranks of the groups of a class. False: no set of points has them. */
 bool mgrid_class_starts(const mgrid_class *c, mgrid_points *out);
+/* Find the numbers of the groups, each with the first rank of that group. False likewise. */
 bool mgrid_class_numbered(const mgrid_class *c, mgrid_points *out);
 /* Return the group of a point of mgrid_class_numbered. */
 static inline int64_t mgrid_numbered_group(int64_t point) { return point >> 31; }
 
 /* Return whether the groups of the two classes are the same up to a shift. */
-mgrid_told mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const mgrid_family *g,
-                             const mgrid_class *d);
+mgrid_tristate mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const mgrid_family *g,
+                                 const mgrid_class *d);
 
 /* Add a set, to be filled by the caller. NULL: there are too many, or out of memory. */
 mgrid_points *mgrid_sets_add(mgrid_sets *list);
 /* Call mgrid_points_each with a list of sets. */
 bool mgrid_sets_each(const mgrid_points *a, const mgrid_sets *sets, bool every, mgrid_points_fn fn,
                      void *ud, mgrid_budget *budget);
-/* Find the lowest point of a that is in none of the sets; _meet: that is in one of them. -1: there
-** is none. False as mgrid_points_each. */
+/* Find the lowest point of a that is in none of the sets; -1: there is none. False as
+** mgrid_points_each. */
 bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
                      mgrid_budget *budget);
-bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
-                     mgrid_budget *budget);
+/* Find the lowest point of a that is in one of the sets, likewise. */
+bool mgrid_sets_overlap(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
+                        mgrid_budget *budget);
 /* Return whether a and b have the same groups in the same order. *differs becomes the first group
 ** that differs; it may be NULL. Both families are of one world and have the same number of
 ** groups. */
-mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs,
-                               mgrid_budget *budget);
+mgrid_tristate mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs,
+                                   mgrid_budget *budget);
 /* Append the ranks at a position of each group of a class. */
 bool mgrid_class_position(const mgrid_family *f, const mgrid_class *c, int64_t position,
                           mgrid_sets *list);

@@ -81,7 +81,7 @@ struct mgrid_family {
 
 /* ------------------------------------------------------------ a form's table */
 
-typedef enum mgrid_told { MGRID_NO, MGRID_YES, MGRID_UNTOLD } mgrid_told;
+typedef enum mgrid_tristate { MGRID_NO, MGRID_YES, MGRID_UNDECIDED } mgrid_tristate;
 typedef struct mgrid_classes mgrid_classes; /* classes.h */
 typedef struct mgrid_sets mgrid_sets;
 
@@ -111,7 +111,7 @@ struct mgrid_form {
   int64_t (*rank)(const mgrid_family *f, int64_t group, int64_t position);
   bool (*locate)(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
                  int64_t *position);
-  /* As mgrid_family_slice and _range. NULL: these go rank by rank, group by group. */
+  /* As mgrid_family_slice and mgrid_family_range. NULL: these go rank by rank, group by group. */
   void (*slice)(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out);
   int64_t (*range)(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
   /* Return whether two families of this form, of equal numbers of groups, members and sizes, are
@@ -119,7 +119,8 @@ struct mgrid_form {
   bool (*same_rule)(const mgrid_family *a, const mgrid_family *b);
   /* Return whether groups of equal size of two families of this form are equal. NULL: the rules
   ** cannot tell. */
-  mgrid_told (*same_group)(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
+  mgrid_tristate (*same_group)(const mgrid_family *a, int64_t ga, const mgrid_family *b,
+                               int64_t gb);
   /* append the rule, as in mgrid_family_describe */
   void (*text)(const mgrid_family *f, mgrid_text *t);
   /* append the rule as JSON, which family_read.c reads */
@@ -190,18 +191,18 @@ static inline const mgrid_parts *mgrid_family_in_turn(const mgrid_family *f) {
 /* Write n members of a group, starting at a position. So a long group can be read in pieces. */
 void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n,
                         int32_t *out);
-/* Write a group that exists, or n of them; return the number of ranks. Hosts have
-** mgrid_family_members and _range (family.c). */
+/* Write a group that exists. Hosts have mgrid_family_members (family.c). */
 void mgrid_family_group(const mgrid_family *f, int64_t group, int32_t *out);
+/* Write n groups that exist; return the number of ranks. Hosts have mgrid_family_range. */
 int64_t mgrid_family_groups(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
 /* Return the number of groups of one rank. */
 int64_t mgrid_family_singles(const mgrid_family *f);
 /* Return whether both are made by the same rule. True: the groups are equal. False: they may still
 ** be equal. */
 bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b);
-/* Append the text of mgrid_family_describe; _json: its rule as an object, which mgrid_family_read
-** reads. */
+/* Append the text of mgrid_family_describe. */
 void mgrid_family_text(const mgrid_family *f, mgrid_text *t);
+/* Append its rule as an object, which mgrid_family_read reads. */
 void mgrid_family_json(const mgrid_family *f, mgrid_text *t);
 /* Divide the groups into rounds. The groups of a round share no rank, so they can be created at
 ** once. Rounds are 0 to mgrid_family_rounds - 1; all families but covers have one. */
@@ -215,9 +216,9 @@ void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_erro
 mgrid_family *mgrid_bundle(const mgrid_family *f, int64_t n, mgrid_error *err);
 bool mgrid_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work);
 
-/* A key is a number << 32 | a value. _order compares two, for qsort. _at finds the first of n
-** ascending keys that has the number or a larger one. */
+/* Compare two keys, for qsort. A key is a number << 32 | a value. */
 int mgrid_key_order(const void *a, const void *b);
+/* Find the first of n ascending keys that has the number or a larger one. */
 int64_t mgrid_key_at(const uint64_t *keys, int64_t n, int64_t number);
 /* Return the last of n runs that starts at `at` or before. `starts` is ascending, the first is
 ** 0. */
@@ -259,8 +260,9 @@ mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts,
                            mgrid_error *err);
 /* Call the operation of the form's table. */
 mgrid_status mgrid_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
-/* Split any family with groups of one size, as a CUT; _lists: of different sizes, as lists. */
+/* Split any family with groups of one size, as a CUT. */
 mgrid_status mgrid_split_cut(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
+/* Split one with groups of different sizes, as lists. */
 mgrid_status mgrid_split_lists(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
 /* Refuse a split, and name the sizes that work. `blocking`: the mode of f's rule that is in the
 ** way, or NULL. */
@@ -323,13 +325,14 @@ extern const mgrid_form mgrid_pairs_form;
 
 /* -------------------------------------------------------------- op_regroup.c */
 
-/* As mgrid_family_union, _zip and _zip_spread, and the work is charged to the budget. The result
+/* As mgrid_family_union and mgrid_family_zip, and the work is charged to the budget. The result
 ** means nothing once the budget has nothing left. */
 mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs,
                                    mgrid_budget *budget, mgrid_error *err);
 /* Return the members of all groups of a family that a zip spreads over `count` groups; above
 ** MGRID_WORLD_MAX only that. */
 int64_t mgrid_spread_total(const mgrid_family *f, int64_t count);
+/* As mgrid_family_zip_spread, charged likewise. */
 mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_budget *budget,
                                   mgrid_error *err);
 

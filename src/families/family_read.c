@@ -217,9 +217,11 @@ static void family_read_side(reading *r, layout *l, int side) {
     }
     return;
   }
+
   int64_t sizes[NUMBERS], strides[NUMBERS];
   size_t n = 0, nstrides = 0;
   const char *begin = r->at;
+
   family_read_numbers(r, sizes, &n, 0);
   if (!family_read_take(r, ':')) family_read_fault(r, "':' and the strides");
   family_read_numbers(r, strides, &nstrides, 0);
@@ -228,6 +230,7 @@ static void family_read_side(reading *r, layout *l, int side) {
     mgrid_fail(r->err, MGRID_REFUSED, "layout '%.200s': %zu sizes and %zu strides in '%.*s'",
                r->text, n, nstrides, (int)(r->at - begin < 200 ? r->at - begin : 200), begin);
   }
+
   for (size_t i = 0; i < n && !r->failed; i++) {
     char name[64];
     snprintf(name, sizeof name, "mode %" PRId64 ":%" PRId64, sizes[i], strides[i]);

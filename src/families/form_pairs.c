@@ -75,9 +75,11 @@ mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool 
     return mgrid_null(err, MGRID_OUT_OF_RANGE,
                       "neighbours(%" PRId64 "): the step is 1 to %" PRId64 " in groups of %" PRId64,
                       step, f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
+
   if (f->size < 0) return list_pairs(f, step, wrap, err);
   wrap = closes(f->size, step, wrap);
   if (f->size == 2 && !wrap) return mgrid_family_origin(f);
+
   mgrid_family *made = mgrid_family_alloc(&mgrid_pairs_form, f->world, sizeof(pairs), err);
   if (!made) return NULL;
   pairs *own = made->own;
@@ -86,6 +88,7 @@ mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool 
     mgrid_family_free(made);
     return NULL;
   }
+
   made->overlapping = f->size >= 2;
   made->count = f->count * own->per;
   made->size = made->max_size = made->count > 0 ? 2 : 0;

@@ -149,8 +149,8 @@ static bool strided_same_rule(const mgrid_family *a, const mgrid_family *b) {
   return mgrid_strided_equal(a->rule, b->rule);
 }
 
-static mgrid_told strided_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
-                                     int64_t gb) {
+static mgrid_tristate strided_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
+                                         int64_t gb) {
   return mgrid_modes_equal(&a->rule->inside, &b->rule->inside)
                  && mgrid_strided_start(a->rule, ga) == mgrid_strided_start(b->rule, gb)
              ? MGRID_YES

@@ -406,6 +406,7 @@ static int64_t table_round(const mgrid_family *f, int64_t group) {
 
 static mgrid_status table_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
   if (x->by_row) return mgrid_split_cut(x, f, err);
+
   const table *own = f->own;
   const int64_t *from = own->starts;
   int64_t pieces = 0, k = x->k;
@@ -416,6 +417,7 @@ static mgrid_status table_split(mgrid_splitting *x, const mgrid_family *f, mgrid
                         "split(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", k, g, n);
     pieces += n / k;
   }
+
   int64_t *in_starts = malloc((size_t)(pieces + 1) * sizeof *in_starts);
   int64_t *out_starts = malloc((size_t)(f->count * k + 1) * sizeof *out_starts);
   int32_t *in_ranks = malloc((size_t)f->total * sizeof *in_ranks);
@@ -424,6 +426,7 @@ static mgrid_status table_split(mgrid_splitting *x, const mgrid_family *f, mgrid
     free(in_starts), free(out_starts), free(in_ranks), free(out_ranks);
     return mgrid_oom(err);
   }
+
   memcpy(in_ranks, own->ranks, (size_t)f->total * sizeof *in_ranks);
   for (int64_t i = 0; i <= pieces; i++) in_starts[i] = i * k;
   int64_t filled = 0, group = 0;
@@ -435,6 +438,7 @@ static mgrid_status table_split(mgrid_splitting *x, const mgrid_family *f, mgrid
     }
   }
   out_starts[group] = filled;
+
   mgrid_window w = mgrid_world(f->world);
   x->inner = mgrid_table_adopt(w, pieces, in_starts, in_ranks, MGRID_PARTIAL, true, err);
   x->outer = mgrid_table_adopt(w, group, out_starts, out_ranks, MGRID_PARTIAL, true, err);
@@ -540,6 +544,7 @@ mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err) {
 
 mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err) {
   if (!f || mgrid_lacks(fn, "the function of a map", err)) return NULL;
+
   int64_t cap = 4 * f->max_size > 1024 ? 4 * f->max_size : 1024, total = 0;
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
   size_t room = (size_t)(f->total + cap);
@@ -548,6 +553,7 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
   if (starts) starts[0] = 0;
   bool failed = !starts || !ranks || !given;
   if (failed) mgrid_oom(err);
+
   for (int64_t g = 0; g < f->count && !failed; g++) {
     if (!MGRID_ROOM(ranks, room, (size_t)(total + cap))) {
       mgrid_oom(err);
@@ -566,6 +572,7 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
     total += failed ? 0 : n;
     starts[g + 1] = total;
   }
+
   free(given);
   if (failed) {
     free(starts);

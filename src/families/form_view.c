@@ -216,8 +216,8 @@ static bool cut_same_rule(const mgrid_family *a, const mgrid_family *b) {
 }
 
 /* Pieces of one group that have the same first and last position are equal. */
-static mgrid_told cut_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
-                                 int64_t gb) {
+static mgrid_tristate cut_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
+                                     int64_t gb) {
   const cut *x = a->own, *y = b->own;
   int64_t last = mgrid_family_size(a, ga) - 1, piece_x = piece_of(x, &ga),
           piece_y = piece_of(y, &gb);
@@ -225,7 +225,7 @@ static mgrid_told cut_same_group(const mgrid_family *a, int64_t ga, const mgrid_
                  && in_base(a, piece_x, last) == in_base(b, piece_y, last)
                  && mgrid_family_same_rule(x->base, y->base)
              ? MGRID_YES
-             : MGRID_UNTOLD;
+             : MGRID_UNDECIDED;
 }
 
 static void cut_text(const mgrid_family *f, mgrid_text *t) {

@@ -19,6 +19,7 @@ mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a grid has at most %d dims, not %zu",
                       MGRID_DIMS_MAX, n);
   if (mgrid_lacks_list(n, dims, "dims", err)) return MGRID_USAGE;
+
   const char *fill = NULL;
   for (size_t i = 0; i < n; i++) {
     const char *name = dims[i].name;
@@ -133,12 +134,14 @@ static mgrid_status grid_check_list(mgrid_window w, int64_t n, const int32_t *ra
                                     mgrid_error *err) {
   if (n < 1)
     return mgrid_fail(err, MGRID_REFUSED, "the order has no ranks; it needs 1 to %" PRId64, w.size);
+
   for (int64_t i = 0; i < n; i++)
     if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
       return mgrid_fail(err, MGRID_OUT_OF_RANGE,
                         "rank %" PRId32 " at position %" PRId64
                         " of the order is out of range; ranks are %" PRId64 " to %" PRId64,
                         ranks[i], i, w.offset, w.offset + w.size - 1);
+
   uint64_t *key = malloc((size_t)n * sizeof *key); /* rank << 32 | position */
   if (!key) return mgrid_oom(err);
   for (int64_t i = 0; i < n; i++) key[i] = (uint64_t)ranks[i] << 32 | (uint64_t)i;
@@ -150,6 +153,7 @@ static mgrid_status grid_check_list(mgrid_window w, int64_t n, const int32_t *ra
                      "rank %" PRIu64 " is at positions %" PRIu64 " and %" PRIu64
                      " of the order; each is there once",
                      key[i] >> 32, key[i - 1] & UINT32_MAX, key[i] & UINT32_MAX);
+
   free(key);
   return s;
 }

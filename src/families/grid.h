@@ -49,9 +49,9 @@ int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dim
 mgrid_grid *mgrid_grid_like(const mgrid_grid *g, size_t n, const mgrid_dim *dims, mgrid_error *err);
 /* Return the index of a dim, or -1 after a refusal with the nearest name. */
 int64_t mgrid_grid_require(const mgrid_grid *g, const char *dim, mgrid_error *err);
-/* Append the text of mgrid_grid_describe; _json: fields of an object, which mgrid_grid_read
-** reads. */
+/* Append the text of mgrid_grid_describe. */
 void mgrid_grid_text(const mgrid_grid *g, mgrid_text *t);
+/* Append its fields of an object, which mgrid_grid_read reads. */
 void mgrid_grid_json(const mgrid_grid *g, mgrid_text *t);
 
 /* ------------------------------------------------------------- family_read.c */

@@ -117,6 +117,7 @@ static mgrid_family *closure_lists(int32_t *below, int64_t world, mgrid_error *e
 mgrid_family *mgrid_family_closure(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
   if (mgrid_count_check("closure", n, err) || mgrid_lacks_list(n, fs, "families", err)) return NULL;
   if (n == 0) return mgrid_null(err, MGRID_REFUSED, "a closure of no families");
+
   int64_t largest = 1;
   for (size_t i = 0; i < n; i++) {
     if (!fs[i]) return NULL;
@@ -126,9 +127,11 @@ mgrid_family *mgrid_family_closure(size_t n, const mgrid_family *const *fs, mgri
                         fs[0]->world, fs[i]->world);
     if (fs[i]->max_size > largest) largest = fs[i]->max_size;
   }
+
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_family *made = mgrid_closure_by_rule(n, fs, &why);
   if (made || why.status) return mgrid_error_pass(err, &why), made;
+
   int64_t world = fs[0]->world;
   int32_t *below = malloc((size_t)world * sizeof *below);
   int32_t *ranks = malloc((size_t)largest * sizeof *ranks);
@@ -143,6 +146,7 @@ mgrid_family *mgrid_family_closure(size_t n, const mgrid_family *const *fs, mgri
   } else {
     mgrid_oom(err);
   }
+
   free(below);
   free(ranks);
   return made;

@@ -20,6 +20,7 @@ static mgrid_status split_into(mgrid_splitting x, const mgrid_family *f, mgrid_f
   if (inner) *inner = NULL;
   if (outer) *outer = NULL;
   if (!f) return MGRID_USAGE;
+
   if (x.k < 1)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "split(%" PRId64 "): the size is 1 or more", x.k);
   if (f->overlapping)
@@ -29,8 +30,10 @@ static mgrid_status split_into(mgrid_splitting x, const mgrid_family *f, mgrid_f
         err, MGRID_REFUSED,
         "split by row: the groups must have one size; their sizes vary, up to %" PRId64,
         f->max_size);
+
   x.write_out = mgrid_family_lists;
   mgrid_status s = mgrid_split(&x, f, err);
+
   if (!s && inner)
     *inner = x.inner;
   else
@@ -59,6 +62,7 @@ static mgrid_status refuse_levels(const mgrid_family *f, size_t n, const int64_t
   if (n == 0)
     return mgrid_fail(err, MGRID_REFUSED,
                       "levels: give sizes with the product %" PRId64 ", the group size", f->size);
+
   enum { SHOWN = 8 };
   mgrid_text t = { 0 };
   int64_t left = f->size;
@@ -70,6 +74,7 @@ static mgrid_status refuse_levels(const mgrid_family *f, size_t n, const int64_t
     left /= size;
   }
   mgrid_text_add(&t, "%" PRId64, left);
+
   mgrid_status s = t.failed || n > SHOWN ? mgrid_fail(err, MGRID_REFUSED,
                                                       "levels: the sizes multiply to %" PRId64
                                                       ", the groups have %" PRId64,
@@ -226,7 +231,7 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_b
     mgrid_sets own = { 0 }, theirs = { 0 };
     bool told = mgrid_members_of(small, &own) && mgrid_members_of(large, &theirs);
     for (size_t i = 0; i < own.n && told && rank < 0 && mgrid_spend(budget, (int64_t)theirs.n); i++)
-      told = mgrid_sets_meet(&own.at[i], &theirs, &rank, budget);
+      told = mgrid_sets_overlap(&own.at[i], &theirs, &rank, budget);
     free(own.at);
     free(theirs.at);
     if (told) return rank;

@@ -75,6 +75,7 @@ static int64_t *renumber_resolve(const mgrid_family *f, size_t n, const int64_t 
   if (n > (uint64_t)f->count)
     return mgrid_null(err, MGRID_REFUSED,
                       "groups: the list names %zu, but there are %" PRId64 " groups", n, f->count);
+
   int64_t *own = malloc(n * sizeof *own);
   uint64_t *key = malloc(n * sizeof *key), twice = 0;
   bool fine = own && key;
@@ -89,11 +90,13 @@ static int64_t *renumber_resolve(const mgrid_family *f, size_t n, const int64_t 
                  " from the end)",
                  groups[i], f->count - 1, -f->count);
   }
+
   if (fine) qsort(key, n, sizeof *key, mgrid_key_order);
   for (size_t i = 1; i < n && fine && !twice; i++)
     if (key[i] == key[i - 1]) twice = key[i] + 1;
   if (twice)
     mgrid_fail(err, MGRID_DUPLICATE, "groups: group %" PRIu64 " is listed twice", twice - 1);
+
   free(key);
   if (fine && !twice) return own;
   free(own);

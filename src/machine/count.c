@@ -320,6 +320,7 @@ static bool count_class(const bounds *b, const mgrid_family *f, const mgrid_clas
 static bool bounds_of(const mgrid_machine_model *m, size_t level, int64_t world, bounds *b) {
   *b = (bounds){ .world = world };
   if (m->at) return false;
+
   if (level < m->ntiers) {
     const mgrid_tier *t = &m->tier[level];
     b->each = t->each;
@@ -327,10 +328,12 @@ static bool bounds_of(const mgrid_machine_model *m, size_t level, int64_t world,
     b->used = mgrid_tier_used(t, world);
     return true;
   }
+
   const mgrid_crossing *x = &m->crossing[level - m->ntiers];
   const mgrid_tier *of = &m->tier[x->of];
   if (x->in >= 0 || !of->each || of->ncounts > 1) return false;
   b->run = of->each * x->share;
+
   if (x->of > 0 && m->tier[x->of - 1].each < world) {
     b->period = m->tier[x->of - 1].each;
     return b->period > 0 && b->period <= RAIL_MAX;

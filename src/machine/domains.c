@@ -4,7 +4,7 @@
 ** recipe claims about both, with the first group that breaks one, and what would do.
 */
 #include "machine/count.h"
-#include "machine/item.h"
+#include "machine/machine_item.h"
 #include "machine/model.h"
 #include "plan/plan.h"
 
@@ -83,6 +83,7 @@ static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, 
     return mgrid_null(err, MGRID_LIMIT,
                       "no rule makes the domains of '%s'; up to %d ranks are listed, not %" PRId64,
                       mgrid_level_name(m, level), MGRID_COUNTED_MAX, world);
+
   uint64_t *key = malloc((size_t)world * sizeof *key);
   int32_t *ranks = malloc((size_t)world * sizeof *ranks);
   int64_t *starts = malloc((size_t)(world + 1) * sizeof *starts), n = 0;
@@ -92,6 +93,7 @@ static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, 
     free(starts);
     return mgrid_null_oom(err);
   }
+
   for (int64_t r = 0; r < world; r++)
     key[r] = (uint64_t)mgrid_place_domain(m, level, mgrid_machine_at(m, r)) << 32 | (uint64_t)r;
   qsort(key, (size_t)world, sizeof *key, domains_by_key);
@@ -100,6 +102,7 @@ static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, 
     ranks[i] = (int32_t)(key[i] & UINT32_MAX);
   }
   starts[n] = world;
+
   free(key);
   return mgrid_table_adopt(mgrid_world(world), n, starts, ranks, MGRID_PARTITION, true, err);
 }

@@ -219,13 +219,14 @@ static bool is_next(const scan *s, const char *text) {
   return !s->failed && strncmp(s->at, text, strlen(text)) == 0;
 }
 
-/* Does this come next? Then skip it. _word: after blanks, which are skipped, too. */
+/* If this comes next, skip it and return true. */
 static bool machine_text_take(scan *s, const char *text) {
   if (!is_next(s, text)) return false;
   s->at += strlen(text);
   return true;
 }
 
+/* The same after blanks, which are skipped, too. */
 static bool take_word(scan *s, const char *text) {
   const char *from = s->at;
   machine_text_skip_blanks(s);

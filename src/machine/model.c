@@ -120,8 +120,10 @@ static mgrid_status model_bound(mgrid_tier *t, const mgrid_tier *next, mgrid_err
     t->most = t->each;
     return MGRID_OK;
   }
+
   int64_t *starts = malloc((size_t)(t->domains + 1) * sizeof *starts), at = 0;
   if (!starts) return mgrid_oom(err);
+
   bool same = true;
   for (int64_t d = 0; d < t->domains; d++) {
     starts[d] = mgrid_tier_start(next, at);
@@ -131,6 +133,7 @@ static mgrid_status model_bound(mgrid_tier *t, const mgrid_tier *next, mgrid_err
     same &= n == mgrid_tier_start(next, children(next, 0));
   }
   starts[t->domains] = mgrid_tier_start(next, at);
+
   if (same) t->each = t->most;
   if (same)
     free(starts);

@@ -107,9 +107,10 @@ size_t mgrid_nvlink_level(const mgrid_machine_model *m);
 /* Compare with where the ranks of a job run: `host` identifies the host of each, `name` is the name
 ** of `rank`'s. Refuse the first ranks that the machine puts into one host and that run in two, or
 ** the other way; then a host with the name of another. A job on one host is a trial of any machine:
-** nothing differs. item_reader.c */
-mgrid_status mgrid_machine_meets(const mgrid_machine_model *m, const uint64_t *host, int64_t world,
-                                 int64_t rank, const char *name, mgrid_error *err);
+** nothing differs. machine_item.c */
+mgrid_status mgrid_machine_check_hosts(const mgrid_machine_model *m, const uint64_t *host,
+                                       int64_t world, int64_t rank, const char *name,
+                                       mgrid_error *err);
 /* Refuse a world that has more ranks than the machine places. */
 mgrid_status mgrid_machine_fits(const mgrid_machine_model *m, int64_t world, mgrid_error *err);
 /* The place of a rank that fits. */

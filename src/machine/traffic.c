@@ -182,7 +182,7 @@ static void traffic_json(const void *x, int64_t rank, mgrid_json *w) {
 }
 
 const mgrid_item_kind mgrid_traffic_kind = {
-  .name = "machine", /* of its lines in the text of a plan: item_reader.c */
+  .name = "machine", /* of its lines in the text of a plan: machine_item.c */
   .names = "traffic",
   .world = traffic_world_of,
   .ref = traffic_ref,

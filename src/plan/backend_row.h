@@ -8,7 +8,7 @@
 #ifndef MGRID_BACKENDS_H
 #define MGRID_BACKENDS_H
 
-#include "plan/nccl.h"
+#include "plan/nccl_options.h"
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ struct mgrid_descriptor {
   bool grows;   /* mgrid_state_grow keeps or grows its communicators */
   bool splits;  /* it supports the option `parent`, by a call over the parent's members */
   /* it has windows and device communicators: mgrid_backend_ops.window and .device */
-  bool furnishes;
+  bool has_windows;
   bool singles;   /* it makes communicators of one rank on request: mgrid_backend.single */
   bool exchanges; /* its proof includes an all-to-all */
   /* the options that it supports and some backends do not: "timeout nccl"; or NULL */

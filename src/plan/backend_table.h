@@ -15,12 +15,12 @@ ROW(mpi,
 
 ROW(nccl, .doc = "Create NCCL communicators on the GPUs of the ranks", .native = MGRID_NATIVE_NCCL,
     .carried = true, .gpu = true, .lists = true, .shrinks = true, .revokes = true, .grows = true,
-    .splits = true, .furnishes = true, .heeds = "high_priority timeout nccl windows device parent",
-    .demand = mgrid_nccl_demand)
+    .splits = true, .has_windows = true,
+    .heeds = "high_priority timeout nccl windows device parent", .demand = mgrid_nccl_demand)
 
 ROW(rccl, .doc = "Create RCCL communicators (NCCL for AMD) on the GPUs of the ranks",
     .native = MGRID_NATIVE_NCCL, .carried = true, .gpu = true, .lists = true, .shrinks = true,
-    .revokes = true, .grows = true, .splits = true, .furnishes = true,
+    .revokes = true, .grows = true, .splits = true, .has_windows = true,
     .heeds = "high_priority timeout nccl windows device parent", .demand = mgrid_nccl_demand)
 
 ROW(pmix,

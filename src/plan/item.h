@@ -45,7 +45,7 @@ typedef struct mgrid_item_kind {
 
 /* Makes things of a kind from the rules of a saved plan: reads the fields that `rule` of the kind
 ** wrote, and puts the thing into the topology by this name. A failure is in the field. A module
-** with things in plans defines it in item_reader.c, as mgrid_item_reader_MODULE; the Makefile
+** with things in plans defines it in MODULE_item.c, as mgrid_item_reader_MODULE; the Makefile
 ** writes the table of all. */
 typedef struct mgrid_item_reader {
   const char *word;   /* the name of the kind */

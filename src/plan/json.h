@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** json.h - write JSON piece by piece into a sink, so that memory does not grow with the output.
-** Used by plan/print.c and by the modules, each for its own things in a plan.
+** Used by plan/plan_print.c and by the modules, each for its own things in a plan.
 */
 #ifndef MGRID_JSON_H
 #define MGRID_JSON_H
@@ -32,8 +32,9 @@ void mgrid_json_flush(mgrid_json *w);
 void mgrid_json_put(mgrid_json *w, const char *text); /* unchanged */
 /* Encode the value and drop its reference. NULL, a value that could not be made, is a failure. */
 void mgrid_json_value(mgrid_json *w, json_t *value);
-/* Write the bracket that starts a list or an object; _close: that ends it. */
+/* Write the bracket that starts a list or an object. */
 void mgrid_json_open(mgrid_json *w, const char *bracket);
+/* Write the bracket that ends it. */
 void mgrid_json_close(mgrid_json *w, const char *bracket);
 /* Start the next item of a list, or the next key, after some white space. */
 void mgrid_json_item(mgrid_json *w, const char *between);
@@ -42,9 +43,9 @@ void mgrid_json_key(mgrid_json *w, const char *between, const char *name);
 void mgrid_json_in(mgrid_json *w, const char *between, const char *name, const char *bracket);
 /* Write the next item of a list. */
 void mgrid_json_element(mgrid_json *w, const char *between, json_t *value);
-/* Write a key with its value, on a line of the outermost object; _field, _integer, _integers: on
-** the same line. */
+/* Write a key with its value, on a line of the outermost object. */
 void mgrid_json_line(mgrid_json *w, const char *name, json_t *value);
+/* Write a key with its value on the same line. */
 void mgrid_json_field(mgrid_json *w, const char *name, json_t *value);
 void mgrid_json_integer(mgrid_json *w, const char *name, int64_t n);
 void mgrid_json_integers(mgrid_json *w, const char *name, size_t n, const int64_t *list);

@@ -187,7 +187,7 @@ static bool find_rank(const mgrid_family *a, const mgrid_family *b, int64_t *ran
               && (!b || mgrid_members_of(b, &theirs));
   if (told && !b) told = mgrid_sets_lack(&world, &own, &lowest, budget);
   for (size_t i = 0; i < own.n && told && b && mgrid_spend(budget, (int64_t)theirs.n + 1); i++) {
-    told = mgrid_sets_meet(&own.at[i], &theirs, &found, budget);
+    told = mgrid_sets_overlap(&own.at[i], &theirs, &found, budget);
     if (told && found >= 0 && (lowest < 0 || found < lowest)) lowest = found;
   }
   free(own.at);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
 ** nccl_demand.c - what one NCCL communicator takes: GPU memory, thread blocks, multicast objects,
-** file descriptors. plan/nccl.h and src/comm/README.md explain the formulas. The table of backends
+** file descriptors. plan/nccl_options.h and src/comm/README.md explain the formulas. The table of backends
 ** points here, so every backend links it.
 */
-#include "plan/nccl.h"
+#include "plan/nccl_options.h"
 
 static int64_t channels(const mgrid_nccl_values *v) {
   if (v->given[MGRID_NCCL_MAX_CTAS]) return v->number[MGRID_NCCL_MAX_CTAS];

@@ -87,8 +87,8 @@ typedef enum mgrid_option_kind {
   MGRID_OPTION_FLAG,    /* bool (false) */
   MGRID_OPTION_SECONDS, /* double (0), above 0 and up to 1e9; kept in whole microseconds */
   MGRID_OPTION_WORD,    /* const char * (""), one of `words` */
-  MGRID_OPTION_FIELDS, /* const char * (""), fields of ncclConfig_t: plan/nccl.h. At most one row */
-  MGRID_OPTION_SHAPE,  /* const char * (""), dims of a grid: mgrid_shape. At most one row */
+  MGRID_OPTION_FIELDS, /* const char * (""), fields of ncclConfig_t: plan/nccl_options.h. At most one row */
+  MGRID_OPTION_SHAPE,   /* const char * (""), dims of a grid: mgrid_shape. At most one row */
   MGRID_OPTION_NUMBERS, /* const char * (""), mgrid_numbers */
   MGRID_OPTION_NAME     /* const char * (""), the name of another family */
 } mgrid_option_kind;
@@ -141,8 +141,9 @@ mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mg
 /* The same with values of `nccl` that are already parsed; o->nccl is not read. */
 mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl,
                                mgrid_choice **out, mgrid_error *err);
-/* Copy a record with `unique`; _shapeless: without `cartesian` and `parent`. */
+/* Copy a record with `unique`. */
 mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
+/* Copy a record without `cartesian` and `parent`. */
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 /* Copy a record into another lane, with high priority if `urgent`. */
 mgrid_status mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out,

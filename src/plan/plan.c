@@ -99,6 +99,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
     mgrid_error_pass(err, &t->broken);
     return NULL;
   }
+
   mgrid_plan *p = calloc(1, sizeof *p);
   if (!p) return mgrid_null_oom(err);
   atomic_init(&p->refs, 1);
@@ -110,6 +111,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
     mgrid_plan_free(p);
     return NULL;
   }
+
   size_t n = p->content.nentries, filled = 0;
   mgrid_spend(budget, (int64_t)p->content.held / 2); /* the text of items, for the digest */
   p->order = malloc((n + 1) * sizeof *p->order);
@@ -119,9 +121,11 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
     mgrid_plan_free(p);
     return mgrid_null_oom(err);
   }
+
   for (int pass = 0; pass < 3; pass++)
     for (size_t i = 0; i < n; i++)
       if (rank_of_choice(p->content.entry[i].choice) == pass) p->order[filled++] = (int)i;
+
   for (size_t k = 0; k < n; k++) {
     int i = p->order[k];
     p->shares[i] = -1;
@@ -139,6 +143,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
       return NULL;
     }
   }
+
   if (mgrid_plan_check_parents(p, err) || mgrid_plan_take_launch(p, budget, err)
       || (budget && budget->exhausted) || mgrid_plan_take_digest(p, err)) {
     mgrid_plan_free(p);
@@ -221,7 +226,7 @@ static int64_t next_rank(seeker *s, int64_t rank, bool idle) {
   mgrid_points rest = { .offset = rank };
   if (rank == world) return world;
   mgrid_points_push(&rest, world - rank, 1);
-  if (s->told && (idle ? mgrid_sets_lack : mgrid_sets_meet)(&rest, &s->sets, &found, NULL))
+  if (s->told && (idle ? mgrid_sets_lack : mgrid_sets_overlap)(&rest, &s->sets, &found, NULL))
     return found < 0 ? world : found;
   while (rank < world && plan_is_idle(s->p, rank) != idle) rank++;
   return rank;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT
 **
 ** plan.h - what a plan is inside, and one rank's view of it.
-**
-** THE SCHEDULE. All groups of the job have one order: families in schedule order (`first`
-** ones, then the others, then `lazy` ones, each in the order of the topology), within a
-** family by round, within a round by index. A group that equals an earlier one, with
-** options that may share, is led by it: there is no second creation. Each rank creates the
-** groups it is in, in this order.
-** No cyclic wait: among the groups not created yet take the first in this order. Each of
-** its members has created all its earlier groups, for those come before it in the order,
-** so all of them are at this one, and it completes. Nothing is assumed about overlap: the
-** order is total over all groups. That members agree on who leads needs no communication:
-** a group in another family equals this one for one member exactly if it does for all.
 */
+
+/* THE SCHEDULE. All groups of the job have one order: families in schedule order (`first` ones,
+** then the others, then `lazy` ones, each in the order of the topology), within a family by round,
+** within a round by index. A group equal to an earlier one uses its communicator, if the options of
+** both families allow sharing: the earlier one leads. Each rank creates the groups it is in, in
+** this order.
+**
+** NO CYCLIC WAIT. Among the groups not created yet take the first in this order. Each of its
+** members has created all its earlier groups, for those come before it in the order, so all of them
+** are at this one, and it completes. Nothing is assumed about overlap: the order is total over all
+** groups. That members agree on who leads needs no communication: a group in another family equals
+** this one for one member exactly if it does for all.
+*/
+
 #ifndef MGRID_PLAN_H
 #define MGRID_PLAN_H
 
@@ -116,9 +119,9 @@ int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b,
 mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_error *err);
 /* Return the mgrid_group_launch_order of a group of an entry. */
 int64_t mgrid_plan_launch(const mgrid_plan *p, int entry, int64_t group);
-/* Check that the parent of each family exists and is created before it; _parent: that a group of a
-** family with a parent is inside one group of it, O(members). */
+/* Check that the parent of each family exists and is created before it. */
 mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err);
+/* Check that a group of a family with a parent is inside one group of it, O(members). */
 mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group,
                                      mgrid_error *err);
 
@@ -208,16 +211,18 @@ mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, in
                                     mgrid_change *change, mgrid_tell *tell, mgrid_sink sink,
                                     void *ud, mgrid_error *err);
 
-/* ----------------------------------------------- print.c, plan_read.c, why.c */
+/* ----------------------------------------------- plan_print.c, plan_read.c, why.c */
 
-/* The lines of a plan: its world, parameters, functions and grids, then its families, then lists of
-** concurrent families and items. _line appends one of the canonical text. _rule appends it as an
-** object of JSON, from which plan_read.c makes it again and of which the digest is made, and
-** returns true; both append nothing for an item that no group depends on. */
+/* Return the number of lines of a plan: its world, parameters, functions and grids, then its
+** families, then lists of concurrent families and items. */
 size_t mgrid_plan_nlines(const mgrid_plan *p);
+/* Return the first line of a family. */
 size_t mgrid_plan_first_family(const mgrid_plan *p);
 size_t mgrid_plan_first_list(const mgrid_plan *p); /* the line after the families */
+/* Append a line of the canonical text; nothing for an item that no group depends on. */
 void mgrid_plan_line(const mgrid_plan *p, size_t i, mgrid_text *t);
+/* Append a line as an object of JSON, from which plan_read.c makes it again and of which the digest
+** is made. False, and nothing, for an item that no group depends on. */
 bool mgrid_plan_rule(const mgrid_plan *p, size_t i, mgrid_text *t);
 mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err);
 /* Return the first family from `from` on, after this one, that shares its communicators; -1: none

@@ -222,6 +222,7 @@ mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, m
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_fields all = { .err = &why, .budget = &budget };
   mgrid_plan *p = NULL;
+
   if (!name) name = "plan";
   if (is_text(text, length))
     mgrid_fail(
@@ -236,6 +237,7 @@ mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, m
     mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", MGRID_JSON_DEEP);
   else
     p = plan_from_json(text, length, name, &all);
+
   if (budget.exhausted && !why.status)
     mgrid_fail(&why, MGRID_LIMIT, "reading the plan takes more work than allowed");
   if (!why.status) return p;

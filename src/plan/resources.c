@@ -380,12 +380,14 @@ mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid
   if (!p) return MGRID_USAGE;
   mgrid_site site = MGRID_SITE_INIT;
   mgrid_resources r = MGRID_RESOURCES_INIT;
+
   mgrid_status s = mgrid_struct_read(&site, sizeof site, given, "mgrid_site", err);
   if (!s) s = mgrid_struct_check(out, sizeof r, "mgrid_resources", err);
   if (site.machine_ranks == 0) site.machine_ranks = MGRID_SITE_RANKS;
   if (!s) s = check_site(&site, err);
   if (!s && rank >= 0) s = mgrid_check_rank(rank, p->content.world, err);
   if (s) return s;
+
   machine m = { .taken = malloc((size_t)site.machine_ranks * sizeof *m.taken) };
   s = m.taken ? MGRID_OK : mgrid_oom(err);
   if (!s && rank >= 0) {
@@ -395,6 +397,7 @@ mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid
   } else if (!s) {
     s = of_any(&m, p, &site, &r, err);
   }
+
   free(m.uses);
   free(m.taken);
   if (!s) mgrid_struct_write(out, &r, sizeof r);

@@ -98,6 +98,7 @@ static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) {
   if (a->max_size < 2 || b->max_size < 2 || a->high < b->low || b->high < a->low) return MGRID_NONE;
   if (mgrid_family_same_rule(a, b)) return MGRID_ALL;
+
   const mgrid_parts *of_a = mgrid_family_in_turn(a), *of_b = mgrid_family_in_turn(b);
   if (of_a) {
     bool some = false, every = true;
@@ -118,11 +119,13 @@ mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) 
     }
     return some ? MGRID_SOME : MGRID_NONE;
   }
+
   if (a->size >= 0 && b->size >= 0 && a->size != b->size) return MGRID_NONE;
   if (a->rule && b->rule) {
     if (!mgrid_modes_equal(&a->rule->inside, &b->rule->inside)) return MGRID_NONE;
     return starts_within(a->rule, b->rule) ? MGRID_ALL : MGRID_SOME;
   }
+
   mgrid_overlap told = by_shapes(a, b);
   if (told != MGRID_SOME) return told;
   bool a_descends, b_descends; /* whether some pairs go around an end */
@@ -135,9 +138,10 @@ static bool same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
   int64_t n = mgrid_family_size(a, ga);
   if (n != mgrid_family_size(b, gb)) return false;
   if (a == b && ga == gb) return true;
-  mgrid_told told = a->form == b->form && a->form->same_group ? a->form->same_group(a, ga, b, gb)
-                                                              : MGRID_UNTOLD;
-  if (told != MGRID_UNTOLD) return told == MGRID_YES;
+  mgrid_tristate told = a->form == b->form && a->form->same_group
+                            ? a->form->same_group(a, ga, b, gb)
+                            : MGRID_UNDECIDED;
+  if (told != MGRID_UNDECIDED) return told == MGRID_YES;
   for (int64_t p = 0; p < n; p++) {
     if (mgrid_family_rank(a, ga, p) != mgrid_family_rank(b, gb, p)) return false;
     if (p % PAID == PAID - 1 && !mgrid_spend(budget, PAID * (a->nodes + b->nodes))) return false;
@@ -169,15 +173,16 @@ static bool is_in(void *all, int64_t start, int64_t weight, int64_t in) {
 }
 
 /* Return whether the groups of a class are among those of the classes of b. */
-static mgrid_told class_within(const mgrid_family *a, const mgrid_class *c, const mgrid_family *b,
-                               const mgrid_classes *theirs, mgrid_budget *budget) {
+static mgrid_tristate class_within(const mgrid_family *a, const mgrid_class *c,
+                                   const mgrid_family *b, const mgrid_classes *theirs,
+                                   mgrid_budget *budget) {
   size_t n = 0;
   bool all = true;
   mgrid_points own, *sets = malloc((theirs->n + 1) * sizeof *sets);
   const mgrid_points **others = malloc((theirs->n + 1) * sizeof *others);
   bool told = sets && others && mgrid_class_starts(c, &own);
   for (size_t k = 0; k < theirs->n && told; k++) {
-    mgrid_told alike = mgrid_class_alike(a, c, b, &theirs->at[k]);
+    mgrid_tristate alike = mgrid_class_alike(a, c, b, &theirs->at[k]);
     if (alike == MGRID_NO) continue;
     told = alike == MGRID_YES && mgrid_class_starts(&theirs->at[k], &sets[n]);
     others[n] = &sets[n];
@@ -186,13 +191,14 @@ static mgrid_told class_within(const mgrid_family *a, const mgrid_class *c, cons
   told = told && (mgrid_points_each(&own, n, others, false, is_in, &all, budget) || !all);
   free(sets);
   free(others);
-  return !told ? MGRID_UNTOLD : all ? MGRID_YES : MGRID_NO;
+  return !told ? MGRID_UNDECIDED : all ? MGRID_YES : MGRID_NO;
 }
 
-static mgrid_told all_by_class(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
+static mgrid_tristate all_by_class(const mgrid_family *a, const mgrid_family *b,
+                                   mgrid_budget *budget) {
   mgrid_classes own = { 0 }, theirs = { 0 };
-  mgrid_told r = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs) ? MGRID_YES
-                                                                           : MGRID_UNTOLD;
+  mgrid_tristate r = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs) ? MGRID_YES
+                                                                               : MGRID_UNDECIDED;
   for (size_t i = 0; i < own.n && r == MGRID_YES && mgrid_spend(budget, (int64_t)theirs.n + 1); i++)
     if (own.at[i].size > 1) r = class_within(a, &own.at[i], b, &theirs, budget);
   free(own.at);
@@ -214,8 +220,8 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget
             || mgrid_group_in(a, g, b, INT64_MAX, budget) < 0))
       return false;
     if (g != FEW) continue;
-    mgrid_told all = all_by_class(a, b, budget);
-    if (all != MGRID_UNTOLD || (budget && budget->exhausted) || a->count > COMPARE_MAX)
+    mgrid_tristate all = all_by_class(a, b, budget);
+    if (all != MGRID_UNDECIDED || (budget && budget->exhausted) || a->count > COMPARE_MAX)
       return all == MGRID_YES;
   }
   return !budget || !budget->exhausted;
@@ -296,7 +302,7 @@ static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, 
 
   for (size_t k = 0; k < r->classes.n && told; k++) {
     const mgrid_class *d = &r->classes.at[k];
-    mgrid_told alike =
+    mgrid_tristate alike =
         mgrid_class_alike(p->content.entry[i].family, c, p->content.entry[r->owner[k]].family, d);
     if (alike == MGRID_NO) continue;
     told = alike == MGRID_YES && mgrid_class_starts(d, &sets[n]);

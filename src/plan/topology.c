@@ -74,6 +74,7 @@ void mgrid_content_free(mgrid_content *c) {
   }
   for (size_t i = 0; i < c->ngrids; i++) mgrid_grid_free(c->grid[i].grid);
   free_lists(c);
+
   for (size_t i = 0; i < c->nparams; i++) {
     free(c->param[i].name);
     free(c->param[i].value);
@@ -83,6 +84,7 @@ void mgrid_content_free(mgrid_content *c) {
     free(c->called[i].version);
   }
   for (size_t i = 0; i < c->nitems; i++) c->item[i].kind->free(c->item[i].x);
+
   free(c->called);
   free(c->item);
   free(c->entry);
@@ -245,6 +247,7 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   to->recipe = mgrid_strdup(from->recipe);
   to->policies = from->policies;
   to->idle = from->idle;
+
   mgrid_status s = to->recipe ? MGRID_OK : mgrid_oom(err);
   for (size_t i = 0; i < from->nentries && !s; i++)
     s = topology_add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice,
@@ -259,6 +262,7 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   }
   for (size_t i = 0; i < from->ncalled && !s; i++)
     s = add_called(to, from->called[i].name, from->called[i].version, err);
+
   if (!s) s = copy_lists(to, from, err);
   if (s) mgrid_content_free(to);
   return s;
@@ -305,6 +309,7 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, boo
         err, MGRID_BAD_VALUE,
         "'%s' is not a %s name (a letter or _, then letters, digits or _; at most %d)",
         name ? name : "", what, MGRID_NAME_MAX);
+
   int32_t taken = look_up(c, name);
   if (taken >= 0)
     return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%s'",
@@ -312,6 +317,7 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, boo
                       : taken >= GRIDS ? "grid"
                                        : "family",
                       name);
+
   if (world != c->world)
     return mgrid_fail(err, MGRID_REFUSED,
                       "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,

@@ -61,11 +61,12 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
 void mgrid_content_free(mgrid_content *c);
 int mgrid_content_find(const mgrid_content *c, const char *family); /* or -1 */
 int mgrid_content_grid(const mgrid_content *c, const char *grid);   /* or -1 */
-/* Return the item of that kind and name, or NULL. _items: return how many items are of a kind;
-** _nth: return the ith of them, or NULL. */
+/* Return the item of that kind and name, or NULL. */
 const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind,
                                      const char *name);
+/* Return how many items are of a kind. */
 size_t mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind);
+/* Return the ith item of a kind, or NULL. */
 const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i);
 /* Return the entry of a family, or -1 after a refusal, which names the nearest one unless memory is
 ** short; `before`: what the message begins with. */
@@ -79,12 +80,14 @@ struct mgrid_topology {
   mgrid_choice *plain; /* the record of all families without options */
 };
 
-/* As mgrid_topology_add (the options are a record; NULL: none), mgrid_topology_add_grid and
-** _add_item, but a failure does not break the topology: Lua raises it. */
+/* As mgrid_topology_add (the options are a record; NULL: none), but a failure does not break the
+** topology: Lua raises it. */
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f,
                                 const mgrid_choice *choice, mgrid_error *err);
+/* As mgrid_topology_add_grid, likewise. */
 mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
                                      mgrid_error *err);
+/* As mgrid_topology_add_item, likewise. */
 mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name,
                                      const mgrid_item_kind *kind, const void *x, mgrid_error *err);
 /* Check the name and the value of a parameter, which may have zeros in them. */
@@ -109,10 +112,10 @@ bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 enum { MGRID_CONCURRENT_MAX = 4096 }; /* names in all lists */
 mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names,
                                   mgrid_budget *budget, mgrid_error *err);
-/* Of topology.c. Append a list that was checked. _place: return the index of the family in the
-** list; list->n: it is not in it. */
+/* Append a list that was checked. topology.c */
 mgrid_status mgrid_concurrent_append(mgrid_content *c, size_t n, const char *const *names,
                                      mgrid_error *err);
+/* Return the index of the family in the list; list->n: it is not in it. topology.c */
 size_t mgrid_concurrent_place(const mgrid_concurrent *list, const char *family);
 /* Append the names, separated by `between`. */
 void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t);

@@ -272,6 +272,7 @@ static mgrid_status verify_walk(progress *now, const mgrid_itinerary *it, const 
   while (now->nready > 0) {
     int64_t rank = now->ready[--now->nready];
     if (now->at[rank] == it->start[rank + 1]) continue;
+
     const mgrid_creation *c = &it->step[now->at[rank]];
     const mgrid_family *f = p->content.entry[c->entry].family;
     if (mgrid_family_rank(f, c->group, c->position) != rank
@@ -280,6 +281,7 @@ static mgrid_status verify_walk(progress *now, const mgrid_itinerary *it, const 
                         "rank %" PRId64 " creates %s[%" PRId64 "] as %" PRId64 " of %" PRId64
                         ", but is not that member",
                         rank, p->content.entry[c->entry].name, c->group, c->position, c->size);
+
     out->memberships++;
     if (++now->arrived[now->base[c->entry] + c->group] < c->size) continue;
     out->communicators++;

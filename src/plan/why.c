@@ -197,7 +197,7 @@ static int64_t rank_between(const mgrid_view *a, const mgrid_view *b, const mgri
           || !ranks_of(p->content.entry[y->entry].family, y->group, &theirs))
         continue;
       for (size_t i = 0; i < own.n && rank < 0; i++)
-        if (!mgrid_sets_meet(&own.at[i], &theirs, &rank, NULL)) rank = -1;
+        if (!mgrid_sets_overlap(&own.at[i], &theirs, &rank, NULL)) rank = -1;
       if (rank < 0) continue;
       free(own.at);
       free(theirs.at);

@@ -5,7 +5,7 @@
 */
 #include "recipe/budget.h"
 #include "recipe/bundle.h"
-#include "recipe/slice.h"
+#include "recipe/module_row.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -258,9 +258,10 @@ static const luaL_Reg *bind_find(const luaL_Reg *list, const char *key) {
   return NULL;
 }
 
-/* Return the next entry that slices add to a class, after *s and `at`; NULL: no more. Start with
-** the first slice and NULL. */
-static const mgrid_lua_class *next_added(const mgrid_lua_class *c, const mgrid_lua_slice *const **s,
+/* Return the next entry that modules add to a class, after *s and `at`; NULL: no more. Start with
+** the first module and NULL. */
+static const mgrid_lua_class *next_added(const mgrid_lua_class *c,
+                                         const mgrid_lua_module *const **s,
                                          const mgrid_lua_class *at) {
   for (; **s; at = NULL, ++*s)
     for (at = at ? at + 1 : (**s)->adds; at && at->name; at++)
@@ -270,7 +271,7 @@ static const mgrid_lua_class *next_added(const mgrid_lua_class *c, const mgrid_l
 
 /* Find a method, or with `fields` a field. */
 static const luaL_Reg *find_in(const mgrid_lua_class *c, bool fields, const char *key) {
-  const mgrid_lua_slice *const *s = mgrid_lua_slices;
+  const mgrid_lua_module *const *s = mgrid_lua_modules;
   const luaL_Reg *found = bind_find(fields ? c->fields : c->methods, key);
   if (!found && !fields) found = bind_find(c->more, key);
   for (const mgrid_lua_class *add = NULL; !found && (add = next_added(c, &s, add));)
@@ -299,12 +300,12 @@ static size_t list_names(const luaL_Reg *list, const char **names, size_t n, siz
 
 enum { MEMBERS_MAX = 64 };
 
-/* List the fields and methods of a class, with those that slices add. Return how many. */
+/* List the fields and methods of a class, with those that modules add. Return how many. */
 static size_t list_members(const mgrid_lua_class *c, const char *known[MEMBERS_MAX]) {
   enum { MAX = MEMBERS_MAX };
   size_t n = 0;
   for (int fields = 1; fields >= 0; fields--) {
-    const mgrid_lua_slice *const *s = mgrid_lua_slices;
+    const mgrid_lua_module *const *s = mgrid_lua_modules;
     n = list_names(fields ? c->fields : c->methods, known, n, MAX);
     if (!fields) n = list_names(c->more, known, n, MAX);
     for (const mgrid_lua_class *add = NULL; (add = next_added(c, &s, add));)
@@ -537,6 +538,7 @@ static int64_t *bind_check_list(lua_State *L, int i, bool sizes, size_t *n) {
   mgrid_lua_check_table(L, i, sizes ? "{ 2, fill }" : "{ 0, 1 }");
   *n = mgrid_lua_charge_list(L, i, 4);
   mgrid_lua_reserve(L, (int64_t)*n, sizeof(int64_t));
+
   for (size_t k = 1; k <= *n; k++) { /* check all before allocating: an error would leak */
     lua_rawgeti(L, i, (lua_Integer)k);
     if (!lua_isinteger(L, -1) && !(sizes && mgrid_lua_is_fill(L, -1)))
@@ -548,6 +550,7 @@ static int64_t *bind_check_list(lua_State *L, int i, bool sizes, size_t *n) {
                          (int)k, (int64_t)lua_tointeger(L, -1));
     lua_pop(L, 1);
   }
+
   int64_t *list = mgrid_realloc(NULL, NULL, 0, (*n + 1) * sizeof *list);
   if (!list) mgrid_lua_oom(L);
   for (size_t k = 1; k <= *n; k++) {

@@ -61,16 +61,16 @@ int mgrid_lua_message(lua_State *L);
 
 /* -------------------------------------------------- the budget of a recipe */
 
-/* For the budget of a runtime's Lua state: budget.c. _charge counts work done in C as that many
-** instructions of Lua, and raises when the budget is spent. _note records the status and text of an
-** error that is about to be raised. Both do nothing in a Lua state without a budget, such as a
-** host's own. */
+/* Count work done in C as that many instructions of Lua, and raise when the budget is spent. Does
+** nothing in a Lua state without a budget, such as a host's own. budget.c */
 void mgrid_lua_charge(lua_State *L, int64_t work);
 /* Charge `each` for every member of the list at i, and return its length; with holes it may seem to
 ** have any length. */
 size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each);
 /* Charge for finding the nearest of n names. */
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
+/* Record the status and text of an error that is about to be raised, for the verdict of the call.
+** Does nothing without a budget. budget.c */
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
 /* In a host's state: the status of a message that was caught, if it is the last one raised here;
 ** MGRID_OK: it is not. */
@@ -118,20 +118,21 @@ int mgrid_lua_free_box(lua_State *L); /* the __gc of all such classes */
 /* Return whether the collector calls the running finalizer; a program that calls it by hand frees
 ** nothing. So an object lives as long as it is on the stack of a method. bind.c */
 bool mgrid_lua_collected(lua_State *L);
-/* Record that the object in a box holds that many bytes; _reserve: that n times `each` bytes are
-** about to be needed. Both raise if a recipe has not that much memory left, even after a garbage
-** collection. */
+/* Record that the object in a box holds that many bytes. Raises if a recipe has not that much
+** memory left, even after a garbage collection. */
 void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes);
+/* Record that n times `each` bytes are about to be needed. Raises likewise. */
 void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each);
 
 /* ------------------------------------------------------- walks through tables */
 
-/* All walks through tables whose order could be seen use these. _keys: push a list of the keys of
-** the table at i (numbers, strings by bytes, false, true, the rest by type), and return their
-** number. _step: push key and value of the k-th key of such a list, from *k = 0 on; false at its
-** end. _key_before: return whether the key at a is before the one at b. key_order.c */
+/* Push a list of the keys of the table at i (numbers, strings by bytes, false, true, the rest by
+** type), and return their number. All walks through tables whose order could be seen use it.
+** key_order.c */
 lua_Integer mgrid_lua_keys(lua_State *L, int i);
+/* Push key and value of the k-th key of such a list, from *k = 0 on; false at its end. */
 bool mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k);
+/* Return whether the key at a is before the one at b. */
 bool mgrid_lua_key_before(lua_State *L, int a, int b);
 /* The same in any order, called as lua_next. Only where the order cannot be seen, for example to
 ** count members. */
@@ -222,9 +223,9 @@ typedef struct mgrid_lua_family {
 /* Push an empty userdata, and return where its C object is stored. */
 mgrid_lua_world *mgrid_lua_new_world(lua_State *L);
 mgrid_grid **mgrid_lua_new_grid(lua_State *L);
-/* _new_family: with the options of `like`; NULL: none. _derive: for groups of the Family at 1, so
-** that it has the same grid. */
+/* Push a Family with the options of `like`; NULL: none. */
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like);
+/* Push one for groups of the Family at 1, so that it has the same grid. */
 mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like);
 mgrid_plan **mgrid_lua_new_plan(lua_State *L); /* its user value may be the Recipe that it is of */
 /* owned: freed when the userdata is closed or collected */
@@ -254,29 +255,31 @@ void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t ab
                             int64_t *coords);
 /* Finish making a family in this box: raise the error, or count its memory; return 1. */
 int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e);
-/* Explicit lists cost memory and time for each rank. Charge the recipe's budget for the lists of
-** the chosen dims, or of the groups. _charge_family: charge for a walk through the parts of a
-** family; nothing for a rule of modes. family.c, the first in grid.c */
+/* Charge the recipe's budget for the explicit lists of the chosen dims, which cost memory and time
+** for each rank. grid_words.c */
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
+/* Charge it for the lists of the groups. family_words.c */
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
+/* Charge it for a walk through the parts of a family; nothing for a rule of modes.
+** family_words.c */
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
 /* Write the line of thing i; return its length, as snprintf does. */
 enum { MGRID_LUA_COLUMNS = 78 };
 typedef size_t mgrid_lua_line(lua_State *L, const void *of, size_t i,
                               char line[MGRID_LUA_COLUMNS + 1]);
-/* Add to the text on the top the lines of n things, at most a screen of them. _families: of a
-** topology or plan. family.c */
+/* Add to the text on the top the lines of n things, at most a screen of them. family_words.c */
 void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of, mgrid_lua_line *write);
+/* Add those of the families of a topology or plan. family_words.c */
 void mgrid_lua_add_families(lua_State *L, const mgrid_content *c);
-/* Push the list of the ranks of a group; the recipe pays for it. family.c */
+/* Push the list of the ranks of a group; the recipe pays for it. family_words.c */
 void mgrid_lua_push_ranks(lua_State *L, const mgrid_family *f, int64_t group);
 /* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, which else prints an
-** address; recipes print lists anyway. family.c */
+** address; recipes print lists anyway. family_words.c */
 void mgrid_lua_printed_list(lua_State *L);
-/* Read the options in the table at i on top of those of a family (NULL: none). Raises. options.c */
+/* Read the options in the table at i on top of those of a family (NULL: none). Raises. options_words.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
 /* choose(topology, family, option, value): set one option, or field of `nccl`, on top of those of
-** the family. A value may be text as on a command line. Raises. options.c */
+** the family. A value may be text as on a command line. Raises. options_words.c */
 int mgrid_lua_choose(lua_State *L);
 
 /* family_cut.c: family:pick, family:map */
@@ -288,14 +291,15 @@ extern const luaL_Reg mgrid_lua_family_pieces[]; /* split ...: family_cut.c */
 /* ------------------------------------------------------- topologies, plans */
 
 /* concurrent(topology, names | lists of names) for the prelude, with "file:line: " for errors
-** behind. topology.c */
+** behind. topology_words.c */
 int mgrid_lua_concurrent_at(lua_State *L);
 
-/* Records which lines of a recipe families come from. After _begin, each new family keeps its line
-** and the family that it was made from (_add, for the family on the top). _push: push name -> list
-** of "source:line", the first one first. lines.c */
+/* Begin to record which lines of a recipe families come from: each new family keeps its line and
+** the family that it was made from. lines.c */
 void mgrid_lua_trail_begin(lua_State *L);
+/* Record the family on the top. */
 void mgrid_lua_trail_add(lua_State *L);
+/* Push name -> list of "source:line", the first one first. */
 void mgrid_lua_trail_push(lua_State *L, int topology);
 
 /* ---------------------------------------------------- states, groups, jobs */
@@ -318,17 +322,17 @@ const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its 
 ** backend. */
 const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i);
 /* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the
-** grid. mesh.c */
+** grid. mesh_words.c */
 void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank);
 
 int mgrid_lua_group_segment(lua_State *L); /* group:segment. family_cut.c */
-/* group.c: state:suspend, state:resume, state:held_memory */
+/* group_words.c: state:suspend, state:resume, state:held_memory */
 int mgrid_lua_state_suspend(lua_State *L);
 int mgrid_lua_state_resume(lua_State *L);
 int mgrid_lua_state_held_memory(lua_State *L);
 
-extern const luaL_Reg mgrid_lua_group_use[], mgrid_lua_job_use[]; /* collectives.c */
+extern const luaL_Reg mgrid_lua_group_use[], mgrid_lua_job_use[]; /* collectives_words.c */
 extern const mgrid_lua_class mgrid_lua_state_class; /* its fields: names that no family may have */
 
 /* ------------------------------------------------------------- all classes */

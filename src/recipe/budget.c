@@ -268,9 +268,9 @@ static bool is_noted(const mgrid_lua_budget *b, const char *message, size_t leng
 /* Collect the garbage of many calls between two of them, while there is room. A call that meets the
 ** limit would collect it without finalizers, and so keep the objects that wait for these. */
 static void tidy(lua_State *L, mgrid_lua_budget *b) {
-  if (b->used < b->limits.memory / 8 || b->used / 2 < b->settled) return;
+  if (b->used < b->limits.memory / 8 || b->used / 2 < b->swept) return;
   lua_gc(L, LUA_GCCOLLECT, 0);
-  b->settled = b->used;
+  b->swept = b->used;
 }
 
 void mgrid_budget_start(lua_State *L, mgrid_lua_budget *b, double seconds, double spent) {
@@ -379,9 +379,11 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_lua_budget *b, int r
   mgrid_error e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
   const char *source = "";
+
   if (b->no_memory || rc == LUA_ERRMEM || is_out_of_memory(L))
     /* also when the recipe caught it, and went on to an error of its own */
     return no_memory(b, err);
+
   if (lua_type(L, -1) == LUA_TSTRING) {
     size_t length;
     const char *message = lua_tolstring(L, -1, &length);
@@ -397,6 +399,7 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_lua_budget *b, int r
   } else { /* the handler, which makes text of everything else, could not run */
     mgrid_fail(&e, s, "an error that is a %s", luaL_typename(L, -1));
   }
+
   mgrid_budget_position(b->L, &e);
   size_t n = strlen(e.message);
   if (*source && n + strlen(source) + 2 < sizeof e.message) sprintf(e.message + n, "\n%s", source);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
 **
 ** calls.c - what a host asks of a recipe: plans, answers, groups, settings, its description, a
-** changed recipe, and what slices ask. libmoongrid calls these functions by the table at the end.
+** changed recipe, and what modules ask. libmoongrid calls these functions by the table at the end.
 */
 #include "recipe/entry.h"
 
 #include "recipe/bundle.h"
 #include "recipe/function.h"
 #include "recipe/prelude.h"
-#include "recipe/read.h"
+#include "recipe/value_file.h"
 #include "recipe/result.h"
 #include "recipe/runtime.h"
-#include "recipe/slice.h"
+#include "recipe/module_row.h"
 #include "recipe/values.h"
 
 #include <inttypes.h>
@@ -569,15 +569,15 @@ int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what) {
                                              : mgrid_lua_raise(L, "too many words");
 }
 
-/* ------------------------------------------------------------------- slices
-** What C functions of slices ask of a recipe: each slice answers for itself.
+/* ------------------------------------------------------------------- modules
+** What C functions of modules ask of a recipe: each module answers for itself.
 */
 
-mgrid_status mgrid_script_serve(mgrid_runtime *rt, const char *slice, void *request,
+mgrid_status mgrid_script_serve(mgrid_runtime *rt, const char *module, void *request,
                                 mgrid_error *err) {
-  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
-    if ((*s)->serve && strcmp((*s)->name, slice) == 0) return (*s)->serve(rt, request, err);
-  return mgrid_fail(err, MGRID_MISSING, "this libmoongrid_lua was built without %s", slice);
+  for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++)
+    if ((*s)->serve && strcmp((*s)->name, module) == 0) return (*s)->serve(rt, request, err);
+  return mgrid_fail(err, MGRID_MISSING, "this libmoongrid_lua was built without %s", module);
 }
 
 /* -------------------------------------------------------------------- entry */

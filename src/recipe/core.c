@@ -4,9 +4,9 @@
 ** recipe in its topology and plan. The functions that load a file are in load.c.
 */
 #include "recipe/prelude.h"
-#include "recipe/read.h"
+#include "recipe/value_file.h"
 #include "recipe/sandbox.h"
-#include "recipe/slice.h"
+#include "recipe/module_row.h"
 #include "recipe/values.h"
 
 #include <math.h>
@@ -117,10 +117,10 @@ static int core_note(lua_State *L) {
   return 0;
 }
 
-/* fields() -> { name = type }: those that slices add to recipe { ... } */
+/* fields() -> { name = type }: those that modules add to recipe { ... } */
 static int core_fields(lua_State *L) {
   lua_newtable(L);
-  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+  for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++)
     for (const mgrid_lua_field *f = (*s)->fields; f && f->name; f++) {
       lua_pushstring(L, f->type);
       lua_setfield(L, -2, f->name);
@@ -133,9 +133,9 @@ static int core_fields(lua_State *L) {
 static int core_begin(lua_State *L) {
   int64_t world = mgrid_lua_check_world(L, 1)->window.world;
   luaL_checktype(L, 2, LUA_TTABLE);
-  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+  for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++)
     if ((*s)->begin) (*s)->begin(L, world, 2, luaL_checkstring(L, 3));
-  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+  for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++)
     if ((*s)->world && (*s)->world(L, 1, 2, luaL_checkstring(L, 3))) lua_replace(L, 1);
   lua_settop(L, 1);
   return 1;
@@ -147,7 +147,7 @@ static int core_finish(lua_State *L) {
   if (is != wanted)
     return mgrid_lua_raise(
         L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64, is, wanted);
-  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+  for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++)
     if ((*s)->end) (*s)->end(L, 1, luaL_checkstring(L, 2));
   return 0;
 }
@@ -322,5 +322,6 @@ void mgrid_core_push(lua_State *L) {
                                    { "choose", mgrid_lua_choose },
                                    { "concurrent", mgrid_lua_concurrent_at },
                                    { NULL, NULL } };
+
   luaL_newlib(L, core);
 }

@@ -121,16 +121,19 @@ static mgrid_status function_check(const mgrid_runtime *rt, const mgrid_function
       || mgrid_lacks(f->version, "the version of a function", err)
       || mgrid_lacks(f->call, "the function", err))
     return MGRID_USAGE;
+
   if (!mgrid_is_name(f->name))
     return mgrid_fail(
         err, MGRID_BAD_VALUE,
         "'%s' is not a function name (a letter or _, then letters, digits or _; at most %d)",
         f->name, MGRID_NAME_MAX);
+
   char what[MGRID_NAME_MAX + 40];
   snprintf(what, sizeof what, "the version of function '%s'", f->name);
   if (!*f->version)
     return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text, not empty", what);
   if (mgrid_check_line(what, f->version, strlen(f->version), err)) return MGRID_BAD_VALUE;
+
   if (f->work < 0)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE,
                       "the work of function '%s' is 0 (the default) or more, not %lld", f->name,
@@ -139,6 +142,7 @@ static mgrid_status function_check(const mgrid_runtime *rt, const mgrid_function
     return mgrid_fail(err, MGRID_BAD_STRUCT,
                       "arg_size of function '%s' is sizeof(mgrid_arg), not %zu", f->name,
                       f->arg_size);
+
   for (const mgrid_host_function *other = rt->functions; other; other = other->next)
     if (strcmp(other->f.name, f->name) == 0)
       return mgrid_fail(err, MGRID_DUPLICATE,
@@ -191,7 +195,7 @@ void mgrid_functions_note(lua_State *L, const char *text, size_t len) {
   mgrid_host_function *list = functions_of(L);
   for (mgrid_host_function *own = list; own; own = own->next) own->named = false;
   if (!list || !text) return;
-  mgrid_bundle_push(L, "words");
+  mgrid_bundle_push(L, "lua_words");
   lua_pushlstring(L, text, len);
   lua_call(L, 1, 1);
   /* it reaches all globals by names that no text shows */

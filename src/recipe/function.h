@@ -13,9 +13,9 @@ typedef struct mgrid_host_function {
   struct mgrid_host_function *next; /* in the order of their names */
 } mgrid_host_function;
 
-/* Give a runtime without a recipe the functions of another one. _free: free the list of a
-** runtime. */
+/* Give a runtime without a recipe the functions of another one. */
 mgrid_status mgrid_functions_copy(mgrid_runtime *to, const mgrid_runtime *from, mgrid_error *err);
+/* Free the functions of a runtime. */
 void mgrid_functions_free(mgrid_runtime *rt);
 
 /* Note which functions of the host this text of a recipe names; NULL: a bundled recipe, which names

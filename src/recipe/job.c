@@ -6,7 +6,7 @@
 #include "moongrid_lua.h"
 
 #include "comm/backend_open.h"
-#include "recipe/slice.h"
+#include "recipe/module_row.h"
 
 #include <limits.h>
 
@@ -191,7 +191,7 @@ static int job_ncomms(lua_State *L) {
 }
 
 static int job_machine_ranks(lua_State *L) {
-  int64_t n = mgrid_lua_check_job(L, 1)->place.block;
+  int64_t n = mgrid_lua_check_job(L, 1)->spread.block;
   return n ? lua_pushinteger(L, n) : lua_pushnil(L), 1;
 }
 

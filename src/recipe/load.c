@@ -8,7 +8,7 @@
 #include "recipe/budget.h"
 #include "recipe/function.h"
 #include "recipe/prelude.h"
-#include "recipe/read.h"
+#include "recipe/value_file.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -183,7 +183,7 @@ typedef struct loading {
   int rc;
 } loading;
 
-static int recipe_load_load_body(lua_State *L) {
+static int load_body(lua_State *L) {
   loading *x = lua_touserdata(L, 1);
   x->rc = load_text(L, &x->text, x->source, x->hash);
   return 1;
@@ -204,7 +204,7 @@ static int load_file(lua_State *L, const char *path, const char *told, const cha
     lua_remove(L, -2);
     return LUA_ERRFILE;
   }
-  lua_pushcfunction(L, recipe_load_load_body);
+  lua_pushcfunction(L, load_body);
   lua_pushlightuserdata(L, &x);
   int raised = lua_pcall(L, 1, 1, 0);
   mgrid_text_free(&x.text);

@@ -11,7 +11,7 @@
 #include "recipe/entry.h"
 #include "recipe/result.h"
 #include "recipe/runtime.h"
-#include "recipe/slice.h"
+#include "recipe/module_row.h"
 #include "recipe/values.h"
 #include "recipe/words/lookup.h"
 
@@ -105,7 +105,7 @@ static const mgrid_lua_handed *module_class_of(const char *name) {
   const size_t before = sizeof "moongrid." - 1;
   for (size_t i = 0; name && i < sizeof classes / sizeof *classes; i++)
     if (strcmp(classes[i].class + before, name) == 0) return &classes[i];
-  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; name && *s; s++)
+  for (const mgrid_lua_module *const *s = mgrid_lua_modules; name && *s; s++)
     if ((*s)->handed && strcmp((*s)->handed->class + before, name) == 0) return (*s)->handed;
   return NULL;
 }
@@ -484,7 +484,7 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_state(L);
   mgrid_lua_open_use(L);
   mgrid_lua_open_pictures(L);
-  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++) {
+  for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++) {
     if ((*s)->open) (*s)->open(L);
     if ((*s)->open_host) (*s)->open_host(L);
   }

@@ -141,6 +141,7 @@ static int pictures_load(lua_State *L) {
   lua_newtable(L); /* what is loaded */
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_setfield(L, 3, "moongrid");
+
   lua_newtable(L); /* the environment: the globals, and this `require` */
   lua_newtable(L);
   lua_pushglobaltable(L);
@@ -151,6 +152,7 @@ static int pictures_load(lua_State *L) {
   lua_pushcclosure(L, require, 2);
   lua_pushvalue(L, -1);
   lua_setfield(L, 4, "require");
+
   lua_pushliteral(L, "pictures.init");
   lua_call(L, 1, 1);
   for (const luaL_Reg *kind = kinds; kind->name; kind++) {
@@ -158,6 +160,7 @@ static int pictures_load(lua_State *L) {
     lua_pushcclosure(L, kind->func, 1);
     lua_setfield(L, 1, kind->name);
   }
+
   lua_pushnil(L);
   lua_setmetatable(L, 1);
   lua_pushvalue(L, 2);

@@ -94,6 +94,7 @@ static void put_table(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
 /* Make a C value of the plain value at i; its texts stay those of Lua. */
 static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   mgrid_lua_stack(c->L, 8);
+
   switch (lua_type(c->L, i)) {
   case LUA_TBOOLEAN: *a = mgrid_arg_boolean(NULL, lua_toboolean(c->L, i)); return;
   case LUA_TNUMBER:

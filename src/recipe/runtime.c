@@ -12,7 +12,7 @@
 #include "recipe/function.h"
 #include "recipe/prelude.h"
 #include "recipe/sandbox.h"
-#include "recipe/slice.h"
+#include "recipe/module_row.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -54,7 +54,7 @@ static int open_prelude(lua_State *L) {
   mgrid_lua_open_topology(L);
   mgrid_lua_open_plan(L);
   mgrid_lua_open_state(L);
-  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+  for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++)
     if ((*s)->open) (*s)->open(L);
   static const char *const not_for_recipes[] = { "world", "plan" };
   for (int i = 0; i < 2; i++) { /* build gets its world, and returns no plan */

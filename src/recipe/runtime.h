@@ -12,7 +12,7 @@
 
 enum { MGRID_LENT_MAX = 4 };
 
-/* A thing of a slice that the host gives to the recipe. */
+/* A thing of a module that the host gives to the recipe. */
 typedef struct mgrid_lent {
   const mgrid_item_kind *kind;
   void *x;
@@ -22,7 +22,7 @@ struct mgrid_runtime {
   mgrid_made_by made_by;
   lua_State *L;
   mgrid_lua_budget budget;
-  int users;            /* owners: the caller, each _ref, each policy */
+  int users;            /* owners: the caller, each mgrid_runtime_ref, each policy */
   char *recipe;         /* name or path, as the host gave it; NULL: none is loaded */
   mgrid_text text;      /* of the recipe, if the host gave text; else data is NULL */
   mgrid_error unloaded; /* the error if loading failed */
@@ -37,9 +37,9 @@ struct mgrid_runtime {
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
 
-/* Make a Lua state, NULL: out of memory. _check_lua, before it: fail unless all functions of Lua
-** are of one Lua. */
+/* Make a Lua state; NULL: out of memory. Call mgrid_runtime_check_lua before. */
 lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud);
+/* Fail unless all functions of Lua are of one Lua. */
 mgrid_status mgrid_runtime_check_lua(mgrid_error *err);
 /* Run body(ud) under lua_pcall with a fresh budget and in the plain locale. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud,
@@ -48,16 +48,16 @@ mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void
 ** libraries. */
 mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud,
                                  mgrid_error *err);
-/* The same as _protected, and leave the one value that body returns on the top of rt->L for the
+/* As mgrid_runtime_protected, and leave the one value that body returns on the top of rt->L for the
 ** caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* The same for a question, a setting or a policy of a recipe that is planned, with a shorter time
 ** limit. */
 mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results,
                                 mgrid_error *err);
-/* _loaded: fail unless a recipe is loaded; _state: fail unless the state's plan is of this
-** recipe. */
+/* Fail unless a recipe is loaded. */
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
+/* Fail unless the state's plan is of this recipe. */
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s,
                                        mgrid_error *err);
 

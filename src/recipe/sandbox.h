@@ -16,11 +16,11 @@
 void mgrid_sandbox_push(lua_State *L);
 typedef void mgrid_sandbox_read(lua_State *L, const char *name);
 void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);
-/* After the seal, with the sealed environment at mgrid_env_key. _words: push the real table behind
-** it. _is_taken: return whether a name is a global of recipes or of Lua, or a word of Lua's syntax.
-** _add: pop a function and make it a global of recipes. */
+/* Push the real table behind the sealed environment at mgrid_env_key. */
 void mgrid_sandbox_words(lua_State *L);
+/* Return whether a name is a global of recipes or of Lua, or a word of Lua's syntax. */
 bool mgrid_sandbox_is_taken(lua_State *L, const char *name);
+/* Pop a function and make it a global of recipes. */
 void mgrid_sandbox_add(lua_State *L, const char *name);
 
 #endif

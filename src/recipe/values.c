@@ -235,6 +235,7 @@ bool mgrid_json_has_gap(const json_t *v) {
 
 void mgrid_push_json(lua_State *L, const json_t *v) {
   mgrid_lua_stack(L, 6);
+
   switch (v ? json_typeof(v) : JSON_NULL) {
   case JSON_NULL: lua_pushnil(L); return;
   case JSON_TRUE:
@@ -372,6 +373,7 @@ static void push_json_text(lua_State *L, const mgrid_arg *a) {
 
 static void push_arg(lua_State *L, const mgrid_arg *a) {
   mgrid_lua_stack(L, 8);
+
   switch (a->kind) {
   case MGRID_IS_NONE: lua_pushnil(L); return;
   case MGRID_IS_BOOLEAN: lua_pushboolean(L, a->as.boolean); return;
@@ -390,6 +392,7 @@ static void push_arg(lua_State *L, const mgrid_arg *a) {
     MGRID_LUA_LIST(L, a->as.table.n, values_push_member(L, mgrid_arg_at(a->as.table.at, i)));
     return;
   }
+
   mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s%s has no kind (%d)",
                      a->name ? "argument '" : "a value", a->name ? a->name : "", a->name ? "'" : "",
                      (int)a->kind);

@@ -18,7 +18,7 @@ static bool before(step_event a, step_event b) {
   return a.time != b.time ? a.time < b.time : a.cursor < b.cursor;
 }
 
-static void clock_put(step_machine *m, int64_t takes, int32_t cursor) {
+static void clock_put(step_executor *m, int64_t takes, int32_t cursor) {
   step_clock *c = m->clock;
   if (takes > TIME_MAX - c->now) takes = TIME_MAX - c->now, c->over = true;
   if (!MGRID_ROOM(c->event, c->room, c->n + 1)) {
@@ -49,7 +49,7 @@ static step_event clock_take(step_clock *c) {
 /* Count the time of a type since it last changed what it does. A loop that is taken as one computes
 ** and moves bytes in turns; next to another stream both are counted as if they did not depend on
 ** each other. */
-static void clock_settle(step_machine *m, int32_t type) {
+static void clock_charge(step_executor *m, int32_t type) {
   step_clock *c = m->clock;
   double dt = (double)(c->now - c->at[type]), rests = 1, idle = 1, still = 1;
   c->at[type] = c->now;
@@ -63,25 +63,25 @@ static void clock_settle(step_machine *m, int32_t type) {
   c->use[type].hidden += dt * (1 - still - (rests - idle));
 }
 
-void mgrid_step_clock_settle(step_machine *m) {
-  for (size_t t = 0; t < m->types->n; t++) clock_settle(m, (int32_t)t);
+void mgrid_step_clock_charge(step_executor *m) {
+  for (size_t t = 0; t < m->types->n; t++) clock_charge(m, (int32_t)t);
 }
 
-static void clock_note(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
+static void clock_note(step_executor *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
   step_clock *c = m->clock;
   step_records *r = c->records;
   if (!r) return;
   r->full |= r->n == STEP_RECORDS_MAX || !MGRID_ROOM(r->record, r->room, r->n + 1);
   if (r->full) return;
   const step_cursor *at = &m->cursor[cursor];
-  int32_t stream = mgrid_step_machine_program(m, at->type)->node[at->place.node].stream;
+  int32_t stream = mgrid_step_executor_program(m, at->type)->node[at->place.node].stream;
   r->record[r->n++] =
       (step_record){ at->type, stream, node, by, c->began[cursor], c->now, c->now + takes };
 }
 
 /* -------------------------------------------------------------- operations */
 
-mgrid_status mgrid_step_clock_begin(step_machine *m, mgrid_error *err) {
+mgrid_status mgrid_step_clock_begin(step_executor *m, mgrid_error *err) {
   step_clock *c = m->clock;
   c->busy = calloc(m->ncursors + 1, sizeof *c->busy);
   c->began = calloc(m->ncursors + 1, sizeof *c->began);
@@ -98,51 +98,51 @@ void mgrid_step_clock_free(step_clock *c) {
   free(c->at);
 }
 
-mgrid_status mgrid_step_clock_check(const step_machine *m, mgrid_error *err) {
+mgrid_status mgrid_step_clock_check(const step_executor *m, mgrid_error *err) {
   return m->clock->over ? mgrid_fail(err, MGRID_LIMIT, "the step takes more than 53 days")
                         : MGRID_OK;
 }
 
-int32_t mgrid_step_clock_next(step_machine *m) {
+int32_t mgrid_step_clock_next(step_executor *m) {
   step_clock *c = m->clock;
   if (c->n == 0) return -1;
   step_event e = clock_take(c);
   step_busy *b = &c->busy[e.cursor];
   step_cursor *at = &m->cursor[e.cursor];
   c->now = e.time;
-  clock_settle(m, at->type);
+  clock_charge(m, at->type);
   if (b->active > 0) b->active--;
   if (b->active == 0) b->computing = b->moving = 0;
   return e.cursor;
 }
 
-bool mgrid_step_clock_every(const step_machine *m) {
+bool mgrid_step_clock_every(const step_executor *m) {
   return m->clock->records && m->clock->records->n < m->clock->records->every;
 }
 
-void mgrid_step_clock_began(step_machine *m, int32_t cursor) {
+void mgrid_step_clock_began(step_executor *m, int32_t cursor) {
   m->clock->began[cursor] = m->clock->now;
 }
-int64_t mgrid_step_clock_now(const step_machine *m) { return m->clock->now; }
-int64_t mgrid_step_clock_left(const step_machine *m, int64_t until) {
+int64_t mgrid_step_clock_now(const step_executor *m) { return m->clock->now; }
+int64_t mgrid_step_clock_left(const step_executor *m, int64_t until) {
   return until > m->clock->now ? until - m->clock->now : 0;
 }
 
-void mgrid_step_clock_move(step_machine *m, int32_t cursor, uint32_t node, int64_t takes,
+void mgrid_step_clock_move(step_executor *m, int32_t cursor, uint32_t node, int64_t takes,
                            int32_t by) {
   step_busy *b = &m->clock->busy[cursor];
-  clock_settle(m, m->cursor[cursor].type);
+  clock_charge(m, m->cursor[cursor].type);
   b->active++, b->moving = 1;
   clock_note(m, cursor, node, takes, by);
   clock_put(m, takes, cursor);
 }
 
-int64_t mgrid_step_clock_cost(const step_machine *m, const step_post *posts, uint32_t n) {
-  const step_node *first = &mgrid_step_machine_program(m, posts[0].type)->node[posts[0].node];
+int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, uint32_t n) {
+  const step_node *first = &mgrid_step_executor_program(m, posts[0].type)->node[posts[0].node];
   int64_t bytes = first->bytes;
   /* loads may differ: the largest counts */
   for (uint32_t i = 1; i < n && first->kind == STEP_ALL_TO_ALL; i++) {
-    int64_t other = mgrid_step_machine_program(m, posts[i].type)->node[posts[i].node].bytes;
+    int64_t other = mgrid_step_executor_program(m, posts[i].type)->node[posts[i].node].bytes;
     if (other > bytes) bytes = other;
   }
   return mgrid_step_ticks(
@@ -185,7 +185,7 @@ static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *com
 /* Whether the order of a type's calls on a communicator is kept apart: it is used on several
 ** streams. */
 static bool shares(const step_clock *c, int32_t type) {
-  const step_machine *m = c->machine;
+  const step_executor *m = c->executor;
   return m->cursor[m->first[type + 1] - 1].circle >= 0;
 }
 
@@ -196,10 +196,10 @@ bool mgrid_step_clock_whole(const step_stops *w, uint32_t loop) {
          && add_up(w, loop + 1, w->program->node[loop].end, &compute, &move);
 }
 
-void mgrid_step_clock_work(step_machine *m, int32_t cursor) {
+void mgrid_step_clock_work(step_executor *m, int32_t cursor) {
   step_clock *c = m->clock;
   const step_cursor *at = &m->cursor[cursor];
-  step_stops w = mgrid_step_machine_stops(m, at);
+  step_stops w = mgrid_step_executor_stops(m, at);
   const step_node *n = &w.program->node[at->place.node];
   double compute = 0, move = 0;
   if (n->kind == STEP_LOOP)
@@ -207,7 +207,7 @@ void mgrid_step_clock_work(step_machine *m, int32_t cursor) {
   else
     compute = (double)mgrid_step_ticks(mgrid_step_work_of(c->pricing, n));
   double times = n->kind == STEP_LOOP ? (double)n->number : 1, takes = (compute + move) * times;
-  clock_settle(m, at->type);
+  clock_charge(m, at->type);
   c->busy[cursor] = takes > 0
                         ? (step_busy){ compute / (compute + move), move / (compute + move), 0 }
                         : (step_busy){ 0, 0, 0 };
@@ -216,9 +216,9 @@ void mgrid_step_clock_work(step_machine *m, int32_t cursor) {
   clock_put(m, (int64_t)takes, cursor);
 }
 
-/* ----------------------------------------------------------------- moments */
+/* ----------------------------------------------------------------- snapshots */
 
-struct step_moment {
+struct step_snapshot {
   int64_t now;
   size_t n;
   step_event *event; /* [n], sorted, their times from now on */
@@ -226,7 +226,7 @@ struct step_moment {
   step_use *use;     /* [types] */
 };
 
-void mgrid_step_moment_free(step_moment *x) {
+void mgrid_step_snapshot_free(step_snapshot *x) {
   if (!x) return;
   free(x->event);
   free(x->busy);
@@ -248,10 +248,10 @@ static step_event *sorted(const step_clock *c) {
   return all;
 }
 
-bool mgrid_step_moment_keep(step_machine *m, step_moment **keep) {
+bool mgrid_step_snapshot_keep(step_executor *m, step_snapshot **keep) {
   const step_clock *c = m->clock;
-  mgrid_step_clock_settle(m);
-  step_moment *x = calloc(1, sizeof *x);
+  mgrid_step_clock_charge(m);
+  step_snapshot *x = calloc(1, sizeof *x);
   if (x) {
     x->now = c->now, x->n = c->n;
     x->event = sorted(c);
@@ -259,17 +259,17 @@ bool mgrid_step_moment_keep(step_machine *m, step_moment **keep) {
     x->use = malloc((m->types->n + 1) * sizeof *x->use);
   }
   if (!x || !x->event || !x->busy || !x->use) {
-    mgrid_step_moment_free(x);
+    mgrid_step_snapshot_free(x);
     return false;
   }
   memcpy(x->busy, c->busy, m->ncursors * sizeof *x->busy);
   memcpy(x->use, c->use, m->types->n * sizeof *x->use);
-  mgrid_step_moment_free(*keep);
+  mgrid_step_snapshot_free(*keep);
   *keep = x;
   return true;
 }
 
-bool mgrid_step_moment_same(const step_machine *m, const step_moment *was) {
+bool mgrid_step_snapshot_same(const step_executor *m, const step_snapshot *was) {
   const step_clock *c = m->clock;
   if (!was || was->n != c->n || memcmp(was->busy, c->busy, m->ncursors * sizeof *c->busy) != 0)
     return false;
@@ -282,11 +282,11 @@ bool mgrid_step_moment_same(const step_machine *m, const step_moment *was) {
 }
 
 /* Put the clock on; what is under way goes with it. */
-void mgrid_step_moment_skip(step_machine *m, const step_moment *was, int64_t times) {
+void mgrid_step_snapshot_skip(step_executor *m, const step_snapshot *was, int64_t times) {
   step_clock *c = m->clock;
   int64_t round = c->now - was->now, by = 0;
 
-  mgrid_step_clock_settle(m);
+  mgrid_step_clock_charge(m);
   if (round && times > (TIME_MAX - c->now) / round)
     c->over = true;
   else

@@ -30,39 +30,39 @@ typedef struct step_clock {
   int64_t *began;  /* [ncursors]: when the operation began to wait */
   step_use *use;   /* [types], in picoseconds, up to `at` */
   int64_t *at;     /* [types] */
-  const step_machine *machine;
+  const step_executor *executor;
 } step_clock;
 
-mgrid_status mgrid_step_clock_begin(step_machine *m, mgrid_error *err);
+mgrid_status mgrid_step_clock_begin(step_executor *m, mgrid_error *err);
 void mgrid_step_clock_free(step_clock *c);
 /* Count the time up to now of all types. */
-void mgrid_step_clock_settle(step_machine *m);
-mgrid_status mgrid_step_clock_check(const step_machine *m, mgrid_error *err);
+void mgrid_step_clock_charge(step_executor *m);
+mgrid_status mgrid_step_clock_check(const step_executor *m, mgrid_error *err);
 /* Go on to when the next part ends, and return its cursor; -1: nothing is under way. */
-int32_t mgrid_step_clock_next(step_machine *m);
+int32_t mgrid_step_clock_next(step_executor *m);
 
 /* Whether each round is to be recorded: there are not yet many records. */
-bool mgrid_step_clock_every(const step_machine *m);
+bool mgrid_step_clock_every(const step_executor *m);
 
-void mgrid_step_clock_began(step_machine *m, int32_t cursor);
+void mgrid_step_clock_began(step_executor *m, int32_t cursor);
 /* The cursor's operation computes, or is a loop as a whole. */
-void mgrid_step_clock_work(step_machine *m, int32_t cursor);
+void mgrid_step_clock_work(step_executor *m, int32_t cursor);
 /* A part of it travels; the last that it waited for is of type `by`. */
-void mgrid_step_clock_move(step_machine *m, int32_t cursor, uint32_t node, int64_t takes,
+void mgrid_step_clock_move(step_executor *m, int32_t cursor, uint32_t node, int64_t takes,
                            int32_t by);
 /* What a call takes that meets in these posts; from now until then. */
-int64_t mgrid_step_clock_cost(const step_machine *m, const step_post *posts, uint32_t n);
-int64_t mgrid_step_clock_left(const step_machine *m, int64_t until);
-int64_t mgrid_step_clock_now(const step_machine *m);
+int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, uint32_t n);
+int64_t mgrid_step_clock_left(const step_executor *m, int64_t until);
+int64_t mgrid_step_clock_now(const step_executor *m);
 /* Whether a loop is one operation of the stream: all in it is of this rank alone, or with ranks
 ** that come at the same time. */
 bool mgrid_step_clock_whole(const step_stops *w, uint32_t loop);
 
 /* What the clock shows, for loops.c: kept, compared, and put on by so many rounds. */
-typedef struct step_moment step_moment;
-bool mgrid_step_moment_keep(step_machine *m, step_moment **keep); /* false: no memory */
-bool mgrid_step_moment_same(const step_machine *m, const step_moment *was);
-void mgrid_step_moment_skip(step_machine *m, const step_moment *was, int64_t times);
-void mgrid_step_moment_free(step_moment *x);
+typedef struct step_snapshot step_snapshot;
+bool mgrid_step_snapshot_keep(step_executor *m, step_snapshot **keep); /* false: no memory */
+bool mgrid_step_snapshot_same(const step_executor *m, const step_snapshot *was);
+void mgrid_step_snapshot_skip(step_executor *m, const step_snapshot *was, int64_t times);
+void mgrid_step_snapshot_free(step_snapshot *x);
 
 #endif

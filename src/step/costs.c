@@ -114,25 +114,25 @@ static const char *const keys[] = { "flops",    "start",   "memory", "capacity",
                                     "measured", "source",  "error" };
 enum { KEYS = sizeof keys / sizeof *keys };
 
-static mgrid_status calibration_refuse(const char *key, const char *expected, mgrid_error *err) {
+static mgrid_status costs_refuse(const char *key, const char *expected, mgrid_error *err) {
   return mgrid_fail(err, MGRID_BAD_VALUE, "costs: %s: %s expected", key, expected);
 }
 
-static mgrid_status calibration_unknown(const char *what, const char *word, const char *const *all,
-                                        size_t n, mgrid_error *err) {
+static mgrid_status costs_unknown(const char *what, const char *word, const char *const *all,
+                                  size_t n, mgrid_error *err) {
   char tail[256];
   mgrid_suggest(tail, sizeof tail, word, all, n);
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "costs: unknown %s '%.60s'%s", what, word, tail);
 }
 
-static mgrid_status calibration_level_of(const mgrid_machine_model *m, const char *name, int *level,
-                                         mgrid_error *err) {
+static mgrid_status costs_level_of(const mgrid_machine_model *m, const char *name, int *level,
+                                   mgrid_error *err) {
   const char *all[MGRID_LEVELS_MAX];
   for (size_t l = 0; l < m->ntiers; l++) {
     all[l] = m->tier[l].name;
     if (strcmp(all[l], name) == 0) return *level = (int)l, MGRID_OK;
   }
-  return calibration_unknown("level", name, all, m->ntiers, err);
+  return costs_unknown("level", name, all, m->ntiers, err);
 }
 
 static mgrid_status read_positive(const json_t *all, const char *key, double *out,
@@ -140,7 +140,7 @@ static mgrid_status read_positive(const json_t *all, const char *key, double *ou
   const json_t *v = json_object_get(all, key);
   if (!v) return MGRID_OK;
   double x = json_is_number(v) ? json_number_value(v) : -1;
-  if (!(x >= 0) || !isfinite(x)) return calibration_refuse(key, "a number from 0 on", err);
+  if (!(x >= 0) || !isfinite(x)) return costs_refuse(key, "a number from 0 on", err);
   return *out = x, MGRID_OK;
 }
 
@@ -148,13 +148,13 @@ static mgrid_status add_rates(step_costs *k, step_kind kind, int level, const js
                               const char *name, mgrid_error *err) {
   double before = 0;
   if (!json_is_array(list) || json_array_size(list) == 0)
-    return calibration_refuse(name, "a list of [bytes, share of the bandwidth]", err);
+    return costs_refuse(name, "a list of [bytes, share of the bandwidth]", err);
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *one = json_array_get(list, i);
     double bytes = json_number_value(json_array_get(one, 0)),
            share = json_number_value(json_array_get(one, 1));
     if (json_array_size(one) != 2 || !(bytes > before) || !(share > 0) || !(share <= 8))
-      return calibration_refuse(
+      return costs_refuse(
           name, "[bytes, share] with bytes that ascend, and a share above 0 and up to 8,", err);
     if (k->nrates == STEP_RATES_MAX)
       return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of efficiency", STEP_RATES_MAX);
@@ -175,18 +175,16 @@ static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, 
   for (int i = 0; i < STEP_KINDS; i++)
     if (mgrid_step_rows[i].role == STEP_TOGETHER || mgrid_step_rows[i].role == STEP_POINT)
       names[n++] = mgrid_step_rows[i].name;
-  if (all && !json_is_object(all))
-    return calibration_refuse("efficiency", "an object by operation", err);
+  if (all && !json_is_object(all)) return costs_refuse("efficiency", "an object by operation", err);
   json_object_foreach((json_t *)(uintptr_t)all, name, levels) {
     int kind = 0;
     while (kind < STEP_KINDS && strcmp(mgrid_step_rows[kind].name, name) != 0) kind++;
     if (kind == STEP_KINDS && strcmp(name, "*") != 0)
-      return calibration_unknown("operation", name, names, n, err);
-    if (!json_is_object(levels)) return calibration_refuse(name, "an object by level", err);
+      return costs_unknown("operation", name, names, n, err);
+    if (!json_is_object(levels)) return costs_refuse(name, "an object by level", err);
     json_object_foreach(levels, where, list) {
       int level = -1;
-      mgrid_status s = strcmp(where, "*") == 0 ? MGRID_OK
-                                               : calibration_level_of(m, where, &level, err);
+      mgrid_status s = strcmp(where, "*") == 0 ? MGRID_OK : costs_level_of(m, where, &level, err);
       if (!s) s = add_rates(k, (step_kind)kind, level, list, name, err);
       if (s) return s;
     }
@@ -202,8 +200,7 @@ static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *al
   size_t n = json_array_size(all), count;
 
   if (all && !json_is_array(all))
-    return calibration_refuse("measured", "a list of [operation, level, members, bytes, seconds]",
-                              err);
+    return costs_refuse("measured", "a list of [operation, level, members, bytes, seconds]", err);
   if (n > STEP_MEASURED_MAX)
     return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of measured", STEP_MEASURED_MAX);
   for (size_t i = 0; i < n; i++) {
@@ -218,12 +215,12 @@ static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *al
     x->seconds = json_number_value(json_array_get(one, 4));
     if (json_array_size(one) != 5 || !level || !(x->members >= 2) || !(x->bytes > 0)
         || !(x->seconds > k->call) || !fits(x->kind))
-      return calibration_refuse("measured",
-                                "[\"all_reduce\", \"node\", 4, 1e9, 0.05]: operation, level, "
-                                "members, bytes, and more seconds "
-                                "than a call takes without bytes,",
-                                err);
-    mgrid_status s = calibration_level_of(m, level, &x->level, err);
+      return costs_refuse("measured",
+                          "[\"all_reduce\", \"node\", 4, 1e9, 0.05]: operation, level, "
+                          "members, bytes, and more seconds "
+                          "than a call takes without bytes,",
+                          err);
+    mgrid_status s = costs_level_of(m, level, &x->level, err);
     if (s) return s;
   }
   for (int l = 0; l < (int)m->ntiers; l++) {
@@ -232,7 +229,7 @@ static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *al
       if (list[i].level == l) of_level[count++] = list[i];
     if (count == 0) continue;
     if (!(m->tier[l].link.bandwidth > 0))
-      return calibration_refuse("measured", "a level whose bandwidth the machine says", err);
+      return costs_refuse("measured", "a level whose bandwidth the machine says", err);
     if (k->nrates == STEP_RATES_MAX)
       return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of efficiency", STEP_RATES_MAX);
     mgrid_step_fit(of_level, count, k->call, m->tier[l].link.bandwidth, &k->fit[l]);
@@ -252,7 +249,7 @@ static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, 
   json_object_foreach((json_t *)(uintptr_t)all, key, v) {
     size_t i = 0;
     while (i < KEYS && strcmp(keys[i], key) != 0) i++;
-    if (i == KEYS) return calibration_unknown("key", key, keys, KEYS, err);
+    if (i == KEYS) return costs_unknown("key", key, keys, KEYS, err);
   }
   mgrid_status s = read_positive(all, "flops", &k->flops, err);
   const json_t *latency = json_object_get(all, "latency"), *nvlink = json_object_get(all, "nvlink"),
@@ -264,22 +261,22 @@ static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, 
   if (!s) s = read_positive(all, "error", &k->error, err);
   if (!s) s = read_positive(all, "call", &k->call, err);
   if (!s && nvlink && !json_is_string(nvlink))
-    s = calibration_refuse("nvlink", "the name of a level", err);
-  if (!s && nvlink) s = calibration_level_of(m, json_string_value(nvlink), &k->nvlink, err);
+    s = costs_refuse("nvlink", "the name of a level", err);
+  if (!s && nvlink) s = costs_level_of(m, json_string_value(nvlink), &k->nvlink, err);
   if (!s && k->nvlink + 1 >= (int)m->ntiers && nvlink)
-    s = calibration_refuse("nvlink", "a level with levels within it", err);
-  if (!s && nvls && !json_is_boolean(nvls)) s = calibration_refuse("nvls", "true or false", err);
+    s = costs_refuse("nvlink", "a level with levels within it", err);
+  if (!s && nvls && !json_is_boolean(nvls)) s = costs_refuse("nvls", "true or false", err);
   if (!s && nvls) k->nvls = json_is_true(nvls);
-  if (!s && k->nvls && k->nvlink < 0) s = calibration_refuse("nvls", "the level nvlink, too,", err);
+  if (!s && k->nvls && k->nvlink < 0) s = costs_refuse("nvls", "the level nvlink, too,", err);
   set_latencies(m, k);
   if (!s && latency && !json_is_object(latency))
-    s = calibration_refuse("latency", "an object by level", err);
+    s = costs_refuse("latency", "an object by level", err);
   json_object_foreach((json_t *)(uintptr_t)latency, key, v) {
     int level;
-    if (!s) s = calibration_level_of(m, key, &level, err);
+    if (!s) s = costs_level_of(m, key, &level, err);
     if (!s) s = read_positive(latency, key, &k->latency[level], err);
   }
-  if (!s && source && !json_is_string(source)) s = calibration_refuse("source", "a text", err);
+  if (!s && source && !json_is_string(source)) s = costs_refuse("source", "a text", err);
   if (!s && source)
     s = mgrid_check_line("costs: source", json_string_value(source), json_string_length(source),
                          err);

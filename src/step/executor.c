@@ -12,13 +12,13 @@
 #include <string.h>
 
 enum { LONG_LOOP = 4 }; /* iterations left from which on some may be skipped */
-enum { CREATION = -2 }; /* where a meeting is from that creates its circle's communicator */
+enum { CREATION = -2 }; /* where a match is from that creates its circle's communicator */
 
-const step_program *mgrid_step_machine_program(const step_machine *m, int32_t type) {
+const step_program *mgrid_step_executor_program(const step_executor *m, int32_t type) {
   return &m->step->program[m->step->class[m->types->type[type].class].program];
 }
 
-step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c) {
+step_stops mgrid_step_executor_stops(const step_executor *m, const step_cursor *c) {
   int32_t program = m->step->class[m->types->type[c->type].class].program;
   return (step_stops){ &m->step->program[program],
                        &m->sizes[program],
@@ -30,26 +30,26 @@ step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c)
                        &m->budget->work };
 }
 
-/* ---------------------------------------------------------------- meetings */
+/* ---------------------------------------------------------------- matches */
 
-static uint64_t machine_hash_of(int32_t circle, int32_t from, int32_t to) {
+static uint64_t executor_hash_of(int32_t circle, int32_t from, int32_t to) {
   uint64_t x = ((uint64_t)(uint32_t)circle << 32 | (uint32_t)from) * UINT64_C(0x9E3779B97F4A7C15);
   x = (x ^ x >> 31 ^ (uint32_t)to) * UINT64_C(0xC2B2AE3D27D4EB4F);
   return x ^ x >> 29;
 }
 
-static int32_t machine_find(const step_machine *m, uint64_t hash, int32_t circle, int32_t from,
-                            int32_t to) {
+static int32_t executor_find(const step_executor *m, uint64_t hash, int32_t circle, int32_t from,
+                             int32_t to) {
   size_t at = 0;
-  for (int32_t i; (i = mgrid_index_next(&m->meetings, hash, &at)) >= 0;) {
-    const step_meeting *x = &m->meeting[i];
+  for (int32_t i; (i = mgrid_index_next(&m->matches, hash, &at)) >= 0;) {
+    const step_match *x = &m->match[i];
     if (x->circle == circle && x->from == from && x->to == to) return i;
   }
   return -1;
 }
 
 /* Which circle, from where, to where: of an entry of a type. */
-static void way_of(const step_machine *m, int32_t type, const step_node *n, int32_t *circle,
+static void way_of(const step_executor *m, int32_t type, const step_node *n, int32_t *circle,
                    int32_t *from, int32_t *to) {
   const step_type *t = &m->types->type[type];
   *circle = t->circle[n->slot];
@@ -58,38 +58,38 @@ static void way_of(const step_machine *m, int32_t type, const step_node *n, int3
   if (n->kind == STEP_RECV) *from = (int32_t)n->number, *to = t->position[n->slot];
 }
 
-static step_meeting *meeting_of(step_machine *m, const step_post *post, const step_node *n) {
+static step_match *match_of(step_executor *m, const step_post *post, const step_node *n) {
   int32_t circle, from = CREATION, to = CREATION;
   if (post->cursor >= 0 && m->cursor[post->cursor].creates)
     circle = m->cursor[post->cursor].circle;
   else
     way_of(m, post->type, n, &circle, &from, &to);
-  uint64_t hash = machine_hash_of(circle, from, to);
-  int32_t i = machine_find(m, hash, circle, from, to);
-  if (i >= 0) return &m->meeting[i];
-  if (!MGRID_GROW(m->meeting, m->nmeetings, 1)
-      || !mgrid_index_put(&m->meetings, hash, (int32_t)m->nmeetings))
+  uint64_t hash = executor_hash_of(circle, from, to);
+  int32_t i = executor_find(m, hash, circle, from, to);
+  if (i >= 0) return &m->match[i];
+  if (!MGRID_GROW(m->match, m->nmatches, 1)
+      || !mgrid_index_put(&m->matches, hash, (int32_t)m->nmatches))
     return NULL;
-  m->meeting[m->nmeetings] = (step_meeting){ circle, from, to, { 0, 0 }, { 0, 0 }, { NULL, NULL } };
-  return &m->meeting[m->nmeetings++];
+  m->match[m->nmatches] = (step_match){ circle, from, to, { 0, 0 }, { 0, 0 }, { NULL, NULL } };
+  return &m->match[m->nmatches++];
 }
 
-const step_meeting *mgrid_step_machine_meeting(const step_machine *m, const step_cursor *c,
-                                               uint32_t node) {
+const step_match *mgrid_step_executor_match(const step_executor *m, const step_cursor *c,
+                                            uint32_t node) {
   int32_t circle = c->circle, from = CREATION, to = CREATION;
   if (!c->creates)
-    way_of(m, c->type, &mgrid_step_machine_program(m, c->type)->node[node], &circle, &from, &to);
-  int32_t i = machine_find(m, machine_hash_of(circle, from, to), circle, from, to);
-  return i < 0 ? NULL : &m->meeting[i];
+    way_of(m, c->type, &mgrid_step_executor_program(m, c->type)->node[node], &circle, &from, &to);
+  int32_t i = executor_find(m, executor_hash_of(circle, from, to), circle, from, to);
+  return i < 0 ? NULL : &m->match[i];
 }
 
-static void machine_push(step_machine *m, step_meeting *x, int side, step_post post) {
+static void executor_push(step_executor *m, step_match *x, int side, step_post post) {
   if (!mgrid_step_budget_hold(m->budget, sizeof post)) return;
   m->failed |= !MGRID_GROW(x->post[side], x->first[side] + x->nposts[side], 1);
   if (!m->failed) mgrid_step_posts(x, side)[x->nposts[side]++] = post;
 }
 
-static void drop_first(step_machine *m, step_meeting *x, int side) {
+static void drop_first(step_executor *m, step_match *x, int side) {
   m->budget->memory.used -= sizeof **x->post;
   x->first[side]++, x->nposts[side]--;
   /* else fewer are moved than have met since the last time */
@@ -111,7 +111,7 @@ static bool fit(const step_node *a, const step_node *b) {
 /* The cursors to look at are a heap: the first of all goes on as far as it can. So what happens
 ** next follows from where the cursors are alone, and not from how they came there, and an execution
 ** comes back to where it was (loops.c). */
-static void machine_look_at(step_machine *m, int32_t cursor) {
+static void executor_look_at(step_executor *m, int32_t cursor) {
   if (m->cursor[cursor].queued) return;
   m->cursor[cursor].queued = true;
   size_t i = m->queued++;
@@ -120,7 +120,7 @@ static void machine_look_at(step_machine *m, int32_t cursor) {
   m->queue[i] = cursor;
 }
 
-static int32_t take_first(step_machine *m) {
+static int32_t take_first(step_executor *m) {
   int32_t first = m->queue[0], last = m->queue[--m->queued];
   size_t i = 0, n = m->queued;
   for (size_t k; (k = 2 * i + 1) < n; i = k) {
@@ -133,17 +133,17 @@ static int32_t take_first(step_machine *m) {
   return first;
 }
 
-static void machine_go_on(step_machine *m, int32_t cursor) {
+static void executor_go_on(step_executor *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
-  step_stops w = mgrid_step_machine_stops(m, c);
+  step_stops w = mgrid_step_executor_stops(m, c);
   bool again = mgrid_step_place_next(&w, &c->place, LONG_LOOP);
   if (again) m->again = cursor;
-  machine_look_at(m, cursor);
+  executor_look_at(m, cursor);
 }
 
 /* The operation of a cursor is done: it goes on, the orders of its communicators do, and what
 ** waited for it may. */
-static void machine_complete(step_machine *m, int32_t cursor) {
+static void executor_complete(step_executor *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
   int64_t at = c->place.at;
   size_t first = m->first[c->type], end = m->first[c->type + 1];
@@ -151,59 +151,60 @@ static void machine_complete(step_machine *m, int32_t cursor) {
   mgrid_spend(&m->budget->work, (int64_t)(end - first));
   for (size_t i = first; i < end; i++)
     if (m->cursor[i].circle >= 0 && !m->cursor[i].creates && m->cursor[i].place.at == at) {
-      step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
+      step_stops w = mgrid_step_executor_stops(m, &m->cursor[i]);
       mgrid_step_place_next(&w, &m->cursor[i].place, INT64_MAX);
     }
-  machine_go_on(m, cursor);
-  for (size_t i = first; i < end && end - first > 1; i++) machine_look_at(m, (int32_t)i);
+  executor_go_on(m, cursor);
+  for (size_t i = first; i < end && end - first > 1; i++) executor_look_at(m, (int32_t)i);
 }
 
-static void end_creation(step_machine *m, int32_t cursor) {
+static void end_creation(step_executor *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
-  const step_program *p = mgrid_step_machine_program(m, c->type);
+  const step_program *p = mgrid_step_executor_program(m, c->type);
   c->posted = false;
   c->place = (step_place){ .node = (uint32_t)p->n, .at = p->leaves };
-  for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) machine_look_at(m, (int32_t)i);
+  for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++)
+    executor_look_at(m, (int32_t)i);
 }
 
-static void part_done(step_machine *m, int32_t cursor) {
+static void part_done(step_executor *m, int32_t cursor) {
   if (cursor < 0 || --m->cursor[cursor].parts > 0) return;
   if (m->cursor[cursor].creates)
     end_creation(m, cursor);
   else
-    machine_complete(m, cursor);
+    executor_complete(m, cursor);
 }
 
 /* A part of a cursor's operation has met the others that it needs, the last of which is of type
 ** `by`; it takes so long. */
-static void met(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
+static void is_matched(step_executor *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
   if (cursor >= 0 && m->clock)
     mgrid_step_clock_move(m, cursor, node, takes, by);
   else
     part_done(m, cursor);
 }
 
-static int64_t takes(const step_machine *m, const step_post *posts, uint32_t n) {
+static int64_t takes(const step_executor *m, const step_post *posts, uint32_t n) {
   return m->clock ? mgrid_step_clock_cost(m, posts, n) : 0;
 }
 
-static bool odd(step_machine *m, step_post a, step_post b) {
-  const step_node *x = &mgrid_step_machine_program(m, a.type)->node[a.node],
-                  *y = &mgrid_step_machine_program(m, b.type)->node[b.node];
+static bool odd(step_executor *m, step_post a, step_post b) {
+  const step_node *x = &mgrid_step_executor_program(m, a.type)->node[a.node],
+                  *y = &mgrid_step_executor_program(m, b.type)->node[b.node];
   if (fit(x, y)) return false;
   if (m->odd[0].type < 0) m->odd[0] = a, m->odd[1] = b;
   return true;
 }
 
-static void post_together(step_machine *m, step_post post, const step_node *n) {
+static void post_together(step_executor *m, step_post post, const step_node *n) {
   const step_circle *circle = &m->types->circle[m->types->type[post.type].circle[n->slot]];
 
   if (circle->size == 1) {
     part_done(m, post.cursor);
     return;
   }
-  step_meeting *x = meeting_of(m, &post, n);
-  if (x) machine_push(m, x, 0, post);
+  step_match *x = match_of(m, &post, n);
+  if (x) executor_push(m, x, 0, post);
   m->failed |= !x;
   if (m->failed || m->budget->memory.exhausted) return;
   bool creates = x->from == CREATION;
@@ -213,19 +214,19 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
   step_post *all = mgrid_step_posts(x, 0);
   uint32_t count = x->nposts[0];
   for (uint32_t i = 1; i < count && !creates; i++)
-    if (!fit(&mgrid_step_machine_program(m, all[0].type)->node[all[0].node],
-             &mgrid_step_machine_program(m, all[i].type)->node[all[i].node]))
+    if (!fit(&mgrid_step_executor_program(m, all[0].type)->node[all[0].node],
+             &mgrid_step_executor_program(m, all[i].type)->node[all[i].node]))
       return;
-  x->post[0] = NULL, x->nposts[0] = 0; /* part_done may make meetings, and move them */
+  x->post[0] = NULL, x->nposts[0] = 0; /* part_done may make matches, and move them */
   m->budget->memory.used -= count * sizeof *all;
   int64_t time = takes(m, all, count);
-  for (uint32_t i = 0; i < count; i++) met(m, all[i].cursor, all[i].node, time, post.type);
+  for (uint32_t i = 0; i < count; i++) is_matched(m, all[i].cursor, all[i].node, time, post.type);
   free(all);
 }
 
-static void post_point(step_machine *m, step_post post, const step_node *n) {
+static void post_point(step_executor *m, step_post post, const step_node *n) {
   int side = n->kind == STEP_RECV;
-  step_meeting *x = meeting_of(m, &post, n);
+  step_match *x = match_of(m, &post, n);
   bool sent = !side && m->rules == STEP_BLOCKING && n->bytes <= m->eager && m->eager > 0;
 
   if (!x) {
@@ -237,21 +238,21 @@ static void post_point(step_machine *m, step_post post, const step_node *n) {
     int64_t time = takes(m, &post, 1);
     if (m->clock && other.cursor < 0) time = mgrid_step_clock_left(m, other.ready);
     drop_first(m, x, !side);
-    met(m, other.cursor, other.node, time, post.type);
-    met(m, post.cursor, post.node, time, other.type);
+    is_matched(m, other.cursor, other.node, time, post.type);
+    is_matched(m, post.cursor, post.node, time, other.type);
     return;
   }
   step_post mine = post;
   int64_t time = sent ? takes(m, &post, 1) : 0;
   if (sent) mine.cursor = -1;
   if (sent && m->clock) mine.ready = mgrid_step_clock_now(m) + time;
-  machine_push(m, x, side, mine);
-  if (sent) met(m, post.cursor, post.node, time, post.type);
+  executor_push(m, x, side, mine);
+  if (sent) is_matched(m, post.cursor, post.node, time, post.type);
 }
 
-static void post(step_machine *m, int32_t cursor, uint32_t node) {
+static void post(step_executor *m, int32_t cursor, uint32_t node) {
   int32_t type = m->cursor[cursor].type;
-  const step_node *n = &mgrid_step_machine_program(m, type)->node[node];
+  const step_node *n = &mgrid_step_executor_program(m, type)->node[node];
   step_post p = { cursor, type, node, 0 };
   if (mgrid_step_rows[n->kind].role == STEP_TOGETHER)
     post_together(m, p, n);
@@ -260,8 +261,8 @@ static void post(step_machine *m, int32_t cursor, uint32_t node) {
 }
 
 /* Whether all before the operation on its communicators is done, on this rank. */
-static bool in_turn(const step_machine *m, const step_cursor *c) {
-  const step_program *p = mgrid_step_machine_program(m, c->type);
+static bool in_turn(const step_executor *m, const step_cursor *c) {
+  const step_program *p = mgrid_step_executor_program(m, c->type);
   const int32_t *circle = m->types->type[c->type].circle;
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
     const step_cursor *o = &m->cursor[i];
@@ -274,12 +275,12 @@ static bool in_turn(const step_machine *m, const step_cursor *c) {
 }
 
 /* Creations are the last cursors of a type, in the order of the program. */
-int32_t mgrid_step_machine_creation(const step_machine *m, const step_cursor *c) {
+int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *c) {
   size_t first = m->first[c->type], i = m->first[c->type + 1];
   int32_t found = -1;
   for (; i > first && m->cursor[i - 1].creates; i--) {
     const step_place *at = &m->cursor[i - 1].place;
-    if (&m->cursor[i - 1] == c || at->node == mgrid_step_machine_program(m, c->type)->n) continue;
+    if (&m->cursor[i - 1] == c || at->node == mgrid_step_executor_program(m, c->type)->n) continue;
     if (c->creates ? at->at < c->place.at || &m->cursor[i - 1] < c : at->at <= c->place.at)
       found = (int32_t)i - 1;
   }
@@ -288,8 +289,8 @@ int32_t mgrid_step_machine_creation(const step_machine *m, const step_cursor *c)
 
 /* The host waits for streams; what precedes a creation may be under way. Under MPI's rules nothing
 ** is. Loops around the creation are in their first iteration. */
-int32_t mgrid_step_machine_host(const step_machine *m, const step_cursor *c) {
-  const step_program *p = mgrid_step_machine_program(m, c->type);
+int32_t mgrid_step_executor_host(const step_executor *m, const step_cursor *c) {
+  const step_program *p = mgrid_step_executor_program(m, c->type);
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
     const step_cursor *o = &m->cursor[i];
     if (o->circle >= 0 || o->place.at >= c->place.at) continue;
@@ -308,25 +309,25 @@ int32_t mgrid_step_machine_host(const step_machine *m, const step_cursor *c) {
 }
 
 /* Begin the operation of a cursor if it can. */
-static void advance(step_machine *m, int32_t cursor) {
+static void advance(step_executor *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
-  const step_program *p = mgrid_step_machine_program(m, c->type);
+  const step_program *p = mgrid_step_executor_program(m, c->type);
 
   if ((c->circle >= 0 && !c->creates) || c->posted || c->place.node == p->n) return;
   const step_node *n = &p->node[c->place.node];
-  if (mgrid_step_machine_creation(m, c) >= 0) return;
+  if (mgrid_step_executor_creation(m, c) >= 0) return;
   if (c->creates) {
-    if (mgrid_step_machine_host(m, c) >= 0) return;
+    if (mgrid_step_executor_host(m, c) >= 0) return;
     c->posted = true, c->parts = 1;
     post_together(m, (step_post){ cursor, c->type, c->place.node, 0 }, n);
     return;
   }
   if (mgrid_step_rows[n->kind].role == STEP_ORDER) {
-    step_stops w = mgrid_step_machine_stops(m, c);
+    step_stops w = mgrid_step_executor_stops(m, c);
     int32_t of = n->listed ? p->node[n->other].stream : n->other;
     int64_t until = n->listed ? mgrid_step_place_of(&w, &c->place, (uint32_t)n->other)
                               : c->place.at;
-    if (m->cursor[m->first[c->type] + (size_t)of].place.at >= until) machine_complete(m, cursor);
+    if (m->cursor[m->first[c->type] + (size_t)of].place.at >= until) executor_complete(m, cursor);
     return;
   }
   if (!in_turn(m, c)) return;
@@ -352,9 +353,10 @@ static void advance(step_machine *m, int32_t cursor) {
 
 /* Write the circles that a type uses on several streams, and return how many. `scratch`: for each
 ** slot. */
-static size_t shared_circles(const step_machine *m, int32_t type, int32_t *scratch, int32_t *list) {
+static size_t shared_circles(const step_executor *m, int32_t type, int32_t *scratch,
+                             int32_t *list) {
   enum { NONE = -1, SEVERAL = -2 };
-  const step_program *p = mgrid_step_machine_program(m, type);
+  const step_program *p = mgrid_step_executor_program(m, type);
   const int32_t *circle = m->types->type[type].circle;
   size_t n = 0, slots = m->step->nslots;
 
@@ -389,7 +391,7 @@ static bool is_lazy(const mgrid_plan *p, int32_t family) {
 }
 
 typedef struct creations {
-  const step_machine *m;
+  const step_executor *m;
   int32_t type;
   const bool *lazy; /* [nslots] */
   size_t n;
@@ -409,6 +411,7 @@ static int64_t find_creations(creations *x, const step_program *p, uint32_t from
       at += n->number * (after - at);
       continue;
     }
+
     for (uint32_t k = i; k < n->end; k++) {
       int32_t slot = p->node[k].slot, is = slot < 0 ? -1 : circle[slot];
       bool is_new = is >= 0 && x->lazy[slot] && x->m->types->circle[is].size > 1;
@@ -428,9 +431,9 @@ static int64_t find_creations(creations *x, const step_program *p, uint32_t from
 }
 
 /* Write what the host creates during the program of a type, and return how many. */
-static size_t creations_of(const step_machine *m, int32_t type, const bool *lazy, int32_t *scratch,
+static size_t creations_of(const step_executor *m, int32_t type, const bool *lazy, int32_t *scratch,
                            step_cursor *out) {
-  const step_program *p = mgrid_step_machine_program(m, type);
+  const step_program *p = mgrid_step_executor_program(m, type);
   creations x = { m, type, lazy, 0, out, scratch };
   bool any = false;
   for (size_t i = 0; i < m->step->nslots; i++) any |= lazy[i];
@@ -438,7 +441,7 @@ static size_t creations_of(const step_machine *m, int32_t type, const bool *lazy
   return x.n;
 }
 
-static mgrid_status begin(step_machine *m, mgrid_error *err) {
+static mgrid_status begin(step_executor *m, mgrid_error *err) {
   size_t types = m->types->n, room = 0, slots = m->step->nslots;
   int32_t *scratch = malloc((4 * slots + 1) * sizeof *scratch), *shared = scratch + 2 * slots;
   bool *lazy = (bool *)(scratch + 3 * slots);
@@ -451,7 +454,7 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
       return free(scratch), err->status;
   for (size_t i = 0; i < slots; i++) lazy[i] = is_lazy(m->step->plan, m->step->slot[i].entry);
   for (size_t t = 0; t < types; t++) {
-    size_t streams = m->rules == STEP_NCCL ? mgrid_step_machine_program(m, (int32_t)t)->nstreams
+    size_t streams = m->rules == STEP_NCCL ? mgrid_step_executor_program(m, (int32_t)t)->nstreams
                                            : 1;
     m->first[t] = room;
     room += streams + shared_circles(m, (int32_t)t, scratch, shared);
@@ -476,9 +479,9 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
       if (i >= streams) c->circle = shared[i - streams];
     }
     for (size_t i = m->first[t]; i < m->first[t + 1]; i++) {
-      step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
-      if (i < last) mgrid_step_place_settle(&w, &m->cursor[i].place, INT64_MAX);
-      machine_look_at(m, (int32_t)i);
+      step_stops w = mgrid_step_executor_stops(m, &m->cursor[i]);
+      if (i < last) mgrid_step_place_stop(&w, &m->cursor[i].place, INT64_MAX);
+      executor_look_at(m, (int32_t)i);
     }
   }
   free(scratch);
@@ -486,7 +489,7 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
 }
 
 /* The budget is spent: say how far every rank came. */
-static mgrid_status machine_give_up(const step_machine *m, mgrid_error *err) {
+static mgrid_status executor_give_up(const step_executor *m, mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   const step_cursor *last = NULL;
   const step_program *p = NULL;
@@ -495,7 +498,7 @@ static mgrid_status machine_give_up(const step_machine *m, mgrid_error *err) {
   mgrid_step_budget_spent(m->budget, &why);
   for (size_t i = 0; m->cursor && i < m->ncursors; i++) {
     const step_cursor *c = &m->cursor[i];
-    const step_program *of = mgrid_step_machine_program(m, c->type);
+    const step_program *of = mgrid_step_executor_program(m, c->type);
     double share = (double)c->place.at / (double)(of->leaves + 1);
     if (c->circle < 0 && share < least) least = share, last = c, p = of;
   }
@@ -514,17 +517,19 @@ static mgrid_status machine_give_up(const step_machine *m, mgrid_error *err) {
   return MGRID_LIMIT;
 }
 
-mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t,
-                                    step_rules rules, int64_t eager, step_clock *clock,
-                                    step_budget *b, bool *done, mgrid_error *err) {
-  *m = (step_machine){
+mgrid_status mgrid_step_executor_run(step_executor *m, const mgrid_step *s, const step_types *t,
+                                     step_rules rules, int64_t eager, step_clock *clock,
+                                     step_budget *b, bool *done, mgrid_error *err) {
+  *m = (step_executor){
     .step = s, .types = t, .rules = rules, .again = -1, .clock = clock, .budget = b
   };
   m->eager = rules == STEP_BLOCKING ? eager : 0;
   m->odd[0].type = m->odd[1].type = -1;
-  if (clock) clock->machine = m;
+  if (clock) clock->executor = m;
+
   mgrid_status status = begin(m, err);
   if (!status && clock) status = mgrid_step_clock_begin(m, err);
+
   while (!status && !b->work.exhausted && (m->queued || clock)) {
     if (m->queued) {
       advance(m, take_first(m));
@@ -540,24 +545,24 @@ mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const 
     if (m->failed) status = mgrid_oom(err);
     if (!status && clock) status = mgrid_step_clock_check(m, err);
   }
-  if (!status && b->work.exhausted) status = machine_give_up(m, err);
+
+  if (!status && b->work.exhausted) status = executor_give_up(m, err);
   *done = !status;
   for (size_t i = 0; i < m->ncursors && *done; i++)
-    *done = m->cursor[i].place.node == mgrid_step_machine_program(m, m->cursor[i].type)->n;
-  for (size_t i = 0; i < m->nmeetings && *done; i++)
-    *done = m->meeting[i].nposts[0] + m->meeting[i].nposts[1] == 0;
+    *done = m->cursor[i].place.node == mgrid_step_executor_program(m, m->cursor[i].type)->n;
+  for (size_t i = 0; i < m->nmatches && *done; i++)
+    *done = m->match[i].nposts[0] + m->match[i].nposts[1] == 0;
   return status;
 }
 
-void mgrid_step_machine_free(step_machine *m) {
-  for (size_t i = 0; i < m->nmeetings; i++)
-    free(m->meeting[i].post[0]), free(m->meeting[i].post[1]);
+void mgrid_step_executor_free(step_executor *m) {
+  for (size_t i = 0; i < m->nmatches; i++) free(m->match[i].post[0]), free(m->match[i].post[1]);
   for (size_t i = 0; m->sizes && i < m->step->nprograms; i++) mgrid_step_sizes_free(&m->sizes[i]);
   mgrid_step_skips_free(m->skips);
   free(m->sizes);
   free(m->first);
   free(m->cursor);
   free(m->queue);
-  free(m->meeting);
-  mgrid_index_free(&m->meetings);
+  free(m->match);
+  mgrid_index_free(&m->matches);
 }

@@ -15,6 +15,7 @@
 static void measure(const step_program *p, const step_sizes *s, uint32_t from, uint32_t end,
                     int64_t *leaves, uint32_t *streams, uint32_t *busy) {
   *leaves = 0, *streams = *busy = 0;
+
   for (uint32_t i = from; i < end; i = p->node[i].end) {
     const step_node *n = &p->node[i];
     step_role role = mgrid_step_rows[n->kind].role;
@@ -96,7 +97,7 @@ static bool has_stop(const step_stops *w, uint32_t loop) {
   return w->stream < 0 ? has != 0 : has >> w->stream & 1;
 }
 
-bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least) {
+bool mgrid_step_place_stop(const step_stops *w, step_place *at, int64_t least) {
   const step_program *p = w->program;
   bool again = false;
 
@@ -135,7 +136,7 @@ bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least) {
   const step_node *n = &w->program->node[at->node];
   at->at += n->kind == STEP_LOOP ? n->number * w->sizes->leaves[at->node] : 1;
   at->node = n->end;
-  return mgrid_step_place_settle(w, at, least);
+  return mgrid_step_place_stop(w, at, least);
 }
 
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node) {
@@ -178,12 +179,12 @@ uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgri
 ** what is under way must also have as long to go as then. */
 
 typedef struct kept {
-  int64_t times, next; /* compared; when to keep another state */
-  size_t nmeetings;    /* SIZE_MAX: nothing is kept */
-  step_cursor *was;    /* [ncursors] */
-  uint32_t *posts;     /* [2 * nmeetings], */
-  size_t room;         /* in room for so many */
-  step_moment *moment; /* with a clock: what it showed */
+  int64_t times, next;     /* compared; when to keep another state */
+  size_t nmatches;         /* SIZE_MAX: nothing is kept */
+  step_cursor *was;        /* [ncursors] */
+  uint32_t *posts;         /* [2 * nmatches], */
+  size_t room;             /* in room for so many */
+  step_snapshot *snapshot; /* with a clock: what it showed */
 } kept;
 
 /* A cursor that is watched. */
@@ -198,33 +199,33 @@ struct step_skips {
   watch inside, around;
 };
 
-static bool skips_begin(watch *w, size_t ncursors) {
+static bool loops_begin(watch *w, size_t ncursors) {
   *w = (watch){ .cursor = -1,
-                .kept = { .nmeetings = SIZE_MAX,
+                .kept = { .nmatches = SIZE_MAX,
                           .was = malloc((ncursors + 1) * sizeof *w->kept.was) } };
   return w->kept.was != NULL;
 }
 
-static void skips_forget(kept *k) { k->times = k->next = 0, k->nmeetings = SIZE_MAX; }
+static void loops_forget(kept *k) { k->times = k->next = 0, k->nmatches = SIZE_MAX; }
 
 void mgrid_step_skips_free(struct step_skips *s) {
   if (!s) return;
   for (int i = 0; i < 2; i++) {
     kept *k = i ? &s->around.kept : &s->inside.kept;
     free(k->was), free(k->posts);
-    mgrid_step_moment_free(k->moment);
+    mgrid_step_snapshot_free(k->snapshot);
   }
   free(s);
 }
 
-static void skips_keep(step_machine *m, kept *s) {
-  bool whole = MGRID_ROOM(s->posts, s->room, 2 * m->nmeetings);
-  s->nmeetings = whole ? m->nmeetings : SIZE_MAX;
-  for (size_t i = 0; whole && i < m->nmeetings; i++)
-    s->posts[2 * i] = m->meeting[i].nposts[0], s->posts[2 * i + 1] = m->meeting[i].nposts[1];
+static void loops_keep(step_executor *m, kept *s) {
+  bool whole = MGRID_ROOM(s->posts, s->room, 2 * m->nmatches);
+  s->nmatches = whole ? m->nmatches : SIZE_MAX;
+  for (size_t i = 0; whole && i < m->nmatches; i++)
+    s->posts[2 * i] = m->match[i].nposts[0], s->posts[2 * i + 1] = m->match[i].nposts[1];
   memcpy(s->was, m->cursor, m->ncursors * sizeof *s->was);
   mgrid_spend(&m->budget->work, (int64_t)m->ncursors / 16);
-  if (m->clock && !mgrid_step_moment_keep(m, &s->moment)) s->nmeetings = SIZE_MAX;
+  if (m->clock && !mgrid_step_snapshot_keep(m, &s->snapshot)) s->nmatches = SIZE_MAX;
 }
 
 /* The loop of a cursor that lost iterations since; *by: how many. -1: none; -2: the states
@@ -249,7 +250,7 @@ static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
 
 /* Whether all cursors of a type that are in this loop lost as many iterations of it: then none
 ** overtakes another. */
-static bool skips_together(const step_machine *m, const kept *s, const step_cursor *c, int level,
+static bool loops_together(const step_executor *m, const kept *s, const step_cursor *c, int level,
                            int64_t by) {
   uint32_t loop = c->place.in[level].loop;
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
@@ -261,28 +262,27 @@ static bool skips_together(const step_machine *m, const kept *s, const step_curs
 }
 
 /* Return how often the round since the kept state may be repeated; 0: not. */
-static int64_t skips_rounds(const step_machine *m, const kept *s) {
+static int64_t loops_rounds(const step_executor *m, const kept *s) {
   int64_t most = INT64_MAX;
-  if (s->nmeetings != m->nmeetings) return 0;
+  if (s->nmatches != m->nmatches) return 0;
   for (size_t i = 0; i < m->ncursors; i++) {
     int64_t by;
     int level = moved(&s->was[i], &m->cursor[i], &by);
     if (level == -2 || (i % 16 == 0 && !mgrid_spend(&m->budget->work, 1))) return 0;
     if (level < 0) continue;
-    if (!skips_together(m, s, &m->cursor[i], level, by)) return 0;
+    if (!loops_together(m, s, &m->cursor[i], level, by)) return 0;
     int64_t can = (m->cursor[i].place.in[level].left - 2) / by;
     if (can < most) most = can;
   }
-  for (size_t i = 0; i < m->nmeetings; i++)
-    if (s->posts[2 * i] != m->meeting[i].nposts[0]
-        || s->posts[2 * i + 1] != m->meeting[i].nposts[1])
+  for (size_t i = 0; i < m->nmatches; i++)
+    if (s->posts[2 * i] != m->match[i].nposts[0] || s->posts[2 * i + 1] != m->match[i].nposts[1])
       return 0;
   if (most == INT64_MAX || most < 0) return 0;
-  return m->clock && most && !mgrid_step_moment_same(m, s->moment) ? 0 : most;
+  return m->clock && most && !mgrid_step_snapshot_same(m, s->snapshot) ? 0 : most;
 }
 
-static void skips_skip(step_machine *m, const kept *s, int64_t times) {
-  if (m->clock) mgrid_step_moment_skip(m, s->moment, times);
+static void loops_skip(step_executor *m, const kept *s, int64_t times) {
+  if (m->clock) mgrid_step_snapshot_skip(m, s->snapshot, times);
   for (size_t i = 0; i < m->ncursors; i++) {
     step_place *now = &m->cursor[i].place;
     int64_t by, passed = now->at - s->was[i].place.at;
@@ -296,11 +296,11 @@ static void skips_skip(step_machine *m, const kept *s, int64_t times) {
 
 /* Compare with the state that is kept, and go on if it comes back; then keep this one if it is
 ** time. */
-static bool skips_look(step_machine *m, kept *k) {
-  int64_t times = skips_rounds(m, k);
-  if (times) skips_skip(m, k, times);
+static bool loops_look(step_executor *m, kept *k) {
+  int64_t times = loops_rounds(m, k);
+  if (times) loops_skip(m, k, times);
   if (times || k->times >= k->next) {
-    skips_keep(m, k);
+    loops_keep(m, k);
     k->next = 2 * k->times;
   }
   k->times++;
@@ -318,22 +318,22 @@ static bool entered(const step_place *a, const step_place *b) {
 }
 
 /* Watch this cursor, unless another one is watched that has not stood still for long. */
-static bool is_watched(const step_machine *m, watch *w, size_t events) {
+static bool is_watched(const step_executor *m, watch *w, size_t events) {
   if (w->cursor != m->again) {
     w->others += events;
     if (w->cursor >= 0 && w->others <= 2 * m->ncursors) return false;
     w->cursor = m->again, w->last.depth = -1;
-    skips_forget(&w->kept);
+    loops_forget(&w->kept);
   }
   w->others = 0;
   return true;
 }
 
-void mgrid_step_skip(step_machine *m) {
+void mgrid_step_skip(step_executor *m) {
   struct step_skips *s = m->skips;
   if (!s) {
     s = m->skips = calloc(1, sizeof *s);
-    if (!s || !skips_begin(&s->inside, m->ncursors) || !skips_begin(&s->around, m->ncursors)) {
+    if (!s || !loops_begin(&s->inside, m->ncursors) || !loops_begin(&s->around, m->ncursors)) {
       m->failed = true;
       return;
     }
@@ -342,11 +342,11 @@ void mgrid_step_skip(step_machine *m) {
   bool inside = is_watched(m, &s->inside, 1), fresh = inside && entered(&s->inside.last, now),
        skipped = false;
   if (is_watched(m, &s->around, fresh)) {
-    if (entered(&s->around.last, now)) skipped = skips_look(m, &s->around.kept);
+    if (entered(&s->around.last, now)) skipped = loops_look(m, &s->around.kept);
     s->around.last = *now;
   }
   if (!inside) return;
-  if (skipped || fresh) skips_forget(&s->inside.kept);
-  skips_look(m, &s->inside.kept);
+  if (skipped || fresh) loops_forget(&s->inside.kept);
+  loops_look(m, &s->inside.kept);
   s->inside.last = *now;
 }

@@ -504,15 +504,15 @@ static mgrid_status price_execute(step_price *out, bool whole, step_records *rec
                                   step_budget *b, mgrid_error *err) {
   const step_pricing *p = &out->by;
   step_clock c = { .pricing = p, .whole = whole, .records = records };
-  step_machine m;
+  step_executor m;
   bool done;
 
   mgrid_status status =
-      mgrid_step_machine_run(&m, p->s, &p->types, p->rules, p->costs.eager, &c, b, &done, err);
+      mgrid_step_executor_run(&m, p->s, &p->types, p->rules, p->costs.eager, &c, b, &done, err);
   if (!status && !done)
     status = mgrid_fail(err, MGRID_UNPROVED,
                         "a step is priced if every rank reaches its end, which this one's do not");
-  if (!status) mgrid_step_clock_settle(&m);
+  if (!status) mgrid_step_clock_charge(&m);
   out->seconds = (double)c.now / STEP_SECOND;
   double world = (double)p->s->plan->content.world;
   for (size_t t = 0; t < p->types.n && !status; t++) {
@@ -523,7 +523,7 @@ static mgrid_status price_execute(step_price *out, bool whole, step_records *rec
     out->mean.compute += ranks * u->compute, out->mean.hidden += ranks * u->hidden;
     out->mean.exposed += ranks * u->exposed;
   }
-  mgrid_step_machine_free(&m);
+  mgrid_step_executor_free(&m);
   mgrid_step_clock_free(&c);
   return status;
 }

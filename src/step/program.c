@@ -380,15 +380,15 @@ bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer) {
 
 /* ----------------------------------------------------------------- the tree */
 
-static uint64_t classes_hash_of(int32_t node, int64_t value) {
+static uint64_t program_hash_of(int32_t node, int64_t value) {
   uint64_t x = ((uint64_t)value + 1) * UINT64_C(0x9E3779B97F4A7C15)
                ^ ((uint64_t)node + 1) * UINT64_C(0xC2B2AE3D27D4EB4F);
   return x ^ x >> 29;
 }
 
-static step_edge *classes_find(const mgrid_step *s, int32_t node, int64_t value) {
+static step_edge *program_find(const mgrid_step *s, int32_t node, int64_t value) {
   size_t at = 0;
-  for (int32_t i; (i = mgrid_index_next(&s->edges, classes_hash_of(node, value), &at)) >= 0;)
+  for (int32_t i; (i = mgrid_index_next(&s->edges, program_hash_of(node, value), &at)) >= 0;)
     if (s->edge[i].node == node && s->edge[i].value == value) return &s->edge[i];
   return NULL;
 }
@@ -399,7 +399,7 @@ int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank) {
     step_branch *b = &s->branch[at];
     int64_t value = mgrid_step_answer(s->plan, &b->read, rank);
     if (value != b->value || b->child == INT32_MIN) {
-      const step_edge *e = classes_find(s, at, value);
+      const step_edge *e = program_find(s, at, value);
       if (!e) return -1;
       b->value = value, b->child = e->child;
     }
@@ -431,11 +431,11 @@ mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *
       s->branch[s->nbranches++] = (step_branch){ w->read[i], 0, INT32_MIN };
     }
     if (memcmp(&s->branch[at].read, &w->read[i], sizeof w->read[i]) != 0) return impure(w, err);
-    const step_edge *e = classes_find(s, at, w->value[i]);
+    const step_edge *e = program_find(s, at, w->value[i]);
     bool last = i + 1 == w->nreads;
     if (!e) {
       if (!MGRID_GROW(s->edge, s->nedges, 1)
-          || !mgrid_index_put(&s->edges, classes_hash_of(at, w->value[i]), (int32_t)s->nedges))
+          || !mgrid_index_put(&s->edges, program_hash_of(at, w->value[i]), (int32_t)s->nedges))
         return mgrid_oom(err);
       s->edge[s->nedges] = (step_edge){ at, last ? leaf : (int32_t)s->nbranches, w->value[i] };
       e = &s->edge[s->nedges++];

@@ -38,24 +38,27 @@ static bool is_wanted(const step_program *p, uint32_t node, const void *ud) {
 
 /* Return the cursor of a type that has begun and is before the cursor i: i itself, or what it waits
 ** for. -1: none. */
-static int32_t begun(const step_machine *m, int32_t i) {
+static int32_t begun(const step_executor *m, int32_t i) {
   const step_cursor *c = &m->cursor[i];
   size_t first = m->first[c->type], end = m->first[c->type + 1];
+
   for (size_t tries = 0; tries <= end - first; tries++, c = &m->cursor[i]) {
-    const step_program *p = mgrid_step_machine_program(m, c->type);
+    const step_program *p = mgrid_step_executor_program(m, c->type);
     if (c->posted) return i;
     if (c->place.node == p->n) return -1;
-    int32_t creation = mgrid_step_machine_creation(m, c);
-    if (creation < 0 && c->creates) creation = mgrid_step_machine_host(m, c);
+    int32_t creation = mgrid_step_executor_creation(m, c);
+    if (creation < 0 && c->creates) creation = mgrid_step_executor_host(m, c);
     if (creation >= 0) {
       i = creation;
       continue;
     }
+
     const step_node *n = &p->node[c->place.node];
     if (mgrid_step_rows[n->kind].role == STEP_ORDER) {
       i = (int32_t)first + (n->listed ? p->node[n->other].stream : n->other);
       continue;
     }
+
     int32_t before = -1; /* an operation before it on its communicator, on another stream */
     for (size_t k = first; k < end && before < 0; k++)
       if (m->cursor[k].circle >= 0 && m->cursor[k].place.at < c->place.at
@@ -69,8 +72,8 @@ static int32_t begun(const step_machine *m, int32_t i) {
 
 /* Find where a type will make a call: *cursor is what it is in now, -1 if it has ended. False:
 ** never. */
-static bool will_call(const step_machine *m, int32_t type, const wanted *x, int32_t *cursor) {
-  const step_program *p = mgrid_step_machine_program(m, type);
+static bool will_call(const step_executor *m, int32_t type, const wanted *x, int32_t *cursor) {
+  const step_program *p = mgrid_step_executor_program(m, type);
   for (size_t i = m->first[type]; i < m->first[type + 1]; i++) {
     const step_cursor *c = &m->cursor[i];
     if (c->circle >= 0) continue;
@@ -88,15 +91,15 @@ static bool will_call(const step_machine *m, int32_t type, const wanted *x, int3
   return false;
 }
 
-static bool has_come(const step_meeting *x, int side, int32_t type) {
+static bool has_come(const step_match *x, int side, int32_t type) {
   for (uint32_t i = 0; x && i < x->nposts[side]; i++)
     if (mgrid_step_posts(x, side)[i].type == type) return true;
   return false;
 }
 
-static bool is_unmet(const step_machine *m, int32_t cursor, uint32_t node) {
+static bool is_unmet(const step_executor *m, int32_t cursor, uint32_t node) {
   const step_cursor *c = &m->cursor[cursor];
-  const step_meeting *x = mgrid_step_machine_meeting(m, c, node);
+  const step_match *x = mgrid_step_executor_match(m, c, node);
   for (int side = 0; x && side < 2; side++)
     for (uint32_t i = 0; i < x->nposts[side] && mgrid_spend(&m->budget->work, 1); i++)
       if (mgrid_step_posts(x, side)[i].cursor == cursor
@@ -110,9 +113,9 @@ static bool is_unmet(const step_machine *m, int32_t cursor, uint32_t node) {
 typedef bool awaited_fn(const step_wait *to, bool will, void *ud);
 
 /* Call fn for each rank that this one waits for. */
-static bool each_awaited(const step_machine *m, const step_wait *from, awaited_fn *fn, void *ud) {
+static bool each_awaited(const step_executor *m, const step_wait *from, awaited_fn *fn, void *ud) {
   const step_cursor *c = &m->cursor[from->cursor];
-  const step_program *p = mgrid_step_machine_program(m, c->type);
+  const step_program *p = mgrid_step_executor_program(m, c->type);
   uint32_t end = p->node[c->place.node].end;
 
   for (uint32_t node = c->place.node; node < end; node++) {
@@ -121,7 +124,7 @@ static bool each_awaited(const step_machine *m, const step_wait *from, awaited_f
     if (n->slot < 0 || !is_unmet(m, from->cursor, node)) continue;
     const step_slot *slot = &m->step->slot[n->slot];
     const mgrid_family *f = m->step->plan->content.entry[slot->entry].family;
-    const step_meeting *x = mgrid_step_machine_meeting(m, c, node);
+    const step_match *x = mgrid_step_executor_match(m, c, node);
     int64_t group, position;
     f->form->locate(f, from->rank, slot->nth, &group, &position);
     bool point = mgrid_step_rows[n->kind].role == STEP_POINT && !c->creates;
@@ -187,11 +190,12 @@ static bool waiting_visit(const step_wait *to, bool will, void *ud) {
 }
 
 /* Write the shortest cycle through the first one seen; return its length, 0: none. */
-static size_t cycle_through(const step_machine *m, search *s, step_wait start, size_t most,
+static size_t cycle_through(const step_executor *m, search *s, step_wait start, size_t most,
                             step_wait *out) {
   if (!mgrid_spend(&m->budget->work, SEEN_MAX / 16)) return 0;
   mgrid_index_clear(&s->index);
   s->n = 0, s->found = -1;
+
   waiting_note(s, (seen){ start, -1, 0 });
   for (s->from = 0; (size_t)s->from < s->n && !s->failed; s->from++) {
     size_t depth = 1;
@@ -200,8 +204,10 @@ static size_t cycle_through(const step_machine *m, search *s, step_wait start, s
     if (each_awaited(m, &s->all[s->from].at, waiting_visit, s)) break;
   }
   if (s->found < 0) return 0;
+
   size_t n = 0;
   for (int32_t i = s->found; i >= 0; i = s->all[i].parent) n++;
+
   uint32_t node = s->all[0].node;
   size_t at = n;
   for (int32_t i = s->found; i >= 0; i = s->all[i].parent) {
@@ -215,7 +221,8 @@ static size_t cycle_through(const step_machine *m, search *s, step_wait start, s
 /* Write a shortest cycle, at most `most` ranks, each waiting for the next and the last for the
 ** first; return how many. In worlds of up to 1024 ranks none is shorter; in larger ones none
 ** through the first ranks of the types. */
-static size_t shortest_cycle(const step_machine *m, size_t most, step_wait *out, mgrid_error *err) {
+static size_t shortest_cycle(const step_executor *m, size_t most, step_wait *out,
+                             mgrid_error *err) {
   search s = { 0 };
   size_t best = 0, starts = 0;
   int64_t world = m->step->plan->content.world;
@@ -375,11 +382,11 @@ static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdic
 
 /* ============================================================== the verdict */
 
-const char *const mgrid_step_told_names[] = { "proved", "mismatch", "unmatched", "cycle",
-                                              "hazard" };
+const char *const mgrid_step_verdict_names[] = { "proved", "mismatch", "unmatched", "cycle",
+                                                 "hazard" };
 
 /* `cursor`: of the rank's type, in that entry; -1: in the call itself, or at the end. */
-static void verdict_add(const step_machine *m, step_verdict *v, int64_t rank, int32_t cursor,
+static void verdict_add(const step_executor *m, step_verdict *v, int64_t rank, int32_t cursor,
                         uint32_t node, int64_t waits_for) {
   const mgrid_step *s = m->step;
   v->waiting[v->n++] = (step_waiting){ rank, waits_for, s->class[s->of[rank]].program, node,
@@ -389,7 +396,7 @@ static void verdict_add(const step_machine *m, step_verdict *v, int64_t rank, in
 /* ----------------------------------------------------------------- mismatch */
 
 /* Return another rank, of this type, in the group that a slot of `rank` stands for; or -1. */
-static int64_t member_of_type(const step_machine *m, int64_t rank, int32_t slot, int32_t type) {
+static int64_t member_of_type(const step_executor *m, int64_t rank, int32_t slot, int32_t type) {
   const mgrid_family *f = m->step->plan->content.entry[m->step->slot[slot].entry].family;
   int64_t group, position;
   if (!f->form->locate(f, rank, m->step->slot[slot].nth, &group, &position)) return -1;
@@ -400,10 +407,10 @@ static int64_t member_of_type(const step_machine *m, int64_t rank, int32_t slot,
   return -1;
 }
 
-static void tell_mismatch(const step_machine *m, step_verdict *v) {
+static void tell_mismatch(const step_executor *m, step_verdict *v) {
   const step_post *a = &m->odd[0], *b = &m->odd[1];
   int64_t rank = m->types->type[a->type].first;
-  int32_t slot = mgrid_step_machine_program(m, a->type)->node[a->node].slot;
+  int32_t slot = mgrid_step_executor_program(m, a->type)->node[a->node].slot;
   int64_t other = member_of_type(m, rank, slot, b->type);
   v->told = STEP_MISMATCH;
   verdict_add(m, v, rank, -1, a->node, other);
@@ -413,7 +420,7 @@ static void tell_mismatch(const step_machine *m, step_verdict *v) {
 /* ---------------------------------------------------------------- unmatched */
 
 typedef struct missing {
-  const step_machine *m;
+  const step_executor *m;
   step_wait who; /* the rank that will not make the call */
   uint32_t node; /* the call in which another rank waits for it */
   bool found;
@@ -427,7 +434,7 @@ static bool verdict_find_missing(const step_wait *to, bool will, void *ud) {
   return true;
 }
 
-static bool tell_unmatched(const step_machine *m, step_verdict *v) {
+static bool tell_unmatched(const step_executor *m, step_verdict *v) {
   for (size_t t = 0; t < m->types->n; t++)
     for (size_t i = m->first[t]; i < m->first[t + 1]; i++) {
       int64_t rank = m->types->type[t].first;
@@ -436,7 +443,7 @@ static bool tell_unmatched(const step_machine *m, step_verdict *v) {
           || !each_awaited(m, &(step_wait){ rank, (int32_t)i, 0 }, verdict_find_missing, &x)
           || !x.found)
         continue;
-      const step_program *p = mgrid_step_machine_program(m, m->types->of[x.who.rank]);
+      const step_program *p = mgrid_step_executor_program(m, m->types->of[x.who.rank]);
       v->told = STEP_UNMATCHED;
       verdict_add(m, v, rank, (int32_t)i, x.node, x.who.rank);
       verdict_add(m, v, x.who.rank, x.who.cursor,
@@ -447,9 +454,9 @@ static bool tell_unmatched(const step_machine *m, step_verdict *v) {
 }
 
 /* Find a send that did not wait and that nobody receives; return false if there is none. */
-static bool tell_unreceived(const step_machine *m, step_verdict *v) {
-  for (size_t i = 0; i < m->nmeetings; i++) {
-    const step_meeting *x = &m->meeting[i];
+static bool tell_unreceived(const step_executor *m, step_verdict *v) {
+  for (size_t i = 0; i < m->nmatches; i++) {
+    const step_match *x = &m->match[i];
     if (!x->nposts[0] || mgrid_step_posts(x, 0)->cursor >= 0) continue;
     const step_post *p = mgrid_step_posts(x, 0);
     v->told = STEP_UNMATCHED;
@@ -461,7 +468,7 @@ static bool tell_unreceived(const step_machine *m, step_verdict *v) {
 
 /* ------------------------------------------------------------------ verdict */
 
-static mgrid_status verdict_tell(const step_machine *m, step_verdict *v, mgrid_error *err) {
+static mgrid_status verdict_tell(const step_executor *m, step_verdict *v, mgrid_error *err) {
   step_wait cycle[STEP_WAITING_MAX];
   if (m->odd[0].type >= 0) return tell_mismatch(m, v), MGRID_OK;
   if (tell_unmatched(m, v) && !m->budget->work.exhausted) return MGRID_OK;
@@ -510,11 +517,11 @@ static bool has_streams(const mgrid_step *s) {
 static mgrid_status verdict_execute(const mgrid_step *s, const step_types *t, step_rules rules,
                                     int64_t eager, step_budget *b, step_verdict *v,
                                     mgrid_error *err) {
-  step_machine m;
+  step_executor m;
   bool done;
-  mgrid_status status = mgrid_step_machine_run(&m, s, t, rules, eager, NULL, b, &done, err);
+  mgrid_status status = mgrid_step_executor_run(&m, s, t, rules, eager, NULL, b, &done, err);
   if (!status && !done) status = verdict_tell(&m, v, err);
-  mgrid_step_machine_free(&m);
+  mgrid_step_executor_free(&m);
   return status;
 }
 

@@ -41,7 +41,7 @@ mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *e
   mgrid_status status = mgrid_step_conclude(s, blocking ? STEP_BLOCKING : STEP_NCCL, 0, &v, err);
   if (status || v.told == STEP_PROVED) return status;
   mgrid_step_verdict_text(s, &v, &why);
-  status = mgrid_fail(err, MGRID_UNPROVED, "%s: %.900s", mgrid_step_told_names[v.told],
+  status = mgrid_fail(err, MGRID_UNPROVED, "%s: %.900s", mgrid_step_verdict_names[v.told],
                       mgrid_text_chars(&why));
   mgrid_text_free(&why);
   return status;
@@ -79,7 +79,7 @@ struct mgrid_step_follower {
 };
 
 /* Go from an entry to the first call in it or after it; at the end of the program stay there. */
-static void follow_settle(mgrid_step_follower *f) {
+static void follow_call(mgrid_step_follower *f) {
   const step_program *p = f->program;
   while (f->place.node < p->n) {
     uint32_t end = p->node[f->place.node].end;
@@ -93,9 +93,9 @@ static void follow_settle(mgrid_step_follower *f) {
 void mgrid_step_rewind(mgrid_step_follower *f) {
   if (!f) return;
   f->place = (step_place){ 0 };
-  mgrid_step_place_settle(&f->stops, &f->place, INT64_MAX);
+  mgrid_step_place_stop(&f->stops, &f->place, INT64_MAX);
   f->part = f->place.node;
-  follow_settle(f);
+  follow_call(f);
 }
 
 mgrid_step_follower *mgrid_step_follow(const mgrid_step *s, int64_t rank, mgrid_error *err) {
@@ -137,7 +137,7 @@ bool mgrid_step_next(mgrid_step_follower *f, mgrid_step_call *out) {
                       : -1;
   mgrid_struct_write(out, &call, sizeof call);
   f->part++;
-  follow_settle(f);
+  follow_call(f);
   return true;
 }
 
@@ -169,6 +169,6 @@ mgrid_status mgrid_step_expect(mgrid_step_follower *f, mgrid_step_operation op,
       || (group->family != own && !mgrid_family_equal(group->family, own)))
     return unexpected(f, op, group, bytes, err);
   f->part++;
-  follow_settle(f);
+  follow_call(f);
   return MGRID_OK;
 }

@@ -80,6 +80,7 @@ static void go_through(held *m, uint32_t from, uint32_t end) {
   for (uint32_t i = from; i < end && mgrid_spend(m->budget, 1); i = m->p->node[i].end) {
     const step_node *n = &m->p->node[i];
     if (n->kind == STEP_MARK) m->now.at = n->name;
+
     if (n->kind == STEP_ALLOC) {
       size_t k = index_of(m, n->name);
       m->last[k] = n->bytes;

@@ -156,6 +156,7 @@ mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *
     if (q->slot < 0) continue;
     const mgrid_group *g = group_of(r, q);
     if (g->size == 1) continue;
+
     if (out->n == MGRID_TOGETHER_MAX)
       return mgrid_fail(r->err, MGRID_LIMIT, "a group of a step has %d calls at most",
                         MGRID_TOGETHER_MAX);
@@ -163,6 +164,7 @@ mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *
       return mgrid_fail(r->err, MGRID_UNSUPPORTED,
                         "the family %s of the step has no communicator: it is of backend none",
                         g->name);
+
     const step_buffers *in = is_carried(r, g->comm) ? &r->carried : &r->own;
     if (q->kind == STEP_ALL_TO_ALL && r->by_position) {
       mgrid_status s = add_by_position(r, q, g, in, out);
@@ -291,7 +293,7 @@ static mgrid_status run_watch(step_runner *r) {
 }
 
 /* Execute the steps of this rank. */
-static mgrid_outcome run_run(step_runner *r, bool streams) {
+static mgrid_outcome run_steps(step_runner *r, bool streams) {
   mgrid_outcome s = r->watch ? r->watch->connect(r->state->backend, r->err) : MGRID_OK;
   for (int64_t i = 0; i < r->how->steps && !s; i++) {
     r->last = i + 1 == r->how->steps, r->zero = mgrid_now();
@@ -327,7 +329,7 @@ mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const s
   status = mgrid_verdict(b, status, &own, &own);
   bool began = !status;
   double begun = mgrid_now();
-  if (began) status = run_run(&r, streams);
+  if (began) status = run_steps(&r, streams);
   *seconds = mgrid_now() - begun;
   if (streams && began) status = mgrid_step_streams_close(&r, mgrid_status_of(status));
   if (r.watch && began) status = mgrid_verdict(b, status, &own, &own);
@@ -358,10 +360,10 @@ static mgrid_status check_proved(const mgrid_step *s, const mgrid_backend *b, mg
   if (status || v.told == STEP_PROVED) return status;
   mgrid_text why = { 0 };
   mgrid_step_verdict_text(s, &v, &why);
-  status =
-      mgrid_fail(err, MGRID_REFUSED,
-                 "the step is not proved under the rules of %s (%s), --unproved runs it: %.700s",
-                 streams ? "NCCL" : "MPI", mgrid_step_told_names[v.told], mgrid_text_chars(&why));
+  status = mgrid_fail(
+      err, MGRID_REFUSED,
+      "the step is not proved under the rules of %s (%s), --unproved runs it: %.700s",
+      streams ? "NCCL" : "MPI", mgrid_step_verdict_names[v.told], mgrid_text_chars(&why));
   mgrid_text_free(&why);
   return status;
 }

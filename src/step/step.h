@@ -368,9 +368,10 @@ typedef struct step_stops {
 
 mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err);
 void mgrid_step_sizes_free(step_sizes *s);
-/* Go to the first stop from this place on; _next: from the entry after it. Return whether a loop of
-** more than `least` iterations began again on the way. */
-bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least);
+/* Go to the first stop from this place on. Return whether a loop of more than `least` iterations
+** began again on the way. */
+bool mgrid_step_place_stop(const step_stops *w, step_place *at, int64_t least);
+/* The same from the entry after it. */
 bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least);
 /* Return the `at` of the last time that the entry `node` was passed before this place. */
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node);
@@ -401,18 +402,18 @@ typedef struct step_post { /* an operation that waits for others */
 } step_post;
 
 /* a collective on a circle, or sends and receives from one position to another */
-typedef struct step_meeting {
+typedef struct step_match {
   int32_t circle, from, to; /* from -1: a collective */
   uint32_t nposts[2];       /* of collectives, sends; of receives */
   uint32_t first[2];        /* posts before these have met */
   step_post *post[2];       /* [first + nposts] */
-} step_meeting;
+} step_match;
 
-static inline step_post *mgrid_step_posts(const step_meeting *x, int side) {
+static inline step_post *mgrid_step_posts(const step_match *x, int side) {
   return x->post[side] + x->first[side];
 }
 
-typedef struct step_machine {
+typedef struct step_executor {
   const mgrid_step *step;
   const step_types *types;
   step_rules rules;
@@ -421,9 +422,9 @@ typedef struct step_machine {
   size_t ncursors;   /* those of type t are first[t] to first[t + 1] - 1 */
   step_cursor *cursor;
   size_t *first;
-  size_t nmeetings;
-  step_meeting *meeting;
-  mgrid_index meetings;
+  size_t nmatches;
+  step_match *match;
+  mgrid_index matches;
   int32_t *queue; /* [ncursors]: a heap of those to look at */
   size_t queued;
   int32_t again; /* the cursor whose long loop began again; -1: none */
@@ -432,31 +433,31 @@ typedef struct step_machine {
   step_budget *budget;
   bool failed;      /* out of memory */
   step_post odd[2]; /* two calls that do not fit; type -1: none */
-} step_machine;
+} step_executor;
 
 /* Execute the programs as far as they go: one rank of each type. A send of up to `eager` bytes does
 ** not wait, under STEP_BLOCKING. *done: every program reached its end, and every send was received.
 ** With a clock things take time; NULL: none do. MGRID_LIMIT: the budget is spent; the error says
 ** how far all ranks came. */
-mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t,
-                                    step_rules rules, int64_t eager, struct step_clock *clock,
-                                    step_budget *b, bool *done, mgrid_error *err);
-void mgrid_step_machine_free(step_machine *m);
-step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c);
-const step_program *mgrid_step_machine_program(const step_machine *m, int32_t type);
-/* Return the meeting of an entry of a type; NULL: nobody has come yet. */
-const step_meeting *mgrid_step_machine_meeting(const step_machine *m, const step_cursor *c,
-                                               uint32_t node);
+mgrid_status mgrid_step_executor_run(step_executor *m, const mgrid_step *s, const step_types *t,
+                                     step_rules rules, int64_t eager, struct step_clock *clock,
+                                     step_budget *b, bool *done, mgrid_error *err);
+void mgrid_step_executor_free(step_executor *m);
+step_stops mgrid_step_executor_stops(const step_executor *m, const step_cursor *c);
+const step_program *mgrid_step_executor_program(const step_executor *m, int32_t type);
+/* Return the match of an entry of a type; NULL: nobody has come yet. */
+const step_match *mgrid_step_executor_match(const step_executor *m, const step_cursor *c,
+                                            uint32_t node);
 /* Return the cursor of the creation that keeps this one from going on; -1: none. */
-int32_t mgrid_step_machine_creation(const step_machine *m, const step_cursor *c);
+int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *c);
 /* Return the cursor for which the host waits before it comes to a creation; -1: none. */
-int32_t mgrid_step_machine_host(const step_machine *m, const step_cursor *c);
+int32_t mgrid_step_executor_host(const step_executor *m, const step_cursor *c);
 
 /* ----------------------------------------------------------- loops.c: skips */
 
-/* Called when a long loop begins again: if the machine has come back to where it was, with only
+/* Called when a long loop begins again: if the executor has come back to where it was, with only
 ** iterations gone, go on as many times as that repeats. */
-void mgrid_step_skip(step_machine *m);
+void mgrid_step_skip(step_executor *m);
 void mgrid_step_skips_free(struct step_skips *s);
 
 /* ------------------------------------------------------------------ proof.c */
@@ -476,17 +477,17 @@ typedef struct step_pair {
   int32_t a, b; /* families, a before b */
 } step_pair;
 
-typedef enum step_told {
+typedef enum step_verdict_kind {
   STEP_PROVED,
   STEP_MISMATCH,
   STEP_UNMATCHED,
   STEP_CYCLE,
   STEP_HAZARD
-} step_told;
-extern const char *const mgrid_step_told_names[]; /* by step_told: "proved" */
+} step_verdict_kind;
+extern const char *const mgrid_step_verdict_names[]; /* by step_verdict_kind: "proved" */
 
 typedef struct step_verdict {
-  step_told told;
+  step_verdict_kind told;
   size_t n;
   step_waiting waiting[STEP_WAITING_MAX]; /* [n]: the counterexample */
   size_t nassumes;

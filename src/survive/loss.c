@@ -29,11 +29,13 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
       return mgrid_fail(err, MGRID_OUT_OF_RANGE,
                         "rank %" PRId64 " is out of range (0 to %" PRId64 ")", lost[i],
                         x->world - 1);
+
   x->lost = malloc((n + 1) * sizeof *x->lost);
   x->is = malloc((size_t)x->world * sizeof *x->is);
   if (!x->lost || !x->is) return mgrid_oom(err);
   if (n > 0) memcpy(x->lost, lost, n * sizeof *lost);
   x->nlost = n;
+
   qsort(x->lost, n, sizeof *x->lost, loss_by_number);
   for (size_t i = 1; i < n; i++)
     if (x->lost[i] == x->lost[i - 1])
@@ -44,6 +46,7 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
                          : mgrid_fail(err, MGRID_REFUSED,
                                       "all %" PRId64 " ranks are lost, and nobody is left to go on",
                                       x->world);
+
   memset(x->is, -1, (size_t)x->world * sizeof *x->is); /* free */
   for (size_t i = 0; i < n; i++) x->is[lost[i]] = -2;
   x->survivors = x->world - (int64_t)n;
@@ -68,8 +71,8 @@ static bool is_lost(const mgrid_loss *x, int64_t rank) {
 ** them. */
 static mgrid_status loss_look_at(mgrid_loss *x, const char *name, const mgrid_tensor *t,
                                  int64_t rank, mgrid_error *err) {
-  mgrid_seat at;
-  if (!mgrid_tensor_seat(t, rank, &at) || at.copy != 0) return MGRID_OK;
+  mgrid_coords at;
+  if (!mgrid_tensor_coords(t, rank, &at) || at.copy != 0) return MGRID_OK;
   int64_t bytes = mgrid_tensor_elements(t, &at) * t->width, n = 0;
   if (bytes == 0) return MGRID_OK;
   for (at.copy = 1; at.copy < t->copies; at.copy++)
@@ -370,11 +373,11 @@ static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, m
 
 /* Count what all places need of a tensor and of a shard that is missing. */
 static int64_t needed_of(const mgrid_pair *p, const mgrid_loss_missing_part *m, int64_t places) {
-  mgrid_seat shard, part;
+  mgrid_coords shard, part;
   int64_t bytes = 0;
-  if (!mgrid_tensor_seat(p->from, m->holders[0], &shard)) return 0;
+  if (!mgrid_tensor_coords(p->from, m->holders[0], &shard)) return 0;
   for (int64_t i = 0; i < places; i++)
-    if (mgrid_tensor_seat(p->to, i, &part)) bytes += mgrid_common_bytes(p, &shard, &part);
+    if (mgrid_tensor_coords(p->to, i, &part)) bytes += mgrid_common_bytes(p, &shard, &part);
   return bytes;
 }
 

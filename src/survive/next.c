@@ -7,7 +7,7 @@
 ** for the plan of a loss (mgrid_next_of). Nothing here sends anything.
 */
 #include "comm/recipe.h"
-#include "machine/item.h"
+#include "machine/machine_item.h"
 #include "survive/next.h"
 
 #include <inttypes.h>
@@ -240,7 +240,7 @@ mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgr
 
 /* -------------------------------------------------- a plan for fewer ranks */
 
-static int32_t *seats(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
+static int32_t *places_of(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
   int32_t *at = malloc((size_t)x->survivors * sizeof *at);
   int64_t n = 0;
   if (!at) return mgrid_null_oom(err);
@@ -333,7 +333,7 @@ static void reset(mgrid_loss *x) {
 
 static mgrid_plan *plan_at(mgrid_losses *l, const mgrid_next *next, const mgrid_loss *x,
                            mgrid_error *err) {
-  int32_t *at = seats(l, x, err);
+  int32_t *at = places_of(l, x, err);
   mgrid_plan *p = at ? mgrid_next_plan(l, x->survivors, next->places, next->nargs,
                                        (const char *const *)next->args, at, err)
                      : NULL;
@@ -342,12 +342,12 @@ static mgrid_plan *plan_at(mgrid_losses *l, const mgrid_next *next, const mgrid_
 }
 
 static mgrid_status try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss *x, mgrid_error *why) {
-  mgrid_fold fold[MGRID_FOLDS_MAX];
-  size_t n = mgrid_folds_of(l, next->places, fold);
+  mgrid_layout_map map[MGRID_LAYOUT_MAPS_MAX];
+  size_t n = mgrid_layout_maps_of(l, next->places, map);
   for (size_t i = 0; i < n && !next->plan; i++) {
     mgrid_error mine = MGRID_ERROR_INIT;
     reset(x);
-    next->fold = fold[i];
+    next->map = map[i];
     if (!mgrid_loss_place(l, next, x, &mine)) next->plan = plan_at(l, next, x, &mine);
     if (mine.status == MGRID_NO_MEMORY) return mgrid_error_pass(why, &mine);
     if (i == 0 && !next->plan) mgrid_error_pass(why, &mine);
@@ -467,7 +467,7 @@ static mgrid_next *next_make(mgrid_losses *l, mgrid_loss *of, bool shrinks, size
   if (!s) s = try_worlds(l, x, of, err);
   if (!s && x->plan) s = mgrid_comm_list_make(&x->comms, x->plan, err);
   if (!s && x->plan) s = pair_tensors(l, x, err);
-  if (!s && x->plan) x->fold = mgrid_fold_of(l, x);
+  if (!s && x->plan) x->map = mgrid_layout_map_of(l, x);
   free(args);
   if (!s) return x;
   if (x) free_next(x);

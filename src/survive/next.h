@@ -61,9 +61,9 @@ extern const char *const mgrid_loss_answers[]; /* their words, by mgrid_loss_ans
 
 /* How places of the old layout become those of the new one: both are a x some x b, dims fastest
 ** first; the middle one shrinks from `was` to `is`. */
-typedef struct mgrid_fold {
+typedef struct mgrid_layout_map {
   int64_t a, was, is, b;
-} mgrid_fold;
+} mgrid_layout_map;
 
 /* What a place of the next layout needs, and what of that an old rank has. */
 typedef struct mgrid_next_bytes {
@@ -80,7 +80,7 @@ typedef struct mgrid_next {
   mgrid_plan *plan;         /* NULL: no layout is accepted, because of: */
   mgrid_error why;
   int64_t places; /* ranks of the layout */
-  mgrid_fold fold;
+  mgrid_layout_map map;
   size_t nargs;
   char **args; /* [nargs], all arguments, owned */
   mgrid_comm_list comms;
@@ -124,13 +124,13 @@ mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *x, bool shrinks, size_t n
 const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, size_t *shared,
                                  mgrid_error *err);
 
-/* Place the survivors by next->fold instead, if the recipe that reads the machine accepts that,
+/* Place the survivors by next->map instead, if the recipe that reads the machine accepts that,
 ** too. */
 mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
                                     mgrid_error *err);
 
 /* Ask a runtime for a thing that it was lent: *x gets one more owner; NULL: there is none. Or, with
-** a policy, for its file and line. Served by lua/spares.c. */
+** a policy, for its file and line. Served by lua/spares_words.c. */
 typedef struct mgrid_lent_request {
   const mgrid_item_kind *kind;
   void *x;
@@ -168,17 +168,18 @@ const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l);
 /* Fill x->was and x->is: who takes which place of the next plan. */
 mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
                               mgrid_error *err);
-/* List the folds to this number of places; first those that keep the most communicators of the old
+/* List the maps to this number of places; first those that keep the most communicators of the old
 ** plan. Return how many. */
-enum { MGRID_FOLDS_MAX = 8 };
-size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGRID_FOLDS_MAX]);
-/* Find the fold of two layouts that keeps most communicators together. */
-mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next);
+enum { MGRID_LAYOUT_MAPS_MAX = 8 };
+size_t mgrid_layout_maps_of(const mgrid_losses *l, int64_t places,
+                            mgrid_layout_map map[MGRID_LAYOUT_MAPS_MAX]);
+/* Find the map of two layouts that keeps most communicators together. */
+mgrid_layout_map mgrid_layout_map_of(const mgrid_losses *l, const mgrid_next *next);
 /* Return the bytes that a place of the next plan needs, and *stay: those of them that an old rank
 ** has. */
 int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int64_t *stay);
 
-/* ---------------------------------------------------------------- print.c */
+/* ---------------------------------------------------------------- loss_print.c */
 
 /* Return a loss as JSON (README.md, "JSON"); NULL: out of memory. */
 json_t *mgrid_loss_json(const mgrid_loss *x);

@@ -10,7 +10,7 @@
 ** the middle dim loses some of its coordinates; if none keeps any, those that leave the most bytes
 ** in place.
 */
-#include "machine/item.h"
+#include "machine/machine_item.h"
 #include "survive/next.h"
 
 #include <stdlib.h>
@@ -40,10 +40,10 @@ int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int
   *stay = 0;
   for (size_t i = 0; i < next->pairs.n; i++) {
     const mgrid_pair *p = &next->pairs.pair[i];
-    mgrid_seat shard, part;
-    if (!mgrid_tensor_seat(p->to, place, &part)) continue;
+    mgrid_coords shard, part;
+    if (!mgrid_tensor_coords(p->to, place, &part)) continue;
     need += mgrid_tensor_elements(p->to, &part) * p->to->width;
-    if (mgrid_tensor_seat(p->from, old, &shard)) *stay += mgrid_common_bytes(p, &shard, &part);
+    if (mgrid_tensor_coords(p->from, old, &shard)) *stay += mgrid_common_bytes(p, &shard, &part);
   }
   return need;
 }
@@ -51,7 +51,7 @@ int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int
 enum { TRIALS = 4 };
 
 /* Keep some coordinates of the middle dim as if the rest were lost; each trial keeps others. */
-static void places_draw(const mgrid_fold *f, uint64_t trial, int64_t *keep) {
+static void places_draw(const mgrid_layout_map *f, uint64_t trial, int64_t *keep) {
   int64_t n = 0;
   for (int64_t i = 0; i < f->was && n < f->is; i++) {
     uint64_t key[2] = { trial, (uint64_t)i };
@@ -60,7 +60,7 @@ static void places_draw(const mgrid_fold *f, uint64_t trial, int64_t *keep) {
 }
 
 /* The place of the old layout behind one of the new; `keep` has the coordinates that stay. */
-static int64_t behind(const mgrid_fold *f, const int64_t *keep, int64_t place) {
+static int64_t behind(const mgrid_layout_map *f, const int64_t *keep, int64_t place) {
   int64_t x = place % f->a, y = place / f->a % f->is, z = place / f->a / f->is;
   return x + f->a * (keep[y] + f->was * z);
 }
@@ -77,8 +77,8 @@ static bool is_group(const mgrid_family *f, const int32_t *member, int64_t n) {
 }
 
 /* Count the members of those communicators of the next plan that the old one has in the family of
-** the same name, under a fold, in all trials. */
-static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_fold *f,
+** the same name, under a map, in all trials. */
+static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_layout_map *f,
                        int32_t *room, int64_t *keep) {
   const mgrid_comm_list *c = &next->comms;
   int64_t kept = 0;
@@ -97,11 +97,11 @@ static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgri
 
 static int64_t places_gcd(int64_t a, int64_t b) { return b ? places_gcd(b, a % b) : a; }
 
-enum { FEW = 1 << 17 }; /* parts of tensors that are looked at for one fold */
+enum { FEW = 1 << 17 }; /* parts of tensors that are looked at for one map */
 
-/* Count the bytes that stay where they are under a fold, in all trials; 0: there are too many parts
+/* Count the bytes that stay where they are under a map, in all trials; 0: there are too many parts
 ** to look at. */
-static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_fold *f,
+static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_layout_map *f,
                        int64_t *keep) {
   int64_t all = 0, stay;
   size_t n = next->paired ? next->pairs.n : 0;
@@ -114,18 +114,18 @@ static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgri
   return all;
 }
 
-mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
+mgrid_layout_map mgrid_layout_map_of(const mgrid_losses *l, const mgrid_next *next) {
   int64_t was = l->places, is = next->places, g = places_gcd(was, is), most = -1, most_stay = -1;
-  mgrid_fold best = { 1, was, is, 1 };
+  mgrid_layout_map best = { 1, was, is, 1 };
   if (was == is) return best;
   int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
   int64_t *keep = malloc((size_t)(is + 1) * sizeof *keep);
-  /* Start from the smallest a and b: of two folds that keep equally much take the finer one, which
+  /* Start from the smallest a and b: of two maps that keep equally much take the finer one, which
   ** leaves more choice. */
   for (int64_t ab = 1; ab <= g && room && keep; ab++)
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
       if (ab % a) continue;
-      mgrid_fold f = { a, was / ab, is / ab, ab / a };
+      mgrid_layout_map f = { a, was / ab, is / ab, ab / a };
       int64_t kept = kept_by(l, next, &f, room, keep),
               stay = kept || most > 0 ? 0 : stay_by(l, next, &f, keep);
       if (kept > most || (kept == most && stay > most_stay))
@@ -137,7 +137,7 @@ mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
 }
 
 /* Is this coordinate in the ascending list of those that stay? */
-static bool is_kept(const mgrid_fold *f, const int64_t *keep, int64_t y) {
+static bool is_kept(const mgrid_layout_map *f, const int64_t *keep, int64_t y) {
   int64_t low = 0, high = f->is;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
@@ -150,7 +150,7 @@ static bool is_kept(const mgrid_fold *f, const int64_t *keep, int64_t y) {
 }
 
 /* Count the members of communicators of the old plan that lose no member, in all trials. */
-static int64_t whole_by(const mgrid_losses *l, const mgrid_fold *f, int64_t *keep) {
+static int64_t whole_by(const mgrid_losses *l, const mgrid_layout_map *f, int64_t *keep) {
   const mgrid_comm_list *c = &l->comms;
   int64_t whole = 0;
   for (uint64_t trial = 0; trial < TRIALS; trial++) {
@@ -167,21 +167,22 @@ static int64_t whole_by(const mgrid_losses *l, const mgrid_fold *f, int64_t *kee
   return whole;
 }
 
-size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGRID_FOLDS_MAX]) {
-  int64_t was = l->places, g = places_gcd(was, places), score[MGRID_FOLDS_MAX],
+size_t mgrid_layout_maps_of(const mgrid_losses *l, int64_t places,
+                            mgrid_layout_map map[MGRID_LAYOUT_MAPS_MAX]) {
+  int64_t was = l->places, g = places_gcd(was, places), score[MGRID_LAYOUT_MAPS_MAX],
           *keep = malloc((size_t)(places + 1) * sizeof *keep);
   size_t n = 0;
-  fold[0] = (mgrid_fold){ 1, was, places, 1 };
+  map[0] = (mgrid_layout_map){ 1, was, places, 1 };
   if (was == places || !keep) g = 0;
   for (int64_t ab = 1; ab <= g; ab++)
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
       if (ab % a) continue;
-      mgrid_fold f = { a, was / ab, places / ab, ab / a };
+      mgrid_layout_map f = { a, was / ab, places / ab, ab / a };
       int64_t whole = whole_by(l, &f, keep);
-      size_t at = n < MGRID_FOLDS_MAX ? n++ : n;
+      size_t at = n < MGRID_LAYOUT_MAPS_MAX ? n++ : n;
       for (; at > 0 && whole > score[at - 1]; at--)
-        if (at < MGRID_FOLDS_MAX) fold[at] = fold[at - 1], score[at] = score[at - 1];
-      if (at < MGRID_FOLDS_MAX) fold[at] = f, score[at] = whole;
+        if (at < MGRID_LAYOUT_MAPS_MAX) map[at] = map[at - 1], score[at] = score[at - 1];
+      if (at < MGRID_LAYOUT_MAPS_MAX) map[at] = f, score[at] = whole;
     }
   free(keep);
   return n ? n : 1;
@@ -204,7 +205,7 @@ static int by_at(const void *a, const void *b) {
 }
 
 /* Choose the coordinates that stay: those that lost the fewest ranks, the first of equal ones. */
-static void choose_slabs(const mgrid_losses *l, const mgrid_fold *f, const mgrid_loss *x,
+static void choose_slabs(const mgrid_losses *l, const mgrid_layout_map *f, const mgrid_loss *x,
                          slab *slabs, int64_t *keep) {
   for (int64_t i = 0; i < f->was; i++) slabs[i] = (slab){ i, 0 };
   for (size_t i = 0; i < x->nlost; i++)
@@ -230,7 +231,7 @@ static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t
 /* Fill the empty places. is[] of an old rank: -1 while it is free, -2 if it is lost. */
 static void places_fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs,
                         const int64_t *keep, mgrid_loss *x) {
-  const mgrid_fold *f = &next->fold;
+  const mgrid_layout_map *f = &next->map;
   int64_t any = 0;
   for (int64_t i = 0; i < next->places; i++) {
     if (x->was[i] >= 0) continue;
@@ -249,7 +250,7 @@ static void places_fill(const mgrid_losses *l, const mgrid_next *next, const sla
 
 mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
                               mgrid_error *err) {
-  const mgrid_fold *f = &next->fold;
+  const mgrid_layout_map *f = &next->map;
   slab *slabs = malloc((size_t)f->was * sizeof *slabs);
   int64_t *keep = malloc((size_t)f->is * sizeof *keep);
 

@@ -2,14 +2,17 @@
 **
 ** recover.c - after a loss, let the survivors go on together. A recovery has six steps, each a
 ** function: detect, agree, choose, rebuild, move, resume. `attempt` calls them in this order, and
-** each hands its result to the next: a parameter that is not const is what a step may change. Every
-** attempt starts from the old backend, on which all survivors can agree even if the attempt before
-** failed. So if another rank is lost meanwhile, it costs one more attempt. Two agreements keep all
-** ranks in the same attempt: one after all have chosen, one after all have the new state. They
-** combine bits by `and`. A host that finds the lost ranks itself passes their list and a backend of
-** the survivors: the same steps, without an agreement over the old backend. Hosts and Lua call
-** mgrid_state_recover.
+** each hands its result to the next: a parameter that is not const is what a step may change. Hosts
+** and Lua call mgrid_state_recover.
 */
+
+/* THE ATTEMPTS. Every attempt starts from the old backend, on which all survivors can agree even if
+** the attempt before failed. So if another rank is lost meanwhile, it costs one more attempt. Two
+** agreements keep all ranks in the same attempt: one after all have chosen, one after all have the
+** new state. They combine bits by `and`. A host that finds the lost ranks itself passes their list
+** and a backend of the survivors: the same steps, without an agreement over the old backend.
+*/
+
 #include "comm/compare.h"
 #include "comm/state.h"
 #include "survive/next.h"

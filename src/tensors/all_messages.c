@@ -227,8 +227,8 @@ static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_me
 
 /* Add what a rank needs, what it holds, and what it would get by gathering the whole. */
 static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
-  mgrid_seat at;
-  if (!mgrid_pair_seat(p, rank, &at)) return;
+  mgrid_coords at;
+  if (!mgrid_pair_coords(p, rank, &at)) return;
   int64_t has = 0, need = mgrid_tensor_elements(p->to, &at) * p->to->width,
           stay = mgrid_pair_stays(p, rank);
   t->minimum += need - stay;

@@ -137,18 +137,21 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
                               size_t n, const char *const *names, const mgrid_move_options *options,
                               mgrid_error *err) {
   memset(p, 0, sizeof *p);
+
   p->from = mgrid_plan_ref(from);
   p->to = mgrid_plan_ref(to);
   p->ranks = from->content.world > to->content.world ? from->content.world : to->content.world;
   if (options->nranks) p->ranks = from->content.world;
   if (options->nold) p->ranks = options->nranks ? 0 : to->content.world;
   p->machine = options->machine;
+
   if (mgrid_lacks_list(n, names, "tensors", err)
       || mgrid_lacks_list(options->nranks, options->ranks, "ranks", err)
       || mgrid_lacks_list(options->nold, options->old, "ranks before the move", err)) {
     mgrid_pairs_free(p);
     return MGRID_USAGE;
   }
+
   mgrid_status s = MGRID_OK;
   if (options->nranks) s = set_names(p, &p->names, false, options->nranks, options->ranks, err);
   if (options->nold && !s) s = set_names(p, &p->olds, true, options->nold, options->old, err);
@@ -161,6 +164,7 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
   if (!s && n == 0 && mgrid_plan_ntensors(from) == 0)
     s = mgrid_fail(err, MGRID_REFUSED,
                    "the plans have no tensors; a recipe defines them: t.weights = tensor { ... }");
+
   size_t room = p->room = n ? n : mgrid_plan_ntensors(from);
   if (!s) {
     p->name = malloc(room * sizeof *p->name);
@@ -169,6 +173,7 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
   }
   for (size_t i = 0; i < room && !s; i++)
     s = add_pair(p, n ? names[i] : mgrid_plan_tensor_name(from, i), options->convert, err);
+
   if (!s) s = check_bytes(p, err);
   if (s) mgrid_pairs_free(p);
   return s;
@@ -194,6 +199,7 @@ static mgrid_status set_peers(mgrid_move *m, const mgrid_messages *list, mgrid_e
     *(sends ? &m->peer[i].send : &m->peer[i].receive) = x->bytes;
     *(sends ? &m->sums.send : &m->sums.receive) += x->bytes;
   }
+
   qsort(m->peer, list->n, sizeof *m->peer, by_peer);
   for (size_t i = 0; i < list->n; i++) {
     mgrid_move_peer *last = m->npeers ? &m->peer[m->npeers - 1] : NULL;
@@ -204,6 +210,7 @@ static mgrid_status set_peers(mgrid_move *m, const mgrid_messages *list, mgrid_e
       m->peer[m->npeers++] = m->peer[i];
     }
   }
+
   for (size_t i = 0; i < m->npeers; i++) {
     m->sums.sends += m->peer[i].send > 0;
     m->sums.receives += m->peer[i].receive > 0;
@@ -330,10 +337,10 @@ static mgrid_status open_tensor(mgrid_stream *s, size_t i, mgrid_error *err) {
   mgrid_way way = s->piece.way;
   int64_t from = way == MGRID_RECEIVES ? s->piece.peer : s->move->rank;
   int64_t to = way == MGRID_SENDS ? s->piece.peer : s->move->rank;
-  mgrid_seat shard, part;
+  mgrid_coords shard, part;
   bool goes = way == MGRID_STAYS;
   s->piece.tensor = i;
-  if (!mgrid_pair_held(p, from, &shard) || !mgrid_pair_seat(p, to, &part)) return MGRID_OK;
+  if (!mgrid_pair_held(p, from, &shard) || !mgrid_pair_coords(p, to, &part)) return MGRID_OK;
   if (!goes && !mgrid_pair_goes(p, &shard, &part, &goes)) return mgrid_oom(err);
   return goes && !mgrid_boxes_begin(&s->boxes, p, &shard, &part) ? mgrid_oom(err) : MGRID_OK;
 }

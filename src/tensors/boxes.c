@@ -10,14 +10,14 @@
 
 /* ================================================================= of a part */
 
-mgrid_blocks mgrid_blocks_whole(const mgrid_tensor *t, const mgrid_seat *at) {
+mgrid_blocks mgrid_blocks_whole(const mgrid_tensor *t, const mgrid_coords *at) {
   mgrid_blocks w = { .naxes = t->naxes, .end = 1 };
   for (size_t i = 0; i < t->naxes; i++)
     w.end *= w.shape[i] = mgrid_piece_size(&t->axis[i], at->piece[i]);
   return w;
 }
 
-mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_seat *at) {
+mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_coords *at) {
   mgrid_blocks w = mgrid_blocks_whole(t, at);
   if (!t->flat) return w;
   mgrid_run range = mgrid_tensor_range(t, at);
@@ -89,8 +89,8 @@ void mgrid_shared_clip(mgrid_shared_run *run, const mgrid_blocks *from, const mg
 }
 
 /* Return what one box of each side have in common. */
-static mgrid_common common_of_boxes(const mgrid_pair *p, const mgrid_seat *shard,
-                                    const mgrid_seat *part, const mgrid_blocks *from,
+static mgrid_common common_of_boxes(const mgrid_pair *p, const mgrid_coords *shard,
+                                    const mgrid_coords *part, const mgrid_blocks *from,
                                     const mgrid_blocks *to) {
   mgrid_common o = { .elements = 1 };
   int64_t from_stride = 1, to_stride = 1;
@@ -120,8 +120,9 @@ static mgrid_common common_of_boxes(const mgrid_pair *p, const mgrid_seat *shard
   return o;
 }
 
-mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
-                             const mgrid_blocks *of_shard, const mgrid_blocks *of_part) {
+mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_coords *shard,
+                             const mgrid_coords *part, const mgrid_blocks *of_shard,
+                             const mgrid_blocks *of_part) {
   mgrid_common sum = { .elements = 0 };
   for (mgrid_blocks from = *of_shard; mgrid_blocks_next(&from);)
     for (mgrid_blocks to = *of_part; mgrid_blocks_next(&to);) {
@@ -139,7 +140,8 @@ mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const
   return sum;
 }
 
-int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part) {
+int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_coords *shard,
+                           const mgrid_coords *part) {
   int64_t bytes = p->from->width;
   if (p->flat) {
     mgrid_blocks from = mgrid_blocks_begin(p->from, shard), to = mgrid_blocks_begin(p->to, part);
@@ -159,7 +161,7 @@ static mgrid_shared_run run_at(const mgrid_boxes *w, size_t i, size_t k) {
 }
 
 /* Find the runs on each axis that both boxes have in common; they are neighbours in the list. */
-static void boxes_meet(mgrid_boxes *w) {
+static void boxes_overlap(mgrid_boxes *w) {
   w->left = 1;
   for (size_t i = 0; i < w->naxes; i++) {
     w->low[i] = w->met[i] = w->at[i] = 0;
@@ -179,12 +181,12 @@ static bool next_boxes(mgrid_boxes *w) {
     w->to = w->first;
     mgrid_blocks_next(&w->to);
   }
-  boxes_meet(w);
+  boxes_overlap(w);
   return true;
 }
 
-bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *shard,
-                       const mgrid_seat *part) {
+bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_coords *shard,
+                       const mgrid_coords *part) {
   const mgrid_slicing *from = p->from->axis, *to = p->to->axis;
   int64_t from_stride = 1, to_stride = 1;
 
@@ -216,7 +218,7 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *sh
     w->to.at = w->to.end;
     return true;
   }
-  boxes_meet(w);
+  boxes_overlap(w);
   return true;
 }
 

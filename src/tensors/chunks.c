@@ -46,7 +46,8 @@ void mgrid_convert(const mgrid_slab *s) {
 
 /* ==================================================================== chunks */
 
-/* Bytes of rows that a transport takes strided. Shorter ones are packed: measured by scripts/lab/bench moves. */
+/* Bytes of rows that a transport takes strided. Shorter ones are packed: measured by
+** scripts/lab/bench moves. */
 enum { ROW_LEAST = 256 };
 
 /* -------------------------------------------------------------------- rows */

@@ -24,22 +24,22 @@ static int64_t tensor_slice_of(const mgrid_flat *f, int64_t n) {
   return (n / whole + (n % whole != 0)) * f->pad;
 }
 
-int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *each) {
+int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_coords *at, int64_t *each) {
   const mgrid_flat *f = t->flat;
   int64_t sum = 0, start = 0;
   if (f->even) return *each = f->each, f->start[t->at];
   int64_t rank = mgrid_tensor_rank(t, at); /* all ranks with these pieces have the same array */
   for (size_t i = 0; i < f->n; i++) {
-    mgrid_seat seat;
+    mgrid_coords coords;
     if (i == t->at) start = sum;
-    if (mgrid_tensor_seat(f->member[i], rank, &seat))
-      sum += mgrid_tensor_elements(f->member[i], &seat);
+    if (mgrid_tensor_coords(f->member[i], rank, &coords))
+      sum += mgrid_tensor_elements(f->member[i], &coords);
   }
   *each = tensor_slice_of(f, sum);
   return start;
 }
 
-mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_seat *at) {
+mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_coords *at) {
   int64_t n = 1, each;
   for (size_t i = 0; i < t->naxes; i++) n *= mgrid_piece_size(&t->axis[i], at->piece[i]);
   if (!t->flat) return (mgrid_run){ 0, n };
@@ -68,7 +68,7 @@ int64_t mgrid_flat_largest(const mgrid_tensor *t) {
   for (size_t i = 0; i < t->naxes && !t->flat->even; i++) tuples *= t->axis[i].pieces;
   if (tuples > LOOKED_AT) return bound_of(t);
   for (int64_t k = 0; k < tuples; k++) {
-    mgrid_seat at = { { 0 }, 0, 0 };
+    mgrid_coords at = { { 0 }, 0, 0 };
     int64_t rest = k, each;
     for (size_t i = t->naxes; i-- > 0; rest /= t->axis[i].pieces)
       at.piece[i] = rest % t->axis[i].pieces;
@@ -245,11 +245,11 @@ static mgrid_status set_starts(mgrid_flat *f, mgrid_error *err) {
                       f->slices, f->pad);
   if (!f->even) return MGRID_OK;
   int64_t at = 0;
-  mgrid_seat seat = { { 0 }, 0, 0 };
+  mgrid_coords coords = { { 0 }, 0, 0 };
   if (!(f->start = malloc(f->n * sizeof *f->start))) return mgrid_oom(err);
   for (size_t i = 0; i < f->n; i++) {
     f->start[i] = at;
-    at += mgrid_tensor_elements(f->member[i], &seat);
+    at += mgrid_tensor_elements(f->member[i], &coords);
   }
   f->each = tensor_slice_of(f, at);
   return MGRID_OK;
@@ -296,12 +296,14 @@ mgrid_status mgrid_tensor_flatten(size_t n, const mgrid_tensor *const *tensors, 
   for (size_t i = 0; i < n; i++) out[i] = NULL;
   if (mgrid_lacks_list(n, tensors, "tensors", err) || mgrid_lacks_list(ndims, dims, "dims", err))
     return MGRID_USAGE;
+
   if (n == 0 || ndims == 0)
     return mgrid_fail(err, MGRID_USAGE, "a flat has no %s", n ? "dim that cuts it" : "tensors");
   for (size_t i = 0; i < n; i++)
     if (!tensors[i]) return mgrid_fail(err, MGRID_USAGE, "tensor %zu of the flat is NULL", i + 1);
   if (pad < 1)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "pad is %" PRId64 "; it is 1 or more", pad);
+
   mgrid_flat *f = calloc(1, sizeof *f);
   mgrid_tensor **made = calloc(n, sizeof *made);
   if (!f || !(f->member = calloc(n, sizeof *f->member)) || !made) {
@@ -310,14 +312,17 @@ mgrid_status mgrid_tensor_flatten(size_t n, const mgrid_tensor *const *tensors, 
     free(made);
     return mgrid_oom(err);
   }
+
   atomic_init(&f->refs, 1);
   f->pad = pad;
   for (f->n = 0; f->n < n; f->n++) f->member[f->n] = mgrid_tensor_ref(tensors[f->n]);
   mgrid_status s = new_flat(f, ndims, dims, err);
+
   for (size_t i = 0; i < n && !s; i++)
     if (!(made[i] = mgrid_flat_member(f, i, err))) s = MGRID_NO_MEMORY;
   if (!s) memcpy(out, made, n * sizeof *out);
   for (size_t i = 0; i < n && s; i++) mgrid_tensor_free(made[i]);
+
   mgrid_flat_free(f);
   free(made);
   return s;

@@ -58,31 +58,31 @@ mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgri
   return MGRID_OK;
 }
 
-int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_seat *at) {
+int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_coords *at) {
   int64_t rank = mgrid_tensor_rank(p->to, at);
   return p->names->n ? p->names->ranks[rank] : rank;
 }
 
-bool mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at) {
+bool mgrid_pair_coords(const mgrid_pair *p, int64_t rank, mgrid_coords *at) {
   if (p->names->n) rank = rank < p->names->nback ? p->names->back[rank] : -1;
-  return rank >= 0 && mgrid_tensor_seat(p->to, rank, at);
+  return rank >= 0 && mgrid_tensor_coords(p->to, rank, at);
 }
 
-int64_t mgrid_pair_holder(const mgrid_pair *p, const mgrid_seat *at) {
+int64_t mgrid_pair_holder(const mgrid_pair *p, const mgrid_coords *at) {
   int64_t rank = mgrid_tensor_rank(p->from, at);
   return p->olds->n ? p->olds->ranks[rank] : rank;
 }
 
-bool mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_seat *at) {
+bool mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_coords *at) {
   if (p->olds->n) rank = rank < p->olds->nback ? p->olds->back[rank] : -1;
-  return rank >= 0 && mgrid_tensor_seat(p->from, rank, at);
+  return rank >= 0 && mgrid_tensor_coords(p->from, rank, at);
 }
 
-int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t *before) {
+int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t *before) {
   int64_t copies = p->from->copies, left = 0, first = shard->copy;
   if (p->olds->n) {
     first = 0;
-    mgrid_seat at = *shard;
+    mgrid_coords at = *shard;
     for (at.copy = 0; at.copy < copies; at.copy++) {
       bool is_left = mgrid_pair_holder(p, &at) >= 0;
       left += is_left, first += is_left && at.copy < shard->copy;
@@ -92,8 +92,8 @@ int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t *b
   return p->olds->n ? left : copies;
 }
 
-int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t nth) {
-  mgrid_seat at = *shard;
+int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t nth) {
+  mgrid_coords at = *shard;
   if (!p->olds->n) return nth;
   for (at.copy = 0; at.copy < p->from->copies; at.copy++)
     if (mgrid_pair_holder(p, &at) >= 0 && nth-- == 0) break;
@@ -110,7 +110,7 @@ static int messages_ascending(const void *a, const void *b) {
 /* List the numbers of the shard's holders, with machines of all ranks on their machines. */
 static bool begin_list(mgrid_needs *d) {
   const mgrid_pair *p = d->pair;
-  mgrid_seat shard = { .slice = 0 }, at;
+  mgrid_coords shard = { .slice = 0 }, at;
   int64_t near = p->machine ? p->machine : 1, most = p->from->copies * near;
   if (most > d->total) most = d->total;
   if (most > MGRID_FEW && !MGRID_ROOM(d->more, d->room, (size_t)most)) return false;
@@ -122,7 +122,7 @@ static bool begin_list(mgrid_needs *d) {
     while (r < rank && !mgrid_holds(p, &shard, r)) r++;
     if (r < rank) continue; /* another copy is on this machine; its ranks are listed */
     for (r = first; r < first + near; r++) {
-      int64_t number = mgrid_pair_seat(p, r, &at) ? mgrid_needs_number(d, &at) : -1;
+      int64_t number = mgrid_pair_coords(p, r, &at) ? mgrid_needs_number(d, &at) : -1;
       if (number >= 0) d->list[d->held++] = number;
     }
   }
@@ -134,13 +134,13 @@ void mgrid_needs_begin(mgrid_needs *d, const mgrid_pair *p) {
   d->pair = p;
   for (size_t i = 0; i < p->to->naxes; i++) {
     d->piece[i] = -1;
-    d->meets[i] = (mgrid_meets){ .n = 0 };
+    d->overlaps[i] = (mgrid_overlaps){ .n = 0 };
   }
   d->more = NULL;
   d->room = 0;
 }
 
-bool mgrid_needs_of(mgrid_needs *d, const mgrid_seat *shard) {
+bool mgrid_needs_of(mgrid_needs *d, const mgrid_coords *shard) {
   const mgrid_pair *p = d->pair;
   d->total = p->to->copies;
   d->held = 0;
@@ -148,11 +148,11 @@ bool mgrid_needs_of(mgrid_needs *d, const mgrid_seat *shard) {
   for (size_t i = 0; i < p->to->naxes; i++) {
     if (d->piece[i] != shard->piece[i]) {
       d->piece[i] = shard->piece[i];
-      if (!mgrid_meets_find(&d->meets[i], &p->from->axis[i], d->piece[i], &p->to->axis[i]))
+      if (!mgrid_overlaps_find(&d->overlaps[i], &p->from->axis[i], d->piece[i], &p->to->axis[i]))
         return false;
     }
-    d->total *= d->meets[i].n;
-    d->ranged &= !d->meets[i].list;
+    d->total *= d->overlaps[i].n;
+    d->ranged &= !d->overlaps[i].list;
   }
   if (p->apart || d->total == 0) return true;
   if (!d->ranged) return begin_list(d);
@@ -161,34 +161,34 @@ bool mgrid_needs_of(mgrid_needs *d, const mgrid_seat *shard) {
 }
 
 void mgrid_needs_free(mgrid_needs *d) {
-  for (size_t i = 0; i < d->pair->to->naxes; i++) free(d->meets[i].room);
+  for (size_t i = 0; i < d->pair->to->naxes; i++) free(d->overlaps[i].room);
   free(d->more);
 }
 
 /* ------------------------------------------------------------------ numbers */
 
-int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_seat *at) {
+int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_coords *at) {
   int64_t number = 0;
   for (size_t i = 0; i < d->pair->to->naxes; i++) {
-    int64_t index = mgrid_meets_index(&d->meets[i], at->piece[i]);
+    int64_t index = mgrid_overlaps_index(&d->overlaps[i], at->piece[i]);
     if (index < 0) return -1;
-    number = number * d->meets[i].n + index;
+    number = number * d->overlaps[i].n + index;
   }
   return number * d->pair->to->copies + at->copy;
 }
 
-static void seat_of(const mgrid_needs *d, int64_t number, mgrid_seat *at) {
+static void seat_of(const mgrid_needs *d, int64_t number, mgrid_coords *at) {
   at->copy = number % d->pair->to->copies;
   number /= d->pair->to->copies;
-  for (size_t i = d->pair->to->naxes; i-- > 0; number /= d->meets[i].n)
-    at->piece[i] = mgrid_meets_at(&d->meets[i], number % d->meets[i].n);
+  for (size_t i = d->pair->to->naxes; i-- > 0; number /= d->overlaps[i].n)
+    at->piece[i] = mgrid_overlaps_at(&d->overlaps[i], number % d->overlaps[i].n);
 }
 
 int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
   if (d->held == 0) return 0;
   if (number >= d->total) return d->held;
   if (d->ranged) {
-    mgrid_seat at;
+    mgrid_coords at;
     seat_of(d, number, &at);
     return mgrid_ranges_before(d, &at);
   }
@@ -208,7 +208,7 @@ enum { STEPS = 12 }; /* enough for scattered holders */
 /* The result is i plus the number of holders before it. Start too low: adding the holders that come
 ** before the estimate never overshoots, and usually takes few steps. But where holders are
 ** consecutive, a step may add only one; so later steps bisect. */
-int mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
+int mgrid_needs_coords(const mgrid_needs *d, int64_t i, mgrid_coords *at) {
   int64_t low = i, high = i + d->held; /* the range that it is in */
   int step = 0;
   for (; low < high; step++) {
@@ -228,26 +228,26 @@ int mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
 /* Which rank sends a shard within the machine where it is needed. All ranks of the machine are
 ** checked. */
 
-bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank) {
-  mgrid_seat own;
+bool mgrid_holds(const mgrid_pair *p, const mgrid_coords *shard, int64_t rank) {
+  mgrid_coords own;
   return mgrid_pair_held(p, rank, &own) && mgrid_same_shard(p, &own, shard);
 }
 
 /* Return whether the rank needs elements of the shard, and does not hold it. */
-static bool wants(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank,
-                  mgrid_seat *part) {
-  if (!mgrid_pair_seat(p, rank, part) || mgrid_holds(p, shard, rank)) return false;
+static bool wants(const mgrid_pair *p, const mgrid_needs *d, const mgrid_coords *shard,
+                  int64_t rank, mgrid_coords *part) {
+  if (!mgrid_pair_coords(p, rank, part) || mgrid_holds(p, shard, rank)) return false;
   return d ? mgrid_needs_number(d, part) >= 0 : mgrid_common_bytes(p, shard, part) > 0;
 }
 
 /* Find which holder on a rank's own machine sends it a shard that it needs and does not hold;
 ** false: none is there. *copy: that holder's. `d` is for the shard; NULL: with a flat. O(dims) for
 ** each rank of the machine. */
-static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard,
+static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_coords *shard,
                         int64_t rank, int64_t *copy) {
   if (!p->machine) return false;
   int64_t first = rank / p->machine * p->machine, end = first + p->machine, holders = 0, number = 0;
-  mgrid_seat at;
+  mgrid_coords at;
   for (int64_t r = first; r < end; r++) {
     holders += mgrid_holds(p, shard, r);
     if (r < rank) number += wants(p, d, shard, r, &at);
@@ -264,12 +264,12 @@ static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_s
 typedef struct near_walk {
   const mgrid_pair *pair;
   const mgrid_needs *needs;
-  const mgrid_seat *shard;
+  const mgrid_coords *shard;
   int64_t holders, mine; /* holders on the machine; the index of this one */
   int64_t next, end, number;
 } near_walk;
 
-static near_walk near_begin(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard,
+static near_walk near_begin(const mgrid_pair *p, const mgrid_needs *d, const mgrid_coords *shard,
                             int64_t rank) {
   near_walk w = { .pair = p, .needs = d, .shard = shard };
   if (!p->machine) return w;
@@ -282,7 +282,7 @@ static near_walk near_begin(const mgrid_pair *p, const mgrid_needs *d, const mgr
   return w;
 }
 
-static bool near_next(near_walk *w, int64_t *rank, mgrid_seat *part) {
+static bool near_next(near_walk *w, int64_t *rank, mgrid_coords *part) {
   while (w->next < w->end) {
     *rank = w->next++;
     if (wants(w->pair, w->needs, w->shard, *rank, part)
@@ -298,52 +298,53 @@ static bool near_next(near_walk *w, int64_t *rank, mgrid_seat *part) {
 ** axis, as for other tensors; then the slices of each, between the first and the last element in
 ** common. */
 
-/* The seats of one side that have elements of a given seat of the other, by tuple, then slice;
+/* The coordinates of one side that have elements of given ones of the other, by tuple, then slice;
 ** their copy is 0. */
-typedef struct meeting {
+typedef struct overlap {
   const mgrid_pair *pair;
-  bool parts; /* true: walk seats of `to` that need a shard; false: shards that a part needs */
-  const mgrid_seat *given;
+  /* true: walk coordinates of `to` that need a shard; false: shards that a part needs */
+  bool parts;
+  const mgrid_coords *given;
   mgrid_blocks of_given;
-  mgrid_seat at; /* the current seat */
+  mgrid_coords at; /* the current coordinates */
   int64_t elements;
-  mgrid_meets meets[MGRID_AXES_MAX];
+  mgrid_overlaps overlaps[MGRID_AXES_MAX];
   /* the next tuple, how many, the last slice to check of the current one */
   int64_t tuple, tuples, last;
-} meeting;
+} overlap;
 
-static const mgrid_tensor *walked(const meeting *w) {
+static const mgrid_tensor *walked(const overlap *w) {
   return w->parts ? w->pair->to : w->pair->from;
 }
 
 /* Start a walk. False: no memory; end it nevertheless. */
-static bool meeting_begin(meeting *w, const mgrid_pair *p, bool parts, const mgrid_seat *given) {
+static bool meeting_begin(overlap *w, const mgrid_pair *p, bool parts, const mgrid_coords *given) {
   const mgrid_tensor *mine = parts ? p->from : p->to, *theirs = parts ? p->to : p->from;
-  *w = (meeting){ .pair = p, .parts = parts, .given = given, .tuples = 1, .last = -1 };
+  *w = (overlap){ .pair = p, .parts = parts, .given = given, .tuples = 1, .last = -1 };
   w->of_given = mgrid_blocks_begin(mine, given);
   for (size_t i = 0; i < mine->naxes; i++) {
-    if (!mgrid_meets_find(&w->meets[i], &mine->axis[i], given->piece[i], &theirs->axis[i]))
+    if (!mgrid_overlaps_find(&w->overlaps[i], &mine->axis[i], given->piece[i], &theirs->axis[i]))
       return false;
-    w->tuples *= w->meets[i].n;
+    w->tuples *= w->overlaps[i].n;
   }
   return true;
 }
 
-static void meeting_end(meeting *w) {
-  for (size_t i = 0; i < w->pair->from->naxes; i++) free(w->meets[i].room);
+static void meeting_end(overlap *w) {
+  for (size_t i = 0; i < w->pair->from->naxes; i++) free(w->overlaps[i].room);
 }
 
-static mgrid_common common_with(const meeting *w, const mgrid_blocks *walked) {
+static mgrid_common common_with(const overlap *w, const mgrid_blocks *walked) {
   return w->parts ? mgrid_common_of(w->pair, w->given, &w->at, &w->of_given, walked)
                   : mgrid_common_of(w->pair, &w->at, w->given, walked, &w->of_given);
 }
 
 /* Go to the next tuple. Its slices are those from the first to the last element in common. */
-static void next_tuple(meeting *w) {
+static void next_tuple(overlap *w) {
   const mgrid_tensor *t = walked(w);
   int64_t rest = w->tuple++, each = 1, start = 0;
-  for (size_t i = t->naxes; i-- > 0; rest /= w->meets[i].n)
-    w->at.piece[i] = mgrid_meets_at(&w->meets[i], rest % w->meets[i].n);
+  for (size_t i = t->naxes; i-- > 0; rest /= w->overlaps[i].n)
+    w->at.piece[i] = mgrid_overlaps_at(&w->overlaps[i], rest % w->overlaps[i].n);
   mgrid_blocks all = mgrid_blocks_whole(t, &w->at);
   mgrid_common o = common_with(w, &all);
   w->at.slice = 0;
@@ -354,7 +355,7 @@ static void next_tuple(meeting *w) {
   w->last = (start + (w->parts ? o.to_last : o.from_last)) / each;
 }
 
-static bool meeting_next(meeting *w) {
+static bool meeting_next(overlap *w) {
   w->at.copy = 0;
   for (w->at.slice++;; w->at.slice++) {
     while (w->at.slice > w->last) {
@@ -369,9 +370,9 @@ static bool meeting_next(meeting *w) {
 
 /* ----------------------------------------------------------------- messages */
 
-static bool flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard, int64_t tensor,
+static bool flats_send(const mgrid_pair *p, int64_t rank, const mgrid_coords *shard, int64_t tensor,
                        mgrid_messages *list) {
-  meeting w;
+  overlap w;
   int64_t number = 0, left = mgrid_pair_left(p, shard, NULL);
   bool ok = meeting_begin(&w, p, true, shard);
   while (ok && meeting_next(&w))
@@ -390,9 +391,9 @@ static bool flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shar
 
 /* Find which copy sends a shard to a part, whose rank does not hold it: *copy, -1 if none is left.
 ** False: no memory. */
-static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
+static bool find_sender(const mgrid_pair *p, const mgrid_coords *shard, const mgrid_coords *part,
                         int64_t *copy) {
-  meeting w;
+  overlap w;
   int64_t number = 0, rank = mgrid_pair_rank(p, part), near, left = mgrid_pair_left(p, shard, NULL);
   bool found = false;
   *copy = left > 0 ? 0 : -1;
@@ -411,12 +412,12 @@ static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgri
   return ok;
 }
 
-static bool flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_seat *part, int64_t tensor,
-                          mgrid_messages *list) {
-  meeting w;
+static bool flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_coords *part,
+                          int64_t tensor, mgrid_messages *list) {
+  overlap w;
   bool ok = meeting_begin(&w, p, false, part);
   while (ok && meeting_next(&w)) {
-    mgrid_seat shard = w.at;
+    mgrid_coords shard = w.at;
     if (mgrid_holds(p, &shard, rank)) continue;
     ok = find_sender(p, &shard, part, &shard.copy);
     int64_t from = shard.copy < 0 ? -1 : mgrid_pair_holder(p, &shard);
@@ -428,7 +429,7 @@ static bool flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_seat *p
   return ok;
 }
 
-static bool flats_go(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
+static bool flats_go(const mgrid_pair *p, const mgrid_coords *shard, const mgrid_coords *part,
                      bool *goes) {
   int64_t copy;
   *goes = !mgrid_holds(p, shard, mgrid_pair_rank(p, part))
@@ -454,14 +455,14 @@ bool mgrid_append_receipt(mgrid_messages *list, mgrid_message m) {
 }
 
 int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank) {
-  mgrid_seat shard, part;
-  return mgrid_pair_held(p, rank, &shard) && mgrid_pair_seat(p, rank, &part)
+  mgrid_coords shard, part;
+  return mgrid_pair_held(p, rank, &shard) && mgrid_pair_coords(p, rank, &part)
              ? mgrid_common_bytes(p, &shard, &part)
              : 0;
 }
 
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
-  mgrid_seat shard, part;
+  mgrid_coords shard, part;
   mgrid_needs d;
   if (!mgrid_pair_held(p, rank, &shard)) return true;
   if (p->flat) return flats_send(p, rank, &shard, tensor, list);
@@ -470,7 +471,7 @@ bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_m
                 first = (copy - p->turn % copies + copies) % copies;
   bool ok = mgrid_needs_of(&d, &shard);
   for (int64_t i = first; ok && i < d.total - d.held; i += copies) {
-    mgrid_needs_seat(&d, i, &part);
+    mgrid_needs_coords(&d, i, &part);
     ok = mgrid_append_message(list, (mgrid_message){ rank, mgrid_pair_rank(p, &part), tensor,
                                                      mgrid_common_bytes(p, &shard, &part) });
   }
@@ -483,7 +484,7 @@ bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_m
   return ok;
 }
 
-bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b) {
+bool mgrid_same_shard(const mgrid_pair *p, const mgrid_coords *a, const mgrid_coords *b) {
   for (size_t i = 0; i < p->from->naxes; i++)
     if (a->piece[i] != b->piece[i]) return false;
   return a->slice == b->slice;
@@ -491,7 +492,7 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat
 
 /* Return the copy that sends a shard to a part of a rank that does not hold it; -1: none is
 ** left. */
-static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *shard, const mgrid_seat *part,
+static int64_t sender_of(const mgrid_needs *d, const mgrid_coords *shard, const mgrid_coords *part,
                          int64_t rank) {
   int64_t number = mgrid_needs_number(d, part), copy;
   if (near_sender(d->pair, d, shard, rank, &copy)) return copy;
@@ -501,7 +502,7 @@ static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *shard, const mg
               : -1;
 }
 
-bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
+bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_coords *shard, const mgrid_coords *part,
                      bool *goes) {
   int64_t rank = mgrid_pair_rank(p, part);
   if (p->flat) return flats_go(p, shard, part, goes);
@@ -517,23 +518,23 @@ bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_s
 }
 
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
-  mgrid_seat own, shard = { .slice = 0 }, part;
-  mgrid_meets meets[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
+  mgrid_coords own, shard = { .slice = 0 }, part;
+  mgrid_overlaps overlaps[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
   mgrid_needs d;
   int64_t shards = 1;
   bool ok = true, holds = mgrid_pair_held(p, rank, &own);
 
-  if (!mgrid_pair_seat(p, rank, &part)) return true;
+  if (!mgrid_pair_coords(p, rank, &part)) return true;
   if (p->flat) return flats_receive(p, rank, &part, tensor, list);
   mgrid_needs_begin(&d, p);
   for (size_t i = 0; i < p->to->naxes && ok; i++) {
-    ok = mgrid_meets_find(&meets[i], &p->to->axis[i], part.piece[i], &p->from->axis[i]);
-    shards *= meets[i].n;
+    ok = mgrid_overlaps_find(&overlaps[i], &p->to->axis[i], part.piece[i], &p->from->axis[i]);
+    shards *= overlaps[i].n;
   }
   for (int64_t k = 0; k < shards && ok; k++) {
     int64_t rest = k;
-    for (size_t i = p->to->naxes; i-- > 0; rest /= meets[i].n)
-      shard.piece[i] = mgrid_meets_at(&meets[i], rest % meets[i].n);
+    for (size_t i = p->to->naxes; i-- > 0; rest /= overlaps[i].n)
+      shard.piece[i] = mgrid_overlaps_at(&overlaps[i], rest % overlaps[i].n);
     if (holds && mgrid_same_shard(p, &own, &shard)) continue;
     shard.copy = 0;
     if (p->from->copies > 1) {
@@ -544,7 +545,7 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
             bytes = mgrid_common_bytes(p, &shard, &part);
     ok = mgrid_append_receipt(list, (mgrid_message){ from, rank, tensor, bytes });
   }
-  for (size_t i = 0; i < p->to->naxes; i++) free(meets[i].room);
+  for (size_t i = 0; i < p->to->naxes; i++) free(overlaps[i].room);
   mgrid_needs_free(&d);
   return ok;
 }

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: MIT
 **
 ** move.h - the move of one tensor: which rank sends which part of it to which.
-**
-** THE RULE. `from` cuts the tensor into shards: a shard is a tuple with one piece of each axis.
+*/
+
+/* THE RULE. `from` cuts the tensor into shards: a shard is a tuple with one piece of each axis.
 ** Each element is in one shard, and `copies` ranks hold each shard. A rank that needs elements of a
 ** shard and does not hold it receives them from one holder. So each element arrives once, and only
-** where it was missing: the minimum of bytes. Which holder sends: number the ranks that need a
-** shard by their pieces of `to`, the first axis slowest, then by their copy. Leave out the holders.
-** Copy (i + turn) mod copies sends to number i, so the messages of two copies differ by one at
-** most. `turn` is the number of the tensor, so that tensors with few messages do not all load the
-** same copy. With machines, each of `machine` consecutive ranks, a rank receives from its own
-** machine if a holder is there: number the ranks of that machine that need the shard by rank;
-** holder (i + turn) mod holders there sends to number i. Only the other messages leave a machine.
-** Their receivers are numbered as above, without those served on their own machine. Each side
-** computes this by itself. All steps but one are divisions. That one counts the holders with a
-** smaller number, by ranges of coordinates (ranges.c), in about as many steps as there are dims,
-** and more if the dims of the grids do not nest (`from` on 6 x 4 ranks, `to` on 4 x 6). The copies
-** are listed instead where no such ranges describe the holders: the move renumbers ranks, ranks
-** hold nothing because of `on`, the pieces needed of an axis are not consecutive, a machine ends
-** within a coordinate, or there would be more steps than copies. With a flat on either side a shard
-** or a part is a slice of a tuple's array, and the ranks that share elements are no longer a
-** product over axes. The slices of each tuple are walked instead, in the same order (messages.c). A
-** shard with one holder needs no numbers. Ranks of `from` may be lost: they have no number in the
-** move, and send nothing. Everywhere above, `copies` and `holders` are then those that are left,
-** found by looking at all copies of a shard. Where none is left nobody sends, and the bytes are
-** counted as missing.
+** where it was missing: the minimum of bytes.
+**
+** WHICH HOLDER SENDS. Number the ranks that need a shard by their pieces of `to`, the first axis
+** slowest, then by their copy. Leave out the holders. Copy (i + turn) mod copies sends to number i,
+** so the messages of two copies differ by one at most. `turn` is the number of the tensor, so that
+** tensors with few messages do not all load the same copy. With machines, each of `machine`
+** consecutive ranks, a rank receives from its own machine if a holder is there: number the ranks of
+** that machine that need the shard by rank; holder (i + turn) mod holders there sends to number i.
+** Only the other messages leave a machine. Their receivers are numbered as above, without those
+** served on their own machine.
+**
+** THE COST. Each side computes this by itself. All steps but one are divisions. That one counts the
+** holders with a smaller number, by ranges of coordinates (ranges.c), in about as many steps as
+** there are dims, and more if the dims of the grids do not nest (`from` on 6 x 4 ranks, `to` on 4 x
+** 6). The copies are listed instead where no such ranges describe the holders: the move renumbers
+** ranks, ranks hold nothing because of `on`, the pieces needed of an axis are not consecutive, a
+** machine ends within a coordinate, or there would be more steps than copies.
+**
+** FLATS AND LOST RANKS. With a flat on either side a shard or a part is a slice of a tuple's array,
+** and the ranks that share elements are no longer a product over axes. The slices of each tuple are
+** walked instead, in the same order (messages.c). A shard with one holder needs no numbers. Ranks
+** of `from` may be lost: they have no number in the move, and send nothing. Everywhere above,
+** `copies` and `holders` are then those that are left, found by looking at all copies of a shard.
+** Where none is left nobody sends, and the bytes are counted as missing.
 */
+
 #ifndef MGRID_MOVE_H
 #define MGRID_MOVE_H
 
@@ -68,17 +74,18 @@ typedef struct mgrid_pair {
 mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgrid_tensor *to,
                              const mgrid_renaming *names, const mgrid_renaming *olds, int64_t turn,
                              int64_t machine, const char *name, mgrid_error *err);
-/* Return the rank of the move at a seat of `to`. */
-int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_seat *at);
-/* Find the seat of `to` of a rank of the move; false: it has none. */
-bool mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
-/* The same for seats of `from`: the rank is -1 where it is lost. */
-int64_t mgrid_pair_holder(const mgrid_pair *p, const mgrid_seat *at);
-bool mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
+/* Return the rank of the move at coordinates of `to`. */
+int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_coords *at);
+/* Find the coordinates of `to` of a rank of the move; false: it has none. */
+bool mgrid_pair_coords(const mgrid_pair *p, int64_t rank, mgrid_coords *at);
+/* The same for coordinates of `from`: the rank is -1 where it is lost. */
+int64_t mgrid_pair_holder(const mgrid_pair *p, const mgrid_coords *at);
+bool mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_coords *at);
 /* Return how many copies of a shard are left, and *before (may be NULL) how many of them come
-** before its own copy. _nth: the nth of them, from 0. O(1) without lost ranks, else O(copies). */
-int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t *before);
-int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t nth);
+** before its own copy. O(1) without lost ranks, else O(copies). */
+int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t *before);
+/* Return the nth of them, from 0. */
+int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t nth);
 
 /* ----------------------------------------------------- messages.c: receivers */
 
@@ -88,12 +95,12 @@ enum { MGRID_FEW = 4 }; /* up to this many holders are always listed */
 ** their machines. */
 typedef struct mgrid_needs {
   const mgrid_pair *pair;
-  int64_t piece[MGRID_AXES_MAX];       /* the shard; -1: not set yet */
-  mgrid_meets meets[MGRID_AXES_MAX];   /* pieces of `to` on each axis */
-  int64_t total;                       /* count of numbers, those of holders included */
-  int64_t held;                        /* count of numbers of holders */
-  bool ranged;                         /* holders are counted by: */
-  mgrid_range range[MGRID_RANGES_MAX]; /* their ranges */
+  int64_t piece[MGRID_AXES_MAX];           /* the shard; -1: not set yet */
+  mgrid_overlaps overlaps[MGRID_AXES_MAX]; /* pieces of `to` on each axis */
+  int64_t total;                           /* count of numbers, those of holders included */
+  int64_t held;                            /* count of numbers of holders */
+  bool ranged;                             /* holders are counted by: */
+  mgrid_range range[MGRID_RANGES_MAX];     /* their ranges */
   int64_t *list; /* else [held], their numbers, ascending: in `few`, or in `more` */
   int64_t few[MGRID_FEW], *more;
   size_t room; /* of `more` */
@@ -101,15 +108,15 @@ typedef struct mgrid_needs {
 
 void mgrid_needs_begin(mgrid_needs *d, const mgrid_pair *p); /* prepare for a pair */
 /* set the shard, any number of times; false: no memory */
-bool mgrid_needs_of(mgrid_needs *d, const mgrid_seat *shard);
+bool mgrid_needs_of(mgrid_needs *d, const mgrid_coords *shard);
 void mgrid_needs_free(mgrid_needs *d);
-/* Return the number of a seat of `to`; -1: it needs nothing of the shard. */
-int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_seat *at);
+/* Return the number of coordinates of `to`; -1: it needs nothing of the shard. */
+int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_coords *at);
 /* Return how many holders come before a number. */
 int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number);
-/* Find the seat of the ith number that is not a holder's. Return the steps this took: a few dozen
-** at most. */
-int mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at);
+/* Find the coordinates of the ith number that is not a holder's. Return the steps this took: a few
+** dozen at most. */
+int mgrid_needs_coords(const mgrid_needs *d, int64_t i, mgrid_coords *at);
 
 /* ---------------------------------------------------------------- ranges.c */
 
@@ -119,13 +126,13 @@ int mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at);
 bool mgrid_ranges_find(mgrid_pair *p);
 /* Set the ranges of the holders of d's shard. Return how many of its numbers are in them. */
 int64_t mgrid_ranges_of(mgrid_needs *d);
-/* Return how many of these come before the number of a seat. */
-int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at);
+/* Return how many of these come before the number of coordinates. */
+int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_coords *at);
 
 /* ------------------------------------- messages.c */
 
 /* Return whether the rank holds the shard. */
-bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank);
+bool mgrid_holds(const mgrid_pair *p, const mgrid_coords *shard, int64_t rank);
 
 typedef struct mgrid_message {
   int64_t from, to; /* ranks of the move */
@@ -143,16 +150,16 @@ typedef struct mgrid_messages { /* a growing list */
 ** each message, plus O(copies) where copies are listed. */
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
-/* *goes: whether the seat of `from` sends its shard to this part, or would if they had elements in
-** common. It does not if the part's rank holds the shard, or another copy sends it. Return false
-** without memory. O(dims). */
-bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
+/* *goes: whether the rank at these coordinates of `from` sends its shard to this part, or would if
+** they had elements in common. It does not if the part's rank holds the shard, or another copy sends
+** it. Return false without memory. O(dims). */
+bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_coords *shard, const mgrid_coords *part,
                      bool *goes);
 /* Return the bytes that a rank needs and already holds. */
 int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank);
 
-/* Return whether two seats of `from` have the same shard. */
-bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b);
+/* Return whether two tuples of coordinates of `from` have the same shard. */
+bool mgrid_same_shard(const mgrid_pair *p, const mgrid_coords *a, const mgrid_coords *b);
 bool mgrid_append_message(mgrid_messages *list, mgrid_message m); /* false: no memory */
 /* the same; `from` is -1: its bytes are missing */
 bool mgrid_append_receipt(mgrid_messages *list, mgrid_message m);
@@ -183,12 +190,14 @@ typedef struct mgrid_common {
   int64_t elements;
   int64_t from_first, from_last, to_first, to_last;
 } mgrid_common;
-/* `of_shard` and `of_part` are the elements to compare of the two tuples: those of a seat, or all.
-** O(runs). */
-mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
-                             const mgrid_blocks *of_shard, const mgrid_blocks *of_part);
+/* `of_shard` and `of_part` are the elements to compare of the two tuples: those of coordinates, or
+** all. O(runs). */
+mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_coords *shard,
+                             const mgrid_coords *part, const mgrid_blocks *of_shard,
+                             const mgrid_blocks *of_part);
 /* Return the bytes that a shard and a part of `to` have in common. */
-int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part);
+int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_coords *shard,
+                           const mgrid_coords *part);
 
 /* Walks the boxes that a shard and a part of `to` have in common. Memory grows with the runs of the
 ** axes, not with the boxes. */
@@ -205,8 +214,8 @@ typedef struct mgrid_boxes {
   int64_t from_strides[MGRID_AXES_MAX], to_strides[MGRID_AXES_MAX];
 } mgrid_boxes;
 /* False: no memory, and nothing to end. */
-bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *shard,
-                       const mgrid_seat *part);
+bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_coords *shard,
+                       const mgrid_coords *part);
 void mgrid_boxes_end(mgrid_boxes *w); /* also of { 0 } */
 /* Go to the next box; `piece` keeps its way, peer and tensor. False: there are no more. */
 bool mgrid_boxes_next(mgrid_boxes *w, mgrid_move_piece *piece);

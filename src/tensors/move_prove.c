@@ -83,26 +83,26 @@ static int64_t move_run_walk(const part *p, bool check, int64_t *wrong) {
   return -1;
 }
 
-static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_seat *seat,
+static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_coords *coords,
                               mgrid_error *err) {
   int64_t stride = 1;
 
   p->tensor = t;
-  if (seat) {
-    mgrid_run range = mgrid_tensor_range(t, seat);
+  if (coords) {
+    mgrid_run range = mgrid_tensor_range(t, coords);
     p->first = range.start;
     p->bytes = range.length * t->width;
   }
   for (size_t i = t->naxes; i-- > 0;) {
     p->stride[i] = stride;
     stride *= mgrid_tensor_length(t, i);
-    if (!seat) continue;
+    if (!coords) continue;
     int64_t n = 0;
-    p->shape[i] = mgrid_piece_size(&t->axis[i], seat->piece[i]);
+    p->shape[i] = mgrid_piece_size(&t->axis[i], coords->piece[i]);
     if (!(p->index[i] = malloc(((size_t)p->shape[i] + 1) * sizeof *p->index[i])))
       return mgrid_oom(err);
     mgrid_run run;
-    mgrid_walk w = mgrid_walk_begin(&t->axis[i], seat->piece[i]);
+    mgrid_walk w = mgrid_walk_begin(&t->axis[i], coords->piece[i]);
     while (mgrid_walk_next(&w, &run))
       for (int64_t k = 0; k < run.length; k++) p->index[i][n++] = run.start + k;
   }
@@ -130,14 +130,14 @@ static mgrid_status open_side(part *p, const mgrid_move *m, bool from, mgrid_bac
                               mgrid_error *err) {
   for (size_t i = 0; i < m->pairs.n; i++) {
     const mgrid_pair *pair = &m->pairs.pair[i];
-    mgrid_seat seat;
-    bool held = from ? mgrid_pair_held(pair, m->rank, &seat)
-                     : mgrid_pair_seat(pair, m->rank, &seat);
+    mgrid_coords coords;
+    bool held = from ? mgrid_pair_held(pair, m->rank, &coords)
+                     : mgrid_pair_coords(pair, m->rank, &coords);
     p[i].number = (int64_t)i;
     if (mgrid_pairs_converts(&m->pairs, i) && !from)
       p[i].was = mgrid_pairs_tensor(&m->pairs, i, true)->width;
     mgrid_status s =
-        open_part(&p[i], mgrid_pairs_tensor(&m->pairs, i, from), held ? &seat : NULL, err);
+        open_part(&p[i], mgrid_pairs_tensor(&m->pairs, i, from), held ? &coords : NULL, err);
     if (!s) s = open_memory(&p[i], b, err);
     if (!s && p[i].bytes && from) move_run_walk(&p[i], false, NULL);
     if (!s && p[i].bytes && from && p[i].buffer && p[i].host != p[i].buffer)

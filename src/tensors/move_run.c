@@ -371,8 +371,8 @@ static mgrid_status move_run_check_side(running *r, bool from, const mgrid_buffe
   for (size_t i = 0; i < m->pairs.n; i++) {
     const mgrid_pair *p = &m->pairs.pair[i];
     const mgrid_tensor *t = mgrid_pairs_tensor(&m->pairs, i, from);
-    mgrid_seat at;
-    bool held = from ? mgrid_pair_held(p, m->rank, &at) : mgrid_pair_seat(p, m->rank, &at);
+    mgrid_coords at;
+    bool held = from ? mgrid_pair_held(p, m->rank, &at) : mgrid_pair_coords(p, m->rank, &at);
     int64_t bytes = held ? mgrid_tensor_elements(t, &at) * t->width : 0;
     if (bytes > 0 && (!buffer[i].data || buffer[i].bytes < bytes))
       return mgrid_fail(err, MGRID_REFUSED,
@@ -530,16 +530,19 @@ mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid
   *begun = false;
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err))
     return b ? MGRID_MISSING : MGRID_USAGE;
+
   mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
   mgrid_error mine = MGRID_ERROR_INIT;
   running r = { .move = m, .backend = b, .ops = b->ops->transport };
   mgrid_outcome carried = MGRID_OK;
   int64_t lanes = 0;
   if (!m && err) mgrid_error_pass(&mine, err); /* why there is no move; all ranks get this error */
+
   mgrid_status read = mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine);
   if (o.window == 0) o.window = (int64_t)64 << 20;
   if (!read) check(&r, from, to, &o, &mine);
   if (!(o.timeout >= 0)) o.timeout = 0;
+
   mgrid_status s = r.ops ? r.ops->open(b, &o.timeout, &mine) : MGRID_OK;
   bool opened = r.ops && !s;
   if (!s) s = move_run_agree(&r, &o, &lanes, &mine);
@@ -549,6 +552,7 @@ mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid
     carried = carry(&r, &o, lanes, &mine);
     s = mgrid_verdict(b, carried, &mine, &mine);
   }
+
   bool ours = !opened || r.ops->close(b, s && r.lane);
   lanes_free(&r, ours);
   free(r.from);

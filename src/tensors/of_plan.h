@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** of_plan.h - tensors in a topology and in a plan (item_reader.c).
+** of_plan.h - tensors in a topology and in a plan (tensors_item.c).
 */
 #ifndef MGRID_OF_PLAN_H
 #define MGRID_OF_PLAN_H

@@ -120,11 +120,11 @@ static int64_t all_from(view *v, size_t i) {
   const mgrid_needs *d = v->needs;
   const mgrid_pair *p = d->pair;
   if (i >= p->to->naxes) return ranges_count(v->range, p->nranges, p->first, p->end);
-  return ranges_between(v, i, 0, p->to->axis[i].pieces, d->meets[i].low,
-                        d->meets[i].low + d->meets[i].n);
+  return ranges_between(v, i, 0, p->to->axis[i].pieces, d->overlaps[i].low,
+                        d->overlaps[i].low + d->overlaps[i].n);
 }
 
-int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at) {
+int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_coords *at) {
   const mgrid_tensor *t = d->pair->to;
   const uint8_t *dim;
   int64_t sum = 0;
@@ -134,7 +134,7 @@ int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at) {
   for (size_t i = 0; i <= t->naxes; i++) {
     int64_t piece = i < t->naxes ? at->piece[i] : at->copy;
     sum += ranges_between(&v, i, 0, i < t->naxes ? t->axis[i].pieces : t->copies,
-                          i < t->naxes ? d->meets[i].low : 0, piece);
+                          i < t->naxes ? d->overlaps[i].low : 0, piece);
     for (size_t k = dims_of(t, i, &dim); k-- > 0;) {
       int64_t size = digits_of(t, i, dim[k]).size, digit = piece % size;
       ranges_narrow(&v, i, dim[k], digit, digit + 1);

@@ -3,12 +3,14 @@
 ** relabel.c - new labels for the shares of an axis, so that as much as possible stays where it is:
 ** an assignment of shares to names. A share keeps the weight that it has in common with the
 ** previous share of its name.
-**
-** The Hungarian method: shares get names in sequence, each along the shortest path of swaps. Prices
+*/
+
+/* THE HUNGARIAN METHOD. Shares get names in sequence, each along the shortest path of swaps. Prices
 ** of shares and names are kept, under which no name is better for a share than its own. Shares
 ** without elements take the names that are left. O(shares) steps of O(shares x pieces). What shares
 ** and names have in common is computed from lists, so memory is O(elements + pieces).
 */
+
 #include "base/base.h"
 #include "moongrid_tensor.h"
 
@@ -109,6 +111,7 @@ mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, con
   matching m = { .was = was, .weight = weight, .pieces = pieces };
   if (s) return s;
   if (n && mgrid_lacks(out, "room for the owners", err)) return MGRID_USAGE;
+
   size_t k = (size_t)pieces + 1;
   int64_t *room = calloc(7 * k + n, sizeof *room);
   m.seen = calloc(k, sizeof *m.seen);
@@ -117,8 +120,10 @@ mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, con
     free(m.seen);
     return mgrid_oom(err);
   }
+
   m.begin = room, m.row = room + k, m.share_price = room + 2 * k, m.price = room + 3 * k;
   m.slack = room + 4 * k, m.before = room + 5 * k, m.taken = room + 6 * k, m.member = room + 7 * k;
+
   sort_members(&m, n, now);
   for (int64_t j = 0; j < pieces; j++) m.taken[j] = -1;
   for (int64_t i = 0; i < pieces; i++)
@@ -126,12 +131,14 @@ mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, con
   int64_t *name = m.row, sum = 0; /* of each share */
   for (int64_t j = 0; j < pieces; j++)
     if (m.taken[j] >= 0) name[m.taken[j]] = j;
+
   for (size_t i = 0; i < n; i++) {
     int64_t own = name[now[i]];
     if (own == was[i]) sum += weight_of(&m, (int64_t)i);
     out[i] = own;
   }
   if (kept) *kept = sum;
+
   free(room);
   free(m.seen);
   return MGRID_OK;

@@ -43,6 +43,7 @@ static mgrid_status set_parts(mgrid_slicing *s, size_t n, const int64_t *parts, 
   s->starts = calloc(s->nparts + 1, sizeof *s->starts);
   if (!s->starts) return mgrid_oom(err);
   s->starts[s->nparts] = s->length;
+
   int64_t sum = 0;
   for (size_t i = 0; i < n; i++) {
     if (parts[i] < 1)
@@ -55,6 +56,7 @@ static mgrid_status set_parts(mgrid_slicing *s, size_t n, const int64_t *parts, 
                         s->name);
     if (sum > s->length) break;
   }
+
   if (n && sum != s->length)
     return mgrid_fail(err, MGRID_REFUSED,
                       "axis '%s': its parts sum to %s%" PRId64 ", its length is %" PRId64, s->name,
@@ -268,6 +270,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
   s->copies = 1;
   mgrid_status status = set_parts(s, s->ndims ? given->nparts : 0, given->parts, err);
   if (status) return status;
+
   if (s->unit < 1)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE,
                       "axis '%s': unit %" PRId64 "; units are 1 to %" PRId64, s->name, s->unit,
@@ -277,6 +280,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
                       "axis '%s': blocks of %" PRId64 " elements; blocks are 1 to %" PRId64,
                       s->name, s->block, s->length);
   if (s->block > s->length) s->block = s->length; /* all in the first block */
+
   bool copies = s->ndims && given->copies;
   if (copies && s->cutting != MGRID_CUT_EVEN && s->cutting != MGRID_CUT_CEIL)
     return mgrid_fail(err, MGRID_REFUSED,
@@ -284,6 +288,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
                       s->cutting == MGRID_CUT_CYCLIC   ? "cyclic blocks"
                       : s->cutting == MGRID_CUT_BOUNDS ? "bounds"
                                                        : "owners");
+
   if (s->cutting == MGRID_CUT_BOUNDS) {
     if (s->nparts > 1 || s->unit > 1)
       return mgrid_fail(err, MGRID_REFUSED,
@@ -309,6 +314,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
     status =
         mgrid_fail(err, MGRID_USAGE, "axis '%s': %d is not a way to cut", s->name, (int)s->cutting);
   }
+
   if (!status && copies) status = set_copies(s, g, err);
   s->plain = !status && slicing_is_plain(s);
   return status;
@@ -329,6 +335,7 @@ void mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
     mgrid_text_str(t, i ? "," : " by ");
     mgrid_text_str(t, g->axis[s->dim[i]].name);
   }
+
   if (s->ndims == 0) return;
   if (s->cutting == MGRID_CUT_CEIL) mgrid_text_str(t, " ceil");
   if (s->cutting == MGRID_CUT_CYCLIC) mgrid_text_add(t, " cyclic %" PRId64, s->block);
@@ -338,6 +345,7 @@ void mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
     for (size_t i = 0; i < s->nparts; i++)
       mgrid_text_add(t, "%s%" PRId64, i ? "," : " ", s->starts[i + 1] - s->starts[i]);
   }
+
   if (s->copies > 1) mgrid_text_str(t, " copies");
   if (s->cutting == MGRID_CUT_BOUNDS) {
     mgrid_text_str(t, " bounds");
@@ -356,15 +364,18 @@ void mgrid_slicing_json(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
     mgrid_text_quoted(t, g->axis[s->dim[i]].name);
   }
   if (s->ndims > 0) mgrid_text_str(t, "]");
+
   if (s->cutting == MGRID_CUT_CEIL) mgrid_text_str(t, ",\"ceil\":true");
   if (s->cutting == MGRID_CUT_CYCLIC) mgrid_text_add(t, ",\"cyclic\":%" PRId64, s->block);
   if (s->unit > 1) mgrid_text_add(t, ",\"unit\":%" PRId64, s->unit);
+
   for (size_t i = 0; i < s->nparts && s->nparts > 1; i++) {
     mgrid_text_str(t, i ? "," : ",\"parts\":[");
     mgrid_text_int(t, s->starts[i + 1] - s->starts[i]);
   }
   if (s->nparts > 1) mgrid_text_str(t, "]");
   if (s->copies > 1) mgrid_text_str(t, ",\"copies\":true");
+
   if (s->bounds)
     mgrid_text_str(t, ",\"bounds\":"), mgrid_text_numbers(t, (size_t)s->pieces + 1, s->bounds);
   for (int64_t i = 0; s->owners && i < s->length / s->unit; i++) {
@@ -586,7 +597,8 @@ static void slicing_mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
   }
 }
 
-bool mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const mgrid_slicing *b) {
+bool mgrid_overlaps_find(mgrid_overlaps *m, const mgrid_slicing *a, int64_t p,
+                         const mgrid_slicing *b) {
   m->list = NULL;
   m->n = m->low = 0;
   if (a->plain && b->plain) {
@@ -596,21 +608,24 @@ bool mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const m
     m->n = slicing_piece_at(b, r.start + r.length - 1) - m->low + 1;
     return true;
   }
+
   int64_t *room = realloc(m->room, (size_t)b->pieces * sizeof *room);
   if (!room) return false;
   m->room = room;
   memset(room, 0, (size_t)b->pieces * sizeof *room);
+
   mgrid_run run;
   mgrid_walk w = mgrid_walk_begin(a, p);
   while (mgrid_walk_next(&w, &run)) slicing_mark(b, run, room);
   for (int64_t k = 0; k < b->pieces; k++)
     if (room[k]) room[m->n++] = k;
+
   m->low = m->n ? room[0] : 0;
   if (m->n && room[m->n - 1] - room[0] != m->n - 1) m->list = room;
   return true;
 }
 
-int64_t mgrid_meets_index(const mgrid_meets *m, int64_t piece) {
+int64_t mgrid_overlaps_index(const mgrid_overlaps *m, int64_t piece) {
   if (!m->list) return piece >= m->low && piece - m->low < m->n ? piece - m->low : -1;
   int64_t low = 0, high = m->n;
   while (high - low > 1) {

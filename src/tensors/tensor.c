@@ -305,7 +305,7 @@ int64_t mgrid_tensor_holders(const mgrid_tensor *t) {
   return n;
 }
 
-bool mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at) {
+bool mgrid_tensor_coords(const mgrid_tensor *t, int64_t rank, mgrid_coords *at) {
   int64_t position = mgrid_grid_position(t->grid, rank), place[MGRID_DIMS_MAX];
 
   if (position < 0) return false;
@@ -330,7 +330,7 @@ bool mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at) {
   return true;
 }
 
-int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at) {
+int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_coords *at) {
   int64_t coord[MGRID_DIMS_MAX + 1] = { 0 }, copy = at->copy;
   for (size_t i = 0; i < t->naxes; i++) {
     int64_t piece = at->piece[i];
@@ -348,7 +348,7 @@ int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at) {
   return mgrid_grid_rank(t->grid, coord);
 }
 
-int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_seat *at) {
+int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_coords *at) {
   int64_t n = 1;
   if (t->flat) return mgrid_tensor_range(t, at).length;
   for (size_t i = 0; i < t->naxes; i++) n *= mgrid_piece_size(&t->axis[i], at->piece[i]);
@@ -371,10 +371,10 @@ int64_t mgrid_tensor_largest(const mgrid_tensor *t) {
 }
 
 void mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out) {
-  mgrid_seat at;
+  mgrid_coords at;
   *out = (mgrid_tensor_part)MGRID_TENSOR_PART_INIT;
   out->naxes = t->naxes;
-  if (!mgrid_tensor_seat(t, rank, &at)) return;
+  if (!mgrid_tensor_coords(t, rank, &at)) return;
   out->held = true;
   out->elements = 1;
   for (size_t i = 0; i < t->naxes; i++) {

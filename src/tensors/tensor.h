@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
 ** tensor.h - the data of this folder: how one axis is cut, tensors, which ranks hold which part.
-** Integers only.
-**
-** A tensor's axes are cut independently, each by its own dims. So a part is a tuple with one piece
-** of each axis, its elements are all combinations of theirs, and a rank's tuple follows from its
-** coordinates. Dims that cut no axis number the copies of a part. A dim that makes more pieces than
-** there are may do both: its coordinates / share number the pieces, coordinates % share the copies.
-** Nothing here loops over ranks. A flat cuts the parts once more: the parts that a rank would have
-** of several tensors are concatenated, and each rank has a slice of that array. What it has of one
-** tensor is a range of the part in C order, which is a few boxes.
+** Integers only; nothing here loops over ranks.
 */
+
+/* HOW A TENSOR IS CUT. Its axes are cut independently, each by its own dims. So a part is a tuple
+** with one piece of each axis, its elements are all combinations of theirs, and a rank's tuple
+** follows from its coordinates. Dims that cut no axis number the copies of a part. A dim that makes
+** more pieces than there are may do both: its coordinates / share number the pieces, coordinates %
+** share the copies. A flat cuts the parts once more: the parts that a rank would have of several
+** tensors are concatenated, and each rank has a slice of that array. What it has of one tensor is a
+** range of the part in C order, which is a few boxes.
+*/
+
 #ifndef MGRID_TENSOR_H
 #define MGRID_TENSOR_H
 
@@ -84,20 +86,21 @@ int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece);
 int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q);
 
 /* The pieces of a slicing that share elements with a piece of another, ascending. */
-typedef struct mgrid_meets {
+typedef struct mgrid_overlaps {
   int64_t n;     /* how many: they are */
   int64_t low;   /* low, low + 1, ..., */
   int64_t *list; /* or if this is set, list[0 .. n) */
   int64_t *room; /* memory for list; the owner frees it */
-} mgrid_meets;
+} mgrid_overlaps;
 /* Find them. O(dims) for plain slicings, else O(runs + pieces). False: no memory. m starts as { 0
 ** }, and may be used again. */
-bool mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const mgrid_slicing *b);
-static inline int64_t mgrid_meets_at(const mgrid_meets *m, int64_t i) {
+bool mgrid_overlaps_find(mgrid_overlaps *m, const mgrid_slicing *a, int64_t p,
+                         const mgrid_slicing *b);
+static inline int64_t mgrid_overlaps_at(const mgrid_overlaps *m, int64_t i) {
   return m->list ? m->list[i] : m->low + i;
 }
 /* Return the index of a piece among them, or -1. */
-int64_t mgrid_meets_index(const mgrid_meets *m, int64_t piece);
+int64_t mgrid_overlaps_index(const mgrid_overlaps *m, int64_t piece);
 
 /* ---------------------------------------------------------------- tensor.c */
 
@@ -124,12 +127,12 @@ struct mgrid_tensor {
   mgrid_slicing axis[MGRID_AXES_MAX]; /* [naxes], slowest first */
 };
 
-/* A rank's place: its piece of each axis, its slice of the flat, and its copy. */
-typedef struct mgrid_seat {
+/* A rank's coordinates: its piece of each axis, its slice of the flat, and its copy. */
+typedef struct mgrid_coords {
   int64_t piece[MGRID_AXES_MAX];
   int64_t copy;
   int64_t slice; /* 0 without a flat */
-} mgrid_seat;
+} mgrid_coords;
 
 /* The coordinates of a dim that hold parts: `n`, in at[], ascending; 0: all. One for each dim of
 ** the grid. */
@@ -142,18 +145,18 @@ mgrid_tensor *mgrid_tensor_at_some(const mgrid_grid *over, const char *type, siz
                                    mgrid_error *err);
 
 /* false: it holds nothing */
-bool mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at);
-int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at);
+bool mgrid_tensor_coords(const mgrid_tensor *t, int64_t rank, mgrid_coords *at);
+int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_coords *at);
 /* Return the bytes of memory that the tensor holds, without its grid and family. */
 size_t mgrid_tensor_held(const mgrid_tensor *t);
-/* Return the elements of the part of a seat. */
-int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_seat *at);
+/* Return the elements of the part of coordinates. */
+int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_coords *at);
 /* Return the bytes of the largest part. */
 int64_t mgrid_tensor_largest(const mgrid_tensor *t);
 void mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out);
 void mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
 
-/* ------------------------------------------------ item_reader.c: empty parts */
+/* ------------------------------------------------ tensors_item.c: empty parts */
 
 /* Return how many ranks have pieces without any element of the tensor, for example 4 heads over 8
 ** ranks. Slices of flats are not considered. O(dims), for lists O(pieces). */
@@ -189,12 +192,12 @@ void mgrid_flat_json(const mgrid_flat *f, mgrid_text *t);
 mgrid_tensor *mgrid_flat_member(mgrid_flat *f, size_t i, mgrid_error *err);
 /* Return where the tensor starts in a rank's array. *each: elements of a slice. O(1); if parts are
 ** uneven, O(members x dims). */
-int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *each);
+int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_coords *at, int64_t *each);
 /* Return the elements of the largest part. For uneven parts of more than 4096 sizes this is an
 ** upper bound. */
 int64_t mgrid_flat_largest(const mgrid_tensor *t);
-/* Return which elements of its pieces' part a seat has, in C order; without a flat, all. */
-mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_seat *at);
+/* Return which elements of its pieces' part coordinates have, in C order; without a flat, all. */
+mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_coords *at);
 
 /* boxes.c: elements of an array in C order as boxes of it: at most 2 x naxes - 1, ascending. */
 typedef struct mgrid_blocks {
@@ -203,10 +206,10 @@ typedef struct mgrid_blocks {
   int64_t at, end;
   int64_t low[MGRID_AXES_MAX], high[MGRID_AXES_MAX]; /* the current box: indices low to high - 1 */
 } mgrid_blocks;
-/* the elements of the seat, */
-mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_seat *at);
+/* the elements at the coordinates, */
+mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_coords *at);
 /* or of all slices of its pieces */
-mgrid_blocks mgrid_blocks_whole(const mgrid_tensor *t, const mgrid_seat *at);
+mgrid_blocks mgrid_blocks_whole(const mgrid_tensor *t, const mgrid_coords *at);
 bool mgrid_blocks_next(mgrid_blocks *w);
 
 #endif

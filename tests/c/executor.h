@@ -235,7 +235,7 @@ static inline bool execute_all(executor *x) {
   return true;
 }
 
-static inline step_told told_of(const executor *x) {
+static inline step_verdict_kind told_of(const executor *x) {
   bool missing = false, stuck = false;
   for (int64_t r = 0; r < x->world; r++)
     for (int i = 0; i < x->n[r]; i++)
@@ -274,9 +274,9 @@ static inline void executor_free(executor *x) {
 }
 
 /* The verdict of executing everything. */
-static inline step_told executor_told(const mgrid_step *s, step_rules rules, bool lazy) {
+static inline step_verdict_kind executor_told(const mgrid_step *s, step_rules rules, bool lazy) {
   executor x = executor_new(s, rules, lazy);
-  step_told told = execute_all(&x) ? STEP_PROVED : told_of(&x);
+  step_verdict_kind told = execute_all(&x) ? STEP_PROVED : told_of(&x);
   executor_free(&x);
   return told;
 }

@@ -300,7 +300,7 @@ static void test_hosts(void **unused) {
       for (int64_t i = 0; i < k; i++)
         same &= (host[i] == host[k]) == (domain_of(&s, level, i) == domain_of(&s, level, k));
     }
-    mgrid_status status = mgrid_machine_meets(m, host, n, 0, "a", &err);
+    mgrid_status status = mgrid_machine_check_hosts(m, host, n, 0, "a", &err);
     check(&r,
           status == (one || same || s.n == 1 ? MGRID_OK : MGRID_REFUSED) && status == err.status);
     if (status)
@@ -322,7 +322,7 @@ static void unlike(const char *machine, const char *hosts, int64_t rank, const c
   for (int64_t i = 0; i < n; i++) host[i] = (uint64_t)hosts[i];
   for (int64_t d = 0; d < 2 && d < m->tier[0].domains; d++)
     mgrid_machine_name_domain(m, 0, d, d ? "n1.cluster" : "n0", &err);
-  mgrid_status s = mgrid_machine_meets(m, host, n, rank, name, &err);
+  mgrid_status s = mgrid_machine_check_hosts(m, host, n, rank, name, &err);
   assert_int_equal(s, message ? MGRID_REFUSED : MGRID_OK);
   assert_string_equal(err.message, message ? message : "");
   mgrid_machine_free(m);

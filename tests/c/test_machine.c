@@ -141,7 +141,7 @@ static void test_places(void **state) {
     check(&r, is.index == want.index);
     check(&r, is.local_size == want.local_size);
     check(&r, is.local_rank == want.local_rank);
-    check(&r, s->backend->place.block == block_of(&f, world));
+    check(&r, s->backend->spread.block == block_of(&f, world));
     check(&r, f.calls == 2); /* agreement and verdict: it takes no call of its own */
     mgrid_state_free(s);
   }

@@ -44,10 +44,10 @@ static void check_parts(const rng *r, const dealt *t) {
   int64_t largest = 0;
   check_hollow(r, t);
   for (int64_t rank = 0; rank < t->d.window.world; rank++) {
-    mgrid_seat at;
+    mgrid_coords at;
     mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
     bool held = rank < DEALT_WORLD && t->on[rank];
-    check(r, mgrid_tensor_seat(t->tensor, rank, &at) == held);
+    check(r, mgrid_tensor_coords(t->tensor, rank, &at) == held);
     mgrid_tensor_part_of(t->tensor, rank, &part);
     check(r, part.held == held);
     if (!held) continue;
@@ -95,7 +95,7 @@ static void check_balance(const rng *r, const world *w, const mgrid_pair *p, con
                           const int64_t *near) {
   for (int64_t a = 0; a < w->ranks; a++)
     for (int64_t b = 0; b < a; b++) {
-      mgrid_seat x, y;
+      mgrid_coords x, y;
       if (!mgrid_pair_held(p, a, &x) || !mgrid_pair_held(p, b, &y)) continue;
       bool same = x.slice == y.slice;
       for (size_t i = 0; i < w->from.naxes; i++) same = same && x.piece[i] == y.piece[i];
@@ -353,7 +353,7 @@ static void test_holders_side_by_side(void **state) {
     mgrid_error err;
     mgrid_pair p;
     mgrid_needs d;
-    mgrid_seat shard, at;
+    mgrid_coords shard, at;
     assert_int_equal(MGRID_OK, mgrid_pair_init(&p, a, b, &same, &same, 0, 0, "t", anew(&err)));
     for (int64_t rank = 0; rank < 5; rank++) assert_true(mgrid_pair_sends(&p, rank, 0, &list));
     assert_int_equal(shift, list.n);
@@ -362,8 +362,8 @@ static void test_holders_side_by_side(void **state) {
       assert_int_equal(ranks - shift + k, list.at[k].to);
     }
     mgrid_needs_begin(&d, &p);
-    assert_true(mgrid_tensor_seat(a, 0, &shard) && mgrid_needs_of(&d, &shard));
-    for (int64_t k = 0; k < shift; k++) assert_true(mgrid_needs_seat(&d, k, &at) <= 12 + 31);
+    assert_true(mgrid_tensor_coords(a, 0, &shard) && mgrid_needs_of(&d, &shard));
+    for (int64_t k = 0; k < shift; k++) assert_true(mgrid_needs_coords(&d, k, &at) <= 12 + 31);
     mgrid_needs_free(&d);
     free(list.at);
     mgrid_tensor_free(a);

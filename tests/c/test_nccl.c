@@ -5,7 +5,7 @@
 */
 #include "random.h"
 
-#include "plan/nccl.h"
+#include "plan/nccl_options.h"
 #include "plan/plan.h"
 
 static mgrid_error why = MGRID_ERROR_INIT;

@@ -18,8 +18,8 @@ static mgrid_step *step_of(mgrid_runtime *rt, const char *text, size_t length, i
 }
 
 /* The verdict that the executor finds: it knows no hazards, which are of two executions. */
-static step_told expected(const mgrid_step *s, step_rules rules, bool lazy) {
-  step_told told = executor_told(s, rules, lazy);
+static step_verdict_kind expected(const mgrid_step *s, step_rules rules, bool lazy) {
+  step_verdict_kind told = executor_told(s, rules, lazy);
   bool streams = false;
   for (size_t i = 0; i < s->nprograms; i++) streams |= s->program[i].nstreams > 1;
   if (told == STEP_PROVED && rules == STEP_NCCL && streams
@@ -78,13 +78,13 @@ static void try_step(rng *r, bool streams, int mutate, size_t told[6]) {
   for (int rules = 0; rules < 2; rules++) {
     step_rules by = rules ? STEP_BLOCKING : STEP_NCCL;
     step_verdict v;
-    step_told should = expected(s, by, true);
+    step_verdict_kind should = expected(s, by, true);
     told[5] += should != STEP_PROVED && expected(s, by, false) == STEP_PROVED;
     assert_int_equal(MGRID_OK, mgrid_step_conclude(s, by, 0, &v, anew(&err)));
     if (v.told != should) fputs(mgrid_text_chars(&text), stderr);
     if (v.told != should)
       fail_msg("MOONGRID_SEED=%" PRIu64 ": %s, not %s, under rules %d\n%s", r->seed,
-               mgrid_step_told_names[v.told], mgrid_step_told_names[should], (int)by,
+               mgrid_step_verdict_names[v.told], mgrid_step_verdict_names[should], (int)by,
                mgrid_text_chars(&text));
     if (v.told != STEP_PROVED) check_counterexample(r, s, by, &v);
     told[v.told]++;
@@ -205,7 +205,7 @@ static void test_random_steps(void **state) {
     rng r = rng_new(seed);
     try_step(&r, seed % 2, (int)(seed % 3) * 15, told);
   }
-  for (int i = 0; i < 5; i++) print_message("%s %zu\n", mgrid_step_told_names[i], told[i]);
+  for (int i = 0; i < 5; i++) print_message("%s %zu\n", mgrid_step_verdict_names[i], told[i]);
   print_message("only for a creation %zu\n", told[5]);
   /* every verdict occurs */
   for (int i = 0; i < 6 && !one; i++) assert_true(told[i] >= (cases(1) ? 10 : 1));

@@ -8,7 +8,7 @@
 #include "random.h"
 
 #include "comm/compare.h"
-#include "machine/item.h"
+#include "machine/machine_item.h"
 #include "machine/traffic.h"
 #include "moongrid_tensor.h"
 #include "plan/json.h"

@@ -297,7 +297,7 @@ static void test_move_of_states(void **state) {
   assert_true(sums.stay == 12 && sums.receive == 0 && sums.send == 0); /* 6..11, then 9..11 */
   assert_int_equal(m->pairs.machine, 0);
   mgrid_move_free(m);
-  dry->place.block = 2; /* as if there were two machines */
+  dry->spread.block = 2; /* as if there were two machines */
   m = mgrid_state_move(s[0], s[1], 0, NULL, NULL, &err);
   assert_int_equal(m->pairs.machine, 2);
   mgrid_move_free(m);

@@ -9,7 +9,7 @@
 #include "fuzz.h"
 
 #include "base/base.h"
-#include "checkpoints/index.h"
+#include "checkpoints/shards.h"
 
 #include <inttypes.h>
 

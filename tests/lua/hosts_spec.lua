@@ -255,7 +255,7 @@ it("a host with its heap at low addresses gets the line of a refusal", function(
     }]]
   local out, err = run(("cc -no-pie -x c %s -o %s/low -Isrc -Lbuild -lmoongrid -Wl,-rpath,%s/build && setarch -R %s/low")
     :format(source, stage, root, stage))
-  assert.equal("picotron:37\n", out, err)
+  assert.equal("picotron:39\n", out, err)
 end)
 
 describe("the archives", function()

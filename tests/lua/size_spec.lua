@@ -54,6 +54,27 @@ describe("scripts/size", function()
     assert.equal(tonumber(of_scripts) + 6, tonumber(sum))
   end)
 
+  it("says which folders have grown since the record, unless the newest changes name them", function()
+    support.run(("cd %s && rm -rf * && mkdir -p src/base src/plan src/step scripts/lint.d tests"):format(folder))
+    support.run(("cp scripts/files scripts/help %s/scripts"):format(folder))
+    local function size(name, n) support.write(("%s/%s/a.c"):format(folder, name), ("a "):rep(n)) end
+    local function changes(newest)
+      support.write(folder .. "/src/CHANGES.md", ("# C\n\n**9.2.0**\n\n%s\n\n**9.1.0**\n\n* `src/plan`\n"):format(newest))
+    end
+    for _, name in ipairs { "src/base", "src/plan", "tests" } do size(name, 100) end
+    changes ""
+    assert.equal("", (support.run("scripts/size --record " .. folder)))
+    assert.equal("", (support.run("scripts/size --grown " .. folder)))
+    size("src/base", 102)
+    size("src/plan", 103)
+    size("src/step", 1)
+    size("tests", 200)
+    local plan, step = "src/plan has 103 tokens, and had 100\n", "src/step has 1 tokens, and had 0\n"
+    assert.equal(plan .. step, (support.run("scripts/size --grown " .. folder)))
+    changes "* `src/plan`: a law"
+    assert.equal(step, (support.run("scripts/size --grown " .. folder)))
+  end)
+
   it("says what is not a tree", function()
     local out, err, code = support.run "scripts/size /usr"
     assert.are.same({ "", "size: /usr is not a tree of moongrid: it has no scripts/files\n", 2 }, { out, err, code })

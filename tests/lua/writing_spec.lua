@@ -33,23 +33,23 @@ local checkpoint = write(folder .. "/in.safetensors", string.pack("<s8", header)
 -- name, line: a command line with what it writes as T; file: the source that calls files.h; old: what was there;
 -- folder: T is one; times: differs from run to run.
 local rows = {
-  { name = "draw", file = "src/command/words.c", line = "draw " .. recipe .. " --world 8 -o T.svg" },
-  { name = "draw", file = "src/command/words.c", line = "draw " .. recipe .. " --world 4,8 -o T.html" },
-  { name = "step", file = "src/command/words.c",
+  { name = "draw", file = "src/command/host_words.c", line = "draw " .. recipe .. " --world 8 -o T.svg" },
+  { name = "draw", file = "src/command/host_words.c", line = "draw " .. recipe .. " --world 4,8 -o T.html" },
+  { name = "step", file = "src/command/host_words.c",
     line = "step " .. recipe .. " --world 8 --machine 'node:4[50GB/s] gpu:2[300GB/s]' -o T.json" },
-  { name = "place", file = "src/command/words.c", line = "place " .. recipe .. " --world 8 --machine 'node:4 gpu:2' -o T.json" },
-  { name = "calibrate", file = "src/command/words.c",
+  { name = "place", file = "src/command/host_words.c", line = "place " .. recipe .. " --world 8 --machine 'node:4 gpu:2' -o T.json" },
+  { name = "calibrate", file = "src/command/host_words.c",
     line = "calibrate " .. runs .. " -o T.json" },
-  { name = "run", file = "src/command/words.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
+  { name = "run", file = "src/command/host_words.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
   { name = "reshard", file = "src/checkpoints/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },
-  { name = "infer", file = "src/command/words.c", line = "infer " .. groups .. " -o T.lua" },
-  { name = "blame", file = "src/command/words.c", line = "blame " .. here .. "/tests/blame/skip.tgz -o T.html" },
-  { name = "init", file = "src/command/words.c", folder = true, line = "init T" },
+  { name = "infer", file = "src/command/host_words.c", line = "infer " .. groups .. " -o T.lua" },
+  { name = "blame", file = "src/command/host_words.c", line = "blame " .. here .. "/tests/blame/skip.tgz -o T.html" },
+  { name = "init", file = "src/command/host_words.c", folder = true, line = "init T" },
 }
 -- These write for others, or where there is no command line; what tests them.
 local elsewhere = {
-  ["src/checkpoints/index.c"] = "reshard", ["src/checkpoints/safetensors.c"] = "reshard",
+  ["src/checkpoints/shards.c"] = "reshard", ["src/checkpoints/safetensors.c"] = "reshard",
   ["src/command/editor.c"] = "shell_spec", ["src/python/moongrid/_library.py"] = "below",
   ["examples/trainer/checkpoint.c"] = "tests/trainer/checkpoints", ["examples/trainer/main.c"] = "tests/trainer/checkpoints",
   ["examples/trainer/plot.c"] = "tests/trainer/checkpoints",

@@ -25,7 +25,7 @@ static void open_backend(void) {
 }
 
 /* Execute a step; *told is its verdict. Return whether it ended on all ranks as that says. */
-static bool ends_as_proved(uint64_t seed, step_told *told) {
+static bool ends_as_proved(uint64_t seed, step_verdict_kind *told) {
   mgrid_error err = MGRID_ERROR_INIT, failed = MGRID_ERROR_INIT;
   mgrid_text text = { 0 };
   rng r;
@@ -59,7 +59,7 @@ static bool ends_as_proved(uint64_t seed, step_told *told) {
     as_said = v.told == STEP_PROVED ? is == MGRID_OK : any;
     if (!as_said)
       fprintf(stderr, "# seed %" PRIu64 ", rank %d, %s: %s\n", seed, rank,
-              mgrid_step_told_names[v.told], failed.message);
+              mgrid_step_verdict_names[v.told], failed.message);
     if (!any) mgrid_state_free(state);
     if (any) open_backend(); /* calls over communicators of the last one are still there */
     free(spent);
@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
   test(mpi != NULL, "the backend opens");
   bool all = mpi != NULL;
   for (uint64_t seed = first_seed(); mpi && proved + cycles < n && all; seed++) {
-    step_told told;
+    step_verdict_kind told;
     bool as_said = ends_as_proved(seed, &told);
     int mine = as_said, both;
     MPI_Allreduce(&mine, &both, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);

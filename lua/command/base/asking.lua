@@ -5,7 +5,7 @@
 local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 

@@ -12,7 +12,7 @@
 local host = require "host"
 local line = require "command.base.line"
 local mg = require "moongrid"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 
 local POWERS, MOST = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096 }, 64
 local SECONDS = 0.04 -- of the processor, for all plans

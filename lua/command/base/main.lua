@@ -28,7 +28,7 @@ local function find(word)
   local name, tree = "command." .. word, host.source_tree()
   if not word:find "^%w+$" or tree and not host.kind(("%s/command/%s.lua"):format(tree, word)) then return end
   collectgarbage "stop"
-  local loader = package.searchers[2](name) -- find_file of words.c: a function, or why there is none
+  local loader = package.searchers[2](name) -- find_file of host_words.c: a function, or why there is none
   local there = type(loader) == "function"
   if there then package.preload[name] = loader end
   local command = there and require(name) or nil

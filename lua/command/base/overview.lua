@@ -4,7 +4,7 @@
 
 local groups = require "pictures.groups"
 local host = require "host"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local reports = require "pictures.reports"
 local text = require "command.base.text"
 

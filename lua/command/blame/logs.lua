@@ -6,7 +6,7 @@
 -- notes.
 
 local host = require "host"
-local nccl = require "command.blame.nccl"
+local nccl = require "command.blame.nccl_log"
 local ras = require "command.blame.ras"
 local sorted = require "command.base.sorted"
 

@@ -4,8 +4,8 @@
 -- of many recipes, so one that gives other groups the name by which torch describes some is none. Where torch
 -- describes all, and no name differs, the recipe names groups and ranks.
 
-local job_of = require "command.blame.job"
-local search = require "command.infer.search"
+local job_of = require "command.blame.dumps"
+local search = require "command.infer.recipe_search"
 
 local SHARE <const>, WORLD <const> = 0.4, 64 -- of the work of a search; of a larger job it takes longer
 

@@ -9,7 +9,7 @@
 
 local host = require "host"
 local mg = require "moongrid"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local sending = require "command.place.sending"
 local text = require "command.base.text"
 

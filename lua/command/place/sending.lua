@@ -7,7 +7,7 @@
 --   why   why the step of the recipe is refused; nil: it is not, or it has none
 
 local mg = require "moongrid"
-local recipe = require "command.base.recipe"
+local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local REFUSED = 100

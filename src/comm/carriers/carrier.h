@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** carrier.h - shared by the files of a carrier: the backend over an mgrid_carrier, whose functions
-** are the host's or those of pmix.c. Calls go in one direction: carrier.c -> call.c -> messages.c.
+** are the host's or those of pmix.c. Calls go in one direction: carrier.c -> call.c -> carrier_messages.c.
 */
 #ifndef MGRID_COMM_CARRIER_H
 #define MGRID_COMM_CARRIER_H
@@ -35,7 +35,7 @@ typedef struct mgrid_relay {
 /* Tags of the library's own, above those of communicators. */
 enum { MGRID_TAG_UP = 32768, MGRID_TAG_DOWN, MGRID_TAG_ROOT, MGRID_TAG_NOTICE, MGRID_TAG_BYE };
 
-/* messages.c: a message between two ranks, identified by `number` (of a call or a phase) and tag.
+/* carrier_messages.c: a message between two ranks, identified by `number` (of a call or a phase) and tag.
 ** Both sides use a pair once, or count in nth. */
 mgrid_status mgrid_relay_post(mgrid_relay *m, uint64_t number, int tag, uint64_t nth, int64_t to,
                               const void *data, size_t bytes, double seconds, mgrid_error *err);

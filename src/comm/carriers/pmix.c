@@ -320,6 +320,7 @@ static mgrid_backend *pmix_open(const mgrid_backend_options *o, mgrid_error *err
     return mgrid_null(err, MGRID_USAGE,
                       "pmix: this process has left its job already, and cannot join it again; keep "
                       "one backend open");
+
   pmix_job *j = calloc(1, sizeof *j);
   if (!j) return mgrid_null_oom(err);
   pmix_status_t r = PMIx_Init(&j->me, NULL, 0);
@@ -336,12 +337,14 @@ static mgrid_backend *pmix_open(const mgrid_backend_options *o, mgrid_error *err
                       "prterun or srun --mpi=pmix",
                       PMIx_Error_string(r));
   }
+
   mgrid_carrier c = MGRID_CARRIER_INIT;
   c.ud = j;
   c.by_rank = true;
   c.timeout = o->timeout;
   c.put = pmix_put, c.get = pmix_get, c.allgather = pmix_allgather, c.reason = pmix_reason,
   c.close = pmix_close;
+
   mgrid_backend *b = NULL;
   if (learn_job(j, err) == MGRID_OK) {
     c.rank = j->me.rank, c.world = j->world;

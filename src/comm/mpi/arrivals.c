@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT
 **
 ** arrivals.c - the roll call: find which ranks have arrived at a call, and which have not, by small
-** messages. A rank that waits long reports to the first rank of its call, again and again. The
-** first rank answers; at its deadline it tells the others which ranks it has not heard. So a rank
-** is missing because it is silent, never because its own clock ran out first. If the first rank is
-** silent, it is named itself. A silent rank may wait in another call for the rank that is missing.
-** So the first rank asks it; each rank that waits in a call of the library answers with the ranks
-** that it waits for, and only the end of that chain is named. In a move or a step, ranks report
-** from its start, so a rank that is silent for a deadline is named at any time; an empty list says
-** that nothing moves. calls.c calls these functions while it waits.
+** messages. A rank is missing because it is silent, never because its own clock ran out first.
+** mpi_calls.c calls these functions while it waits.
 */
+
+/* THE ROLL CALL. A rank that waits long reports to the first rank of its call, again and again. The
+** first rank answers; at its deadline it tells the others which ranks it has not heard. If the
+** first rank is silent, it is named itself.
+**
+** A silent rank may wait in another call for the rank that is missing. So the first rank asks it;
+** each rank that waits in a call of the library answers with the ranks that it waits for, and only
+** the end of that chain is named. In a move or a step, ranks report from its start, so a rank that
+** is silent for a deadline is named at any time; an empty list says that nothing moves.
+*/
+
 #include "comm/mpi/mpi.h"
 
 #include <math.h>

@@ -60,7 +60,7 @@ typedef struct mpi_roll {
   mgrid_missing missing; /* the missing ranks */
 } mpi_roll;
 
-/* The minimum of a few words over all ranks, along a tree: calls.c. Its memory is the backend's,
+/* The minimum of a few words over all ranks, along a tree: mpi_calls.c. Its memory is the backend's,
 ** because MPI may still write there if the call does not end. */
 enum { MGRID_TREE_WORDS = 8, MGRID_TREE_CHILDREN = 16 };
 typedef struct mpi_tree {
@@ -105,17 +105,17 @@ struct mpi_backend {
   double seconds, usual; /* deadline of a call over all ranks: now; by default */
   uint64_t phase;        /* only notices of this phase count: mgrid_carrier_ops.phase */
   uint64_t calls;        /* calls over all ranks so far; identical on all ranks */
-  /* Of a move: move.c. */
+  /* Of a move: mpi_move.c. */
   MPI_Request *request; /* [nrequests], by slot */
   int nrequests;
   double before;      /* `seconds` as it was before */
-  struct {            /* until all ranks have finished it: calls.c */
+  struct {            /* until all ranks have finished it: mpi_calls.c */
     bool on, stalled; /* its verdict is to come; nothing moved for a deadline */
     uint64_t count;   /* messages finished on this rank, in all moves */
     double last;      /* on rank 0: when a rank last reported progress */
     mpi_roll roll;
   } moving;
-  struct {             /* of moves in memory of a GPU: move.c */
+  struct {             /* of moves in memory of a GPU: mpi_move.c */
     bool looked, used; /* for CUDA's runtime; parts of this move are in GPU memory */
     void *lib;         /* NULL: the process has not loaded it */
     int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
@@ -257,7 +257,7 @@ bool mgrid_roll_look(mpi_roll *r);
 /* After the deadline, return the missing ranks. */
 mgrid_missing mgrid_roll_end(mpi_roll *r);
 
-/* ----------------------------------------------------------------- calls.c */
+/* ----------------------------------------------------------------- mpi_calls.c */
 
 /* Numbers of calls: over all ranks small ones, over a group a hash of its name in the high bits,
 ** and in these low ones which call it is. */
@@ -319,7 +319,7 @@ mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, voi
 /* Delete function of the attribute `guard`: refuses when the host frees a group's communicator. */
 int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend);
 
-/* ------------------------------------------------------------------ move.c */
+/* ------------------------------------------------------------------ mpi_move.c */
 
 extern const mgrid_transport_ops mgrid_mpi_transport;
 

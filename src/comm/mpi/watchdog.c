@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
 **
-** watchdog.c - a thread that watches the clock while MPI creates communicators. MPI cannot cancel a
-** creation, and a creation blocks: if a rank dies or stops between two creations, its peers wait
-** inside MPI forever. At the deadline the thread finds the missing ranks, and prints them if this
-** rank waits inside MPI. It does not call MPI, which is forbidden below MPI_THREAD_MULTIPLE.
-** Instead, each rank that is inside a creation, or through all of them, opens an abstract socket,
-** its sign. All ranks of its machine know the name, and the socket ends with its process. A rank
-** without a socket is missing, and so is a rank that is stopped. Ranks of other machines cannot be
-** seen, so they are listed. The thread lives until the backend ends, since one thread for each call
-** took as long as two creations of 8 ranks. communicators.c and open.c set where this rank is;
-** calls.c and open.c ask which ranks are missing.
+** watchdog.c - a thread that watches the clock while MPI creates communicators. At the deadline it
+** finds the missing ranks, and prints them if this rank waits inside MPI. communicators.c and
+** open.c set where this rank is; mpi_calls.c and open.c ask which ranks are missing.
 */
+
+/* WHY A THREAD. MPI cannot cancel a creation, and a creation blocks: if a rank dies or stops
+** between two creations, its peers wait inside MPI forever. The thread does not call MPI, which is
+** forbidden below MPI_THREAD_MULTIPLE. Instead, each rank that is inside a creation, or through all
+** of them, opens an abstract socket, its sign. All ranks of its machine know the name, and the
+** socket ends with its process. A rank without a socket is missing, and so is a rank that is
+** stopped. Ranks of other machines cannot be seen, so they are listed. The thread lives until the
+** backend ends, since one thread for each call took as long as two creations of 8 ranks.
+*/
+
 #include "comm/mpi/mpi.h"
 
 #include <errno.h>
@@ -100,7 +103,7 @@ static void watchdog_look_at(mpi_watch *w, int64_t rank) {
 /* Find the ranks that are known to be on this machine: [*from, *to). The range is empty if they are
 ** not known, as in the first creation of a job on several machines. */
 static void find_mates(const mgrid_backend *b, int64_t *from, int64_t *to) {
-  const int64_t block = b->place.machines == 1 ? b->world : b->place.block;
+  const int64_t block = b->spread.machines == 1 ? b->world : b->spread.block;
   *from = block ? b->rank - b->rank % block : 0;
   *to = !block ? 0 : *from + block < b->world ? *from + block : b->world;
 }

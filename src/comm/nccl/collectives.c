@@ -17,29 +17,6 @@ static const ncclDataType_t types[] = { ncclInt32, ncclInt64, ncclFloat32, ncclF
 static const ncclRedOp_t reductions[] = { ncclSum, ncclProd, ncclMin, ncclMax };
 static const size_t sizes[] = { 4, 8, 4, 8 };
 
-/* ----------------------------------------------------------------------- buffers */
-
-void *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes,
-                            mgrid_error *err) {
-  nccl_backend *n = (nccl_backend *)b;
-  void *buffer = NULL;
-  if (!mgrid_nccl_makes(kind)) return n->carrier->ops->buffer_new(n->carrier, kind, bytes, err);
-  cudaError_t e = n->lib.cudaSetDevice(n->device);
-  if (e == cudaSuccess) e = n->lib.cudaMalloc(&buffer, bytes ? bytes : 1);
-  if (e == cudaSuccess) return buffer;
-  mgrid_cuda_failed(n, err, e, GPU_CALL("Malloc"), "");
-  return NULL;
-}
-
-/* After a failure the memory is kept: cudaFree waits for kernels, and some may hang. */
-void mgrid_nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
-  nccl_backend *n = (nccl_backend *)b;
-  if (!mgrid_nccl_makes(kind))
-    n->carrier->ops->buffer_free(n->carrier, kind, buffer);
-  else if (buffer && !n->broken)
-    n->lib.cudaFree(buffer);
-}
-
 mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to,
                              const void *from, size_t bytes, bool to_buffer, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
@@ -290,6 +267,7 @@ static mgrid_outcome collectives_prove(const proof *p, mgrid_error *err) {
   const mgrid_comm_spec *spec = p->spec;
   int64_t got = -1, want = 0, mine = p->n->base.rank;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
+
   mgrid_outcome s = collectives_exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
   if (!s && got == UNTOUCHED) /* on all members alike, so none of them waits for a further call */
     return mgrid_fail(err, MGRID_NO_KERNEL,
@@ -299,6 +277,7 @@ static mgrid_outcome collectives_prove(const proof *p, mgrid_error *err) {
   if (!s && got != want)
     s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ranks of %s sum to %" PRId64 ", not %" PRId64,
                    spec->name, got, want);
+
   for (int64_t root = 0; root < spec->size && !s; root++) {
     s = collectives_exchange(p, MGRID_BROADCAST, root == spec->position ? mine : -1, root, &got,
                              err);
@@ -307,6 +286,7 @@ static mgrid_outcome collectives_prove(const proof *p, mgrid_error *err) {
                      MAKER ": position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root,
                      spec->name, got, spec->ranks[root]);
   }
+
   if (!s) s = collectives_exchange(p, MGRID_SENDRECV, mine, 0, &got, err);
   if (!s && got != spec->ranks[(spec->position + spec->size - 1) % spec->size])
     s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ring of %s brought rank %" PRId64, spec->name,
@@ -319,18 +299,21 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   nccl_backend *n = (nccl_backend *)b;
   if (!mgrid_nccl_makes(spec->backend))
     return n->carrier->ops->prove(n->carrier, spec, native, err);
+
   if (n->broken) { /* the other members wait for this rank */
     mgrid_nccl_tell(n, spec);
     mgrid_fail(err, MGRID_UNPROVED, MAKER ": %s is not proved after an earlier failure",
                spec->name);
     return MGRID_GAVE_UP;
   }
+
   /* all of its members find the same */
   if (((nccl_comm *)native)->suspended) return suspended(spec, err);
   proof p = { n, spec, native };
   mgrid_outcome s = collectives_prove(&p, err);
   p.comm->idle = s == MGRID_NO_KERNEL;
   n->used = true;
+
   /* failed before any call of NCCL: no other rank knows yet */
   if (s && s != MGRID_NO_KERNEL && !n->broken) {
     mgrid_nccl_tell(n, spec);
@@ -448,22 +431,26 @@ static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t coun
   several *all = malloc(sizeof *all + count * sizeof *all->call);
   bool stuck = false;
   if (!all) return mgrid_oom(err);
+
   all->n = count;
   for (size_t i = 0; i < count; i++) {
     all->call[i].comm = *(nccl_comm *)calls[i].native;
     all->call[i].comm.stream = stream;
     all->call[i].work = calls[i].work;
   }
+
   double before = n->options.timeout, until = mgrid_now() + seconds;
   nccl_comm *first = calls[0].native;
   n->options.timeout = seconds;
   mgrid_outcome s = mgrid_nccl_call(n, first, run_several, all, "a call of a step",
                                     calls[0].spec->name, &stuck, err);
   n->options.timeout = before;
+
   for (size_t i = 1; i < count && !s && !first->blocking; i++)
     if (calls[i].native != calls[i - 1].native)
       s = mgrid_nccl_wait(n, calls[i].native, until - mgrid_now(), true, "a call of a step",
                           calls[i].spec->name, err);
+
   for (size_t i = 0; i < count && stuck; i++) {
     nccl_comm *c = calls[i].native;
     c->comm = NULL, c->stuck = true;
@@ -530,16 +517,19 @@ static mgrid_outcome streams_begin(mgrid_backend *b, int stream, size_t count,
   lane *l = &n->streams->lane[stream];
   timed t;
   bool ours = mgrid_nccl_makes(calls[0].spec->backend);
+
   n->used = true;
   mgrid_outcome s = MGRID_OK;
   for (size_t i = 1; i < count && !ours; i++) ours = mgrid_nccl_makes(calls[i].spec->backend);
   if (ours) s = collectives_usable(count, calls, err);
   if (!s) s = collectives_enter(n, l, &t, tag, err);
   if (s) return s;
+
   if (ours) t.comm = calls[0].native;
   s = ours ? issue_all(n, l->stream, count, calls, seconds, err)
            : carried(n, l, count, calls, seconds, err);
   if (!s) return collectives_leave(n, l, &t, err);
+
   give_event(n, t.begin), give_event(n, t.end);
   n->broken = true;
   for (size_t i = 0; i < count; i++) { /* the other members wait in NCCL, which has no deadline */
@@ -645,6 +635,7 @@ static void streams_close(mgrid_backend *b, bool failed) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_streams *s = n->streams;
   if (!s) return;
+
   if (failed) n->broken = true;
   for (int i = 0; i < s->n && s->lane; i++) {
     lane *l = &s->lane[i];
@@ -655,6 +646,7 @@ static void streams_close(mgrid_backend *b, bool failed) {
     if (l->stream) n->lib.cudaStreamDestroy(l->stream);
     free(l->call);
   }
+
   destroy_events(n, s->mark ? s->nmarks : 0, s->mark);
   destroy_events(n, s->nfree, s->free);
   destroy_events(n, 1, &s->zero);

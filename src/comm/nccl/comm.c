@@ -3,7 +3,7 @@
 ** comm.c - one communicator from its options to its end: its ncclConfig_t, its windows, its
 ** deadline, whether anything is in progress on it, its memory while it lives. And the list of all
 ** communicators of the backend. Calls over members that contain a barrier are made in schedule
-** order. create.c, recover.c and end.c call it.
+** order. create.c, nccl_recover.c and end.c call it.
 */
 #include "comm/nccl/nccl.h"
 
@@ -135,7 +135,7 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
       continue;
     }
     s = make_config(m, &spec[i], NULL, &config, err);
-    if (!s) s = mgrid_nccl_can_furnish(m, &spec[i], err);
+    if (!s) s = mgrid_nccl_can_register(m, &spec[i], err);
     if (!s) bytes += mgrid_nccl_memory(&spec[i].options->nccl, spec[i].size);
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
       s = mgrid_fail(err, MGRID_LIMIT,
@@ -217,8 +217,8 @@ mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double second
   return outcome;
 }
 
-mgrid_outcome mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double until, const char *call,
-                                mgrid_error *err) {
+mgrid_outcome mgrid_nccl_wait_out(nccl_backend *n, nccl_comm *c, double until, const char *call,
+                                  mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   double left = until - mgrid_now();
   mgrid_outcome s = mgrid_nccl_wait(n, c, left > 0.1 ? left : 0.1, false, call, c->name, &why);
@@ -334,8 +334,8 @@ static mgrid_status check_network(const nccl_backend *n, const mgrid_comm_spec *
   return MGRID_OK;
 }
 
-mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec,
-                                    mgrid_error *err) {
+mgrid_status mgrid_nccl_can_register(const nccl_backend *n, const mgrid_comm_spec *spec,
+                                     mgrid_error *err) {
   const mgrid_choice *o = spec->options;
   char what[192];
   mgrid_status s = MGRID_OK;
@@ -376,33 +376,32 @@ void mgrid_nccl_free_memory(nccl_comm *c) {
 
 /* ------------------------------------------------------------------------ make */
 
-typedef struct furnish_job { /* leaked if the call does not end, because its thread still uses it */
+typedef struct window_job { /* leaked if the call does not end, because its thread still uses it */
   nccl_comm *comm; /* NCCL writes into it, for non-blocking ones also after the call has returned */
   nccl_window *window;
   device_needs needs;
-} furnish_job;
+} window_job;
 
 /* Windows are symmetric: every member's starts with memory of one size. */
 static ncclResult_t run_register(const nccl_library *lib, void *ud) {
-  const furnish_job *j = ud;
+  const window_job *j = ud;
   return lib->CommWindowRegister(j->comm->comm, j->window->buffer, (size_t)j->window->bytes,
                                  &j->window->handle, NCCL_WIN_COLL_SYMMETRIC);
 }
 
 static ncclResult_t run_device(const nccl_library *lib, void *ud) {
-  furnish_job *j = ud;
+  window_job *j = ud;
   const void *needs = lib->version < HEAD_SINCE ? (const void *)&j->needs.body
                                                 : (const void *)&j->needs;
   return lib->DevCommCreate(j->comm->comm, needs, j->comm->device_room);
 }
 
 static mgrid_outcome call(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
-                          const furnish_job *what,
-                          ncclResult_t (*run)(const nccl_library *, void *), const char *name,
-                          mgrid_error *err) {
+                          const window_job *what, ncclResult_t (*run)(const nccl_library *, void *),
+                          const char *name, mgrid_error *err) {
   double seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
   bool left_behind = false;
-  furnish_job *j = malloc(sizeof *j);
+  window_job *j = malloc(sizeof *j);
   mgrid_outcome s;
   if (!j) return mgrid_oom(err);
   *j = *what;
@@ -432,10 +431,10 @@ static void comm_fill(device_needs *needs, const mgrid_numbers *d, int version) 
   needs->late.gin_connection = (int)mgrid_numbers_of(d, "gin_connection");
 }
 
-mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
-                                 mgrid_error *err) {
+mgrid_outcome mgrid_nccl_register_windows(nccl_backend *n, const mgrid_comm_spec *spec,
+                                          nccl_comm *c, mgrid_error *err) {
   const mgrid_choice *o = spec->options;
-  furnish_job j = { .comm = c };
+  window_job j = { .comm = c };
   mgrid_outcome s = MGRID_OK;
   for (size_t i = 0; i < c->nwindows && !s; i++) {
     j.window = &c->window[i];

@@ -136,7 +136,7 @@ static mgrid_outcome share_ids(nccl_backend *n, const mgrid_comm_spec *spec, dou
 
 /* =============================================================== from others */
 
-/* Split one that the host passed in, or a parent's; and shrink one that lost ranks (recover.c
+/* Split one that the host passed in, or a parent's; and shrink one that lost ranks (nccl_recover.c
 ** decides when). These calls block if the older communicator is blocking, so they run in a thread
 ** (process.c). Memory that NCCL may still write to is never freed. */
 
@@ -183,7 +183,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
                       spec->name);
   s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
   if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
-  if (!s) s = mgrid_nccl_furnish(n, spec, j->made, err);
+  if (!s) s = mgrid_nccl_register_windows(n, spec, j->made, err);
   return s;
 }
 
@@ -320,7 +320,7 @@ typedef struct flight {
   int nids;
   ncclConfig_t config;
   bool begun, done;
-  bool bare; /* made, but not furnished yet: its members wait for this rank */
+  bool unregistered; /* made, but without its windows yet: its members wait for this rank */
 } flight;
 
 /* Write "4 ranks: 0 2 4 6", or "1024 ranks: 0 1 2 3 4 5 6 ... 1023". */
@@ -498,7 +498,7 @@ static mgrid_outcome create_all(nccl_backend *n, size_t count, flight *f, mgrid_
 ** wait there. */
 static void tell_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, const flight *f) {
   for (size_t i = 0; i < nspecs; i++)
-    if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done && !f[i].bare))
+    if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done && !f[i].unregistered))
       mgrid_nccl_tell(n, &spec[i]);
 }
 
@@ -542,19 +542,19 @@ static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_s
   return first ? mgrid_nccl_idle(n, longest, first, err) : MGRID_OK;
 }
 
-static bool furnished(const mgrid_comm_spec *spec) {
+static bool has_windows(const mgrid_comm_spec *spec) {
   return spec->options->windows || spec->options->device;
 }
 
-/* Create everything prepared, then furnish it, in schedule order. */
+/* Create everything prepared, then register its windows, in schedule order. */
 static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
   mgrid_outcome s = create_all(n, count, f, err);
   for (size_t i = 0; i < count && !s; i++)
     if (f[i].spec) s = mgrid_nccl_finish(n, f[i].spec, f[i].made, err);
-  for (size_t i = 0; i < count; i++) f[i].bare = f[i].spec && furnished(f[i].spec);
+  for (size_t i = 0; i < count; i++) f[i].unregistered = f[i].spec && has_windows(f[i].spec);
   for (size_t i = 0; i < count && !s; i++) {
-    if (f[i].bare) s = mgrid_nccl_furnish(n, f[i].spec, f[i].made, err);
-    f[i].bare &= s != MGRID_OK;
+    if (f[i].unregistered) s = mgrid_nccl_register_windows(n, f[i].spec, f[i].made, err);
+    f[i].unregistered &= s != MGRID_OK;
   }
   return s;
 }

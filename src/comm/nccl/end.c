@@ -268,7 +268,8 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mg
       s = end_together(n, count, comm, chosen, until - mgrid_now(), run_revoke, "ncclCommRevoke",
                        err);
       for (size_t i = 0; i < count && !s; i++)
-        if (chosen[i] && !blocking) s = mgrid_nccl_settle(n, comm[i], until, "ncclCommRevoke", err);
+        if (chosen[i] && !blocking)
+          s = mgrid_nccl_wait_out(n, comm[i], until, "ncclCommRevoke", err);
     }
   }
   free(comm);

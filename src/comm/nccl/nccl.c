@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl.c - the nccl backend: calls over all ranks, opening and closing.
+** nccl.c - the nccl backend: calls over all ranks, buffers, opening and closing.
 */
 #include "comm/nccl/nccl.h"
 
@@ -42,6 +42,29 @@ static mgrid_status over_bcast(mgrid_backend *b, void *data, size_t bytes, int64
                                mgrid_error *err) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
   return carrier->ops->bcast(carrier, data, bytes, root, err);
+}
+
+/* ----------------------------------------------------------------------- buffers */
+
+static void *nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes,
+                             mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  void *buffer = NULL;
+  if (!mgrid_nccl_makes(kind)) return n->carrier->ops->buffer_new(n->carrier, kind, bytes, err);
+  cudaError_t e = n->lib.cudaSetDevice(n->device);
+  if (e == cudaSuccess) e = n->lib.cudaMalloc(&buffer, bytes ? bytes : 1);
+  if (e == cudaSuccess) return buffer;
+  mgrid_cuda_failed(n, err, e, GPU_CALL("Malloc"), "");
+  return NULL;
+}
+
+/* After a failure the memory is kept: cudaFree waits for kernels, and some may hang. */
+static void nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
+  nccl_backend *n = (nccl_backend *)b;
+  if (!mgrid_nccl_makes(kind))
+    n->carrier->ops->buffer_free(n->carrier, kind, buffer);
+  else if (buffer && !n->broken)
+    n->lib.cudaFree(buffer);
 }
 
 /* -------------------------------------------------------------------------- life */
@@ -173,8 +196,8 @@ static const mgrid_backend_ops nccl_ops = {
   .revoke = mgrid_nccl_revoke,
   .lose = mgrid_nccl_lose,
   .close = nccl_close,
-  .buffer_new = mgrid_nccl_buffer_new,
-  .buffer_free = mgrid_nccl_buffer_free,
+  .buffer_new = nccl_buffer_new,
+  .buffer_free = nccl_buffer_free,
   .copy = mgrid_nccl_copy,
   .collective = mgrid_nccl_collective,
   .suspend = mgrid_nccl_suspend,
@@ -234,7 +257,7 @@ static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_op
     s = mgrid_verdict(carrier, s, &why, &why);
   }
   if (!s) {
-    n->base.place.gpus = n->lib.devices, n->base.place.gpu = n->device;
+    n->base.spread.gpus = n->lib.devices, n->base.spread.gpu = n->device;
     *made = own;
     carrier->users++;
     return &made->base;

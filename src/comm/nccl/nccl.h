@@ -3,7 +3,7 @@
 ** nccl.h - shared by the files of the nccl backend. The backend needs a carrier (mpi), which sends
 ** ids between ranks, knows the ranks of this machine, and makes the groups whose family asks for
 ** mpi. Calls go in one direction: library.c <- process.c <- comm.c <- end.c <- create.c
-** <- recover.c, collectives.c <- move.c <- nccl.c.
+** <- nccl_recover.c, collectives.c <- nccl_move.c <- nccl.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H
@@ -43,7 +43,7 @@ struct nccl_comm {
   mgrid_choice *options; /* of its family; NCCL may still read strings of it */
 };
 
-typedef struct nccl_moving { /* move.c */
+typedef struct nccl_moving { /* nccl_move.c */
   nccl_comm *comm;           /* of all ranks, made by the first move */
   mgrid_choice *options;     /* its options; NULL before the first move, like the next */
   int32_t *ranks;            /* [world] */
@@ -74,7 +74,7 @@ typedef struct nccl_backend {
   /* a collective has run since then. After either, other ranks may be late by a deadline */
   bool used;
   bool broken; /* a collective or an end failed: abort communicators, do not destroy them */
-  /* of a communicator that is created again (recover.c), else 0; part of each message */
+  /* of a communicator that is created again (nccl_recover.c), else 0; part of each message */
   uint32_t attempt;
   /* threads and sockets that failed creations have left in this process: NCCL never ends them */
   int leaks;
@@ -111,10 +111,10 @@ mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err);
 /* Return whether a rank is lost, so that a creation over all ranks fails; ask the carrier a few
 ** times a second. False in other calls. */
 bool mgrid_nccl_lost(nccl_backend *n, const char *name, mgrid_error *err);
-/* Notify all members that this rank gave up, so that they stop waiting for it. _world: all ranks,
-** in calls where a rank goes from group to group: those that give up in one do not come to the
-** next. */
+/* Notify all members that this rank gave up, so that they stop waiting for it. */
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
+/* Notify all ranks, in calls where a rank goes from group to group: those that give up in one do
+** not come to the next. */
 void mgrid_nccl_tell_world(nccl_backend *n);
 /* Make a blocking call in a thread, with a deadline. If *left_behind is set the call still runs:
 ** then never free ud. Such threads count as leaks. listen: also stop waiting when another rank
@@ -141,10 +141,10 @@ bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v);
 ** too low. */
 void mgrid_nccl_files(const nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec);
 
-/* Choose the GPU of this rank. _check_sharing, which is collective: refuse two ranks on one GPU, as
-** NCCL does, but on all ranks at once. If they may share it, make NCCL take them for ranks of
-** different hosts. */
+/* Choose the GPU of this rank. */
 mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err);
+/* Collective: refuse two ranks on one GPU, as NCCL does, but on all ranks at once. If they may
+** share it, make NCCL take them for ranks of different hosts. */
 mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err);
 /* Wait until nothing runs on the GPU: creating a communicator beside a running kernel may wait
 ** forever for that kernel. */
@@ -169,8 +169,8 @@ double mgrid_nccl_left(const nccl_backend *n, const mgrid_comm_spec *spec);
 mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen,
                               const char *call, const char *name, mgrid_error *err);
 /* The same until the time `until`, with any result: only the deadline is an error. */
-mgrid_outcome mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double until, const char *call,
-                                mgrid_error *err);
+mgrid_outcome mgrid_nccl_wait_out(nccl_backend *n, nccl_comm *c, double until, const char *call,
+                                  mgrid_error *err);
 /* Check that NCCL made what was planned, and create the stream. */
 mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made,
                                mgrid_error *err);
@@ -182,24 +182,25 @@ void mgrid_nccl_forget(nccl_backend *n, nccl_comm *c);           /* frees it, to
 void mgrid_nccl_lose(mgrid_backend *b, void *native);
 
 /* What a family asks for besides its communicator. Refuse what this NCCL does not have. */
-mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec,
-                                    mgrid_error *err);
+mgrid_status mgrid_nccl_can_register(const nccl_backend *n, const mgrid_comm_spec *spec,
+                                     mgrid_error *err);
 /* Allocate the memory. Local. */
 mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
                                  mgrid_error *err);
 void mgrid_nccl_free_memory(nccl_comm *c);
 /* Register the windows, and make the device communicator. Calls over the members. */
-mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
-                                 mgrid_error *err);
+mgrid_outcome mgrid_nccl_register_windows(nccl_backend *n, const mgrid_comm_spec *spec,
+                                          nccl_comm *c, mgrid_error *err);
 /* Undo both, in the opposite order, before the communicator ends. Local. */
 void mgrid_nccl_clear(nccl_backend *n, nccl_comm *c);
 void mgrid_nccl_read_window(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
 const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version);
 
-/* Give the memory of communicators back, or take it again; _held: report it. */
+/* Give the memory of communicators back, or take it again. */
 mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t n, void **native, bool resume, bool dry,
                                  mgrid_error *err);
 mgrid_outcome mgrid_nccl_resume_one(nccl_backend *n, nccl_comm *c, mgrid_error *err);
+/* Report the memory that communicators hold. */
 mgrid_status mgrid_nccl_held(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum,
                              mgrid_error *err);
 
@@ -241,30 +242,28 @@ mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_he
 /* bytes of the longest one */
 size_t mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *spec);
 
-/* ----------------------------------------------------------------- recover.c */
+/* ----------------------------------------------------------------- nccl_recover.c */
 
-/* _remake: shrink those whose origin can be shrunk, each by the vote of _shrink and ncclCommShrink;
-** make none from an id. */
+/* Shrink those whose origin can be shrunk, each by the vote of mgrid_nccl_shrink and
+** ncclCommShrink; make none from an id. */
 void mgrid_nccl_remake(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                        mgrid_origin *origin, void **native);
 mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n,
                                 const int *positions, void **native, mgrid_error *err);
 
-/* _growth: the members vote what becomes of each; _grow: make it; _adopt: take over one that stays
-** as it is. */
+/* Let the members vote what becomes of each communicator. */
+/* Make one from its origin. */
 mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                                 mgrid_origin *origin, mgrid_error *err);
 mgrid_outcome mgrid_nccl_grow(mgrid_backend *b, const mgrid_comm_spec *spec,
                               const mgrid_origin *origin, void **native, mgrid_error *err);
+/* Take over one that stays as it is. */
 void mgrid_nccl_adopt(mgrid_backend *b, mgrid_backend *from, void *native);
 
 /* ------------------------------------------------------------- collectives.c */
 
 mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
                                mgrid_error *err);
-void *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes,
-                            mgrid_error *err);
-void mgrid_nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer);
 mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to,
                              const void *from, size_t bytes, bool to_buffer, mgrid_error *err);
 mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
@@ -278,7 +277,7 @@ mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c,
 
 extern const mgrid_streams_ops mgrid_nccl_streams;
 
-/* -------------------------------------------------------------------- move.c */
+/* -------------------------------------------------------------------- nccl_move.c */
 
 extern const mgrid_transport_ops mgrid_nccl_transport;
 void mgrid_nccl_move_end(nccl_backend *n); /* with the backend */

@@ -252,7 +252,8 @@ int mgrid_lua_machine_meets(lua_State *L) {
   if (!s) s = mgrid_verdict(b, hosts ? MGRID_OK : mgrid_oom(&mine), &mine, &e);
   if (!s) s = mgrid_hosts_find(b, hosts, &e);
   if (!s)
-    s = mgrid_verdict(b, mgrid_machine_meets(m, hosts, b->world, b->rank, name, &mine), &mine, &e);
+    s = mgrid_verdict(b, mgrid_machine_check_hosts(m, hosts, b->world, b->rank, name, &mine), &mine,
+                      &e);
   mgrid_release(hosts);
   return s ? mgrid_lua_failure(L, &e) : (lua_pushboolean(L, true), 1);
 }

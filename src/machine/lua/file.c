@@ -8,7 +8,7 @@
 #include "machine/lua/machine_words.h"
 #include "machine/readers.h"
 #include "recipe/bundle.h"
-#include "recipe/read.h"
+#include "recipe/value_file.h"
 #include "recipe/runtime.h"
 #include "recipe/values.h"
 
@@ -418,12 +418,12 @@ static int file_xml(lua_State *L) {
 
 /* =============================================================== the machine */
 
-/* Of a table, as readers return it and machine/item_reader.c writes it:
+/* Of a table, as readers return it and machine/machine_item.c writes it:
 **   { levels = { { name, counts = { 2, 3 }, bandwidth, latency, domains = { "n0", false } }, ... },
 **     crossings = { { name, of, share, in, bandwidth, latency }, ... }, ranks = { 8, 9 } }
 ** and besides: hosts, the domains of the level with the index `node` in the order of ranks, where
 ** it is not that of places; notes, lines; nccl, a topology that NCCL reads, too.
-** lua/machine/json.lua checks tables that files hold. */
+** lua/machine/machine_json.lua checks tables that files hold. */
 
 typedef struct making {
   lua_State *L;

@@ -358,6 +358,7 @@ static int machine_index(lua_State *L) {
   const char *name = luaL_checkstring(L, 2);
   machine_box *box = machine_at(L, 1);
   int64_t level = mgrid_machine_find(box->model, name);
+
   const luaL_Reg *method = questions;
   while (method->name && strcmp(name, method->name) != 0) method++;
   if (level < 0 && (method->name || strcmp(name, "has") == 0)) {
@@ -365,9 +366,11 @@ static int machine_index(lua_State *L) {
     return 1;
   }
   if (level < 0) return mgrid_lua_unknown_level(L, box->model, name);
+
   lua_getiuservalue(L, 1, 1);
   if (lua_getfield(L, -1, name) == LUA_TUSERDATA) return 1;
   lua_pop(L, 1);
+
   machine_words_push_family(L, box, level, name);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &marks_key);
   lua_pushvalue(L, -2);

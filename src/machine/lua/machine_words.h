@@ -7,13 +7,13 @@
 #ifndef MGRID_MACHINE_WORDS_H
 #define MGRID_MACHINE_WORDS_H
 
-#include "machine/item.h"
-#include "recipe/slice.h"
+#include "machine/machine_item.h"
+#include "recipe/module_row.h"
 
 #define MGRID_LUA_MACHINE \
   "moongrid.MachineModel" /* moongrid.Machine is what a State knows of its own */
 
-/* The `serve` of mgrid_lua_slice; the request is an mgrid_machine_file. file.c */
+/* The `serve` of mgrid_lua_module; the request is an mgrid_machine_file. file.c */
 mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_error *err);
 void mgrid_lua_open_machine(lua_State *L);
 void mgrid_lua_open_machine_host(lua_State *L);
@@ -25,9 +25,9 @@ int mgrid_lua_plan_traffic(lua_State *L);
 int mgrid_lua_plan_laws(lua_State *L);
 mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p, const char *law,
                                    bool *mine, mgrid_error *err);
-/* Return the model of the Machine at i. _new_machine: push a Machine without one, and return where
-** it goes. */
+/* Return the model of the Machine at i. */
 const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
+/* Push a Machine without a model, and return where it goes. */
 mgrid_machine_model **mgrid_lua_new_machine(lua_State *L);
 /* Raise about a level that the machine does not have, with the nearest name. */
 int mgrid_lua_unknown_level(lua_State *L, const mgrid_machine_model *m, const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** facts.h - what the files of Plan call in each other: plan.c and facts.c.
+** facts.h - what the files of Plan call in each other: plan_words.c and facts.c.
 */
 #ifndef MGRID_FACTS_H
 #define MGRID_FACTS_H
@@ -17,7 +17,7 @@ mgrid_site mgrid_lua_check_site(lua_State *L, int i);
 int mgrid_lua_plan_params(lua_State *L);
 int mgrid_lua_plan_functions(lua_State *L);
 int mgrid_lua_plan_concurrent(lua_State *L);
-int mgrid_lua_plan_diff(lua_State *L);        /* plan.c */
+int mgrid_lua_plan_diff(lua_State *L);        /* plan_words.c */
 extern const luaL_Reg mgrid_lua_plan_facts[]; /* methods */
 
 #endif

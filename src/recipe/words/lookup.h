@@ -30,12 +30,13 @@ extern const char mgrid_lua_state_key, mgrid_lua_group_key;
 ** answers. For a missing answer, missing(answers, key) is called, with the userdata as upvalue. */
 void mgrid_lua_own_metatable(lua_State *L, const char *class, const char *key,
                              lua_CFunction missing);
-/* Return the userdata at i if it has this key in its metatable, else NULL; _check: else raise. */
+/* Return the userdata at i if it has this key in its metatable, else NULL. */
 void *mgrid_lua_test_own(lua_State *L, int i, const char *key);
+/* The same, but raise if it does not. */
 void *mgrid_lua_check_own(lua_State *L, int i, const char *class, const char *key);
 /* Keep the value on the top as the answer to `name`. */
 void mgrid_lua_keep_answer(lua_State *L, int answers, const char *name);
 
-void mgrid_lua_open_group(lua_State *L); /* the class. group.c */
+void mgrid_lua_open_group(lua_State *L); /* the class. group_words.c */
 
 #endif

@@ -65,8 +65,8 @@ static int evaluate_body(lua_State *L) {
 }
 
 /* Evaluate for a rank. Nothing here allocates after the call. */
-static mgrid_status evaluate_evaluate(mgrid_runtime *rt, step_writer *w, mgrid_step *s,
-                                      int64_t rank, mgrid_error *err) {
+static mgrid_status evaluate_rank(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank,
+                                  mgrid_error *err) {
   mgrid_step_writer_begin(w, s, rank);
   mgrid_status status = mgrid_runtime_call(rt, evaluate_body, w, 0, err);
   if (lua_rawgetp(rt->L, LUA_REGISTRYINDEX, &anchor_key) == LUA_TUSERDATA)
@@ -85,7 +85,7 @@ static mgrid_status evaluate_add_class(mgrid_runtime *rt, step_writer *w, mgrid_
     mgrid_text_free(&reads);
     return err->status;
   }
-  mgrid_status status = evaluate_evaluate(rt, w, s, rank, err);
+  mgrid_status status = evaluate_rank(rt, w, s, rank, err);
   if (status) return status;
   int32_t program = mgrid_step_keep(w);
   return program < 0 ? mgrid_oom(err) : mgrid_step_add_class(w, program, err);
@@ -93,7 +93,7 @@ static mgrid_status evaluate_add_class(mgrid_runtime *rt, step_writer *w, mgrid_
 
 /* Evaluate for rank 0 again: the program must be the same. */
 static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s, mgrid_error *err) {
-  mgrid_status status = evaluate_evaluate(rt, w, s, 0, err);
+  mgrid_status status = evaluate_rank(rt, w, s, 0, err);
   if (status) return status;
   int32_t again = mgrid_step_keep(w);
   if (again < 0) return mgrid_oom(err);

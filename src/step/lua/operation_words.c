@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------ entries */
 
-static uint32_t operations_word(lua_State *L, step_writer *w, const char *text) {
+static uint32_t operation_word(lua_State *L, step_writer *w, const char *text) {
   int32_t n = mgrid_step_word(w->step, text);
   return n < 0 ? (uint32_t)mgrid_lua_oom(L) : (uint32_t)n;
 }
@@ -24,11 +24,11 @@ static uint32_t name(lua_State *L, int i, step_writer *w, const char *what) {
   const char *text = luaL_checklstring(L, i, &len);
   mgrid_error err = MGRID_ERROR_INIT;
   if (mgrid_check_line(what, text, len, &err)) mgrid_lua_raise_error(L, &err);
-  return operations_word(L, w, text);
+  return operation_word(L, w, text);
 }
 
 /* Append an entry of the operation on the stream of s, with the line of the recipe. */
-static step_node *operations_put(lua_State *L, step_word_step *s, step_writer *w, step_kind kind) {
+static step_node *operation_put(lua_State *L, step_word_step *s, step_writer *w, step_kind kind) {
   lua_Debug ar;
 
   mgrid_lua_charge(L, 20);
@@ -45,7 +45,7 @@ static step_node *operations_put(lua_State *L, step_word_step *s, step_writer *w
     stream = whole;
   }
   bool known = mgrid_lua_caller(L, &ar);
-  uint32_t file = known ? operations_word(L, w, ar.source) : 0;
+  uint32_t file = known ? operation_word(L, w, ar.source) : 0;
   step_node *n = mgrid_step_write(w, kind);
   if (!n)
     mgrid_lua_raise_as(
@@ -77,7 +77,7 @@ static int64_t whole(lua_State *L, int i, const char *operation, const char *wha
   return n;
 }
 
-static step_word_group *operations_check_group(lua_State *L, int i, step_kind kind) {
+static step_word_group *operation_check_group(lua_State *L, int i, step_kind kind) {
   const step_operation *o = &mgrid_step_rows[kind];
   step_word_group *g = luaL_testudata(L, i, STEP_LUA_GROUP);
   if (g) return g;
@@ -91,28 +91,28 @@ static step_word_group *operations_check_group(lua_State *L, int i, step_kind ki
   return NULL;
 }
 
-static const char *operations_name_of(const step_writer *w, const step_word_group *g) {
+static const char *operation_name_of(const step_writer *w, const step_word_group *g) {
   return w->step->plan->content.entry[g->entry].name;
 }
 
 /* Return the position at i: a number, or a member of the group. */
-static int64_t operations_check_position(lua_State *L, int i, const step_writer *w,
-                                         const step_word_group *g, const char *operation) {
+static int64_t operation_check_position(lua_State *L, int i, const step_writer *w,
+                                        const step_word_group *g, const char *operation) {
   const step_word_peer *p = luaL_testudata(L, i, STEP_LUA_PEER);
   if (p && p->entry != g->entry)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: the member is one of %s, not of %s", operation,
-                       w->step->plan->content.entry[p->entry].name, operations_name_of(w, g));
+                       w->step->plan->content.entry[p->entry].name, operation_name_of(w, g));
   if (!p && lua_type(L, i) != LUA_TNUMBER)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                        "%s(%s): %s is not a position; one of 0 to %" PRId64 " would do", operation,
-                       operations_name_of(w, g),
+                       operation_name_of(w, g),
                        lua_isnoneornil(L, i) ? "nil" : mgrid_lua_kind(L, i), g->size - 1);
   int64_t at = p ? p->position : mgrid_lua_check_integer(L, i);
   if (at < 0 || at >= g->size)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                        "%s(%s): position %" PRId64 " is none of its group of %" PRId64
                        "; nearest is %" PRId64,
-                       operation, operations_name_of(w, g), at, g->size, at < 0 ? 0 : g->size - 1);
+                       operation, operation_name_of(w, g), at, g->size, at < 0 ? 0 : g->size - 1);
   return at;
 }
 
@@ -128,20 +128,20 @@ static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_g
   extras x = { 0, 0 };
   if (lua_isnoneornil(L, i)) return x;
   if (o->rooted && (lua_type(L, i) == LUA_TNUMBER || luaL_testudata(L, i, STEP_LUA_PEER))) {
-    x.root = operations_check_position(L, i, w, g, o->name);
+    x.root = operation_check_position(L, i, w, g, o->name);
     return x;
   }
   mgrid_lua_check_table(L, i, "{ type = \"bf16\" }");
   mgrid_lua_check_keys(L, i, "option of an operation", known, o->rooted ? 2 : 1, false);
   if (lua_getfield(L, i, "type") != LUA_TNIL) x.type = name(L, -1, w, "the type of elements");
   if (o->rooted && lua_getfield(L, i, "root") != LUA_TNIL)
-    x.root = operations_check_position(L, lua_gettop(L), w, g, o->name);
+    x.root = operation_check_position(L, lua_gettop(L), w, g, o->name);
   return x;
 }
 
 /* Return the sum of a list of bytes by position; *as is the list as a word, "4,5". */
-static int64_t operations_check_list(lua_State *L, int i, step_writer *w, const step_word_group *g,
-                                     const char *operation, uint32_t *as) {
+static int64_t operation_check_list(lua_State *L, int i, step_writer *w, const step_word_group *g,
+                                    const char *operation, uint32_t *as) {
   luaL_Buffer text;
   lua_Integer n = mgrid_lua_length(L, i);
   int64_t sum = 0;
@@ -149,7 +149,7 @@ static int64_t operations_check_list(lua_State *L, int i, step_writer *w, const 
   if (n != g->size)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                        "%s(%s): the list has %s, and the group %" PRId64 " members: one for each",
-                       operation, operations_name_of(w, g),
+                       operation, operation_name_of(w, g),
                        n < 0 ? "holes" : lua_pushfstring(L, "%I bytes", (LUAI_UACINT)n), g->size);
   mgrid_lua_charge(L, n);
   for (lua_Integer k = 1; k <= n; k++, lua_pop(L, 1)) {
@@ -168,7 +168,7 @@ static int64_t operations_check_list(lua_State *L, int i, step_writer *w, const 
     luaL_addvalue(&text);
   }
   luaL_pushresult(&text);
-  *as = operations_word(L, w, lua_tostring(L, -1));
+  *as = operation_word(L, w, lua_tostring(L, -1));
   lua_pop(L, 1);
   return sum;
 }
@@ -176,19 +176,19 @@ static int64_t operations_check_list(lua_State *L, int i, step_writer *w, const 
 /* -------------------------------------------------------------- collectives */
 
 /* The kind is the upvalue. */
-static int operations_together(lua_State *L) {
+static int operation_together(lua_State *L) {
   step_kind kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
   const step_operation *o = &mgrid_step_rows[kind];
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  step_word_group *g = operations_check_group(L, 2, kind);
+  step_word_group *g = operation_check_group(L, 2, kind);
   bool list = kind == STEP_ALL_TO_ALL && lua_istable(L, 3);
   uint32_t by = 0;
-  int64_t bytes = list       ? operations_check_list(L, 3, w, g, o->name, &by)
+  int64_t bytes = list       ? operation_check_list(L, 3, w, g, o->name, &by)
                   : o->sized ? whole(L, 3, o->name, "bytes", STEP_BYTES_MAX)
                              : 0;
   extras x = read_extras(L, o->sized ? 4 : 3, w, g, o);
-  step_node *n = operations_put(L, s, w, kind);
+  step_node *n = operation_put(L, s, w, kind);
   n->slot = g->slot, n->bytes = bytes, n->listed = list, n->name = by, n->number = x.root,
   n->type = x.type;
   return 0;
@@ -196,16 +196,16 @@ static int operations_together(lua_State *L) {
 
 /* ----------------------------------------------------------- point to point */
 
-static int operations_point(lua_State *L) {
+static int operation_point(lua_State *L) {
   step_kind kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
   const step_operation *o = &mgrid_step_rows[kind];
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  step_word_group *g = operations_check_group(L, 2, kind);
-  int64_t peer = operations_check_position(L, 3, w, g, o->name),
+  step_word_group *g = operation_check_group(L, 2, kind);
+  int64_t peer = operation_check_position(L, 3, w, g, o->name),
           bytes = whole(L, 4, o->name, "bytes", STEP_BYTES_MAX);
   extras x = read_extras(L, 5, w, g, o);
-  step_node *n = operations_put(L, s, w, kind);
+  step_node *n = operation_put(L, s, w, kind);
   n->slot = g->slot, n->bytes = bytes, n->number = peer, n->type = x.type;
   return 0;
 }
@@ -224,20 +224,20 @@ static void check_depth(lua_State *L, const step_writer *w) {
 static int sendrecv(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  step_word_group *g = operations_check_group(L, 2, STEP_SENDRECV);
-  int64_t to = lua_isnil(L, 3) ? -1 : operations_check_position(L, 3, w, g, "sendrecv");
-  int64_t from = lua_isnil(L, 4) ? -1 : operations_check_position(L, 4, w, g, "sendrecv");
+  step_word_group *g = operation_check_group(L, 2, STEP_SENDRECV);
+  int64_t to = lua_isnil(L, 3) ? -1 : operation_check_position(L, 3, w, g, "sendrecv");
+  int64_t from = lua_isnil(L, 4) ? -1 : operation_check_position(L, 4, w, g, "sendrecv");
   int64_t bytes = whole(L, 5, "sendrecv", "bytes", STEP_BYTES_MAX);
   extras x = read_extras(L, 6, w, g, &mgrid_step_rows[STEP_SENDRECV]);
   bool grouped = w->grouped; /* it may stand in a group: then its two parts do */
   if (!grouped) {
     check_depth(L, w);
-    operations_put(L, s, w, STEP_SENDRECV);
+    operation_put(L, s, w, STEP_SENDRECV);
     mgrid_step_open(w);
   }
   for (int i = 0; i < 2; i++) {
     if ((i ? from : to) < 0) continue;
-    step_node *n = operations_put(L, s, w, i ? STEP_RECV : STEP_SEND);
+    step_node *n = operation_put(L, s, w, i ? STEP_RECV : STEP_SEND);
     n->slot = g->slot, n->bytes = bytes, n->number = i ? from : to, n->type = x.type;
   }
   if (!grouped) mgrid_step_close(w);
@@ -256,7 +256,7 @@ static int group(lua_State *L) {
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   check_function(L, 2, "group(function): what starts together is called by");
   check_depth(L, w);
-  operations_put(L, s, w, STEP_GROUP);
+  operation_put(L, s, w, STEP_GROUP);
   mgrid_step_open(w);
   lua_settop(L, 2);
   lua_call(L, 0, 0);
@@ -273,7 +273,7 @@ static int loop(lua_State *L) {
   check_depth(L, w);
   if (n == 0) return 0;
   uint64_t used = s->anchor->used;
-  operations_put(L, s, w, STEP_LOOP)->number = n;
+  operation_put(L, s, w, STEP_LOOP)->number = n;
   s->anchor->used = used;
   mgrid_step_open(w);
   lua_call(L, 0, 0);
@@ -326,14 +326,14 @@ static int used_stream(lua_State *L, const step_word_step *s, step_writer *w) {
 static int event(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  step_node *n = operations_put(L, s, w, STEP_EVENT);
+  step_node *n = operation_put(L, s, w, STEP_EVENT);
   int32_t node = (int32_t)(n - w->now.node);
   step_word_event *e = push_of_step(L, sizeof *e, STEP_LUA_EVENT);
   *e = (step_word_event){ s->anchor, node };
   return 1;
 }
 
-static int operations_wait_for(lua_State *L) {
+static int operation_wait_for(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   const step_word_event *e = luaL_testudata(L, 2, STEP_LUA_EVENT);
@@ -341,7 +341,7 @@ static int operations_wait_for(lua_State *L) {
   if (e && e->anchor != s->anchor)
     mgrid_lua_raise(L, "wait: the event is of another evaluation of the step");
   if (of < 0) return 0;
-  step_node *n = operations_put(L, s, w, STEP_WAIT);
+  step_node *n = operation_put(L, s, w, STEP_WAIT);
   n->other = of, n->listed = e != NULL;
   return 0;
 }
@@ -350,7 +350,7 @@ static int host_wait(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   int of = used_stream(L, s, w);
-  if (of >= 0) operations_put(L, s, w, STEP_HOST_WAIT)->other = of;
+  if (of >= 0) operation_put(L, s, w, STEP_HOST_WAIT)->other = of;
   return 0;
 }
 
@@ -370,7 +370,7 @@ static double amount(lua_State *L, const char *field) {
   return x > 0 ? x : 0; /* -0.0 is 0 */
 }
 
-static int operations_compute(lua_State *L) {
+static int operation_compute(lua_State *L) {
   static const char *const known[] = { "flops", "bytes", "seconds", "name" };
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
@@ -382,7 +382,7 @@ static int operations_compute(lua_State *L) {
   if (bytes > (double)STEP_BYTES_MAX)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "compute: bytes are %" PRId64 " at most",
                        STEP_BYTES_MAX);
-  step_node *n = operations_put(L, s, w, STEP_COMPUTE);
+  step_node *n = operation_put(L, s, w, STEP_COMPUTE);
   n->flops = flops, n->seconds = seconds, n->bytes = (int64_t)bytes, n->name = is;
   return 0;
 }
@@ -392,7 +392,7 @@ static int alloc(lua_State *L) {
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   uint32_t is = name(L, 2, w, "the name of memory");
   int64_t bytes = whole(L, 3, "alloc", "bytes", STEP_BYTES_MAX);
-  step_node *n = operations_put(L, s, w, STEP_ALLOC);
+  step_node *n = operation_put(L, s, w, STEP_ALLOC);
   n->name = is, n->bytes = bytes;
   return 0;
 }
@@ -407,7 +407,7 @@ static int free_name(lua_State *L) {
     const step_node *a = &w->now.node[i];
     if (a->kind != STEP_ALLOC) continue;
     if (a->name == is) {
-      operations_put(L, s, w, STEP_FREE)->name = is;
+      operation_put(L, s, w, STEP_FREE)->name = is;
       return 0;
     }
     bool told = false;
@@ -417,26 +417,20 @@ static int free_name(lua_State *L) {
   return mgrid_lua_unknown(L, "name of s:alloc", lua_tostring(L, 2), known, n);
 }
 
-static int operations_mark(lua_State *L) {
+static int operation_mark(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   uint32_t is = name(L, 2, w, "the name of a mark");
-  operations_put(L, s, w, STEP_MARK)->name = is;
+  operation_put(L, s, w, STEP_MARK)->name = is;
   return 0;
 }
 
-static const luaL_Reg methods[] = { { "sendrecv", sendrecv },
-                                    { "group", group },
-                                    { "loop", loop },
-                                    { "on", on },
-                                    { "event", event },
-                                    { "wait", operations_wait_for },
-                                    { "host_wait", host_wait },
-                                    { "compute", operations_compute },
-                                    { "alloc", alloc },
-                                    { "free", free_name },
-                                    { "mark", operations_mark },
-                                    { NULL, NULL } };
+static const luaL_Reg methods[] = { { "sendrecv", sendrecv },   { "group", group },
+                                    { "loop", loop },           { "on", on },
+                                    { "event", event },         { "wait", operation_wait_for },
+                                    { "host_wait", host_wait }, { "compute", operation_compute },
+                                    { "alloc", alloc },         { "free", free_name },
+                                    { "mark", operation_mark }, { NULL, NULL } };
 
 bool mgrid_step_lua_push_operation(lua_State *L, const char *key) {
   for (int i = 0; i < STEP_KINDS; i++) {
@@ -444,7 +438,7 @@ bool mgrid_step_lua_push_operation(lua_State *L, const char *key) {
     if ((role != STEP_TOGETHER && role != STEP_POINT) || strcmp(mgrid_step_rows[i].name, key) != 0)
       continue;
     lua_pushinteger(L, i);
-    lua_pushcclosure(L, role == STEP_POINT ? operations_point : operations_together, 1);
+    lua_pushcclosure(L, role == STEP_POINT ? operation_point : operation_together, 1);
     return true;
   }
   for (const luaL_Reg *m = methods; m->name; m++)

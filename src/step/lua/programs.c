@@ -64,7 +64,7 @@ static int programs_digest(lua_State *L) {
   return lua_pushstring(L, digest), 1;
 }
 
-static int programs_programs(lua_State *L) {
+static int programs_count(lua_State *L) {
   return lua_pushinteger(L, (lua_Integer)check_step(L)->nprograms), 1;
 }
 
@@ -166,7 +166,7 @@ static int programs_prove(lua_State *L) {
   if (mgrid_step_conclude(s, rules, eager, &v, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushboolean(L, v.told == STEP_PROVED);
   if (v.told == STEP_PROVED) return v.nassumes ? 1 + push_assumes(L, s, &v) : 1;
-  lua_pushstring(L, mgrid_step_told_names[v.told]);
+  lua_pushstring(L, mgrid_step_verdict_names[v.told]);
   mgrid_text why = { 0 };
   mgrid_step_verdict_text(s, &v, &why);
   mgrid_lua_push_text(L, &why);
@@ -236,16 +236,16 @@ static void push_entries(lua_State *L, const mgrid_step *s, const step_program *
   }
 }
 
-static const step_program *plan_program_of(lua_State *L, const mgrid_step *s, int64_t rank) {
+static const step_program *programs_find(lua_State *L, const mgrid_step *s, int64_t rank) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_check_rank(rank, s->plan->content.world, &e)) mgrid_lua_raise_error(L, &e);
   return &s->program[s->class[s->of[rank]].program];
 }
 
 /* programs:program(rank) -> list of entries; a loop or group has its own in `body` */
-static int programs_program(lua_State *L) {
+static int programs_of_rank(lua_State *L) {
   const mgrid_step *s = check_step(L);
-  const step_program *p = plan_program_of(L, s, mgrid_lua_check_integer(L, 2));
+  const step_program *p = programs_find(L, s, mgrid_lua_check_integer(L, 2));
   push_entries(L, s, p, 0, (uint32_t)p->n);
   return 1;
 }
@@ -254,7 +254,7 @@ static int programs_program(lua_State *L) {
 ** the one after it */
 static int programs_entry(lua_State *L) {
   const mgrid_step *s = check_step(L);
-  const step_program *p = plan_program_of(L, s, mgrid_lua_check_integer(L, 2));
+  const step_program *p = programs_find(L, s, mgrid_lua_check_integer(L, 2));
   int64_t i = mgrid_lua_check_integer(L, 3);
   if (i < 1 || (uint64_t)i > p->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the program has entries 1 to %zu", p->n);
@@ -278,7 +278,7 @@ static int programs_text(lua_State *L) {
   bool one = !lua_isnoneornil(L, 2);
   int64_t rank = one ? mgrid_lua_check_integer(L, 2) : 0;
   mgrid_text t = { 0 };
-  plan_program_of(L, s, rank);
+  programs_find(L, s, rank);
   if (one) put_class(s, rank, &t);
   for (size_t i = 0; !one && i < s->nclasses; i++) put_class(s, s->class[i].first, &t);
   mgrid_lua_push_text(L, &t);
@@ -306,13 +306,13 @@ static int programs_tostring(lua_State *L) {
 }
 
 static const luaL_Reg fields[] = {
-  { "classes", programs_classes },       { "programs", programs_programs },
+  { "classes", programs_classes },       { "programs", programs_count },
   { "operations", programs_operations }, { "digest", programs_digest },
   { "reads", programs_reads },           { NULL, NULL }
 };
 static const luaL_Reg methods[] = {
   { "class", programs_class }, { "prove", programs_prove },     { "sums", programs_sums },
-  { "entry", programs_entry }, { "program", programs_program }, { "text", programs_text },
+  { "entry", programs_entry }, { "program", programs_of_rank }, { "text", programs_text },
   { "price", programs_price }, { "traffic", programs_traffic }, { NULL, NULL }
 };
 static const luaL_Reg meta[] = { { "__tostring", programs_tostring },

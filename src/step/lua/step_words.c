@@ -64,24 +64,24 @@ static int64_t position_of(lua_State *L, step_writer *w, const step_word_group *
   return ask(L, w, STEP_ASKED_POSITION, g->entry, g->nth);
 }
 
-static int groups_group_position(lua_State *L) {
+static int step_group_position(lua_State *L) {
   step_writer *w;
   const step_word_group *g = groups_check_group(L, &w);
   return lua_pushinteger(L, position_of(L, w, g)), 1;
 }
 
-static int groups_group_size(lua_State *L) {
+static int step_group_size(lua_State *L) {
   step_writer *w;
   return lua_pushinteger(L, groups_check_group(L, &w)->size), 1;
 }
 
-static int groups_group_index(lua_State *L) {
+static int step_group_index(lua_State *L) {
   step_writer *w;
   step_word_group *g = groups_check_group(L, &w);
   return lua_pushinteger(L, ask(L, w, STEP_ASKED_INDEX, g->entry, g->nth)), 1;
 }
 
-static int groups_group_name(lua_State *L) {
+static int step_group_name(lua_State *L) {
   step_writer *w;
   step_word_group *g = groups_check_group(L, &w);
   return lua_pushstring(L, w->step->plan->content.entry[g->entry].name), 1;
@@ -104,28 +104,28 @@ static int beside(lua_State *L, int64_t by) {
   return push_peer(L, g, at);
 }
 
-static int groups_group_next(lua_State *L) { return beside(L, 1); }
-static int groups_group_prev(lua_State *L) { return beside(L, -1); }
+static int step_group_next(lua_State *L) { return beside(L, 1); }
+static int step_group_prev(lua_State *L) { return beside(L, -1); }
 
-static int groups_group_at(lua_State *L) {
+static int step_group_at(lua_State *L) {
   step_writer *w;
   step_word_group *g = groups_check_group(L, &w);
   int64_t position = mgrid_lua_check_integer(L, 2);
   return push_peer(L, g, position < 0 ? position + g->size : position);
 }
 
-static int groups_group_first(lua_State *L) {
+static int step_group_first(lua_State *L) {
   step_writer *w;
   return push_peer(L, groups_check_group(L, &w), 0);
 }
 
-static int groups_group_last(lua_State *L) {
+static int step_group_last(lua_State *L) {
   step_writer *w;
   step_word_group *g = groups_check_group(L, &w);
   return push_peer(L, g, g->size - 1);
 }
 
-static int groups_group_tostring(lua_State *L) {
+static int step_group_tostring(lua_State *L) {
   step_word_group *g = luaL_checkudata(L, 1, STEP_LUA_GROUP);
   step_writer *w = g->anchor->writer;
   lua_pushfstring(L, "Group %s of %I",
@@ -134,19 +134,18 @@ static int groups_group_tostring(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg group_fields[] = { { "position", groups_group_position },
-                                         { "size", groups_group_size },
-                                         { "index", groups_group_index },
-                                         { "name", groups_group_name },
-                                         { "first", groups_group_first },
-                                         { "last", groups_group_last },
+static const luaL_Reg group_fields[] = { { "position", step_group_position },
+                                         { "size", step_group_size },
+                                         { "index", step_group_index },
+                                         { "name", step_group_name },
+                                         { "first", step_group_first },
+                                         { "last", step_group_last },
                                          { NULL, NULL } };
-static const luaL_Reg group_methods[] = { { "next", groups_group_next },
-                                          { "prev", groups_group_prev },
-                                          { "at", groups_group_at },
-                                          { NULL, NULL } };
-static const luaL_Reg group_meta[] = { { "__len", groups_group_size },
-                                       { "__tostring", groups_group_tostring },
+static const luaL_Reg group_methods[] = {
+  { "next", step_group_next }, { "prev", step_group_prev }, { "at", step_group_at }, { NULL, NULL }
+};
+static const luaL_Reg group_meta[] = { { "__len", step_group_size },
+                                       { "__tostring", step_group_tostring },
                                        { NULL, NULL } };
 static const mgrid_lua_class group_class = { STEP_LUA_GROUP, group_fields, group_methods, NULL,
                                              group_meta };
@@ -201,7 +200,7 @@ static void push_step_grid(lua_State *L, int anchor, int32_t grid) {
 }
 
 /* s.dense.tp: the coordinate of this rank, nil outside of the grid */
-static int groups_grid_index(lua_State *L) {
+static int step_grid_index(lua_State *L) {
   step_word_grid *m = luaL_checkudata(L, 1, STEP_LUA_GRID);
   step_writer *w = writer_of(L, m->anchor);
   const mgrid_grid *g = w->step->plan->content.grid[m->grid].grid;
@@ -215,7 +214,7 @@ static int groups_grid_index(lua_State *L) {
   return mgrid_lua_unknown(L, "dim", key, known, g->n);
 }
 
-static const luaL_Reg grid_meta[] = { { "__index", groups_grid_index }, { NULL, NULL } };
+static const luaL_Reg grid_meta[] = { { "__index", step_grid_index }, { NULL, NULL } };
 static const mgrid_lua_class grid_class = { STEP_LUA_GRID, NULL, NULL, NULL, grid_meta };
 
 /* ======================================================================== s */

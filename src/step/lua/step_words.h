@@ -53,7 +53,7 @@ void mgrid_step_lua_push(lua_State *L, step_writer *w, const void *key);
 /* operation_words.c: push the method of s for an operation; false: there is none of this name */
 bool mgrid_step_lua_push_operation(lua_State *L, const char *key);
 
-/* evaluate.c: the `serve` of mgrid_lua_slice */
+/* evaluate.c: the `serve` of mgrid_lua_module */
 mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid_error *err);
 /* programs.c: plan:step(), and the class of what it returns; times.c: the methods of State */
 void mgrid_step_lua_open_host(lua_State *L);

@@ -5,7 +5,7 @@
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
-#include "survive/lua/words.h"
+#include "survive/lua/survive_words.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -231,8 +231,8 @@ int mgrid_lua_plan_together(lua_State *L) {
                               f->world, world);
   mgrid_lua_charge(L, 16 * world);
   for (int64_t r = 0; r < world && t->copies > 1; r++) {
-    mgrid_seat at;
-    if (!mgrid_tensor_seat(t, r, &at) || at.copy != 0 || mgrid_tensor_elements(t, &at) == 0)
+    mgrid_coords at;
+    if (!mgrid_tensor_coords(t, r, &at) || at.copy != 0 || mgrid_tensor_elements(t, &at) == 0)
       continue;
     bool all = mgrid_family_locate(f, r, 0, &group, &position);
     for (at.copy = 1; at.copy < t->copies && all; at.copy++)
@@ -251,12 +251,12 @@ int mgrid_lua_plan_holders(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const mgrid_tensor *t = mgrid_plan_tensor(p, luaL_checkstring(L, 2));
   int64_t rank = mgrid_lua_check_integer(L, 3);
-  mgrid_seat at;
+  mgrid_coords at;
   mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_tensor_local(p, lua_tostring(L, 2), rank, &part, &e))
     return mgrid_lua_raise_error(L, &e);
-  if (!part.held || !mgrid_tensor_seat(t, rank, &at)) return lua_pushnil(L), 1;
+  if (!part.held || !mgrid_tensor_coords(t, rank, &at)) return lua_pushnil(L), 1;
   mgrid_lua_charge(L, 16 * t->copies);
   lua_createtable(L, (int)t->copies, 0);
   for (at.copy = 0; at.copy < t->copies; at.copy++) {

@@ -5,7 +5,7 @@
 #ifndef MGRID_TENSORS_LUA_H
 #define MGRID_TENSORS_LUA_H
 
-#include "recipe/slice.h"
+#include "recipe/module_row.h"
 #include "tensors/of_plan.h"
 
 #define MGRID_LUA_TENSOR "moongrid.Tensor"
@@ -19,7 +19,7 @@ void mgrid_lua_open_flat(lua_State *L);
 void mgrid_lua_open_move(lua_State *L); /* move, moves */
 extern const mgrid_lua_handed mgrid_lua_move_handed;
 
-/* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. In tensor.c;
+/* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. In tensor_words.c;
 ** so are the last two, a field and a method of Plan. */
 void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor);
 /* Read a tensor's table with the grids of a topology; messages start with `what`. The caller owns
@@ -29,10 +29,10 @@ mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const 
 int mgrid_lua_plan_tensors(lua_State *L);
 int mgrid_lua_plan_tensor(lua_State *L);
 
-/* flat { ... }, in tensor.c. Raises. */
+/* flat { ... }, in tensor_words.c. Raises. */
 int mgrid_lua_flat(lua_State *L);
 /* Return a Tensor as its flat holds it, which the caller owns; NULL: it is not of a flat. */
 mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
-int mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel.c */
+int mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel_words.c */
 
 #endif
