@@ -129,7 +129,7 @@ DEPS      := jansson libxxhash
 TEXT_DEPS := yaml-0.1 expat
 # LuaRocks says where the headers of its Lua are; the module needs no library of Lua.
 LUA_CFLAGS ?= $(call of_pkg,--cflags lua$(LUAV))
-BASE_FLAGS := -std=$(STD) -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
+BASE_FLAGS := -std=$(STD) -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) $(if $(filter emcc,$(CC)),,-fPIC) -fvisibility=hidden -MMD -MP
 ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(call of_pkg,--cflags $(DEPS) $(TEXT_DEPS)) $(LUA_CFLAGS) $(CFLAGS)
 
 # Without these two lines writing out the members of groups takes twice the time (-O2 does not vectorize its loops), and the
@@ -166,10 +166,10 @@ $(call note,$(B)/gen/modules,$(MODULES))
 # ---------------------------------------------------------------- what is generated
 # The Lua inside the library and inside the command: folders, so that a file that goes is noticed, and their files.
 EMBED = COV=$(COV) $(LUA) scripts/make/embed.lua
-within = $(1) $(wildcard $(addsuffix /*.lua,$(1))) $(wildcard lua/pictures/*.html lua/pictures/*.js)
+within = $(1) $(wildcard $(addsuffix /*.lua,$(1))) $(wildcard lua/pictures/*.html lua/pictures/*.js lua/pictures/*.css) scripts/make/pages.lua
 folders = $(patsubst %/,%,$(wildcard $(addsuffix /,$(1)) $(addsuffix /*/,$(1))))
 $(B)/gen/bundle.c: scripts/make/embed.lua $(call within,$(call folders,lua/prelude lua/machine lua/pictures lua/moongrid/recipes)) Makefile
-	$(EMBED) $@ $(foreach s,$(ABSENT),$(RECIPES_$(s)))
+	$(EMBED) $(OF_PAGE) $@ $(foreach s,$(ABSENT),$(RECIPES_$(s)))
 $(B)/gen/command.c: scripts/make/embed.lua $(call within,$(call folders,lua/command lua/pictures)) $(META) examples/layout.lua $(wildcard examples/init/*) Makefile
 	$(EMBED) --command $@ $(foreach s,$(ABSENT),$(COMMANDS_$(s)))
 
@@ -293,7 +293,7 @@ site: all
 clean:
 	rm -rf build
 
-include scripts/make/install.mk tests/tests.mk
+include scripts/make/install.mk scripts/make/wasm.mk tests/tests.mk
 
 -include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/recipe/luaopen.d
 .PHONY: all check lint format docs site clean

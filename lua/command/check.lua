@@ -8,6 +8,7 @@ local line = require "command.base.line"
 local mg = require "moongrid"
 local overview = require "command.base.overview"
 local recipe = require "command.base.line_recipe"
+local reports = require "pictures.reports"
 local text = require "command.base.text"
 
 local REFUSED, UNPROVED, USAGE = 100, 406, 200 -- statuses; of a law that does not hold one of the first two
@@ -163,7 +164,7 @@ local function run(of)
     json.put(lines, shape_of)
   else
     put_verdicts(verdicts, #worlds)
-    if assumes then text.put_lines("the proof of the step assumes that " .. overview.assumes(assumes) .. "\n") end
+    if assumes then text.put_lines("the proof of the step assumes that " .. reports.assumes(assumes) .. "\n") end
   end
   return worst and worst // 100
 end

@@ -4,9 +4,11 @@
 
 local host = require "host"
 local line = require "command.base.line"
+local mg = require "moongrid"
 local pictures = require "pictures.init"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
+local words = require "pictures.words"
 
 local PLANS = 64                 -- most plans of a page
 local LEAST, LEAST_OF_MANY = 8, 32 -- ranks of a grid that a screen gets: of one picture, of several
@@ -136,10 +138,46 @@ local function draw_page(of)
   host.progress()
 end
 
+-- The playground --------------------------------------------------------------------
+
+-- The page of `make wasm`, beside the program where it was built or installed.
+local function playground()
+  local folder = host.program():match "^(.*)/"
+  for _, path in ipairs { folder .. "/wasm/playground.html", folder .. "/../share/moongrid/playground.html" } do
+    local file <close> = io.open(path, "rb")
+    if file then return file:read "a" end
+  end
+  text.refuse(4, "--live needs the page of the playground, which this moongrid was installed without: scripts/setup "
+              .. "--site, make wasm and make install bring it")
+end
+
+-- The text of the recipe in a page, and its name; without a text: a bundled one.
+local function source(of)
+  if line.from_stdin(of) then return line.stdin(), "stdin.lua" end
+  if mg.recipes(of.recipe) then return nil, of.recipe end
+  return assert(host.read(of.recipe)), of.recipe:match "[^/]+$"
+end
+
+local function draw_live(of)
+  if line.is_saved(of) then text.usage "--live takes a recipe, which a saved plan is not" end
+  local plan = recipe.plan(of)
+  local whole, name = source(of)
+  local done, why = pcall(function() mg.load(name, { text = whole }):plan(plan.world, of.args, of.params) end)
+  if not done then text.refuse(1, "--live takes a recipe that reads no other file; a page would say: %s", why) end
+  local given = words.given(plan)
+  for _, argument in ipairs(of.args) do
+    if argument:find "^[^=]*%." then given[#given + 1] = argument end -- an option of a family
+  end
+  for i, argument in ipairs(given) do given[i] = words.quoted(argument) end
+  local start = ('{"name":%s,"world":%d,"params":[%s]%s}'):format(words.quoted(name), plan.world,
+    table.concat(given, ","), whole and ',"text":' .. words.quoted(whole) or "")
+  local before, after = playground():match "^(.-)@START@(.*)$"
+  host.write(of.output, before .. start .. after)
+end
+
 -- ----------------------------------------------------------------------------------
 
 local function draw(of, svg)
-  of = setmetatable({ world = of.world and of.world[1] }, { __index = of })
   local plan = recipe.plan(of)
   local options = { families = of.family and recipe.families(plan, of.family), all = svg or of.rank ~= nil,
                     rank = of.rank, machine = of.machine and recipe.machine(of, plan),
@@ -160,8 +198,14 @@ local function run(of)
   if ending == ".html" and (of.family or of.rank) then
     text.usage "a page takes no --family and no --rank: it has all"
   end
-  if ending == ".html" then return draw_page(of) end
-  if world and #of.world > 1 then text.usage "several worlds go into a page: -o FILE.html" end
+  if of.live and ending ~= ".html" then text.usage "--live makes a page: -o FILE.html" end
+  if of.live and of.machine then text.usage "a live page takes no --machine: the recipe names it, machine = ..." end
+  if ending == ".html" and not of.live then return draw_page(of) end
+  if world and #of.world > 1 then
+    text.usage("several worlds go into a page%s", of.live and " that is not live" or ": -o FILE.html")
+  end
+  of = setmetatable({ world = world }, { __index = of })
+  if of.live then return draw_live(of) end
   draw(of, ending == ".svg")
 end
 
@@ -185,6 +229,7 @@ return {
     { "output", "FILE", letter = true,
       help = "write a file: .svg; .txt for what the terminal gets; .html, a page without network, in which families "
              .. "are chosen, ranks are asked why they talk, and --world 8,16 and NAME=1,2,4 become sliders" },
+    { "live", help = "make the page of -o FILE.html a playground, in which the recipe is edited" },
   },
   run = run,
 }

@@ -9,21 +9,13 @@ local line = require "command.base.line"
 local mg = require "moongrid"
 local overview = require "command.base.overview"
 local recipe = require "command.base.line_recipe"
+local reports = require "pictures.reports"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
 local EVERY = 400000 -- operations that a picture has before rounds of loops are drawn as one
 local LIMIT = 300
 local MOST_GROUPS = 512 -- of a family, that are looked at
-
-local MEANINGS = {
-  proved = "every rank reaches the end of its program",
-  mismatch = "two calls that meet are not the same",
-  unmatched = "a rank waits for a call that is never made",
-  cycle = "ranks wait for each other",
-  hazard = "it ends only if kernels of two communicators run at the same time on a GPU, and these may take each "
-           .. "other's SMs",
-}
 
 -- Pictures -------------------------------------------------------------------------
 
@@ -181,7 +173,7 @@ local function put_memory(memory)
 end
 
 local function put_text(of, plan, all, price)
-  if all.assumes then text.put_lines("proved, assuming that " .. overview.assumes(all.assumes) .. "\n\n") end
+  if all.assumes then text.put_lines("proved, assuming that " .. reports.assumes(all.assumes) .. "\n\n") end
   text.head(plan, "step of ")
   text.printf("%d class%s of ranks%s%s, %d operation%s of all ranks\n", all.classes, all.classes == 1 and "" or "es",
               all.reads ~= "" and "; it reads " or "", all.reads, all.operations, text.plural(all.operations))
@@ -198,7 +190,7 @@ local function put_text(of, plan, all, price)
   if all.excess then text.put(all.excess, "\n") end
   if price then put_price(of, plan, all, price) end
   text.printf("\ndigest  %s\nverdict %s under the rules of %s: %s%s\n", all.digest, all.verdict, of.rules:upper(),
-              MEANINGS[all.verdict], all.assumes and ", if what the first line assumes holds" or "")
+              reports.verdicts[all.verdict], all.assumes and ", if what the first line assumes holds" or "")
   if all.counterexample[1] then text.put_lines("  " .. all.message .. "\n") end
 end
 

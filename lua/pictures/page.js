@@ -2,55 +2,28 @@
 /* SPDX-License-Identifier: MIT
 **
 ** page.js - what the page of a plan does: sizes, families, a rank, the schedule, why two ranks talk, the address.
-** page_panels.js draws the ranks. make puts both into page.html. Texts of users go into text nodes alone.
+** page_panels.js draws the ranks. make puts both into page.html, and that into the playground, which gives it plans.
 */
-const data = JSON.parse(document.getElementById("data").textContent);
-const $ = id => document.getElementById(id);
-const make = (tag, text, name) => {
-  const e = document.createElement(tag);
-  if (text !== undefined) e.textContent = text;
-  if (name) e.className = name;
-  return e;
-};
+const data = JSON.parse($("data").textContent);
 // A cell of a table, whose lines end behind a comma or a _, not within a number or a word.
-const cell_of = text => {
-  const e = make("td");
-  String(text).split(/(?<=[,_])/).forEach((part, i) => e.append(...(i ? [make("wbr")] : []), part));
-  return e;
-};
-const s_of = n => n === 1 ? "" : "s";
-const count_of = n => n.toLocaleString("en-US");
-// A group in a few words, "{0,1,2,...,1023} 1,024 ranks": short ones whole.
-const say = (list, most = 16) => list.length <= most ? `{${list.join(",")}}`
-  : `{${list.slice(0, 3).join(",")},...,${list[list.length - 1]}} ${count_of(list.length)} ranks`;
+const cell_of = text => el("td", {}, String(text).split(/(?<=[,_])/).map((part, i) => i ? [el("wbr"), part] : part).flat());
+const names_of = (list, most = 4) => list.slice(0, most).join(", ") + (list.length > most ? ` and ${list.length - most} more` : "");
 
 // A family: its groups by a rule of modes, or listed; neither of a long list that the page was not given.
 class Family {
   constructor(f) {
     Object.assign(this, f);
-    if (!this.modes) return;
-    const digits = (list, inside) => { // a mode as one digit of rank - offset
-      let weight = 1;
-      return list.map(([size, stride]) => {
-        const digit = { size, stride, weight, inside };
-        weight *= size;
-        return digit;
-      });
-    };
-    this.inside = digits(this.modes.inside, true);
-    this.index = digits(this.modes.index, false);
+    const digits = (list, inside) => list.map(([size, stride], i) => // a mode as one digit of rank - offset
+      ({ size, stride, inside, weight: list.slice(0, i).reduce((n, mode) => n * mode[0], 1) }));
+    if (!f.modes) return;
+    this.inside = digits(f.modes.inside, true);
+    this.index = digits(f.modes.index, false);
     this.digits = [...this.inside, ...this.index].sort((x, y) => y.stride - x.stride);
   }
-  at(list, n) { return list.reduce((rank, d) => rank + Math.floor(n / d.weight) % d.size * d.stride, 0); }
   // The groups of a rank, with its position in each.
   locate(rank) {
     if (!this.modes) {
-      if (!this.by_rank) {
-        this.by_rank = new Map();
-        (this.groups || []).forEach((ranks, g) => ranks.forEach((r, i) => {
-          if (this.by_rank.has(r)) this.by_rank.get(r).push([g, i]); else this.by_rank.set(r, [[g, i]]);
-        }));
-      }
+      this.by_rank ??= Map.groupBy((this.groups || []).flatMap((ranks, g) => ranks.map((r, i) => [g, i, r])), x => x[2]);
       return this.by_rank.get(rank) || [];
     }
     let rest = rank - this.modes.offset, group = 0, position = 0;
@@ -64,410 +37,353 @@ class Family {
     return rest ? [] : [[group, position]];
   }
   of(rank) { return this.locate(rank).map(x => x[0]); }
-  size(g) { return this.modes ? this.largest : this.groups ? this.groups[g].length : this.largest; }
-  member(g, i) { return this.modes ? this.modes.offset + this.at(this.index, g) + this.at(this.inside, i) : this.groups[g][i]; }
-  ranks(g) { return this.modes ? Array.from({ length: this.largest }, (_, i) => this.member(g, i)) : this.groups[g]; }
+  get known() { return this.modes || this.groups; }
+  size(g) { return this.groups ? this.groups[g].length : this.largest; }
+  member(g, i) {
+    const at = (list, n) => list.reduce((sum, d) => sum + Math.floor(n / d.weight) % d.size * d.stride, 0);
+    return this.modes ? this.modes.offset + at(this.index, g) + at(this.inside, i) : this.groups[g][i];
+  }
+  ranks(g, from = 0, to = this.size(g)) { return Array.from({ length: to - from }, (_, i) => this.member(g, from + i)); }
+  // Members of a group in a few words, "{0,1,2,...,1023} 1,024 ranks": few of them whole.
+  say(g, most = 16, from = 0, to = this.size(g)) {
+    return to - from <= most ? `{${this.ranks(g, from, to).join(",")}}`
+      : `{${this.ranks(g, from, from + 3).join(",")},...,${this.member(g, to - 1)}} ${count_of(to - from)} ranks`;
+  }
 }
 
+const ROWS = 4, MADE = 40, LISTED = 4096; // listed of a rank: groups of a family, communicators that it makes, members
 // first: of each family the one that stands for all with its groups; also: those that it stands for.
 let frame, plan, names, first, also, chosen = new Set(), picked = false, kept = null, shown = null, panels = [], zoom = null;
-const family = name => plan.families.get(name);
+const family = name => plan.by.get(name);
 
 // One plan ------------------------------------------------------------------------------------------------------
 function use(f) {
   frame = f;
-  if (f.sheets && !f.turned) f.sheets.forEach(s => { s.parts = s.parts.map(upright); });
-  for (const s of !f.turned && f.steps || []) s.groups = s.groups && new Set(s.groups);
-  f.turned = true;
-  const lists = new Map(f.plan ? f.plan.families.map(one => [one.name, one.groups]) : []); // written once for equal ones
-  plan = f.plan && { ...f.plan, families: new Map(f.plan.families.map(one => [one.name, new Family({ ...one, groups: lists.get(one.same || one.name) })])),
-    grids: f.plan.grids.map(g => ({ ...g, line: new Family(g.line) })) };
-  $("refused").textContent = f.error || "";
-  names = plan ? [...plan.families.keys()] : [];
-  // The family that is named by a dim stands for those with its groups, and the dims come first, the fastest before.
-  const dims = [...new Set(plan ? plan.grids.flatMap(g => g.dims.map(d => d[0])) : [])].filter(n => names.includes(n));
-  const leader = new Map();
-  for (const name of [...dims, ...names]) {
-    const one = family(name).same || name;
-    if (!leader.has(one)) leader.set(one, name);
+  if (f.plan && !f.turned) {
+    f.turned = true;
+    for (const s of f.sheets) s.parts = s.parts.map(upright);
+    for (const s of f.steps) s.groups = s.groups && new Set(s.groups);
+    const lists = new Map(f.plan.families.map(one => [one.name, one.groups])); // written once for equal ones
+    f.plan.families = f.plan.families.map(one => new Family({ ...one, groups: lists.get(one.same || one.name) }));
+    f.plan.by = new Map(f.plan.families.map(one => [one.name, one]));
+    for (const g of f.plan.grids) g.line = new Family(g.line);
   }
-  first = new Map(names.map(name => [name, leader.get(family(name).same || name)]));
-  also = new Map(names.map(name => [name, first.get(name) === name ? names.filter(n => n !== name && first.get(n) === name) : []]));
-  const leaders = names.filter(n => first.get(n) === n), main = dims.filter(n => first.get(n) === n && family(n).largest > 1);
-  plan && (plan.own = [...main, ...leaders.filter(n => !main.includes(n))]);
+  plan = f.plan;
+  $("refused").textContent = f.error || "";
+  names = plan ? plan.families.map(one => one.name) : [];
+  // The family that is named by a dim stands for those with its groups, and the dims come first, the fastest before.
+  const dims = new Set(plan ? plan.grids.flatMap(g => g.dims.map(d => d[0])).filter(n => names.includes(n)) : []);
+  const equal = Map.groupBy(new Set([...dims, ...names]), n => family(n).same || n);
+  first = new Map(names.map(n => [n, equal.get(family(n).same || n)[0]]));
+  also = new Map(names.map(n => [n, first.get(n) === n ? names.filter(m => m !== n && first.get(m) === n) : []]));
+  if (plan) {
+    const leads = n => first.get(n) === n, main = [...dims].filter(n => leads(n) && family(n).largest > 1);
+    Object.assign(plan, { main, own: [...main, ...names.filter(n => leads(n) && !main.includes(n))] });
+  }
+  const machine = machineOf();
   $("title").textContent = data.recipe;
-  $("about").replaceChildren();
-  if (plan) $("about").append(`${count_of(plan.world)} rank${s_of(plan.world)}; ${count_of(plan.communicators)} communicator${s_of(plan.communicators)} for `
-    + `${count_of(plan.groups)} group${s_of(plan.groups)}`, make("span", `; digest ${plan.digest}`, "digest"));
+  $("about").replaceChildren(...plan ? [`${count_of(plan.world)} rank${s_of(plan.world)}; ${count_of(plan.communicators)} communicator${s_of(plan.communicators)} for `
+    + `${count_of(plan.groups)} group${s_of(plan.groups)}`, el("span", { class: "digest" }, `; digest ${plan.digest}`)] : []);
   $("given").textContent = plan ? f.given.join(", ") : "";
   $("dims").replaceChildren(...(plan ? plan.grids : []).map(({ name, dims: list }) => {
-    const line = make("span", undefined, "dims"), large = list.filter(d => d[1] > 1);
-    line.append(make("span", `${name}: `, "soft"), make("b", (large.length ? large : list).map(d => d.join(" ")).join(" \u00d7 ")));
-    return line;
+    const large = list.filter(d => d[1] > 1);
+    return el("span", { class: "dims" }, el("span", { class: "soft" }, `${name}: `), el("b", {}, (large.length ? large : list).map(d => d.join(" ")).join(" \u00d7 ")));
   }));
-  const machine = machineOf();
   $("machines").textContent = machine ? `Thick lines go around machines of ${machine} ranks.` : "";
   $("sampled").textContent = [f.sampled, f.dims].filter(x => x).join(" ");
   $("step").max = plan ? f.steps.length : 0;
   $("step").value = 0;
   for (const id of ["a", "b", "pick"]) $(id).max = plan ? plan.world - 1 : 0;
-  listClasses();
-  listFamilies();
   $("pick").value = "";
+  if (!plan || kept >= plan.world) kept = null;
+  listClasses(machine);
+  listFamilies();
   draw();
   step();
   why();
-  if (!plan || kept >= plan.world) kept = null;
   look(kept);
   show(kept);
-  write();
+  changed();
 }
 // Ranks of a machine, which have consecutive numbers; 0: there is one machine, or no rank has a neighbour on its own.
-function machineOf() {
-  const n = plan ? plan.machine : 0;
-  return plan && n > 1 && n < plan.world ? n : 0;
-}
+const machineOf = () => plan && plan.machine > 1 && plan.machine < plan.world ? plan.machine : 0;
+const title_of = name => [name, ...also.get(name)].join(", ");
+const also_of = name => also.get(name).length > 0 && el("span", { class: "also" }, `+${also.get(name).length}`);
+const row_of = (kind, list) => el("tr", {}, list.map(words => el(kind, {}, words)));
+
 // Of a world that is drawn in part: the families by what their groups are like.
-function listClasses() {
-  const box = $("classes"), machine = machineOf();
-  box.hidden = !plan || !frame.sampled;
-  if (box.hidden) return;
-  const table = make("table"), head = make("tr"), words = ["family", "groups", "of ranks", "steps", machine ? "machines" : "", "the first one"];
-  for (const w of words) head.append(make("th", w));
-  table.append(head);
-  for (const name of plan.own) {
-    const f = family(name), row = make("tr", undefined, "row"), sample = f.count && (f.modes || f.groups) ? f.ranks(0) : [];
-    const steps = !f.modes ? "listed" : f.modes.inside.filter(m => m[0] > 1).map(m => `${count_of(m[0])} by ${count_of(m[1])}`).join(", ");
-    const machines = machine ? count_of(new Set(sample.map(r => Math.floor(r / machine))).size) : "";
-    const ranks = sample.length > 6 ? `${sample.slice(0, 3).join(", ")}, ..., ${sample[sample.length - 1]}` : sample.join(", ");
-    const title = make("td", name);
-    if (also.get(name).length) title.append(make("span", ` +${also.get(name).length}`, "also"));
-    title.title = [name, ...also.get(name)].join(", ");
-    row.append(title, ...[count_of(f.count), (f.even ? "" : "up to ") + count_of(f.largest), steps || "-", machines, ranks].map(t => make("td", t)));
-    row.tabIndex = 0;
-    const only = () => choose([name]);
-    row.addEventListener("click", only);
-    row.addEventListener("keydown", e => { if (e.key === "Enter") only(); });
-    table.append(row);
-  }
-  box.replaceChildren(table);
+function listClasses(machine) {
+  $("classes").hidden = !plan || !frame.sampled;
+  if ($("classes").hidden) return;
+  $("classes").replaceChildren(el("table", {}, row_of("th", ["family", "groups", "of ranks", "steps", machine > 0 && "machines", "the first one"]), plan.own.map(name => {
+    const f = family(name), n = f.count && f.known ? f.size(0) : 0, only = () => choose([name]);
+    const steps = f.modes ? f.modes.inside.filter(m => m[0] > 1).map(m => `${count_of(m[0])} by ${count_of(m[1])}`).join(", ") || "-" : "listed";
+    const machines = machine > 0 && (n <= LISTED ? count_of(new Set(f.ranks(0, 0, n).map(r => Math.floor(r / machine))).size) : "many");
+    const row = row_of("td", [[name, also.get(name).length > 0 && " ", also_of(name)], count_of(f.count), (f.even ? "" : "up to ") + count_of(f.largest), steps, machines,
+      n > 6 ? `${f.ranks(0, 0, 3).join(", ")}, ..., ${f.member(0, n - 1)}` : f.ranks(0, 0, n).join(", ")]);
+    Object.assign(row, { className: "row", tabIndex: 0, title: title_of(name), onclick: only, onkeydown: e => { if (e.key === "Enter") only(); } });
+    return row;
+  })));
 }
 
 // Sliders -------------------------------------------------------------------------------------------------------
-const at = data.axes.map(() => 0), sliders = [];
+const at = data.axes.map(() => 0);
 const frameAt = () => data.frames[at.reduce((n, place, k) => n * data.axes[k].values.length + place, 0)];
+function slide(i, place) {
+  const input = $("axis" + i), text = data.axes[i].values[place];
+  at[i] = input.value = place;
+  input.nextSibling.textContent = text;
+  input.setAttribute("aria-valuetext", text);
+}
+$("sliders").hidden = !data.axes.length;
 data.axes.forEach((axis, i) => {
-  const row = make("div", undefined, "slider"), input = make("input"), out = make("output", axis.values[0]);
-  const id = "axis" + i, label = make("label", axis.name);
-  label.htmlFor = input.id = id;
-  Object.assign(input, { type: "range", min: 0, max: axis.values.length - 1, value: 0 });
-  sliders[i] = place => {
-    at[i] = input.value = place;
-    out.textContent = axis.values[place];
-    input.setAttribute("aria-valuetext", axis.values[place]);
-  };
-  sliders[i](0);
-  input.addEventListener("input", () => {
-    sliders[i](+input.value);
-    use(frameAt());
-  });
-  row.append(label, input, out);
-  $("sliders").append(row);
-  $("sliders").hidden = false;
+  const input = el("input", { id: "axis" + i, type: "range", min: 0, max: axis.values.length - 1, input: e => { slide(i, +e.target.value); use(frameAt()); } });
+  $("sliders").append(el("div", { class: "slider" }, el("label", { for: "axis" + i }, axis.name), input, el("output")));
 });
 
 // Families ------------------------------------------------------------------------------------------------------
 const PANELS = 4; // at first
 function listFamilies() {
-  const own = plan ? plan.own : [], had = [...chosen].filter(name => first.has(name)).map(name => first.get(name));
-  chosen = new Set(had);
-  const large = own.filter(n => family(n).count && family(n).largest > 1), dims = new Set(plan ? plan.grids.flatMap(g => g.dims.map(d => d[0])) : []);
-  const main = large.filter(n => dims.has(n));
-  for (const n of had.length || picked ? [] : (main.length ? main.slice(0, PANELS) : large.slice(0, PANELS - 1))) chosen.add(n);
-  if (!chosen.size && own.length && !picked) chosen.add(own[0]);
-  $("families").replaceChildren(...own.map(name => {
-    const label = make("label"), box = make("input");
-    Object.assign(box, { type: "checkbox", checked: chosen.has(name), value: name });
-    box.addEventListener("change", () => choose(box.checked ? [...chosen, name] : [...chosen].filter(n => n !== name)));
-    label.title = [name, ...also.get(name)].join(", ");
-    label.append(box, name, make("span", undefined, "also"));
-    return label;
-  }), make("p", undefined, "soft hint"));
+  const own = plan ? plan.own : [], large = own.filter(n => family(n).count && family(n).largest > 1), main = large.filter(n => plan.main.includes(n));
+  chosen = new Set([...chosen].filter(n => first.has(n)).map(n => first.get(n)));
+  if (!chosen.size && !picked) chosen = new Set(main.length ? main.slice(0, PANELS) : large.length ? large.slice(0, PANELS - 1) : own.slice(0, 1));
+  $("families").replaceChildren(...own.map(name => el("label", { title: title_of(name) },
+    el("input", { type: "checkbox", value: name, change: e => choose(e.target.checked ? [...chosen, name] : [...chosen].filter(n => n !== name)) }),
+    name, el("span", { class: "also" }))), el("p", { class: "soft hint" }));
+  check();
   find();
 }
+const labels = () => [...$("families").querySelectorAll("label")];
+function check() { for (const label of labels()) label.control.checked = chosen.has(label.control.value); }
 function choose(list) {
   chosen = new Set(list);
   picked = true;
-  for (const box of $("families").querySelectorAll("input")) box.checked = chosen.has(box.value);
-  draw();
-  step();
-  look(shown);
-  write();
+  check();
+  again();
+  changed();
 }
 // Only the families with the words of the search in their names, or in those of families with the same groups.
 function find() {
   const words = $("find").value.toLowerCase().split(/\s+/), fits = name => words.every(w => name.toLowerCase().includes(w));
-  let any = false;
-  for (const label of $("families").querySelectorAll("label")) {
-    const name = label.control.value, same = also.get(name), found = fits(name) ? [] : same.filter(fits);
-    label.hidden = !fits(name) && !found.length;
-    any = any || !label.hidden;
+  for (const label of labels()) {
+    const same = also.get(label.control.value), found = fits(label.control.value) ? [] : same.filter(fits);
+    label.hidden = !fits(label.control.value) && !found.length;
     label.lastChild.textContent = found.length ? `as ${found.slice(0, 2).join(", ")}` + (found.length > 2 ? `, +${found.length - 2}` : "")
       : same.length ? `+${same.length}` : "";
   }
-  $("families").lastChild.textContent = any || !names.length ? "" : "No family has this in its name.";
+  $("families").lastChild.textContent = !names.length || labels().some(l => !l.hidden) ? "" : "No family has this in its name.";
 }
 $("find").addEventListener("input", find);
 $("find").addEventListener("keydown", e => {
   e.stopPropagation();
-  if (e.key === "Escape") { $("find").value = ""; find(); }
-  const hit = e.key === "Enter" && $("families").querySelector("label:not([hidden]) input");
-  if (hit) choose([hit.value]);
+  if (e.key === "Escape") { e.target.value = ""; find(); }
+  const hit = e.key === "Enter" && labels().find(l => !l.hidden);
+  if (hit) choose([hit.control.value]);
 });
 
 // A rank --------------------------------------------------------------------------------------------------------
-const ROWS = 4, MADE = 40; // groups of a rank in one family, and communicators that it makes: so many are listed
-function allOf(ranks) {
-  const button = make("button", "all", "more");
-  button.type = "button";
-  button.setAttribute("aria-label", `all ${ranks.length} ranks`);
-  button.addEventListener("click", () => {
-    const list = make("div", ranks.join(", "), "all");
-    list.tabIndex = 0;
-    button.replaceWith(list);
-    list.focus();
-  });
-  return button;
+const more = n => n > 0 && `and ${count_of(n)} more`;
+function group_row(name, [g, position]) {
+  const f = family(name), n = f.size(g), text = f.say(g), list = cell_of(text);
+  const all = el("button", { type: "button", class: "more", "aria-label": `all ${n} ranks`, click: () => {
+    const whole = el("div", { class: "all", tabindex: 0 }, f.ranks(g).join(", "));
+    all.replaceWith(whole);
+    whole.focus();
+  } }, "all");
+  if (n > 16 && n <= LISTED) list.append(all);
+  return el("tr", { "data-family": name, class: text.length > 6 ? "long" : "" },
+    el("td", { class: "name", title: title_of(name) }, el("span", {}, name), also_of(name)), cell_of(g), cell_of(`${position} of ${n}`), list);
 }
 function look(rank) {
   shown = rank;
   for (const p of panels) {
-    const mine = new Set();
-    if (rank !== null) for (const g of p.family.of(rank)) for (const r of p.family.ranks(g)) mine.add(r);
-    for (const r of p.raised) if (p.cells.has(r)) p.cells.get(r).el.classList.remove("in", "me");
-    for (const r of mine) if (p.cells.has(r)) p.cells.get(r).el.classList.add("in");
-    if (p.cells.has(rank)) p.cells.get(rank).el.classList.add("me");
-    p.raised = mine.add(rank);
+    const mine = new Set(rank === null ? [] : p.family.of(rank));
+    p.raised = [...p.cells].filter(([r]) => r === rank || mine.size && p.family.of(r).some(g => mine.has(g))).map(([, cell]) => cell);
+    for (const e of p.figure.querySelectorAll(".in, .me")) e.classList.remove("in", "me");
+    for (const cell of p.raised) cell.el.classList.add(...cell.rank === rank ? ["me"] : [], ...mine.size ? ["in"] : []);
     mark(p);
   }
-  const box = $("of_rank"), none = rank === null || !plan;
+  const none = rank === null || !plan;
   $("rank").classList.toggle("none", none);
   $("rank").querySelector("h2").textContent = none ? "A rank" : `Rank ${rank}`;
   if (document.activeElement !== $("pick")) $("pick").value = none ? "" : rank;
-  if (none) {
-    box.replaceChildren(make("p", "Point at one, or give its number.", "soft"));
-    return;
-  }
-  const table = make("table"), head = make("tr");
-  for (const h of ["family", "group", "position", "ranks"]) head.append(make("th", h));
-  table.append(head);
-  for (const name of plan.own) {
-    const f = family(name), mine = f.locate(rank);
-    for (const [g, position] of mine.slice(0, ROWS)) {
-      const n = f.size(g), row = make("tr"), ranks = n <= 4096 ? f.ranks(g) : [0, 1, 2, n - 1].map(i => f.member(g, i));
-      const text = n <= 4096 ? say(ranks) : `{${ranks.slice(0, 3).join(",")},...,${ranks[3]}} ${count_of(n)} ranks`, list = cell_of(text), title = make("td", undefined, "name");
-      row.dataset.family = name;
-      row.className = text.length > 10 ? "long" : "";
-      title.append(make("span", name));
-      title.title = [name, ...also.get(name)].join(", ");
-      if (also.get(name).length) title.append(make("span", `+${also.get(name).length}`, "also"));
-      row.append(title, cell_of(g), cell_of(`${position} of ${n}`), list);
-      if (n > 16 && n <= 4096) list.append(allOf(ranks));
-      table.append(row);
-    }
-    if (mine.length <= ROWS) continue;
-    const row = make("tr", undefined, "long");
-    row.append(make("td", `and ${count_of(mine.length - ROWS)} more of ${name}`));
-    table.append(row);
-  }
-  const machine = machineOf(), made = make("ol"), creates = createdBy(rank);
-  creates.slice(0, MADE).forEach(([name, g]) => made.append(make("li", `${name}[${g}]`)));
-  if (creates.length > MADE) made.append(make("li", `and ${count_of(creates.length - MADE)} more`));
-  const coords = plan.grids.map(({ name, dims, line }) => {
+  $("of_rank").replaceChildren(...none ? [el("p", { class: "soft" }, "Point at one, or give its number.")] : about(rank).filter(e => e));
+}
+function about(rank) {
+  const machine = machineOf(), creates = createdBy(rank), coords = plan.grids.map(({ name, dims, line }) => {
     let [at] = line.locate(rank).map(x => x[1]);
-    return at === undefined ? `${name}: -` : `${name}: ${dims.map(([d, n]) => {
+    return `${name}: ` + (at === undefined ? "-" : dims.map(([dim, n]) => {
       const c = at % n;
       at = Math.floor(at / n);
-      return `${d} ${c}`;
-    }).join(", ")}`;
+      return `${dim} ${c}`;
+    }).join(", "));
   });
-  box.replaceChildren(table, ...coords.map(c => make("p", c, "soft coords")),
-    ...(machine ? [make("p", `machine ${Math.floor(rank / machine)}, place ${rank % machine} of ${machine}`, "soft")] : []),
-    make("h3", made.children.length ? "Creates, in this order" : "Creates no communicator"), made);
+  const pair = $("why").firstChild && [+$("a").value, +$("b").value];
+  return [pair && pair.includes(rank) && el("p", { class: "pair_of" }, `${pair.join(" and ")}: ${$("why").firstChild.textContent}`),
+    el("table", {}, row_of("th", ["family", "group", "position", "ranks"]), plan.own.map(name => {
+    const mine = family(name).locate(rank), rest = more(mine.length - ROWS);
+    return [...mine.slice(0, ROWS).map(one => group_row(name, one)), rest && el("tr", { class: "long" }, el("td", {}, `${rest} of ${name}`))];
+  }).flat()), ...coords.map(c => el("p", { class: "soft coords" }, c)),
+  ...machine ? [el("p", { class: "soft" }, `machine ${Math.floor(rank / machine)}, place ${rank % machine} of ${machine}`)] : [],
+  el("h3", {}, creates.length ? "Creates, in this order" : "Creates no communicator"),
+  el("ol", {}, [...creates.slice(0, MADE).map(([name, g]) => `${name}[${g}]`), more(creates.length - MADE)].filter(x => x).map(words => el("li", {}, words)))];
 }
 
-const cellAt = e => e.target.closest && e.target.closest(".cell");
-$("panels").addEventListener("pointerover", e => { if (cellAt(e) && kept === null) look(+cellAt(e).dataset.rank); });
+const cellAt = e => e.target.closest && e.target.closest(".cell"), rankAt = e => +cellAt(e).dataset.rank;
+for (const kind of ["pointerover", "focusin"]) $("panels").addEventListener(kind, e => { if (cellAt(e) && kept === null) look(rankAt(e)); });
 $("panels").addEventListener("pointerleave", () => { if (kept === null) look(null); });
-$("panels").addEventListener("focusin", e => { if (cellAt(e) && kept === null) look(+cellAt(e).dataset.rank); });
+$("panels").addEventListener("click", e => { if (cellAt(e)) keep(rankAt(e)); });
+function keepOnly(rank) {
+  kept = rank;
+  look(rank);
+  changed();
+}
+// Keep a rank that is clicked; behind another one that is kept, say why the two talk.
 function keep(rank) {
-  kept = kept === rank ? null : rank;
-  look(innerWidth > 860 ? rank : kept); // a finger that lets go points at nothing
-  write();
+  if (kept !== null && kept !== rank) {
+    [$("a").value, $("b").value] = [kept, rank];
+    why();
+  }
+  keepOnly(kept === rank ? null : rank);
+  if (innerWidth > 700) look(rank); // a finger that lets go points at nothing
   const cell = panels.map(p => p.cells.get(rank)).find(c => c && c.el.matches(":hover, :focus")), sheet = $("rank").getBoundingClientRect();
   if (!cell || getComputedStyle($("rank")).position !== "fixed" || kept === null) return;
   const over = cell.el.getBoundingClientRect().bottom + 12 - sheet.top;
   if (over > 0) scrollBy({ top: over });
 }
-$("close").addEventListener("click", () => { kept = null; look(null); write(); });
-$("pick").addEventListener("input", () => {
-  const text = $("pick").value, good = plan && /^\d+$/.test(text) && +text < plan.world;
-  kept = good ? +text : null;
-  look(kept);
+$("close").addEventListener("click", () => keepOnly(null));
+$("pick").addEventListener("input", e => {
+  const good = plan && /^\d+$/.test(e.target.value) && +e.target.value < plan.world;
+  keepOnly(good ? +e.target.value : null);
   show(kept);
-  write();
 });
-$("panels").addEventListener("click", e => { if (cellAt(e)) keep(+cellAt(e).dataset.rank); });
+// The cell to which an arrow key goes; up and down it is the nearest one of the same column.
+function nextCell(all, here, key) {
+  const i = all.indexOf(here), way = { ArrowDown: 1, ArrowUp: -1 }[key], far = c => (c.y - here.y) * way;
+  if (!way) return { ArrowRight: all[i + 1], ArrowLeft: all[i - 1], Home: all[0], End: all.at(-1) }[key];
+  return all.filter(c => c.part === here.part && Math.abs(c.x - here.x) < 2 && far(c) > 1).sort((x, y) => far(x) - far(y))[0];
+}
 document.addEventListener("keydown", e => {
-  if (e.key === "Escape") { kept = null; look(null); write(); }
-  if (e.target.tagName !== "INPUT" && !e.ctrlKey && !e.metaKey && !e.altKey) {
-    const size = { "+": +$("zoom").value + 1, "=": +$("zoom").value + 1, "-": +$("zoom").value - 1, 0: null }[e.key];
-    if (size !== undefined) { zoomTo(size); return; }
+  if (e.key === "Escape") keepOnly(null);
+  const size = { "+": +$("zoom").value + 1, "=": +$("zoom").value + 1, "-": +$("zoom").value - 1, 0: null }[e.key];
+  if (size !== undefined && e.target.tagName !== "INPUT" && !e.ctrlKey && !e.metaKey && !e.altKey) return zoomTo(size);
+  if (!cellAt(e)) return;
+  if (e.key === "Enter" || e.key === " ") keep(rankAt(e));
+  const p = panels.find(q => q.figure.contains(e.target)), next = nextCell([...p.cells.values()], p.cells.get(rankAt(e)), e.key);
+  if (next) {
+    focusOn(p, next);
+    keepOnly(null);
+    look(next.rank);
   }
-  const cell = cellAt(e);
-  if (!cell) return;
-  if (e.key === "Enter" || e.key === " ") { e.preventDefault(); keep(+cell.dataset.rank); return; }
-  const p = panels.find(q => q.figure.contains(cell)), all = [...p.cells.values()], here = p.cells.get(+cell.dataset.rank);
-  const i = all.indexOf(here);
-  let next;
-  if (e.key === "ArrowRight") next = all[i + 1];
-  if (e.key === "ArrowLeft") next = all[i - 1];
-  if (e.key === "Home") next = all[0];
-  if (e.key === "End") next = all[all.length - 1];
-  if (e.key === "ArrowDown" || e.key === "ArrowUp") { // the nearest cell of the same column
-    const down = e.key === "ArrowDown" ? 1 : -1;
-    let best = Infinity;
-    for (const other of all) {
-      const far = (other.y - here.y) * down;
-      if (other.part === here.part && Math.abs(other.x - here.x) < 2 && far > 1 && far < best) { best = far; next = other; }
-    }
-  }
-  if (!next) return;
-  e.preventDefault();
-  kept = null;
-  focusOn(p, next);
-  look(next.rank);
-  write();
+  if (next || e.key === "Enter" || e.key === " ") e.preventDefault();
 });
 
 // The schedule --------------------------------------------------------------------------------------------------
 // The groups of a rank that a step makes: all of a family, or those that the step lists.
-const madeIn = (s, rank) => family(s.family).of(rank).filter(g => !s.groups || s.groups.has(g));
-const createdBy = rank => frame.steps.flatMap(s => madeIn(s, rank).sort((x, y) => x - y).map(g => [s.family, g]));
+const madeIn = (s, rank) => family(s.family).of(rank).filter(g => !s.groups || s.groups.has(g)).sort((x, y) => x - y);
+const createdBy = rank => frame.steps.flatMap(s => madeIn(s, rank).map(g => [s.family, g]));
 // After n steps a panel has the groups that are made by then; its family is marked if the last step made some of it.
 function step() {
-  const n = +$("step").value, s = n > 0 ? frame.steps[n - 1] : null;
+  const n = +$("step").value, steps = frame.steps || [], s = steps[n - 1];
   for (const p of panels) {
-    const of = new Set([p.name, p.family.shares].filter(x => x)), own = (frame.steps || []).map((t, i) => [t, i + 1]).filter(([t]) => of.has(t.family));
-    p.figure.classList.toggle("now", !!s && of.has(s.family));
+    const own = steps.filter(t => t.family === p.name || t.family === p.family.shares);
+    p.figure.classList.toggle("now", own.includes(s));
     for (const [rank, cell] of p.cells) {
-      const steps = n ? own.filter(([t]) => madeIn(t, rank).length).map(x => x[1]) : [];
-      cell.el.classList.toggle("unmade", steps.length > 0 && Math.min(...steps) > n);
+      const made = n && own.find(t => madeIn(t, rank).length);
+      cell.el.classList.toggle("unmade", !!made && steps.indexOf(made) >= n);
     }
   }
-  for (const label of $("families").querySelectorAll("label")) label.classList.toggle("now", !!s && first.get(s.family) === label.control.value);
-  const total = s && s.count, most = Math.min(6, total || 0), list = s && (s.groups ? [...s.groups].sort((x, y) => x - y) : Array.from({ length: most }, (_, i) => i));
-  const listed = s && (family(s.family).modes || family(s.family).groups) ? list.slice(0, 6).map(g => say(family(s.family).ranks(g), 6)) : [];
-  $("said").textContent = !plan ? "" : !s ? `${frame.steps.length} step${frame.steps.length === 1 ? " makes" : "s make"} all communicators`
-    : `step ${n} of ${frame.steps.length}: ${s.family}, ${count_of(total)} communicator${s_of(total)}${total > 1 ? " at once" : ""}: `
-      + listed.join(" ") + (total > listed.length ? ` and ${count_of(total - listed.length)} more` : "");
+  for (const label of labels()) label.classList.toggle("now", !!s && first.get(s.family) === label.control.value);
+  if (!s) {
+    $("said").textContent = plan ? `${steps.length} step${steps.length === 1 ? " makes" : "s make"} all communicators` : "";
+    return;
+  }
+  const f = family(s.family), most = Math.min(6, f.known ? s.count : 0), list = s.groups ? [...s.groups].sort((x, y) => x - y) : [...Array(most).keys()];
+  $("said").textContent = `step ${n} of ${steps.length}: ${s.family}, ${count_of(s.count)} communicator${s_of(s.count)}${s.count > 1 ? " at once" : ""}: `
+    + [...list.slice(0, most).map(g => f.say(g, 6)), more(s.count - most)].filter(x => x).join(" ");
 }
 function go(by) {
   $("step").value = Math.min(frame.steps.length, Math.max(0, +$("step").value + by));
   step();
-  write();
+  changed();
 }
-$("step").addEventListener("input", () => go(0));
-$("back").addEventListener("click", () => go(-1));
-$("on").addEventListener("click", () => go(1));
+for (const [id, kind, by] of [["step", "input", 0], ["back", "click", -1], ["on", "click", 1]]) $(id).addEventListener(kind, () => go(by));
 
 // Why two ranks talk --------------------------------------------------------------------------------------------
 function chain(a, b) {
-  const from = new Map([[a, null]]);
+  const from = new Map([[a, null]]), way = [];
   for (let queue = [a]; queue.length && !from.has(b);) {
     const next = [];
     for (const rank of queue) for (const name of plan.own) for (const g of family(name).of(rank)) for (const r of family(name).ranks(g))
       if (!from.has(r)) { from.set(r, [rank, name, g]); next.push(r); }
     queue = next;
   }
-  const way = [];
   for (let r = b; from.get(r); r = from.get(r)[0]) way.unshift([...from.get(r), r]);
   return way;
 }
-const say_names = (list, most = 4) => list.slice(0, most).join(", ") + (list.length > most ? ` and ${list.length - most} more` : "");
-function why() {
-  const a = $("a").value, b = $("b").value, box = $("why");
-  box.replaceChildren();
-  if (!plan || a === "" || b === "") return;
-  const bad = [a, b].find(r => !/^\d+$/.test(r) || +r >= plan.world);
-  if (bad !== undefined || +a === +b) {
-    box.append(make("p", bad !== undefined ? `Ranks are 0 to ${plan.world - 1}, not ${bad}.` : "Two different ranks would do.", "error"));
-    return;
+// What is said of two ranks: elements.
+function told(a, b) {
+  const list = el("ul"), found = plan.own.flatMap(name => {
+    const there = new Map(family(name).locate(b));
+    return family(name).locate(a).filter(([g]) => there.has(g)).map(([g, x]) => [name, g, x, there.get(g), family(name).size(g)]);
+  }).sort((x, y) => x[4] - y[4]);
+  if (!found.length) {
+    const way = chain(a, b);
+    list.append(...way.map(([from, name, g, to]) => el("li", {}, `${from} to ${to} in ${name}[${g}]`)));
+    return [el("p", {}, way.length ? "They are in no group together. A shortest way:" : "No chain of groups connects them."), list];
   }
-  const list = make("ul"), found = [];
-  for (const name of plan.own) {
-    const there = new Map(family(name).locate(+b));
-    for (const [g, x] of family(name).locate(+a)) if (there.has(g)) found.push([name, g, x, there.get(g), family(name).size(g)]);
+  for (const [name, g, x, y, n] of found.slice(0, MADE)) {
+    const low = Math.min(x, y) + 1, high = Math.max(x, y);
+    const between = high > low ? `, between them ${family(name).say(g, 16, low, high)}` : n === 2 ? ", a pair" : ", neighbours";
+    list.append(el("li", { "data-family": name }, `${name}[${g}]: positions ${x} and ${y} of ${n}${between}`,
+      also.get(name).length > 0 && el("span", { class: "also" }, `; also ${names_of(also.get(name))}`)));
   }
-  found.sort((x, y) => x[4] - y[4]);
-  for (const [name, g, x, y, n] of found.slice(0, 40)) {
-    const low = Math.min(x, y) + 1, high = Math.max(x, y), few = high - low <= 16;
-    const between = Array.from({ length: few ? high - low : 3 }, (_, i) => family(name).member(g, low + i));
-    const said = few ? say(between) : `{${between.join(",")},...,${family(name).member(g, high - 1)}} ${count_of(high - low)} ranks`;
-    const item = make("li", `${name}[${g}]: positions ${x} and ${y} of ${n}`
-      + (high > low ? `, between them ${said}` : n === 2 ? ", a pair" : ", neighbours"));
-    item.dataset.family = name;
-    if (also.get(name).length) item.append(make("span", `; also ${say_names(also.get(name))}`, "also"));
-    list.append(item);
-  }
-  if (list.children.length) {
-    const n = found.reduce((sum, [name]) => sum + 1 + also.get(name).length, 0);
-    if (found.length > 40) list.append(make("li", `and ${count_of(found.length - 40)} more`));
-    const mine = new Set(createdBy(+b).map(x => x.join(" "))), meets = createdBy(+a).find(x => mine.has(x.join(" ")));
-    box.append(make("p", `They are together in ${count_of(n)} group${s_of(n)}.`), list);
-    if (meets) box.append(make("p", `They first meet in ${meets[0]}[${meets[1]}].`, "soft"));
-    return;
-  }
-  const way = chain(+a, +b);
-  box.append(make("p", way.length ? "They are in no group together. A shortest way:" : "No chain of groups connects them."));
-  for (const [from, name, g, to] of way) list.append(make("li", `${from} to ${to} in ${name}[${g}]`));
-  box.append(list);
+  if (found.length > MADE) list.append(el("li", {}, more(found.length - MADE)));
+  const n = found.reduce((sum, [name]) => sum + 1 + also.get(name).length, 0);
+  const mine = new Set(createdBy(b).map(x => x.join(" "))), meets = createdBy(a).find(x => mine.has(x.join(" ")));
+  return [el("p", {}, `They are together in ${count_of(n)} group${s_of(n)}.`), list,
+    ...meets ? [el("p", { class: "soft" }, `They first meet in ${meets[0]}[${meets[1]}].`)] : []];
 }
-for (const id of ["a", "b"]) $(id).addEventListener("input", () => { why(); write(); });
+function why() {
+  const a = $("a").value, b = $("b").value, bad = [a, b].find(r => !plan || !/^\d+$/.test(r) || +r >= plan.world);
+  const wrong = bad !== undefined ? `Ranks are 0 to ${plan && plan.world - 1}, not ${bad}.` : +a === +b ? "Two different ranks would do." : "";
+  $("why").replaceChildren(...!plan || a === "" || b === "" ? [] : wrong ? [el("p", { class: "error" }, wrong)] : told(+a, +b));
+}
+for (const id of ["a", "b"]) $(id).addEventListener("input", () => { why(); changed(); });
 
 // The address ---------------------------------------------------------------------------------------------------
 // "#at=world:16,tp:4&show=tp,dp&rank=5&step=2&why=3,7&zoom=2": what is not as at first.
-function write() {
-  const parts = [], put = (key, list) => parts.push(`${key}=${list.map(encodeURIComponent).join(",")}`);
-  if (at.some(place => place)) parts.push("at=" + data.axes.map((axis, i) => [axis.name, axis.values[at[i]]].map(encodeURIComponent).join(":")).join(","));
-  if (picked) put("show", plan.own.filter(n => chosen.has(n)));
-  if (kept !== null) put("rank", [kept]);
-  if (+$("step").value) put("step", [$("step").value]);
-  if ($("a").value !== "" && $("b").value !== "") put("why", [$("a").value, $("b").value]);
-  if (zoom !== null) put("zoom", [zoom]);
-  const hash = parts.length ? "#" + parts.join("&") : "";
+function address() {
+  const list = [["at", at.some(place => place) && data.axes.map((axis, i) => `${axis.name}:${axis.values[at[i]]}`)],
+    ["show", picked && plan && plan.own.filter(n => chosen.has(n))], ["rank", kept !== null && [kept]], ["step", $("step").value > 0 && [$("step").value]],
+    ["why", $("a").value !== "" && $("b").value !== "" && [$("a").value, $("b").value]], ["zoom", zoom !== null && [zoom]]];
+  const word = v => String(v).split(":").map(encodeURIComponent).join(":"), parts = list.filter(x => x[1]).map(([key, values]) => `${key}=${values.map(word).join(",")}`);
+  return parts.length ? "#" + parts.join("&") : "";
+}
+// The page around this one puts a function of its own here.
+function changed() {
+  const hash = address();
   if (hash === location.hash) return;
   try { history.replaceState(null, "", location.href.split("#")[0] + hash); } catch { location.hash = hash; }
 }
 // What an address names and this page does not have is left out.
-function read() {
-  const of = {}, number = (text, end) => /^\d+$/.test(text) && +text < end ? +text : null;
-  for (const part of location.hash.slice(1).split("&")) {
-    const [key, value] = part.split("=");
-    try { of[key] = (value || "").split(",").filter(v => v).map(v => v.split(":").map(decodeURIComponent)); } catch { /* not ours */ }
-  }
-  data.axes.forEach((axis, i) => {
-    const given = (of.at || []).find(v => v[0] === axis.name), place = given ? axis.values.indexOf(given[1]) : 0;
-    sliders[i](Math.max(0, place));
-  });
-  const one = key => (of[key] || []).map(v => v[0]), [a, b] = one("why");
-  chosen = new Set(one("show"));
-  picked = !!of.show && (!chosen.size || (frameAt().plan || { families: [] }).families.some(f => chosen.has(f.name)));
-  kept = number(one("rank")[0], Infinity);
-  zoom = number(one("zoom")[0], SIZES.length);
+function read(hash = location.hash) {
+  const words = new URLSearchParams(hash.slice(1)), of = key => (words.get(key) || "").split(",").filter(v => v), [a, b] = of("why");
+  const number = (key, end) => /^\d+$/.test(of(key)[0]) && +of(key)[0] < end ? +of(key)[0] : null;
+  data.axes.forEach((axis, i) => slide(i, Math.max(0, axis.values.findIndex(v => of("at").includes(`${axis.name}:${v}`)))));
+  chosen = new Set(of("show"));
+  picked = words.has("show") && (!chosen.size || (frameAt().plan || { families: [] }).families.some(f => chosen.has(f.name)));
+  kept = number("rank", Infinity);
+  zoom = number("zoom", SIZES.length);
   [$("a").value, $("b").value] = b === undefined ? ["", ""] : [a, b];
-  const step_of = number(one("step")[0], 1e6);
   use(frameAt());
-  if (step_of) go(step_of);
+  if (number("step", 1e6)) go(number("step", 1e6));
 }
-window.addEventListener("hashchange", read);
+window.addEventListener("hashchange", () => read());
+// For the playground: show a plan in the place of that before, or as an address says; only a family.
+function open(f, hash) {
+  document.body.classList.add("framed");
+  data.frames = [f];
+  if (hash === undefined) use(f); else read(hash);
+}
+function only(name) { choose([first.get(name)]); }

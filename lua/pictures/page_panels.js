@@ -157,56 +157,37 @@ function place(l, add, cellAdd) {
 }
 
 function panel(name, parts, room, tall) {
-  const f = family(name), z = parts[0].z, same = also.get(name);
-  const figure = make("figure", undefined, z.font ? "card" : "card small"), caption = make("figcaption"), words = make("div"), box = make("div", undefined, "parts");
-  const p = { name, family: f, figure, box, caption, cells: new Map(), raised: new Set(), parts: [] };
-  const head = make("p", undefined, "head said");
-  head.append(make("strong", name), ` ${count_of(f.count)} group${s_of(f.count)} of ${f.even ? "" : "up to "}${count_of(f.largest)}`
-    + (f.shares ? `, with the communicators of ${f.shares}` : ""));
-  words.append(head, ...same.length ? [make("p", `also ${same.join(", ")}`, "soft same said")] : []);
-  for (const p of words.children) p.title = p.textContent;
-  caption.append(words);
-  figure.style.width = `${Math.min(room, Math.max(180, pack(parts, room)[0])) + 26}px`;
-  ["w", "h"].forEach(k => figure.style.setProperty(`--${k}`, `${z[k]}px`));
-  figure.style.setProperty("--f", `${z.font}px`);
+  const f = family(name), z = parts[0].z, same = also.get(name), ways = ["across", "down"], box = el("div", { class: "parts", role: "grid", "aria-label": `ranks and groups of ${name}` });
+  const p = { name, family: f, box, cells: new Map(), raised: [], parts: [] };
+  const said = (kind, ...words) => el("p", { class: `${kind} said`, title: words.map(w => w.textContent || w).join("") }, ...words);
+  const words = el("div", {}, said("head", el("strong", {}, name), ` ${count_of(f.count)} group${s_of(f.count)} of ${f.even ? "" : "up to "}${count_of(f.largest)}`
+    + (f.shares ? `, with the communicators of ${f.shares}` : "")), same.length > 0 && said("soft same", `also ${same.join(", ")}`));
+  p.caption = el("figcaption", {}, words);
+  p.figure = el("figure", { class: z.font ? "card" : "card small", "data-family": name, style: `width:${Math.min(room, Math.max(180, pack(parts, room)[0])) + 26}px;--w:${z.w}px;--h:${z.h}px;--f:${z.font}px` }, p.caption, box);
+  box.style.maxHeight = `${tall + 40}px`;
   parts.forEach((l, i) => {
-    const outer = make("div"), area = make("div", undefined, "part"), ways = ["across", "down"];
-    if (parts.length > 1) outer.append(make("p", l.part.name, "soft"));
-    area.style.width = `${l.width}px`;
-    area.style.height = `${l.height}px`;
-    area.setAttribute("role", "img");
-    const add = (kind, text, x, y, w, h) => {
-      const e = make("div", text, kind);
-      e.style.cssText = `left:${x}px;top:${y}px` + (w ? `;width:${w}px` : "") + (h ? `;height:${h}px` : "");
-      if (w && wide(text) > w) e.title = text;
-      area.append(e);
-    };
+    const area = el("div", { class: "part", style: `width:${l.width}px;height:${l.height}px` });
+    const add = (kind, text, x, y, w, h) => area.append(el("div", { class: kind, title: w && wide(text) > w ? text : undefined,
+      style: `left:${x}px;top:${y}px` + (w ? `;width:${w}px` : "") + (h ? `;height:${h}px` : "") }, text === undefined ? "" : String(text)));
     const html = []; // of the cells, which have numbers alone: thousands of elements are made faster so
     const rim = place(l, add, (rank, x, y) => {
-      const groups = f.of(rank), said = !groups.length ? "in no group" : groups.length > 4 ? `in ${groups.length} groups` : `group ${groups.join(" and ")}`;
+      const groups = f.of(rank), where = !groups.length ? "in no group" : groups.length > 4 ? `in ${groups.length} groups` : `group ${groups.join(" and ")}`;
       html.push(`<div class="cell" style="left:${x}px;top:${y}px;${style_of(groups)}" data-rank="${rank}" tabindex="${p.cells.size ? -1 : 0}" `
-        + `role="gridcell" aria-label="rank ${rank}, ${said}">${z.font ? rank : ""}</div>`);
+        + `role="gridcell" aria-label="rank ${rank}, ${where}">${z.font ? rank : ""}</div>`);
       p.cells.set(rank, { rank, x, y, part: i });
     });
     area.insertAdjacentHTML("beforeend", html.join(""));
-    for (const el of area.getElementsByClassName("cell")) p.cells.get(+el.dataset.rank).el = el;
+    for (const cell of area.getElementsByClassName("cell")) p.cells.get(+cell.dataset.rank).el = cell;
     if (rim) {
       area.append($("rims").content.cloneNode(true));
       area.lastElementChild.firstElementChild.setAttribute("d", rim);
     }
-    area.removeAttribute("role");
-    const dims = l.part.levels.map(d => d[0]), rest = dims.slice(2);
-    (parts.length > 1 ? outer : words).append(make("p", dims.slice(0, 2).map((dim, k) => `${dim} ${ways[k]}`).join(", ")
-      + (rest.length ? `, ${rest.join(", ")} in boxes` : ""), "soft way said"));
-    outer.append(area);
+    const dims = l.part.levels.map(d => d[0]), rest = dims.slice(2), many = parts.length > 1;
+    const way = said("soft way", dims.slice(0, 2).map((dim, k) => `${dim} ${ways[k]}`).join(", ") + (rest.length ? `, ${rest.join(", ")} in boxes` : ""));
+    if (!many) words.append(way);
     p.parts.push(area);
-    box.append(outer);
+    box.append(el("div", {}, many && el("p", { class: "soft" }, l.part.name), many && way, area));
   });
-  figure.dataset.family = name;
-  box.setAttribute("role", "grid");
-  box.setAttribute("aria-label", `ranks and groups of ${name}`);
-  box.style.maxHeight = `${tall + 40}px`;
-  figure.append(caption, box);
   return p;
 }
 
@@ -215,9 +196,9 @@ function overview(p) {
   const { box } = p;
   if (box.scrollHeight <= box.clientHeight + 1 && box.scrollWidth <= box.clientWidth + 1) return;
   const { scrollWidth: w, scrollHeight: h } = box, scale = Math.min(200 / w, 90 / h), sx = Math.max(scale, 80 / w), sy = Math.max(scale, 50 / h);
-  const outer = make("div", undefined, "overview"), view = make("div");
+  const view = el("div"), canvas = p.canvas = el("canvas"), outer = el("div", { class: "overview", "aria-hidden": "true" }, canvas, view);
   p.seen = [sx, sy];
-  const canvas = p.canvas = make("canvas"), style = getComputedStyle(document.documentElement), origin = box.getBoundingClientRect();
+  const style = getComputedStyle(document.documentElement), origin = box.getBoundingClientRect();
   canvas.width = Math.ceil(w * sx);
   canvas.height = Math.ceil(h * sy);
   const colours = [...Array(8).keys()].map(i => style.getPropertyValue(`--g${i}`));
@@ -245,8 +226,6 @@ function overview(p) {
   outer.addEventListener("pointerdown", e => { outer.setPointerCapture(e.pointerId); jump(e); });
   outer.addEventListener("pointermove", jump);
   box.addEventListener("scroll", follow);
-  outer.setAttribute("aria-hidden", "true");
-  outer.append(canvas, view);
   p.caption.append(outer);
   follow();
 }
@@ -256,16 +235,17 @@ function mark(p) {
   const pen = p.canvas.getContext("2d");
   pen.putImageData(p.plain, 0, 0);
   pen.fillStyle = p.ink;
-  for (const r of p.raised) if (p.cells.has(r)) pen.fillRect(...p.spot(p.cells.get(r)));
+  for (const cell of p.raised) pen.fillRect(...p.spot(cell));
 }
 
 // Lay out the sheets of the panels: the largest cells with which all panels are on the first screen, several in a row if
-// that helps; else those with which each is. On a narrow screen cells keep their numbers if that is possible at all.
+// that helps; else those with which each is. On a narrow screen, and in a frame, cells keep their numbers if that is
+// possible at all.
 function arrange(sheets, n, width, high) {
-  const EDGE = 26, SAID = 86, GAPS = 14, each = Math.max(260, Math.round(innerHeight * 0.66)), phone = innerWidth <= 860;
+  const EDGE = 26, SAID = 86, GAPS = 14, each = Math.max(260, Math.round(innerHeight * 0.66)), phone = innerWidth <= 700;
   const fit = (tries, most, all) => {
-    for (const [size, bare] of tries) for (let abreast = 1; abreast <= most; abreast++) {
-      const rows = Math.ceil(n / abreast), room = Math.floor((width - (abreast - 1) * GAPS) / abreast) - EDGE;
+    for (const [size, bare] of tries) for (let k = 1; k <= most; k++) {
+      const abreast = all ? k : most + 1 - k, rows = Math.ceil(n / abreast), room = Math.floor((width - (abreast - 1) * GAPS) / abreast) - EDGE;
       const tall = all ? Math.floor((high - (rows - 1) * GAPS) / rows) - SAID : each;
       if (room < 120 || tall < 60) continue;
       const laid = new Map(sheets.map(s => [s, layout(frame.sheets[s], SIZES[size], room, tall, bare)]));
@@ -274,7 +254,7 @@ function arrange(sheets, n, width, high) {
   };
   const last = zoom !== null ? zoom : 0, room = Math.max(200, width - EDGE);
   const large = [[6], [5], [4]], small = [[3], [2], [3, true], [2, true], [1, true], [0, true]];
-  return zoom === null && (fit(large, n, true) || phone && fit(large, 1, false) || fit(small, n, true) || fit([...large, ...small], 1, false))
+  return zoom === null && (fit(large, n, true) || phone && fit(large, 1, false) || width < 560 && fit([[4]], n, false) || fit(small, n, true) || fit([...large, ...small], 1, false))
     || { size: last, room, tall: each, laid: new Map(sheets.map(s => [s, layout(frame.sheets[s], SIZES[last], room, each, !SIZES[last].font)])) };
 }
 
@@ -308,7 +288,7 @@ function zoomTo(size) {
   zoom = size === null ? null : Math.min(SIZES.length - 1, Math.max(0, size));
   again();
   show(shown);
-  write();
+  changed();
 }
 function again() {
   draw();

@@ -95,4 +95,44 @@ function M.machine_ranks(plan, known)
   return ranks and ranks >= 1 and ranks <= MOST and ranks or RANKS
 end
 
+-- Bytes for people: "1.50 GiB".
+function M.bytes(n)
+  local units, i = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" }, 1
+  while n >= 1024 and i < 7 do n, i = n / 1024, i + 1 end
+  return ((i == 1 and "%.0f" or n < 10 and "%.2f" or "%.1f") .. " %s"):format(n, units[i])
+end
+
+-- Seconds for people: "12.3 ms".
+function M.seconds(s)
+  if s <= 0 then return "0" end
+  local unit, by = "ns", 1e9
+  if s >= 1 then
+    unit, by = "s", 1
+  elseif s >= 1e-3 then
+    unit, by = "ms", 1e3
+  elseif s >= 1e-6 then
+    unit, by = "us", 1e6
+  end
+  return (s * by >= 100 and "%.0f %s" or s * by >= 10 and "%.1f %s" or "%.2f %s"):format(s * by, unit)
+end
+
+-- What the verdicts of a step's proof mean.
+M.verdicts = {
+  proved = "every rank reaches the end of its program",
+  mismatch = "two calls that meet are not the same",
+  unmatched = "a rank waits for a call that is never made",
+  cycle = "ranks wait for each other",
+  hazard = "it ends only if kernels of two communicators run at the same time on a GPU, and these may take each "
+           .. "other's SMs",
+}
+
+-- What the proof of a step assumes of pairs of families.
+function M.assumes(pairs_of)
+  local list = {}
+  for i, pair in ipairs(pairs_of) do list[i] = pair[1] .. " and " .. pair[2] end
+  return ("calls of %s fit on a GPU together, or start in one order on all ranks: they are under way at once, on two "
+    .. "streams, and neither waits for the other. An event between them, one stream, the option launch_order_implicit "
+    .. "(NCCL 2.31), or concurrent in the recipe, if they do fit, removes this."):format(table.concat(list, ", "))
+end
+
 return M

@@ -37,6 +37,19 @@ function M.xml(text) return (M.shown(text):gsub('[&<>"]', ENTITIES)) end
 
 local function json_escape(c) return (c == "\\" or c == '"') and "\\" .. c or ("\\u%04x"):format(c:byte()) end
 
+-- Return a whole text as JSON that may stand in a <script>.
+function M.quoted(text)
+  return '"' .. text:gsub('[%c"\\<>&]', function(c) return ("\\u%04x"):format(c:byte()) end) .. '"'
+end
+
+-- Return the keys of a table, sorted.
+function M.keys(value)
+  local keys = {}
+  for key in pairs(value) do keys[#keys + 1] = key end
+  table.sort(keys)
+  return keys
+end
+
 -- Write a value as JSON that may stand in a <script>. A table without keys is a list; keys are sorted.
 function M.json(value, put)
   if type(value) == "string" then
@@ -52,10 +65,7 @@ function M.json(value, put)
     end
     put "]"
   else
-    local keys = {}
-    for key in pairs(value) do keys[#keys + 1] = key end
-    table.sort(keys)
-    for i, key in ipairs(keys) do
+    for i, key in ipairs(M.keys(value)) do
       put((i > 1 and "," or "{") .. '"' .. key .. '":')
       M.json(value[key], put)
     end

@@ -19,8 +19,14 @@ for name in ([[
   command/init command/machine command/plan command/policy command/recipes command/step command/why
 ]]):gmatch "%S+" do COMPILED["lua/" .. name] = true end
 
-local function is_compiled(path) return COMPILED[path:match "^(.*)%.lua$"] or COMPILED[path:match "^.*/"] end
+local of = arg[1]:match "^%-%-" and table.remove(arg, 1)
+local of_command, of_page = of == "--command", of == "--page"
 
+local function is_compiled(path)
+  return not of_page and (COMPILED[path:match "^(.*)%.lua$"] or COMPILED[path:match "^.*/"])
+end
+
+local pages = dofile((arg[0]:gsub("[^/]*$", "pages.lua")))
 local keep_lines = (os.getenv "COV" or "") ~= "" -- which lines are reached is asked
 
 local function numbers(bytes)
@@ -58,7 +64,6 @@ local function release()
   return assert(said:match("^Lua %d+%.%d+%.%d+ "), "no release in: " .. said)
 end
 
-local of_command = arg[1] == "--command" and table.remove(arg, 1)
 local without = {}
 for i = 2, #arg do without[arg[i]] = true end
 
@@ -90,26 +95,13 @@ end
 -- A recipe's text is also shown, and its lines are in messages.
 local function recipe_row(name, path) return { name, whole(path), compiled = is_compiled(path) } end
 
--- A page, with the scripts that its lines "@NAME.js@" name, as a chunk that returns it; no indentation, no comments.
+-- A page, as a chunk that returns it.
 local function page_row(name)
-  local lines = {}
-  local function add(file)
-    for line in io.lines("lua/pictures/" .. file) do
-      local script = line:match "^@(.+%.js)@$"
-      line = line:gsub("^%s+", "")
-      if script then
-        add(script)
-      elseif not (line == "" or line == "*/" or line:find "^/[/*]" or line:find "^%*%*") then
-        lines[#lines + 1] = line
-      end
-    end
-  end
-  add(name .. ".html")
-  return { ("moongrid.pictures.%s_html"):format(name), ("return %q\n"):format(table.concat(lines, "\n")) }
+  return { ("moongrid.pictures.%s_html"):format(name), ("return %q\n"):format(pages.page(name .. ".html")) }
 end
 
 -- The files that pictures/init.lua requires, and those that these require: what the library draws. The command alone
--- draws charts.
+-- draws charts, and the module for browsers alone has the playground.
 local function of_library()
   local found = {}
   local function add(name)
@@ -118,16 +110,17 @@ local function of_library()
     found[name] = true
     for other in whole(path):gmatch "[\"']pictures%.([%w_]+)[\"']" do add(other) end
   end
-  for _, name in ipairs { "init", "boxes", "svg" } do add(name) end
+  for _, name in ipairs { "init", "boxes", "svg", of_page and "playground" } do add(name) end
   return found
 end
 
 local function add_pictures(rows, in_library)
   local drawn = of_library()
   for _, row in ipairs(add_files({}, "lua/pictures", "moongrid.pictures.", "", start_row)) do
-    if (drawn[row[1]:match "[^.]+$"] or false) == in_library then rows[#rows + 1] = row end
+    local name = row[1]:match "[^.]+$"
+    if (drawn[name] or false) == in_library and (of_page or name ~= "playground") then rows[#rows + 1] = row end
   end
-  rows[#rows + 1] = page_row(in_library and "page" or "chart")
+  if not of_page then rows[#rows + 1] = page_row(in_library and "page" or "chart") end
   return rows
 end
 

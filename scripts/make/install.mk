@@ -2,7 +2,7 @@
 #
 # What is installed, and packed for a release. The Makefile includes this.
 #
-# make install      PREFIX=/usr/local DESTDIR=; make uninstall takes the same
+# make install      PREFIX=/usr/local DESTDIR=; make uninstall takes the same. The playground, too, if make wasm has made it
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
 # make rock         build/dist/moongrid-VERSION-1.src.rock, for luarocks install
 # make wheel        build/wheel/*.whl, for pip (scripts/release/wheel)
@@ -19,6 +19,7 @@ ZSHDIR   ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR  ?= $(PREFIX)/share/fish/vendor_completions.d
 PC        = $(D)$(LIBDIR)/pkgconfig
 CMAKE     = $(D)$(LIBDIR)/cmake/moongrid
+SHARE     = $(PREFIX)/share/moongrid
 MODULEFILES = $(PREFIX)/share/modulefiles/moongrid
 # folders stand in quotes: their names may have blanks
 D         = $(DESTDIR)
@@ -72,6 +73,7 @@ install: all man fortran
 	install -m 644 scripts/make/complete/moongrid.fish '$(D)$(FISHDIR)'/
 	scripts/make/modulefile $(VERSION) '$(PREFIX)' '$(LIBDIR)' '$(LUA_CMOD)' '$(LUA_LMOD)' '$(MANDIR)' > '$(D)$(MODULEFILES)'/$(VERSION).lua
 	chmod 644 '$(D)$(MODULEFILES)'/$(VERSION).lua
+	if [ -e $(W)/playground.html ]; then install -d '$(D)$(SHARE)' && install -m 644 $(W)/playground.html '$(D)$(SHARE)'/; fi
 # update the loader's list of libraries, if it searches LIBDIR and this does not stage a package
 ifeq ($(DESTDIR),)
 	if scripts/make/searched '$(LIBDIR)' && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/usr/sbin:/sbin ldconfig; fi
@@ -97,7 +99,8 @@ uninstall:
 	rm -rf '$(CMAKE)'
 	rm -f '$(D)$(LUA_CMOD)'/moongrid.so $(addprefix '$(D)$(LUA_LMOD)'/moongrid/,$(notdir $(META)))
 	rm -f '$(D)$(BASHDIR)'/moongrid '$(D)$(ZSHDIR)'/_moongrid '$(D)$(FISHDIR)'/moongrid.fish '$(D)$(MODULEFILES)'/$(VERSION).lua
-	-rmdir '$(D)$(LUA_LMOD)'/moongrid '$(D)$(MODULEFILES)' 2>/dev/null
+	rm -f '$(D)$(SHARE)'/playground.html
+	-rmdir '$(D)$(LUA_LMOD)'/moongrid '$(D)$(MODULEFILES)' '$(D)$(SHARE)' 2>/dev/null
 
 # ---------------------------------------------------------------- release
 # What is linked, with versions and licences, as SPDX.

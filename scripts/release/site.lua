@@ -2,7 +2,8 @@
 --
 -- site.lua OUT: write the documents as the pages of a site, in OUT/docs, with OUT/mkdocs.yml for mkdocs
 -- (scripts/release/site). Each README is a page, and so is a source file that one links; the headers, the annotations
--- of Lua and the help of the command become references; three recipes are drawn.
+-- of Lua and the help of the command become references; three recipes are drawn. Where `make wasm` made the playground,
+-- it is on the site, and each recipe that is shown has a link that opens it there.
 
 local out = ...
 local headers = dofile "scripts/make/headers.lua"
@@ -15,7 +16,7 @@ local menu = {
   { "Installing", "scripts/installing.md" },
   { "Tutorial for Python and torch", "examples/tutorial/python.md" },
   { "Recipes", { { "Writing recipes", "lua/README.md" }, { "Cookbook", "examples/cookbook/README.md" },
-    { "My job hangs", "examples/cookbook/hangs.md" },
+    { "The playground", "examples/playground.md" }, { "My job hangs", "examples/cookbook/hangs.md" },
     { "Bringing your own layout", "examples/porting/README.md" }, { "Pictures", "examples/pictures/README.md" },
     { "Three recipes to click in", "draw.md" } } },
   { "The command", { { "The command", "src/command/README.md" },
@@ -115,12 +116,42 @@ local function target(from, link)
   return relative(from, "code/" .. path .. ".md")
 end
 
+-- The link that opens a recipe in the playground, for a page at `from`, in the first of some worlds in which it plans.
+-- "": there is no playground, or it is no recipe that plans by itself.
+local playground = read "build/wasm/playground.html"
+local address = dofile "scripts/make/pages.lua".address
+local function try_it(from, name, text, world)
+  if not playground or not ("\n" .. text):find "\nreturn recipe" then return "" end
+  local path = os.tmpname()
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(text)
+  file:flush()
+  local works
+  for _, n in ipairs { world or 16, 16, 12, 64, 72, 96, 128, 256, 280, 384, 512, 2048 } do
+    local command = ("build/moongrid plan - --world %d < '%s' > /dev/null 2>&1"):format(n, path)
+    works = works or os.execute(command) and n
+  end
+  os.remove(path)
+  local link = works and relative(from, "playground.html") .. "#" .. address(name, text, works)
+  return link and ("\n[Try it in the playground](%s){target=_blank}\n"):format(link) or ""
+end
+
 local function with_links(path, text)
-  local fenced = false
+  local shown
+  local world = text:match "%-%-world (%d+)"
   return (text:gsub("[^\n]*\n?", function(line)
-    if line:find "^%s*```" then fenced = not fenced end
-    if fenced then return line end
-    return (line:gsub("%]%(([^)%s]+)%)", function(link) return "](" .. target(path, link) .. ")" end))
+    local fence = line:find "^%s*```"
+    if shown and fence then
+      local recipe = table.concat(shown)
+      shown = nil
+      return line .. try_it(path, "layout.lua", recipe, world)
+    elseif shown then
+      shown[#shown + 1] = line
+    elseif fence then
+      shown = {}
+    else
+      return (line:gsub("%]%(([^)%s]+)%)", function(link) return "](" .. target(path, link) .. ")" end))
+    end
   end))
 end
 
@@ -255,6 +286,7 @@ for path in pairs(pages) do
   local text = read(path)
   if text then write("docs/" .. path, with_links(path, text)) end
 end
+if playground then write("docs/playground.html", playground) end
 write("docs/reference/c.md", c_reference())
 write("docs/reference/lua.md", lua_reference())
 write("docs/reference/verbs.md", verbs_reference())
@@ -269,7 +301,8 @@ for _, one in ipairs(drawn) do
 end
 for path, text in pairs(linked) do
   local fence = text:find("```", 1, true) and "~~~~~" or "```"
-  write("docs/code/" .. path .. ".md", ("# %s\n\n%s%s\n%s\n%s\n"):format(path, fence,
+  local page = "code/" .. path .. ".md"
+  write("docs/" .. page, ("# %s\n%s\n%s%s\n%s\n%s\n"):format(path, try_it(page, path:match "[^/]+$", text), fence,
     languages[path:match "%.(%a+)$" or ""] or "text", text:gsub("\n$", ""), fence))
 end
 

@@ -50,6 +50,7 @@ bool mgrid_room(void *array, size_t *room, size_t n, size_t each) {
   size_t most = *room ? *room : 1;
   void *block; /* its own pointer type is not known here */
   if (n <= *room) return true;
+  if (n > SIZE_MAX / 2 / each) return false; /* where sizes have 32 bits */
   while (most < n) most *= 2;
   memcpy(&block, array, sizeof block);
   if (!(block = realloc(block, most * each))) return false;

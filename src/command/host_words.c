@@ -314,16 +314,28 @@ static int apart(lua_State *L) {
   return 0;
 }
 
+/* Write the path of this program, and return its last slash. */
+static char *own_path(char *path, size_t room) {
+  ssize_t n = readlink("/proc/self/exe", path, room - 1);
+  path[n > 0 ? n : 0] = '\0';
+  return strrchr(path, '/');
+}
+
+/* program() -> its path */
+static int program(lua_State *L) {
+  char path[4096];
+  own_path(path, sizeof path);
+  lua_pushstring(L, path);
+  return 1;
+}
+
 /* Return the folder of MOONGRID_LUA, lua/ of a source tree, with the files of the command instead
 ** of those built in. Only a binary that lies where it was built, beside what make wrote, heeds
 ** it. */
 static const char *source_tree(void) {
   char path[4096], *slash;
   const char *folder = getenv("MOONGRID_LUA");
-  ssize_t n = folder && *folder ? readlink("/proc/self/exe", path, sizeof path - 32) : -1;
-  if (n < 0) return NULL;
-  path[n] = '\0';
-  if (!(slash = strrchr(path, '/'))) return NULL;
+  if (!folder || !*folder || !(slash = own_path(path, sizeof path - 32))) return NULL;
   strcpy(slash, "/gen/command.c");
   return access(path, F_OK) == 0 ? folder : NULL;
 }
@@ -357,6 +369,7 @@ int cli_open_words(lua_State *L) {
                                     { "make_folder", make_folder },
                                     { "write", write_file },
                                     { "apart", apart },
+                                    { "program", program },
                                     { "source_tree", push_source_tree },
                                     { NULL, NULL } };
 

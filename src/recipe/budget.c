@@ -37,13 +37,18 @@ static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
 
 /* While Lua moves its stack (since 5.4.5), frames hold offsets instead of pointers, and lua_getinfo
 ** would follow them. The first word of a frame locates its function. Where the heap is as low as
-** such an offset, a position is not kept; so only the allocator asks. */
+** such an offset, a position is not kept; so only the allocator asks. WebAssembly has only such
+** addresses, and Lua 5.4.4 (scripts/make/sources). */
 static bool is_moving(const lua_Debug *ar) {
+#ifdef __wasm__
+  return (void)ar, false;
+#else
   /* bytes of a stack: LUAI_MAXSTACK, which is not in the headers of Lua 5.5 */
   enum { MOST = 1000000 * 32 };
   uintptr_t function;
   memcpy(&function, (const void *)ar->i_ci, sizeof function);
   return function < MOST;
+#endif
 }
 
 /* Keep the position of the recipe when memory is refused: Lua unwinds its stack before anybody can

@@ -105,7 +105,7 @@ describe("scripts/lab/bench", function()
     local _, err, code = run "scripts/lab/bench plann"
     assert.are.equal(2, code)
     assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, moves, enumerate, create, torch, questions, policies, proofs, start, "
-      .. "libraries, simulated, nccl, place, congestion, step, losses, and --quick, --record, -o FILE\n", err)
+      .. "libraries, simulated, nccl, place, congestion, step, losses, playground, and --quick, --record, -o FILE\n", err)
   end)
 end)
 

@@ -399,4 +399,23 @@ describe("moongrid draw -o x.html", function()
       assert.same({ "moongrid: " .. message .. "\n", 1 }, { err, code })
     end
   end)
+
+  it("refuses a live page of what a page cannot plan, and where the playground is not", function()
+    refuses("examples/moe.lua --world 8 --live", 2, "--live makes a page: -o FILE.html")
+    refuses("examples/moe.lua --world 8 --live -o x.svg", 2, "--live makes a page: -o FILE.html")
+    refuses("examples/moe.lua --world 8,16 --live -o x.html", 2, "several worlds go into a page that is not live")
+    refuses("examples/moe.lua --world 8 --machine dgx-h100 --live -o x.html", 2,
+            "a live page takes no --machine: the recipe names it, machine = ...")
+    local folder = support.folder()
+    run(("build/moongrid plan picotron --world 8 --json > %s/p.json"):format(folder))
+    refuses(folder .. "/p.json --live -o x.html", 2, "--live takes a recipe, which a saved plan is not")
+    run(("cp build/moongrid %s; cp examples/moe.lua %s/base.lua"):format(folder, folder))
+    support.write(folder .. "/two.lua", "return recipe { base = './base.lua' }")
+    refuses(folder .. "/two.lua --world 8 --live -o x.html", 1, "--live takes a recipe that reads no other file; a page "
+      .. "would say: two.lua:1: './base.lua' is a file, and a recipe that lies in no folder, as one from standard input, names none")
+    local out, err, code = run(folder .. "/moongrid draw megatron --world 8 --live -o x.html")
+    assert.are.same({ "", "moongrid: --live needs the page of the playground, which this moongrid was installed without: "
+      .. "scripts/setup --site, make wasm and make install bring it\n", 4 }, { out, err, code })
+    run("rm -r " .. folder)
+  end)
 end)

@@ -19,6 +19,10 @@ local published = {
   { "deepseek_v3", 2048, parameters = 671e9, -- arXiv 2412.19437, section 4.2
     flops = 250e9, of = "all" }, -- arXiv 2505.09343, table 2
   { "qwen3_235b", 256, parameters = 235e9, active = 22e9 }, -- arXiv 2505.09388, section 2
+  { "mt_nlg_530b", 2240, parameters = 530e9 }, -- arXiv 2201.11990, title
+  { "megatron_1t", 3072, parameters = 1008e9 }, -- arXiv 2104.04473, table 1
+  { "nemotron4_340b", 6144, parameters = 331.6e9 + 9.4e9 }, -- arXiv 2406.11704, table 1
+  { "falcon_180b", 4096, parameters = 180e9 }, -- arXiv 2311.16867, title
   { "mixtral_8x7b", 16, parameters = 46.7e9, active = 12.9e9 }, -- mistral.ai/news/mixtral-of-experts
 }
 

@@ -17,15 +17,6 @@ local SMS, SLOTS, RANKS = 132, 128, 8   -- of an H100; of 8 H200; ranks of a mac
 local plural, padded = text.plural, text.padded
 local function mib(bytes) return ("%.0f"):format(bytes / (1 << 20)) end
 
--- What the proof of a step assumes of pairs of families.
-function M.assumes(pairs_of)
-  local list = {}
-  for i, pair in ipairs(pairs_of) do list[i] = pair[1] .. " and " .. pair[2] end
-  return ("calls of %s fit on a GPU together, or start in one order on all ranks: they are under way at once, on two "
-    .. "streams, and neither waits for the other. An event between them, one stream, the option launch_order_implicit "
-    .. "(NCCL 2.31), or concurrent in the recipe, if they do fit, removes this."):format(table.concat(list, ", "))
-end
-
 -- What the seconds of a price rest on, and their error. `unless`: what follows unless they were compared with runs.
 function M.estimate(e, unless)
   if e.error then return ("estimate from %s, which it predicts to %.1f%% in the mean"):format(e.from, 100 * e.error) end

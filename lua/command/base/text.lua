@@ -29,27 +29,7 @@ function M.printf(...) io.write(string.format(...)) end
 
 M.shown = host.shown -- with `put`, `fold`, `on` and `off` this is a writer of reports
 M.padded, M.plural, M.width = reports.padded, reports.plural, reports.width
-
--- Bytes for people: "1.50 GiB".
-function M.bytes(n)
-  local units, i = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" }, 1
-  while n >= 1024 and i < 7 do n, i = n / 1024, i + 1 end
-  return ((i == 1 and "%.0f" or n < 10 and "%.2f" or "%.1f") .. " %s"):format(n, units[i])
-end
-
--- Seconds for people: "12.3 ms".
-function M.seconds(s)
-  if s <= 0 then return "0" end
-  local unit, by = "ns", 1e9
-  if s >= 1 then
-    unit, by = "s", 1
-  elseif s >= 1e-3 then
-    unit, by = "ms", 1e3
-  elseif s >= 1e-6 then
-    unit, by = "us", 1e6
-  end
-  return (s * by >= 100 and "%.0f %s" or s * by >= 10 and "%.1f %s" or "%.2f %s"):format(s * by, unit)
-end
+M.bytes, M.seconds = reports.bytes, reports.seconds
 
 local function put_words(words, column, indent) reports.put_words(M, words, column, indent) end
 

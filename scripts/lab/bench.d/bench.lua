@@ -7,7 +7,8 @@ local json = require "dkjson"
 local parts = require "parts"
 
 local order = { "plan", "instructions", "moves", "enumerate", "create", "torch", "questions", "policies", "proofs",
-  "start", "libraries", "simulated", "nccl", "place", "congestion", "step", "losses" }
+  "start", "libraries", "simulated", "nccl", "place", "congestion", "step", "losses",
+  "playground" }
 local B = { quick = false, record = false, out = "build/bench.json", dir = "build/bench" }
 
 local function fail(...)
@@ -196,7 +197,7 @@ end
 if not next(wanted) then
   -- each takes as long as all others, or is about one command
   local long = { libraries = true, simulated = true, nccl = true, place = true, congestion = true,
-    step = true, losses = true }
+    step = true, losses = true, playground = true }
   for _, name in ipairs(order) do wanted[name] = not long[name] end
 end
 os.execute("mkdir -p " .. B.dir)

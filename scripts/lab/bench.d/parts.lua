@@ -296,6 +296,7 @@ parts.place = require "place"
 parts.congestion = require "congestion"
 parts.step = require "step"
 parts.losses = require "losses"
+parts.playground = require "playground"
 parts.simulated = require "simulated"
 parts.nccl = require "nccl"
 

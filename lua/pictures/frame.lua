@@ -1,0 +1,110 @@
+-- SPDX-License-Identifier: MIT
+--
+-- frame: what the page shows of a plan, as tables that page.js reads as JSON: families, grids, steps, and where ranks
+-- lie.
+
+local drawing = require "pictures.drawing"
+local sheets = require "pictures.sheet"
+local words = require "pictures.words"
+
+local LISTED = 1 << 18 -- members of a family without a rule that are listed; of a drawn part fewer
+local EACH = 1 << 16   -- ranks that are asked what they create
+
+-- The groups of a family: its modes, or lists of at most so many members.
+local function groups_of(family, listed)
+  local modes, lists = family:modes(), nil
+  if not modes and family.count * family.largest <= listed then
+    lists = {}
+    for group = 0, family.count - 1 do lists[group + 1] = family:ranks(group) end
+  end
+  return { modes = modes, groups = lists, count = family.count, largest = family.largest, even = family.size ~= nil }
+end
+
+local function families_of(d, listed)
+  local all = {}
+  for i, entry in ipairs(d.entries) do
+    all[i] = groups_of(entry.family, listed)
+    all[i].name, all[i].same, all[i].shares = entry.name, entry.same, entry.shares
+    if entry.same then all[i].groups = nil end -- the page asks the first one
+  end
+  return all
+end
+
+local function grids_of(plan)
+  local all = {}
+  for i, name in ipairs(plan.grids) do
+    local grid, names = plan:grid(name), {}
+    for k, dim in ipairs(grid:dims()) do names[k] = dim[1] end
+    all[i] = { name = name, dims = grid:dims(), line = groups_of(grid:along(table.unpack(names)), LISTED) }
+  end
+  return all
+end
+
+-- The steps that make communicators: { family, count, groups }, in their order; groups: nil for all of the family. Of
+-- rounds of a very large world the groups are not told apart.
+local function steps_of(plan)
+  local steps, at, partial = {}, {}, false
+  for line in plan:schedule():gmatch "[^\n]+" do
+    local family, round, count = line:match "^%s*%d+%s+(%S+)%s+round (%d+): (%d+) communicator"
+    if not family then family, count = line:match "^%s*%d+%s+(%S+)%s+(%d+) communicator" end
+    if family and at[family] and plan.world > EACH then
+      at[family].count = at[family].count + tonumber(count)
+    elseif family then
+      local step = { family = family, count = tonumber(count) }
+      steps[#steps + 1], at[family], at[family .. " " .. (round or 0)] = step, step, step
+      if step.count < plan:family(family).count and plan.world <= EACH then step.groups, partial = {}, true end
+    end
+  end
+  local seen = {}
+  for rank = 0, partial and plan.world - 1 or -1 do
+    for _, made in ipairs(plan:creates(rank)) do
+      local step = at[made.family .. " " .. made.round]
+      local key = made.family .. " " .. made.group
+      if step.groups and not seen[key] then seen[key], step.groups[#step.groups + 1] = true, made.group end
+    end
+  end
+  return steps
+end
+
+-- Where ranks are drawn, and of each family which of these sheets.
+local function sheets_of(d, most)
+  local all, of = sheets.make(d, most)
+  if d.machine and all[1].parts[1].size ~= d.world then -- the page draws no empty places
+    d.machine = nil
+    all, of = sheets.make(d, most)
+  end
+  local drawn, sheet_of, sampled = {}, {}, nil
+  for i, sheet in ipairs(all) do
+    drawn[i] = { parts = {} }
+    for k, part in ipairs(sheet.parts) do
+      local levels = {}
+      for l, level in ipairs(part.levels) do
+        local coords = {}
+        for c = 0, level.shown - 1 do coords[c + 1] = sheets.coord(level, c) end
+        levels[l] = { level.name, level.shown < level.size and coords or level.size }
+      end
+      drawn[i].parts[k] = { name = part.name, levels = levels, ranks = part.ranks }
+    end
+    if sheet.sampled and not sampled then
+      sampled = ("%d of %d ranks are drawn: %s."):format(sheet.cells, d.world, sheets.sampled_text(sheet))
+    end
+  end
+  for i, entry in ipairs(d.entries) do sheet_of[i] = of[entry.name].number end
+  return drawn, sheet_of, sampled, sheets.dims_text(all)
+end
+
+-- Return the frame of a plan on a machine, or nil; it draws at most `most` ranks of a sheet.
+return function(plan, machine, most)
+  local d = drawing(plan, { machine = machine })
+  local drawn, sheet_of, sampled, dims = sheets_of(d, most)
+  local counts, per_machine = plan:counts(), 8
+  for _, param in ipairs(plan.params) do
+    if param.name == "gpus_per_node" then per_machine = math.tointeger(tonumber(param.value)) or per_machine end
+  end
+  return {
+    plan = { world = plan.world, digest = plan.digest, communicators = counts.communicators, groups = counts.groups,
+             machine = per_machine, families = families_of(d, most and 16 * most or LISTED), grids = grids_of(plan) },
+    given = words.given(plan), steps = steps_of(plan), sheets = drawn, sheet_of = sheet_of, sampled = sampled,
+    dims = dims,
+  }
+end

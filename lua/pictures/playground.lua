@@ -1,0 +1,274 @@
+-- SPDX-License-Identifier: MIT
+--
+-- playground: what the playground asks. answer(request) returns the text of JSON. A request has
+--   name, text       of the recipe; world; params = { "tp=2" }
+--   laws             of the plan, { "within(tp, mp)" }
+--   other            the side that the plan is compared with: name, text, world, params
+-- and gets { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. With one more it gets
+--   prove            true: { step, law } alone: the proof of the step, and the law of every plan, which take longer
+--   give             "json", "svg" or "text": { text } alone, of the plan, or its picture
+--   complete         a line up to the cursor: { words } alone, of the plan before
+-- A pane, as groups, laws, step and diff are, is { badge, kind, cards }; a card { title, about, kind, rows }, with the
+-- family or the law that it is of; a row { label, words, kind, part }. kind: "good", "bad", "changed" or "code"; part:
+-- of 1, the length of a bar.
+
+local explain = require "pictures.explain"
+local frame = require "pictures.frame"
+local moongrid = require "moongrid"
+local reports = require "pictures.reports"
+local words = require "pictures.words"
+
+local DRAWN, SAMPLE = 1024, 256 -- ranks of a world that is drawn whole; of a part
+local CHECKED = 1 << 18       -- members that are checked one by one
+local COLUMNS, LINES = 110, 400 -- of the groups of a family; of a diff
+
+local last -- the recipe that was planned last, and its parameters, for completion
+
+-- Return a message without the place in this file from which the module was called.
+local function said(message) return (tostring(message):gsub("^[^:]*playground[^:]*:%-?%d+: ", "")) end
+
+-- Return a message with the line of the recipe in which it is; of wrong Lua also the column behind the indentation.
+local function problem(name, message)
+  message = said(message)
+  local line, rest = message:match("^" .. name:gsub("%p", "%%%0") .. ":(%d+): (.*)$")
+  local first, blanks = (rest or message):match "^(.-)\n.-\n  ( *)%^"
+  return { message = first or rest or message, line = math.tointeger(tonumber(line)), column = first and #blanks }
+end
+
+-- What a recipe declares; of a parameter its shortest name.
+local function declared(loaded)
+  local info, params = loaded:info(), {}
+  for i, param in ipairs(info.params) do
+    local short = param.name
+    for _, alias in ipairs(param.aliases) do
+      if #alias < #short then short = alias end
+    end
+    params[i] = { name = short, long = param.name, kind = param.kind, default = param.default, doc = param.doc,
+                  choices = param.choices }
+  end
+  return { doc = info.doc, params = params }
+end
+
+-- Return the plan of a side, its recipe, and what that declares; or nil, why not, and what it declares.
+local function plan_of(side)
+  local known
+  local done, plan, loaded = pcall(function()
+    local recipe = moongrid.load(side.name, { text = side.text, lines = true })
+    known = declared(recipe)
+    return recipe:plan(side.world, side.params or {}), recipe
+  end)
+  if done then return plan, loaded, known end
+  return nil, problem(side.name, plan), known
+end
+
+-- Panes ------------------------------------------------------------------------------------------------------------
+
+local CODE = { groups = true, rule = true, ["made by"] = true }
+
+-- The lines of `moongrid explain`, a card for each family.
+local function groups_of(plan, side)
+  local cards, text = {}, {}
+  explain(plan, {
+    families = #plan.families > 0 and plan.families or nil, columns = COLUMNS,
+    writer = { put = function(piece) text[#text + 1] = piece end, fold = math.maxinteger, on = "", off = "",
+               shown = words.shown },
+    read = function(file) return file == side.name and side.text or nil end,
+  })
+  for line in table.concat(text):gmatch "[^\n]+" do
+    local name, about = line:match "^(%S+): (.*)$"
+    local rows, label = #cards > 0 and cards[#cards].rows, line:sub(1, 14):match "^ *(.-) *$"
+    if name then
+      cards[#cards + 1] = { title = name, family = name, about = about, rows = {} }
+    elseif rows then
+      rows[#rows + 1] = { label = label, words = line:sub(16), kind = CODE[label] and "code" or nil }
+    end
+  end
+  return { badge = tostring(#cards), cards = cards }
+end
+
+-- A law; held: nil, it was not checked.
+local function law_card(law, held, why)
+  local mark, kind = "?", nil
+  if held ~= nil then mark, kind = held and "\u{2713}" or "\u{2717}", held and "good" or "bad" end
+  return { title = mark .. " " .. law, about = why, kind = kind }
+end
+
+local function laws_pane(cards)
+  local broken = 0
+  for _, card in ipairs(cards) do broken = broken + (card.kind == "bad" and 1 or 0) end
+  local whole = broken == 0
+  return { badge = whole and tostring(#cards) or broken .. " broken", kind = whole and "good" or "bad", cards = cards }
+end
+
+-- The laws that the recipe has asked for, and those of the request.
+local function laws_of(plan, asked)
+  local cards, done, of_recipe = {}, pcall(function() return plan.laws end)
+  for _, law in ipairs(done and of_recipe or {}) do cards[#cards + 1] = law_card(law, true, "in the recipe") end
+  for _, law in ipairs(asked or {}) do
+    local known, held, why = pcall(plan.law, plan, law)
+    if not known then held, why = false, said(held) end
+    cards[#cards + 1] = law_card(law, held, why)
+    cards[#cards].law = law
+  end
+  return laws_pane(cards)
+end
+
+-- The same behind the law of every plan, which is checked where that is quick.
+local function checked(plan, asked)
+  local n, pane = 0, laws_of(plan, asked)
+  for _, name in ipairs(plan.families) do n = n + plan:family(name).count * plan:family(name).largest end
+  local held, why = nil, ("%d members are too many for a page; moongrid check does it"):format(n)
+  if n <= CHECKED then
+    held, why = pcall(plan.check, plan)
+    why = held and ("%d members"):format(n) or said(why)
+  end
+  table.insert(pane.cards, 1, law_card("positions, partitions, schedule", held, why))
+  return laws_pane(pane.cards)
+end
+
+-- Rows with bars: { name, value } in a list, and how a value is said.
+local function bars(list, say)
+  local rows, most = {}, 0
+  for _, one in ipairs(list) do most = math.max(most, one[2]) end
+  for i, one in ipairs(list) do
+    rows[i] = { label = one[1], words = say(one), part = most > 0 and one[2] / most or 0.0 }
+  end
+  return rows
+end
+
+local function calls_text(sum)
+  return ("%s in %d call%s"):format(reports.bytes(sum[2]), sum[3], reports.plural(sum[3]))
+end
+
+-- What the rank with the most sends and holds, and on a machine the time.
+local function step_cards(plan, step)
+  local cards, sums = {}, step:sums()
+  local priced, price = pcall(step.price, step)
+  if plan.machine ~= "" and priced then
+    local parts = {}
+    for i, name in ipairs { "compute", "exposed", "bubble", "hidden" } do parts[i] = { name, price[name] } end
+    cards[1] = { title = reports.seconds(price.seconds) .. " a step", about = "on " .. price.machine,
+                 rows = bars(parts, function(one) return reports.seconds(one[2]) end) }
+  end
+  local families, memory = {}, {}
+  for _, name in ipairs(plan.families) do
+    local sum = sums.families[name]
+    if sum then families[#families + 1] = { name, sum.bytes, sum.calls } end
+  end
+  for i, name in ipairs(words.keys(sums.memory.by)) do memory[i] = { name, sums.memory.by[name] } end
+  table.sort(memory, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
+  if #families > 0 then
+    cards[#cards + 1] = { title = "What travels", about = "of the rank with the most",
+                          rows = bars(families, calls_text) }
+  end
+  if #memory > 0 then
+    cards[#cards + 1] = { title = "Memory", rows = bars(memory, function(one) return reports.bytes(one[2]) end),
+                          about = ("at most %s on rank %d"):format(reports.bytes(sums.memory.peak), sums.memory.rank) }
+  end
+  return cards
+end
+
+local NO_STEP = "This recipe has no step. A function step in it says what a rank sends; megatron and other bundled "
+                .. "recipes have one, with the size of a model among their parameters."
+
+local function refused(why) return { title = "Refused", about = why, kind = "bad" } end
+
+-- The proof of the step.
+local function step_of(plan)
+  local done, has = pcall(plan.has_step, plan)
+  if not (done and has) then return { badge = "", cards = { { title = "No step", about = NO_STEP } } } end
+  local ok, step = pcall(plan.step, plan)
+  if not ok then return { badge = "refused", kind = "bad", cards = { refused(said(step)) } } end
+  local tried, proved, verdict, message = pcall(step.prove, step)
+  if not tried then proved, verdict, message = false, "not proved", said(proved) end
+  local is, rows = proved and "proved" or verdict, {}
+  rows[1] = { label = "ranks", words = ("%d class%s, %d operations of all"):format(step.classes,
+    step.classes == 1 and "" or "es", step.operations) }
+  if message then rows[2] = { label = "because", words = message, kind = "bad" } end
+  if proved and verdict then rows[2] = { label = "assumes", words = reports.assumes(verdict) } end
+  local kind = proved and "good" or "bad"
+  local all, cards = pcall(step_cards, plan, step)
+  cards = all and cards or {}
+  table.insert(cards, 1, { title = is, about = reports.verdicts[is], kind = kind, rows = rows })
+  return { badge = is, kind = kind, cards = cards }
+end
+
+local CHANGES = { ["+"] = "good", ["-"] = "bad", ["~"] = "changed" }
+
+-- What changes from the other side to the plan.
+local function diff_of(plan, other)
+  local before, why = plan_of(other)
+  local done, diff = pcall(function() return before:diff(plan) end)
+  if not (before and done) then
+    return { badge = "!", kind = "bad", cards = { refused(before and said(diff) or why.message) } }
+  end
+  local rows, n = {}, 0
+  for line in tostring(diff):gmatch "[^\n]+" do
+    local label, rest = line:match "^([-+~] %S+)%s+(.*)$"
+    n = n + (label and 1 or 0)
+    if #rows < LINES then
+      rows[#rows + 1] = { label = label or "", words = rest or line, kind = CHANGES[line:sub(1, 1)] }
+    end
+  end
+  return { badge = diff.differ and tostring(n) or "same", cards = { { title = "from " .. other.name, rows = rows,
+           about = ("of %d ranks"):format(other.world) } } }
+end
+
+-- The editor ---------------------------------------------------------------------------------------------------------
+
+-- The words that the last one of a line may become: names of the plan within quotes, parameters after "p.", and the
+-- words of recipes.
+local function complete(line)
+  if not last then return {} end
+  local quoted = select(2, line:gsub("[\"']", "")) % 2 == 1
+  local begin, list = line:match "[%w_]*$", {}
+  local function offer(word)
+    if word:sub(1, #begin) == begin then list[#list + 1] = word end
+  end
+  if quoted then
+    local seen = {}
+    local function once(word)
+      if not seen[word] then offer(word) end
+      seen[word] = true
+    end
+    for _, name in ipairs(last.plan.grids) do
+      for _, dim in ipairs(last.plan:grid(name):dims()) do once(dim[1]) end
+    end
+    for _, name in ipairs(last.plan.families) do once(name) end
+    local of_recipe = line:find "%f[%w]base%f[%W]" or line:find "%f[%w]recipe%f[%W]"
+    for _, name in ipairs(of_recipe and moongrid.recipes() or {}) do once(name) end
+  elseif line:find "%f[%w_]p%.[%w_]*$" then
+    for _, param in ipairs(last.declared.params) do offer(param.name) end
+  else
+    for _, word in ipairs(last.recipe:complete(line)) do list[#list + 1] = word:match "[%w_]+$" end
+  end
+  return list
+end
+
+-- A plan, or its picture, as text.
+local function give(plan, what)
+  if what == "json" then return plan:json() end
+  return moongrid.pictures[what](plan, { all = true })
+end
+
+local function answer(request)
+  if request.complete then return { words = complete(request.complete) } end
+  local plan, loaded, known = plan_of(request)
+  if not plan then return { error = loaded, declared = known } end
+  if request.give then return { text = give(plan, request.give) } end
+  if request.prove then return { step = step_of(plan), laws = checked(plan, request.laws) } end
+  last = { recipe = loaded, plan = plan, declared = known }
+  return {
+    declared = known, frame = frame(plan, reports.machine(plan), plan.world > DRAWN and SAMPLE or DRAWN),
+    groups = groups_of(plan, request), laws = laws_of(plan, request.laws),
+    diff = request.other and diff_of(plan, request.other),
+  }
+end
+
+return function(request)
+  local result, text = answer(request), {}
+  local function put(piece) text[#text + 1] = piece end
+  if result.text then return '{"text":' .. words.quoted(result.text) .. "}" end -- whole, with its lines
+  words.json(result, put)
+  return table.concat(text)
+end
