@@ -5,8 +5,7 @@
 **
 **     const m = await moongrid({ wasmBinary })       // moongrid.js defines this function
 **     const at = m.ccall("mgrid_page_answer", "number", ["string"], [JSON.stringify(request)])
-**     const answer = JSON.parse(m.UTF8ToString(at))
-**     m._free(at)
+**     const answer = JSON.parse(m.UTF8ToString(at))    // and free `at`
 **
 ** What is asked and answered is said in lua/pictures/playground.lua.
 */
