@@ -30,7 +30,7 @@ local function names_of(path)
   return names
 end
 
--- What logs say makes sure of what the dumps say, or stands alone.
+-- A certain log replaces an unsure verdict of the dumps; a stack confirms one; without dumps the logs decide.
 local function weigh(verdict, found, plan)
   local best = found[1]
   if not verdict or best and best.weight >= CERTAIN and not verdict.sure then

@@ -11,7 +11,7 @@ local recipe = require "command.base.line_recipe"
 local reports = require "pictures.reports"
 local text = require "command.base.text"
 
-local REFUSED, UNPROVED, USAGE = 100, 406, 200 -- statuses; of a law that does not hold one of the first two
+local REFUSED, UNPROVED, USAGE = 100, 406, 200 -- statuses; a law that does not hold gives one of the first two
 local EVERY = "positions, partitions, schedule" -- the laws of every plan
 
 local function is_broken(status) return status == REFUSED or status == UNPROVED end

@@ -4,10 +4,10 @@
 --   name, text       of the recipe; world; params = { "tp=2" }
 --   laws             of the plan, { "within(tp, mp)" }
 --   other            the side that the plan is compared with: name, text, world, params
--- and gets { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. With one more it gets
---   prove            true: { step, law } alone: the proof of the step, and the law of every plan, which take longer
---   give             "json", "svg" or "text": { text } alone, of the plan, or its picture
---   complete         a line up to the cursor: { words } alone, of the plan before
+-- and gets { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. One of these fields more gets that alone:
+--   prove            true: { step, laws }: the proof of the step, and the law of every plan, which take longer
+--   give             "json", "svg" or "text": { text }, of the plan, or its picture
+--   complete         a line up to the cursor: { words }, of the plan before
 -- A pane, as groups, laws, step and diff are, is { badge, kind, cards }; a card { title, about, kind, rows }, with the
 -- family or the law that it is of; a row { label, words, kind, part }. kind: "good", "bad", "changed" or "code"; part:
 -- of 1, the length of a bar.

@@ -175,8 +175,8 @@ local function nearly(field, name, fields, ...)
   return nearly(field, ...)
 end
 
--- Return the message of an error with a hint. `how` the function was called that raised it, as debug.getinfo says; ...:
--- names and tables of the first locals of that function.
+-- Return the message of an error with a hint. how: the namewhat of the function that raised it (debug.getinfo); ...:
+-- names and tables of its first locals.
 function M.message(message, how, ...)
   if #message > 1000 then return message end
   local before, type_name = match(message, "^(.*)attempt to call a (%S+) value %(for iterator 'for iterator'%)$")

@@ -23,7 +23,7 @@ return function(s, t)
   local function from_above() if not last then line.recv(stage + 1) end end
   local function both(a, c) line.together(function() a() c() end) end
 
-  -- The rounds that stand alone where round k has the forward pass of microbatch k + ahead and the backward pass of k.
+  -- Round k runs forward k + ahead and backward k. Return the rounds to keep out of loops.
   local function rounds(ahead)
     local list = {}
     for _, k in ipairs(apart) do list[#list + 1], list[#list + 2] = k - ahead, ahead > 0 and k or nil end
@@ -106,7 +106,8 @@ return function(s, t)
     local function sends_up(k) return not (last and chunk(k, true) == chunks - 1) end
     local function sends_down(k) return not (first and chunk(k, false) == 0) end
     -- The messages after the passes of round k of each phase: up, below, down, above. A stage in the middle always has
-    -- all. The first one takes what the last one makes pp - 1 microbatches behind it, and the last what the first does.
+    -- all. Forward, the first stage receives what the last made pp - 1 rounds before; backward, the last receives
+    -- from the first.
     local rest = total - warm
     local function warming(k)
       return sends_up(k), k < total - 1 and not (first and chunk(k + 1, true) == 0)

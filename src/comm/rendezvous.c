@@ -18,9 +18,9 @@ enum {
   MISS,       /* 1 if this rank has none */
   FIRST,      /* [2] first half of the digest and the call, as mgrid_pair_words */
   SECOND = 4, /* [2] second half and the call */
-  /* [2] this rank's machine, until all machines are known: there is no state before; then */
+  /* [2] this rank's machine: used until all machines are known, before any state exists */
   MACHINE = 6,
-  /* [2] a digest of its states; none from a rank that has left one: mgrid_state_leave */
+  /* [2] used after that: a digest of its states; none from a rank that has left one: mgrid_state_leave */
   STATES = 6,
   WORDS = 8
 };
@@ -43,7 +43,7 @@ static uint64_t states_of(const mgrid_backend *b) {
 }
 
 uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) {
-  char whole[1024]; /* calls that differ late differ */
+  char whole[1024]; /* long: calls that differ near their end have other digests */
   va_list args;
   va_start(args, fmt);
   int n = mgrid_vformat(whole, sizeof whole, fmt, args);

@@ -280,8 +280,8 @@ static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_grow
   return status;
 }
 
-/* Refuse the name of a state with another plan, except `old`. Identical on all ranks, as their
-** states are. */
+/* Refuse a name if a state other than `old` has it with another plan. All ranks get the same
+** result, since they have the same states. */
 static mgrid_status state_check_name(const mgrid_backend *b, const mgrid_plan *plan,
                                      const char *name, const mgrid_state *old, mgrid_error *err) {
   for (const mgrid_state *s = *name ? b->states : NULL; s; s = s->next)

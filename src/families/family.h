@@ -34,7 +34,7 @@
 ** ones; the rounds of a cover, which are at least the number of groups that one rank is in. */
 enum { MGRID_DEPTH_MAX = 64, MGRID_PARTS_MAX = 4096, MGRID_ROUNDS_MAX = 1024 };
 
-/* A mode as one digit of (rank - offset): digit = remainder after the larger digits / stride. */
+/* A mode as one digit of (rank - offset): digit = (remainder after the larger digits) / stride. */
 typedef struct mgrid_digit {
   int64_t stride, size; /* of the mode, in ranks and in steps */
   int64_t weight;       /* added to the group index or the position for each step */
@@ -134,7 +134,7 @@ struct mgrid_form {
   bool (*classes)(const mgrid_family *f, mgrid_classes *list);
   /* NULL: by the classes; see mgrid_members_of */
   bool (*members)(const mgrid_family *f, mgrid_sets *list);
-  /* the number of groups of one rank, where sizes differ; NULL: 0 */
+  /* the number of groups with one member, where sizes differ; NULL: 0 */
   int64_t (*singles)(const mgrid_family *f);
   mgrid_shapes (*shapes)(const mgrid_family *f); /* NULL: not known */
   /* For groups of two: return the distance between the ranks of all ascending groups, 0 where it
@@ -195,7 +195,7 @@ void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, 
 void mgrid_family_group(const mgrid_family *f, int64_t group, int32_t *out);
 /* Write n groups that exist; return the number of ranks. Hosts have mgrid_family_range. */
 int64_t mgrid_family_groups(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
-/* Return the number of groups of one rank. */
+/* Return the number of groups with one member. */
 int64_t mgrid_family_singles(const mgrid_family *f);
 /* Return whether both are made by the same rule. True: the groups are equal. False: they may still
 ** be equal. */
@@ -329,8 +329,8 @@ extern const mgrid_form mgrid_pairs_form;
 ** means nothing once the budget has nothing left. */
 mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs,
                                    mgrid_budget *budget, mgrid_error *err);
-/* Return the members of all groups of a family that a zip spreads over `count` groups; above
-** MGRID_WORLD_MAX only that. */
+/* Return how many members all groups of a family have that a zip spreads over `count` groups. A
+** value above MGRID_WORLD_MAX is not exact. */
 int64_t mgrid_spread_total(const mgrid_family *f, int64_t count);
 /* As mgrid_family_zip_spread, charged likewise. */
 mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_budget *budget,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** op_pick.c - pick some positions of every group: find which ones; the form of the family then
-** picks them.
+** op_pick.c - pick positions of every group, in any order: find which ones; the form of the family
+** then picks them.
 */
 #include "families/family.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** laws.c - laws that a recipe may claim about its families, and the first counterexample.
+** laws.c - laws about families, which a recipe claims while it is built, and the first
+** counterexample. mgrid_plan_law finds one by its text in a plan.
 */
 #include "families/classes.h"
 #include "plan/plan.h"

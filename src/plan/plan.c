@@ -14,8 +14,8 @@
 /* =================================================================== parents */
 
 /* Families whose communicators are split from those of another family: the parent exists and is
-** created before them. Each rank checks for its own groups that they are inside groups of the
-** parent (comm/state.c), because that is O(members). */
+** created before them. To check that groups are inside those of the parent is O(members), so each
+** rank checks only its own (comm/state.c). */
 
 /* Return the index of a family in the schedule. */
 static size_t plan_turn_of(const mgrid_plan *p, int entry) {
@@ -133,7 +133,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
     mgrid_spend(budget, (int64_t)(k + p->content.entry[i].family->bytes / 2));
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
-      /* a family that shares is led by an earlier one, which this loop also reaches */
+      /* skip j if it shares: this loop also reaches its leader, which is earlier */
       if (p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
           && mgrid_all_within(p->content.entry[i].family, p->content.entry[j].family, budget))
         p->shares[i] = j;
@@ -219,8 +219,7 @@ typedef struct seeker {
   bool told;       /* by modes; else each rank is checked */
 } seeker;
 
-/* Return the next rank from `rank` on that is idle, or with `idle` false that is not; world:
-** none. */
+/* Return the first rank from `rank` on that is idle (`idle` false: not idle); world: none. */
 static int64_t next_rank(seeker *s, int64_t rank, bool idle) {
   int64_t world = s->p->content.world, found;
   mgrid_points rest = { .offset = rank };

@@ -336,7 +336,8 @@ static int call_own(lua_State *L) {
   return lua_gettop(L);
 }
 
-/* table.concat(list, separator, from, to): of empty texts it makes nothing that is charged. */
+/* table.concat(list, separator, from, to): charged by elements, since empty texts make
+** no memory that is charged. */
 static int table_concat(lua_State *L) {
   enum { MOST = 1 << 24 }; /* elements that no memory holds */
   lua_Integer from = luaL_optinteger(L, 3, 1);
@@ -425,7 +426,7 @@ static int no_new_field(lua_State *L) {
 }
 
 /* __index of the real table of a library, for a name that it lacks; upvalue: the library's name.
-** Lua's own functions that are left out have a reason. */
+** If Lua itself has the name, the error says why recipes lack it. */
 static int missing_field(lua_State *L) {
   static const char *const patterns[] = { "find", "gmatch", "gsub", "match" };
   const char *library = lua_tostring(L, lua_upvalueindex(1)), *known[64];

@@ -21,7 +21,7 @@ typedef struct step_wait {
 /* -------------------------------------------------------------- one rank on */
 
 typedef struct wanted {   /* the call that another rank waits for */
-  const int32_t *circle;  /* of the slots of the type that is to make it */
+  const int32_t *circle;  /* of each slot, for the type that should make the call */
   int32_t on, kind, peer; /* kind ANY_CALL, or TOGETHER, a collective */
 } wanted;
 
@@ -36,8 +36,8 @@ static bool is_wanted(const step_program *p, uint32_t node, const void *ud) {
   return n->kind == x->kind && n->number == x->peer;
 }
 
-/* Return the cursor of a type that has begun and is before the cursor i: i itself, or what it waits
-** for. -1: none. */
+/* From the cursor i follow what it waits for. Return the first cursor whose call has begun; -1:
+** none. */
 static int32_t begun(const step_executor *m, int32_t i) {
   const step_cursor *c = &m->cursor[i];
   size_t first = m->first[c->type], end = m->first[c->type + 1];
@@ -251,16 +251,15 @@ static size_t shortest_cycle(const step_executor *m, size_t most, step_wait *out
 
 /* ===================================================== what a proof assumes */
 
-/* Which calls a GPU may have under way at the same time on two streams: nothing on the rank makes
-** one wait for the other. Kernels of two streams start in any order, whatever the order of the
+/* Find calls on two streams that a GPU may run at the same time, because nothing on the rank orders
+** them. Kernels of two streams start in any order, whatever the order of the
 ** calls, and nobody promises that those of two communicators progress side by side (NCCL's user
 ** guide, "Using multiple NCCL communicators concurrently"; nccl#195, #217, #522, #783). So the proof
-** of such a step assumes that they fit on the GPU together, or start in one order on all ranks. The
-** programs are walked once, loops at most twice: what a second round leaves behind, the later ones
-** do, too. */
+** of such a step assumes that they fit on the GPU together, or start in one order on all ranks. Each
+** program is walked once, each loop at most twice: later rounds add nothing new. */
 
-/* Times are numbers of calls walked. known[s][t]: what is on stream t up to then is done before
-** what follows on s. */
+/* Times are numbers of calls walked. known[s][t]: calls on stream t up to this time end before the
+** next call on s. */
 typedef struct knowledge {
   int64_t of[STEP_STREAMS_MAX];
 } knowledge;

@@ -37,7 +37,7 @@ typedef struct recovered {
   mgrid_move *move;
 } recovered;
 
-/* Attempts with the same number of lost ranks that failed at their end. */
+/* How many attempts failed at their end with the same number of lost ranks. */
 typedef struct failures {
   size_t nlost;
   int alike;
@@ -177,8 +177,8 @@ static mgrid_status stops(const mgrid_loss *x, mgrid_error *err) {
 
 /* Find the lost ranks, let each rank decide alone what the job becomes, and compare what all have
 ** decided. Change *out and `losses`, which keeps the plans that it makes; ask the old backend, and
-** do not change it. *mine: the error of this rank alone about the host's list, which the others get
-** in `rebuild`. */
+** do not change it. *mine: this rank's own error about the host's list; `rebuild` passes it to the
+** others. */
 static mgrid_status choose(const mgrid_state *old, const mgrid_recover_options *o,
                            mgrid_losses *losses, mgrid_loss **out, mgrid_error *mine, bool *again,
                            mgrid_error *err) {

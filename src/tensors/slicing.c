@@ -187,8 +187,8 @@ static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Return into how many neighbouring pieces each unit of a part goes; 0: not all units into equally
-** many. */
+/* Return how many neighbouring pieces hold each unit of a part; 0: the number differs between
+** units. */
 static int64_t copies_of(const mgrid_slicing *s, size_t part) {
   int64_t units = mgrid_slicing_units(s, part);
   return units >= s->pieces ? 1 : s->pieces % units ? 0 : s->pieces / units;
@@ -449,8 +449,8 @@ static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   return piece;
 }
 
-/* Return the first block of a piece, which gets every `pieces`-th block from there. Blocks are
-** dealt by the first dim, and those of a coordinate by the next. */
+/* Return the first block of a piece, which gets every `pieces`-th block from there. The first
+** dim deals out the blocks in turn; the next dim deals out each coordinate's blocks. */
 static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
   int64_t below = s->pieces, before = 1, block = 0;
   for (size_t i = 0; i < s->ndims; i++) {

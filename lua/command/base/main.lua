@@ -23,7 +23,7 @@ local function all()
   return rows
 end
 
--- The table of lua/command/NAME.lua, or nil. What is loaded stays, so nothing is collected meanwhile.
+-- The table of lua/command/NAME.lua, or nil. Loading makes no garbage, so the collector stops meanwhile.
 local function find(word)
   local name, tree = "command." .. word, host.source_tree()
   if not word:find "^%w+$" or tree and not host.kind(("%s/command/%s.lua"):format(tree, word)) then return end

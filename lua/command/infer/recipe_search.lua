@@ -10,15 +10,16 @@ local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
 local sorted = require "command.base.sorted"
 
--- Of a group that is explained, what one too many counts; what a value, and a change that was tried, take from a score.
+-- A score is the number of groups explained, less EXTRA for each group too many, LONG for each value, TRIED for each
+-- change that was tried.
 local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
 -- Lists that are made of sizes, and of positions; changes tried at once where a value gives others an effect.
 local LISTS <const>, POSITIONS <const>, OPENED <const> = 1000, 6, 24
--- What is done at most, and that for each rank of the world, in units of about 8 us: one for a family of a plan, 10 for
--- a plan, one for 16 ranks of groups that are new.
+-- The most work, and how much more for each rank of the world. A unit is about 8 us: a family of a plan costs 1, a plan
+-- 10, each 16 ranks of new groups 1.
 local WORK <const>, RANK <const> = 200000, 350
 local LIKELY <const> = " llama jax_mesh deepspeed_topology deepspeed optimum_habana megatron_deepspeed sglang vllm "
-  .. "accelerate torchtitan megatron " -- of equal recipes the last one; others are before all
+  .. "accelerate torchtitan megatron " -- breaks ties: the last one wins; recipes that are not here lose
 
 local M = {}
 
@@ -55,7 +56,7 @@ local function number_of(x, ranks)
   return x.ids[key]
 end
 
--- Return the number of a family's set of groups. x.sets has their numbers, by that.
+-- Return the number of a family's set of groups. x.sets[number] has the numbers of its groups.
 function M.set(x, family)
   local rule = family:explain()
   if x.rules[rule] then return x.rules[rule] end
@@ -159,7 +160,7 @@ local function texts_of(x, r, state, param)
   return words
 end
 
--- Return at which positions of a group of the plan the members of given groups are that the plan lacks.
+-- For given groups that the plan lacks: return the positions of their members in a larger group of the plan.
 local function positions_of(x, state)
   local lists, seen, missing = {}, {}, 0
   for id, given in ipairs(x.given) do
@@ -185,8 +186,8 @@ end
 -- Changes --------------------------------------------------------------------------------------
 -- They are a coroutine, which yields values and is resumed with what `try` returns of them.
 
--- Give a value. If it is refused, give it with what the message says would do; or, where sizes have a fixed product,
--- with the size of another that leaves the factor.
+-- Give a value. If it is refused, also set what the message suggests; or, where sizes have a fixed product, change
+-- another size to keep the product.
 local function give(r, state, param, value)
   local values = with(state.values, param.name, value)
   local taken, why = coroutine.yield(values)
@@ -314,7 +315,8 @@ local function share(x, state)
   end
 end
 
--- Let the recipe go on that has had least, for how many parameters it has and how much it explains. Return false: none.
+-- Give a turn to the recipe with the least work so far, weighed by its parameters and what it explains. Return false if
+-- none is left.
 local function turn(x)
   local best, least, before = nil, nil, x.work
   for _, r in ipairs(x.recipes) do
