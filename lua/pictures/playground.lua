@@ -4,7 +4,8 @@
 --   name, text       of the recipe; world; params = { "tp=2" }
 --   laws             of the plan, { "within(tp, mp)" }
 --   other            the side that the plan is compared with: name, text, world, params
--- and gets { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. One of these fields more gets that alone:
+-- and gets { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. One of these
+-- fields more gets that alone:
 --   prove            true: { step, laws }: the proof of the step, and the law of every plan, which take longer
 --   give             "json", "svg" or "text": { text }, of the plan, or its picture
 --   complete         a line up to the cursor: { words }, of the plan before

@@ -91,8 +91,8 @@ local function of_lines(message, path, plan)
   return found
 end
 
--- Return an error. If the refused argument names a family of the plan, say so instead of the nearest name: parameters fix
--- its size.
+-- Return an error. If the refused argument names a family of the plan, say so instead of the nearest name: its size
+-- follows from the parameters.
 local function of_family(message, plan)
   local name = message:match "unknown parameter '([^']+)'"
   local there, family = pcall(plan.family, plan, name or "")
