@@ -14,7 +14,7 @@
 
 /* The words of the all-reduce; every rank gets the minimum of each. */
 enum {
-  HAVE,       /* 1 + `least` if this rank has a digest, else 0 */
+  HAVE,       /* 1 + the caller's `least` if this rank has a digest, else 0 */
   MISS,       /* 1 if this rank has none */
   FIRST,      /* [2] first half of the digest and the call, as mgrid_pair_words */
   SECOND = 4, /* [2] second half and the call */
@@ -89,12 +89,12 @@ static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
   snprintf(mine->states, sizeof mine->states, s ? "'%s'" : "%s", s ? s->name : "");
 }
 
-/* The lists of states are cut before their difference: find the first states that differ. */
+/* The texts of the states end before they differ: find the first states that differ. */
 static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int64_t who,
                                 side *other, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t nth = 0; !s; nth++) {
-    /* the other ranks' is overwritten by the broadcast */
+    /* the broadcast overwrites it on other ranks */
     show_state(b, b->rank == one ? first : other, nth);
     s = speak(b, one, first, who, other, err);
     if (first->hash != other->hash || !first->hash) break;

@@ -45,7 +45,7 @@ typedef struct mgrid_digit {
 ** division, largest stride first, finds the digits of a rank. */
 typedef struct mgrid_strided {
   int64_t offset; /* the lowest rank: position 0 of group 0 */
-  /* the members of a group, in order; its array and the next two follow the family in memory */
+  /* the members of a group, in order; its array, and those of index and digits, stand behind the family */
   mgrid_modes inside;
   /* the starts of the groups; stored after `inside`, so that a slice reads both as one list */
   mgrid_modes index;
@@ -95,7 +95,7 @@ typedef struct mgrid_splitting {
   mgrid_family *inner, *outer; /* the results; one may be set if the other failed */
 } mgrid_splitting;
 
-/* The shapes of the groups, each repeated by shifting: shape i is that of group i * every. */
+/* The n shapes of the groups: the `every` groups from i * every on are shifts of one. */
 typedef struct mgrid_shapes {
   int64_t n, every;          /* n 0: not known */
   const mgrid_strided *root; /* the rule that all of them are cut from */
@@ -151,7 +151,7 @@ struct mgrid_form {
   mgrid_status (*split)(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
   /* n divides the groups */
   mgrid_family *(*bundle)(const mgrid_family *f, int64_t n, mgrid_error *err);
-  /* Return whether this bundle makes lists. *work: the positions that are listed in addition. NULL:
+  /* Return whether this bundle makes lists. *work: how many positions these lists have. NULL:
   ** false, 0. */
   bool (*bundle_lists)(const mgrid_family *f, int64_t n, int64_t *work);
   /* Pick distinct positions, from groups of one size. */
@@ -329,7 +329,7 @@ extern const mgrid_form mgrid_pairs_form;
 ** means nothing once the budget has nothing left. */
 mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs,
                                    mgrid_budget *budget, mgrid_error *err);
-/* Return how many members all groups of a family have that a zip spreads over `count` groups. A
+/* Return the members of all groups of a family, once a zip spreads it over `count` groups. A
 ** value above MGRID_WORLD_MAX is not exact. */
 int64_t mgrid_spread_total(const mgrid_family *f, int64_t count);
 /* As mgrid_family_zip_spread, charged likewise. */

@@ -197,7 +197,7 @@ const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
 
 enum { LOOKED_AT = 1 << 22, RANGES = 6 };
 
-/* The ranks of an item that are in no group on purpose; NULL: it has none. */
+/* The ranks that an item, as spares, keeps out of groups; NULL: none. */
 static const mgrid_family *unused_of(const mgrid_item *item) {
   return item->kind->unused ? item->kind->unused(item->x) : NULL;
 }
@@ -216,7 +216,7 @@ static bool plan_is_idle(const mgrid_plan *p, int64_t rank) {
 typedef struct seeker {
   const mgrid_plan *p;
   mgrid_sets sets; /* of all members */
-  bool told;       /* by modes; else each rank is checked */
+  bool told;       /* the sets tell; else each rank is checked */
 } seeker;
 
 /* Return the first rank from `rank` on that is idle (`idle` false: not idle); world: none. */
@@ -237,7 +237,7 @@ static bool count_idle(void *idle, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* Collect the members of all families. False: there are too many for modes. */
+/* Collect the members of all families. False: too many sets to hold. */
 static bool take_sets(seeker *s) {
   for (size_t i = 0; i < s->p->content.nitems; i++) {
     const mgrid_family *f = unused_of(&s->p->content.item[i]);

@@ -57,8 +57,8 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
 }
 
 /* Check that the next member of each of the rank's groups creates it, too. Over all ranks this
-** finds the same faults as the sum of marks and names the missing rank, but costs several times
-** more. */
+** finds the same faults as the sum of marks below and names the missing rank, but costs several
+** times more. */
 static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i];

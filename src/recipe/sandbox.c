@@ -127,7 +127,7 @@ static int recipe_print(lua_State *L) {
     json_t *v = lua_istable(L, i) ? mgrid_json_of(L, i) : NULL;
     lua_pushcfunction(L, plain_tostring);
     lua_pushvalue(L, i);
-    /* the text is to be freed */
+    /* an error must not leak t */
     if (lua_pcall(L, 1, 1, 0) != LUA_OK) lua_pop(L, 1), lua_pushnil(L);
     size_t len;
     const char *value = lua_tolstring(L, -1, &len);
@@ -568,7 +568,7 @@ void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   lua_replace(L, -2);
 }
 
-/* It is the first upvalue of __index. */
+/* The words are the first upvalue of __index. */
 void mgrid_sandbox_words(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_getmetatable(L, -1);

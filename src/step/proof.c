@@ -172,7 +172,8 @@ static void waiting_note(search *s, seen x) {
   if (!s->failed) s->all[s->n++] = x;
 }
 
-/* An awaited_fn: note a rank that was not seen yet; end at the first one. */
+/* An awaited_fn: note a rank that was not seen yet; end at the rank where
+** the search began. */
 static bool waiting_visit(const step_wait *to, bool will, void *ud) {
   search *s = ud;
   if (!will || to->cursor < 0) return false;
@@ -189,7 +190,7 @@ static bool waiting_visit(const step_wait *to, bool will, void *ud) {
   return s->failed;
 }
 
-/* Write the shortest cycle through the first one seen; return its length, 0: none. */
+/* Write the shortest cycle through `start`; return its length, 0: none. */
 static size_t cycle_through(const step_executor *m, search *s, step_wait start, size_t most,
                             step_wait *out) {
   if (!mgrid_spend(&m->budget->work, SEEN_MAX / 16)) return 0;
@@ -384,7 +385,8 @@ static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdic
 const char *const mgrid_step_verdict_names[] = { "proved", "mismatch", "unmatched", "cycle",
                                                  "hazard" };
 
-/* `cursor`: of the rank's type, in that entry; -1: in the call itself, or at the end. */
+/* Add a rank to the counterexample. `cursor`: of its type, and tells whether it creates a
+** communicator; -1: it does not. */
 static void verdict_add(const step_executor *m, step_verdict *v, int64_t rank, int32_t cursor,
                         uint32_t node, int64_t waits_for) {
   const mgrid_step *s = m->step;
@@ -488,7 +490,7 @@ static mgrid_status verdict_tell(const step_executor *m, step_verdict *v, mgrid_
 }
 
 /* Return whether a list of concurrent families in the recipe has all families of the
-** counterexample. Kernels of such families leave each other SMs (concurrent.c of src/plan). */
+** counterexample. Such families leave SMs for each other's kernels (concurrent.c of src/plan). */
 static bool is_concurrent(const mgrid_step *s, const step_verdict *v) {
   const mgrid_content *c = &s->plan->content;
   for (size_t i = 0; i < c->nconcurrent; i++) {

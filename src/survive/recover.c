@@ -57,7 +57,7 @@ static void end_calls(mgrid_state *s) {
 }
 
 /* Let all ranks notice the loss: end every call that waits, on the states of the old backend and on
-** the backend itself. Change these communicators, which carry no call any more. Wait for nobody. */
+** the backend itself. After it these communicators carry no call. Wait for nobody. */
 static void detect(mgrid_state *old, const mgrid_recover_options *o) {
   for (mgrid_state *s = old->backend->states; s; s = s->next) end_calls(s);
   if (!o->backend) old->backend->ops->survival->interrupt(old->backend);
