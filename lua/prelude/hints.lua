@@ -207,7 +207,7 @@ local lines = {
   { "%]%]%s*`%]", "write [==" .. "[...]==] around a text that has ]] in it" },
   { "%f[%w]lambda[%w_,%s`]*:", "write function(x) return x end for lambda x: x" },
   { "function%s*[%w_.]*%([^)]*`:", "leave out the type" },
-  { "function%s*[%w_.]*%([^)]*%)%s*`[:{]", "the body of a function begins after ), and ends with end" },
+  { "=%s*function%s*%([^)]*%)%s*`[:{]", "the body of a function begins after ), and ends with end" },
   { "%([%w_%s,`]*%)%s*=>", names["=>"] },
   { "%f[%w]def%s+`?build%f[^%w_]", "write build = function(world, p, t) ... end," },
   { "^%s*(%l+)%f[%W].*:%s", words }, { "^%s*(%l+)%s*:`?%s", words },

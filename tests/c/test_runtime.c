@@ -80,7 +80,7 @@ static void test_position(void **state) {
   assert_null(mgrid_runtime_plan(rt, 8, NULL, 1, bad, anew(&err)));
   assert_int_equal(err.status, MGRID_REFUSED);
   assert_string_equal(err.file, "picotron");
-  assert_int_equal(err.line, 37);
+  assert_int_equal(err.line, 39);
   assert_string_equal(err.message, "picotron:39: tp 3 does not divide the 8 ranks; nearest: tp 2 "
                                    "or 4, or a world of 6 or 9 ranks");
   mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 1, good, anew(&err)); /* still usable */

@@ -234,9 +234,11 @@ describe("experts", function()
   for line, message in pairs {
     ["experts=18"] = "examples/experts.lua:38: 18 experts on ep 4 ranks: a multiple of ep",
     ["loads=1,2,3"] = "examples/experts.lua:50: 3 loads of 16 experts",
-    ["owners=1,2,3"] = "examples/experts.lua:57: tensor 'up': axis 'expert': 3 owners; its 16 elements have one each",
+    ["owners=1,2,3"] = "examples/experts.lua:57: tensor 'up': axis 'expert': 3 owners; its 16 elements have one each"
+      .. "\nexamples/experts.lua:58: tensor 'down': axis 'expert': 3 owners; its 16 elements have one each",
     ["owners=1,2,3,4,0,1,2,3,0,1,2,3,0,1,2,3"] =
-      "examples/experts.lua:57: tensor 'up': axis 'expert': owner 3 is 4; ep 4 pieces are 0 to 3",
+      "examples/experts.lua:57: tensor 'up': axis 'expert': owner 3 is 4; ep 4 pieces are 0 to 3"
+      .. "\nexamples/experts.lua:58: tensor 'down': axis 'expert': owner 3 is 4; ep 4 pieces are 0 to 3",
     ["ep=3"] = "examples/experts.lua:38: 16 experts on ep 3 ranks: a multiple of ep",
   } do
     it("refuse " .. line, function()

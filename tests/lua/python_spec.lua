@@ -55,7 +55,7 @@ describe("in build,", function()
     { "# a note", 6, "unexpected symbol near '#'; write -- for #, to begin a comment", 1 },
     { "n = 2  # a note", 6, "unexpected symbol near '#'; write -- for #, to begin a comment", 8 },
     { "n = 2  # don't", 6, "unexpected symbol near '#'; write -- for #, to begin a comment", 8 },
-    { "n = 2 // a note", 7, "syntax error near 'return'", 1 },
+    { "n = 2 // a note", 7, "syntax error near 'return'; write -- for //, to begin a comment", 1 },
     { "// a note", 7, "syntax error near 'return'; write -- for //, to begin a comment", 1 },
     { "/* a note */", 6, "unexpected symbol near '*'; write -- for /*, to begin a comment", 2 },
     { [[t.h = grid(world, "tp", { "tp": 2 })]], 6, "'}' expected near ':'; write tp = ..., without quotes", 31 },
@@ -125,7 +125,7 @@ describe("in build,", function()
     { "if p.tp == 1 then\n    n = 1\n  else if p.tp == 2 then\n    n = 3\n  end", 14,
       "'end' expected (to close 'function' at line 2) near <eof>; write elseif for the else if of line 8" },
     { "print n", 6, "syntax error near 'n'; write print(x)", 7 },
-    { [[print "a", n]], 6, "syntax error near ','", 10 },
+    { [[print "a", n]], 6, "syntax error near ','; write print(...) around several arguments", 10 },
     { "local x = { 1 }; n = 1 + x[0]", 6,
       "attempt to perform arithmetic on a nil value (field 'integer index'); lists count from 1" },
     { "local x = {} ; n = x[0].y", 6, "attempt to index a nil value (field 'integer index'); lists count from 1" },
@@ -262,7 +262,7 @@ describe("in a recipe,", function()
     { "import moongrid\nreturn recipe {}", 1,
       [[syntax error near 'moongrid'; recipe.import "./x.lua" gets functions of a file, recipe "x" another recipe]], 8 },
     { "def build(world, p):\n  return topology(world)", 1,
-      "syntax error near 'build'; write local function f(x) return x end", 5 },
+      "syntax error near 'build'; write build = function(world, p, t) ... end,", 5 },
     { "return recipe {}\nlocal x = 3", 2, "<eof> expected near 'local'; return is the last statement of its block", 1 },
   }, "", "")
 end)

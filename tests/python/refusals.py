@@ -162,7 +162,7 @@ def kinds(tap: Tap) -> None:
     try:
         mg.plan("picotron", 8, tp=3)
     except mg.MoongridError as why:
-        tap.same((why.file, why.line), ("picotron", 37), "file and line of the recipe")
+        tap.same((why.file, why.line), ("picotron", 39), "file and line of the recipe")
     tap.same(plan().get("x", None), None, "get of no family")
     try:
         plan()["tp"][4]
