@@ -49,6 +49,10 @@ local recorded = {
   { "gloo_extra", "extra", { 5 }, { "world", 0 }, true, "megatron --world 8 tp=2 ep=4 etp=1",
     '{"1": [0, 2, 4, 6], "3": [0, 4], "7": [0, 1], "11": [0, 1, 2, 3], "2": [1, 3, 5, 7], "4": [1, 5], "5": [2, 6], "8": [2, 3], '
     .. '"6": [3, 7], "9": [4, 5], "12": [4, 5, 6, 7], "10": [6, 7]}' },
+  { "gloo_send", "peer", { 7 }, { "pp", 3 }, false, "megatron --world 12 tp=2 pp=3" },
+  { "gloo_recv", "peer", { 10 }, { "pp", 2 }, false, "megatron --world 12 tp=2 pp=3" },
+  { "gloo_killed", "gone", { 1 }, { "pp", 1 }, false, "megatron --world 8 pp=4" },
+  { "gloo_alone", "mismatch", { 2 }, { "tp", 1 }, true, "deepspeed --world 4 tp=2" },
   { "gloo_running", "healthy", {}, nil, false, "torchtitan --world 8 tp=2",
     '{"1": [0, 1], "5": [0, 2, 4, 6], "6": [1, 3, 5, 7], "2": [2, 3], "3": [4, 5], "4": [6, 7]}' },
 }

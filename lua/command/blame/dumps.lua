@@ -113,7 +113,7 @@ local function dims_of(plan)
 end
 
 -- Give a group the name of a family that has it. Of an open group only those that call in it are known: the other
--- members of the family's group have no dump.
+-- members of the family's group have no dump. Rather than a group of one rank, it is one with a rank that has none.
 local function name_group(job, plan, group, dims)
   local known, own, best, index, score = group.ranks or group.seen, {}, nil, nil, nil
   for _, rank in ipairs(known) do own[rank] = true end
@@ -126,7 +126,7 @@ local function name_group(job, plan, group, dims)
         if own[rank] then fits = fits + 1 elseif job.ranks[rank] then dumped = dumped + 1 end
       end
       local points = (M.alike(group.desc or "", name) and 4 or 0) + (dims[name] and 2 or 0) + 1
-      if group.open then points = points - (4 * dumped + #ranks - fits) / #ranks end
+      if group.open then points = points - (#ranks == 1 and 1 or (4 * dumped + #ranks - fits) / #ranks) end
       if fits == #known and (group.open or fits == #ranks) and (not score or points > score) then
         best, index, score = name, at, points
       end

@@ -286,7 +286,7 @@ function M.fault(job, one)
     if not from and altered(is, e0) then return fault("mismatch", is, is.sizes == e0.sizes, "extra") end
     if token(after) == token(e1) and after then return fault("mismatch", is, true) end
     local unlike = is.op ~= e0.op or from ~= nil or fewer(is) ~= fewer(e0) or is.dtype ~= e0.dtype
-    return fault("extra", is, unlike, "mismatch")
+    return fault("extra", is, e1 ~= nil and unlike, "mismatch", "skip")
   end
   local alike = is.op == e0.op and is.sizes == e0.sizes and is.dtype == e0.dtype
   if not is.p2p and (alike or is.fn and is.fn == e0.fn) then return fault("other_group", e0, true) end

@@ -116,23 +116,25 @@ end
 local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } } end
 
 -- Where sends and receives are in no dump, what is left is which ranks of a pipeline are in no call, and for which of
--- them others of their stage wait. Returns the pipeline that has most of these among the roots, its lists by stage.
+-- them others of their stage wait. Returns the pipeline that has most of these among the roots: its roots by stage, and
+-- those for which others wait, the first that they waited for first.
 local function find_pipeline(job, roots)
   local stage, is_root = job.world // job.pipelines.size, {}
   for _, rank in ipairs(roots) do is_root[rank] = true end
   local best, most = nil, -1
   for _, ranks in job.pipelines:groups() do
-    local mine, held, idle = {}, {}, 0
+    local mine, held, at, idle = {}, {}, {}, 0
     for _, rank in ipairs(ranks) do
       idle = idle + (waits.state(job, rank) == "idle" and 1 or 0)
       if is_root[rank] then
         mine[#mine + 1] = rank
         local call, due = waits.owed(job, rank)
         local next = call and due and call.group.kind == due.group.kind
-        if next and #call.group.ranks < stage then held[#held + 1] = rank end
+        if next and #call.group.ranks < stage then held[#held + 1], at[rank] = rank, call.at end
       end
     end
     local n = 1000 * #held + #mine
+    table.sort(held, function(a, b) return at[a] < at[b] end)
     if n > most then best, most = { roots = mine, held = held, idle = idle }, n end
   end
   return best
@@ -146,7 +148,8 @@ local function likely(job, all)
   local roots, held = found.roots, found.held
   local n, last, _, place = #roots, roots[#roots], job.pipelines:locate(roots[#roots])
   if #held > 0 and found.idle < #ranks_in(job, "idle") then
-    return #held == 1 and "stall" or "peer", held[#held], "peer", held[1], "stall", held[#held]
+    local wrong = #held > 1 or n > 2 and held[1] == last
+    return wrong and "peer" or "stall", held[1], "peer", held[2] or held[1], "stall", held[1]
   end
   if n == 1 and (place == 0 or found.idle > 1) then return "stall", last, "peer", last end
   if n == 1 then return "peer", last, "stall", last end
@@ -184,7 +187,8 @@ local function of_waits(job)
   end
   local function verdict(kind, ranks, sure)
     local call, due = waits.owed(job, ranks[1])
-    local index = hidden and (kind == "peer" or not call) and job.pipelines:locate(ranks[1])
+    local index = hidden and (kind == "peer" or not call or waits.is_before(job, ranks[1], call))
+                  and job.pipelines:locate(ranks[1])
     local stage = index and { family = "pp", index = index, ranks = job.pipelines:ranks(index), label = "pp " .. index }
     return { kind = kind, ranks = ranks, group = stage or call and call.group, call = call, due = due, sure = sure,
              candidates = candidates }
@@ -278,7 +282,7 @@ return function(job)
   waits.find(job)
   local since, pause = quiet(job)
   local pending = #ranks_in(job, "waiting") + #ranks_in(job, "ready")
-  if pending == 0 and #job.absent == 0 then
+  if pending == 0 and #job.absent == 0 and #ranks_in(job, "old") == 0 then
     return healthy(job.hidden and "all calls have ended, but sends and receives are in no dump of gloo"
                    or "all calls have ended", not job.hidden)
   end

@@ -132,20 +132,20 @@ end
 local STEPS <const> = 8 -- earlier ones that are looked at
 
 -- Whether ranks in the place of one, in other pipelines and earlier steps, made what is due on it before those in the
--- place of the other made its last call: then it does not wait for the other.
-local function is_free(job, one, other)
+-- place of the other made this call: then it does not wait for the other to make it.
+local function is_free(job, one, other, id)
   local _, place = job.pipelines:locate(one.rank)
   local _, other_place = job.pipelines:locate(other.rank)
-  local function at(rank, of, id)
+  local function at(rank, of, number)
     local like = job.ranks[rank]
-    local call = like and like.class == of.class and program.at(like, id)
+    local call = like and like.class == of.class and program.at(like, number)
     return call and call.at
   end
   local period = one.class and one.class.period
   for _, ranks in job.pipelines:groups() do
     for back = 0, period and STEPS * period or 0, period or 1 do
       local due = at(ranks[place + 1], one, one.last + 1 - back)
-      local last = at(ranks[other_place + 1], other, other.last - back)
+      local last = at(ranks[other_place + 1], other, id - back)
       if due and last and due < last then return true end
     end
   end
@@ -160,7 +160,7 @@ local function find_hidden(job)
     local call = { op = "a send or recv", group = { label = "pp " .. pipeline } }
     for _, peer in ipairs(job.pipelines:ranks(pipeline)) do
       local other = job.ranks[peer]
-      local free = peer == rank or other and #other.calls > 0 and is_free(job, one, other)
+      local free = peer == rank or other and #other.calls > 0 and is_free(job, one, other, other.last)
       for _, wait in ipairs(other and other.waits or {}) do free = free or wait.rank == rank and not wait.hidden end
       if not free then table.insert(one.waits, { rank = peer, call = call, hidden = true }) end
     end
@@ -257,6 +257,16 @@ function M.chain(job, from, to)
         rank = before[rank].rank
       end
       return list
+    end
+  end
+end
+
+-- Whether a rank of the pipeline waits in a send or recv that comes before this call of others: so it is what is owed.
+function M.is_before(job, rank, call)
+  for _, wait in ipairs(job.waited[rank] or {}) do
+    for _, peer in ipairs(wait.call == call and job.pipelines:ranks(job.pipelines:locate(rank)) or {}) do
+      local idle = M.state(job, peer) == "idle" and job.ranks[peer]
+      if idle and is_free(job, idle, job.ranks[wait.rank], call.id) then return true end
     end
   end
 end
