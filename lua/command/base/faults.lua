@@ -61,11 +61,12 @@ function M.quote(message)
   return ("%s\n  %s\n  %s^"):format(message, row:sub(first, first + WIDTH - 1):gsub(" +$", ""), (" "):rep(at - first))
 end
 
--- Return the name of the field that a row assigns, if it is a statement of one line, as t.tp = g "tp", and no grid, from
--- which much follows; else nil.
+-- Return the name of the field that a row assigns, if it is a statement of one line, as t.tp = g "tp", and makes no
+-- grid, from which much follows; else nil.
 local function assigned(row)
   local name, value = row:match "^%s*[%a_][%w_]*[%.%[]\"?([%a_][%w_]*)\"?%]?%s*=%s*([^=].*)$"
-  if not name or value:find "%f[%w_]function%f[^%w_]" or value:find "%f[%w_]grid%s*%(" or value:find "[%[%]]=*[%[%]]" then return nil end
+  if not name or value:find "[%[%]]=*[%[%]]" or value:find "%f[%w_]function%f[^%w_]" then return nil end
+  if value:find "%f[%w_]grid%s*%(" then return nil end
   local depth = 0
   for bracket in value:gsub("%-%-.*", ""):gmatch "[%(%)%[%]{}]" do
     depth = depth + (bracket:find "[%(%[{]" and 1 or -1)

@@ -9,7 +9,7 @@ local program = require "command.blame.program"
 local sorted = require "command.base.sorted"
 local waits = require "command.blame.waits"
 
-local FEW = 8  -- calls that repeat those of a step before: of so few nothing follows
+local FEW = 8  -- repeated calls of an earlier step: this many or fewer prove nothing
 local SOON = 1 -- seconds from its last call to a dump in which nothing hangs
 
 local function median(list)
@@ -74,8 +74,8 @@ local function of_program(job, found)
   return faults[1] and join(job, faults)
 end
 
--- Members of one call that made different ones of it, where no program tells more: of few steps, or of ranks that have
--- none in common.
+-- Members of one call that made it in different ways. For where programs say no more: of few steps, or of ranks that
+-- share none.
 local function of_members(job)
   local best
   for _, group in sorted(job.groups) do
@@ -115,8 +115,8 @@ end
 
 local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } } end
 
--- Where sends and receives are in no dump, what is left is which ranks of a pipeline are in no call, and for which of
--- them others of their stage wait. Returns the pipeline that has most of these among the roots: its roots by stage, and
+-- Dumps without sends and receives only show which ranks of a pipeline are in no call, and for which of them their
+-- stage waits. Returns the pipeline that has most of these among the roots: its roots by stage, and
 -- those for which others wait, the first that they waited for first.
 local function find_pipeline(job, roots)
   local stage, is_root = job.world // job.pipelines.size, {}
@@ -141,8 +141,8 @@ local function find_pipeline(job, roots)
 end
 
 -- What is likely, the likeliest first: kinds and ranks in turn. A rank for which its stage waits is slow, or in a send
--- or recv without a peer; a send too many is met by a later recv, so that its rank is alone, or one before the last of
--- them; stages in the middle make most sends and receives.
+-- or recv without a peer; a later recv takes an extra send, so its rank is the only root, or the root before the
+-- last; stages in the middle make most sends and receives.
 local function likely(job, all)
   local size, found = job.pipelines.size, find_pipeline(job, all)
   local roots, held = found.roots, found.held
@@ -236,8 +236,8 @@ local function of_waits(job)
   end
 end
 
--- All members of a call are in it, and it does not end: or all wait in a circle. Of a call from one to all, it is the
--- first that waits without reason; what a call sends to whom is in no dump.
+-- All members have made a call that does not end, or all wait in a circle: name the first that waits without reason.
+-- What a call sends to whom is in no dump.
 local function of_rest(job)
   local ready = ranks_in(job, "ready")
   if #ready == 0 then
@@ -262,8 +262,8 @@ local function of_rest(job)
   return { kind = kind, ranks = { list[1] }, group = first.group, call = first, sure = false, candidates = candidates }
 end
 
--- Whether a call that all have made has ended on some alone: it moves. Of gloo two that have not ended tell it, too; of
--- NCCL the network may hold several.
+-- Whether a call that all have made has ended on some alone: it moves. With gloo two open calls show this, too; with
+-- NCCL several may be open at once.
 local function is_busy(job)
   local first
   for _, rank in ipairs(ranks_in(job, "ready")) do
