@@ -2,7 +2,6 @@
 --
 -- recipe: load the recipe of a line, and plan it.
 
-local faults = require "command.base.faults"
 local host = require "host"
 local line = require "command.base.line"
 local mg = require "moongrid"
@@ -91,7 +90,7 @@ local function planned(of, loaded, world)
     local one = M.declared(loaded:info().params, alias)
     return one and one.name or alias
   end
-  host.refuse(status, faults.all(plan, path, of.args, named, again))
+  host.refuse(status, require "command.base.faults".all(plan, path, of.args, named, again))
 end
 
 -- Return the plan of a line, or the saved plan, and the recipe of the former. `world` instead of that of the line.
