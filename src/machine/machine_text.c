@@ -124,7 +124,7 @@ void mgrid_link_text(mgrid_link link, mgrid_text *t) {
 static const struct preset {
   const char *name, *text, *source;
 } presets[] = {
-  /* in the order of their names; ends with a NULL name */
+  /* in the order of their names; ends with a NULL name; flops and memory: step/costs.c */
   { "dgx-a100", "node:*[200GB/s] gpu:8[300GB/s] rail = gpu[25GB/s]",
     "NVIDIA DGX A100 data sheet: 8 A100 with NVLink 3 at 600 GB/s (both directions), 8 ConnectX-6 "
     "ports of 200 Gb/s" },

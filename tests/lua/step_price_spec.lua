@@ -204,6 +204,16 @@ memory of the rank with the most
       { refused, failed })
   end)
 
+  it("has the flops of every preset", function()
+    local n = 0
+    for preset in support.run "build/moongrid machine":gmatch "%f[^%z\n](%l[%w-]+) +%l+:" do
+      n = n + 1
+      local out = support.run("build/moongrid step megatron --world 8 tp=2 --machine " .. preset)
+      assert.truthy(out:find "%d TFLOP/s", preset .. "\n" .. out)
+    end
+    assert.is_true(n >= 6, n .. " presets")
+  end)
+
   describe("is drawn", function()
     local function picture(ending, arguments)
       local name = os.tmpname() .. ending
