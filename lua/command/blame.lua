@@ -109,7 +109,7 @@ return {
     .. "-v, logs of NCCL_DEBUG=INFO, messages of torch's watchdog, gloo and launchers, stacks of py-spy.\n"
     .. "A FILE may be a folder, a tar or tar.gz of one, - for standard input, or ncclras, which is run.",
   notes = "With the recipe of the job, groups and ranks have the names of its families. Without one, up to 64 ranks,\n"
-    .. "it proposes the one that makes these groups and no others; where torch has the same names, it uses it. The\n"
+    .. "it proposes the one that makes these groups and no others; where its names are torch's, blame uses it. The\n"
     .. "files are data: nothing in them is executed. It says \"unsure\", with the candidates, rather than a wrong\n"
     .. "name.",
   example = "moongrid blame DUMPS --recipe megatron --world 16 tp=2 pp=2",

@@ -4,8 +4,8 @@
 --   name, text       of the recipe; world; params = { "tp=2" }
 --   laws             of the plan, { "within(tp, mp)" }
 --   other            the side that the plan is compared with: name, text, world, params
--- and gets { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. One of these
--- fields more gets that alone:
+-- and gets { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. With one of
+-- these fields it gets only:
 --   prove            true: { step, laws }: the proof of the step, and the law of every plan, which take longer
 --   give             "json", "svg" or "text": { text }, of the plan, or its picture
 --   complete         a line up to the cursor: { words }, of the plan before
@@ -114,7 +114,7 @@ local function laws_of(plan, asked)
   return laws_pane(cards)
 end
 
--- The same behind the law of every plan, which is checked where that is quick.
+-- The same, after the law of every plan, which is checked where that is quick.
 local function checked(plan, asked)
   local n, pane = 0, laws_of(plan, asked)
   for _, name in ipairs(plan.families) do n = n + plan:family(name).count * plan:family(name).largest end
@@ -141,7 +141,7 @@ local function calls_text(sum)
   return ("%s in %d call%s"):format(reports.bytes(sum[2]), sum[3], reports.plural(sum[3]))
 end
 
--- What the rank with the most sends and holds, and on a machine the time.
+-- What the busiest rank sends and holds, and on a machine the time.
 local function step_cards(plan, step)
   local cards, sums = {}, step:sums()
   local priced, price = pcall(step.price, step)

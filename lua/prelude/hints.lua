@@ -197,7 +197,7 @@ end
 -- Texts that Lua's parser refuses ------------------------------------------------
 
 -- Lines that are not Lua, and what to write. The line has no comment, the texts in it only letters; ` stands before the
--- token that the parser names. %1 is what the line has; `words` know it, too.
+-- token that the parser names. %1 is the capture; `words` is indexed by it.
 local slashes = "write -- for //, to begin a comment"
 local lines = {
   { "`#", "write -- for #, to begin a comment" },
@@ -278,7 +278,7 @@ local function by_line_before(line, head, rest, message)
   if find(rest, "^[,)}]") and find(head .. rest, "^%s*e?n?d?%s*[,)}]") then
     return not find(message, "' expected", 1, true) and "write end before it: a block above is open" or nil
   end
-  local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- no operator, nor what follows a condition
+  local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- and, or, then: that is code
   if second and not find(" and or then do else end ", " " .. second .. " ", 1, true) then return slashes end
   if not find(head, "^%s*$") or find(rest, "^e[nl][ds]") or find(rest, "^until") then return nil end -- end, else
   if find(rest, "^[%a_]") and find(line, "^%s*return%f[%W]") then return "return is the last statement of its block" end

@@ -136,7 +136,7 @@ return function(s, t)
       end
       table.sort(alone)
       if t.differ then
-        local function left(k, distance) -- rounds until this pass, or the one behind it, is of another chunk
+        local function left(k, distance) -- rounds until this pass, or the next one, is of another chunk
           local at = distance and (k + distance) % pp or 0
           return at == pp - 1 and 1 or pp - 1 - at
         end

@@ -101,7 +101,7 @@ moongrid: FILE:6: rank 9 of group 0 is out of range; ranks are 0 to 7
     local text = said('t.dp = g "dp"', "dp=4 tp=2,pq=2")
     assert.truthy(text:find("unknown parameter 'dp'; dp is a family: its groups have the 2 ranks that the parameters leave", 1,
       true), text)
-    assert.truthy(text:find("not '2,pq=2'; blanks stand between parameters", 1, true), text)
+    assert.truthy(text:find("not '2,pq=2'; put blanks between parameters", 1, true), text)
   end)
 
   it("on standard input has its line, too", function()

@@ -112,7 +112,7 @@ local function of_arguments(message, arguments, named, plan)
     for i, argument in ipairs(left) do wrong = wrong or name and named(argument:match "^[^=]*") == name and i end
     if not wrong then return found end
     local value = table.remove(left, wrong):match "=(.*)"
-    if value:find ",[%w_]+=" then found[#found] = found[#found] .. "; blanks stand between parameters" end
+    if value:find ",[%w_]+=" then found[#found] = found[#found] .. "; put blanks between parameters" end
     local done, planned = pcall(plan, left)
     if done then
       for i = 1, #found do found[i] = of_family(found[i], planned) end

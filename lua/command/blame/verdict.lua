@@ -74,8 +74,8 @@ local function of_program(job, found)
   return faults[1] and join(job, faults)
 end
 
--- Members of one call that made it in different ways. For where programs say no more: of few steps, or of ranks that
--- share none.
+-- Members of one call that made it in different ways. For when programs tell nothing: few steps, or ranks that share
+-- no program.
 local function of_members(job)
   local best
   for _, group in sorted(job.groups) do
@@ -116,8 +116,8 @@ end
 local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } } end
 
 -- Dumps without sends and receives only show which ranks of a pipeline are in no call, and for which of them their
--- stage waits. Returns the pipeline that has most of these among the roots: its roots by stage, and
--- those for which others wait, the first that they waited for first.
+-- stage waits. Return the pipeline with most of these (a root is waited for and waits for
+-- nobody): its roots by stage, and those for which others wait, the longest first.
 local function find_pipeline(job, roots)
   local stage, is_root = job.world // job.pipelines.size, {}
   for _, rank in ipairs(roots) do is_root[rank] = true end
@@ -141,8 +141,8 @@ local function find_pipeline(job, roots)
 end
 
 -- What is likely, the likeliest first: kinds and ranks in turn. A rank for which its stage waits is slow, or in a send
--- or recv without a peer; a later recv takes an extra send, so its rank is the only root, or the root before the
--- last; stages in the middle make most sends and receives.
+-- or recv without a peer; a later recv takes an extra send: then its sender is the only root, or the last but
+-- one; stages in the middle make most sends and receives.
 local function likely(job, all)
   local size, found = job.pipelines.size, find_pipeline(job, all)
   local roots, held = found.roots, found.held
@@ -262,7 +262,7 @@ local function of_rest(job)
   return { kind = kind, ranks = { list[1] }, group = first.group, call = first, sure = false, candidates = candidates }
 end
 
--- Whether a call that all have made has ended on some alone: it moves. With gloo two open calls show this, too; with
+-- Whether a call that all made has ended on only some: the job moves. With gloo two open calls show this, too; with
 -- NCCL several may be open at once.
 local function is_busy(job)
   local first

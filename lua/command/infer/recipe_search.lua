@@ -13,7 +13,7 @@ local sorted = require "command.base.sorted"
 -- A score is the number of groups explained, less EXTRA for each group too many, LONG for each value, TRIED for each
 -- change that was tried.
 local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
--- Lists that are made of sizes, and of positions; changes tried at once where a value gives others an effect.
+-- Lists that are made of sizes, and of positions; changes tried first where a value makes others matter.
 local LISTS <const>, POSITIONS <const>, OPENED <const> = 1000, 6, 24
 -- The most work, and how much more for each rank of the world. A unit is about 8 us: a family of a plan costs 1, a plan
 -- 10, each 16 ranks of new groups 1.
@@ -94,7 +94,7 @@ local function result_of(x, plan)
   return result
 end
 
--- Find the sizes that dims may have, which divide the world; and lists of them that make the world, or of one.
+-- Find the sizes that dims may have, which divide the world; and lists of one, or with the world as product.
 local function find_sizes(x)
   local open, rest = { {} }, { x.world }
   for size = 1, x.world do x.factors[#x.factors + 1] = x.world % size == 0 and size or nil end
@@ -344,7 +344,7 @@ function M.run(groups, world, part, accept)
   local best = {}
   local function goes_on() return not x.found and x.work < part * (WORK + RANK * world) end
   for i, name in ipairs(mg.recipes()) do x.recipes[i] = new_recipe(x, name) end
-  for _, r in ipairs(x.recipes) do -- first each parameter alone, but of recipes of tensors, which take long
+  for _, r in ipairs(x.recipes) do -- first each parameter alone, except recipes with tensors: they are slow
     while r.cost < 200 and r.root and r.open[1] == r.root and goes_on() do step(x, r) end
     r.stale = 0
   end
