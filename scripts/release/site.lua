@@ -14,7 +14,6 @@ local menu = {
   { "The first quarter of an hour", { { "With the command", "examples/tutorial/README.md" },
     { "In C", "examples/tutorial/c.md" }, { "In Python with torch", "examples/tutorial/python.md" } } },
   { "Installing", "scripts/installing.md" },
-  { "Tutorial for Python and torch", "examples/tutorial/python.md" },
   { "Recipes", { { "Writing recipes", "lua/README.md" }, { "Cookbook", "examples/cookbook/README.md" },
     { "The playground", "examples/playground.md" }, { "My job hangs", "examples/cookbook/hangs.md" },
     { "Bringing your own layout", "examples/porting/README.md" }, { "Pictures", "examples/pictures/README.md" },
