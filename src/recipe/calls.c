@@ -104,10 +104,13 @@ static mgrid_status add_strings(json_t *given, size_t n, const char *const *args
     }
     memcpy(name, args[i], (size_t)(eq - args[i]));
     name[eq - args[i]] = '\0';
+
     if (json_object_get(given, name))
       s = mgrid_fail(err, MGRID_USAGE, "parameter '%s' is given twice", name);
-    else if (json_object_set_new(given, name, json_string(eq + 1)) != 0)
+    else if (!mgrid_is_utf8(args[i], strlen(args[i])))
       s = mgrid_fail(err, MGRID_USAGE, "argument '%s' is not UTF-8 text", args[i]);
+    else if (json_object_set_new(given, name, json_string(eq + 1)) != 0)
+      s = mgrid_oom(err);
   }
   return s;
 }

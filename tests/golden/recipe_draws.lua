@@ -5,6 +5,7 @@
 
 local json = require "dkjson"
 local mg = require "moongrid"
+local shuffled = require "models.ranks".shuffled
 
 local WORLDS <const> = { 8, 12, 16, 16, 24, 32, 32, 48, 64, 64, 64, 1024 }
 local TRIES <const> = 4000
@@ -12,14 +13,6 @@ local loaded = {}
 
 local function one_of(list) return list[math.random(#list)] end
 local function chance(n) return math.random(n) == 1 end
-
-local function shuffled(list)
-  for i = #list, 2, -1 do
-    local j = math.random(i)
-    list[i], list[j] = list[j], list[i]
-  end
-  return list
-end
 
 local function divisor(n)
   local list = { 1 }

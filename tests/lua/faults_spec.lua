@@ -104,6 +104,16 @@ moongrid: FILE:6: rank 9 of group 0 is out of range; ranks are 0 to 7
     assert.truthy(text:find("not '2,pq=2'; put blanks between parameters", 1, true), text)
   end)
 
+  it("comes with others on its machine, and leaves later worlds their prints", function()
+    local lines = 't.x = g "tq"\nprint("world", world.size)\nt.y = machine.node\nt.z = g "pq"'
+    local text = said(lines, '--machine "node:2 gpu:4"')
+    assert.are.equal(2, select(2, text:gsub("unknown dim", "")), text)
+    assert.falsy(text:find("\nworld", 1, true), text)
+    local path = support.file(TOP .. 't.x = g(world.size == 8 and "tq" or "tp")\nprint("world", world.size)\nreturn t end }')
+    local _, err = support.run(("build/moongrid check %s --world 8,16"):format(path))
+    assert.truthy(err:find("world\t16", 1, true) or err:find("world 16", 1, true), err)
+  end)
+
   it("on standard input has its line, too", function()
     local text, code = said("return recipe {\n  base = 5 }", nil, "plan - < /tmp/none")
     assert.are.equal(1, code, text)

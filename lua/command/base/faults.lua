@@ -99,8 +99,8 @@ local function of_family(message, plan)
   local name = message:match "unknown parameter '([^']+)'"
   local there, family = pcall(plan.family, plan, name or "")
   if not there then return message end
-  return ("%s; %s is a family: its groups have the %d ranks that the parameters leave"):format(
-    message:gsub("; nearest.*", ""), name, family.size)
+  return ("%s; %s is a family: its groups have the %s ranks that the parameters leave"):format(
+    message:gsub("; nearest.*", ""), name, family.size == family.largest and family.size or "up to " .. family.largest)
 end
 
 -- Return the errors of the other arguments, where `message` refuses one. named(name): the parameter's own name.

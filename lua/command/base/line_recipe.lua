@@ -45,7 +45,7 @@ function M.load(of, options)
   options = options or {}
   options.log = printer(of.print)
   if line.from_stdin(of) then
-    options.text, name = line.stdin(), "stdin"
+    options.text, name = options.text or line.stdin(), "stdin"
     if #options.text > 1 << 20 then text.refuse(1, "cannot read standard input: it has more than %d bytes", 1 << 20) end
   end
   local done, loaded = pcall(mg.load, name, options)
@@ -81,16 +81,18 @@ local function planned(of, loaded, world)
   if done then return plan end
   local status = mg.status(plan)
   if not status or status // 100 ~= 1 then error(plan, 0) end
-  local path = line.from_stdin(of) and "stdin" or of.recipe
   local function again(changed, arguments)
-    M.quiet = true
-    return (changed and mg.load(path, { text = changed }) or loaded):plan(world, arguments, of.params)
+    return (changed and M.load(of, { text = changed }) or loaded):plan(world, arguments, of.params)
   end
   local function named(alias)
     local one = M.declared(loaded:info().params, alias)
     return one and one.name or alias
   end
-  host.refuse(status, require "command.base.faults".all(plan, path, of.args, named, again))
+  local path = line.from_stdin(of) and "stdin" or of.recipe
+  M.quiet = true -- behind its error a recipe prints nothing
+  local message = require "command.base.faults".all(plan, path, of.args, named, again)
+  M.quiet = false
+  host.refuse(status, message)
 end
 
 -- Return the plan of a line, or the saved plan, and the recipe of the former. `world` instead of that of the line.

@@ -4,14 +4,7 @@
 -- itself does is recorded in tests/golden/jax_mesh.json.
 
 local ranks = require "models.ranks"
-
-local function shuffled(list)
-  for i = #list, 2, -1 do
-    local j = math.random(i)
-    list[i], list[j] = list[j], list[i]
-  end
-  return list
-end
+local shuffled = ranks.shuffled
 
 -- Devices of slices of width x height, row by row, with ids in any order.
 local function boxes(kind, width, height, slices)

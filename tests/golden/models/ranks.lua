@@ -4,6 +4,15 @@
 
 local M = {}
 
+-- Put a list into any order, in its place.
+function M.shuffled(list)
+  for i = #list, 2, -1 do
+    local j = math.random(i)
+    list[i], list[j] = list[j], list[i]
+  end
+  return list
+end
+
 -- The coordinates of a rank; order: names, the first one fastest.
 function M.coords(order, sizes, rank)
   local at = {}
