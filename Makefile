@@ -13,7 +13,7 @@
 
 # The version is said in src/moongrid.h, and nowhere else.
 VERSION := $(shell sed -n 's/^\#define MGRID_VERSION  *"\(.*\)"/\1/p' src/moongrid.h)
-SOVER   := $(basename $(VERSION))
+SOVER   := $(firstword $(subst ., ,$(VERSION)))
 LUAV    ?= 5.4
 B       := build$(if $(filter-out 5.4,$(LUAV)),/lua$(LUAV))
 

@@ -118,10 +118,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MGRID_VERSION_MAJOR 0
-#define MGRID_VERSION_MINOR 2
+#define MGRID_VERSION_MAJOR 1
+#define MGRID_VERSION_MINOR 0
 #define MGRID_VERSION_PATCH 0
-#define MGRID_VERSION       "0.2.0"
+#define MGRID_VERSION       "1.0.0"
 
 #if defined(__GNUC__)
 #define MGRID_API __attribute__((visibility("default")))

@@ -110,7 +110,7 @@ end
 
 -- The version, which src/moongrid.h says, and that of the interface, which is in the names of the libraries.
 M.version = read "src/moongrid.h":match '#define MGRID_VERSION +"([%d.]+)"'
-M.interface = M.version:match "^%d+%.%d+"
+M.interface = M.version:match "^%d+"
 
 -- What a command line writes to a terminal, as lines; a line that is begun anew is one more. The exit code.
 function M.on_terminal(columns, line, rows)

@@ -27,7 +27,7 @@ static MPI_Comm everyone; /* the ranks that take part in this test */
 #define NUMBER(x) DIGITS(x)
 #define MINE \
   NUMBER(MGRID_VERSION_MAJOR) "." NUMBER(MGRID_VERSION_MINOR) "." NUMBER(MGRID_VERSION_PATCH)
-#define OTHER "0.2.99" /* of join_other.c */
+#define OTHER "1.0.99" /* of join_other.c */
 
 enum { OLD = 4, ALL = 6 };
 

@@ -5,6 +5,6 @@
 #include "moongrid_mpi.h"
 
 #undef MGRID_VERSION
-#define MGRID_VERSION "0.2.99"
+#define MGRID_VERSION "1.0.99"
 #include "comm/rendezvous.c"
 #include "join.c"
