@@ -10,12 +10,16 @@ local json = require "dkjson"
 local M = {}
 local null = json.null
 
--- A JSON file, nil if there is none; nulls are kept.
-function M.read(path)
+-- A JSON file, nil if there is none; nulls are kept. With world: without the lines of cases that do not have this world.
+function M.read(path, world)
   local file = io.open(path, "rb")
   if not file then return nil end
   local text = file:read("a")
   file:close()
+  if world then
+    local wanted = '"world": ?' .. world .. "[,}]"
+    text = text:gsub('\n{"id"[^\n]*', function(case) return not case:find(wanted) and "" or nil end):gsub(",%s*%]}%s*$", "]}")
+  end
   local value, _, message = json.decode(text, 1, null)
   if value == nil then error(path .. ": " .. tostring(message), 0) end
   return value

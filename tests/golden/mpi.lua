@@ -51,7 +51,7 @@ end
 
 for _, key in ipairs(cases.tables(arg[1])) do
   local system, deviation = adapter.of(key), deviations[key] or {}
-  for _, case in ipairs(sample(cases.read(arg[1] .. "/" .. key .. ".json").cases, deviation)) do
+  for _, case in ipairs(sample(cases.read(arg[1] .. "/" .. key .. ".json", job.world).cases, deviation)) do
     local verdict, problem, made = cases.check(system, case, deviation[case.id] or {})
     -- every rank has the same verdict, so none waits below for a rank that stopped
     for i, plan in ipairs(verdict == "pass" and (made.plans and made:plans() or { made.plan }) or {}) do
