@@ -10,7 +10,8 @@ local json = require "dkjson"
 local M = {}
 local null = json.null
 
--- A JSON file, nil if there is none; nulls are kept. With world: without the lines of cases that do not have this world.
+-- A JSON file, nil if there is none; nulls are kept. With world: without the cases that do not have this world, each of
+-- which is a line.
 function M.read(path, world)
   local file = io.open(path, "rb")
   if not file then return nil end
@@ -18,7 +19,8 @@ function M.read(path, world)
   file:close()
   if world then
     local wanted = '"world": ?' .. world .. "[,}]"
-    text = text:gsub('\n{"id"[^\n]*', function(case) return not case:find(wanted) and "" or nil end):gsub(",%s*%]}%s*$", "]}")
+    text = text:gsub('\n{"id"[^\n]*', function(case) return not case:find(wanted) and "" or nil end)
+    text = text:gsub(",%s*%]}%s*$", "]}")
   end
   local value, _, message = json.decode(text, 1, null)
   if value == nil then error(path .. ": " .. tostring(message), 0) end
