@@ -216,7 +216,7 @@ local Steps = {}
 ---@field shards? string|string[]|false of an instance of that ("intra_dp_cp")
 ---@field expert_shards? string|string[]|false ("intra_expt_dp")
 ---@field instances? string|string[]|false between instances ("inter_dist_opt")
----@field world? string|string[]|false of all ranks, for messages with overlap_p2p and two stages ("default_pg")
+---@field world? string|string[]|false of all ranks, of overlap_p2p and two stages, of multi-token prediction and cp ("default_pg")
 ---@field [string] any defaults of the step's parameters
 
 ---@class moongrid.PicotronSettings

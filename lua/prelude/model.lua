@@ -51,11 +51,13 @@ function M.groups(s, families)
   return function(role) find(role) return groups[role] end, function(role) find(role) return sizes[role] end
 end
 
-function M.multiple(refuse, what, n, of, words)
-  if n % of ~= 0 then
-    local below = n // of * of
-    refuse("%s %d is not a multiple of %s, %d; nearest: %s%d", what, n, words, of, below > 0 and below .. " or " or "",
-      below + of)
+-- Refuse an n that, with `plus`, cannot be cut evenly.
+function M.multiple(refuse, what, n, of, words, plus)
+  local more = plus or 0
+  local below = (n + more) // of * of - more
+  if below ~= n then
+    refuse("%s %d%s is not a multiple of %s, %d; nearest: %s%d", what, n, more > 0 and " + " .. more or "", words, of,
+      below > 0 and below .. " or " or "", below + of)
   end
 end
 
@@ -91,7 +93,8 @@ end
 
 -- Return what a rank computes and keeps of a microbatch of `tokens`, cut by tp, and by `cut` where activations are cut:
 -- layer(matrices, width), flops of a layer's forward pass, whose feed-forward has so many matrices of this width [M];
--- core, those of attention among the tokens; head; kept(recompute), the bytes of a layer's activations in 16 bits
+-- core, those of attention among the tokens; head; joined, of the matrix that joins a state and the next token for
+-- multi-token prediction; kept(recompute), the bytes of a layer's activations in 16 bits
 -- [K, equations 1 to 4, without the scores, which fused attention never stores: Dao and others 2022, arXiv 2205.14135;
 -- the ffn and the logits as in Megatron-LM's training/theoretical_memory_usage.py; 2sbh if all is recomputed]; traffic:
 -- each of these is written and read once; and logits, those of the head.
@@ -100,13 +103,16 @@ function M.costs(v, tp, cut, tokens)
   local projections = h * (2 * v.queries + v.keys_values)
   local per_pair = 2 * v.queries + 2 * v.queries -- of a query and a key: their product, and that with values
   if v.latent then
-    projections, per_pair = 0, 2 * v.heads * (v.latent.query + v.latent.value)
-    for _, m in ipairs(v.latent) do projections = projections + m.size end
+    projections, per_pair = h * v.heads * v.latent.value, 2 * v.heads * (v.latent.query + v.latent.value)
+    for _, up in ipairs(v.latent.ups) do projections = projections + up.size end
+    local times = v.latent.is_cut and 1 or tp // cut -- without sequence parallelism each rank makes all that is narrow
+    for _, down in ipairs(v.latent.downs) do projections = projections + times * down.size end
   end
   local inner = 8 * sbh + 4 * tokens * v.ffn
   local stored = cut > 1 and (10 * sbh + inner) // tp or 10 * sbh + inner // tp
   local cost = { core = tokens * v.seq * per_pair // (v.causal and 2 or 1) // tp, head = 2 * sbh * v.vocab // tp,
-                 traffic = 2 * stored, logits = 4 * tokens * (h + v.vocab) // tp }
+                 traffic = 2 * stored, logits = 4 * tokens * (h + v.vocab) // tp,
+                 joined = 4 * sbh * h // tp // (v.fp8 and 2 or 1) }
   function cost.layer(matrices, width)
     return 2 * tokens * (projections + h * matrices * width) // tp // (v.fp8 and 2 or 1) + cost.core
   end

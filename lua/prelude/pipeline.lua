@@ -81,7 +81,6 @@ return function(s, t)
   function schedules.interleaved()
     local total, round = microbatches * chunks, pp * chunks
     local warm = math.min((pp - stage - 1) * 2 + (chunks - 1) * pp, total)
-    if microbatches == pp then warm = total end
     local function chunk(k, is_forward)
       local id = k % round // pp
       return is_forward and id or chunks - 1 - id

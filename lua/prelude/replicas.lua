@@ -29,11 +29,13 @@ local function cut(parameters, limit, to)
 end
 
 -- Return the parameters of a chunk in the order in which modules register them, dense and of experts; and the elements
--- of those that ranks of tp hold whole, and whose gradients are summed: with sequence parallelism norms, biases of rows
--- and the router; without it norms of queries and keys. A key names what is used together.
+-- of those that ranks of tp hold whole, and whose gradients are summed: with sequence parallelism norms, biases of
+-- rows, the router, and what makes latent attention's input narrow; without it norms of queries and keys. A key names
+-- what is used together.
 local function parameters_of(x, chunk)
   local v, h, tp, layer = x.v, x.v.hidden, x.tp, nil
-  local dense, expert, whole = {}, {}, 0
+  local dense, whole = {}, 0
+  local expert = x.apart and {} or dense -- with ep 1 they are as all others: "allreduce" in tensor_parallel/layers.py
   local ffn, moe_ffn, matrices, qkv = v.ffn, v.moe_ffn, v.gated and 2 or 1, v.queries + v.keys_values
   local function add(list, key, n)
     list[#list + 1] = { key = layer and layer .. key or key, size = n, layer = layer }
@@ -43,32 +45,45 @@ local function parameters_of(x, chunk)
     bias(dense, key, h)
     whole = whole + (v.bias and x.sp and h or 0)
   end
-  local function norm(key, n)
+  local function norm(key, n, is_summed)
     for _ = 1, v.norm == "layer" and 2 or 1 do
       add(dense, key, n or h)
-      whole = whole + ((x.sp or key == "qk") and (n or h) or 0)
+      whole = whole + ((x.sp or is_summed) and (n or h) or 0)
     end
   end
-  if x.is_first(chunk) then -- models/common/embeddings/language_model_embedding.py
+  local deeper = x.is_last(chunk) and v.mtp_num_layers or 0
+  if x.is_first(chunk) or deeper > 0 then -- models/common/embeddings/language_model_embedding.py
     add(dense, "word", v.vocab // tp * h)
-    dense[1].alone = v.tied and x.pp > 1
+    dense[1].alone = (v.tied or v.mtp_num_layers > 0) and x.pp > 1
     if v.positions == "learned" then add(dense, "positions", v.seq * h) end
   end
-  for i = x.begin(chunk), x.begin(chunk) + x.layers_of(chunk) - 1 do
-    layer = i
-    norm "norm" -- transformer/transformer_layer.py
-    if v.latent then -- transformer/multi_latent_attention.py
-      for _, m in ipairs(v.latent) do
-        add(dense, m.key == "proj" and "proj" or "qkv", m.size)
-        if m.key == "proj" then row_bias "proj.bias" end
+  local function latent(l) -- transformer/multi_latent_attention.py
+    add(dense, "proj", v.heads * l.value * h // tp)
+    row_bias "proj.bias"
+    local function narrow(key, n)
+      if n and v.qk_norm then norm(key, n, l.is_cut and key == "q_up" and tp > 1) end
+    end
+    for k, up in ipairs(l.ups) do
+      local down = l.downs[#l.downs - #l.ups + k]
+      if down then
+        add(dense, down.key, down.size // (l.is_cut and tp or 1))
+        whole = whole + (x.sp and not l.is_cut and down.size or 0)
       end
-      for _, n in ipairs { v.kv_lora_rank, v.q_lora_rank } do norm("qk", n) end
+      if not l.is_cut then narrow(up.key, up.norm) end
+      add(dense, up.key, up.size // tp)
+    end
+    for _, up in ipairs(l.is_cut and l.ups or {}) do narrow(up.key, up.norm) end
+  end
+  local function add_layer(i)
+    norm "norm" -- transformer/transformer_layer.py
+    if v.latent then
+      latent(v.latent)
     else -- transformer/attention.py
       add(dense, "proj", h * v.queries // tp)
       row_bias "proj.bias"
       add(dense, "qkv", h * qkv // tp)
       bias(dense, "qkv", qkv // tp)
-      if v.qk_norm then norm("qk", v.head) norm("qk", v.head) end
+      if v.qk_norm then norm("qk", v.head, true) norm("qk", v.head, true) end
     end
     norm "norm2"
     if v.has_experts(i) then -- transformer/moe: router.py, experts.py, shared_experts.py
@@ -92,15 +107,26 @@ local function parameters_of(x, chunk)
       row_bias "fc2.bias"
     end
   end
-  layer = nil
-  if x.is_last(chunk) then -- models/gpt/gpt_model.py
-    norm "last norm"
-    if x.pp > 1 or not v.tied then
-      add(dense, "head", v.vocab // tp * h)
-      dense[#dense].alone = v.tied and x.pp > 1
-    end
+  for i = x.begin(chunk), x.begin(chunk) + x.layers_of(chunk) - 1 do
+    layer = i
+    add_layer(i)
   end
-  return { dense = dense, expert = expert }, whole
+  layer = nil
+  if x.has_norm(chunk) then norm "last norm" end
+  for i = v.layers, v.layers + deeper - 1 do -- transformer/multi_token_prediction.py
+    layer = i
+    norm "join norm"
+    norm "join norm"
+    add(dense, "join", 2 * h * h // tp)
+    add_layer(i)
+    norm "last norm"
+  end
+  layer = nil
+  if x.is_last(chunk) and (not x.is_first(chunk) or not v.tied) then -- models/gpt/gpt_model.py
+    add(dense, "head", v.vocab // tp * h)
+    dense[#dense].alone = v.tied and v.mtp_num_layers == 0 and x.pp > 1
+  end
+  return { dense = dense, expert = x.apart and expert or {} }, whole
 end
 
 -- x has what transformer.lua knows of the rank. Return its parameters and calls.
@@ -110,8 +136,8 @@ local function new_replicas(x)
   local roles = { dense = several and "shards" or "dp", expert = several and "expert_shards" or "expert_dp" }
   local out, chunk = { whole = 0, dense = 0, expert = 0 }, {}
 
-  -- Each bucket knows what it waits for, and goes together with others of a buffer that is not cut: all chunks but the
-  -- first one (DDP's disable_bucketing). Only the first chunk of the first stage has a limit.
+  -- Each bucket knows what it waits for. Only the first chunk of the first stage has a limit; all buckets of another
+  -- chunk travel as one (DDP's disable_bucketing).
   for c = 0, x.chunks - 1 do
     local parameters, whole = parameters_of(x, c)
     local one = { parameters = parameters, buckets = {}, of = {} }
@@ -120,30 +146,34 @@ local function new_replicas(x)
     local limit = cuts and (v.bucket or math.max(40000000, 1000000 * x.replicas)) or nil
     for _, kind in ipairs { "dense", "expert" } do
       for _, p in ipairs(parameters[kind]) do out[kind] = out[kind] + p.size end
-      local role, before, first = roles[kind], nil, nil
+      local role, last = roles[kind], nil
       local to = sharded and 128 // model.gcd(128, size(role)) * size(role) or nil
-      for _, bucket in ipairs(cut(parameters[kind], limit, to)) do
-        first = first or bucket
-        bucket.role, bucket.after, bucket.together, bucket.left = role, before, c > 0 and first or bucket, 0
-        before, one.buckets[#one.buckets + 1] = bucket, bucket
-        for _, key in ipairs(travel ~= s and bucket.keys or {}) do -- they matter next to computes
+      for _, part in ipairs(cut(parameters[kind], limit, to)) do
+        if c == 0 or not last then
+          last = { role = role, sizes = {}, after = last, left = 0 }
+          table.insert(one.buckets, last)
+        end
+        table.insert(last.sizes, part.size)
+        for _, key in ipairs(travel ~= s and part.keys or {}) do -- they matter next to computes
           one.of[key] = one.of[key] or {}
-          table.insert(one.of[key], bucket)
-          bucket.together.left = bucket.together.left + 1
+          table.insert(one.of[key], last)
+          last.left = last.left + 1
         end
       end
     end
   end
 
   -- A bucket's gradients over the replicas, and its new weights: start_grad_sync, start_param_sync.
+  local function each(bucket, on, over, op, width)
+    for _, n in ipairs(over and bucket.sizes or {}) do on[op](on, over, n * width) end
+  end
   function out.reduce(bucket, on)
-    local over = group(bucket.role)
-    if over then on[sharded and "reduce_scatter" or "all_reduce"](on, over, bucket.size * v.grad) end
-    if several then on:all_reduce(group "instances", bucket.size * v.grad // size(bucket.role)) end
+    each(bucket, on, group(bucket.role), sharded and "reduce_scatter" or "all_reduce", v.grad)
+    for _, n in ipairs(several and bucket.sizes or {}) do
+      on:all_reduce(group "instances", n * v.grad // size(bucket.role))
+    end
   end
-  function out.gather(bucket, on)
-    if group(bucket.role) then on:all_gather(group(bucket.role), bucket.size * v.width) end
-  end
+  function out.gather(bucket, on) each(bucket, on, group(bucket.role), "all_gather", v.width) end
   function out.each_bucket(body)
     for c = 0, x.chunks - 1 do
       for _, bucket in ipairs(chunk[c].buckets) do body(bucket) end
@@ -175,13 +205,10 @@ local function new_replicas(x)
   function out.reducing(c)
     return function(key)
       for _, bucket in ipairs(chunk[c].of[key] or {}) do
-        local together = bucket.together
-        together.left = together.left - 1
-        if together.left == 0 then
+        bucket.left = bucket.left - 1
+        if bucket.left == 0 then
           if group(bucket.role) then travel:wait(s:event()) end
-          for _, one in ipairs(chunk[c].buckets) do
-            if one.together == together then out.reduce(one, travel) end
-          end
+          out.reduce(bucket, travel)
         end
       end
     end
@@ -192,7 +219,7 @@ local function new_replicas(x)
     for kind, list in pairs(chunk[c].parameters) do
       local n = 0
       for _, p in ipairs(list) do n = n + (p.layer == i and p.size or 0) end
-      if n > 0 and group(roles[kind]) then body { role = roles[kind], size = n } end
+      if n > 0 and group(roles[kind]) then body { role = roles[kind], sizes = { n } } end
     end
   end
   return out

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- steps.transformer makes one training step of Megatron-core, call by call. It equals the recordings of 0.19.2 in
--- tests/golden/steps. The comment of each function names the file of megatron/core that makes these calls, which is the
--- same in 0.16.1 and 0.19.2. No recording has compute, memory, ZeRO 2 and 3, or attention over cp; they follow the
--- papers that model.lua names, and
+-- steps.transformer makes one training step of Megatron-core, call by call. It equals the recordings in
+-- tests/golden/steps: of 0.19.2, with latent attention or multi-token prediction of 0.16.1. Each function's comment
+-- names the file of megatron/core that makes these calls. No recording has compute, memory, ZeRO 2 and 3, or attention
+-- over cp; they follow the papers that model.lua names, and
 --   [Z]  Rajbhandari et al. 2020, arXiv 1910.02054: what ZeRO shards, and its bytes (sections 5 and 7)
 
 local core, shared, model, run_pipeline = ...
@@ -14,13 +14,14 @@ local positions = { learned = "learned", rope = "rope", none = "none", learned_a
 local recomputes = { none = "none", selective = "selective", full = "full" }
 local schedules = { ["1f1b"] = "1f1b", gpipe = "gpipe", zero_bubble = "zero_bubble" }
 local kinds = { norm = norms, positions = positions, recompute = recomputes, schedule = schedules,
+                transformer_impl = { ["local"] = "local", transformer_engine = "transformer_engine" },
                 fp8 = { e4m3 = "e4m3", hybrid = "hybrid" },
                 dispatcher = { alltoall = "alltoall", allgather = "allgather" } }
 local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, tied = true,
                 gated = false, norm = "layer", positions = "learned", dispatcher = "alltoall",
                 moe_every = 1, load = 1, qk_pos_emb_head_dim = 64,
                 recompute = "none", schedule = "1f1b", weight_type = "bf16",
-                grad_type = "fp32" }
+                grad_type = "fp32", mtp_num_layers = 0, transformer_impl = "transformer_engine" }
 
 -- Read Megatron-LM's arguments that mean the opposite of a parameter, or only a part of one.
 local function read_arguments(v, instances, refuse)
@@ -44,15 +45,22 @@ end
 
 -- Refuse what Megatron-core refuses, and Megatron-LM's training/arguments.py. tests/lua/step_refusals_spec.lua has file
 -- and line of each check.
-local function check(v, tp, cp, ep, etp, refuse)
+local function check(v, tp, pp, cp, ep, etp, refuse)
   model.check(v, tp, refuse, true)
   if v.latent and v.kv_heads and v.kv_heads ~= v.heads then
     refuse("kv_heads %d with kv_lora_rank: latent attention has no groups of queries; leave one of them out",
       v.kv_heads)
   end
-  if v.latent and tp > 1 then
-    refuse("kv_lora_rank with tp %d: a step with it has not been recorded, so its calls are not known; tp 1 would do",
-      tp)
+  for _, down in ipairs(v.latent and v.latent.is_cut and v.latent.downs or {}) do
+    multiple(refuse, down.rank, down.kept, tp, "tp", down.width - down.kept)
+  end
+  if v.mtp_num_layers > 0 and v.positions == "learned" then
+    refuse("positions learned with mtp_num_layers %d: the layers that predict more tokens have none; positions=rope "
+      .. "would do", v.mtp_num_layers)
+  end
+  if v.mtp_num_layers > 0 and v.tied and pp > 1 and v.overlap.gradients then
+    refuse("tied with mtp_num_layers %d, pp %d and overlap of gradients: the last stage has a head beside its "
+      .. "embedding, without gradients, for which the overlap waits; tied=false would do", v.mtp_num_layers, pp)
   end
   if v.zero > 3 then refuse("zero is 0 to 3, not %d; nearest is 3", v.zero) end
   if v.load <= 0 then refuse("load is above 0, not %.14g; 1 would do", v.load) end
@@ -112,13 +120,8 @@ local function split_layers(v, pp, chunks, refuse)
   end
   v.layers = v.layers or (32 + virtual - 1) // virtual * virtual - counted
   if not first and not last then
-    local all = v.layers + counted
-    if all % virtual ~= 0 then
-      local below = all // virtual * virtual - counted
-      refuse("layers %d%s is not a multiple of %s, %d; nearest: %s%d", v.layers, counted > 0 and " + " .. counted or "",
-        chunks > 1 and "pp x interleave" or "pp", virtual, below > 0 and below .. " or " or "", below + virtual)
-    end
-    for i = 0, virtual - 1 do of[i] = all // virtual end -- 1 or more
+    multiple(refuse, "layers", v.layers, virtual, chunks > 1 and "pp x interleave" or "pp", counted)
+    for i = 0, virtual - 1 do of[i] = (v.layers + counted) // virtual end -- 1 or more
     if v.embedding_in_split then of[0] = of[0] - 1 end
     if v.loss_in_split then of[virtual - 1] = of[virtual - 1] - 1 end
     return of
@@ -149,28 +152,37 @@ local function complete(v, tp, etp)
     if v.sequence_parallel == nil then v.sequence_parallel = tp > 1 end
   end
   if v.bias == nil then v.bias = not (v.experts and (etp > 1 or v.shared_ffn)) end
-  function v.has_experts(i) return v.experts and i >= (v.dense_layers or 0) and i % v.moe_every == 0 end
+  function v.has_experts(i) -- those of multi-token prediction are as the last one
+    i = math.min(i, v.layers - 1)
+    return v.experts and i >= (v.dense_layers or 0) and i % v.moe_every == 0
+  end
   if not v.kv_lora_rank then return end
   local h, heads, latent = v.hidden, v.heads, v.kv_lora_rank -- multi_latent_attention.py, MLASelfAttention
   local content, value, rotated = v.qk_head_dim or v.head, v.v_head_dim or v.head, v.qk_pos_emb_head_dim
   local query = content + rotated
-  v.latent = { { key = "proj", size = heads * value * h } }
-  local function add(key, size) v.latent[#v.latent + 1] = { key = key, size = size } end
-  if v.q_lora_rank then
-    add("q_down", h * v.q_lora_rank)
-    add("q_up", v.q_lora_rank * heads * query)
-  else
-    add("q", h * heads * query)
+  if v.qk_norm == nil then v.qk_norm = true end
+  -- Matrices that make the input narrow, and those that make it wide again. With Transformer Engine each rank of tp has
+  -- the first ones whole (TELinear, "duplicated"), and the norm is a part of the others.
+  local downs, ups = {}, {}
+  v.latent = { downs = downs, ups = ups, query = query, value = value, is_cut = v.transformer_impl == "local" }
+  v.keys_values = heads * (query + value)
+  local function pair(name, kept, rest, to)
+    downs[#downs + 1] = { key = name .. "_down", size = h * (kept + rest), width = kept + rest, kept = kept,
+                          rank = name .. "_lora_rank" }
+    ups[#ups + 1] = { key = name .. "_up", size = kept * to, width = kept, norm = kept }
   end
-  add("kv_down", h * (latent + rotated))
-  add("kv_up", latent * heads * (content + value))
-  v.latent.query, v.latent.value, v.keys_values = query, value, heads * (query + value)
+  if v.q_lora_rank then
+    pair("q", v.q_lora_rank, 0, heads * query)
+  else
+    ups[1] = { key = "q_up", size = h * heads * query, width = h }
+  end
+  pair("kv", latent, rotated, heads * (content + value))
 end
 
 -- Return the flops of layer i in the forward pass: those of the experts that a token goes to.
 local function flops_of(v, cost, i)
   local width = v.has_experts(i) and v.moe_ffn * v.topk + (v.shared_ffn or 0) or v.ffn
-  return cost.layer(v.gated and 3 or 2, width)
+  return cost.layer(v.gated and 3 or 2, width) + (i >= v.layers and cost.joined or 0)
 end
 
 local M = {}
@@ -184,18 +196,19 @@ function M.size(p, own, where)
   complete(v, tp, p.expert_tensor_parallel_size or tp)
   v.tied, v.fp8, v.layers = v.tied and not v.untie_embeddings_and_output_weights, nil, v.layers or 32
   local function whole() return true end
-  local list = parameters_of({ v = v, tp = 1, pp = 1, ep = 1, etp = 1, is_first = whole, is_last = whole,
-                               begin = function() return 0 end, layers_of = function() return v.layers end }, 0)
+  local list = parameters_of({ v = v, tp = 1, pp = 1, ep = 1, etp = 1, apart = true, is_first = whole, is_last = whole,
+                               has_norm = whole, begin = function() return 0 end,
+                               layers_of = function() return v.layers end }, 0)
   local function sum(kind)
     local n = 0
     for _, one in ipairs(list[kind]) do n = n + one.size end
     return n
   end
   local dense, expert, cost = sum "dense", sum "expert", model.costs(v, 1, 1, 1)
-  local flops = 3 * cost.head
-  for i = 0, v.layers - 1 do flops = flops + 3 * flops_of(v, cost, i) end
+  local flops, all = 3 * cost.head * (1 + v.mtp_num_layers), v.layers + v.mtp_num_layers
+  for i = 0, all - 1 do flops = flops + 3 * flops_of(v, cost, i) end
   return { parameters = dense + expert, active = dense + (v.experts and expert // v.experts * v.topk or 0),
-           flops = flops, attention = 3 * v.layers * cost.core }
+           flops = flops, attention = 3 * all * cost.core }
 end
 
 function M.step(s, p, families, defaults, own, where)
@@ -224,11 +237,11 @@ function M.step(s, p, families, defaults, own, where)
   local virtual_layers = split_layers(v, pp, chunks, refuse)
   local dp = s.world // (tp * pp * cp)
   local microbatches = model.microbatches(v, dp, pp, refuse, chunks > 1 and pp or nil)
-  check(v, tp, cp, ep, etp, refuse)
+  check(v, tp, pp, cp, ep, etp, refuse)
 
   local stage = pp > 1 and group "pp".position or 0
   local sp, h, w, grad = v.sequence_parallel and tp > 1, v.hidden, v.width, v.grad
-  local b, q, has_experts = v.micro_batch, v.seq // cp, v.has_experts
+  local b, q, has_experts, deeper = v.micro_batch, v.seq // cp, v.has_experts, v.mtp_num_layers
   local cut, act = sp and tp or 1, b * q * h * w
   local function layers_of(chunk) return virtual_layers[chunk * pp + stage] end
   local function is_first(chunk) return stage == 0 and chunk == 0 end
@@ -240,12 +253,18 @@ function M.step(s, p, families, defaults, own, where)
     return before
   end
 
+  local function has_norm(chunk) -- the last one: transformer/transformer_block.py, has_final_layernorm_in_this_stage
+    if deeper == 0 then return is_last(chunk) end
+    return layers_of(chunk) > 0 and begin(chunk) + layers_of(chunk) == v.layers
+  end
+
   local sharded, instances = v.zero > 0, size "instances"
   local beside = (v.overlap.gradients or v.overlap.weights) and "data" -- the stream of calls that overlap with computes
   local travel = beside and s:on(beside) or s
   local replicas = new_replicas {
-    s = s, v = v, group = group, size = size, tp = tp, pp = pp, ep = ep, etp = etp, chunks = chunks, replicas = dp,
-    layers_of = layers_of, begin = begin, is_first = is_first, is_last = is_last,
+    s = s, v = v, group = group, size = size, tp = tp, pp = pp, ep = ep, etp = etp, apart = ep > 1, chunks = chunks,
+    replicas = dp,
+    layers_of = layers_of, begin = begin, is_first = is_first, is_last = is_last, has_norm = has_norm,
     sharded = sharded, instances = instances, travel = travel, sp = sp,
   }
   local function nothing() end
@@ -253,43 +272,91 @@ function M.step(s, p, families, defaults, own, where)
 
   -------------------------------------------------------------------------------------------------- the model
 
-  -- Two matrices, one cut by columns and the next by rows, and what is between them: tensor_parallel/layers.py,
+  -- A matrix cut by columns, whose input has so many bytes, and one cut by rows: tensor_parallel/layers.py,
   -- ColumnParallelLinear and RowParallelLinear. The backward pass gathers the input of the first one again.
   local tensor = group "tp"
-  local function gather() if sp then s:all_gather(tensor, act) end end
-  local function sum() if tensor then s[sp and "reduce_scatter" or "all_reduce"](s, tensor, act) end end
-  local function region(column, row, between)
-    use(column)
-    gather()
-    if between then between() end
-    use(row)
+  local function call(over, op, bytes) if over then s[op](s, over, bytes) end end
+  local function gather(bytes) if sp then s:all_gather(tensor, bytes or act) end end
+  local function sum(bytes) call(tensor, sp and "reduce_scatter" or "all_reduce", bytes or act) end
+  local function column(key, bytes)
+    use(key)
+    gather(bytes)
+  end
+  local function column_back(key, bytes)
+    gather(bytes)
+    sum(bytes)
+    ready(key)
+  end
+  local function row(key)
+    use(key)
     sum()
   end
-  local function region_back(column, row, between)
-    ready(row .. ".bias")
+  local function row_back(key)
+    ready(key .. ".bias")
     gather()
-    ready(row)
-    if between then between() end
-    gather()
-    sum()
-    ready(column)
+    ready(key)
+  end
+  local function region(first, second)
+    column(first)
+    row(second)
+  end
+  local function region_back(first, second)
+    row_back(second)
+    column_back(first)
+  end
+
+  -- Latent attention: transformer/multi_latent_attention.py, get_query_key_value_tensors. What is made narrow is whole
+  -- on each rank, so its positions are gathered; or its columns are, if they are cut, and the sequence is cut again.
+  local latent, wide = v.latent, b * q * w
+  local function narrow(i)
+    for _, down in ipairs(latent.downs) do
+      if latent.is_cut then
+        column(i .. down.key)
+        call(tensor, "all_gather", wide * down.width)
+      else
+        use(i .. down.key)
+      end
+    end
+    if not latent.is_cut then gather(wide * v.qk_pos_emb_head_dim) end
+    for _, up in ipairs(latent.ups) do column(i .. up.key, wide * up.width) end
+  end
+  local function narrow_back(i)
+    for k = #latent.ups, 1, -1 do column_back(i .. latent.ups[k].key, wide * latent.ups[k].width) end
+    if sp and not latent.is_cut then sum(wide * v.qk_pos_emb_head_dim) end
+    for k = #latent.downs, 1, -1 do
+      local down = latent.downs[k]
+      if latent.is_cut then
+        gather(wide * down.kept)
+        column_back(i .. down.key)
+      else
+        ready(i .. down.key)
+      end
+    end
   end
 
   -- If tp has more ranks than there are heads of keys, several ranks need the same head. So they gather the queries,
   -- keys and values of all ranks: transformer/attention.py, get_query_key_value_tensors.
-  local copies = v.kv < tp and b * q * (v.queries + v.keys_values) * w
+  local copies = not latent and v.kv < tp and b * q * (v.queries + v.keys_values) * w
   local function attention(i)
     use(i .. "norm")
-    region(i .. "qkv", i .. "proj", function()
+    if latent then
+      narrow(i)
+    else
+      column(i .. "qkv")
       if copies then s:all_gather(tensor, copies) end
       use(i .. "qk")
-    end)
+    end
+    row(i .. "proj")
   end
   local function attention_back(i)
-    region_back(i .. "qkv", i .. "proj", function()
+    row_back(i .. "proj")
+    if latent then
+      narrow_back(i)
+    else
       ready(i .. "qk")
       if copies then s:reduce_scatter(tensor, copies) end
-    end)
+      column_back(i .. "qkv")
+    end
     ready(i .. "norm")
   end
 
@@ -299,7 +366,6 @@ function M.step(s, p, families, defaults, own, where)
   local routed = v.experts and tokens * v.topk
   local loaded = routed and (v.dropless and math.floor(routed * v.load) or routed)
   local all = size "tp_ep"
-  local function call(over, op, bytes) if over then s[op](s, over, bytes) end end
   local function experts(i, again)
     use(i .. "router")
     if v.aux_loss and (again or v.recompute ~= "full") then -- full recompute: only in the second pass
@@ -362,11 +428,12 @@ function M.step(s, p, families, defaults, own, where)
     experts(i, again)
   end
   local delayed = v.schedule == "zero_bubble" and pp > 1 -- computes gradients of weights apart
-  local function layer_back(c, i)
+  local function layer_back(c, i, pass)
     if v.recompute == "full" then
       local now = use
       use = nothing
-      layer(c, i, true)
+      pass = pass or layer
+      pass(c, i, true)
       use = now
     else
       gather_layer(c, i)
@@ -375,6 +442,7 @@ function M.step(s, p, families, defaults, own, where)
     model.around_ring(s, group "cp", 2 * kv)
     s:compute { name = "backward", flops = (delayed and 1 or 2) * flops_of(v, cost, i) }
     s:compute { name = "norms", bytes = 2 * cost.traffic }
+    ready(i .. "last norm")
     if has_experts(i) then
       experts_back(i)
       if v.shared_ffn then region_back(i .. "shared1", i .. "shared2") end
@@ -406,49 +474,104 @@ function M.step(s, p, families, defaults, own, where)
     end
   end
 
+  -- Multi-token prediction shifts tokens, positions, labels and mask by one. Those at the ends of a rank's two pieces
+  -- go around cp, over the default group: transformer/multi_token_prediction.py, roll_tensor.
+  local function roll(...)
+    local ring = deeper > 0 and group "cp"
+    if not ring then return end
+    local over = group "world" or refuse("mtp_num_layers with cp needs a family of the whole world")
+    for _, bytes in ipairs { ... } do
+      local function swap(op, to)
+        local position = ring.position + to
+        if position >= 0 and position < ring.size then s[op](s, over, over:at(ring:at(position).rank), b * bytes) end
+      end
+      swap("send", -1)
+      swap("recv", -1)
+      swap("recv", 1)
+      swap("send", 1)
+    end
+  end
+
   -- The embedding: tensor_parallel/layers.py, VocabParallelEmbedding, and language_model_embedding.py. The head:
   -- ColumnParallelLinear. The loss: tensor_parallel/cross_entropy.py, fusions/fused_cross_entropy.py.
   local loss = b * q * 4
+  local function embed()
+    use "word"
+    if v.positions == "learned" then call(tensor, "all_reduce", act) else sum() end
+    use "positions"
+  end
+  local function head(is_deeper)
+    column "head"
+    s:compute { name = "head", flops = cost.head }
+    if is_deeper then roll(8, 4) end
+    if tensor and v.fused_loss then
+      s:all_reduce(tensor, loss)
+      s:all_reduce(tensor, 2 * loss)
+    elseif tensor then
+      s:loop(3, function() s:all_reduce(tensor, loss) end)
+    end
+  end
+  local function head_back()
+    s:compute { name = "head", flops = 2 * cost.head }
+    gather()
+    sum()
+  end
+
+  -- Multi-token prediction, on the last stage: transformer/multi_token_prediction.py, MultiTokenPredictionLayer.
+  local function joined_layer(c, i, again)
+    use(i .. "join norm")
+    column(i .. "join", 2 * act)
+    call(tensor, "all_gather", act)
+    layer(c, i, again)
+    use(i .. "last norm")
+  end
+  local function predict(c)
+    for i = v.layers, v.layers + deeper - 1 do
+      roll(8, 8)
+      embed()
+      joined_layer(c, i)
+    end
+    for _ = 1, deeper do head(true) end
+  end
+  local function predict_back(c)
+    for _ = 1, deeper do head_back() end
+    ready "head"
+    for i = v.layers + deeper - 1, v.layers, -1 do
+      layer_back(c, i, joined_layer)
+      gather() -- the sequence was cut again
+      column_back(i .. "join", 2 * act)
+      ready(i .. "join norm")
+      gather()
+    end
+    if deeper > 0 and not is_first(c) then ready "word" end
+  end
+
   local function forward(k, c)
     s:mark "forward"
-    s:alloc("activations", cost.kept(v.recompute) * layers_of(c) + (is_last(c) and cost.logits or 0))
+    local ends = is_last(c) and 1 or 0
+    s:alloc("activations", cost.kept(v.recompute) * (layers_of(c) + ends * deeper) + ends * (1 + deeper) * cost.logits)
     use = k == 0 and v.overlap.weights and sharded and v.zero < 3 and replicas.gathering(c) or nothing
-    if is_first(c) then
-      use "word"
-      if v.positions == "learned" then
-        if tensor then s:all_reduce(tensor, act) end
-      else
-        sum()
-      end
-      use "positions"
-    end
+    if is_first(c) then embed() end
     each_layer(c, use ~= nothing, false, layer)
+    if has_norm(c) then use "last norm" end
     if is_last(c) then
-      use "last norm"
-      use "head"
-      gather()
-      s:compute { name = "head", flops = cost.head }
-      if tensor and v.fused_loss then
-        s:all_reduce(tensor, loss)
-        s:all_reduce(tensor, 2 * loss)
-      elseif tensor then
-        s:loop(3, function() s:all_reduce(tensor, loss) end)
-      end
+      predict(c)
+      head()
     end
   end
   local function weights()
-    each_layer(0, false, true, function(_, i) s:compute { name = "weights", flops = flops_of(v, cost, i) } end)
+    local function one(_, i) s:compute { name = "weights", flops = flops_of(v, cost, i) } end
+    if is_last(0) then s:loop(deeper, function() one(0, v.layers) end) end
+    each_layer(0, false, true, one)
   end
   local function backward(k, c)
     s:mark "backward"
     ready = k == microbatches - 1 and v.overlap.gradients and v.zero < 3 and replicas.reducing(c) or nothing
     if is_last(c) then
-      s:compute { name = "head", flops = 2 * cost.head }
-      gather()
-      sum()
-      ready "head"
-      ready "last norm"
+      head_back()
+      predict_back(c)
     end
+    if has_norm(c) then ready "last norm" end
     each_layer(c, ready ~= nothing, true, layer_back)
     if is_first(c) then
       gather()
@@ -510,14 +633,15 @@ function M.step(s, p, families, defaults, own, where)
   elseif v.zero < 3 then
     replicas.each_bucket(function(one) replicas.reduce(one, s) end)
   end
-  if sp or v.qk_norm then call(tensor, "all_reduce", replicas.whole * grad) end
-  if v.tied and pp > 1 and (stage == 0 or stage == pp - 1) then
+  if replicas.whole > 0 then call(tensor, "all_reduce", replicas.whole * grad) end
+  if (v.tied or deeper > 0) and pp > 1 and (stage == 0 or stage == pp - 1) then
     call(group "embeddings", "all_reduce", v.vocab // tp * h * grad)
   end
   if v.experts and v.expert_bias then
     local n = 0
     for c = 0, chunks - 1 do
-      for i = begin(c), begin(c) + layers_of(c) - 1 do n = n + (has_experts(i) and 1 or 0) end
+      local ends = begin(c) + layers_of(c) - 1 + (is_last(c) and deeper or 0)
+      for i = begin(c), ends do n = n + (has_experts(i) and 1 or 0) end
     end
     if n > 0 then call(group "tp_dp_cp", "all_reduce", n * v.experts * w) end
   end
@@ -532,13 +656,13 @@ function M.step(s, p, families, defaults, own, where)
   local function sum_norm()
     if sharded then return call(group "optimizer", "all_reduce", 4) end
     call(group "model", "all_reduce", 4)
-    if v.experts then call(group "expert_model", "all_reduce", 4) end
+    if ep > 1 then call(group "expert_model", "all_reduce", 4) end
   end
   if v.weight_type == "fp16" then sum_norm() end
   sum_norm()
   s:compute { name = "optimizer", bytes = held(12, 1) }
   if sharded and not v.overlap.weights then
-    for _ = 1, v.experts and 2 or 1 do
+    for _ = 1, ep > 1 and 2 or 1 do
       replicas.each_bucket(function(one) replicas.gather(one, s) end)
     end
   end

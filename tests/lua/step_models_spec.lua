@@ -47,6 +47,17 @@ describe("a published model", function()
     end)
   end
 
+  it("of DeepSeek's predicts one more token with the parameters that the paper counts apart", function()
+    local function size(words)
+      return json.decode((run("build/moongrid ask examples/published/deepseek_v3.lua --world 2048 " .. words .. " --rank 0 model_size")))
+    end
+    local main, both, ends = size "", size "mtp_num_layers=1", 2 * 129280 * 7168 -- copies of the embedding and of the head
+    within(0.01, 11.5e9, both.parameters - main.parameters, "parameters of the module") -- README_WEIGHTS.md of the model
+    within(0.01, 685e9, both.parameters + ends, "parameters in all") -- its README.md: 671 and 14
+    local products = 6 * (both.active - main.active + 129280 * 7168) -- each weight but the embedding
+    within(0.01, products + both.attention - main.attention, both.flops - main.flops, "flops of a token")
+  end)
+
   it("of dense layers has the flops of Megatron's formula", function()
     for _, m in ipairs { { "gpt3", 96, 12288, 51200 }, { "bloom", 70, 14336, 250880 } } do
       local name, l, h, vocab = table.unpack(m)
@@ -62,7 +73,7 @@ describe("a published model", function()
     for _, part in ipairs { model, layout } do
       for key, value in pairs(part) do params[key] = value end
     end
-    local world = params.pp or 1
+    local world = (params.pp or 1) * (params.tp or 1)
     local step, weights, flops = mg.load "megatron":plan(world, params):step(), 0, 0
     local function walk(entries, times)
       for _, e in ipairs(entries) do
@@ -91,6 +102,23 @@ describe("a published model", function()
     } do
       local one = { total(model, {}) }
       for _, layout in ipairs(layouts) do assert.same(one, { total(model, layout) }, json.encode(layout)) end
+    end
+  end)
+
+  it("of latent attention has the same flops on any tp, but for what is narrow and each rank makes", function()
+    local function flops(layout) return select(2, total(latent, layout)) end
+    local narrow = 3 * 2 * 8 * 256 * 8 * 256 * (96 + 64 + 64) -- of 8 x 256 tokens, 8 layers
+    assert.equal(flops {}, flops { tp = 4, sequence_parallel = true })
+    assert.equal(flops {} + 3 * narrow, flops { tp = 4 })
+    assert.equal(flops {}, flops { tp = 4, transformer_impl = "local" })
+  end)
+
+  it("that predicts more tokens has one more embedding with stages, and the same flops", function()
+    local model = { mtp_num_layers = 2 }
+    for key, value in pairs(experts) do model[key] = value end
+    local weights, flops = total(model, {})
+    for _, layout in ipairs { { pp = 2 }, { pp = 2, stage_layers = { 8, 0 } }, { pp = 2, interleave = 2 }, { pp = 4, schedule = "zero_bubble" } } do
+      assert.same({ weights + 2 * 1024 * 256, flops }, { total(model, layout) }, json.encode(layout))
     end
   end)
 

@@ -42,6 +42,16 @@ local refused = {
   { "megatron", "tp=8 vocab=1001", "vocab 1001 is not a multiple of tp, 8; nearest: 1000 or 1008", "M tensor_parallel/layers.py:264" },
   { "megatron", "kv_lora_rank=64 kv_heads=8", "kv_heads 8 with kv_lora_rank: latent attention has no groups of queries; leave one of them out",
     "L 1974" },
+  { "megatron", "tp=8 kv_lora_rank=64 q_lora_rank=100 transformer_impl=local", "q_lora_rank 100 is not a multiple of tp, 8; nearest: 96 or 104",
+    "M tensor_parallel/layers.py:965" },
+  { "megatron", "tp=8 kv_lora_rank=64 qk_pos_emb_head_dim=36 transformer_impl=local",
+    "kv_lora_rank 64 + 36 is not a multiple of tp, 8; nearest: 60 or 68", "M tensor_parallel/layers.py:965" },
+  -- multi-token prediction
+  { "megatron", "mtp_num_layers=1", "positions learned with mtp_num_layers 1: the layers that predict more tokens have none; positions=rope "
+    .. "would do", "L validate_args, 'MTP is not supported with'" },
+  { "megatron", "pp=2 mtp_num_layers=1 positions=rope overlap=gradients", "tied with mtp_num_layers 1, pp 2 and overlap of gradients: the last "
+    .. "stage has a head beside its embedding, without gradients, for which the overlap waits; tied=false would do",
+    "M distributed/param_and_grad_buffer.py, per_param_grad_ready_counts in reset()" },
   -- the sequence
   { "megatron", "tp=8 sequence_parallel=true seq=1001", "seq 1001 is not a multiple of tp, 8; nearest: 1000 or 1008",
     "M tensor_parallel/mappings.py:176" },
@@ -173,12 +183,12 @@ describe("a bundled step", function()
     get_position_embedding_ranks = "all", get_loss_ranks = "-1", hierarchical_context_parallel_sizes = "2", version = "0.16",
     pipeline_model_parallel_comm_backend = "ucc", sharp_enabled_group = "dp", high_priority_stream_groups = "ep",
     nccl_communicator_config = '{"dp":{"max_ctas":4}}', distributed_timeout_minutes = 5, spmd_backend = "partial_dtensor",
-    nccl_communicator_config_path = "",
+    nccl_communicator_config_path = "", transformer_impl = "local",
   }
   local more = { -- what a parameter is beside, so that it counts
     megatron = {
-      qk_pos_emb_head_dim = "tp=1 kv_lora_rank=16", qk_head_dim = "tp=1 kv_lora_rank=16", v_head_dim = "tp=1 kv_lora_rank=16",
-      q_lora_rank = "tp=1 kv_lora_rank=16", kv_lora_rank = "tp=1", load = "dropless=true", bucket = "overlap=gradients hidden=512",
+      qk_pos_emb_head_dim = "kv_lora_rank=16", qk_head_dim = "kv_lora_rank=16", v_head_dim = "kv_lora_rank=16",
+      q_lora_rank = "kv_lora_rank=16", transformer_impl = "kv_lora_rank=16", mtp_num_layers = "positions=rope", load = "dropless=true", bucket = "overlap=gradients hidden=512",
       hierarchical_context_parallel_sizes = "cp=2", dynamic_context_parallel = "version=dev", disable_bias_linear = "etp=1",
       schedule = "vpp=1", tied = "tp=1", untie_embeddings_and_output_weights = "tp=1",
     },

@@ -216,7 +216,7 @@ for _, name in ipairs(mg.recipes()) do
       moe_every = 2, shared_ffn = 32, head_dim = 32, fp8 = "e4m3", dense_layers = 1, embedding_in_split = true, loss_in_split = true,
       dispatcher = "allgather", expert_bias = true, first_stage_layers = 1,
       last_stage_layers = 1, recompute = "full", overlap_p2p = true, bucket = 1000, per_token_loss = true, fused_loss = true,
-      schedule = "gpipe", reshard = false,
+      schedule = "gpipe", reshard = false, mtp_num_layers = 1,
     }
     it("answers to every alias as to the name", function()
       local r = recipe(name)

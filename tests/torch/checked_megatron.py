@@ -9,6 +9,7 @@ from processes import Tap, need, run
 need("torch", "torch")
 need("megatron.core", "megatron-core")
 
+from megatron.core import parallel_state
 from megatron.core.optimizer.clip_grads import get_grad_norm_fp32
 
 import gpt
@@ -16,7 +17,7 @@ import moongrid.torch as mt
 from on_cpu import on_cpu
 from tap import refusal
 
-LAYOUTS = [{"tp": 2, "pp": 2}, {"tp": 4, "pp": 2}, {"tp": 1, "pp": 2, "ep": 2}]
+LAYOUTS = [{"tp": 2, "pp": 2}, {"tp": 4, "pp": 2}, {"tp": 1, "pp": 2, "ep": 2}, {"tp": 2, "pp": 2, "mtp": 2}]
 MODEL = {"layers": 4, "hidden": 32, "heads": 4, "vocab": gpt.VOCABULARY, "seq": gpt.LENGTH, "micro_batch": gpt.BATCH,
          "weight_type": "fp32"}
 
@@ -24,10 +25,17 @@ MODEL = {"layers": 4, "hidden": 32, "heads": 4, "vocab": gpt.VOCABULARY, "seq": 
 def follow(_rank: int, layout: dict[str, int], lacks: str = "") -> Any:
     with on_cpu():
         experts = {"experts": 4, "topk": 2, "dispatcher": "allgather", "bias": False} if "ep" in layout else {}
+        deeper = {"mtp_num_layers": layout["mtp"], "positions": "none"} if "mtp" in layout else {}
+        sizes = {name: size for name, size in layout.items() if name != "mtp"}
         replicas = gpt.WORLD // (layout["tp"] * layout["pp"])
-        groups = mt.groups("megatron", {"version": gpt.VERSION, **layout, **MODEL, **experts,
+        groups = mt.groups("megatron", {"version": gpt.VERSION, **sizes, **MODEL, **experts, **deeper,
                                         "global_batch": gpt.MICROBATCHES * gpt.BATCH * replicas}, sort_ranks=True)
         pgs = gpt.collection(groups)
+        if deeper:  # its layers know no other groups
+            for name, group in {"PIPELINE_MODEL_PARALLEL_GROUP": pgs.pp, "CONTEXT_PARALLEL_GROUP": pgs.cp,
+                                "DATA_PARALLEL_GROUP": pgs.dp, "DATA_PARALLEL_GROUP_WITH_CP": pgs.dp_cp,
+                                "INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP": pgs.dp_cp}.items():
+                setattr(parallel_state, "_" + name, group)
         model = gpt.build(pgs, layout)
         if lacks == "gradients":
             model.config.finalize_model_grads_func = None

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from megatron.core import parallel_state
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig, finalize_model_grads
 from megatron.core.models.gpt import GPTModel
-from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec, get_gpt_mtp_block_spec
 from megatron.core.pipeline_parallel.p2p_communication import P2PCommunicator
 from megatron.core.pipeline_parallel.schedules import forward_backward_pipelining_without_interleaving
 from megatron.core.process_groups_config import ProcessGroupCollection
@@ -32,21 +32,24 @@ VERSION = ".".join(megatron.core.__version__.split(".")[:2])
 
 
 def build(pgs: ProcessGroupCollection, layout: dict[str, int]) -> Any:
-    """This rank's part of the model, with the embedding tied between the first and the last stage."""
+    """This rank's part of the model, with the embedding tied between the first and the last stage. "mtp" of a layout:
+    layers that predict more tokens."""
     torch.manual_seed(7)
+    deeper = layout.get("mtp")
     experts = 4 if "ep" in layout else None
     config = TransformerConfig(
         num_layers=4, hidden_size=32, num_attention_heads=4, tensor_model_parallel_size=layout["tp"],
         pipeline_model_parallel_size=layout["pp"], expert_model_parallel_size=layout.get("ep", 1),
         num_moe_experts=experts, moe_token_dispatcher_type="allgather", pipeline_dtype=torch.float32,
-        add_bias_linear=not experts, use_cpu_initialization=True, hidden_dropout=0.0, attention_dropout=0.0,
+        add_bias_linear=not experts, mtp_num_layers=deeper, use_cpu_initialization=True, hidden_dropout=0.0, attention_dropout=0.0,
         gradient_accumulation_fusion=False, masked_softmax_fusion=False, bias_dropout_fusion=False,
         bias_activation_fusion=False)
-    stage = pgs.pp.rank()
-    model = GPTModel(config, get_gpt_layer_local_spec(num_experts=experts), VOCABULARY, LENGTH,
+    stage, layer = pgs.pp.rank(), get_gpt_layer_local_spec(num_experts=experts)
+    model = GPTModel(config, layer, VOCABULARY, LENGTH,
                      pre_process=stage == 0, post_process=stage == pgs.pp.size() - 1,
-                     share_embeddings_and_output_weights=True, position_embedding_type="learned_absolute",
-                     pg_collection=pgs)
+                     share_embeddings_and_output_weights=True, pg_collection=pgs,
+                     position_embedding_type="none" if deeper else "learned_absolute",
+                     mtp_block_spec=get_gpt_mtp_block_spec(config, layer, False) if deeper else None)
     settings = DistributedDataParallelConfig(overlap_grad_reduce=False, use_distributed_optimizer=False)
     wrapped = DistributedDataParallel(config, settings, model, pg_collection=pgs)
     config.finalize_model_grads_func = finalize_model_grads

@@ -140,7 +140,10 @@ local function build(world, p)
   t.mp = dense("tp", "gtp_remat", "pp"):with(o.mp)
   t.tp = dense "tp":with(o.tp)
   t.pp = dense "pp":with(o.pp):with { backend = via[p.pipeline_model_parallel_comm_backend] }
-  if p.overlap_p2p and dense.pp == 2 then t.default_pg = all:with { lazy = true } end -- torch's default group
+  local shifts = (p.mtp_num_layers or 0) > 0 and dense.cp > 1 -- pairs of the last stage call, not all ranks
+  if p.overlap_p2p and dense.pp == 2 or shifts then
+    t.default_pg = all:with { lazy = not shifts } -- torch's default group
+  end
   t.embd = stages(dense "pp", p.get_embedding_ranks, "get_embedding_ranks"):with(o.embd)
   t.pos_embd = stages(dense "pp", p.get_position_embedding_ranks, "get_position_embedding_ranks"):with(o.pos_embd)
   if p.get_loss_ranks then t.loss = stages(dense "pp", p.get_loss_ranks, "get_loss_ranks"):with(o.embd) end
