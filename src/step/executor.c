@@ -196,6 +196,26 @@ static bool odd(step_executor *m, step_post a, step_post b) {
   return true;
 }
 
+/* Whether an earlier part of the operation, a group, is in the match: communicators work in order,
+** so this part comes after it. */
+static bool is_after_part(const step_executor *m, const step_match *x, const step_post *post) {
+  const step_cursor *c = &m->cursor[post->cursor];
+  const step_program *p = mgrid_step_executor_program(m, c->type);
+  const int32_t *circle = m->types->type[c->type].circle;
+  uint32_t part = c->place.node + 1;
+  if (c->creates) return false;
+  while (part < post->node
+         && (mgrid_step_rows[p->node[part].kind].role != STEP_TOGETHER
+             || circle[p->node[part].slot] != x->circle))
+    part++;
+  mgrid_spend(&m->budget->work, part - c->place.node);
+  if (part >= post->node) return false;
+  mgrid_spend(&m->budget->work, x->nposts[0]);
+  for (uint32_t i = 0; i < x->nposts[0]; i++)
+    if (mgrid_step_posts(x, 0)[i].cursor == post->cursor) return true;
+  return false;
+}
+
 static void post_together(step_executor *m, step_post post, const step_node *n) {
   const step_circle *circle = &m->types->circle[m->types->type[post.type].circle[n->slot]];
 
@@ -204,24 +224,29 @@ static void post_together(step_executor *m, step_post post, const step_node *n) 
     return;
   }
   step_match *x = match_of(m, &post, n);
-  if (x) executor_push(m, x, 0, post);
+  bool after = x && is_after_part(m, x, &post);
+  if (x) executor_push(m, x, after, post);
   m->failed |= !x;
-  if (m->failed || m->budget->memory.exhausted) return;
+  if (m->failed || m->budget->memory.exhausted || after) return;
   bool creates = x->from == CREATION;
   if ((x->nposts[0] > 1 && !creates && odd(m, mgrid_step_posts(x, 0)[0], post))
       || x->nposts[0] < (uint32_t)circle->n)
     return;
-  step_post *all = mgrid_step_posts(x, 0);
-  uint32_t count = x->nposts[0];
+  step_post *all = mgrid_step_posts(x, 0), *later = x->post[1];
+  uint32_t count = x->nposts[0], nlater = x->nposts[1];
   for (uint32_t i = 1; i < count && !creates; i++)
     if (!fit(&mgrid_step_executor_program(m, all[0].type)->node[all[0].node],
              &mgrid_step_executor_program(m, all[i].type)->node[all[i].node]))
       return;
-  x->post[0] = NULL, x->nposts[0] = 0; /* part_done may make matches, and move them */
-  m->budget->memory.used -= count * sizeof *all;
+  /* part_done may make matches, and move them */
+  x->post[0] = x->post[1] = NULL, x->nposts[0] = x->nposts[1] = 0;
+  m->budget->memory.used -= (count + nlater) * sizeof *all;
   int64_t time = takes(m, all, count);
   for (uint32_t i = 0; i < count; i++) is_matched(m, all[i].cursor, all[i].node, time, post.type);
   free(all);
+  for (uint32_t i = 0; i < nlater && !m->failed; i++)
+    post_together(m, later[i], &mgrid_step_executor_program(m, later[i].type)->node[later[i].node]);
+  free(later);
 }
 
 static void post_point(step_executor *m, step_post post, const step_node *n) {

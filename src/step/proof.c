@@ -100,7 +100,9 @@ static bool has_come(const step_match *x, int side, int32_t type) {
 static bool is_unmet(const step_executor *m, int32_t cursor, uint32_t node) {
   const step_cursor *c = &m->cursor[cursor];
   const step_match *x = mgrid_step_executor_match(m, c, node);
-  for (int side = 0; x && side < 2; side++)
+  /* a later collective of a group waits for the one before it, not for other ranks */
+  int sides = x && x->from == -1 ? 1 : 2;
+  for (int side = 0; x && side < sides; side++)
     for (uint32_t i = 0; i < x->nposts[side] && mgrid_spend(&m->budget->work, 1); i++)
       if (mgrid_step_posts(x, side)[i].cursor == cursor
           && mgrid_step_posts(x, side)[i].node == node)

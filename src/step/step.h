@@ -404,7 +404,7 @@ typedef struct step_post { /* an operation that waits for others */
 /* a collective on a circle, or sends and receives from one position to another */
 typedef struct step_match {
   int32_t circle, from, to; /* from -1: a collective */
-  uint32_t nposts[2];       /* of collectives, sends; of receives */
+  uint32_t nposts[2];       /* of collectives, sends; of receives, later collectives of groups */
   uint32_t first[2];        /* posts before these have met */
   step_post *post[2];       /* [first + nposts] */
 } step_match;

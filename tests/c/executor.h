@@ -243,7 +243,11 @@ static inline step_verdict_kind told_of(const executor *x) {
         const part *a = &x->all[r][i].part[k];
         int64_t who[RANKS];
         int n = needed(x, r, a, who);
-        if (a->met) continue;
+        bool after = false; /* an earlier part on its communicator, which is what waits */
+        for (int j = 0; j < k && a->from == -1; j++)
+          after |= x->all[r][i].part[j].comm == a->comm && x->all[r][i].part[j].from == -1
+                   && !x->all[r][i].part[j].met;
+        if (a->met || after) continue;
         stuck = true;
         for (int j = 0; j < n; j++) {
           entry *e;

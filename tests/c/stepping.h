@@ -107,6 +107,12 @@ static inline void put_statement(stepping *x, int depth) {
     mgrid_text_add(
         x->t, "for _, g in ipairs(s:groups 'ring') do s:all_reduce(g, %" PRId64 ") end\n", bytes);
     return;
+  case 7: /* collectives together, of one family or two */
+    mgrid_text_add(x->t,
+                   "s:group(function() s:all_reduce(s.%s, %" PRId64 ") s:all_gather(s.%s, 8) "
+                   "s:all_reduce(s.%s, 8) end)\n",
+                   line, bytes, rng_chance(x->r, 70) ? line : "tp", line);
+    return;
   case 8:
   case 9: /* long ones are innermost: the executor goes through all */
     mgrid_text_add(x->t, "s:loop(%" PRId64 ", function()\n",
