@@ -173,10 +173,9 @@ typedef enum mgrid_status {
   MGRID_LOST_RANK = 404,
   MGRID_OTHER_RANK = 405, /* another rank failed first; it has the reason */
   MGRID_UNPROVED = 406,   /* a communicator or a schedule is not what the plan says */
-  MGRID_NO_KERNEL =
-      /* a proof ended and nothing was computed: kernels do not run here, so nothing is proved or
-      ** refuted */
-  407,
+  /* a proof ended and nothing was computed: kernels do not run here, so nothing is proved or
+  ** refuted */
+  MGRID_NO_KERNEL = 407,
 
   MGRID_DISAGREE = 500 /* ranks do not have the same plan, recipe or result */
 } mgrid_status;

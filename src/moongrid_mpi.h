@@ -33,15 +33,15 @@ extern "C" {
 ** backends share nothing. Not with sessions, ULFM, and MPI_COMM_SELF.
 **
 ** Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it.
-** If a rank does not arrive within the timeout, the other ranks get an error. A failure on one rank
-** is an error on all, except for a wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) and
-** a thread that may not call MPI: these are MGRID_USAGE on that rank alone. MPI does not abort
-** during this check: with MPICH MPI_COMM_WORLD and MPI_COMM_SELF have MPI_ERRORS_RETURN meanwhile,
-** unless two threads do this at once. MGRID_BACKEND if the program has another MPI library, or if
-** its launcher started several processes and MPI knows only this one (not checked for
-** MPI_COMM_SELF). If a rank is lost meanwhile (Open MPI 5.0 under mpirun --with-ft ulfm), all
-** others get MGRID_LOST_RANK; and if `parent` has ranks of several jobs, which do not hear of each
-** other's losses, it is revoked.
+** If a rank does not arrive within the timeout, the other ranks get an error, which cannot name it.
+** A failure on one rank is an error on all, except for a wrong `parent` (MPI_COMM_NULL, freed, an
+** intercommunicator) and a thread that may not call MPI: these are MGRID_USAGE on that rank alone.
+** MPI does not abort during this check: with MPICH MPI_COMM_WORLD and MPI_COMM_SELF have
+** MPI_ERRORS_RETURN meanwhile, unless two threads do this at once. MGRID_BACKEND if the program has
+** another MPI library, or if its launcher started several processes and MPI knows only this one
+** (not checked for MPI_COMM_SELF). If a rank is lost meanwhile (Open MPI 5.0 under mpirun --with-ft
+** ulfm), all others get MGRID_LOST_RANK; and if `parent` has ranks of several jobs, which do not
+** hear of each other's losses, it is revoked.
 **
 ** With MPI_THREAD_MULTIPLE each backend may be used in a thread of its own; open them in one order
 ** on all ranks. For lower levels see mgrid_threads.

@@ -212,10 +212,9 @@ MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank,
 /* The machines on which a plan will run, for the prediction below. */
 typedef struct mgrid_site {
   size_t size; /* sizeof(mgrid_site) */
-  int64_t
-      /* ranks of a machine, 1 to 4096, 0: MGRID_SITE_RANKS. Machine i has i * machine_ranks and
-          ** the next ones */
-      machine_ranks;
+  /* ranks of a machine, 1 to 4096, 0: MGRID_SITE_RANKS. Machine i has i * machine_ranks and the
+  ** next ones */
+  int64_t machine_ranks;
   /* the GPUs of a machine lack NVLink SHARP, which 8 H100 or H200 with NVSwitch have */
   bool no_nvls;
   /* of NCCL_MIN_CTAS and NCCL_MAX_CTAS in the environment of the job, which override those of

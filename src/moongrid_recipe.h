@@ -193,21 +193,8 @@ MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s,
 MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink,
                                               void *ud, mgrid_error *err);
 
-/* From a recipe to communicators in one call: make a runtime, load the recipe, plan for the world
-** of the backend, and materialize. The state owns all of them: mgrid_state_free frees the runtime,
-** the plan and the backend, once the host has freed the backend, too (which it may do right after
-** this call). recipe, n and args are those of mgrid_runtime_load and mgrid_runtime_plan. Collective
-** over the backend, all or nothing, as mgrid_materialize: a rank that cannot load or plan takes
-** part, and every rank gets an error. The message ends with the stage, "(while loading the
-** recipe)", "(while planning for 8 ranks)" or "(while creating the state)". backend NULL: the error
-** of opening it stays in *err.
-**     mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
-**     mgrid_state *s = mgrid_open(b, "layout.lua", n, args, NULL, &e);
-**     mgrid_backend_free(b);
-**     ...
-**     mgrid_state_free(s);
-** mgrid_mpi_open of moongrid_mpi.h does the first three steps. */
 typedef struct mgrid_function mgrid_function;
+/* Options of mgrid_open. */
 typedef struct mgrid_open_options {
   size_t size;      /* sizeof(mgrid_open_options) */
   const char *name; /* of the state; NULL: "" */
@@ -225,7 +212,20 @@ typedef struct mgrid_open_options {
 } mgrid_open_options;
 #define MGRID_OPEN_OPTIONS_INIT \
   { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL }
-/* options may be NULL. Collective over the backend. */
+/* From a recipe to communicators in one call: make a runtime, load the recipe, plan for the world
+** of the backend, and materialize. The state owns all of them: mgrid_state_free frees the runtime,
+** the plan and the backend, once the host has freed the backend, too (which it may do right after
+** this call). recipe, n and args are those of mgrid_runtime_load and mgrid_runtime_plan. options
+** may be NULL. Collective over the backend, all or nothing, as mgrid_materialize: a rank that
+** cannot load or plan takes part, and every rank gets an error. The message ends with the stage,
+** "(while loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)".
+** backend NULL: the error of opening it stays in *err.
+**     mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
+**     mgrid_state *s = mgrid_open(b, "layout.lua", n, args, NULL, &e);
+**     mgrid_backend_free(b);
+**     ...
+**     mgrid_state_free(s);
+** mgrid_mpi_open of moongrid_mpi.h does the first three steps. */
 MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n,
                                   const char *const *args, const mgrid_open_options *options,
                                   mgrid_error *err);
@@ -235,12 +235,14 @@ MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n
 MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
 
 /* ---------------------------------------------------------------- policies
-** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
-** a decision that changes without recompiling. It reads the state with its families, groups, grids and
-** machine, the arguments by name in q, and the parameters of the plan in p; policies.NAME in a recipe
-** makes a bundled one, documented in lua/moongrid/meta_recipe.lua. Every call has the runtime's limits;
-** after an error the runtime and the policy work as before. A local variable of the recipe keeps its
-** value until the next reload. */
+** A policy is a Lua function that a recipe exports, a decision that changes without recompiling:
+**     policy = { microbatches = function(state, q, p) return q.batch // state.dp.size end }
+** It reads the state with its families, groups, grids and machine, the arguments by name in q, and
+** the parameters of the plan in p: function(state, q, p) return p.n end hands one to the host.
+** policies.NAME in a recipe makes a bundled one, documented in lua/moongrid/meta_recipe.lua. Every
+** call has the runtime's limits; after an error the runtime and the policy work as before. A local
+** variable of the recipe keeps its value until the next reload.
+*/
 
 typedef struct mgrid_policy mgrid_policy;
 
@@ -309,8 +311,8 @@ struct mgrid_function {
   size_t size;      /* sizeof(mgrid_function) */
   size_t arg_size;  /* sizeof(mgrid_arg); 0: that of the library */
   const char *name; /* as that of a family, and not a word that recipes or Lua have */
-  const char *
-      version; /* one line of text; change it with anything that changes an answer: code, or a table behind it */
+  /* one line of text; change it with anything that changes an answer: code, or a table behind it */
+  const char *version;
   mgrid_call_fn *call;
   void *ud;     /* first argument of call */
   int64_t work; /* instructions that the recipe's budget is charged for a call; 0: 100 */

@@ -62,7 +62,7 @@ install: all man fortran
 	$(foreach b,$(BACKENDS),scripts/make/pkgconfig moongrid_$(b) $(VERSION) '$(PREFIX)' '$(LIBDIR)' $(PC_$(b)) > '$(PC)'/moongrid_$(b).pc &&) true
 	install -d '$(CMAKE)'
 	for file in moongrid-config.cmake moongrid-config-version.cmake; do \
-	  scripts/make/cmake-package $$file $(VERSION) '$(PREFIX)' '$(LIBDIR)' > '$(CMAKE)'/$$file || exit 1; \
+	  scripts/make/cmake-package $$file $(VERSION) '$(PREFIX)' '$(LIBDIR)' $(B)/libmoongrid_mpi.so '$(PC_mpi)' > '$(CMAKE)'/$$file || exit 1; \
 	done
 	chmod 644 '$(PC)'/moongrid*.pc '$(CMAKE)'/*
 	install -m 755 $(B)/moongrid.so '$(D)$(LUA_CMOD)'/

@@ -65,13 +65,13 @@ describe("init", function()
     assert.truthy(out:find("\ntrainer.c       written\nMakefile        written\n", 1, true), out)
     local next_command = out:match "\nnext: ([^\n]*)\n$"
     assert.equal(("cd %s && make run"):format(folder), next_command)
+    out, err, code = run(("PKG_CONFIG_PATH= PKG_CONFIG_LIBDIR= %s -s"):format(next_command))
+    assert.truthy(code > 0 and out == "" and err:find("pkg-config finds no moongrid_mpi: run 'make install PREFIX=$HOME/moongrid' in the "
+      .. "clone", 1, true), err)
     -- where it is installed, pkg-config says what this one says
-    support.write(folder .. "/pkg", ("#!/bin/sh\n[ \"$*\" = '--cflags --libs moongrid_mpi' ] || exit 1\n"
-      .. "echo -I%s/src -L%s/build -Wl,-rpath,%s/build -lmoongrid_mpi -lmoongrid\n"):gsub("%%s", root))
-    support.write(folder .. "/mpirun", ("#!/bin/sh\n[ $1 = -n ] || exit 1\nshift\nPATH=%s exec %s/scripts/launch \"$@\"\n")
-      :format(os.getenv "PATH", root))
-    out, err, code = run(("chmod +x %s/pkg %s/mpirun; PATH=%s:$PATH; %s -s PKG=%s/pkg CFLAGS=-Werror"):format(folder, folder,
-      folder, next_command, folder))
+    support.write(folder .. "/pkg", ("#!/bin/sh\ncase \"$*\" in\n'--exists moongrid_mpi') ;;\n'--cflags --libs moongrid_mpi')\n"
+      .. "echo -I%s/src -L%s/build -Wl,-rpath,%s/build -lmoongrid_mpi -lmoongrid ;;\n*) exit 1 ;;\nesac\n"):gsub("%%s", root))
+    out, err, code = run(("chmod +x %s/pkg; %s -s PKG=%s/pkg CFLAGS=-Werror"):format(folder, next_command, folder))
     assert.equal(0, code, err)
     local lines = {}
     for line in out:gmatch "[^\n]+" do lines[#lines + 1] = line end

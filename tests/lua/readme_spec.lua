@@ -91,6 +91,10 @@ local quotes = {
 local kinds = {
   { "^return recipe ", "build/moongrid check %s --world 8,64", function(text) return text end },
   { "^policy = ", "build/moongrid check %s --world 8,64", recipe_with },
+  { "^  getters = ", "build/moongrid check %s --world 8,64", recipe_with },
+  { "^build = ", "build/moongrid check %s --world 8,64", function(text) -- with the function of the host
+    return "local function rack_of(rank) return rank // 4 end\nreturn recipe {\n" .. text .. "}\n"
+  end },
   { '^local line = require "command', "d=$(mktemp -d); cp -r lua $d; cp %s $d/lua/command/sizes.lua; MOONGRID_LUA=$d/lua "
     .. "build/moongrid sizes megatron --world 16 tp=2 --least 4; code=$?; rm -r $d; exit $code", function(text) return text end },
   { '^local mg = require "moongrid"', "scripts/launch 4 lua5.4 %s", function(text) return text end },

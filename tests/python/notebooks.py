@@ -22,6 +22,8 @@ SVG = "{http://www.w3.org/2000/svg}svg"
 
 def prompts(tap: Tap) -> None:
     plan = mg.plan("megatron", world=1024, tp=8, pp=4)
+    asked = [value._ipython_key_completions_() for value in (plan, plan.at(3), plan["dp"])]
+    tap.same(asked, [plan.families, plan.families, []], "families after plan[\"<TAB>")
     for value, wanted in [
         (plan, "Plan('megatron', world=1024, tp=8, pp=4: 32 families)"),
         (mg.plan("picotron", 8, {"tp": 2}), "Plan('picotron', world=8, tp=2: 7 families)"),
@@ -96,23 +98,45 @@ def words(tap: Tap) -> None:
     tap.same(said.stdout.strip(), f"moongrid {mg.version()}", "python -m moongrid")
 
 
-def types(tap: Tap) -> None:
-    """mypy --strict and pyright, where they are installed."""
+USE = """
+import moongrid as mg
+import moongrid.torch as mt
+import torch
+import torch.distributed as dist
+
+plan = mg.plan("megatron", world=1024, tp=8, pp=4)
+ranks: list[int] = plan["dp"].of(17).tolist()
+after: int = plan.at(17)["dp"].next()
+with mg.mpi() as job, job.open("megatron", tp=8) as state:
+    state["dp"].comm.Barrier()
+groups = mt.groups("megatron", tp=2)
+dist.all_reduce(torch.ones(groups["dp"].size()), group=groups["dp"])
+mesh = mt.device_mesh(groups, "dense")["tp"]
+plan.at(17)["dp"].nxt()  # type: ignore[union-attr]
+groups["dp"].sise()  # type: ignore[union-attr]
+"""
+
+
+def types(tap: Tap, use: Path) -> None:
+    """mypy --strict and pyright on the package and on a program that uses it, where they are installed."""
     package = str(Path(mg.__file__).parent)
+    use.write_text(USE, encoding="utf-8")
     for name, words in {"mypy": ["--strict", "--ignore-missing-imports", "--cache-dir", "/dev/null"],
                         "pyright": ["--pythonpath", sys.executable]}.items():
         if not importlib.util.find_spec(name):
             tap.check(True, f"{name} # SKIP {name} is not installed")
             continue
-        said = subprocess.run([sys.executable, "-m", name, *words, package], capture_output=True, text=True, check=False,
-                              cwd=ROOT)
+        said = subprocess.run([sys.executable, "-m", name, *words, package, str(use)], capture_output=True, text=True,
+                              check=False, cwd=Path(package).parent)
         tap.check(said.returncode == 0, name, said.stdout)
 
 
 def main() -> None:
     tap = Tap()
-    for part in (prompts, pictures, words, types):
+    for part in (prompts, pictures, words):
         part(tap)
+    with tempfile.TemporaryDirectory() as folder:
+        types(tap, Path(folder, "use.py"))
     tap.end()
 
 

@@ -195,6 +195,13 @@ def attributes(tap: Tap) -> None:
             tap.check(False, f"no attribute: {name}")
 
 
+def library_of(folder: str, version: str) -> str:
+    """Build a library that has a version, and nothing else."""
+    Path(folder, "a.c").write_text(f'const char *mgrid_version(void) {{ return "{version}"; }}', encoding="utf-8")
+    subprocess.run(["cc", "-shared", "-fPIC", f"{folder}/a.c", "-o", f"{folder}/{version}.so"], check=True)
+    return f"{folder}/{version}.so"
+
+
 def libraries(tap: Tap) -> None:
     """A library that is missing, is another one, or is of another release."""
     way_out = "; name it by MOONGRID_LIBRARY=PATH, or build the clone (make)"
@@ -206,11 +213,12 @@ def libraries(tap: Tap) -> None:
              (401, f"no moongrid library: {other}: undefined symbol: mgrid_version{way_out}"), "another library")
     if shutil.which("cc"):
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "a.c").write_text('const char *mgrid_version(void) { return "9.8.7"; }', encoding="utf-8")
-            subprocess.run(["cc", "-shared", "-fPIC", f"{folder}/a.c", "-o", f"{folder}/a.so"], check=True)
-            tap.same(refusal(lambda: _library.Library(f"{folder}/a.so")),
-                     (401, f"no moongrid library: {folder}/a.so is of moongrid 9.8.7, this package is of {_abi.VERSION}"
-                           f"{way_out}"), "a library of another release")
+            tap.same(refusal(lambda: _library.Library(library_of(folder, "9.8.7"))),
+                     (401, f"no moongrid library: {folder}/9.8.7.so is of moongrid 9.8.7, this package is of {_abi.VERSION}"
+                           f"{way_out}"), "a library of another interface")
+            later = library_of(folder, f"{_abi.INTERFACE}.98.7")
+            _, why = refusal(lambda: _library.Library(later))
+            tap.check(f"{later}: undefined symbol: mgrid_" in why, "one of a later release is opened", why)
     said = subprocess.run([sys.executable, "-c", "import moongrid as mg; mg.recipes()"], capture_output=True, text=True,
                           check=False, env={**os.environ, "MOONGRID_LIBRARY": "/none/from-the-environment.so",
                                             "PYTHONPATH": os.pathsep.join(sys.path)})

@@ -89,10 +89,37 @@ def bad(rank: int) -> dict[str, tuple[int, str]]:
         dist.all_reduce(of(64), group=tp)
         found["an early end"] = refusal(check.end)
     refused("a call that is left out", lambda: train(groups, "reduce_scatter"))
+    for name, calls in SHORT.items():
+        with mt.checked(groups) as check:
+            calls(groups)
+            found[name] = refusal(check.end)
+
+    def left(part: Callable[[], object]) -> None:
+        with mt.checked(groups):
+            part()
+    found["a block without a call"] = refusal(lambda: left(lambda: None))
+    found["a block that ends in a step"] = refusal(lambda: left(lambda: dist.all_reduce(of(64), group=tp)))
+    left(lambda: (train(groups), train(groups)))
     found["another step on one rank"] = refusal(lambda: mt.checked(groups, None if rank else other()).__enter__())
     bare = mt.groups("nanotron", {"tp": 2})
     found["no step"] = refusal(lambda: mt.checked(bare).__enter__())
     return found
+
+
+def ddp(groups: mt.Groups) -> None:
+    tp = groups["tp"]
+    assert isinstance(tp, dist.ProcessGroup)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4), process_group=tp)
+    model(torch.ones(2, 4)).sum().backward()
+
+
+SHORT: dict[str, Callable[[mt.Groups], object]] = {
+    "no call": lambda groups: None,
+    "all ranks instead of a group": lambda groups: dist.all_reduce(of(64)),
+    "none for a group": lambda groups: dist.all_reduce(of(64), group=None),
+    "calls of C++": ddp,
+    "a step twice": lambda groups: (train(groups), train(groups)),
+}
 
 
 def other() -> mt.Step:
@@ -108,7 +135,17 @@ def main() -> None:
     tap.same({digest for _, digest in made}, {plan.step().digest}, "of the plan")
     told = run(WORLD, bad)
     first = f"and the step has all_reduce(tp) of 64 bytes, {STEP}:{LINES['128'] - 1}, next"
+    begins = f"it has all_reduce(tp) of 64 bytes, {STEP}:{LINES['128'] - 1}, first"
+    world = "; all_reduce over all ranks, without group= or with None, was not compared"
+    unseen = "; calls of DistributedDataParallel and functional collectives are not seen"
     for name, message in {
+        "no call": f"no call of the step was seen: {begins}{unseen}",
+        "all ranks instead of a group": f"no call of the step was seen: {begins}{world}",
+        "none for a group": f"no call of the step was seen: {begins}{world}",
+        "calls of C++": f"no call of the step was seen: {begins}{unseen}",
+        "a step twice": "the step was made 2 times since the last end()",
+        "a block without a call": f"no call of the step was seen: {begins}{unseen}",
+        "a block that ends in a step": f"the step has not ended: it has all_reduce(tp) of 128 bytes, {STEP}:{LINES['128']}, next",
         "another size": f"the call is all_reduce(tp) of 60 bytes, {first}",
         "another group": f"the call is all_reduce(pp) of 64 bytes, {first}",
         "another operation": f"the call is broadcast(tp) of 64 bytes, root 1, {first}",

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from processes import Tap, need, run
+from processes import ROOT, Tap, need, run
 
 need("torch", "torch")
 
@@ -55,6 +55,19 @@ def made() -> int:
 # ------------------------------------------------------------------------------------------ DeepSpeed
 
 
+GRID = """
+return recipe {
+  build = function(world)
+    local g, t = grid(world, "tp-dp", { tp = 2, dp = fill }), topology(world)
+    t.tp = g "tp"
+    t.dp = g "dp"
+    return t
+  end,
+  %s
+}
+"""
+
+
 class Own:
     """The six functions that DeepSpeed asks an mpu, as its users write them, for tp 2 x dp 2."""
 
@@ -89,6 +102,9 @@ def deepspeed(rank: int) -> dict[str, Any]:
     ours, replica = mt.mpu(groups), rank // 2
     assert ours.get_data_parallel_group() is groups["dp"] and ours.get_model_parallel_group() is groups["mp"]
     found: dict[str, Any] = {f"stage {stage}": [train(own, stage, replica), train(ours, stage, replica)] for stage in (0, 2, 3)}
+    page = (ROOT / "examples/torch/README.md").read_text(encoding="utf-8")
+    recipe = mg.load_text(GRID % page.split("```lua\n")[1].split("```")[0])
+    found["a recipe of one's own"] = [train(mt.mpu(mt.groups(recipe.plan(4))), 2, replica), found["stage 2"][0]]
     own.dp, own.get_data_parallel_group = own.tp, lambda: own.tp  # type: ignore[attr-defined]
     found["wrong"] = [train(own, 0, replica), found["stage 0"][0]]
     return found
@@ -172,7 +188,9 @@ def functions(rank: int) -> dict[str, Any]:
     groups = mt.groups("megatron", tp=2, pp=2, version="0.16")
     mpu, coords = mt.mpu(groups), [groups.plan.at(rank).coord("dense", dim) for dim in ("tp", "dp", "pp")]
     odd = []
-    for call in (lambda: mpu.get_data_paralel_group, lambda: mt.mpu(mt.groups(_bare().plan()))):
+    mine = mt.mpu(mt.groups(mg.load_text(GRID % "queries = { x = function() end }").plan(8)))
+    for call in (lambda: mpu.get_data_paralel_group, lambda: mt.mpu(mt.groups(_bare().plan())),
+                 lambda: mine.get_data_parallel_group, lambda: mine.get_data_parallel_world_size, lambda: mine.is_first):
         try:
             call()
         except (AttributeError, mg.MoongridError) as why:
@@ -197,7 +215,13 @@ if __name__ == "__main__":
     for key, wanted in {
         "ranks": True, "groups": True, "sizes": [2, 2], "stage": True, "listed": True, "asked": [False, True], "repr": [True, True],
         "odd": ["'Mpu' object has no attribute 'get_data_paralel_group'; nearest is 'get_data_parallel_group'",
-                "the functions of a system are its recipe's: groups of a recipe have them"],
+                "the functions of a system are its recipe's: groups of a recipe have them",
+                "'Mpu' object has no attribute 'get_data_parallel_group'; a recipe adds it by getters = "
+                '{ get_data_parallel_group = "dp" }',
+                "'Mpu' object has no attribute 'get_data_parallel_world_size'; a recipe adds it by queries = "
+                "{ data_parallel_world_size = function(s) return s.dp.size end }",
+                "'Mpu' object has no attribute 'is_first'; a recipe adds it by queries = "
+                "{ is_first = function(s) return s.dp.position end }"],
     }.items():
         tap.same([one[key] for one in answers], [wanted] * 8, f"mpu: {key}")
     for name, world, work in (("deepspeed", 4, deepspeed), ("fsdp2", 8, fsdp2), ("accelerate", 4, accelerate)):

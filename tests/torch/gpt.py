@@ -24,6 +24,7 @@ from megatron.core.transformer import TransformerConfig
 
 import moongrid.torch as mt
 from on_cpu import on_cpu
+from tap import refusal
 
 WORLD = 8
 LAYOUTS = [{"tp": 2, "pp": 2}, {"tp": 1, "pp": 2, "ep": 2}]  # the second with 4 experts in each layer
@@ -118,6 +119,10 @@ def on_moongrid(_rank: int, layout: dict[str, int], wrong: bool = False) -> Any:
         return result
 
 
+def of_another_version(_rank: int, version: str) -> tuple[int, str]:
+    return refusal(lambda: mt.megatron_collection(mt.groups("megatron", version=version)))
+
+
 def members(pgs: ProcessGroupCollection) -> dict[str, Any]:
     """Ranks and own position of every field."""
     return {name: group and (dist.get_process_group_ranks(group), group.rank()) for name, group in vars(pgs).items()}
@@ -126,6 +131,10 @@ def members(pgs: ProcessGroupCollection) -> dict[str, Any]:
 if __name__ == "__main__":
     tap = Tap()
     print(f"# torch {torch.__version__}, megatron-core {megatron.core.__version__}")
+    other = "0.19" if VERSION == "0.16" else "0.16"
+    tap.same(run(1, of_another_version, other),
+             [(int(mt.Status.REFUSED), f"these are the groups of Megatron-core {other}, and {megatron.core.__version__} is "
+               f'installed: give version="{VERSION}" to the recipe')], "the groups of another version are refused")
     for layout in LAYOUTS:
         name = " x ".join(f"{dim} {size}" for dim, size in layout.items())
         theirs, ours = (run(WORLD, work, layout) for work in (on_megatron, on_moongrid))

@@ -207,17 +207,29 @@ enum { VERDICT, JOB, SURVIVES, DUPLICATE, WORDS }; /* of the first rendezvous */
 /* DUPLICATE: the rank needs its own one; may keep it; can take the one that is kept. */
 enum { OWN, KEPT, TAKEN };
 
+/* No rank can be named: that takes messages, which are sent on the duplicate alone. */
+static mgrid_status not_opened(const mpi_backend *m, mgrid_error *err) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_fail(
+      &e, MGRID_TIMED_OUT,
+      "after %.3g seconds not all %" PRId64
+      " ranks had come to open the backend (mgrid_mpi_backend, mgrid_mpi_open); before it is "
+      "open the missing ones cannot be named",
+      m->seconds, m->base.world);
+  e.waited = m->seconds;
+  return mgrid_error_pass(err, &e);
+}
+
 /* The first rendezvous, on the host's communicator, with a deadline: the minimum of the first words
 ** in m->tree.words. */
 static mgrid_status open_meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
-  const mgrid_missing unknown = { 0 };
   mpi_request call = { 0 };
   mgrid_mpi_turn(m->tree.words, WORDS);
   call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, WORDS, MPI_INT64_T, MPI_MIN, parent,
                            &call.request);
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
-  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
+  if (came == MGRID_LATE) return not_opened(m, err);
   if (came) return fail_in_parent(m, parent, call.rc, "MPI_Iallreduce", err);
   mgrid_mpi_turn(m->tree.words, WORDS);
   m->job = m->tree.words[JOB];
@@ -229,7 +241,6 @@ static mgrid_status open_meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err)
 ** other, also when it reports a loss, and then waits for ever if the other rank was lost with its
 ** job. */
 static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
-  const mgrid_missing unknown = { 0 };
   mpi_request call = { 0 };
   char *bytes = calloc((size_t)m->base.world, 2); /* leaked if the call does not end */
   if (!bytes) return mgrid_oom(err);
@@ -237,7 +248,7 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
       MPI_Ialltoall(bytes, 1, MPI_BYTE, bytes + m->base.world, 1, MPI_BYTE, m->comm, &call.request);
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
-  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
+  if (came == MGRID_LATE) return not_opened(m, err);
   free(bytes);
   if (came == MGRID_OK) return MGRID_OK;
   mgrid_status s =
@@ -297,7 +308,7 @@ static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status min
   *flag = !mine;
   call.rc = begin_agree(parent, flag, &call.request);
   if (mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL) == MGRID_LATE)
-    return mgrid_missing_fail(&(mgrid_missing){ 0 }, m->seconds, err);
+    return not_opened(m, err);
   bool all = *flag && !call.rc;
   free(flag);
   if (all || mine) return mine;

@@ -76,6 +76,9 @@ class CheckedCalls(Bound):
         self._inside = False
         self._originals: list[tuple[Any, str, Any]] = []
         self.calls = 0  # that were compared
+        self._steps = 0  # whole ones since `end`
+        self._aside = ""  # since `end`, the last call over the default group
+        self._refused = False
         self._begin()
 
     def __repr__(self) -> str:
@@ -95,12 +98,30 @@ class CheckedCalls(Bound):
         self._begun = True
         if self._next is None:
             self._begin()  # the next call is the first of the next step
+            self._steps += 1
         return call
 
     def end(self) -> None:
-        """Check that all calls of the step were made."""
-        if self._begun and self._next is not None:
-            raise error(Status.DISAGREE, f"the step has not ended: it has {self._told(self._next)} next")
+        """Check that all calls of one step were made since the last `end`, each once."""
+        if self._next is not None and (self._begun or self._steps != 1):
+            if self._begun:
+                raise self._refusal(f"the step has not ended: it has {self._told(self._next)} next")
+            if self._steps:
+                self._aside = ""
+                raise self._refusal(f"the step was made {self._steps} times since the last end()")
+            unseen = "" if self._aside else "; calls of DistributedDataParallel and functional collectives are not seen"
+            raise self._refusal(f"no call of the step was seen: it has {self._told(self._next)} first{unseen}")
+        self._steps, self._aside = 0, ""
+
+    def leave(self) -> None:
+        """The block ends without an error."""
+        if not self._refused and (self._begun or not self.calls):
+            self.end()
+
+    def _refusal(self, why: str) -> Exception:
+        self._refused = True
+        aside = f"; {self._aside} over all ranks, without group= or with None, was not compared" if self._aside else ""
+        return error(Status.DISAGREE, why + aside)
 
     @staticmethod
     def _told(call: StepCall) -> str:
@@ -131,26 +152,29 @@ class CheckedCalls(Bound):
             fits = [i for i, (one, group) in enumerate(seen) if planned and self._fits(one, group, planned)]
             if not fits:
                 told = f"and the step has {self._told(planned)} next" if planned else "and the step has no calls"
-                raise error(Status.DISAGREE, f"the call is {seen[0][0]}, {told}".rstrip(","))
+                raise self._refusal(f"the call is {seen[0][0]}, {told}".rstrip(","))
             del seen[fits[0]]
             self._take()
             self.calls += 1
 
     def _check(self, name: str, arguments: Arguments) -> None:
         if name == "batch_isend_irecv":
-            together = []
+            together: list[tuple[StepCall, Any]] = []
             for op in arguments["p2p_op_list"]:
-                if id(op.group) not in self._families:
-                    continue
                 kind = op.op.__name__
-                peer = {_CALLS[kind].peer: op.peer}
-                together.append((self._seen(kind, {"tensor": op.tensor, **peer}, op.group), op.group))
+                if self._compared(kind, op.group):
+                    peer = {_CALLS[kind].peer: op.peer}
+                    together.append((self._seen(kind, {"tensor": op.tensor, **peer}, op.group), op.group))
             return self._compare(together)
-        group = arguments.get("group")
-        if id(group) in self._families:
-            assert group is not None
+        group: Any = arguments.get("group")
+        if self._compared(name, group):
             self._compare([(self._seen(name, arguments, group), group)])
         return None
+
+    def _compared(self, name: str, group: Any) -> bool:
+        if group is None or group is dist.group.WORLD:
+            self._aside = name
+        return id(group) in self._families
 
     # ------------------------------------------------------------------------------- patches
 

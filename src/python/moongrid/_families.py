@@ -184,7 +184,8 @@ class Family(Owner):
     """All groups that one rule makes; a group is an ordered list of ranks. Immutable.
 
     len(f) is the number of groups, f[i] the ranks of group i, and `for ranks in f` goes through all of them. f == g: the
-    same groups in the same order, with members in the same order. Ranks are numpy arrays where numpy is installed."""
+    same groups in the same order, with members in the same order. Ranks are numpy arrays where numpy is installed.
+    str(f), which print writes, is the rule, for `rule`; repr(f) has the groups."""
 
     _free = "mgrid_family_free"
 
@@ -253,7 +254,7 @@ class Family(Owner):
             return None
         return Place(group.value, position.value)
 
-    def of(self, rank: int, nth: int = 0) -> Ranks | None:
+    def of(self, rank: int, nth: int = 0) -> Ranks | Any:
         """Return the ranks of the group that a rank is in; None if it is in none."""
         place = self.locate(rank, nth)
         return None if place is None else self[place.group]

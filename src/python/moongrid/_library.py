@@ -7,7 +7,7 @@ import ctypes
 import functools
 import operator
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import POINTER, c_char_p, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Union
@@ -53,7 +53,7 @@ class Library:
             self.c = ctypes.CDLL(self.path)
             self.c.mgrid_version.restype = c_char_p
             version = self.c.mgrid_version().decode()
-            if version.rpartition(".")[0] != _abi.INTERFACE:
+            if version.partition(".")[0] != _abi.INTERFACE:
                 raise OSError(f"{self.path} is of moongrid {version}, this package is of {_abi.VERSION}")
             for name, (result, arguments, _) in _abi.FUNCTIONS.items():
                 function = getattr(self.c, name)
@@ -143,6 +143,10 @@ class Bound:
     """An object that stays in its process: to copy or to pickle it is a TypeError, with `_remedy`."""
 
     _remedy = ""
+
+    def _ipython_key_completions_(self) -> list[Any]:
+        """The families, where plan["<TAB> asks for them."""
+        return [*self] if isinstance(self, Mapping) else []
 
     def __reduce__(self) -> Any:  # copy.copy and copy.deepcopy ask for it, too
         name = type(self).__name__

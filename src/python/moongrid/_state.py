@@ -95,7 +95,7 @@ class Group(Bound):
         return found.decode()
 
     @property
-    def comm(self) -> Intracomm | None:
+    def comm(self) -> Intracomm | Any:
         """The communicator as one of mpi4py, ranks in the order of the group; MPI.COMM_SELF for most groups of one rank;
         None where none was made (a dry state, a lazy family before `create`). It belongs to the state: do not free it. It
         is COMM_NULL once the state is closed."""
@@ -193,7 +193,7 @@ class Policy(Bound):
         return f"Policy({self.name!r})"
 
 
-class State(Bound, Mapping[str, "Group | None | list[Group]"]):
+class State(Bound, Mapping[str, "Group | Any"]):
     """A plan seen from this rank. state["dp"] is its Group; None where the rank is in none; a list where it may be in
     several. Made by `Plan.at`, without communicators, or by `Job.materialize` and `Job.open`: then close it before its
     job, on all ranks in one order (it is a context manager)."""
@@ -231,7 +231,7 @@ class State(Bound, Mapping[str, "Group | None | list[Group]"]):
         """Ranks of the world."""
         return self.plan.world
 
-    def __getitem__(self, family: str) -> Group | None | list[Group]:
+    def __getitem__(self, family: str) -> Group | Any:
         found = self.groups(family)
         if self.plan[family].coverage == Coverage.COVER:
             return found

@@ -37,14 +37,14 @@ from ._checked import CheckedCalls
 from ._errors import MoongridError, error
 from ._families import Family, Grid
 from ._library import Bound, known, no_attribute
-from ._plan import Plan, plan
+from ._plan import Plan, Recipe, plan, recipes
 from ._step import Step
 
 __all__ = ["CheckedCalls", "Groups", "Made", "MoongridError", "Mpu", "Plan", "Status", "Step", "checked", "device_mesh",
            "groups", "megatron_collection", "mpu", "plan"]
 CheckedCalls.__module__ = __name__
 
-Group = Union[dist.ProcessGroup, None, "list[dist.ProcessGroup]"]
+Group = Union[dist.ProcessGroup, Any]  # Any: None or a list, where the recipe has such families
 _Choice = TypeVar("_Choice")
 c10d: Any = dist.distributed_c10d  # what is torch's own there has no types,
 stores: Any = dist                 # nor have its stores
@@ -155,7 +155,8 @@ class Made:
 
 class Groups(Bound, Mapping[str, Group]):
     """The process groups of this rank by family. groups["dp"] is a ProcessGroup; None where this rank is in
-    no group of the family; a list where a rank may be in several (pairs). Made by `groups`."""
+    no group of the family (test for it: torch takes group=None for all ranks); a list where a rank may be in several
+    (pairs). Made by `groups`."""
 
     _remedy = "process groups belong to their process; pickle groups.plan, and make them there"
 
@@ -370,7 +371,7 @@ def _backends(given: Mapping[str, str] | None) -> dict[str, str]:
 # ------------------------------------------------------- what torch users hold
 
 
-def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> DeviceMesh | None:
+def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> DeviceMesh | Any:
     """A DeviceMesh over a named grid of the plan, slowest dim first as torch has it, with our groups inside.
     Each dim needs a family of the plan with its groups; dims of one rank need none. None on ranks outside the
     grid. Local. Dims that have joint groups of a family are flattened, under its name and under theirs, "dp_cp":
@@ -424,19 +425,32 @@ def _flatten(mesh: DeviceMesh, made: Groups, over: Grid) -> None:
 _GIVES_A_GROUP = ("_get_default_group", "new_group", "split_group")
 
 
+def _knows(recipe: Recipe, version: str) -> bool:
+    try:
+        recipe.plan(1, version=version)
+    except MoongridError:
+        return False
+    return True
+
+
 def megatron_collection(made: Groups) -> Any:
     """Megatron-core's ProcessGroupCollection from groups("megatron", ...), as use_mpu_process_groups fills it:
     a field has the group of the family of its name, None where this rank is in none or the plan has no such
     family (inter_dist_opt with one optimizer instance); hcp is the list of hcp_0, hcp_1, ... Local.
 
-    Give `version` ("0.16") to the recipe as the installed Megatron-core is, and sort_ranks=True to `groups` where
-    the order of intra_dist_opt should be that of Megatron, which leaves sorting to torch."""
+    The recipe's `version` ("0.16") is that of the installed Megatron-core, or an error. Give sort_ranks=True to `groups`
+    where the order of intra_dist_opt should be that of Megatron, which leaves sorting to torch."""
     if "tp" not in made or "intra_dist_opt" not in made:
         raise error(Status.USAGE, "a ProcessGroupCollection needs the families of the recipe megatron")
     try:
+        from megatron.core import __version__ as installed
         from megatron.core.process_groups_config import ProcessGroupCollection
     except ModuleNotFoundError as why:
         raise error(Status.MISSING, f"no ProcessGroupCollection: {why}") from why
+    asked, version = made.plan.params.get("version"), ".".join(installed.split(".")[:2])
+    if made.plan.recipe is not None and asked != "dev" and str(asked) != version and _knows(made.plan.recipe, version):
+        raise error(Status.REFUSED, f'these are the groups of Megatron-core {asked}, and {installed} is installed: give '
+                                    f'version="{version}" to the recipe')
     fields = [field.name for field in dataclasses.fields(ProcessGroupCollection)]
     levels = [name for name in made if name.startswith("hcp_")]
     values = {name: made[name] if name in made else None for name in fields}
@@ -455,6 +469,7 @@ class Mpu(Bound):
         if made.plan.recipe is None:
             raise error(Status.NOT_NOW, "the functions of a system are its recipe's: groups of a recipe have them")
         self._made, self._state, info = made, made.plan.at(dist.get_rank()), made.plan.recipe.info
+        self._bundled = made.plan.recipe.name in recipes()
         self._names: dict[str, Callable[..., Any]] = {}
         for query in info["queries"]:
             self._names[query] = self._names[f"get_{query}"] = functools.partial(self._state.ask, query)
@@ -470,8 +485,17 @@ class Mpu(Bound):
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name[:1] == "_" or name not in self._names:
-            raise no_attribute(self, name, () if name[:1] == "_" else self._names, "nearest is '{}'")
+            why = no_attribute(self, name, () if name[:1] == "_" else self._names, "nearest is '{}'")
+            raise AttributeError(f"{why}{self._remedy_for(name)}")
         return self._names[name]
+
+    def _remedy_for(self, name: str) -> str:
+        if name[:1] == "_" or self._bundled:
+            return ""
+        if name.endswith("_group"):
+            return f'; a recipe adds it by getters = {{ {name} = "dp" }}'
+        query, value = name[4:] if name[:4] == "get_" else name, "size" if name.endswith("_size") else "position"
+        return f"; a recipe adds it by queries = {{ {query} = function(s) return s.dp.{value} end }}"
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._names]
@@ -495,7 +519,8 @@ def mpu(made: Groups) -> Mpu:
 def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _AGREEMENT) -> Iterator[CheckedCalls]:
     """Compare calls of torch.distributed on these groups with the step of their recipe, for debugging: a call that is not
     the next one of this rank's program raises, before it is made, a MoongridError that names both, with the line of the
-    recipe; so does `end`, of what this yields, if calls of the step are left.
+    recipe; so does `end`, of what this yields, unless all calls of one step were made since the last `end`; and so does
+    the end of the block, in the middle of a step or after no call.
 
         with mt.checked(groups) as check:
             for batch in batches:
@@ -503,8 +528,8 @@ def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _A
                 check.end()
 
     First all ranks compare the step's digest (collective). Calls on other groups, and in groups of one rank, are not
-    compared. Sends and receives of one batch_isend_irecv may be in any order. Functional collectives, as DTensor's, are
-    not seen."""
+    compared. Sends and receives of one batch_isend_irecv may be in any order. Functional collectives, as DTensor's, and
+    those of DistributedDataParallel are not seen."""
     def choose() -> tuple[Plan, str, Step]:
         found = made.plan.step() if step is None else step
         return made.plan, f"step={found.digest}", found
@@ -513,5 +538,6 @@ def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _A
     check.patch()
     try:
         yield check
+        check.leave()
     finally:
         check.restore()
