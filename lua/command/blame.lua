@@ -37,8 +37,10 @@ local function weigh(verdict, found, plan)
     if not best then return verdict end
     local candidates = best.others or {}
     for i = 2, #found do
-      if #candidates < 3 and found[i].kind ~= "healthy" and #found[i].ranks > 0 then
-        candidates[#candidates + 1] = { kind = found[i].kind, ranks = found[i].ranks }
+      local one = found[i]
+      local same = one.kind == best.kind and table.concat(one.ranks, " ") == table.concat(best.ranks, " ")
+      if #candidates < 3 and one.kind ~= "healthy" and #one.ranks > 0 and not same then
+        candidates[#candidates + 1] = { kind = one.kind, ranks = one.ranks }
       end
     end
     return { kind = best.kind, ranks = best.ranks, sure = best.sure, candidates = candidates, words = best.words,

@@ -41,6 +41,7 @@ local function read_csv(path, all)
     local is_data = not row:find "^%s*#" and not row:find "^%s*$"
     if is_data and not names then
       names = cells
+      if #names == 1 then text.refuse(1, "%s:%d: one column; commas separate those of a CSV", path, number) end
     elseif is_data then
       if #cells ~= #names then
         text.refuse(1, "%s:%d: %d cells, but the head has %d; a cell with a comma is for JSON", path, number, #cells,
@@ -383,7 +384,7 @@ local function put_numbers(numbers)
                 MEANS[number.name] or "of the bandwidth of its links; above 1: calls travel beside computes")
     if number.peak then text.printf(", %.3g%% of the peak", 100 * value / number.peak) end
     text.put(number.held and "; NOT TOLD by these runs, the usual value\n"
-             or ("; times or over %.2f\n"):format(math.exp(number.deviation)))
+             or ("; within a factor of %.2f\n"):format(math.exp(number.deviation)))
   end
 end
 
@@ -408,7 +409,7 @@ local function run(of)
   for i, e in ipairs(errors) do at = math.abs(e) > math.abs(errors[at]) and i or at end
   local worst = math.abs(errors[at])
   local beside, why, memory_error = memory_beside(runs)
-  text.printf("%d measured steps on %s\n\n", #runs, tostring(runs[1].on):match "[^\n]*")
+  text.printf("%d measured steps on %s\n\n", #runs, tostring(runs[1].on):match "^Machine ([^\n]*)")
   put_numbers(numbers)
   if beside then
     text.printf("  %-10s %10s  of memory that a rank holds beside the step; error of left-out runs %.1f%%\n", "beside",

@@ -18,13 +18,32 @@ local FAMILY = { "count", "options", "rule", "size" } -- also where groups diffe
 local function keys(value) return type(value) == "table" and value.rule and FAMILY or nil end
 local function change(list) return list[1] and { named = true, from = keys, to = keys } or nil end
 
+-- The lines of a difference, where tensors whose names differ in numbers alone, and change alike, are one line.
+local function in_few_lines(words)
+  local lines, known = {}, {}
+  for one in words:gmatch "[^\n]*\n" do
+    local head, name, rest = one:match "^(. tensor   )([^:]*)(.*)$"
+    local like = head and name:gsub("%d+", "*")
+    local key = head and head .. like .. rest
+    if not key or not known[key] then
+      lines[#lines + 1] = { one, n = 0 }
+      known[key or one] = lines[#lines]
+    end
+    local line_of = known[key or one]
+    line_of.n = line_of.n + 1
+    if line_of.n > 1 and key then line_of[1] = ("%s%d of %s%s"):format(head, line_of.n, like, rest) end
+  end
+  for i, one in ipairs(lines) do lines[i] = one[1] end
+  return table.concat(lines)
+end
+
 local function compare_plans(of, was, is)
   local diff = was:diff(is, of.rank)
   if of.json then
     json.put(diff, { named = true, changes = change })
   else
     if text.lines == 0 then text.fold = math.maxinteger end
-    text.put_lines(tostring(diff))
+    text.put_lines(in_few_lines(tostring(diff)))
   end
   return diff.differ
 end

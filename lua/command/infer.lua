@@ -4,6 +4,7 @@
 
 local host = require "host"
 local json = require "command.base.json"
+local job_of = require "command.blame.dumps"
 local line = require "command.base.line"
 local read = require "command.infer.observed"
 local rest = require "command.infer.rest"
@@ -36,15 +37,48 @@ local function rows_of(x, state)
   return rows, turned
 end
 
+-- Return how many of the given groups are in a family of the plan that has the name which the input gives them.
+local function names_alike(x, plan)
+  local alike, n = {}, 0
+  for _, group in ipairs(x.given) do
+    local desc, found = group.family, false
+    if desc ~= "" and not alike[desc] then
+      alike[desc] = {}
+      for _, name in ipairs(plan.families) do
+        if job_of.alike(desc, name) then table.insert(alike[desc], plan:family(name)) end
+      end
+    end
+    for _, family in ipairs(alike[desc] or {}) do found = found or search.has(family, group.ranks) end
+    n = n + (found and 1 or 0)
+  end
+  return n
+end
+
+-- Of those that explain as much as the best one, let the one whose names are those of the input be the first; of
+-- several the likeliest.
+local function put_named_first(x, states)
+  local first, best, most = states[1], 1, names_alike(x, states[1].plan)
+  for i, state in ipairs(states) do
+    local as_good = state.result.explained == first.result.explained and state.exact == first.exact
+    local n = as_good and names_alike(x, state.plan) or 0
+    local more = n > 0 and n == most and states[best].r.likely < state.r.likely
+    if n > most or more then best, most = i, n end
+  end
+  table.insert(states, 1, table.remove(states, best))
+  return most
+end
+
 -- Say what the best one is: "are" only without any difference.
-local function put_best(x, best)
+local function put_best(x, best, names)
   local rows, turned = rows_of(x, best)
   local extra, explained = best.result.extra, best.result.explained
   local how = turned > 0 and "but for the order of members " or ""
   if #best.left > 0 or extra > 0 then how = "among those of " end
-  text.put_lines(("%sthese %s %s %s%s at %d ranks%s"):format(
-    #best.left > 0 and ("%d of "):format(explained) or "", groups_of(x.n), explained == 1 and "is" or "are", how,
+  text.put_lines(("%s%s %s %s %s%s at %d ranks%s"):format(
+    #best.left > 0 and ("%d of "):format(explained) or "", x.n == 1 and "this" or "these", groups_of(x.n),
+    explained == 1 and "is" or "are", how,
     best.words, x.world, extra > 0 and ", which has " .. groups_of(extra) .. " more" or ""))
+  if names > 0 then text.printf("%s are in a family of the same name\n", groups_of(names)) end
   if turned > 0 then text.put(groups_of(turned), " with members in another order\n") end
   for _, row in ipairs(rows) do
     local some = row.n < row.of and ("%d of "):format(row.n) or ""
@@ -79,9 +113,10 @@ local function run(of)
   host.progress "looking for recipes that make these groups"
   local states, x = search.run(groups, world, 1)
   host.progress()
+  local names = put_named_first(x, states)
   if of.output then rest.write(of.output, world, states[1]) end
   if of.json then return put_json(world, states) end
-  put_best(x, states[1])
+  put_best(x, states[1], names)
   for i = 2, math.min(#states, 5) do
     local result = states[i].result
     if result.explained > 0 then
@@ -100,7 +135,8 @@ return {
   about = "Which bundled recipe, with which parameters, makes these groups, and what is left. FILE, or - for standard\n"
     .. "input, has lists of ranks, as [ [0, 1], [2, 3] ] or {\"tp\": [ [0, 1], [2, 3] ]}; or it is what moongrid plan\n"
     .. "--json prints, dumps of torch's flight recorder, or logs of NCCL_DEBUG=INFO (with the files of all ranks);\n"
-    .. "or a folder or tar.gz of these. Some of the groups are enough. They are compared as sets of ranks.",
+    .. "or a folder or tar.gz of these. Some of the groups are enough. They are compared as sets of ranks; of recipes\n"
+    .. "that make as many of them, the one with the names of the input comes first.",
   notes = "The answer is the best that was found in a few seconds; there may be a better one.",
   example = "moongrid infer GROUPS.json --world 64",
   words = 1 << 16,

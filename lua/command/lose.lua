@@ -37,13 +37,28 @@ local function units_of(level, machine, world)
   return level, domains.count, function(unit) return domains:ranks(unit) end
 end
 
--- Read "5,13" or "8..15" as numbers below `count`, which messages call `what`.
-local function read_list(option, list, what, count)
+-- Return the names of units of a level, as a file of the machine tells them, and the number of each name.
+local function names_of(machine, level, count, ranks_of)
+  local names, numbers = {}, {}
+  for unit = 0, machine and count - 1 or -1 do
+    local name = machine:domain_name(level, (domain_of(machine, level, ranks_of(unit)[1])))
+    if name then names[#names + 1], numbers[name] = name, unit end
+  end
+  return names, numbers
+end
+
+-- Read "5,13" or "8..15" as numbers below `count`, which messages call `what`; a name stands for its number.
+local function read_list(option, list, what, count, names, numbers)
   local found, seen = {}, {}
-  for first, last, at in line.ranges(list) do
+  for word in list:gmatch "[^,]+" do
+    if word:find "^%a" and names[1] and not numbers[word] then
+      text.refuse(1, "%s: the machine has no %s '%s'%s", option, what, word:sub(1, 100), (host.nearest(word, names)))
+    end
+  end
+  for first, last, at in line.ranges((list:gsub("[^,]+", numbers))) do
     if not first then
-      text.refuse(2, "%s '%s', character %d: expected a %s, or a range such as 8..15", option, list:sub(1, 100), at,
-                  what)
+      text.refuse(2, "%s '%s', character %d: expected %s, or a range such as 8..15", option,
+                  list:sub(1, 100), at, what == "rank" and "a rank" or "the number of a " .. what)
     elseif last >= count then
       text.refuse(1, "%s: %s %d is out of range (0 to %d)", option, what, last, count - 1)
     end
@@ -114,16 +129,19 @@ end
 
 -- One loss -------------------------------------------------------------------------
 
-local function lose(of, plan, losses, units)
+local function lose(of, plan, losses, units, machine)
   local level, count, ranks_of = table.unpack(units)
-  local option, lost = of.ranks and "--ranks" or "--nodes", {}
-  for _, unit in ipairs(read_list(option, of.ranks or of.nodes, level, count)) do
+  local option, lost, shown = of.ranks and "--ranks" or "--nodes", {}, {}
+  local names, numbers = names_of(of.nodes and machine, level, count, ranks_of)
+  for _, unit in ipairs(read_list(option, of.ranks or of.nodes, level, count, names, numbers)) do
     for _, rank in ipairs(ranks_of(unit)) do lost[#lost + 1] = rank end
+    shown[#shown + 1] = of.nodes and select(2, domain_of(machine, level, lost[#lost])) or nil
   end
   local loss = losses:lose(lost)
   host.progress()
   if of.json then return json.put(loss, loss_shape) end
   text.head(plan)
+  if names[1] then text.wrap("where", table.concat(shown, ", ")) end
   text.put(tostring(loss), "\n")
 end
 
@@ -256,8 +274,11 @@ local function run(of)
   end
   local units = { units_of(level, machine, of.world) }
   local losses = plan:losses { how = of.how };
-  (of.all and sweep or lose)(of, plan, losses, units)
+  (of.all and sweep or lose)(of, plan, losses, units, machine)
   if of.json then return end
+  if #plan.tensors == 0 then
+    text.wrap("tensors", "none in this recipe: what weights move, or are lost, is not known")
+  end
   if not of.how then hint_policy(loaded) end
   hint_copies(plan, machine, of.level or "node")
 end
@@ -278,7 +299,7 @@ return {
   options = {
     line.world "ranks in the world",
     { "ranks", "RANKS", help = "lose these, as 5,13 or 8..15" },
-    { "nodes", "NODES", help = "lose all ranks of these nodes of the machine, by number" },
+    { "nodes", "NODES", help = "lose all ranks of these nodes of the machine, by number from 0, or by name" },
     { "all", "1|2", line.number, help = "lose each rank, or each pair, in turn" },
     { "level", "LEVEL", help = "lose whole domains of this level of the machine at once, as rack" },
     { "how", "replace|shrink|stop", help = "the answer, instead of asking the recipe's policy on_lost" },

@@ -11,6 +11,7 @@ local text = require "command.base.text"
 
 local columns = { "stay", "sent", "minimum", "max_send", "max_receive", "peers", "rounds", "gather", "crossing" }
 local heads = { "stays", "sent", "minimum", "max send", "max recv", "peers", "rounds", "by gather", "crossing" }
+local TENSORS <const> = 12 -- that are listed: of more those that send most
 local counts = { peers = true, rounds = true } -- the others are bytes
 
 -- The notes of both plans, as JSON has them; nil: there are none.
@@ -51,7 +52,19 @@ local function put_sums(wide, tensors, all)
   local head = { crossing = all.crossing and heads[9] }
   for i = 1, 8 do head[columns[i]] = heads[i] end
   put_row(wide, "tensor", head, function(word) return word end)
-  for _, one in ipairs(tensors) do put_row(wide, one.name, one, number) end
+  local shown, order = #tensors, {}
+  for i in ipairs(tensors) do order[i] = i end
+  if shown > TENSORS + 1 then
+    shown = TENSORS
+    table.sort(order, function(a, b)
+      local more = tensors[a].sent - tensors[b].sent
+      return more > 0 or more == 0 and a < b
+    end)
+  end
+  for i = 1, shown do put_row(wide, tensors[order[i]].name, tensors[order[i]], number) end
+  if shown < #tensors then
+    text.printf("... %d more tensors send no more: --json lists all, --tensor NAME shows one\n", #tensors - shown)
+  end
   if #tensors > 1 then put_row(wide, "in all", all, number) end
 end
 

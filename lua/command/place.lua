@@ -263,14 +263,14 @@ local function put_found_json(found)
     local cost = candidate.value or found.objective == "time" and candidate.seconds or candidate.bytes[level]
     best[i] = { parameters = parameters, cost = cost + 0.0, levels = candidate.bytes, bound = candidate.bound,
                 seconds = found.timed and candidate.seconds or nil,
-                present = candidate == found.present or nil }
+                present = candidate == found.present or nil, alike = candidate.alike }
   end
   json.put({
     machine = found.machine:text(), world = found.of.world, objective = found.objective, level = level,
     evaluated = found.evaluated, refused = found.refused, exhaustive = found.whole, best = best,
     traffic = found.sending.by, assumed = found.sending.by == "assumed" and sending.text(found.sending) or nil,
     stopped = found.stopped or nil, step_seconds = found.step_seconds, pruned = found.pruned,
-    estimate = found.sending.estimate,
+    estimate = found.sending.estimate, free_computes = found.sending.free or nil,
     bound = found.least and found.least[level], hosts = found.hosts and hosts_json(found),
   }, { named = true, best = { named = true, parameters = named } })
 end
@@ -304,7 +304,10 @@ local function put_best(found)
     if policy then text.printf("%12.6g", candidate.value) end
     text.put " "
     for k, free in ipairs(found.free) do text.put(" ", free.name, "=", free.value(candidate.at[k])) end
-    text.put(candidate == found.present and (found.listed and "  (listed first)" or "  (present)") or "", "\n")
+    local notes, n = {}, candidate.alike
+    if candidate == found.present then notes[1] = found.listed and "listed first" or "present" end
+    if n then notes[#notes + 1] = ("%d more order%s the same"):format(n, n == 1 and " costs" or "s cost") end
+    text.put(notes[1] and ("  (%s)"):format(table.concat(notes, "; ")) or "", "\n")
   end
 end
 
@@ -320,6 +323,9 @@ local function put_found(found)
     text.put "\n"
     text.wrap("time", (seconds and ("moongrid step prices the first at %.4g s, and the present at %.4g s: an "):format(
       seconds.first, seconds.present) or "") .. overview.estimate(estimate, ", so it does not tell which is faster"))
+  end
+  if found.sending.free then
+    text.wrap("computes", "take no time here: the machine does not say what its GPUs do in a second; --flops 400T does")
   end
   local level, first = level_of(found), found.best[1]
   local bound = first.bound[level]
@@ -348,6 +354,7 @@ local function run(of)
   if of.objective and not of.search then text.usage "--objective is for --search order" end
   if of.search and of.search ~= "order" then text.usage("--search is order, not '%s'", of.search) end
   if of.limit and not of.search then text.usage "--limit is for --search order" end
+  if of.flops and not of.search then text.usage "--flops is for --search order" end
   if of.search and of.family then text.usage "--search takes no --family: every family counts" end
   if of.search then show_search(of) else show(of) end
 end
@@ -381,11 +388,13 @@ return {
     { "search", "order",
       help = "find the cheapest plan instead. Try all orders of a parameter that holds an order, or those listed "
         .. "(order=tp-dp-pp,dp-tp-pp), the listed values of sizes (tp=2,4,8), and what the recipe declares by "
-        .. "param.order and param.choice. Print the best 10, and the present one" },
+        .. "param.order and param.choice. Print the best 10, orders that cost the same once, and the present one" },
     { "objective", "O",
       help = "what to make least. bytes: those across the farthest level that is crossed, then the next. time: the "
         .. "price of moongrid step; with other traffic the time of the busiest link of each level. Or a policy of the "
         .. "recipe, which gets q.bytes and q.bound by level, and q.seconds, and returns a number" },
+    { "flops", "X", line.flops, help = "what a GPU does in a second, as 400T, where the machine does not say it: else "
+                                       .. "computes take no time" },
     { "limit", "SECONDS", line.number,
       help = "end the search after this time, print the best found, and exit with code 3" },
     { "output", "FILE", output, letter = true,

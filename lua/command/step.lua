@@ -178,8 +178,8 @@ local function put_text(of, plan, all, price)
   text.printf("%d class%s of ranks%s%s, %d operation%s of all ranks\n", all.classes, all.classes == 1 and "" or "es",
               all.reads ~= "" and "; it reads " or "", all.reads, all.operations, text.plural(all.operations))
   if all.classes == plan.world and all.classes > 1 then
-    text.printf("each rank has a program of its own: reads rank or a position of every rank: %d programs\n",
-                all.programs)
+    text.printf("each rank is a class of its own: what it reads tells all ranks apart; %d different program%s\n",
+                all.programs, text.plural(all.programs))
   end
   text.printf("\n  %-24s %12s %12s  of the rank with the most\n", "family", "calls", "bytes")
   for _, name in ipairs(those_of(plan.families, all.families)) do
@@ -197,10 +197,11 @@ end
 -- Run ------------------------------------------------------------------------------
 
 local function reads_text(step)
-  local list = {}
-  for i, read in ipairs(step.reads) do
+  local list, seen = {}, {}
+  for _, read in ipairs(step.reads) do
     local of = read.family or read.grid
-    list[i] = read.what == "size" and of or (of and of .. "." or "") .. read.what
+    local word = read.what == "size" and of or (of and of .. "." or "") .. read.what
+    if not seen[word] then list[#list + 1], seen[word] = word, true end -- of each of the groups of a rank
   end
   return table.concat(list, ", ")
 end

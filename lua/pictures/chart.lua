@@ -172,6 +172,19 @@ local function label(plan, differ, rank)
   return said ~= "" and said or "rank " .. rank
 end
 
+-- Return the label of each type of ranks; where labels are equal they have the first rank, too.
+local function labels(plan, differ, types)
+  local all, times = {}, {}
+  for i, type in ipairs(types) do
+    all[i] = label(plan, differ, type.rank)
+    times[all[i]] = (times[all[i]] or 0) + 1
+  end
+  for i, said in ipairs(all) do
+    if times[said] > 1 then all[i] = ("%s, rank %d"):format(said, types[i].rank) end
+  end
+  return all
+end
+
 -- Make the rows that have spans, and texts in the order of the first span.
 local function make_rows(c, plan)
   local timeline, by_type, text_of = c.timeline, {}, {}
@@ -189,15 +202,14 @@ local function make_rows(c, plan)
       texts[entry] = #c.texts
     end
   end
-  local differ, first = find_differences(plan, c.step.reads, c.types), {}
+  local said, first = labels(plan, find_differences(plan, c.step.reads, c.types), c.types), {}
   for number, type in ipairs(c.types) do
     first[number] = #c.rows + 1
-    local said = label(plan, differ, type.rank)
     for stream, name in ipairs(type.streams) do
       local spans = by_type[number] and by_type[number][stream]
       if spans then
-        c.rows[#c.rows + 1] = { label = said, stream = name, type = number, rank = type.rank, ranks = type.ranks,
-                                spans = spans }
+        c.rows[#c.rows + 1] = { label = said[number], stream = name, type = number, rank = type.rank,
+                                ranks = type.ranks, spans = spans }
       end
     end
   end

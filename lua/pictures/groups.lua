@@ -47,4 +47,7 @@ function M.count(family)
                                        family.largest)
 end
 
+-- Whether arrows show the groups: pairs that share ranks.
+function M.are_arrows(family) return family.coverage == "cover" and family.largest <= 2 end
+
 return M

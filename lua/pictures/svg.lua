@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- svg: a plan as SVG 1.1: one panel per family, the ranks of a group in one colour and pattern, covers as arrows. The
+-- svg: a plan as SVG 1.1: one panel per family, the ranks of a group in one colour and pattern. The
 -- numbers, labels and frames of a sheet are written once and used by all its panels, so more families add little. The
 -- file has no script, and a user's texts are escaped. Lengths are pixels.
 
@@ -99,12 +99,14 @@ local function reading(d, all, columns)
   else
     say "A box is a rank. The ranks of a group have one colour and pattern; dashed: in no group."
   end
-  local arrows, again = false, false
+  local arrows, parts, again = false, false, false
   for _, entry in ipairs(d.chosen) do
-    local cover = entry.family.coverage == "cover"
-    arrows, again = arrows or cover, again or not cover and entry.family.count > svg.LOOKS
+    local family, arrow = entry.family, groups.are_arrows(entry.family)
+    arrows, parts = arrows or arrow, parts or not arrow and family.coverage == "cover"
+    again = again or not arrow and family.count > svg.LOOKS
   end
   if again then say "After 40 groups their looks come again." end
+  if parts then say "A rank of several groups has a part in the colour of each." end
   if arrows then say "An arrow goes from a member of a group to the next." end
   if d.rank then say(("The thick frame is rank %d."):format(d.rank)) end
   local dims = sheets.dims_text(all)

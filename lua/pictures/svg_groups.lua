@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- svg_groups: the groups of a family on a sheet: cells of one colour and pattern; where groups share ranks, arrows.
+-- svg_groups: the groups of a family on a sheet: cells of one colour and pattern, cut into parts where groups share
+-- ranks; pairs that share ranks are arrows.
 
 local groups = require "pictures.groups"
 local svg = require "pictures.svg_base"
@@ -16,6 +17,13 @@ local function outline(v, spot)
   return spot.outline
 end
 
+-- The outline of part i of n of a cell.
+local function part_of(v, spot, i, n)
+  if n == 1 then return outline(v, spot) end
+  local w, h = (v.cell_width - 1.5) / n, v.cell_height - 1.5
+  return ("M%.1f,%.1fh%.1fv%.1fh%.1fz"):format(spot.x + 0.75 + (i - 1) * w, spot.y + 0.75, w, h, -w)
+end
+
 local function put_cells(look, outlines, put) put("<path " .. look .. ' d="' .. table.concat(outlines) .. '"/>\n') end
 
 -- Colours --------------------------------------------------------------------------
@@ -29,26 +37,36 @@ local function put_group(d, entry, class, group, outlines, put)
   put(('"><title>%s %d: %s</title></path>\n'):format(entry.name, group, groups.one(family, group, 120)))
 end
 
+-- Return the groups of a rank: { group = true }.
+local function groups_of(family, rank)
+  local all = {}
+  for _, place in ipairs(rank and family:locate(rank, "all") or {}) do all[place[1]] = true end
+  return all
+end
+
 -- Sort the cells by their groups; those of none first.
 local function put_groups(v, d, entry, put)
-  local family, locate = entry.family, entry.family.locate
-  local own, idle, by_group, order = d.rank and locate(family, d.rank), {}, {}, {}
+  local family = entry.family
+  local own, idle, by_group, order = groups_of(family, d.rank), {}, {}, {}
   for _, spot in ipairs(v.by_rank) do
-    local group = locate(family, spot.rank)
-    local list = group and by_group[group] or idle
-    if group and not by_group[group] then
-      list = {}
-      by_group[group], order[#order + 1] = list, group
+    local places = family:locate(spot.rank, "all")
+    if not places[1] then idle[#idle + 1] = outline(v, spot) end
+    for i, place in ipairs(places) do
+      local list = by_group[place[1]]
+      if not list then
+        list = {}
+        by_group[place[1]], order[#order + 1] = list, place[1]
+      end
+      list[#list + 1] = part_of(v, spot, i, #places)
     end
-    list[#list + 1] = outline(v, spot)
   end
   table.sort(order)
   if #idle > 0 then put_cells('class="idle"', idle, put) end
   for _, group in ipairs(order) do
-    if group == own then -- raised: a shadow, and a dark edge
+    if own[group] then -- raised: a shadow, and a dark edge
       put_cells('class="shadow" transform="translate(2.5,2.5)"', by_group[group], put)
     end
-    local class = group == own and 'class="raised" ' or d.rank and 'class="back" ' or ""
+    local class = own[group] and 'class="raised" ' or d.rank and 'class="back" ' or ""
     put_group(d, entry, class, group, by_group[group], put)
   end
 end
@@ -82,14 +100,7 @@ local function is_far(v, a, b)
   return math.abs(a.x - b.x) > 4 * v.cell_width or math.abs(a.y - b.y) > 4 * v.cell_height
 end
 
--- Return the groups of a rank: { group = true }.
-local function groups_of(family, rank)
-  local all = {}
-  for _, place in ipairs(rank and family:locate(rank, "all") or {}) do all[place[1]] = true end
-  return all
-end
-
-local function put_cover(v, d, entry, put)
+local function put_arrows(v, d, entry, put)
   local family, own, spot_of = entry.family, groups_of(entry.family, d.rank), {}
   local usual = (d.rank or family.count > MANY) and "arrow back" or "arrow"
   local outlines = {}
@@ -117,7 +128,8 @@ return function(v, d, entry, put)
     v.by_rank = table.move(v.spots, 1, #v.spots, 1, {})
     table.sort(v.by_rank, function(a, b) return a.rank < b.rank end)
   end
-  if entry.family.coverage == "cover" then put_cover(v, d, entry, put) else put_groups(v, d, entry, put) end
+  local draw = groups.are_arrows(entry.family) and put_arrows or put_groups
+  draw(v, d, entry, put)
   for _, spot in ipairs(d.rank and v.spots or {}) do -- a thick frame around the rank
     if spot.rank == d.rank then put_cells('class="chosen"', { outline(v, spot) }, put) end
   end

@@ -412,6 +412,12 @@ static void read_words(scan *s, word_list *w) {
 
 /* ---------------------------------------------------------------- the machine */
 
+/* Does a word say how many there are of the first level, of which a file describes one? */
+static bool tells_number(const mgrid_machine_model *m, const word *one) {
+  return m->ntiers && m->tier[0].counts[0] == 0 && one->ncounts == 1
+         && strcmp(m->tier[0].name, one->name) == 0;
+}
+
 /* Put the words into a machine, which may have levels already. */
 static mgrid_status machine_text_build(mgrid_machine_model *m, word_list *w, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
@@ -419,7 +425,9 @@ static mgrid_status machine_text_build(mgrid_machine_model *m, word_list *w, mgr
   for (size_t i = 0; i < w->n && !s; i++) {
     const word *one = &w->at[i];
     int64_t there = one->ncounts || *one->of ? -1 : mgrid_machine_require(m, one->name, err);
-    if (one->ncounts)
+    if (tells_number(m, one))
+      s = mgrid_machine_number(m, one->counts[0], one->link, err);
+    else if (one->ncounts)
       s = mgrid_machine_add(m, one->name, one->ncounts, one->counts, one->link, err);
     else if (!*one->of && there < 0)
       s = MGRID_UNKNOWN_NAME;

@@ -106,6 +106,23 @@ mgrid_status mgrid_machine_add(mgrid_machine_model *m, const char *name, size_t 
   return MGRID_OK;
 }
 
+mgrid_status mgrid_machine_number(mgrid_machine_model *m, int64_t n, mgrid_link link,
+                                  mgrid_error *err) {
+  int64_t domains = n;
+
+  m->tier[0].counts[0] = n;
+  if (link.bandwidth > 0) m->tier[0].link = link;
+  for (size_t i = 0; i < m->ntiers; i++) {
+    mgrid_tier *t = &m->tier[i];
+    if (i && __builtin_mul_overflow(domains, t->counts[0], &domains)) domains = INT64_MAX;
+    if (domains > MGRID_WORLD_MAX)
+      return mgrid_fail(err, MGRID_OVERFLOW, "level '%s' has more than %" PRId64 " domains",
+                        t->name, MGRID_WORLD_MAX);
+    t->domains = domains;
+  }
+  return MGRID_OK;
+}
+
 /* The index of the first domain of level i + 1 in each domain of level i, in turn. */
 static int64_t children(const mgrid_tier *next, int64_t domain) {
   return next->counts[next->ncounts > 1 ? domain : 0];

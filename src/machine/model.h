@@ -69,6 +69,10 @@ mgrid_machine_model *mgrid_machine_alloc(mgrid_error *err);
 ** number, 0: as many as the ranks need. */
 mgrid_status mgrid_machine_add(mgrid_machine_model *m, const char *name, size_t n,
                                const int64_t *counts, mgrid_link link, mgrid_error *err);
+/* Say how many domains the first level has, of which there were as many as the ranks need; and its
+** link, if it has a bandwidth. */
+mgrid_status mgrid_machine_number(mgrid_machine_model *m, int64_t n, mgrid_link link,
+                                  mgrid_error *err);
 mgrid_status mgrid_machine_add_crossing(mgrid_machine_model *m, const char *name, const char *of,
                                         int64_t share, const char *in, mgrid_link link,
                                         mgrid_error *err);

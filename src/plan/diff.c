@@ -116,15 +116,37 @@ static void diff_concurrent(report *r, bool gone, const mgrid_content *a, const 
   }
 }
 
-/* Write the rule and options of a family on one line, cut off at the length of buf. */
-static void entry_text(report *r, const mgrid_entry *e, char *buf, size_t len) {
+/* The first group that two families do not share; 0: there is none. */
+static int64_t first_change(const mgrid_family *a, const mgrid_family *b) {
+  int64_t least = a->count < b->count ? a->count : b->count, g = 0;
+  while (g < least && mgrid_same_group(a, g, b, g)) g++;
+  return g < a->count || g < b->count ? g : 0;
+}
+
+/* Write "by list, group 2 {0,4,8,...}". */
+static void listed_text(mgrid_text *t, const mgrid_family *f, int64_t group) {
+  enum { SHOWN = 12 };
+  int64_t size = mgrid_family_size(f, group);
+  mgrid_text_str(t, "by list");
+  if (size > 0) mgrid_text_add(t, ", group %" PRId64 " {", group);
+  for (int64_t i = 0; i < size && i <= SHOWN; i++)
+    if (i == SHOWN)
+      mgrid_text_str(t, ",...");
+    else
+      mgrid_text_add(t, "%s%" PRId64, i ? "," : "", mgrid_family_rank(f, group, i));
+  if (size > 0) mgrid_text_str(t, "}");
+}
+
+/* Write the rule and options of a family on one line, cut off at the length of buf; of lists the
+** group that has changed. */
+static void entry_text(report *r, const mgrid_entry *e, int64_t changed, char *buf, size_t len) {
   mgrid_text t = { 0 };
   mgrid_text_int(&t, e->family->count);
   mgrid_text_str(&t, e->family->count == 1 ? " group " : " groups ");
   if (!e->family->form->listed)
     mgrid_family_text(e->family, &t);
   else
-    mgrid_text_str(&t, "by list");
+    listed_text(&t, e->family, changed);
   mgrid_text_str(&t, e->choice->text);
   r->text.failed |= t.failed;
   mgrid_text_finish(&t, buf, len);
@@ -137,12 +159,14 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
   for (size_t i = 0; i < a->nentries; i++) {
     const mgrid_entry *e = &a->entry[i];
     int other = mgrid_content_find(b, e->name);
-    entry_text(r, e, was, sizeof was);
     if (other < 0) {
+      entry_text(r, e, 0, was, sizeof was);
       line(r, "family", e->name, was, NULL);
     } else if (!mgrid_family_equal(e->family, b->entry[other].family)
                || strcmp(e->choice->text, b->entry[other].choice->text) != 0) {
-      entry_text(r, &b->entry[other], now, sizeof now);
+      int64_t changed = first_change(e->family, b->entry[other].family);
+      entry_text(r, e, changed, was, sizeof was);
+      entry_text(r, &b->entry[other], changed, now, sizeof now);
       line(r, "family", e->name, was, now);
     } else {
       kept++;
@@ -150,7 +174,7 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
   }
   for (size_t i = 0; i < b->nentries; i++) {
     if (mgrid_content_find(a, b->entry[i].name) >= 0) continue;
-    entry_text(r, &b->entry[i], now, sizeof now);
+    entry_text(r, &b->entry[i], 0, now, sizeof now);
     line(r, "family", b->entry[i].name, NULL, now);
   }
   return kept;

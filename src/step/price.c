@@ -319,12 +319,23 @@ static void add_way(adding *x, int32_t a, int32_t b, double calls, double bytes,
   }
 }
 
+/* Whether a rank, if it may be in several groups, has this one in the slot. */
+static bool has_group(const adding *x, const mgrid_family *f, int64_t g, size_t slot,
+                      int32_t rank) {
+  int64_t group, position;
+
+  return !f->overlapping
+         || (f->form->locate(f, rank, x->p->s->slot[slot].nth, &group, &position) && group == g);
+}
+
 /* Add what each member sends to all others. */
-static void add_pairs(adding *x, size_t slot, int64_t n, step_crossing *to) {
+static void add_pairs(adding *x, const mgrid_family *f, int64_t g, size_t slot, int64_t n,
+                      step_crossing *to) {
   for (size_t l = 0; l < x->levels; l++) {
     for (int64_t i = 0; i < n; i++) x->here[domain_of(&x->p->shapes, x->p->m, l, x->members[i])]++;
     for (int64_t i = 0; i < n; i++) {
       int32_t rank = x->members[i], d = domain_of(&x->p->shapes, x->p->m, l, rank);
+      if (!has_group(x, f, g, slot, rank)) continue;
       double bytes = x->sent[(size_t)x->p->types.of[rank] * x->slots + slot].pairs
                      * (double)(n - x->here[d]);
       x->out[l][d] += bytes;
@@ -336,7 +347,7 @@ static void add_pairs(adding *x, size_t slot, int64_t n, step_crossing *to) {
 }
 
 static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, step_crossing *to) {
-  int64_t n = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
+  int64_t n = f->size >= 0 ? f->size : f->form->size(f, g);
   const int32_t *r = x->members;
   double calls = 0;
   bool pairs = false;
@@ -344,10 +355,9 @@ static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, 
 
   mgrid_family_group(f, g, x->members);
   for (int64_t i = 0; i < n; i++) {
-    int32_t nth = x->p->s->slot[slot].nth, type = x->p->types.of[r[i]];
+    int32_t type = x->p->types.of[r[i]];
     if (!mgrid_spend(&x->budget->work, 1 + (int64_t)(x->first[type + 1] - x->first[type]))) return;
-    if (f->overlapping && (!f->form->locate(f, r[i], nth, &group, &position) || group != g))
-      continue;
+    if (!has_group(x, f, g, slot, r[i])) continue;
     const sent *s = &x->sent[(size_t)type * x->slots + slot];
     shape = x->p->shapes.of[(size_t)type * x->slots + slot];
     calls = s->calls, pairs |= s->pairs > 0;
@@ -360,7 +370,7 @@ static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, 
               q->bytes, to);
     }
   }
-  if (pairs) add_pairs(x, slot, n, to);
+  if (pairs) add_pairs(x, f, g, slot, n, to);
   for (size_t l = 0; l < x->levels && shape >= 0; l++)
     if (x->p->shapes.shape[shape].at[l].domains > 1) to[l].calls += calls;
 }

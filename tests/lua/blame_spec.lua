@@ -292,8 +292,8 @@ describe("moongrid blame without a recipe proposes the one that makes the groups
                 { said.kind, said.ranks, said.group, said.recipe })
     local out = blame(folder)
     assert.truthy(out:find "^rank 5 %(tp 1, dp 0, pp 1%): in no call")
-    assert.truthy(support.flat(out):find("recipe these groups are those of megatron tp=2 pp=2; --recipe megatron --world 8 "
-      .. "tp=2 pp=2 says it", 1, true))
+    assert.truthy(support.flat(out):find("recipe these groups are those of megatron tp=2 pp=2, whose names these are: --recipe megatron --world 8 "
+      .. "tp=2 pp=2", 1, true))
     os.remove(folder .. "/rank_3") -- its groups of itself alone are in no other dump
     assert.equal("megatron --world 8 tp=2 pp=2", verdict(folder).recipe)
   end)
@@ -441,6 +441,18 @@ Warnings
     end
     return json.encode { entries = entries, version = "2.10" }
   end
+  -- The summary of torchrun; it lists the ranks below `n`.
+  local function torchrun(rank, code, n)
+    local out = {}
+    for other = 0, (n or 0) - 1 do out[#out + 1] = ("  rank      : %d (local_rank: 0)\n"):format(other) end
+    return table.concat(out) .. ("Root Cause (first observed failure):\n[0]:\n  time      : x\n  rank      : %d (local_rank: 3)\n"
+                                 .. "  exitcode  : %d (pid: 5)\n"):format(rank, code)
+  end
+  local function fails(rank, error)
+    return ("[rank%d]: Traceback (most recent call last):\n[rank%d]:   File \"t.py\", line 3\n[rank%d]: %s\n"):format(rank, rank, rank, error)
+  end
+  local late = "RuntimeError: [/x/unbound_buffer.cc:78] Timed out waiting 12000ms for recv operation to complete"
+  local lost = "RuntimeError: [/x/pair.cc:561] Connection closed by peer [127.0.0.1]:3496. This is typically caused by a crash"
   local function watchdog(rank, n)
     return ("[rank%d]:[E1 x] [PG ID 1 PG GUID 7(tp) Rank %d]  failure detected by watchdog at work sequence id: %d PG status: last "
             .. "enqueued work: %d, last completed work: %d\n"):format(rank, rank, n, n + 1, n - 1)
@@ -469,8 +481,21 @@ Warnings
       "stall", {}, false },
     { "mpirun", "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).\n", "gone", { 3 }, true },
     { "srun", "srun: error: n1: task 4: Killed\n", "gone", { 4 }, true },
-    { "torchrun", "Root Cause (first observed failure):\n[0]:\n  time      : x\n  rank      : 3 (local_rank: 3)\n  exitcode  : -9 (pid: 5)\n",
-      "gone", { 3 }, true },
+    { "RAS cut short", (ras:gsub("Warnings.*", "")), "stall", {}, false },
+    { "RAS cut short in its warnings", (ras:gsub("  Rank.*", "")), "stall", {}, false },
+    { "RAS of no communicator", (ras:gsub("    0  .-\n", ""):gsub("#0%-0.*", "")), "stall", {}, false },
+    { "RAS with the line ends of Windows", (ras:gsub("\n", "\r\n")), "stall", { 3 }, false },
+    { "torchrun: a signal", torchrun(3, -9), "gone", { 3 }, true },
+    { "torchrun: an exit code alone", torchrun(3, 1), "gone", { 3 }, false },
+    { "torchrun: the error of the rank that failed first", fails(2, lost) .. fails(3, "ValueError: bad sample") .. torchrun(3, 1), "gone", { 3 },
+      true },
+    { "torchrun: victims, and the one rank that did not time out", fails(0, late) .. fails(1, lost) .. fails(3, late) .. torchrun(3, 1, 4), "stall",
+      { 2 }, false },
+    { "torchrun: victims, and ranks of which nothing is known", fails(0, late) .. fails(3, lost) .. torchrun(3, 1), "stall", {}, false },
+    { "errors without a launcher", fails(0, late) .. fails(1, "ValueError: bad sample"), "gone", { 1 }, false },
+    { "mpirun: an exit code", "   Process name: [[123,1],3]\n   Exit code:    1\n", "gone", { 3 }, false },
+    { "mpirun 5: an exit code of a victim", fails(3, late) .. "   Process name: [prterun-host-9@1,3]\n   Exit code:    1\n", "stall", {}, false },
+    { "srun: an exit code", "srun: error: n1: tasks 4,6: Exited with exit code 1\n", "gone", { 4 }, false },
     { "NCCL's log: a rank that never came",
       "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 3 cudaDev 0 nvmlDev 0 busId 1 commId 0xf - Init START\n"
       .. "b:1:2 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 2 nranks 3 cudaDev 0 nvmlDev 0 busId 1 commId 0xf - Init START\n",
@@ -561,6 +586,25 @@ Warnings
     assert.truthy(blame(folder):find "\n  why          in load_batch")
   end)
 
+  it("the folder of torchrun's logs: a folder without files stands for the one in it, or for those of its ranks", function()
+    local folder = support.folder()
+    for rank = 0, 3 do
+      run(("mkdir -p %s/id/attempt_0/%d"):format(folder, rank))
+      write(("%s/id/attempt_0/%d/stderr.log"):format(folder, rank), rank == 2 and "" or fails(rank, late))
+    end
+    assert.same({ "stall", { 2 } }, (function() local is = json.decode((blame(folder .. " --json"))) return { is.kind, is.ranks } end)())
+    run(("mkdir %s/id/attempt_1"):format(folder))
+    support.refuses("blame " .. folder, 1, ("moongrid: the folder %s/id holds 2 folders and no file: give one of them, as %s/id/attempt_0")
+                                           :format(folder, folder))
+  end)
+
+  it("no candidate twice", function()
+    local out = blame(write(support.folder() .. "/x", ras) .. " " .. write(support.folder() .. "/y", torchrun(3, 1)))
+    assert.truthy(out:find "\n  confidence   unsure: or rank 3: dead, stopped, or cut off from the others\n", out)
+    local same = write(support.folder() .. "/a", "missing ranks: {3}\n")
+    assert.truthy(blame(write(support.folder() .. "/x", ras) .. " " .. same):find "\n  confidence   unsure\n")
+  end)
+
   it("what ncclras prints, if it is there", function()
     local folder = folder_of { ncclras = "#!/bin/sh\n[ \"$3\" = json ] && exit 1\ncat <<'E'\n" .. ras .. "E\n" }
     local out = run(("chmod +x %s/ncclras; PATH=%s:$PATH build/moongrid blame ncclras"):format(folder, folder))
@@ -588,7 +632,7 @@ describe("moongrid blame refuses", function()
   end)
   it("a rank twice", function()
     refused({ rank_1 = dump { ended }, other_1 = dump { ended } },
-            "rank 1 has two dumps, @/other_1 and @/rank_1: give those of one job, taken at one time")
+            "rank 1, as the names end, has two dumps, @/other_1 and @/rank_1: give those of one job, taken at one time")
   end)
   it("one dump alone", function()
     local d = dump({ ended, pending }):gsub("u%.$", "X" .. string.pack("<s4", "pg_config") .. "}(X" .. string.pack("<s4", "0") .. "}(X"

@@ -79,6 +79,7 @@ describe("calibrate", function()
     refused(head .. "megatron,dgx-h100,8,1,2\nmegatron,dgx-a100,8,1,2\n", ":3 has another machine")
     refused(head .. "megatron,dgx-h100,8,1,3\nmegatron,dgx-h100,8,1,2\n", ":2: megatron")
     refused(head .. "megatron,dgx-h100,8,1\nmegatron,dgx-h100,8,1,2\n", ":2: 4 cells, but the head has 5")
+    refused("recipe;machine;world;seconds\nmegatron;dgx-h100;8;1\n", ":1: one column; commas separate those of a CSV")
     refused(head .. "megatron,,8,1,2\nmegatron,,8,1,2\n", ":2 has no machine")
     refused(head:gsub("tp", "tq") .. "megatron,dgx-h100,8,1,2\nmegatron,dgx-h100,8,1,2\n", "unknown parameter 'tq'; nearest is 'tp'")
     local run_of = '{ "recipe": "megatron", "machine": "dgx-h100", "world": 8, "%s": 1 }'

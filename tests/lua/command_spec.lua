@@ -213,6 +213,22 @@ describe("moongrid diff", function()
     out = run "build/moongrid diff picotron --world 8 vs --world 16"
     assert.truthy(out:find("^~ world    size: 8 %-> 16 ranks\n"), out)
     assert.falsy(out:find "keeps")
+    local lists = support.file [[return recipe { params = { x = 3 }, build = function(world, p)
+      local t = topology(world)
+      t.e = world:table({ { 0, 1, 4 }, { 1, 2, p.x }, { 4, 5, 6, 7 } }, "cover")
+      return t
+    end }]]
+    out = run("build/moongrid diff " .. lists .. " --world 8 vs x=5") -- of lists the first group that changes
+    assert.truthy(out:find("\n~ family   e: 3 groups by list, group 1 {1,2,3} -> 3 groups by list, group 1 {1,2,5}\n", 1, true), out)
+  end)
+
+  it("shows tensors that change alike in one line", function()
+    local out = run "build/moongrid diff llama --world 8 tp=2 vs tp=4"
+    assert.truthy(out:find("\n~ tensor   32 of model.layers.*.self_attn.q_proj.weight: bf16 q 4096 by tp unit 128, hidden 4096 over tp 2 x "
+      .. "dp 4 x pp 1 over ranks 0..7 -> ", 1, true), out)
+    assert.truthy(out:find "\n~ tensor   model.norm.weight: ")
+    local n = select(2, out:gsub("~ tensor ", ""))
+    assert.equal(9 + 3, n)
   end)
 
   it("needs two sides", function()

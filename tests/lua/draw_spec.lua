@@ -225,6 +225,22 @@ describe("moongrid draw as SVG", function()
     assert.truthy(picture:find(">6 groups of 2 that share ranks; rank 2: position 1 of group 0, 0 of group 1<", 1, true))
   end)
 
+  it("cuts a rank of several groups into a part for each, and draws pairs alone as arrows", function()
+    local picture = svg "examples/cookbook/weight_sync.lua --world 8 --family sync" -- {0,1,4,5} {0,1,6,7}
+    assert.falsy(picture:find('class="arrow', 1, true))
+    assert.truthy(picture:find("A rank of several groups has a part in the colour of each.", 1, true))
+    local parts = {}
+    for outlines in picture:gmatch '<path fill="url%(#c%d+p%d+%)" d="([^"]*)">' do
+      local n, widths = 0, 0.0
+      for width in outlines:gmatch "h(%d[%d.]*)v" do n, widths = n + 1, widths + tonumber(width) end
+      parts[#parts + 1] = { n, widths }
+    end
+    assert.same({ 4, 4 }, { parts[1][1], parts[2][1] }) -- two halves, two whole cells
+    assert.near(parts[1][2], parts[2][2], 0.11)
+    local _, idle = picture:match '<path class="idle" d="([^"]*)"':gsub("h(%d[%d.]*)v", "")
+    assert.equal(2, idle)
+  end)
+
   it("draws arrows that go far faintly, but those of the rank", function()
     local picture = svg "examples/cookbook/torus.lua --world 64 --family z"
     assert.equal(64 * 2, select(2, picture:gsub('class="arrow back"', "")))

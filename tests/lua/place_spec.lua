@@ -325,7 +325,7 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
   local n = 0
   for i = 1, %d do n = n + i end
   local g, t = grid(world, p.order, { a = 2, b = 2, c = 2, d = 1, e = 1, h = fill }), topology(world)
-  t.a, t.b, t.h = g "a", g "b", g "h"
+  t.a, t.b, t.c, t.h = g "a", g "b", g "c", g "h"
   return t end%s }]]
 
   it("is the traffic given, else the recipe's, else that of its step, else an assumption that is said first", function()
@@ -427,15 +427,42 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
 
   it("shows the present values though ten others are better, and first where nothing is", function()
     local path = file(without:format(1, ""))
-    local words = "place " .. path .. " --world 64 --machine 'node:* gpu:8' --search order "
-    local rows = json.decode((moongrid(words .. "--json --traffic 'h = 1 GB all_reduce'"))).best
-    assert.are.same({ 11, true, "a-b-c-d-e-h" }, { #rows, rows[11].present, rows[11].parameters.order })
+    local words = "place " .. path .. " --world 64 --machine 'pod:* rack:2 node:2 gpu:2' --search order "
+    local all = "--traffic 'h = 1 GB all_reduce; a = 1 MB all_reduce; b = 2 MB all_reduce; c = 4 MB all_reduce'"
+    local rows = json.decode((moongrid(words .. "--json " .. all))).best
+    assert.are.same({ 11, true, "a-b-c-d-e-h", 29 }, { #rows, rows[11].present, rows[11].parameters.order, rows[11].alike })
     assert.is_true(rows[10].cost < rows[11].cost)
-    assert.is_truthy((moongrid(words .. "--traffic 'h = 1 GB all_reduce'")):find("order=a-b-c-d-e-h  (present)\n", 1, true))
     rows = json.decode((moongrid(words .. "--json --traffic 'a = 1 GB all_reduce'"))).best
-    assert.are.same({ 10, true }, { #rows, rows[1].present })
+    assert.is_true(rows[1].present)
     local out = moongrid("place megatron --world 16 --machine 4 --search order tp=2,4 order=tp-cp-ep-dp-pp")
     assert.is_truthy(out:find("tensor_model_parallel_size=2  (listed first)\n", 1, true), out)
+  end)
+
+  it("shows orders that cost the same once: those of dims of size 1 hide no other sizes", function()
+    local words = "place " .. file(without:format(1, "")) .. " --world 64 --machine 'node:* gpu:8' --search order --traffic 'h = 1 GB all_reduce'"
+    local rows = json.decode((moongrid(words .. " --json"))).best
+    local n = 0
+    for i, row in ipairs(rows) do
+      n = n + 1 + row.alike
+      assert.is_true(i == 1 or row.cost > rows[i - 1].cost)
+    end
+    assert.are.same({ 4, 720 }, { #rows, n })
+    local out = moongrid(words)
+    assert.is_truthy(out:find("order=a-b-c-d-e-h  (present; 179 more orders cost the same)\n", 1, true), out)
+  end)
+
+  it("says where computes take no time, and takes --flops as moongrid step does", function()
+    local words = "megatron --world 16 tp=2,4 pp=2 layers=4 --machine 'node:*[50GB/s] gpu:4[300GB/s]'"
+    local place_ = "place " .. words .. " order=tp-cp-ep-dp-pp --search order --objective time"
+    assert.is_truthy((moongrid(place_)):find "\ncomputes +take no time here: the machine does not say")
+    local out = moongrid(place_ .. " --flops 400T")
+    assert.is_falsy(out:find "\ncomputes ")
+    for _, row in ipairs(json.decode((moongrid(place_ .. " --flops 400T --json"))).best) do
+      local tp = "tp=" .. row.parameters.tensor_model_parallel_size
+      local step = json.decode((moongrid("step " .. words:gsub("tp=2,4", tp) .. " --flops 400T --json")))
+      assert.is_true(math.abs(row.seconds - step.seconds) <= 1e-9 * step.seconds)
+    end
+    support.refuses("place " .. words .. " --flops 400T", 2, "moongrid: --flops is for --search order")
   end)
 
   it("ends a search after --limit seconds, with the best so far", function()

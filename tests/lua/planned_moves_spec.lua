@@ -62,6 +62,20 @@ describe("moongrid move", function()
     assert.are.equal(#all.messages, lines)
   end)
 
+  it("shows of many tensors those that send most", function()
+    local words = "llama --world 8 tp=2 pp=2 vs tp=4 pp=1"
+    local out, all = run("build/moongrid move " .. words), json.decode((run("build/moongrid move " .. words .. " --json")))
+    local rows, sent = {}, {}
+    for name in out:gmatch "\n(model%.%S+)" do rows[#rows + 1] = name end
+    for _, one in ipairs(all.tensors) do sent[one.name] = one.sent end
+    local least = math.huge
+    assert.are.equal(12, #rows + select(2, out:gsub("\nlm_head", "")))
+    for _, name in ipairs(rows) do least, sent[name] = math.min(least, sent[name]), nil end
+    sent["lm_head.weight"] = nil
+    for name, bytes in pairs(sent) do assert.is_true(bytes <= least, name) end
+    assert.is_truthy(out:find "\n%.%.%. 279 more tensors send no more: [^\n]*\nin all  ")
+  end)
+
   it("takes parts from the machine where they are needed", function()
     for _, case in ipairs { { 8, 4, "pp=1" }, { 64, 8, "tp=4" }, { 4096, 8, "tp=8" }, { 24, 6, "tp=4" } } do
       local world, machine, to = table.unpack(case)

@@ -142,6 +142,8 @@ M.gpus = {
     "", "node:* nvlink:2 gpu:2" },
   { "\t\27[4mGPU0\tGPU1\tCPU Affinity\27[0m\nGPU0\t X \tNV18\t0-15\nGPU1\tNV18\t X \t0-15\nLegend:\n",
     "rail = gpu", "node:* nvlink:1 gpu:2 rail = gpu" },
+  { "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n", "node:8[50GB/s] gpu[450GB/s]", "node:8[50GB/s] nvlink:1 gpu:2[450GB/s]" },
+  { "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n", "nvlink:8", "f: level 'nvlink' is there twice" },
   { "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-15\n", "", "f:1: 1 rows of 2 GPUs: the text may be cut short" },
   { "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tWAT\nGPU1\tNV18\t X \n", "", "f:2: 'WAT' is not a link of two GPUs, as NV18 or SYS" },
   { "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tSYS\tNV2\nGPU1\tSYS\t X \tSYS\nGPU2\tNV2\tSYS\t X \n",

@@ -129,6 +129,18 @@ describe("the price of a step", function()
     assert.truthy(out:find "\n157[.,]289 ms on node:.-\nrank 0 and 15 like it\n +[%d.,]+ ms, 16 times, in recv%(pp%) for rank 16\n")
   end)
 
+  it("has the bytes of groups that share ranks once, and names once what is read of them", function()
+    local path = support.file [[
+return recipe { idle = "allow", build = function(world)
+  local t = topology(world)
+  t.e = world:table({ { 0, 1, 2, 3 }, { 2, 3, 4, 5 } }, "cover")
+  return t
+end, step = function(s) for _, e in ipairs(s:groups "e") do s:all_to_all(e, 16e6) s:all_gather(e, 16e6) end end }]]
+    local all = json.decode((run(("build/moongrid step %s --world 6 --machine 'node:6[50GB/s] gpu:1' --json"):format(path))))
+    assert.equal("e", all.reads)
+    assert.near(2 * 4 * 3 * 4e6 + 2 * 4 * 12e6, all.families.e.levels.node.bytes, 1)
+  end)
+
   it("is JSON whose empty objects are objects", function()
     local out = run(("build/moongrid step %s --world 8 --json"):format(recipe "s:mark 'a'"))
     for _, name in ipairs { "families", "by" } do assert.truthy(out:find(('"%s": {}'):format(name), 1, true), name) end
@@ -239,6 +251,16 @@ memory of the rank with the most
       for x, width in svg:gmatch "M([%d.]+) [%d.]+h(%d+)" do assert.is_true(tonumber(x) + width <= 1200 + 60) end
       local big = picture(".svg", "pp=8 layers=64 global_batch=4096")
       assert.is_true(#big < 2e6)
+    end)
+
+    it("with the ranks of rows whose words are equal", function()
+      local name = os.tmpname() .. ".svg"
+      local file = recipe "s:compute { name = 'c', seconds = 1 + s.rank } s:mark(tostring(s.pp.position)) s:barrier(s.tp)"
+      local _, err, code = run(("build/moongrid step %s --world 4 tp=2 pp=2 --machine dgx-h100 -o %s"):format(file, name))
+      assert.same({ "", 0 }, { err, code })
+      local rows = {}
+      for row in support.read(name):gmatch 'class="row">(.-)</text>' do rows[#rows + 1] = row end
+      assert.same({ "pp 0, rank 0", "pp 0, rank 1", "pp 1, rank 2", "pp 1, rank 3" }, rows)
     end)
 
     it("as a page without network, whose data are escaped", function()

@@ -266,6 +266,24 @@ no copy        24 B in 1 part, for a checkpoint to give back
     assert.equal(24, whole) -- all but the two of a tp group, which have the same rows of m
   end)
 
+  it("takes nodes by the names that a file gives them, and says which", function()
+    local conf = support.file("SwitchName=s0 Nodes=n[1-2]\nSwitchName=s1 Nodes=n[3-4]\n")
+    local words = ("--world 8 --machine '%s gpu:2' --nodes "):format(conf)
+    local out = lose("", words .. "n3")
+    assert.truthy(out:find("\nwhere          node 2 (n3)\nlost           2 of 8 ranks: 4, 5\n", 1, true), out)
+    assert.truthy(lose("", words .. "1,n4"):find("\nwhere          node 1 (n2), node 3 (n4)\nlost           4 of 8 ranks: 2, 3, 6, 7\n", 1, true))
+    assert.equal("moongrid: --nodes: the machine has no node 'n5'; nearest is 'n1' (n1, n2, n3, n4)\n", (select(2, lose("", words .. "n5"))))
+    -- where rank 0 is in node 1, the node with the name is lost
+    assert.truthy(lose("", words:gsub("gpu:2", "gpu:2 ranks = 2..7,0..1") .. "n1"):find("lost           2 of 8 ranks: 6, 7\n", 1, true))
+  end)
+
+  it("says that weights are not known where a recipe has no tensors", function()
+    local words = "tensors        none in this recipe: what weights move, or are lost, is not known\n"
+    assert.truthy(run("build/moongrid lose megatron --world 8 --ranks 3"):find(words, 1, true))
+    assert.truthy(run("build/moongrid lose megatron --world 8 --all 1"):find(words, 1, true))
+    assert.falsy(lose("", "--world 8 --ranks 3"):find(words, 1, true))
+  end)
+
   it("is JSON", function()
     local x = json.decode((lose("", "--world 8 --ranks 2,3 --json")))
     assert.same({ 2, 3 }, x.lost)

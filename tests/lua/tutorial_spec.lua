@@ -78,8 +78,9 @@ describe("a tutorial", function()
       local folder, list = support.folder(), steps(path)
       assert.is_true(#list > 5)
       local root = io.popen("pwd"):read "l"
-      local script = { ("export M=%s PATH=%s/build:$(dirname $(command -v %s)):$PATH PYTHONPATH=%s/build/python LC_ALL=C.UTF-8; cd %s")
-        :format(root, root, python, root, folder) }
+      local own = support.read(path):match "\n(export M=[^\n]*)" or "export M=$PWD PATH=$PWD/build:$PATH" -- as the page has it
+      local script = { ("unset LUA_PATH_5_4 LUA_CPATH_5_4; %s; export PATH=$M/build:$(dirname $(command -v %s)):$PATH PYTHONPATH=%s/build/python "
+        .. "LC_ALL=C.UTF-8; cd %s"):format(own, python, root, folder) }
       for i, step in ipairs(list) do
         if step.file then
           script[#script + 1] = ("cat > %s <<'END OF FILE'\n%sEND OF FILE"):format(step.before and ".part" or step.file,

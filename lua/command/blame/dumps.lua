@@ -36,8 +36,8 @@ function M.add(job, file)
   if not rank then text.refuse(1, "%s: the name of a dump ends in its rank, as nccl_trace_rank_3", file.path) end
   local was, json = job.ranks[rank], file.text:byte() ~= 0x80
   if was and was.json == json then
-    text.refuse(1, "rank %d has two dumps, %s and %s: give those of one job, taken at one time", rank, was.path,
-                file.path)
+    text.refuse(1, "rank %d, as the names end, has two dumps, %s and %s: give those of one job, taken at one time",
+                rank, was.path, file.path)
   end
   if was then -- one dump in two forms: the pickle has the stacks
     job.notes[("rank %d has its dump as JSON, too"):format(rank)] = true

@@ -94,9 +94,10 @@ local function add(list, path, all, at)
   split(list, path, all, at)
 end
 
+-- A folder without files stands for the one folder in it, or for the folders of its ranks, as torchrun makes them.
 local function add_folder(list, path)
   local names = host.folder(path) or text.refuse(1, "cannot read the folder %s", path)
-  local before = #list
+  local before, inner, of_ranks = #list, {}, true
   table.sort(names)
   for _, name in ipairs(names) do
     local one = path:gsub("/*$", "/") .. name
@@ -104,9 +105,16 @@ local function add_folder(list, path)
     if (kind == "file" or kind == "link") and size and not host.folder(one) and not name:find "^%." then
       if #list == FILES then text.refuse(1, "%s holds more than %d files", path, FILES) end
       add(list, one, read(one, size), at)
+    elseif kind == "folder" and not name:find "^%." then
+      inner[#inner + 1], of_ranks = one, of_ranks and name:find "^%d+$" ~= nil
     end
   end
-  if #list == before then text.refuse(1, "the folder %s holds no file; give the one with the dumps", path) end
+  if #list > before then return end
+  if #inner > 1 and not of_ranks then
+    text.refuse(1, "the folder %s holds %d folders and no file: give one of them, as %s", path, #inner, inner[1])
+  end
+  for _, one in ipairs(inner) do add_folder(list, one) end
+  if #inner == 0 then text.refuse(1, "the folder %s holds no file; give the one with the dumps", path) end
 end
 
 return function(words)

@@ -28,8 +28,7 @@ local said = {
   { "exited on signal", "process rank (%d+) with PID %d+ on node (%S+) exited on signal (%d+)", 100, "gone",
     "on %s, ended by signal %s (9: killed, mostly for memory)" },
   { "MPI_ABORT", "invoked on rank (%d+)", 98, "gone", "called MPI_Abort" },
-  { "Process name: ", "%[%d+,%d+%],(%d+)%]", 97, "gone", "ended with a failure first (mpirun)" },
-  { "srun: error:", "srun: error: %S+: tasks? ([%d,]+): ([KES]%a+)", 96, "gone", "%s (srun)" },
+  { "srun: error:", "srun: error: %S+: tasks? ([%d,]+): ([KS]%a+)", 96, "gone", "%s (srun)" },
   { "monitoredBarrier", "Ranks? ([%d, ]+) failed to pass", 95, "stall", "not at the monitoredBarrier in time" },
   { "monitoredBarrier", "Rank%(s%) ([%d, ]+) failed to pass", 95, "stall", "not at the monitoredBarrier in time" },
   { "Duplicate GPU", "(rank %d+ and rank %d+) both on", 94, "mismatch", "both use one GPU" },
@@ -90,13 +89,75 @@ local function fingerprints(line, add)
         settle = "the fingerprints name two ranks; a third tells which is the odd one" }
 end
 
--- torchrun's summary. -6 is mostly a victim of the watchdog, -15 of the launcher.
-local function torchrun(text, add)
+-- How ranks ended. failed: the exit code of those that a launcher saw fail first; errors: the last one that each
+-- prints; heard: all that a launcher names, or that have a log. torchrun: -6 is mostly a victim of the watchdog, -15 of
+-- the launcher.
+local function how_ranks_end(how, file, add)
+  local text = file.text
   local block = text:match "Root Cause %(first observed failure%):(.*)" or ""
   local rank, code = block:match "rank%s*: (%d+) %(local_rank: %d+%).-exitcode%s*: (%-?%d+)"
-  if rank and code ~= "-15" then
-    add { weight = code == "-6" and 30 or 96, kind = "gone", ranks = { number(rank) }, sure = code ~= "-6",
-          words = ("failed first, with exit code %s (-9: killed, mostly for memory)"):format(code) }
+  rank, code = number(rank), number(code) or 0
+  if rank and code == -6 then
+    add { weight = 30, kind = "gone", ranks = { rank }, sure = false, words = "failed first, by signal 6" }
+  elseif rank and code < 0 and code ~= -15 then
+    add { weight = 96, kind = "gone", ranks = { rank }, sure = true,
+          words = ("failed first, by signal %d%s"):format(-code, code == -9 and ": killed, mostly for memory" or "") }
+  elseif rank and code > 0 then
+    how.failed[rank] = code
+    add { known = true }
+  end
+  local function heard(one, error)
+    one = number(one)
+    if not one then return end
+    how.heard[one], how.errors[one] = true, error or how.errors[one]
+    add { known = true }
+  end
+  local function failed(list, exit)
+    for _, one in ipairs(numbers(list)) do how.failed[one] = number(exit) or 1 end
+    add { known = true }
+  end
+  for one in text:gmatch "rank%s*: (%d+) %(local_rank: " do heard(one) end
+  heard(file.path:match "/(%d+)/std%a+%.log$") -- torchrun --log-dir
+  for one, error in ("\n" .. text):gmatch "\n%[rank(%d+)%]: ([%w_.]+: [^\n]+)" do heard(one, error) end
+  for one, exit in text:gmatch "Process name: %[.-,(%d+)%]%s+Exit code:%s+(%d+)" do failed(one, exit) end
+  for list, exit in text:gmatch "srun: error: %S+: tasks? ([%d,]+): Exited with exit code (%d+)" do
+    failed(list, exit)
+  end
+end
+
+-- Errors of those that wait for others.
+local victims = { "[Tt]imed out", "[Tt]imeout", "[Cc]onnection closed", "[Cc]onnection re", "[Bb]roken pipe",
+                  "was aborted", "ncclRemoteError", "ncclSystemError", "DistBackendError", "DistNetworkError",
+                  "DistStoreError" }
+
+local function ended(how, add)
+  local own, hurt, silent, failed = {}, 0, {}, false
+  for rank, words in sorted(how.errors) do
+    local victim = false
+    for _, pattern in ipairs(victims) do victim = victim or words:find(pattern) ~= nil end
+    if victim then hurt, how.failed[rank] = hurt + 1, nil else own[#own + 1] = rank end
+  end
+  for rank, code in sorted(how.failed) do
+    local words = how.errors[rank]
+    failed = true
+    add { weight = words and 96 or 60, kind = "gone", ranks = { rank }, sure = words ~= nil,
+          words = words and "failed first: " .. words or ("failed first, with exit code %d"):format(code),
+          settle = "its log: an error of its own, or of a call that waited for others" }
+  end
+  if failed then return end
+  if #own > 0 then
+    return add { weight = 80, kind = "gone", ranks = own, sure = false, words = "ended by " .. how.errors[own[1]] }
+  end
+  local n = 0
+  for rank in sorted(how.heard) do
+    if not how.errors[rank] then silent[#silent + 1] = rank end
+    n = math.max(n, rank + 1)
+  end
+  local few = #silent > 0 and #silent <= 3 and #silent < hurt and n == hurt + #silent -- of all ranks
+  if hurt > 0 then
+    add { weight = few and 62 or 21, kind = "stall", ranks = few and silent or {}, sure = false,
+          settle = not few and "give the logs or stacks of the other ranks" or nil,
+          words = ("%d ranks waited in vain, or lost a peer%s"):format(hurt, few and "; others tell no error" or "") }
   end
 end
 
@@ -168,12 +229,15 @@ local function communicators(all, add)
     comm.absent = "they never began to make the communicator"
     comm.why = "they began to make the communicator, and never ended"
     for _, call in sorted(one.calls) do first, alike = first or call.n, alike and (not first or call.n == first) end
+    local silent = one.size
     if first then comm.size = 0 end
     for rank, call in sorted(one.calls) do
+      silent = silent - 1
       ras.count(comm, "calls", call.n, rank_of(rank))
       if alike then comm.what[rank_of(rank)] = call.what end
       comm.size = rank + 1
     end
+    if silent > 0 then comm.more = ("; %d of its %d ranks have no call here"):format(silent, one.size) end
     ras.judge(comm, add, 76)
   end
 end
@@ -266,8 +330,10 @@ end
 
 return function(files)
   local found, notes, ranks, stacks, inspects, all = {}, {}, {}, {}, {}, nccl.new()
+  local how = { failed = {}, errors = {}, heard = {} }
   for _, file in ipairs(files) do
     local known = false
+    file.text = file.text:gsub("\r\n", "\n")
     local function add(one)
       known = true
       if one.note then notes[#notes + 1] = one.note elseif one.weight then found[#found + 1] = one end
@@ -288,12 +354,13 @@ return function(files)
         if writes then nccl.read(all, line) end
         known = known or watches or writes
       end
-      torchrun(file.text, add)
+      how_ranks_end(how, file, add)
       stack(stacks, file, add)
     end
     if not known then notes[#notes + 1] = file.path .. " has nothing that is known here" end
   end
   local function add(one) found[#found + 1] = one end
+  ended(how, add)
   watched(ranks, add)
   communicators(all, add)
   inspected(inspects, add)

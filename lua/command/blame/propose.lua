@@ -33,16 +33,6 @@ local function groups_of(job)
   if whole then return groups, described end
 end
 
--- Whether the members of a group are those of one of the family.
-local function has(family, group)
-  local at = family:locate(group.ranks[1])
-  if not at or #family:ranks(at) ~= #group.ranks then return false end
-  for _, rank in ipairs(group.ranks) do
-    if family:locate(rank) ~= at then return false end
-  end
-  return true
-end
-
 -- How many groups have a family with the name that torch gives them; false: none of those that torch describes, or a
 -- family of such a name has others.
 local function named(plan, groups)
@@ -52,7 +42,7 @@ local function named(plan, groups)
     some = some or desc ~= nil
     for _, name in ipairs(desc and plan.families or {}) do
       if job_of.alike(desc, name) then
-        if not has(plan:family(name), group) then return false end
+        if not search.has(plan:family(name), group.ranks) then return false end
         n = n + 1
       end
     end

@@ -52,8 +52,8 @@ function M.judge(comm, add, weight)
       if (named[rank] or rest) < most then late[#late + 1] = rank end
     end
     if #late > 0 then
-      local words = "%s: call %d is the last of %d of %d ranks, %d that of others"
-      say(0, "stall", late, false, words:format(op, least, #late, comm.size, most),
+      local words = "%s: call %d is the last of %d of %d ranks, %d that of others%s"
+      say(0, "stall", late, false, words:format(op, least, #late, comm.size, most, comm.more or ""),
           most - least == 1 and "one call is normal while a job moves: look again, and compare" or nil)
     end
   end
@@ -136,10 +136,13 @@ local function of_json(one)
   return comm
 end
 
-local function nobody(add, n)
-  add { weight = 1, kind = "healthy", ranks = {}, sure = false,
-        words = ("NCCL's RAS knows %d communicators, and no rank of them is late"):format(n),
-        settle = "look at the GPUs and the network, at sends and receives" }
+-- `cut`: what shows that the text does not tell all.
+local function nobody(add, n, cut)
+  if n == 0 then cut = cut or "NCCL's RAS knows no communicator" end
+  add { weight = 1, kind = cut and "stall" or "healthy", ranks = {}, sure = false,
+        words = cut or ("NCCL's RAS knows %d communicators, and no rank of them is late"):format(n),
+        settle = cut and "the whole output of ncclras -v, run while the job hangs"
+                 or "look at the GPUs and the network, at sends and receives" }
 end
 
 -- JSON of ncclras; false: it is none.
@@ -201,7 +204,8 @@ function M.text(text, add)
       end
     end
   end
-  nobody(add, n)
+  nobody(add, n, not text:find "\nWarnings\n=" and "the output of ncclras is cut short"
+                 or text:find "\n#%d" and "NCCL's RAS reports a fault, and no rank that is late" or nil)
   return true
 end
 

@@ -106,7 +106,7 @@ local function at_step(of, verdict)
   return host.shown(table.concat(all, "; "))
 end
 
--- How many ranks are in what, "6 wait, 1 is in no call".
+-- How many ranks are in what, "1 rank in no call, 7 waiting".
 local function count(job)
   local words = { absent = "gave no dump", old = "gave an older dump", cut = "gave a dump that is cut short",
                   idle = "in no call", broken = "ended by an error", ready = "in a call that all have made",
@@ -116,7 +116,9 @@ local function count(job)
     local state = waits.state(job, rank)
     n[state] = (n[state] or 0) + 1
   end
-  for state, many in sorted(n) do all[#all + 1] = ("%d %s"):format(many, words[state]) end
+  for state, many in sorted(n) do
+    all[#all + 1] = ("%d %s%s"):format(many, all[1] and "" or many == 1 and "rank " or "ranks ", words[state])
+  end
   return table.concat(all, ", ")
 end
 
@@ -188,12 +190,12 @@ function M.rows(of, job, verdict)
   put(expected and "others made" or "is due", (expected or verdict.due) and call_words(expected or verdict.due, true))
   if job then
     put("waits", hangs and chain(of, job, verdict))
-    put("ranks", count(job))
+    put("in all", count(job))
   end
   if of.step then put("step", at_step(of, verdict)) end
   put("pattern", pattern(of, verdict.ranks, job and job.world or of.world or 0))
   local found = of.proposal
-  put("recipe", found and (found.plan and "these groups are those of %s; --recipe %s says it"
+  put("recipe", found and (found.plan and "these groups are those of %s, whose names these are: --recipe %s"
                            or "these groups are %s: --recipe %s names them"):format(found.recipe, found.words))
   put("to settle it", not verdict.sure and (verdict.settle or settle[verdict.kind]))
   return head, rows

@@ -77,7 +77,7 @@ return function(words)
     elseif is_json then
       add_json(all, value, file.text, file.path)
     elseif file.text:find "^%s*[%[{]" and not file.text:find(" NCCL ", 1, true) then
-      refuse(file.path, "it starts as JSON does, and is none")
+      refuse(file.path, "it begins like JSON, and is not one whole value, as [ [0, 1], [2, 3] ] is")
     else
       log = file.path
       nccl.read(logs, file.text)

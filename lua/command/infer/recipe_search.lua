@@ -44,6 +44,16 @@ local function words_of(r, values)
   return table.concat(words, " "), #words - 1
 end
 
+-- Whether these ranks are the members of a group of the family.
+function M.has(family, ranks)
+  local at = family:locate(ranks[1])
+  if not at or #family:ranks(at) ~= #ranks then return false end
+  for _, rank in ipairs(ranks) do
+    if family:locate(rank) ~= at then return false end
+  end
+  return true
+end
+
 -- What is searched for -------------------------------------------------------------------------
 -- Each group has a number, those that are given the first ones. A rule of a family makes a set of groups, which has a
 -- number, too; so a plan is told by the numbers of its sets.

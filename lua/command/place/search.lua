@@ -5,7 +5,7 @@
 -- are evaluated, or a local search from several starts changes one thing at a time.
 --
 -- A candidate has `at`, the index of the value of each free parameter, and what Machine:cost returns of its plan: bytes
--- and bound by level, seconds; and `value`, what a policy says about it.
+-- and bound by level, seconds; `value`, what a policy says about it; and `alike`, how many other orders cost the same.
 
 local host = require "host"
 local mg = require "moongrid"
@@ -123,11 +123,25 @@ local function compare(x, a, b)
   return compare_bytes(x, a.bytes, b.bytes)
 end
 
--- Keep a candidate among the best, if it is one. Equal ones keep the order in which they were found.
+-- Whether two candidates differ by their order alone, and cost the same, as where a dim has size 1.
+local function alike(x, a, b)
+  for i = 1, #a.at do
+    if i ~= x.order and a.at[i] ~= b.at[i] then return false end
+  end
+  return compare(x, a, b) == 0 and compare_bytes(x, a.bytes, b.bytes) == 0
+end
+
+-- Keep a candidate among the best, if it is one. Equal ones keep the order in which they were found; of those that are
+-- alike the first is kept, with their number.
 local function keep(x, candidate)
-  local best = x.best
-  for _, other in ipairs(best) do
+  local best, now = x.best, x.present
+  for i = now and 0 or 1, #best do -- the present one counts even if it is not among the best
+    local other = best[i] or now
     if same(other.at, candidate.at) then return end
+    if alike(x, other, candidate) then
+      other.alike = (other.alike or 0) + 1
+      return
+    end
   end
   local at = #best
   while at > 0 and compare(x, candidate, best[at]) < 0 do at = at - 1 end
@@ -177,8 +191,8 @@ local function evaluate(x, at)
     x.refused, x.refusal = x.refused + 1, x.refusal or candidate
     return nil
   end
-  if is_now then x.present = candidate end
   keep(x, candidate)
+  if is_now then x.present = candidate end
   return candidate
 end
 

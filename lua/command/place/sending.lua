@@ -5,6 +5,7 @@
 -- A Sending has
 --   by    "given", "recipe", "step" or "assumed"; nil: the first plan has not decided yet
 --   why   why the step of the recipe is refused; nil: it is not, or it has none
+--   free  computes take no time: their rate is not known
 
 local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
@@ -20,12 +21,13 @@ function M.new(of)
   return { of = of, by = of.traffic and of.traffic ~= "step" and "given" or nil }
 end
 
--- Return the seconds of a step; nil: a bandwidth is not known. Computes whose rate is not known take no time.
+-- Return the seconds of a step; nil: a bandwidth is not known.
 local function price(sending, step)
   local of = sending.of
-  local done, priced = pcall(step.price, step, { machine = of.machine })
+  local done, priced = pcall(step.price, step, { machine = of.machine, flops = of.flops })
   if not done and mg.status(priced) == REFUSED then
     done, priced = pcall(step.price, step, { machine = of.machine, flops = 1e20 })
+    sending.free = done
   end
   if done then
     sending.estimate = priced.estimate
