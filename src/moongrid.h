@@ -34,8 +34,8 @@
 **   moongrid_machine.h    where ranks run: machines, their domains, what groups cross
 **   moongrid_step.h       what travels in a step, proved free of deadlock
 **   moongrid_survive.h    ranks are lost, and the job goes on: spares, what it becomes
-** Functions with types of MPI, NCCL or Lua are in moongrid_mpi.h, moongrid_nccl.h and moongrid_lua.h. In C++ moongrid_cpp.h
-** is for functions of the host that may throw.
+** Functions with types of MPI, NCCL or Lua are in moongrid_mpi.h, moongrid_nccl.h and
+** moongrid_lua.h. In C++ moongrid_cpp.h is for functions of the host that may throw.
 **
 ** WORDS
 **   rank      0-based index in the world, the communicator that the host passes
@@ -51,32 +51,34 @@
 **   Worlds go up to 2^31 - 1 ranks; all arithmetic is 64-bit and an overflow is refused.
 **
 ** ERRORS
-**   On failure a constructor returns NULL, other functions a status that is not MGRID_OK; both fill *err
-**   (which may be NULL). Nothing is half made: the arguments are unchanged (except a topology, which is
-**   broken, see there), output pointers are NULL, numbers 0 or -1, texts "".
-**   The error belongs to the caller: begin with MGRID_ERROR_INIT. It keeps the first error until
-**   mgrid_error_clear; no success and no later failure changes it. So chain calls and check once, at the
-**   end: a call whose argument is NULL because an earlier call failed returns NULL, -1 or MGRID_USAGE and
-**   leaves *err alone; questions to NULL answer NULL, -1, 0, false or "". No other pointer may be NULL
-**   unless the call says so: that is MGRID_USAGE, and the message names it. The library never prints, exits
-**   or aborts, except in the places where MPI does not return (mgrid_on_deadline).
+**   On failure a constructor returns NULL, other functions a status that is not MGRID_OK; both fill
+**   *err (which may be NULL). Nothing is half made: the arguments are unchanged, output pointers
+**   are NULL, numbers 0 or -1, texts "". Only a topology changes: it is broken then
+**   (mgrid_topology_new). The caller owns the error and begins with MGRID_ERROR_INIT. The error
+**   keeps the first failure until mgrid_error_clear; later calls do not change it. So you may chain
+**   calls and check once, at the end. A call that gets NULL because an earlier call failed returns
+**   NULL, -1 or MGRID_USAGE, and leaves *err alone. A question to NULL answers NULL, -1, 0, false
+**   or "". Any other pointer may be NULL only where the call says so. Else the call returns
+**   MGRID_USAGE, and the message names the pointer. The library never prints, exits or aborts,
+**   except in the places where MPI does not return (mgrid_on_deadline).
 **
 ** OWNERSHIP
 **   An object of a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...)
 **   belongs to the caller, who frees it with the matching _free. _free functions return nothing and
-**   accept NULL. Objects with a _ref function are counted: _ref adds an owner, and _free removes one.
-**   An object keeps alive those that it was made from (a family its grid, a state its plan and its
-**   backend, a policy its runtime), so free them in any order; only a policy must be freed before its
-**   state. A pointer to const that a question returns is borrowed from the object that was asked.
-**   Functions that write text to (buf, len) behave as snprintf: they return the length of the whole
-**   text, and end a non-empty buffer with 0.
+**   accept NULL. Objects with a _ref function are counted: _ref adds an owner, and _free removes
+**   one. An object keeps alive the objects that it was made from: a family its grid, a state its
+**   plan and its backend, a policy its runtime. So free objects in any order, but a policy before
+**   its state. A pointer to const that a question returns is borrowed from the object that was
+**   asked. Functions that write text to (buf, len) behave as snprintf: they return the length of
+**   the whole text, and end a non-empty buffer with 0.
 **
 ** STRUCTS
-**   A struct that the host allocates, for arguments or results, begins with `size`, which its ..._INIT
-**   macro sets. In structs for arguments all other fields may be zero: that is the default, or something
-**   that must be given. So a host without macros clears the struct and sets `size`. A host built with an older header gets the fields that it knows. A struct that is larger
-**   than this library knows is MGRID_BAD_STRUCT unless the rest is zero, and so is one without a size; an
-**   mgrid_error is used as it is. mgrid_dim, mgrid_window and mgrid_mode never change.
+**   A struct that the host allocates, for arguments or results, begins with `size`, which its
+**   ..._INIT macro sets. In a struct for arguments, zero means the default of a field, or that a
+**   field which the call needs is not given. So a host without macros clears the struct and sets
+**   `size`. A host built with an older header gets the fields that it knows. MGRID_BAD_STRUCT: the
+**   struct has no size, or it is larger than this library knows and the rest is not zero. An
+**   mgrid_error is not checked in this way. mgrid_dim, mgrid_window and mgrid_mode never change.
 **
 ** THREADS
 **   There is no global mutable state.
@@ -109,7 +111,8 @@
 **   a step: each of evaluation, proof and price        as a plan of its recipe, and 256 MiB
 **   a machine: names in lists of a file; its numbers   2^18 and one for each byte; 2^22, ranks 2^24
 **   a recipe's nested brackets, blocks, calls from C   200 levels in all
-** A thread that calls the library needs 256 KiB of stack, whatever the recipe; 64 KiB for the bundled ones.
+** A thread that calls the library needs 256 KiB of stack, whatever the recipe. With the bundled
+** recipes 64 KiB are enough.
 */
 #ifndef MOONGRID_H
 #define MOONGRID_H
@@ -136,13 +139,13 @@
 extern "C" {
 #endif
 
-/* Return the version of the library that runs; MGRID_VERSION is that of the header. */
+/* Return the version of the library that runs. MGRID_VERSION is the version of the header. */
 MGRID_API const char *mgrid_version(void);
 
 /* ------------------------------------------------------------------ errors */
 
-/* The kinds of errors. Values and meanings never change; the hundreds are the exit code of the
-** command, so a value that a later version adds still has a known kind: status / 100. */
+/* The kinds of errors. Values and meanings never change. status / 100 is the exit code of the
+** command, and the kind of the error: also of a status that a later version adds. */
 typedef enum mgrid_status {
   MGRID_OK = 0,
 
@@ -155,8 +158,9 @@ typedef enum mgrid_status {
   MGRID_OVERFLOW = 104,     /* sizes whose product or sum does not fit */
   MGRID_DUPLICATE = 105,    /* a name, rank or parameter given twice */
 
-  MGRID_USAGE = 200,      /* a wrong call: an argument that no program should pass, such as NULL */
-  MGRID_BAD_STRUCT = 201, /* a struct without its size, or of a later version with new fields set */
+  MGRID_USAGE = 200, /* a wrong call: an argument that no program should pass, such as NULL */
+  /* a struct without its size, or one of a later version with new fields set */
+  MGRID_BAD_STRUCT = 201,
   /* the object is in a wrong state: loaded already, not created yet, of another recipe */
   MGRID_NOT_NOW = 202,
 
@@ -190,15 +194,15 @@ typedef struct mgrid_error {
   mgrid_status status;
   int line;       /* of the recipe, or 0 */
   char file[200]; /* of the recipe, or "" */
-  /* one line, beginning with file:line: if there is one; if Lua cannot read a recipe, two more: its
-  ** line, and a caret below the place */
+  /* one line, which begins with file:line: if the error has a place in a recipe. If Lua cannot read
+  ** a recipe, there are two more lines: the recipe's line, and a caret below the place */
   char message[1024];
-  /* Of MGRID_TIMED_OUT and MGRID_LOST_RANK, where the library knows them; the message says the
-  ** same: */
+  /* The rest is set for MGRID_TIMED_OUT and MGRID_LOST_RANK, where the library knows it. The
+  ** message says the same. */
   int64_t nmissing;                     /* how many ranks did not come to a call, or are lost */
   int64_t missing[MGRID_MISSING_SHOWN]; /* the first of them */
   double waited;                        /* seconds that this rank waited for them */
-  char call[96]; /* the call over all ranks in which it did, "materialize train"; else "" */
+  char call[96]; /* the call over all ranks in which it waited, "materialize train"; else "" */
 } mgrid_error;
 #define MGRID_ERROR_INIT \
   { sizeof(mgrid_error), MGRID_OK, 0, "", "", 0, { 0 }, 0, "" }
@@ -223,9 +227,9 @@ typedef enum mgrid_level {
 typedef struct mgrid_hooks {
   size_t size; /* sizeof(mgrid_hooks) */
   void *ud;    /* first argument of both functions */
-  /* As realloc: resize `block`, which has `was` bytes, to `bytes`, and return it; without memory
-  ** return NULL and leave it unchanged. block NULL: a new block. bytes 0: free it, return NULL. A
-  ** runtime uses this for its Lua heap, a backend for states, handles and members of
+  /* As realloc: resize `block` from `was` to `bytes` bytes, and return it. If there is no memory,
+  ** return NULL and leave the block unchanged. block NULL: a new block. bytes 0: free it, return
+  ** NULL. A runtime uses this for its Lua heap, a backend for states, handles and members of
   ** communicators. */
   void *(*allocate)(void *ud, void *block, size_t was, size_t bytes);
   /* Log one line; it has no newline at its end. */

@@ -19,22 +19,22 @@ typedef struct mgrid_backend mgrid_backend; /* creates communicators */
 typedef enum mgrid_threads {
   /* the level with which MPI was initialized; funneled if this library initializes it */
   MGRID_THREADS_ANY,
-  /* only the thread that initialized MPI may call it, and this library's collectives */
+  /* only the thread that initialized MPI may call MPI, and the collectives of this library */
   MGRID_THREADS_FUNNELED,
   MGRID_THREADS_SERIALIZED, /* any thread, one at a time */
-  /* any threads at once: two threads may use two backends, each one thread at a time */
+  /* any threads at once. A backend is still used by one thread at a time */
   MGRID_THREADS_MULTIPLE
 } mgrid_threads;
 
-/* What a rank does at the deadline in the places where MPI does not return, if a rank dies or is
-** stopped after all have arrived there: inside MPI_Comm_create_group; inside MPI_Comm_create while
-** a backend opens or mgrid_mpi_world makes a communicator; in a recovery inside MPIX_Comm_shrink
-** and MPI_Comm_split; and inside MPI_Finalize, where mgrid_backend_free calls that. Under mpirun
-** --with-ft ulfm groups are made by MPI_Comm_create, and only a rank that is stopped holds up the
-** others, not one that dies. A watchdog prints on stderr which group of which family it is, and the
-** missing ranks. */
+/* What a rank does at the deadline if a call of MPI does not return. That happens if another rank
+** dies or is stopped after all ranks have entered the call: MPI_Comm_create_group; MPI_Comm_create,
+** while a backend opens or mgrid_mpi_world makes a communicator; MPIX_Comm_shrink and
+** MPI_Comm_split, in a recovery; MPI_Finalize, where mgrid_backend_free calls it. Under mpirun
+** --with-ft ulfm, groups are made by MPI_Comm_create, and only a stopped rank holds up the others;
+** a dead one does not. A watchdog prints on stderr which group of which family is being made, and
+** which ranks are missing. */
 typedef enum mgrid_on_deadline {
-  MGRID_DEADLINE_ERROR, /* it keeps waiting; everywhere else the call returns an error */
+  MGRID_DEADLINE_ERROR, /* it keeps waiting in these calls; in all others it returns an error */
   MGRID_DEADLINE_ABORT  /* the process ends with status 4; then the launcher ends the job */
 } mgrid_on_deadline;
 
@@ -47,12 +47,12 @@ typedef struct mgrid_mpi_options {
   double timeout; /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
   /* the level to request from MPI, or that it must have, else MGRID_UNSUPPORTED */
   mgrid_threads threads;
-  /* of mgrid_mpi_backend: no duplicate. The library uses the communicator itself until the backend
-  ** ends; meanwhile the host makes no call on it, and frees it later. Open MPI then copies its
+  /* for mgrid_mpi_backend: use the communicator itself, and no duplicate, until the backend ends.
+  ** Until then the host makes no call on it; the host frees it afterwards. Open MPI then copies its
   ** attributes whenever a group's communicator is made */
   bool borrow;
   mgrid_on_deadline on_deadline;
-  /* of mgrid_backend_open: the Fortran handle (MPI_Comm_c2f) of the communicator whose ranks are
+  /* for mgrid_backend_open: the Fortran handle (MPI_Comm_c2f) of the communicator whose ranks are
   ** the world; NULL: MPI_COMM_WORLD */
   const int *comm;
   /* most communicators of the backend on a rank: if any rank needs more, all ranks get MGRID_LIMIT
@@ -66,8 +66,8 @@ typedef struct mgrid_mpi_options {
 typedef struct mgrid_backend_options {
   size_t size;    /* sizeof(mgrid_backend_options) */
   double timeout; /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
-  /* of MPI, also as a carrier; its timeout, unless it is 0, overrides the one above. NULL: the
-  ** defaults */
+  /* options of MPI, also where MPI is the carrier. Its timeout overrides the one above, unless it
+  ** is 0. NULL: the defaults */
   const mgrid_mpi_options *mpi;
 } mgrid_backend_options;
 #define MGRID_BACKEND_OPTIONS_INIT \
@@ -88,47 +88,49 @@ typedef struct mgrid_backend_options {
 MGRID_API mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options *options,
                                             mgrid_error *err);
 
-/* Play `rank` of `world` in one process: every question works, and no communicator exists. */
+/* Open a dry backend: this process plays `rank` of `world`. Every question works, and no
+** communicator exists. */
 MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err);
 
 /* Options of the backends nccl and rccl, which make communicators on the GPUs of the ranks. They
-** need a carrier, a backend that sends unique ids between ranks: mpi, which also makes the groups
-** of families with backend "mpi"; pmix; or the host's. */
+** need a carrier: a backend that sends messages between ranks. It is mpi, pmix or the host's. mpi
+** also makes the groups of families with backend "mpi". */
 typedef struct mgrid_nccl_options {
   size_t size;    /* sizeof(mgrid_nccl_options) */
   bool share_gpu; /* let several ranks use one GPU, for tests; slow */
   /* seconds that a creation, or a call over all ranks, may take; 0: MGRID_TIMEOUT */
   double timeout;
   int64_t budget; /* bytes of GPU memory for communicators, as predicted; 0: no limit */
-  /* an ncclComm_t of the host over all ranks in the order of the world, or NULL: communicators are
-  ** split from it (ncclCommSplit; with its splitShare they share its resources). Then every
-  ** creation is a call over all ranks, one after the other, `lazy` is ignored, and states share
-  ** nothing. It outlives the backend. */
+  /* NULL, or an ncclComm_t of the host over all ranks in the order of the world. Communicators are
+  ** then split from it (ncclCommSplit; with its splitShare they share its resources). Every
+  ** creation is then a call over all ranks, one after the other, `lazy` is ignored, and states
+  ** share no communicators. It must outlive the backend. */
   void *parent;
-  /* [ndevices], the GPU of each rank of a machine, by its index among them; one: that of this */
+  /* [ndevices]: the GPU of each rank of this machine, by its index there. If ndevices is 1: the GPU
+  ** of this rank */
   const int *devices;
-  int ndevices; /* rank. 0: GPU i for index i, around again where ranks share */
-  /* a group of more ranks gets several unique ids, each served by another rank
-  ** (ncclCommInitRankScalable, NCCL 2.23.4); equal on all ranks; 0: 128 */
+  int ndevices; /* 0: the rank with index i gets GPU i, around again if ranks share GPUs */
+  /* a group of more ranks than this gets several unique ids, each served by another rank
+  ** (ncclCommInitRankScalable, NCCL 2.23.4). Equal on all ranks; 0: 128 */
   int ranks_per_id;
-  /* false: communicators behave as those of ncclCommInitRank: calls return ncclSuccess. true: calls
-  ** may return ncclInProgress, and a creation that fails is cancelled, where one that blocks leaves
-  ** a thread in NCCL behind; a family may say otherwise */
+  /* false: communicators block, as those of ncclCommInitRank do. true: calls may return
+  ** ncclInProgress, and a creation that fails is cancelled, while one that blocks leaves a thread
+  ** in NCCL behind. A family may choose otherwise */
   bool nonblocking;
 } mgrid_nccl_options;
 enum { MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
   { sizeof(mgrid_nccl_options), false, 0, 0, NULL, NULL, 0, 0, false }
 /* Open "nccl" or "rccl" over a backend that carries its messages (mpi, pmix,
-** mgrid_carrier_backend), which it keeps alive; with carrier NULL over mpi, which it opens as
-** mgrid_backend_open does. options may be NULL. It loads moongrid's library of that name and NCCL
-** with the CUDA runtime, or RCCL with HIP; an error names exactly what is missing. Collective: a
-** rank without a GPU is an error on all. */
+** mgrid_carrier_backend), and keep that alive. carrier NULL: open mpi for this, as
+** mgrid_backend_open does. options may be NULL. This loads moongrid's library of that name and NCCL
+** with the CUDA runtime, or RCCL with HIP; an error names exactly what is missing. Collective: if a
+** rank has no GPU, all get an error. */
 MGRID_API mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name,
                                             const mgrid_nccl_options *options, mgrid_error *err);
 /* Add an owner; never fails. */
 MGRID_API mgrid_backend *mgrid_backend_ref(mgrid_backend *b);
-/* Give up one owner. States are owners, too; after the last one the backend ends, and with it all
+/* Remove an owner; states are owners, too. With the last owner the backend ends, and with it all
 ** communicators that were not freed. Collective with MPI: duplicates are freed, and MPI is
 ** finalized if the backend initialized it. */
 MGRID_API void mgrid_backend_free(mgrid_backend *b);

@@ -20,9 +20,9 @@ extern "C" {
 ** message is a value that one rank puts and another gets, and a call over all ranks goes along a
 ** tree of messages.
 **
-** A function is called in the thread of the moongrid call that needs it, may block for `seconds`
-** (0: look once; INFINITY: no limit), and returns MGRID_OK, MGRID_TIMED_OUT after that time, or
-** another status if it fails for good: then the moongrid call fails as well, with the text of
+** A function is called in the thread of the moongrid call that needs it. It may block for `seconds`
+** (0: look once; INFINITY: no limit). It returns MGRID_OK, or MGRID_TIMED_OUT after that time. Any
+** other status means that it has failed for good: the moongrid call fails as well, with the text of
 ** `reason`. None may call moongrid. Values are small: 8 to about 100 bytes, 8 bytes per rank once
 ** if ranks are on several machines, and texts of plans if ranks disagree. Unless a call fails,
 ** moongrid receives every message that it sends. */
@@ -33,13 +33,13 @@ typedef struct mgrid_carrier {
   /* seconds that a call over all ranks may take, unless a backend over this one has its own; 0:
   ** MGRID_TIMEOUT */
   double timeout;
-  bool by_rank; /* of the store: getting a key takes the rank that put it, as in PMIx */
+  bool by_rank; /* `get` must know which rank put the key, as in PMIx */
   /* Store a value. A key begins with "moongrid." and has letters, digits, '.' and '-', at most 127
   ** characters; a host with several jobs in one store puts the name of the job before it. A second
   ** put replaces the value. */
   mgrid_status (*put)(void *ud, const char *key, const void *data, size_t bytes);
   /* Wait until the key exists, and copy its value, which has `bytes` bytes. Readers never see half
-  ** a value. from: the rank that puts it; -1, never for a store by rank: any. */
+  ** a value. from: the rank that puts it, or -1 for any rank; never -1 with by_rank. */
   mgrid_status (*get)(void *ud, int64_t from, const char *key, void *data, size_t bytes,
                       double seconds);
   /* Delete a key that no rank will get again. NULL: keys stay, about 100 bytes for each message. */
@@ -66,10 +66,10 @@ typedef struct mgrid_carrier {
 ** mgrid_backend_over makes NCCL's communicators over it. A call over all ranks fails if ranks do
 ** not arrive by the deadline, and names them; after that the backend cannot be used. The struct is
 ** copied; ud outlives the backend. MGRID_OUT_OF_RANGE for a wrong rank or world, MGRID_USAGE if
-** both pairs of functions are missing. Local. Several backends over one store are kept apart if all
-** ranks open them in the same order. When it is freed, ranks wait for each other for about 5
-** seconds at most: the store may belong to rank 0, and many launchers end a job when its first
-** process ends. */
+** both pairs of functions are missing. Local. Several backends may use one store if all ranks open
+** them in the same order. When the backend is freed, ranks wait for each other for about 5 seconds
+** at most: the store may belong to rank 0, and many launchers end a job when its first process
+** ends. */
 MGRID_API mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *err);
 
 #ifdef __cplusplus

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_cpp.h - functions of a C++ host that may throw. moongrid is C: an exception must not
-** leave a function that it calls (of a recipe, a hook, a sink, a carrier ...). MGRID_CAUGHT(f) is f
-** for moongrid, where exceptions end:
+** moongrid_cpp.h - functions of a C++ host that may throw. moongrid is C, so an exception must not
+** leave a function that it calls: a function for recipes, a hook, a sink, a carrier.
+** MGRID_CAUGHT(f) calls f and catches its exceptions:
 **
 **     mgrid_function rack = mgrid_function_of("rack_of", "2", MGRID_CAUGHT(rack_of), &machine);
 **     mgrid_plan_print(plan, MGRID_CAUGHT(write), &file, &e);
 **
-** The call of moongrid then fails with what() as the message, or as after any failure of that
-** function: a sink stops (MGRID_OUTPUT), an allocation lacks memory; a log line is lost. Objects
-** stay usable. f is a function with external or internal linkage, not a lambda or a pointer. C++11
-** and later.
+** After an exception the call of moongrid fails, with what() as the message, or as after any
+** failure of that function: a sink stops (MGRID_OUTPUT), an allocation lacks memory. If `log`
+** throws, a line is lost. Objects stay usable. f is a function with external or internal linkage,
+** not a lambda or a pointer. C++11 and later.
 */
 #ifndef MOONGRID_CPP_H
 #define MOONGRID_CPP_H

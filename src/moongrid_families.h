@@ -129,7 +129,7 @@ MGRID_API mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool
 ** of a group follow each other in the order of the result. The sizes sum to the group size, or one
 ** is MGRID_FILL and takes the rest. The groups of f must share no ranks and have one size (in a
 ** union, one size in each family). O(n) time and memory in any world. A query of the result costs
-** O(log n) more than one of f. Equal sizes give a split, which follows modes if it can. */
+** O(log n) more than one of f. If all sizes are equal, the result is that of mgrid_family_split. */
 MGRID_API mgrid_family *mgrid_family_segments(const mgrid_family *f, size_t n, const int64_t *sizes,
                                               mgrid_error *err);
 /* Split several times. out[i] gets the family of level i, whose groups have sizes[i] ranks; level 0
@@ -189,15 +189,15 @@ MGRID_API mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *
 MGRID_API mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, bool spread,
                                          mgrid_error *err);
 
-/* Join ranks that share a group of any of n families, which may share ranks; and so the ranks that
-** chains of such groups join. Members ascend, and groups are counted by their lowest ranks. O(modes)
-** for strided families over the same ranks whose strides and sizes divide each other; else
+/* Join all ranks that share a group in any of n families, directly or by a chain of such groups.
+** The families may share ranks. Members ascend, and groups are counted by their lowest ranks.
+** O(modes) for strided families over the same ranks whose strides and sizes divide each other; else
 ** O(members + world), and explicit lists if the groups follow no rule. MGRID_REFUSED: there is no
 ** family, or their worlds differ. */
 MGRID_API mgrid_family *mgrid_family_closure(size_t n, const mgrid_family *const *fs,
                                              mgrid_error *err);
 
-/* A mode is `size` places that are `stride` ranks apart. */
+/* A mode is `size` steps of `stride` ranks. */
 typedef struct mgrid_mode {
   int64_t size, stride;
 } mgrid_mode;
@@ -253,8 +253,8 @@ MGRID_API mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *e
 MGRID_API mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err);
 
 /* Return whether both have the same groups in the same order, with members in the same order.
-** O(modes) for families of grids. Other families are compared by the modes of their parts, and
-** group by group if these do not decide it (long lists). */
+** O(modes) for families of grids. Other families are compared by the modes of their parts; if these
+** cannot tell, as for long lists, group by group. */
 MGRID_API bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b);
 
 MGRID_API int64_t mgrid_family_world(const mgrid_family *f);

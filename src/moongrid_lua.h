@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_lua.h - the Lua module for a host that has a state of Lua 5.4 of its own, or of 5.5:
+** moongrid_lua.h - the Lua module, for a host that has its own state of Lua 5.4 or 5.5:
 **
 **     luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
 **
@@ -34,19 +34,20 @@ MGRID_API int mgrid_lua_open(struct lua_State *L);
 **     "Group" of an mgrid_group
 **     "Job" of an mgrid_backend
 **     "Recipe" of an mgrid_runtime
-** The object must be of that type. The userdata is one more owner, so host and script may free theirs in any order. If
-** out of memory, for another class, or before mgrid_lua_open in L, it raises in L and leaks nothing.
+** The object must be of that type. The userdata is one more owner, so host and script may free
+** theirs in any order. If out of memory, for another class, or before mgrid_lua_open in L, it
+** raises in L and leaks nothing.
 **
 ** A state: the script gives up its owner by state:close(), which is collective if it is the last
 ** one. If Lua collects the State instead, the state stays until the backend ends. A group keeps its
 ** state. Over a backend `job:materialize(plan)` makes states. A family has no options; a topology
-** or plan has those of its families. Host and script may both change a topology. A runtime is as
-** mg.load returns, but with the limits, hooks and functions that the host gave it
-** (mgrid_runtime_function); one that another copy of libmoongrid_lua has made raises. */
+** or plan has those of its families. Host and script may both change a topology. A runtime is a
+** Recipe as mg.load returns it, but with the limits, hooks and functions that the host gave it
+** (mgrid_runtime_function). If another copy of libmoongrid_lua made the runtime, this raises. */
 MGRID_API int mgrid_lua_push(struct lua_State *L, const char *class_name, const void *object);
-/* Take an object of that class from a script: return that of the userdata at index i; NULL if the
-** value is something else or closed. Borrowed: to keep it, the host adds an owner (mgrid_plan_ref).
-** It neither raises nor changes the stack. */
+/* Return the object of the userdata at index i. NULL: the value is not of that class, or closed.
+** The object is borrowed: to keep it, the host adds an owner (mgrid_plan_ref). This neither raises
+** nor changes the stack. */
 MGRID_API void *mgrid_lua_to(struct lua_State *L, int i, const char *class_name);
 
 #ifdef __cplusplus

@@ -37,16 +37,16 @@ typedef struct mgrid_machine_model mgrid_machine_model;
 ** or from the name of a preset (mgrid_machine_preset), which more words may follow: "dgx-h100 node:4". "8" is
 ** "node:* gpu:8". At most 2^20 bytes; MGRID_BAD_VALUE names the character that does not fit. */
 MGRID_API mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err);
-/* Make a machine from such text, from a file of another tool that a reader knows
-** (src/machine/README.md), with more words after its name, "hosts.txt gpu:8", or from "slurm", the
-** Slurm job of this process. A source is a file if a file has all of it, or its first word, as
-** name. MGRID_BAD_VALUE names the line, or in JSON the path, that a reader refuses. The readers are
+/* Make a machine from one of three sources: text as above; a file of another tool that a reader
+** knows (src/machine/README.md), which words may follow, "hosts.txt gpu:8"; or "slurm", the Slurm
+** job of this process. The source is a file if the whole of it, or its first word, is the name of a
+** file. MGRID_BAD_VALUE names the line, or in JSON the path, that a reader refuses. The readers are
 ** in libmoongrid_lua: MGRID_MISSING without it. */
 MGRID_API mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err);
 /* Make a machine from the contents of such a file, `length` bytes; messages call it `name` (NULL:
 ** "machine"). `words` are the words after its name; NULL: none. Errors are those of
-** mgrid_machine_open; MGRID_LIMIT: a text that is larger inside than outside (src/machine/README.md
-** has the limits). */
+** mgrid_machine_open; MGRID_LIMIT: the text stands for more data than a reader accepts
+** (src/machine/README.md has the limits). */
 MGRID_API mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name,
                                                   const char *words, mgrid_error *err);
 /* another owner; never fails */
@@ -102,10 +102,10 @@ typedef struct mgrid_machine_counts {
   size_t size;      /* sizeof(mgrid_machine_counts) */
   int64_t inside;   /* groups whose ranks lie in one domain */
   int64_t crossing; /* groups whose ranks lie in several domains */
-  /* pairs in two domains, over all groups: of consecutive members, and of the last and the first in
-  ** a group of more than two */
+  /* pairs of consecutive members that lie in two domains, over all groups. In a group of more than
+  ** two, the last and the first member are a pair, too */
   int64_t edges;
-  /* pairs of a group and a domain that holds some of its members: total / touched is the mean
+  /* pairs of a group and a domain that holds some of its members. total / touched is the mean
   ** number of members in a domain */
   int64_t touched;
 } mgrid_machine_counts;
@@ -120,9 +120,9 @@ MGRID_API mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const m
 /* Set the machine that a runtime's recipe reads (`machine.node` and its like), for the plans that
 ** it makes from now on. NULL: the machine of the recipe's field `machine`, if it has one. A plan
 ** whose recipe reads the machine has the machine in its text and digest. mgrid_materialize compares
-** it with the hosts of the ranks before it creates communicators, and refuses with MGRID_REFUSED if
-** ranks of one node run on two hosts, ranks of two nodes run on one host, or a host has the name of
-** another. A job on one host may use any machine. */
+** that machine with the hosts of the ranks before it creates communicators. It fails with
+** MGRID_REFUSED if ranks of one node run on two hosts, ranks of two nodes run on one host, or a
+** host has the name of another. A job on one host may use any machine. */
 MGRID_API mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model *m,
                                              mgrid_error *err);
 /* Return the machine that the plan's recipe read or could have read; NULL: none. Borrowed from the

@@ -21,16 +21,17 @@ extern "C" {
 /* Open a backend over a duplicate of the host's communicator, whose ranks are the world. options
 ** may be NULL.
 **
-** MPI is initialized before, and stays the host's: free the backend and its states before
-** MPI_Finalize; afterwards their calls are MGRID_USAGE, as they are in a forked child. `parent` is
+** The host initializes MPI before this call, and finalizes it. Free the backend and its states
+** before MPI_Finalize: afterwards, and in a forked child, their calls are MGRID_USAGE. `parent` is
 ** used only in this call: no message of the library meets the host's messages on it, and the host
-** may free it while the backend exists. The communicators of groups get the error handler that it
-** has now.
+** may free it while the backend exists. The communicators of groups get the error handler that
+** `parent` has now.
 **
-** The duplicate is kept as an attribute of `parent`, which a duplicate of `parent` does not have,
-** for the next backend over it: that opens with one all-reduce. MPI frees it with `parent`.
-** Backends share it but for MPI_THREAD_MULTIPLE, where only one has it at a time; states of two
-** backends share nothing. Not with sessions, ULFM, and MPI_COMM_SELF.
+** The duplicate is kept as an attribute of `parent`, so that the next backend over `parent` opens
+** with one all-reduce. Duplicates of `parent` do not have this attribute; MPI frees it with
+** `parent`. Backends share the duplicate. With MPI_THREAD_MULTIPLE only one backend has it at a
+** time. States of two backends share nothing. No duplicate is kept with sessions, with ULFM, or for
+** MPI_COMM_SELF.
 **
 ** Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it.
 ** If a rank does not arrive within the timeout, the other ranks get an error, which cannot name it.
@@ -40,8 +41,8 @@ extern "C" {
 ** MPI_ERRORS_RETURN meanwhile, unless two threads do this at once. MGRID_BACKEND if the program has
 ** another MPI library, or if its launcher started several processes and MPI knows only this one
 ** (not checked for MPI_COMM_SELF). If a rank is lost meanwhile (Open MPI 5.0 under mpirun --with-ft
-** ulfm), all others get MGRID_LOST_RANK; and if `parent` has ranks of several jobs, which do not
-** hear of each other's losses, it is revoked.
+** ulfm), all others get MGRID_LOST_RANK. If `parent` has ranks of several jobs, it is then revoked,
+** because one job does not learn of the other's losses.
 **
 ** With MPI_THREAD_MULTIPLE each backend may be used in a thread of its own; open them in one order
 ** on all ranks. For lower levels see mgrid_threads.
@@ -52,9 +53,9 @@ extern "C" {
 ** before the host ends its last session. A backend that was opened between MPI_Init and
 ** MPI_Finalize is freed before MPI_Finalize, even if its communicator is of a session. Without
 ** MPI_Init the library never uses MPI_COMM_WORLD and MPI_COMM_SELF, and refuses them as `parent`
-** (MGRID_USAGE): each group of one rank has its own communicator. It checks neither the calling
-** thread nor the launcher. A handle of anything but a communicator is MGRID_USAGE with Open MPI;
-** MPICH ends the process. */
+** (MGRID_USAGE): each group of one rank has its own communicator. Then it checks neither the
+** calling thread nor the launcher. A handle of anything but a communicator is MGRID_USAGE with Open
+** MPI; MPICH ends the process. */
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options,
                                            mgrid_error *err);
 
@@ -81,15 +82,15 @@ MGRID_INLINE mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, si
 ** backend "none", and for a group whose communicator is NCCL's.
 **
 ** It is borrowed: families with equal members may share it, and it ends with its states.
-** MPI_Comm_free of it is refused by MPI_ERR_COMM of its error handler (MPICH uses those of
-** MPI_COMM_SELF and MPI_COMM_WORLD) and a line in the log.
+** MPI_Comm_free refuses it: its error handler gets MPI_ERR_COMM (with MPICH those of MPI_COMM_SELF
+** and MPI_COMM_WORLD get it), and the log gets a line.
 **
-** A group of one rank has MPI_COMM_SELF, which is the host's: a receive that the host has posted
-** there takes a message sent on the group, and error handler and attributes are those of
-** MPI_COMM_SELF. It has its own communicator, as larger groups have, if the family is `unique`, a
-** twin or Cartesian, if it has the option `single`, if it is one of two families that are
-** concurrent, and where the host uses only sessions. Making that one is local; mgrid_plan_counts,
-** mgrid_state_ncomms and the schedule do not count it, and mgrid_state_prove proves it, too.
+** A group of one rank has MPI_COMM_SELF, which the host may use, too: a receive that the host has
+** posted there takes a message sent on the group, and error handler and attributes are those of
+** MPI_COMM_SELF. Such a group has a communicator of its own in these cases: its family is `unique`,
+** a twin, Cartesian or concurrent with another; it has the option `single`; the host uses only
+** sessions. To make it is local. mgrid_plan_counts, mgrid_state_ncomms and the schedule do not
+** count it; mgrid_state_prove proves it.
 **
 ** The communicator of a family with a Cartesian shape (mgrid_options.cartesian, grid:cartesian in
 ** Lua) has that topology, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour
@@ -101,10 +102,11 @@ MGRID_INLINE MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
   return mgrid_group_size(g) == 1 && !*mgrid_group_backend(g) ? MPI_COMM_SELF : MPI_COMM_NULL;
 }
 
-/* For moongrid.f90, which has mgrid_comm and mgrid_open_comm on top of these two: mgrid_mpi_backend
-** over an INTEGER (comm%mpi_val of mpi_f08), which is MGRID_USAGE if it is not a communicator of
-** this MPI library, as a handle of another MPI is not, and is collective likewise; and the INTEGER
-** of what mgrid_group_native returns, for NULL that of MPI_COMM_SELF (self) or MPI_COMM_NULL. */
+/* The next two are for moongrid.f90, which builds mgrid_comm and mgrid_open_comm on them.
+** mgrid_mpi_backend_f is mgrid_mpi_backend over an INTEGER (comm%mpi_val of mpi_f08). It is
+** collective likewise; an INTEGER that is not a communicator of this MPI library is MGRID_USAGE.
+** The other one returns the INTEGER of what mgrid_group_native returns; for NULL that of
+** MPI_COMM_SELF (self) or MPI_COMM_NULL. */
 MGRID_API mgrid_backend *mgrid_mpi_backend_f(MPI_Fint parent, const mgrid_mpi_options *options,
                                              mgrid_error *err);
 MGRID_API MPI_Fint mgrid_mpi_native_f(const void *native, bool self);
@@ -131,10 +133,10 @@ MGRID_INLINE mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim,
   return MGRID_OK;
 }
 
-/* Return the neighbours in that communicator as positions in the group, not ranks of the world: the
-** next or previous one; past an end MPI_PROC_NULL, to and from which MPI sends nothing, or with
-** wrap the other end. (The -1 of mgrid_group_beside is MPI_ANY_SOURCE in some MPI libraries, which
-** takes any message.) MPI_PROC_NULL outside of all groups. */
+/* Return this rank's next or previous neighbour in the group's communicator: a position in the
+** group, not a rank of the world. Past an end it is MPI_PROC_NULL, to and from which MPI sends
+** nothing, or with `wrap` the other end. (Some MPI libraries take the -1 of mgrid_group_beside for
+** MPI_ANY_SOURCE, which receives any message.) MPI_PROC_NULL outside of all groups. */
 MGRID_INLINE int mgrid_mpi_next(const mgrid_group *g, bool wrap) {
   int64_t at = mgrid_group_position(g) + 1, n = mgrid_group_size(g);
   return !g || (at == n && !wrap) ? MPI_PROC_NULL : (int)(at % n);

@@ -33,11 +33,11 @@ typedef struct mgrid_nccl_pair {
 } mgrid_nccl_pair;
 
 /* Return the communicator of a group, ranks in group order. Borrowed: never destroy it; families
-** with equal members may share it, and it ends with the last state that uses it. It blocks, as
-** those of ncclCommInitRank do, unless the backend's options or its family have blocking = 0: then
-** a call may return ncclInProgress, and ncclCommGetAsyncError tells when it is done. NULL for a
-** group of one rank, if the rank is in no group (g NULL), for a lazy family that is not created
-** yet, in a dry state, and for a group whose communicator is MPI's. */
+** with equal members may share it, and it ends with the last state that uses it. Its calls block,
+** as with ncclCommInitRank. If the backend's options or its family have blocking = 0, a call may
+** return ncclInProgress, and ncclCommGetAsyncError tells when it is done. NULL for a group of one
+** rank, if the rank is in no group (g NULL), for a lazy family that is not created yet, in a dry
+** state, and for a group whose communicator is MPI's. */
 MGRID_INLINE ncclComm_t mgrid_nccl_comm(const mgrid_group *g) {
   void *native = g && mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL ? mgrid_group_native(g)
                                                                       : NULL;

@@ -14,30 +14,31 @@ extern "C" {
 
 /* ---------------------------------------------------------------- topology */
 
-/* Options of a family. Families share a communicator only if their options are equal (except
-** `first`, `lazy` and `single`, which change when or whether it is made, not what it is) and no
-** list of mgrid_topology_concurrent separates them. A text that is NULL or "" is not given. */
+/* Options of a family. Families share a communicator only if their options are equal and no list of
+** mgrid_topology_concurrent separates them. Of the options, `first`, `lazy` and `single` may
+** differ: they change when or whether a communicator is made, not what it is. A text that is NULL
+** or "" is not given. */
 typedef struct mgrid_options {
   size_t size;        /* sizeof(mgrid_options) */
   bool unique;        /* never share a communicator with another family */
   bool first;         /* create before the families without this option */
   bool lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
   bool high_priority; /* stream priority of the NCCL backend */
-  double timeout; /* seconds that NCCL may take to create it, up to 1e9; 0: those of the backend */
-  /* NULL: that of the state; else "mpi", "nccl" or "rccl"; "none": the groups answer questions
-  ** only, and never have a communicator */
+  double timeout;     /* seconds that NCCL may take to create it, up to 1e9; 0: as the backend */
+  /* NULL: as the state; else "mpi", "nccl" or "rccl"; "none": the groups only answer questions, and
+  ** never have a communicator */
   const char *backend;
   const char *nccl; /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
   /* "x:4:periodic y:2", dims fastest first: the positions of each group are read as a grid of 4 x
   ** 2, and its communicator of MPI has that Cartesian topology (moongrid_mpi.h). Refused for groups
   ** of another size. NCCL has nothing like it; mgrid_group_shift works all the same */
   const char *cartesian;
-  /* "kv=4194304": memory registered with NCCL, made with the communicator, and */
+  /* "kv=4194304": memory registered with NCCL and made with the communicator: mgrid_nccl_window */
   const char *windows;
-  const char *device; /* "barriers=4": a device communicator: moongrid_state.h */
-  /* the family, earlier in the schedule, whose NCCL communicators these are split from
-  ** (ncclCommSplit; with nccl = "split_share=1" of the parent they share its resources). Each group
-  ** is part of one group of the parent, and no two share ranks */
+  const char *device; /* "barriers=4": a device communicator: mgrid_group_device */
+  /* a family that is earlier in the schedule. These communicators are split from its NCCL
+  ** communicators (ncclCommSplit; if the parent has nccl = "split_share=1", they share its
+  ** resources). Each group is part of one group of the parent, and no two groups share ranks */
   const char *parent;
   bool single; /* give groups of one rank, too, an MPI communicator of their own: mgrid_mpi_comm */
 } mgrid_options;
@@ -70,12 +71,12 @@ MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *na
 ** whatever their streams. mgrid_group_launch_order follows the order of the names. The first family
 ** with communicators gets `high_priority`, unless a family of the list has that option already. A
 ** family in no list still shares with a listed one of equal groups. Call it again for other
-** families; an order that contradicts an earlier list is MGRID_REFUSED. Part of the plan and its
-** digest. O(families x names). */
+** families; an order that contradicts an earlier list is MGRID_REFUSED. The lists are part of the
+** plan and its digest. O(families x names). */
 MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n,
                                                  const char *const *names, mgrid_error *err);
-/* Record a parameter of the recipe, once. It is printed, and part of the digest. Both are one line
-** of text in UTF-8, without control characters; the name has no '='. */
+/* Record a parameter of the recipe, once. It is printed, and part of the digest. Name and value are
+** each one line of text in UTF-8, without control characters; the name has no '='. */
 MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value,
                                             mgrid_error *err);
 /* Record the recipe's name. It is printed, but not part of the digest: paths differ between
@@ -99,13 +100,13 @@ MGRID_API const char *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
 /* Return the earlier family whose communicators all groups of this one use, or NULL. */
 MGRID_API const char *mgrid_plan_shares(const mgrid_plan *p, const char *family);
-/* Write 32 hexadecimal digits and a 0: XXH3-128 of its rules (mgrid_plan_save), each with a
-** newline; zeros if the plan is NULL. */
+/* Write the digest as 32 hexadecimal digits and a 0: XXH3-128 of the plan's rules
+** (mgrid_plan_save), each with a newline. A NULL plan gives only zeros. */
 MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
 /* Receives text piece by piece; returns 0, or anything else to stop. */
 typedef int (*mgrid_sink)(void *ud, const char *text, size_t len);
-/* Print the canonical text, the creation schedule, or JSON. rank < 0: everything; else what that
+/* Print the canonical text, the schedule of creation, or JSON. rank < 0: everything; else what that
 ** rank sees. MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_OUTPUT if the sink stops. */
 MGRID_API mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud,
                                         mgrid_error *err);
@@ -123,12 +124,12 @@ MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, voi
 /* Read a plan from the text of mgrid_plan_save, or of mgrid_plan_print_json of all ranks; at most
 ** 2^24 bytes. Messages call it `name` (NULL: "plan"). O(bytes + families^2 x modes). Local.
 **
-** The plan is the caller's, as from mgrid_plan_new, and has the digest that was saved. Otherwise it
-** is refused (MGRID_BAD_VALUE, or as the families refuse it) with the line, "saved.json:4: ...", or
-** field, "saved.json: rules[3].rule.of: ...", and what was expected there. A rule has no field that
-** is not known; beside the rules others are not read. Another format is refused, and how to get
-** this one is said. So the text may come from anybody; reading has a budget of work, beyond which
-** it is MGRID_LIMIT. A plan that was read has no policies. */
+** The caller owns the plan, as from mgrid_plan_new. Its digest is the one that was saved. Any other
+** text is refused (MGRID_BAD_VALUE, or as the families refuse it). The message has the line,
+** "saved.json:4: ...", or the field, "saved.json: rules[3].rule.of: ...", and what was expected
+** there. An unknown field of a rule is refused; unknown fields beside the rules are ignored.
+** Another format is refused, and the message says how to get this one. So the text may come from
+** anybody. Reading has a budget of work: beyond it is MGRID_LIMIT. The plan has no policies. */
 MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name,
                                       mgrid_error *err);
 
@@ -142,9 +143,8 @@ MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const cha
 MGRID_API mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json,
                                       mgrid_sink sink, void *ud, mgrid_error *err);
 
-/* Counts over the whole plan (rank < 0), or of one rank: the groups that it is in, its
-** communicators. `groups` and `communicators` do not count groups of one rank, which are
-** `singles`. */
+/* Counts over the whole plan (rank < 0), or for one rank: its groups and its communicators.
+** `groups` and `communicators` do not count groups of one rank; `singles` does. */
 typedef struct mgrid_plan_counts {
   size_t size; /* sizeof(mgrid_plan_counts) */
   int64_t families, groups, singles, communicators;
@@ -171,8 +171,8 @@ MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b,
 
 /* Check the laws of the plan. In every family, mgrid_family_locate finds each listed member at its
 ** group and position, a partition has each rank once, and there are mgrid_family_total members. In
-** the schedule, every rank creates its groups in one order of all groups, has in each group the
-** position that the plan says, and all members of a group create it, so no rank waits forever.
+** the schedule, every rank creates its groups in one order of all groups, and has in each group the
+** position that the plan says. All members of a group create it, so no rank waits forever.
 ** MGRID_UNPROVED names family, group and position, or for the schedule rank, family and group.
 ** Every plan of this library keeps these laws, so a failure is a bug in it. Worlds above 2^20 ranks
 ** are sampled, the same way in every process: 1024 members of each family, and about 256 ranks.
@@ -194,10 +194,10 @@ MGRID_API mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked 
 
 /* Predict the GPU memory of NCCL communicators from the sizes of NCCL's allocations (formula and
 ** source: src/comm/README.md): what they take when they are made, and what the first all-reduce on
-** each adds. The number of channels is max_ctas of the family; if that is not given 32, the most on
-** a node of H100. rank < 0: the most of any rank, field by field, or an upper bound with more than
-** 256 families, long lists or very many kinds of ranks. O(families^2 x modes). Families of the
-** backend mpi do not count. */
+** each adds. The number of channels is max_ctas of the family, or without it 32, the most on a node
+** of H100. rank < 0: the most of any rank, field by field, or an upper bound with more than 256
+** families, long lists or very many kinds of ranks. O(families^2 x modes). Families of the backend
+** mpi do not count. */
 typedef struct mgrid_gpu_memory {
   size_t size;           /* sizeof(mgrid_gpu_memory) */
   int64_t communicators; /* of NCCL */
@@ -212,18 +212,18 @@ MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank,
 /* The machines on which a plan will run, for the prediction below. */
 typedef struct mgrid_site {
   size_t size; /* sizeof(mgrid_site) */
-  /* ranks of a machine, 1 to 4096, 0: MGRID_SITE_RANKS. Machine i has i * machine_ranks and the
-  ** next ones */
+  /* ranks of a machine, 1 to 4096; 0: MGRID_SITE_RANKS. Machine i has the ranks
+  ** from i * machine_ranks on */
   int64_t machine_ranks;
   /* the GPUs of a machine lack NVLink SHARP, which 8 H100 or H200 with NVSwitch have */
   bool no_nvls;
-  /* of NCCL_MIN_CTAS and NCCL_MAX_CTAS in the environment of the job, which override those of
+  /* NCCL_MIN_CTAS and NCCL_MAX_CTAS in the environment of the job, which override options of
   ** families; 1 to 64, 0: not set */
   int64_t min_ctas, max_ctas;
 } mgrid_site;
 #define MGRID_SITE_INIT \
   { sizeof(mgrid_site), 0, false, 0, 0 }
-/* GPUs of a machine, SMs of an H100 or H200, multicast objects of 8 of them */
+/* GPUs of a machine, SMs of an H100 or H200, multicast objects of a machine with 8 of them */
 enum { MGRID_SITE_RANKS = 8, MGRID_SITE_SMS = 132, MGRID_SITE_NVLS_SLOTS = 128 };
 /* What the NCCL communicators of a rank take when they are made and when they are used, including
 ** lazy ones. src/comm/README.md has the formulas and their places in NCCL's source. */
@@ -232,13 +232,13 @@ typedef struct mgrid_resources {
   bool sampled;          /* only some machines of a large world were looked at */
   int64_t communicators; /* of NCCL */
   int64_t created;       /* bytes of GPU memory that they take when they are made */
-  /* bytes besides, of those with several ranks on a machine that has NVLink SHARP */
+  /* more bytes, for communicators with several ranks on a machine that has NVLink SHARP */
   int64_t nvls_created;
-  int64_t ring; /* bytes that the first use of an algorithm adds, on all of them: rings, */
-  int64_t tree; /* trees, where rings were used before, */
-  int64_t nvls; /* NVLink SHARP, */
-  int64_t p2p;  /* and messages between all members */
-  /* thread blocks (each takes an SM) of kernels that run at once: those of the families in a list
+  int64_t ring; /* bytes that the first use of rings adds, on all communicators */
+  int64_t tree; /* of trees, after rings were used */
+  int64_t nvls; /* of NVLink SHARP */
+  int64_t p2p;  /* of messages between all members */
+  /* thread blocks of kernels that run at once; each takes an SM. They are of the families in a list
   ** of mgrid_topology_concurrent, or of one communicator */
   int64_t blocks;
   int64_t nvls_slots; /* multicast objects, on all GPUs of the rank's machine, after first use */
@@ -247,9 +247,9 @@ typedef struct mgrid_resources {
 } mgrid_resources;
 #define MGRID_RESOURCES_INIT \
   { sizeof(mgrid_resources), false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-/* site NULL: MGRID_SITE_INIT. rank < 0: the most of any rank, field by field; in a world above 4096
-** ranks communicators, created and ring are then those of mgrid_plan_gpu_memory, and the other
-** fields the most of the ranks on three machines: the first, one in the middle, and the last.
+/* site NULL: MGRID_SITE_INIT. rank < 0: the most of any rank, field by field. In a world above 4096
+** ranks, communicators, created and ring are then those of mgrid_plan_gpu_memory. The other fields
+** are then the most of the ranks on three machines: the first, one in the middle, and the last.
 ** O(ranks looked at). Local. */
 MGRID_API mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank,
                                             const mgrid_site *site, mgrid_resources *out,

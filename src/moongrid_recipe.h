@@ -21,7 +21,7 @@ extern "C" {
 /* ------------------------------------------------------------------ values */
 
 typedef enum mgrid_kind {
-  MGRID_IS_NONE, /* nil; where a result is read: as a value of its own kind */
+  MGRID_IS_NONE, /* nil; asked of a result: take a value of any kind */
   MGRID_IS_BOOLEAN,
   MGRID_IS_INTEGER,
   MGRID_IS_NUMBER,
@@ -36,7 +36,7 @@ typedef enum mgrid_kind {
 typedef struct mgrid_arg mgrid_arg;
 /* A named value: an argument of a policy, query or getter, a parameter, or a setting; and, without
 ** a name, the result of a policy or a query. All that an argument points to is borrowed for the
-** call. The functions below make one. All elements of an array have the same `size`. */
+** call. The functions below make such values. All elements of an array have the same `size`. */
 struct mgrid_arg {
   size_t size;      /* sizeof(mgrid_arg) */
   const char *name; /* key in q */
@@ -140,19 +140,20 @@ MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgr
                                            mgrid_error *err);
 MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner; never fails */
 MGRID_API void mgrid_runtime_free(mgrid_runtime *rt);
-/* Load a recipe, once in each runtime: a file (text, never bytecode) or the name of a bundled one.
-** Or from memory: `length` bytes of `text`, at most 1 MiB, borrowed for the call; messages and the
-** plan call it `recipe`. It has no folder: it may name bundled recipes, but no files. text NULL:
-** none. */
+/* Load a recipe, once in each runtime. If text is NULL, `recipe` is a file (text, never bytecode)
+** or the name of a bundled recipe. Else the recipe is `length` bytes of `text`, at most 1 MiB,
+** borrowed for the call, and messages and the plan call it `recipe`. It then has no folder: it may
+** name bundled recipes, but no files. */
 MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, const char *text,
                                           size_t length, mgrid_error *err);
-/* Evaluate the recipe for a world. args (NULL if n is 0) are n strings "name=value": parameters,
-** and by names with a dot options of families on top of the recipe's own, "tp.max_ctas=8",
-** "*.timeout=600" (* stands for any part of a name, and a family's own option wins; lua/README.md
-** lists all). file (NULL: none) has more parameters, which args override: a JSON object (.json), a
-** YAML mapping (.yaml, .yml), or Lua that returns a table, return { tp = 2 }, run in the sandbox of
-** recipes. A name that is not a parameter is refused, unless the recipe has a parameter for all
-** others (`rest`). The runtime stays usable after a failure, and may be freed before the plan. */
+/* Evaluate the recipe for a world. args (NULL if n is 0) are n strings "name=value". They are
+** parameters. A name with a dot is an option of families, which overrides the recipe's:
+** "tp.max_ctas=8", or "*.timeout=600", where * stands for any part of a name and a family's own
+** option wins (lua/README.md lists all options). file (NULL: none) has more parameters, which args
+** override. It is a JSON object (.json), a YAML mapping (.yaml, .yml), or Lua that returns a table,
+** return { tp = 2 }. Such Lua runs in the sandbox of recipes. A name that is not a parameter is
+** refused, unless the recipe has a parameter for all others (`rest`). The runtime stays usable
+** after a failure, and may be freed before the plan. */
 MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file,
                                          size_t n, const char *const *args, mgrid_error *err);
 /* The same with parameters as C values. */
@@ -161,10 +162,10 @@ MGRID_API mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world
 /* Ask a query of the loaded recipe about a state of its plan. Queries are the questions of the
 ** modelled system under its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for
 ** others. args (NULL if n is 0) are n arguments by name, as mgrid_arg_integer("virtual_rank", 1) in
-** megatron_deepspeed. *answer (MGRID_ARG_INIT) is read as `kind`, as the result of a policy is
-** (mgrid_policy_result), and borrowed until the next question to this runtime. No value on this
-** rank is not an error: it is MGRID_IS_NONE then, with -1 in as.integer for MGRID_IS_INTEGER, "" in
-** as.text for MGRID_IS_TEXT. Local.
+** megatron_deepspeed. *answer (MGRID_ARG_INIT) is read as `kind`, in the way of
+** mgrid_policy_result, and borrowed until the next question to this runtime. A query may have no
+** value on this rank, without an error. *answer is MGRID_IS_NONE then, with -1 in as.integer for
+** MGRID_IS_INTEGER, "" in as.text for MGRID_IS_TEXT. Local.
 **     mgrid_arg next = MGRID_ARG_INIT;
 **     mgrid_runtime_ask(rt, s, "pp_next_rank", 0, NULL, MGRID_IS_INTEGER, &next, &e);
 **     if (next.as.integer >= 0) ... */
@@ -174,9 +175,9 @@ MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, cons
 /* Return the group of this rank that a getter of the modelled system returns
 ** ("get_tensor_and_data_parallel_group"); the loaded recipe lists them in `getters`. args as above,
 ** mgrid_arg_boolean("with_context_parallel", true). NULL if the rank is in none (no error).
-** MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such family, with
-** the parameter that makes it, or NULL without an error if the getter takes "check_initialized" and
-** it is false. Look it up once: the handle is that of mgrid_state_group. Local. */
+** MGRID_UNKNOWN_NAME with the nearest getter. MGRID_REFUSED if the plan has no such family, with
+** the parameter that makes it; but NULL without an error if the getter takes "check_initialized"
+** and it is false. Look it up once: the handle is that of mgrid_state_group. Local. */
 MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s,
                                                  const char *getter, size_t n,
                                                  const mgrid_arg *args, mgrid_error *err);
@@ -239,9 +240,9 @@ MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
 **     policy = { microbatches = function(state, q, p) return q.batch // state.dp.size end }
 ** It reads the state with its families, groups, grids and machine, the arguments by name in q, and
 ** the parameters of the plan in p: function(state, q, p) return p.n end hands one to the host.
-** policies.NAME in a recipe makes a bundled one, documented in lua/moongrid/meta_recipe.lua. Every
-** call has the runtime's limits; after an error the runtime and the policy work as before. A local
-** variable of the recipe keeps its value until the next reload.
+** policies.NAME in a recipe makes a bundled policy; lua/moongrid/meta_recipe.lua documents these.
+** Every call has the runtime's limits. After an error the runtime and the policy work as before. A
+** local variable of the recipe keeps its value until the next reload.
 */
 
 typedef struct mgrid_policy mgrid_policy;
@@ -251,15 +252,15 @@ typedef struct mgrid_policy mgrid_policy;
 MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name,
                                          mgrid_error *err);
 MGRID_API void mgrid_policy_free(mgrid_policy *p);
-/* Return which ranks compare the policy's results, so that a call is collective over them (agreed =
-** { name = "world" }): "world", or the name of a family, each of whose groups compares; "" if none
-** does, and a call is local. Borrowed from the policy. */
+/* Return which ranks compare the policy's results; the recipe says so by agreed = { name = "world"
+** }. "world": all ranks. The name of a family: the ranks of each of its groups. A call is
+** collective over these ranks. "": none compares, and a call is local. Borrowed from the policy. */
 MGRID_API const char *mgrid_policy_agreed(const mgrid_policy *p);
 /* Call the policy; args may be NULL if n is 0. Its result stays in the policy until the next call.
 **
-** If the recipe declares the policy agreed (agreed = { name = "world" } or a family), the call is
-** collective over the world or this rank's group of that family (whose groups share no ranks). If
-** results differ, or if ranks call different policies at a time, all these ranks get
+** A recipe may declare the policy agreed (agreed = { name = "world" } or a family). Then the call
+** is collective over the world, or over this rank's group of that family, whose groups share no
+** ranks. If results differ, or if ranks call different policies at a time, all these ranks get
 ** MGRID_DISAGREE, with the results of two of them; a rank on which the policy failed gets its own
 ** error instead. An integer and a float of equal value differ. If a rank does not call, or passes p
 ** NULL, the other ranks wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
@@ -271,21 +272,24 @@ MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_
 ** that is not a name as ["a key"]. *result (MGRID_ARG_INIT) is of the kind that is asked for:
 **     mgrid_arg rates = MGRID_ARG_INIT;
 **     mgrid_policy_result(p, "rates", MGRID_IS_NUMBERS, &rates, &e);
-** and then has rates.as.numbers.n and rates.as.numbers.at. MGRID_BAD_VALUE for a value of another kind, with the policy, the path and both kinds. An integer is also a number,
-** and a number without a fraction an integer, alone and in lists; {} is also an empty list. MGRID_IS_NONE takes a value
-** of any kind, and MGRID_IS_NONE in *result says that there is none at the path; the text keys of a table are sorted
-** by their bytes, others are left out. MGRID_IS_JSON takes a value of any kind as text, with sorted keys. After an
-** error *result is as MGRID_ARG_INIT. What *result points to is borrowed until the next call; JSON until the next
-** read. */
+** and then has rates.as.numbers.n and rates.as.numbers.at. MGRID_BAD_VALUE for a value of another
+** kind, with the policy, the path and both kinds. An integer is also a number, and a number without
+** a fraction is also an integer, alone and in lists; {} is also an empty list. MGRID_IS_NONE takes
+** a value of any kind; if there is none at the path, the kind of *result is MGRID_IS_NONE. In a
+** table, text keys are sorted by their bytes, and other keys are left out. MGRID_IS_JSON takes a
+** value of any kind as text, with sorted keys. After an error *result is as MGRID_ARG_INIT. What
+** *result points to is borrowed until the next call; JSON until the next read. */
 MGRID_API mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind,
                                            mgrid_arg *result, mgrid_error *err);
 
 /* --------------------------------------------------- functions of the host
-** A recipe may call a C function of its host by name, rack_of(rank): in build, in queries and in policies. Such a
-** function is pure: its answer depends only on its arguments and its version, so it is the same on every rank. A plan
-** has the name and the version of each function that the text of its recipe names. They are printed ("function rack_of
-** = 2") and part of the digest: if hosts have other versions, every rank gets MGRID_DISAGREE and nothing is created.
-** The command has no functions of a host, but shows the plans that a host saves (mgrid_plan_save).
+** A recipe may call a C function of its host by name, rack_of(rank): in build, in queries and in
+** policies. Such a function is pure: its answer depends only on its arguments and its version, so
+** it is the same on every rank. A plan has the name and the version of each function that the text
+** of its recipe names. They are printed ("function rack_of = 2") and part of the digest. If the
+** hosts of two ranks have different versions, every rank gets MGRID_DISAGREE and nothing is
+** created. The command has no functions of a host, but shows the plans that a host saves
+** (mgrid_plan_save).
 **     mgrid_status rack_of(void *ud, size_t n, const mgrid_arg *args,
 **                          mgrid_arg *result, mgrid_error *err) {
 **       if (n != 1 || args->kind != MGRID_IS_INTEGER) return MGRID_BAD_VALUE;
@@ -310,7 +314,7 @@ typedef mgrid_status mgrid_call_fn(void *ud, size_t n, const mgrid_arg *args, mg
 struct mgrid_function {
   size_t size;      /* sizeof(mgrid_function) */
   size_t arg_size;  /* sizeof(mgrid_arg); 0: that of the library */
-  const char *name; /* as that of a family, and not a word that recipes or Lua have */
+  const char *name; /* of the form of a family's name, and not a word that recipes or Lua have */
   /* one line of text; change it with anything that changes an answer: code, or a table behind it */
   const char *version;
   mgrid_call_fn *call;
@@ -336,8 +340,8 @@ MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_fun
 
 /* At a step boundary, evaluate the recipe again (its file may have changed; `recipe` NULL: the same
 ** one) with n arguments, agree, and materialize beside the old state: equal communicators are kept,
-** new ones created. args are all parameters: none is carried over. change may be NULL.
-** mgrid_state_move (moongrid_tensor.h) then plans how tensors move to the new state.
+** new ones created. args are all the parameters: those of the old plan do not count. change may be
+** NULL. mgrid_state_move (moongrid_tensor.h) then plans how tensors move to the new state.
 **
 ** Collective over the state's backend. On success *new_s is the caller's, and has its runtime as a
 ** state of mgrid_open has: mgrid_state_runtime returns it. The caller then frees the old policies
@@ -355,17 +359,18 @@ MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, con
 /* Draw a plan: `how` is "text", "svg", "page" for HTML with its own script, or "explain" for words.
 ** `options`: NULL for none, or a JSON object, as
 **     {"families": ["tp", "dp"], "all": true, "rank": 5, "columns": 80, "unicode": true, "color": true, "most": 4096}
-** families: these alone, by their names, in this order; all: without `families` every family, but those with the groups of
-** another (else text has the grids, with all groups below, and SVG no panels); rank: 0 to world - 1, whose groups stand out.
-** For text alone: columns: its width, 1 or more, 80; unicode: lines of boxes, not of ASCII; color: colours of a terminal;
-** most: ranks of a grid that are drawn, 1 or more, 4096. A page takes {"recipe": its title} alone; an
-** explanation families, columns, and {"recipe": {"name", "text", "args": ["tp=2"], "file"}}, with which the plan was made: then
-** it has the lines of the recipe. Of worlds above 4096 ranks
-** a part is drawn, and said to be. UTF-8, in pieces, which are the sink's for the call; after an error the picture is not
+** families: these alone, by their names, in this order; all: without `families` every family, but
+** those with the groups of another (else text has the grids, with all groups below, and SVG no
+** panels); rank: 0 to world - 1, whose groups stand out. For text alone: columns: its width, 1 or
+** more, 80; unicode: lines of boxes, not of ASCII; color: colours of a terminal; most: ranks of a
+** grid that are drawn, 1 or more, 4096. A page takes {"recipe": its title} alone; an explanation
+** families, columns, and {"recipe": {"name", "text", "args": ["tp=2"], "file"}}, with which the
+** plan was made: then it has the lines of the recipe. Of a world above 4096 ranks only a part is
+** drawn, and the picture says so. The sink gets UTF-8 in pieces; after an error the picture is not
 ** whole. Local; the plan is only read.
 **
-** MGRID_UNKNOWN_NAME for another `how`, option or family, MGRID_BAD_VALUE for options that are no
-** JSON object or a value of another kind, MGRID_OUT_OF_RANGE, MGRID_OUTPUT if the sink stops,
+** MGRID_UNKNOWN_NAME for another `how`, option or family, MGRID_BAD_VALUE if the options are no
+** JSON object, or a value is of another kind, MGRID_OUT_OF_RANGE, MGRID_OUTPUT if the sink stops,
 ** MGRID_MISSING without libmoongrid_lua. */
 MGRID_API mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options,
                                        mgrid_sink sink, void *ud, mgrid_error *err);

@@ -59,10 +59,10 @@ MGRID_API int64_t mgrid_state_rank(const mgrid_state *s);
 /* Return the number of communicators of this state. Those of groups of one rank do not count. */
 MGRID_API size_t mgrid_state_ncomms(const mgrid_state *s);
 
-/* This is the machine of this rank, and how the job is spread over machines. Host name and boot id
-** identify a machine; machines are numbered by their lowest rank. Local: ranks exchange it when the
-** first state of the backend is made. A dry state answers as if the whole job ran on this
-** machine. */
+/* The machine of this rank, and how the job is spread over machines. Host name and boot id identify
+** a machine; machines are numbered by their lowest rank. Ranks exchange this when the first state
+** of the backend is made, so the question is local. A dry state answers as if the whole job ran on
+** this machine. */
 typedef struct mgrid_machine {
   size_t size;             /* sizeof(mgrid_machine) */
   int64_t machines, index; /* machines of the job; index of this one, 0 to machines - 1 */

@@ -40,20 +40,20 @@ MGRID_API mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *sta
 MGRID_API size_t mgrid_step_nclasses(const mgrid_step *s);
 MGRID_API int64_t mgrid_step_class(const mgrid_step *s, int64_t rank);
 MGRID_API int64_t mgrid_step_operations(const mgrid_step *s, int64_t rank);
-/* Write the digest of the programs of all ranks, 32 hex digits and a 0: equal exactly if each rank
-** has an equal program, apart from lines. promises.md has what is in it. */
+/* Write the digest of the programs of all ranks, 32 hex digits and a 0. Two digests are equal
+** exactly if each rank has an equal program, apart from lines. promises.md has what is in it. */
 MGRID_API void mgrid_step_digest(const mgrid_step *s, char out[33]);
 
 /* ----------------------------------------------------------------- verdict */
 
-/* Prove that every rank reaches the end of its program, under the rules of NCCL, or with `blocking`
-** under those of MPI, where each call ends before the next begins. MGRID_UNPROVED: a rank does not;
-** the message begins with mismatch, unmatched, cycle or hazard, and says which ranks wait for which
-** others, in which lines. MGRID_LIMIT: it takes more than the seconds or instructions of a plan
-** (mgrid_limits of the runtime that made the step); the message says how far all ranks were proved
-** to come. Of a step with several streams the proof may assume that calls of two families fit on a
-** GPU together, or start in one order: `moongrid step`, and prove in Lua, name the families.
-** Local. */
+/* Prove that every rank reaches the end of its program, under the rules of NCCL. With `blocking`
+** the rules are those of MPI: each call ends before the next begins. MGRID_UNPROVED: a rank does
+** not; the message begins with mismatch, unmatched, cycle or hazard, and says which ranks wait for
+** which others, in which lines. MGRID_LIMIT: it takes more than the seconds or instructions of a
+** plan (mgrid_limits of the runtime that made the step); the message says how far all ranks were
+** proved to come. Of a step with several streams the proof may assume that calls of two families
+** fit on a GPU together, or start in one order: `moongrid step`, and prove in Lua, name the
+** families. Local. */
 MGRID_API mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *err);
 
 /* ---------------------------------------- price, a preview (src/stability.md) */
@@ -63,7 +63,8 @@ typedef struct mgrid_step_price_options {
   bool blocking; /* under the rules of MPI, with its algorithms; else those of NCCL */
   /* blocking: sends of at most this number of bytes do not wait for their receiver */
   int64_t eager;
-  /* of a GPU in a second; 0: from the costs, or the data sheet of the machine's preset */
+  /* of a GPU in a second; 0: take it from the costs, or from the data sheet of the machine's
+  ** preset */
   double flops;
   /* JSON: latencies, measured efficiencies and so on (src/step/README.md); NULL: none */
   const char *costs;
@@ -95,7 +96,7 @@ MGRID_API mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine
                                         mgrid_step_time *out, mgrid_sink sink, void *ud,
                                         mgrid_error *err);
 
-/* --------------------------------------------------------------- one's calls */
+/* -------------------------------------------------------- one rank's calls */
 
 typedef enum mgrid_step_operation {
   MGRID_STEP_ALL_REDUCE = 0,
@@ -126,8 +127,8 @@ typedef struct mgrid_step_call {
 #define MGRID_STEP_CALL_INIT \
   { sizeof(mgrid_step_call), "", "", "", "", 0, 0, -1 }
 
-/* A follower walks through the program of a rank, and unrolls loops as it goes. It keeps the step;
-** the caller frees the follower. */
+/* A follower goes through the program of a rank call by call, also through each iteration of a
+** loop. It keeps the step; the caller frees the follower. */
 typedef struct mgrid_step_follower mgrid_step_follower;
 MGRID_API mgrid_step_follower *mgrid_step_follow(const mgrid_step *s, int64_t rank,
                                                  mgrid_error *err);

@@ -36,14 +36,16 @@ typedef enum mgrid_cutting {
 } mgrid_cutting;
 
 typedef struct mgrid_tensor_axis {
-  size_t size;      /* sizeof(mgrid_tensor_axis); in an array the first one's holds for all */
-  const char *name; /* as that of a dim */
-  int64_t length;   /* elements, 1 or more */
-  size_t ndims;     /* 0: not cut */
+  /* sizeof(mgrid_tensor_axis); in an array, that of the first element counts for all */
+  size_t size;
+  const char *name;        /* as that of a dim */
+  int64_t length;          /* elements, 1 or more */
+  size_t ndims;            /* 0: not cut */
   const char *const *dims; /* [ndims], outermost first */
   mgrid_cutting cutting;   /* ignored without dims, as are the next fields */
-  int64_t block;           /* of MGRID_CUT_CYCLIC, 1 or more; they make at most 2^24 blocks */
-  int64_t unit; /* divides the length; pieces are multiples of it (whole heads); 0 is 1 */
+  /* for MGRID_CUT_CYCLIC: elements of a block, 1 or more. There are at most 2^24 blocks */
+  int64_t block;
+  int64_t unit; /* pieces are multiples of it, such as whole heads. It divides the length; 0 is 1 */
   /* arrays that lie side by side on the axis, each cut by itself (fused QKV); 0: one */
   size_t nparts;
   const int64_t *parts; /* [nparts], their lengths, which sum to `length` */
@@ -53,9 +55,10 @@ typedef struct mgrid_tensor_axis {
   size_t nowners;        /* of MGRID_CUT_OWNERS: length / unit */
   const int64_t *owners; /* [nowners], each in [0, pieces); a piece may have none */
   /* if there are fewer units than pieces, neighbouring pieces get the same unit, as heads of keys
-  ** and values in grouped-query attention. The number of pieces is a multiple of that of the units,
-  ** in each of `parts` the same. false: the last pieces are empty. Only of MGRID_CUT_EVEN and _CEIL
-  ** */
+  ** and values do in grouped-query attention. The number of pieces must be a multiple of the number
+  ** of units, and the same multiple in each of `parts`. false: the last pieces are empty. Only for
+  ** MGRID_CUT_EVEN and MGRID_CUT_CEIL
+  */
   bool copies;
 } mgrid_tensor_axis;
 #define MGRID_TENSOR_AXIS_INIT \
@@ -66,12 +69,12 @@ typedef struct mgrid_tensor_axis {
 
 typedef struct mgrid_tensor mgrid_tensor;
 
-/* Make a tensor over a grid: each rank of the grid holds the part of its coordinates, so ranks
-** along dims that cut nothing hold copies; other ranks of the world hold nothing. `type` is "bf16",
-** "f32", ... (an unknown one is refused with all of them). naxes is 1 to 8; a dim cuts at most one
-** axis. `on` (NULL: all ranks of the grid) is a family whose members alone hold the tensor: they
-** must be all combinations of some coordinates of each dim, and a dim counts as that many.
-** Immutable and counted. O(axes x dims), with `on` O(its members). */
+/* Make a tensor over a grid. Each rank of the grid holds the part of its coordinates, so ranks
+** along dims that cut nothing hold copies. Other ranks of the world hold nothing. `type` is "bf16",
+** "f32", ... (if it is unknown, the error lists all). naxes is 1 to 8; a dim cuts at most one axis.
+** `on` (NULL: all ranks of the grid) is a family: only its members hold the tensor. Take some
+** coordinates of each dim: the members must be all combinations of these, and the dim then counts
+** as having only these. Immutable and counted. O(axes x dims), with `on` O(its members). */
 MGRID_API mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes,
                                          const mgrid_tensor_axis *axes, const mgrid_family *on,
                                          mgrid_error *err);
@@ -89,10 +92,10 @@ MGRID_API mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t
                                      const int64_t *weight, int64_t pieces, int64_t *out,
                                      int64_t *kept, mgrid_error *err);
 /* Flatten tensors as ZeRO and FSDP do. The parts that each rank has of n tensors lie one after the
-** other in an array of one dimension, and `ndims` dims of the grid, outermost first, cut this array
-** into slices of one size, a multiple of `pad` elements. Padding is at the end of the last slices,
-** and a slice may begin and end inside of a tensor. out[i] is the flat tensor i: a rank's part of
-** it is the range of elements, in C order, that lies in the rank's slice.
+** other in an array of one dimension. `ndims` dims of the grid, outermost first, cut this array
+** into slices of one size, which is a multiple of `pad` elements. Padding is at the end of the last
+** slices, and a slice may begin and end inside of a tensor. out[i] is the flat tensor i: a rank's
+** part of it is the range of elements, in C order, that lies in the rank's slice.
 **
 ** The tensors have one grid and one type, are not flat themselves, and are not cut by these dims. A
 ** dim along which parts of one tensor differ in size (or are absent) must cut all tensors, so that
@@ -137,10 +140,11 @@ typedef struct mgrid_tensor_part {
   int64_t shape[MGRID_AXES_MAX]; /* elements of the part on each axis; one may be 0 */
   int64_t elements, bytes;       /* of the part */
   int64_t copy; /* which of the copies this rank has, 0 to mgrid_tensor_copies - 1 */
-  /* of a flat tensor: elements of the rank's slice, padding included. `shape` is that of the part
-  ** before it is cut into slices, and the rank has only `elements` of it: */
+  /* of a flat tensor: elements of the rank's slice, padding included. `shape` is then the shape of
+  ** the part before it is cut into slices */
   int64_t slice;
-  /* from this one on, in C order; where they begin in the slice. 0 where it has none */
+  /* of a flat tensor: the rank has `elements` elements of that part, in C order from `first` on.
+  ** They begin at `offset` in the slice. 0 where it has none */
   int64_t first, offset;
 } mgrid_tensor_part;
 #define MGRID_TENSOR_PART_INIT \
@@ -163,30 +167,32 @@ MGRID_API int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64
 
 /* What one rank sends and receives so that the tensors of plan `from` become those of plan `to`.
 ** Each element that a rank needs and does not have is sent to it once, so the job sends the fewest
-** bytes possible. Ranks that hold the same part share the sending: their numbers of messages of a
-** tensor differ by at most one; if machines are given, by at most one to ranks of their own machine
-** and by at most one to others. */
+** bytes possible. Ranks that hold the same part share the sending: for each tensor, their numbers
+** of messages differ by at most one. If machines are given, this holds for the messages to ranks of
+** their own machine, and for those to other ranks. */
 typedef struct mgrid_move mgrid_move;
 
 typedef struct mgrid_move_options {
   size_t size; /* sizeof(mgrid_move_options) */
-  /* put the messages into rounds, in each of which a rank sends at most one and receives at most
-  ** one; there are as few rounds as the busiest rank has messages. This looks at the messages of
-  ** all ranks: time and memory grow with the job. false: all are in flight at once */
+  /* put the messages into rounds. In a round a rank sends at most one message, and receives at most
+  ** one. There are as few rounds as the busiest rank has messages. This looks at the messages of
+  ** all ranks, so time and memory grow with the job. false: all messages are in flight at once */
   bool rounds;
   size_t nranks; /* 0: rank i of `to` is rank i of `from`; else the number of ranks of `to` */
-  /* [nranks], the rank of the move that each is: ranks of `from`, and above them new ones */
+  /* [nranks]: the number in the move of each rank of `to`. Numbers below the world of `from` are
+  ** ranks of `from`; higher ones are new ranks */
   const int64_t *ranks;
-  /* a tensor may be f32 in one plan and bf16 in the other: its elements are sent as bf16, rounded
-  ** to the nearest, and bytes are counted so. false: a changed type is refused */
+  /* a tensor may be f32 in one plan and bf16 in the other. Its elements are sent as bf16, rounded
+  ** to the nearest, and counted as bf16. false: a changed type is refused */
   bool convert;
   /* consecutive ranks of a machine, at most 4096: a rank receives from its own machine what a rank
   ** there holds, so the fewest bytes possible go between machines. 0: all ranks are equally near */
   int64_t machine;
   size_t nold; /* 0: rank i of `from` is rank i of the move; else the number of ranks of `from` */
-  /* [nold], the rank of the move that each is, or -1: it is lost, and sends nothing. Ranks of `to`
-  ** then are those of the move, unless `ranks` says otherwise. What no other rank holds is missing:
-  ** its elements are in no message, and a run leaves them in the buffer as they are */
+  /* [nold]: the number in the move of each rank of `from`; -1: it is lost, and sends nothing. The
+  ** ranks of `to` are then those of the move, unless `ranks` says otherwise. What no other rank
+  ** holds is missing: its elements are in no message, and a run leaves them in the buffer as they
+  ** are */
   const int64_t *old;
 } mgrid_move_options;
 #define MGRID_MOVE_OPTIONS_INIT \
@@ -199,18 +205,18 @@ typedef struct mgrid_move_options {
 ** be NULL. Local, no messages.
 **
 ** O(dims) for each message of this rank, in any worlds, even if grids do not fit into each other,
-** as 6 x 4 and 4 x 6 ranks. O(copies of the tensor) more for each message if ranks get other
-** numbers, for pieces that are dealt in turn or by owners, if `on` or a machine leaves out some
-** coordinates of a dim, and if the sizes of large dims have no common divisors. O(ranks that need
-** the slice) for flat tensors whose slices have copies. With machines O(ranks of a machine) more
-** for each message. */
+** as 6 x 4 and 4 x 6 ranks. Each message costs O(copies of the tensor) more in four cases: ranks
+** get other numbers; pieces are dealt in turn or by owners; `on` or a machine leaves out some
+** coordinates of a dim; the sizes of large dims have no common divisors. O(ranks that need the
+** slice) for flat tensors whose slices have copies. With machines each message costs O(ranks of a
+** machine) more. */
 MGRID_API mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank,
                                      size_t ntensors, const char *const *tensors,
                                      const mgrid_move_options *options, mgrid_error *err);
-/* The same between two states of this process, as mgrid_reload leaves them: from the tensors of the
-** old one to those of the new one, seen from the rank of the old. With machine 0 in the options (or
-** options NULL) the job's own machines count, if all have equally many consecutive ranks. A NULL
-** state gives NULL, and the error that explains it can be passed to mgrid_move_run. */
+/* Plan the same between two states of this process, as mgrid_reload leaves them: from the tensors
+** of the old state to those of the new one, seen from the rank of the old one. If `machine` is 0,
+** or options is NULL, the machines of the job count, provided that all have equally many
+** consecutive ranks. A NULL state gives NULL; pass the error that explains it to mgrid_move_run. */
 MGRID_API mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to,
                                        size_t ntensors, const char *const *tensors,
                                        const mgrid_move_options *options, mgrid_error *err);
@@ -272,9 +278,9 @@ typedef int (*mgrid_piece_fn)(void *ud, const mgrid_move_piece *piece);
 MGRID_API mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer,
                                          mgrid_piece_fn fn, void *ud, mgrid_error *err);
 
-/* The same in one call, for transports that copy contiguous bytes of registered memory (NIXL,
-** libfabric, verbs, cuFile): what a one-sided read or write needs beside the addresses where both
-** ranks have the tensor's parts. */
+/* The pieces as ranges of bytes, in one call, for transports that copy contiguous bytes of
+** registered memory (NIXL, libfabric, verbs, cuFile). A one-sided read or write needs a descriptor,
+** and the addresses of the tensor's parts on both ranks. */
 typedef struct mgrid_move_descriptor { /* never changes */
   int64_t peer;                        /* the other rank; this one for MGRID_STAYS */
   size_t tensor;                       /* its number in the move */
@@ -283,9 +289,9 @@ typedef struct mgrid_move_descriptor { /* never changes */
   int64_t bytes;
 } mgrid_move_descriptor;
 /* Write what this rank sends (or receives, or keeps), by peer, then tensor, at most `cap`
-** descriptors; return how many there are, or -1 after filling *err. They are as long as they can
-** be: neighbours on both sides are one. Sender and receiver have the same descriptors of a message,
-** in the same order. MGRID_UNSUPPORTED if a tensor changes its type. Local. O(dims + rows of the
+** descriptors; return how many there are, or -1 after filling *err. Bytes that are neighbours on
+** both sides are in one descriptor. Sender and receiver have the same descriptors of a message, in
+** the same order. MGRID_UNSUPPORTED if a tensor changes its type. Local. O(dims + rows of the
 ** pieces). */
 MGRID_API int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap,
                                          mgrid_move_descriptor *out, mgrid_error *err);
@@ -300,8 +306,8 @@ typedef struct mgrid_buffer { /* never changes */
 typedef struct mgrid_move_run_options {
   size_t size;    /* sizeof(mgrid_move_run_options) */
   int64_t window; /* most bytes of memory for packing on a rank; 0: 64 MiB. Equal on all ranks */
-  /* seconds without any progress after which a rank gives up, and of a call over all ranks; 0: that
-  ** of the backend. Equal on all ranks */
+  /* a rank gives up after this many seconds without progress. It is also the limit of a call over
+  ** all ranks. 0: as the backend. Equal on all ranks */
   double timeout;
 } mgrid_move_run_options;
 #define MGRID_MOVE_RUN_OPTIONS_INIT \
@@ -315,7 +321,7 @@ typedef struct mgrid_move_run_options {
 ** every rank gets the same error and nothing is touched. A rank whose mgrid_move_new failed passes
 ** NULL and its error, which all get. After any other error the contents of `to` are undefined, and
 ** after a failure in transfer the backend cannot be used any more. At most `window` bytes are
-** packed; pieces that are contiguous in both parts are not.
+** packed at a time; pieces that are contiguous in both parts are not packed.
 **
 ** mpi: buffers are in memory of the CPU, or of a GPU if MPI is CUDA-aware. nccl: buffers are on
 ** this rank's GPU, and nothing writes `from` any more. The window is there, too, and stays with the

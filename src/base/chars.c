@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** chars.c - characters that do not depend on the host: the C locale and numbers in it, UTF-8, and
-** text from others made safe for a terminal. It is the lowest file: it calls nothing of ours, and
-** all that prints calls it.
+** chars.c - characters that do not depend on the host: the C locale and its numbers, UTF-8, and
+** text from others made safe for a terminal. Everything that prints calls this file; it calls no
+** other.
 */
 #include "base/base.h"
 
@@ -12,12 +12,12 @@
 
 /* ============================================================== the C locale */
 
-/* A host may call setlocale for its users, but the meaning of a recipe must not change with it, nor
+/* A host may call setlocale for its users. The meaning of a recipe must not change with that, nor
 ** any text that another process reads: no decimal comma, no other order or upper case of
 ** letters. */
 
-/* The C library's "C" locale is a constant: to get it allocates nothing and cannot fail. If it
-** fails nevertheless, uselocale changes nothing. */
+/* Switch this thread to the C library's "C" locale. That is a constant, so this allocates nothing
+** and cannot fail. (If it failed, uselocale would change nothing.) */
 mgrid_locale mgrid_locale_plain(void) {
   return (mgrid_locale){ (void *)uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)) };
 }
@@ -62,9 +62,10 @@ const char *mgrid_shortest(const char *number, char *buf, size_t len) {
 /* ================================================================= safe text */
 
 /* A name, a message or a path may hold bytes that move the cursor, clear the screen or break the
-** line. Such bytes, and what is not UTF-8, are escaped: \x1b. */
+** line. Escape such bytes, and bytes that are not UTF-8, as \x1b. */
 
-/* Return the bytes of the character at s, with n bytes left, and its code; 0 if it is not UTF-8. */
+/* Return how many bytes the character at s has, and its code in *out. There are n bytes left. 0: it
+** is not UTF-8. */
 static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
   static const struct {
     unsigned char first, mask;
@@ -90,8 +91,8 @@ static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
   return 0;
 }
 
-/* The same, but 0 also for a character that controls the terminal, changes the direction of text,
-** or is none in XML. */
+/* Return how many bytes the character at s has. 0: it is not UTF-8, it controls the terminal, it
+** changes the direction of text, or XML does not allow it. */
 static size_t character(const unsigned char *s, size_t n) {
   static const struct {
     uint32_t low, high;

@@ -45,8 +45,8 @@ const char *mgrid_status_text(mgrid_status status) {
   return "unknown status";
 }
 
-/* Copy who is missing; `from` NULL: nobody. The error of a host that was built with an earlier
-** header has no room for it. */
+/* Copy who is missing; `from` NULL: nobody is. A host that was built with an earlier header has an
+** error without these fields. */
 static void copy_missing(mgrid_error *err, const mgrid_error *from) {
   static const mgrid_error none = MGRID_ERROR_INIT;
   if (err->size < sizeof *err) return;
@@ -62,7 +62,8 @@ void mgrid_error_clear(mgrid_error *err) {
   copy_missing(err, NULL);
 }
 
-/* The first error stays: a later failure of a chain of calls only follows from it. */
+/* Fill *err, unless it holds an error: a later failure in a chain of calls only follows from the
+** first. */
 static void error_fill(mgrid_error *err, mgrid_status status, const char *fmt, va_list args) {
   if (!err || err->status) return;
   mgrid_error_clear(err);
@@ -100,7 +101,7 @@ void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
 
 mgrid_status mgrid_oom(mgrid_error *err) {
   char why[MGRID_ALLOWED];
-  if (!err || err->status) return MGRID_NO_MEMORY; /* no one will read it */
+  if (!err || err->status) return MGRID_NO_MEMORY; /* nobody would read the error */
   return mgrid_fail(err, MGRID_NO_MEMORY, "out of memory%s",
                     mgrid_allowed(MGRID_SCARCE_MEMORY, why));
 }
@@ -152,7 +153,8 @@ mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) {
   va_list args;
   if (!err) return MGRID_OK;
   va_start(args, fmt);
-  mgrid_vformat(text, sizeof text, fmt, args); /* the arguments may point into err->message */
+  /* before err->message changes, because the arguments may point into it */
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   memcpy(err->message, text, sizeof text);
   mgrid_show(err->message, sizeof err->message);

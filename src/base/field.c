@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** field.c - numbers, texts and lists of a JSON text, each with its place in messages.
+** field.c - reads numbers, texts and lists from JSON, and knows the place of each for messages.
 */
 #include "base/field.h"
 
@@ -19,7 +19,7 @@ bool mgrid_json_deep(const char *text, size_t length, int most) {
   return depth > most;
 }
 
-/* Append "rules[3].rule.of". */
+/* Append the place of a field, "rules[3].rule.of". */
 static void put_place(const mgrid_field *f, mgrid_text *t) {
   if (!f->in) return;
   put_place(f->in, t);
@@ -34,7 +34,7 @@ void mgrid_field_fail(const mgrid_field *f) {
   mgrid_text place = { 0 };
   if (f->all->failed) return;
   f->all->failed = true;
-  if (!err->status) return; /* of the budget */
+  if (!err->status) return; /* the budget is exhausted, which is not an error here */
   put_place(f, &place);
   if (place.len > 0) mgrid_error_reword(err, "%.400s: %s", place.data, err->message);
   mgrid_text_free(&place);
@@ -69,7 +69,7 @@ mgrid_field mgrid_field_at(const mgrid_field *f, size_t i) {
   return (mgrid_field){ f->all, f, NULL, i, json_array_get(f->v, i) };
 }
 
-/* Return whether the name is one of those that blanks separate. */
+/* Return whether the name is in a list of names that blanks separate. */
 static bool is_one_of(const char *name, const char *names) {
   size_t len = strlen(name);
   for (const char *at = names; *at; at += strspn(at, " ")) {
@@ -99,7 +99,7 @@ static void field_refuse_name(const mgrid_field *f, const char *name, const char
 void mgrid_field_only(const mgrid_field *f, const char *names) {
   if (!json_is_object(f->v)) mgrid_field_fault(f, "an object");
   const char *name;
-  json_t *v, *all = (json_t *)(uintptr_t)f->v; /* the macro takes no const */
+  json_t *v, *all = (json_t *)(uintptr_t)f->v; /* the macro takes no const pointer */
   json_object_foreach(all, name, v) if (!f->all->failed && !is_one_of(name, names))
       field_refuse_name(f, name, names);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** field.h - reads JSON that this library wrote, or that says so. A field knows its place, for
-** messages: "rules[3].rule.of: a number from 0 to 7 expected, not 9". After the first fault nothing
-** is read, so that a reader of many fields looks at `failed` once, at their end.
+** field.h - reads JSON that this library wrote, or that claims so. A field knows its place, for
+** messages: "rules[3].rule.of: a number from 0 to 7 expected, not 9". After the first fault the
+** functions read nothing more. So a reader of many fields looks at `failed` once, at the end.
 */
 #ifndef MGRID_FIELD_H
 #define MGRID_FIELD_H
@@ -13,43 +13,44 @@
 
 typedef struct mgrid_fields { /* of one JSON text */
   mgrid_error *err;           /* gets the first fault; not NULL */
-  mgrid_budget *budget;       /* of what is made of it */
+  mgrid_budget *budget;       /* pays for what is made from the text */
   bool failed;
 } mgrid_fields;
 
 typedef struct mgrid_field {
   mgrid_fields *all;
-  const struct mgrid_field *in; /* the list or object around it; NULL: it is the whole */
-  const char *name;             /* in an object */
-  size_t index;                 /* in a list */
-  const json_t *v;              /* NULL: it is not there */
+  /* the list or object around this field; NULL: the field is the whole text */
+  const struct mgrid_field *in;
+  const char *name; /* its key, if it is in an object */
+  size_t index;     /* its index, if it is in a list */
+  const json_t *v;  /* NULL: there is no such field */
 } mgrid_field;
 
-/* Return whether a text of JSON nests more brackets than `most`. Jansson takes stack for each, and
-** a thread has room for MGRID_JSON_DEEP. 64 nested families take 2 each. */
+/* Return whether a text of JSON nests more brackets than `most`. Jansson takes stack for each
+** bracket, and a thread has enough for MGRID_JSON_DEEP. 64 nested families take 2 each. */
 enum { MGRID_JSON_DEEP = 200 };
 bool mgrid_json_deep(const char *text, size_t length, int most);
 
-/* MGRID_BAD_VALUE: "PLACE: `expected` expected, not 9". */
+/* Report a fault: MGRID_BAD_VALUE, "PLACE: `expected` expected, not 9". */
 void mgrid_field_fault(const mgrid_field *f, const char *expected);
-/* Something could not be made of it: the error is in all->err already and gets the place, or the
-** budget is exhausted. */
+/* Report that something could not be made from the field. Either all->err already has the error,
+** and gets the place, or the budget is exhausted. */
 void mgrid_field_fail(const mgrid_field *f);
-/* Return whether the reading goes on: nothing failed, and the budget has `work` more. */
+/* Return whether to go on: nothing has failed, and the budget has `work` left. */
 bool mgrid_field_spend(const mgrid_field *f, int64_t work);
 
-/* Return a field of an object. It lies in *f, which must outlive it. */
+/* Return a field of an object. It points into *f, which must outlive it. */
 mgrid_field mgrid_field_of(const mgrid_field *f, const char *name);
-/* Return an element of a list likewise. */
+/* Return an element of a list. It points into *f, too. */
 mgrid_field mgrid_field_at(const mgrid_field *f, size_t i);
-/* It is a fault if it is not an object, or has other fields than these, which are separated by
-** blanks. */
+/* Report a fault if the field is not an object, or has a field that is not among `names`. Blanks
+** separate the names. */
 void mgrid_field_only(const mgrid_field *f, const char *names);
-/* Return the length of a list of low to high elements; 0 after a fault. */
+/* Return the length of a list. It must be from low to high. 0 after a fault. */
 size_t mgrid_field_list(const mgrid_field *f, size_t low, size_t high);
-/* Return a whole number; 0 after a fault. */
+/* Return a whole number from low to high; 0 after a fault. */
 int64_t mgrid_field_number(const mgrid_field *f, int64_t low, int64_t high);
-/* Return a boolean; false where it is not there. */
+/* Return a boolean; false if there is no such field. */
 bool mgrid_field_flag(const mgrid_field *f);
 /* Return a text; "" after a fault. */
 const char *mgrid_field_text(const mgrid_field *f);

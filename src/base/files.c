@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** files.c - write a file or a folder beside its name, then rename it. A full disk, a signal or a
-** crash leaves what was there before. All files and folders of the library and the command are
-** written here (lint). The example trainer is built with this file, too, so it calls nothing inside
-** the library.
+** files.c - writes a file or a folder under another name first, then renames it. So a full disk, a
+** signal or a crash leaves what was there before. All files and folders of the library and the
+** command are written here (lint). The example trainer is built with this file, too, so the file
+** calls nothing else in the library.
 */
 #include "base/files.h"
 
@@ -18,18 +18,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_IN "file" /* the name of a file in its PATH.part */
+#define FILE_IN "file" /* the name of a file inside its folder PATH.part */
 enum { MARK = 01000 }; /* the sticky bit */
 
 struct mgrid_output {
-  mgrid_text path, name, part; /* as given; behind links; NAME.part */
-  mgrid_text place;            /* of the file until it has its name */
-  int fd, lock;                /* of the file; of NAME.part, locked; -1: none */
+  mgrid_text path, name, part; /* the path as given; the same without links; NAME.part */
+  mgrid_text place;            /* where the file is until it has its name */
+  int fd, lock;                /* of the file; of NAME.part, which is locked; -1: none */
   FILE *stream;
-  const char *const *files; /* patterns of the files in NAME.part */
-  bool folder, made;        /* made: under its own name, MGRID_WRITE_NEW */
-  mode_t mode;              /* of the file that it replaces; 0: none */
-  int why;                  /* errno of what failed; 0: nothing */
+  const char *const *files; /* patterns of the files that may be in NAME.part */
+  bool folder, made;        /* made: made under its own name, as MGRID_WRITE_NEW */
+  mode_t mode;              /* of the file that this one replaces; 0: none */
+  int why;                  /* errno of the call that failed; 0: none */
 };
 
 static mgrid_status cannot_write(const mgrid_output *o, int why, mgrid_error *err) {
@@ -43,10 +43,10 @@ static bool files_same(const struct stat *a, const struct stat *b) {
 
 /* ------------------------------------------------------------------- names */
 
-/* Set *name to what a path names behind links of its last part, which may be missing. False: errno
-** says why. */
+/* Set *name to the path, with links of its last part followed. The last part may be missing. False:
+** errno says why. */
 static bool files_resolve(const char *path, bool folder, mgrid_text *name) {
-  enum { LINKS = 40 }; /* as the kernel */
+  enum { LINKS = 40 }; /* as many as the kernel follows */
   mgrid_text_str(name, path);
   while (folder && name->len > 1 && name->data[name->len - 1] == '/')
     name->data[--name->len] = '\0';
@@ -71,7 +71,7 @@ static bool is_mine(const mgrid_output *o, const char *name) {
   return false;
 }
 
-/* Check that every file in the folder fits a pattern; with `take` remove these. */
+/* Check that every file in the folder fits a pattern. With `take`, remove these files. */
 static mgrid_status files_walk(const mgrid_output *o, bool take, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   int fd = dup(o->lock);
@@ -82,7 +82,7 @@ static mgrid_status files_walk(const mgrid_output *o, bool take, mgrid_error *er
     if (fd >= 0) close(fd);
     return s;
   }
-  rewinddir(dir); /* the open folder has one read position for all its readers */
+  rewinddir(dir); /* all users of the open folder share one read position */
   for (const struct dirent *e; !s && (e = readdir(dir));) {
     if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
     if (!is_mine(o, e->d_name))
@@ -97,7 +97,7 @@ static mgrid_status files_walk(const mgrid_output *o, bool take, mgrid_error *er
   return s;
 }
 
-/* Remove the folder, which is this process's, with its files. */
+/* Remove the folder with its files. It belongs to this process. */
 static void remove_part(const mgrid_output *o) {
   if (!files_walk(o, true, NULL)) rmdir(o->part.data);
 }
@@ -109,7 +109,7 @@ static mgrid_status not_mine(const mgrid_output *o, mgrid_error *err) {
                     o->part.data, o->path.data);
 }
 
-/* Take over what a dead process left. */
+/* Remove the files that a dead process left in the folder. */
 static mgrid_status take_over(const mgrid_output *o, mgrid_error *err) {
   struct stat about;
   bool mine = fstat(o->lock, &about) == 0 && about.st_mode & MARK && about.st_uid == geteuid();
@@ -117,20 +117,21 @@ static mgrid_status take_over(const mgrid_output *o, mgrid_error *err) {
   return s ? s : files_walk(o, true, err);
 }
 
-/* Lock the open folder. One that this process has made is locked by others only as long as they
-** look at it. */
+/* Lock the open folder. If this process has just made it, others lock it only while they look at
+** it. */
 static mgrid_status lock(const mgrid_output *o, bool made, mgrid_error *err) {
   if (flock(o->lock, made ? LOCK_EX : LOCK_EX | LOCK_NB) == 0) return MGRID_OK;
   if (errno == EWOULDBLOCK)
     return mgrid_fail(err, MGRID_REFUSED, "another process is making %s just now", o->path.data);
-  if (made) return MGRID_OK; /* the file system has no locks: assume that nobody else is at work */
+  /* the file system has no locks: assume that no other process works here */
+  if (made) return MGRID_OK;
   return mgrid_fail(err, MGRID_REFUSED,
                     "%s is there already; if no process is making %s, take it away", o->part.data,
                     o->path.data);
 }
 
-/* Make the folder, or take it over. *again: try again, another process has just renamed or removed
-** it. */
+/* Make the folder, or take it over from a dead process. *again: another process has just renamed or
+** removed it, so try again. */
 static mgrid_status make_part(mgrid_output *o, bool *again, mgrid_error *err) {
   struct stat open_one, named;
   bool made = mkdir(o->part.data, MARK | (o->folder ? 0777 : 0700)) == 0;
@@ -140,7 +141,7 @@ static mgrid_status make_part(mgrid_output *o, bool *again, mgrid_error *err) {
   o->lock = open(o->part.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (o->lock < 0 && errno == ENOENT) return *again = true, MGRID_OK;
   if (o->lock < 0 && made) return s = cannot_write(o, errno, err), rmdir(o->part.data), s;
-  if (o->lock < 0) return not_mine(o, err); /* a file, a link, or one of another user */
+  if (o->lock < 0) return not_mine(o, err); /* it is a file, a link, or another user's folder */
   s = lock(o, made, err);
   if (!s
       && (fstat(o->lock, &open_one) || lstat(o->part.data, &named)
@@ -148,14 +149,14 @@ static mgrid_status make_part(mgrid_output *o, bool *again, mgrid_error *err) {
     *again = true;
   if (!s && !*again && !made) s = take_over(o, err);
   if (!s && !*again) return MGRID_OK;
-  close(o->lock); /* another process holds it, or it belongs to somebody */
+  close(o->lock); /* another process holds the lock, or the folder is not ours */
   o->lock = -1;
   return s;
 }
 
-/* A name survives a crash of the machine only if its folder is flushed, too. Some file systems
-** cannot flush one, and one may be allowed to write where one may not read. The last step: cuts the
-** name. */
+/* Flush the folder above, which makes the name survive a crash of the machine. Some file systems
+** cannot flush a folder, and a folder may be writable but not readable. This is the last step; it
+** cuts the name off the path. */
 static mgrid_status sync_above(mgrid_output *o, mgrid_error *err) {
   char *slash = strrchr(o->name.data, '/');
   if (slash) slash[1] = '\0';
@@ -198,7 +199,7 @@ static mgrid_output *new_output(const char *path, bool folder, mgrid_error *err)
   return NULL;
 }
 
-/* Make or take over NAME.part. */
+/* Make NAME.part, or take it over. */
 static mgrid_status files_begin(mgrid_output *o, const char *const *files, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   o->files = files;
@@ -222,8 +223,8 @@ const char *mgrid_output_place(const mgrid_output *o) {
   return o->lock >= 0 ? o->place.data : o->path.data;
 }
 
-/* Open what is not a regular file, or is this process's own output already, which has a position in
-** it. */
+/* Open something that is not a regular file, or that is this process's own output already, which
+** has a position in it. */
 static bool open_as_it_is(mgrid_output *o, const struct stat *about) {
   struct stat own;
   for (int fd = 1; fd <= 2 && o->fd < 0; fd++)
@@ -257,7 +258,8 @@ static mgrid_status open_file(mgrid_output *o, mgrid_writes how, mgrid_error *er
   if (stat(o->path.data, &about)) return open_beside(o, err);
   if (S_ISDIR(about.st_mode)) return cannot_write(o, EISDIR, err);
   if (open_as_it_is(o, &about)) return o->fd >= 0 ? MGRID_OK : cannot_write(o, errno, err);
-  if (access(o->path.data, W_OK)) return cannot_write(o, errno, err); /* a rename would not mind */
+  /* rename would succeed even so */
+  if (access(o->path.data, W_OK)) return cannot_write(o, errno, err);
   o->mode = about.st_mode & 0777;
   return open_beside(o, err);
 }
@@ -299,7 +301,7 @@ static mgrid_status files_flush(mgrid_output *o, mgrid_error *err) {
   return closed ? MGRID_OK : cannot_write(o, errno, err);
 }
 
-/* Give it its name, and a folder the mode of others. */
+/* Give the file or folder its name. Give a folder the usual mode. */
 static mgrid_status files_name_it(const mgrid_output *o, mgrid_error *err) {
   struct stat about;
   if (o->lock < 0) return MGRID_OK;

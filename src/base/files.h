@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** files.h - the one way to write files and folders: each gets its name when it is complete and on
-** the disk, so that a full disk, a signal or a crash leaves what was there before.
+** files.h - the one way to write files and folders. Each gets its name only when it is complete and
+** on the disk, so a full disk, a signal or a crash leaves what was there before.
 **
-** PATH is made in the folder PATH.part, which is marked by the sticky bit of its mode. By the mark
-** the next process knows what a killed one left, and removes it. A PATH.part without it belongs to
-** somebody: it is refused and stays. A lock on that folder refuses the second of two processes.
+** PATH is made in the folder PATH.part, which the sticky bit marks as ours. By this mark the next
+** process knows what a killed one left, and removes it. Without the mark, PATH.part belongs to
+** somebody else, and is refused. A lock on the folder keeps a second process out.
 */
 #ifndef MGRID_FILES_H
 #define MGRID_FILES_H
@@ -15,31 +15,33 @@
 typedef struct mgrid_output mgrid_output;
 
 typedef enum mgrid_writes {
-  /* in place of an old file. Behind a link: of the file that it names. What is not a regular file, and
-  ** the file of stdout or stderr, is written as it is. */
+  /* replace an old file; behind a link, replace the file to which it points. Files that are
+  ** not regular, and the file of stdout or stderr, are written in place */
   MGRID_WRITE_OVER,
-  MGRID_WRITE_HERE, /* the same, but a link is refused */
-  /* at once under its name, where nothing is yet: in a folder that is not complete itself */
+  MGRID_WRITE_HERE, /* as MGRID_WRITE_OVER, but a link is refused */
+  /* write at once under the name, where nothing is yet: for files in a folder that is not
+  ** complete */
   MGRID_WRITE_NEW,
 } mgrid_writes;
 
 /* Start a file. NULL: *err says why, and nothing has changed. */
 mgrid_output *mgrid_output_file(const char *path, mgrid_writes how, mgrid_error *err);
-/* Start a folder, where nothing has its name. The files in it fit patterns; a NULL ends these. */
+/* Start a folder; nothing may have its name yet. Names of files in it fit `files`, patterns that
+** end with NULL. */
 mgrid_output *mgrid_output_folder(const char *path, const char *const *files, mgrid_error *err);
-/* Return where it is until it is complete. */
+/* Return the path under which it is written until it is complete. */
 const char *mgrid_output_place(const mgrid_output *o);
 
 mgrid_status mgrid_output_write(mgrid_output *o, const void *data, size_t n, mgrid_error *err);
-/* Return a stream to the file, which belongs to o; NULL: no memory. mgrid_output_end reports its
-** errors, too. */
+/* Return a stream to the file. The stream belongs to o; mgrid_output_end reports its errors, too.
+** NULL: no memory. */
 FILE *mgrid_output_stream(mgrid_output *o);
 
-/* Give it its name, or remove it if anything failed before: `before` is the caller's status. Frees
-** o; NULL is allowed, after an error of the function that begins it. */
+/* Give the file or folder its name. Remove it instead if something failed before: `before` is the
+** caller's status. This frees o, which may be NULL. */
 mgrid_status mgrid_output_end(mgrid_output *o, mgrid_status before, mgrid_error *err);
 
-/* All in one. */
+/* Write a whole file in one call. */
 mgrid_status mgrid_write_file(const char *path, mgrid_writes how, const char *text, size_t len,
                               mgrid_error *err);
 

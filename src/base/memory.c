@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - what work takes: memory and log lines through the host's hooks, if set, arrays that
-** grow, the hash table of index.h, and the budget of long work. Nothing here makes an error: the
-** caller does.
+** memory.c - memory and log lines through the host's hooks, arrays that grow, the hash table of
+** index.h, and the budget of long work. Nothing here makes an error; callers do.
 */
 #include "base/base.h"
 #include "base/index.h"
@@ -39,7 +38,7 @@ void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
   va_start(args, fmt);
   mgrid_vformat(line, sizeof line, fmt, args);
   va_end(args);
-  /* a recipe's output goes to the host unchanged */
+  /* the host gets a recipe's output unchanged */
   if (level != MGRID_LOG_RECIPE) mgrid_show(line, sizeof line);
   h->log(h->ud, level, line);
 }
@@ -48,9 +47,9 @@ void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
 
 bool mgrid_room(void *array, size_t *room, size_t n, size_t each) {
   size_t most = *room ? *room : 1;
-  void *block; /* its own pointer type is not known here */
+  void *block; /* the array, whose pointer type is not known here */
   if (n <= *room) return true;
-  if (n > SIZE_MAX / 2 / each) return false; /* where sizes have 32 bits */
+  if (n > SIZE_MAX / 2 / each) return false; /* possible where sizes have 32 bits */
   while (most < n) most *= 2;
   memcpy(&block, array, sizeof block);
   if (!(block = realloc(block, most * each))) return false;
@@ -117,8 +116,8 @@ void mgrid_budget_pause(mgrid_budget *b) {
   if (b->processor >= 0) b->spent += mgrid_processor_now() - b->processor;
 }
 
-/* Return whether this thread has worked longer than allowed. The kernel is asked only if that much
-** time has passed at all. */
+/* Return whether this thread has worked longer than allowed. Ask the kernel for processor time only
+** if that much time has passed on the clock. */
 static bool is_slow(mgrid_budget *b) {
   double left = b->seconds - b->spent;
   if (b->processor < 0) b->processor = mgrid_processor_now();

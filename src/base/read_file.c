@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** read_file.c - read a file whole, or its beginning.
+** read_file.c - reads a file whole, or its beginning.
 */
 #include "base/base.h"
 
@@ -10,15 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Pipes and devices are refused: they may never end, or give each process something else. Standard
-** input may be one, because the user of the command chose it. */
+/* Refuse pipes and devices: they may never end, or give each process other bytes. Standard input
+** may be one, because the user of the command chose it. */
 
 static mgrid_status cannot_read(const char *what, const char *path, const char *why,
                                 mgrid_error *err) {
   return mgrid_fail(err, MGRID_REFUSED, "cannot %s %s: %s", what, path, why);
 }
 
-/* Read from fd to its end; `path` is its name in messages. */
+/* Read from fd until its end. Messages call it `path`. */
 static mgrid_status read_all(int fd, const char *path, size_t most, mgrid_text *t,
                              mgrid_error *err) {
   char piece[4096];
@@ -45,7 +45,7 @@ static mgrid_status check_regular(int fd, const char *path, mgrid_error *err) {
 
 static mgrid_status read_regular_file(const char *path, const char *name, size_t most,
                                       mgrid_text *t, mgrid_error *err) {
-  /* do not wait for a pipe's other end */
+  /* O_NONBLOCK: opening a pipe must not wait for its other end */
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     char why[256], allowed[MGRID_ALLOWED];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** system.c - what this process learns of its system: the time, its machine, its launcher, its
-** limits. It calls nothing of ours. It is the only C file that names launchers;
-** scripts/mpi.d/libraries does it for the scripts.
+** system.c - what this process can learn from its system: the time, its machine, its launcher, its
+** limits. The file calls no other. It is the only C file that names launchers; for scripts
+** scripts/mpi.d/libraries does.
 */
 #include "base/base.h"
 
@@ -42,8 +42,8 @@ void mgrid_pause(int look) {
 
 /* =============================================================== the machine */
 
-/* Identify a machine by host name and boot id, as NCCL does: several machines may have the same
-** name, and containers on one machine may have different names. */
+/* Identify a machine by host name and boot id, as NCCL does. Several machines may have one name,
+** and containers on one machine may have several. */
 uint64_t mgrid_machine_id(void) {
   char text[160] = "";
   size_t len;
@@ -51,7 +51,8 @@ uint64_t mgrid_machine_id(void) {
   gethostname(text, 64);
   len = strnlen(text, 64);
   int boot = open("/proc/sys/kernel/random/boot_id",
-                  O_RDONLY | O_CLOEXEC); /* no stdio: every rank runs this, and it is faster */
+                  /* read without stdio, which is slower: every rank runs this */
+                  O_RDONLY | O_CLOEXEC);
   if (boot >= 0) {
     n = read(boot, text + len, sizeof text - len);
     close(boot);
@@ -68,16 +69,16 @@ int64_t mgrid_cores(int64_t *usable) {
 
 /* ============================================================== the launcher */
 
-/* What the launcher put into the environment of this process. */
+/* What the launcher has put into the environment of this process. */
 
-/* The order matters: under Slurm srun starts mpirun, and mpirun's ranks inherit srun's own
-** variables. */
+/* The order matters. Under Slurm, srun starts mpirun, and mpirun's ranks inherit the variables of
+** srun. */
 static const struct launcher_row {
   const char *by, *rank, *size;
 } launcher_rows[] = {
   { "Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
   { "a launcher with PMI (MPICH's mpirun, srun --mpi=pmi2)", "PMI_RANK", "PMI_SIZE" },
-  /* the size is not set in the job's script itself */
+  /* unlike the others, this size is not set in the script of the job itself */
   { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
   { "a launcher with PMIx", "PMIX_RANK", NULL },
 };
@@ -107,10 +108,10 @@ mgrid_launched mgrid_launcher(void) {
 
 /* ==================================================================== limits */
 
-/* The limits of ulimit, and of the cgroup that a container, Slurm or an administrator has put this
-** process into. They are read after a failure, so nothing here allocates. */
+/* The limits of ulimit, and of the cgroup into which a container, Slurm or an administrator has put
+** this process. They are read after a failure, so this allocates nothing. */
 
-/* Read a small file as text. Returns its length, 0 if it cannot be read. */
+/* Read a small file as text. Return its length; 0: it cannot be read. */
 static size_t slurp(const char *path, char *text, size_t room) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t n = fd >= 0 ? read(fd, text, room - 1) : 0;
@@ -123,7 +124,7 @@ static size_t slurp(const char *path, char *text, size_t room) {
 
 static const struct limit_row {
   mgrid_scarce of;
-  /* column of /proc/self/statm with what the process uses, in pages; -1: unknown */
+  /* the column of /proc/self/statm with the pages that the process uses; -1: there is none */
   int resource, column;
   const char *whose, *name;
 } limit_rows[] = {
@@ -151,14 +152,14 @@ static bool by_ulimit(const struct limit_row *r, mgrid_allowance *a) {
 
 /* ------------------------------------------------------------------ by cgroup */
 
-/* Version 2 has one hierarchy. Version 1 has one for each controller, in a folder of its name, with
-** other files. */
+/* Version 2 has one hierarchy. Version 1 has a hierarchy for each controller, in a folder with its
+** name, and other names of files. */
 static const struct group {
   mgrid_scarce of;
   const char *controller;
   struct {
     const char *most, *has;
-  } file[2]; /* by version */
+  } file[2]; /* for version 1 and version 2 */
 } groups[] = {
   { MGRID_SCARCE_MEMORY,
     "memory",
@@ -179,13 +180,13 @@ static bool lists(const char *list, size_t len, const char *word) {
   return false;
 }
 
-/* Find the folder of this process's cgroup for the controller, and return its version, 1 or 2; 0 if
-** there is none. The folder without its last *root characters is the top of the hierarchy. */
+/* Find the folder of this process's cgroup for a controller. Return its version, 1 or 2; 0: there
+** is none. Without its last *root characters, the path is the top of the hierarchy. */
 static int folder_of(const char *controller, char *path, size_t room, size_t *root) {
   char text[4096];
   int version = 0;
   const char *line = slurp("/proc/self/cgroup", text, sizeof text) ? text : "";
-  /* "4:cpu,memory:/a/b"; "0::/a" is version 2 */
+  /* a line is "4:cpu,memory:/a/b", or for version 2 "0::/a" */
   for (const char *end; (end = strchr(line, '\n')); line = end + 1) {
     const char *list = memchr(line, ':', (size_t)(end - line)),
                *place = list ? memchr(list + 1, ':', (size_t)(end - list - 1)) : NULL;
@@ -203,17 +204,18 @@ static int folder_of(const char *controller, char *path, size_t room, size_t *ro
   return version;
 }
 
-/* Return the number in a file of a folder; -1 if it has none, or the word "max". */
+/* Return the number in a file of a folder. -1: there is no number, but for example the word
+** "max". */
 static int64_t number_in(const char *folder, const char *file) {
   char path[PATH_MAX], text[64], *end;
   snprintf(path, sizeof path, "%.3000s/%s", folder, file);
   if (!slurp(path, text, sizeof text)) return -1;
   long long n = strtoll(text, &end, 10);
-  /* version 1 writes "no limit" as a number that large */
+  /* version 1 writes a number larger than that for "no limit" */
   return end > text && n < INT64_MAX / 2 ? n : -1;
 }
 
-/* Return the smallest limit of the folder and of those above it. */
+/* Return the smallest limit of the folder and the folders above it. */
 static bool by_cgroup(const struct group *g, mgrid_allowance *a) {
   char path[PATH_MAX];
   size_t root = 0;
@@ -261,7 +263,8 @@ void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room) {
   if (a->has >= 0) snprintf(buf + n, room - (size_t)n, " and has %" PRId64, a->has >> shift);
 }
 
-/* Of the limits of one kind, choose the one with the least left: at most `within`, or unknown. */
+/* Of all limits of one kind, return the one with the least left, if that is at most `within` or not
+** known. */
 static const mgrid_allowance *system_nearest(const mgrid_allowance *all, size_t n, mgrid_scarce of,
                                              int64_t within) {
   const mgrid_allowance *found = NULL;
@@ -274,8 +277,8 @@ static const mgrid_allowance *system_nearest(const mgrid_allowance *all, size_t 
   return found;
 }
 
-/* A cgroup's memory is not listed: at that limit the kernel kills, and calls do not fail. A thread
-** needs a stack, too. */
+/* The memory of a cgroup is not listed: at that limit the kernel kills, and no call fails. A thread
+** also needs memory, for its stack. */
 const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]) {
   const int64_t stack = 16 << 20;
   mgrid_allowance all[MGRID_ALLOWANCES];

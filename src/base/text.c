@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** text.c - growing strings, names, and the nearest name for messages. A string that could not grow
-** stays failed, so a writer of many pieces checks it once, at the end.
+** text.c - growing strings, names, and the nearest name for messages. After a string could not
+** grow, it stays failed. So a writer of many pieces checks it once, at the end.
 */
 #include "base/base.h"
 
@@ -79,7 +79,7 @@ void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
 void mgrid_text_shown(mgrid_text *t, const char *s) {
   char piece[256];
   size_t len = strlen(s);
-  for (size_t at = 0; at < len;) { /* in blocks that end between two characters */
+  for (size_t at = 0; at < len;) { /* go on in blocks, each of which ends between two characters */
     size_t n = len - at < 60 ? len - at : 60;
     while (n < len - at && n > 56 && ((unsigned char)s[at + n] & 0xc0) == 0x80) n--;
     mgrid_text_put(t, piece, mgrid_shown(piece, sizeof piece, s + at, n));
@@ -105,7 +105,7 @@ mgrid_status mgrid_text_flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_er
 }
 
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len) {
-  if (t->failed) { /* an incomplete text would look complete */
+  if (t->failed) { /* a part of the text would look like the whole */
     mgrid_text_free(t);
     return (size_t)snprintf(buf, len, "(no memory for this text)");
   }
@@ -149,7 +149,8 @@ bool mgrid_is_item_name(const char *s) {
   return n > 0 && n <= MGRID_ITEM_NAME_MAX && !s[n];
 }
 
-/* Return the edit distance, with swaps of neighbours, of words up to 63 characters. */
+/* Return the edit distance of two words of up to 63 characters. A swap of neighbours is one
+** edit. */
 static int distance(const char *a, const char *b) {
   enum { MAX = 63 };
   size_t n = strlen(a), m = strlen(b);
@@ -171,8 +172,8 @@ static int distance(const char *a, const char *b) {
   return row[n % 3][m];
 }
 
-/* Return whether the words of a (tensor_parallel has two) occur in b in this order, the first one
-** at its start. */
+/* Return whether the parts of a occur in b in this order, the first at the start of b.
+** tensor_parallel has two parts. */
 static bool has_parts(const char *a, const char *b) {
   for (bool first = true; *a; first = false) {
     size_t n = strcspn(a, "_-");
@@ -190,13 +191,14 @@ static bool has_parts(const char *a, const char *b) {
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
   int least = 0;
-  for (size_t i = 0; i < n; i++) { /* of equally near words prefer one with the same first letter */
+  /* of equally near words, prefer one with the same first letter */
+  for (size_t i = 0; i < n; i++) {
     int d = distance(word, candidates[i]);
     bool nearer = best && d == least && *best != *word && *candidates[i] == *word;
     if (!best || d < least || nearer) best = candidates[i], least = d;
   }
   size_t longer = best ? (strlen(word) > strlen(best) ? strlen(word) : strlen(best)) : 0;
-  /* characters that are enough to tell; edits that are a slip of the hand */
+  /* SHORTEST: characters to recognize a word by. SLIP: edits that may be a slip of the hand */
   enum { SHORTEST = 4, SLIP = 2 };
   bool close = best && (size_t)least * 3 <= longer + 1;
   if (close && least <= SLIP) return best;
@@ -217,7 +219,7 @@ void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *c
   if (near) mgrid_text_add(&t, "; nearest is '%s'", near);
   if (n == 0) mgrid_text_add(&t, "; there are none");
   for (size_t i = 0; i < n; i++) {
-    /* do not cut a name */
+    /* do not cut a name in two */
     if (i == SHOWN || (i > 0 && t.len + strlen(candidates[i]) + REST > len)) {
       mgrid_text_add(&t, ", ...");
       break;

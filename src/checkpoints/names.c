@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** names.c - read rules between names, and match names.
+** names.c - reads rules between names, and matches names.
 */
 #include "checkpoints/names.h"
 
@@ -15,20 +15,20 @@ enum { ANY = NAMES_CAPTURES + 1 };
 typedef struct reading {
   names *all;
   names_rule *rule;
-  const char *line; /* where it starts */
-  bool any;         /* * is any text */
+  const char *line; /* where the line starts */
+  bool any;         /* whether * stands for any text */
   mgrid_error *err;
 } reading;
 
 #define WRONG(r, ...) \
   mgrid_fail_at((r)->err, MGRID_BAD_VALUE, (r)->all->from, (r)->rule->line, __VA_ARGS__)
 
-/* Refuse what is at a place of the line. */
+/* Refuse a line, because of what is at one place in it. */
 static mgrid_status wrong_at(const reading *r, const char *at, const char *what) {
   return WRONG(r, "character %zu: %s", (size_t)(at - r->line) + 1, what);
 }
 
-/* Turn the captures of a name into bytes, in place. seen: which occur. */
+/* Turn the captures of a name into bytes, in place. seen: the captures that occur. */
 static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
   static const char *const kinds[] = { "(%d+)", "(%a+)", "(%w+)", "(.+)" };
   char *to = name;
@@ -55,7 +55,7 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
       return WRONG(r, "'%s': captures are (%%d+), (%%a+), (%%w+) and (.+)", at);
     } else if ((unsigned char)*at <= ANY) {
       return wrong_at(r, at, "a name has no bytes 1 to 5");
-    } else if (*at == '*' && r->any) { /* several are one */
+    } else if (*at == '*' && r->any) { /* several * in a row are one */
       if (to == name || to[-1] != ANY) *to++ = ANY;
       at++;
     } else {
@@ -66,7 +66,7 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
   return MGRID_OK;
 }
 
-/* Read NAME or NAME[%1]. */
+/* Read a word, NAME or NAME[%1]. */
 static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen) {
   names_side *side = &r->rule->side[which];
   size_t n = strlen(word);
@@ -93,7 +93,7 @@ static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen)
   return MGRID_OK;
 }
 
-/* Read "A + B". seen: for each name, which captures it has. */
+/* Read "A + B". seen: for each name, the captures that occur in it. */
 static mgrid_status names_read_side(reading *r, int which, size_t n, char **word, unsigned *seen) {
   if (n % 2 == 0) return WRONG(r, "names on a side are separated by ' + '");
   for (size_t i = 0; i < n; i++) {
@@ -208,24 +208,27 @@ void names_free(names *n) {
 
 /* ----------------------------------------------------------------- matching
 **
-** A table says of each place in the pattern and each place in the name whether the rest of one can
-** make the rest of the other. It is filled from the end, in pattern x name steps. A walk from the
-** start, which only enters such places, then gives each capture the most that it can have, from
-** left to right. To try each way to divide a name would take exponential time.
+** To try each way of dividing a name would take exponential time. So a table says, for each place
+** in the pattern and each place in the name, whether the rest of the one matches the rest of the
+** other. It is filled from the end, in pattern x name steps. Then a walk from the start goes only
+** to places that match. From left to right, it gives each capture as much as it can have.
 **
-** To the table, a capture that occurs again in the same name is any text of its kind. So the walk
-** may find that the texts differ: it turns back to its last choice, and its steps are limited.
+** If a capture occurs twice in one name, the table takes each occurrence for any text of its kind.
+** So the walk may find that the two texts differ. It then goes back to its last choice; its steps
+** are limited.
 */
 
-typedef struct choice { /* of what a capture, or *, stands for */
+typedef struct choice { /* a choice of the text for which a capture, or *, stands */
   size_t item, from, to, next;
 } choice;
 
 typedef struct matching {
   const names_rule *rule;
-  const unsigned char *pattern, *name; /* between the letters that both start and end with */
+  /* both without the letters that both start with and both end with */
+  const unsigned char *pattern, *name;
   size_t npattern, nname;
-  bool walks;         /* the table has all its rows; else the last two, in turn */
+  /* true: the table has all its rows; false: only the last two, which take turns */
+  bool walks;
   bool *table;        /* [nname + 2][npattern + 1] */
   choice *made;       /* [npattern] */
   mgrid_budget steps; /* of the walk */
@@ -238,7 +241,7 @@ static bool *names_row_of(const matching *m, size_t at) {
   return m->table + (m->walks ? at : at & 1) * (m->npattern + 1);
 }
 
-/* Return whether an item of the pattern stands for the letter, or for texts of such letters. */
+/* Return whether an item of the pattern stands for this letter, or for texts of such letters. */
 static bool names_is_of(const names_rule *r, unsigned char item, unsigned char c) {
   bool digit = mgrid_is_digit((char)c), letter = mgrid_is_letter((char)c);
   if (item >= ANY) return item == ANY || c == item;
@@ -262,8 +265,8 @@ static bool fill_table(const matching *m) {
 
 static bool take_steps(matching *m, size_t n) { return mgrid_spend(&m->steps, (int64_t)n); }
 
-/* Choose the next text after which the rest can follow: a capture has the most first, * the
-** least. */
+/* Choose the next text after which the rest can follow. A capture begins with the longest text, *
+** with the shortest. */
 static bool names_choose(matching *m, choice *c) {
   unsigned char item = m->pattern[c->item];
   while ((item == ANY ? c->next <= m->nname : c->next > c->from) && take_steps(m, 1)) {
@@ -277,7 +280,7 @@ static bool names_choose(matching *m, choice *c) {
   return false;
 }
 
-/* Return the end of the letters from a place on that a capture may have. */
+/* Return the end of the letters, from a place on, that a capture may have. */
 static size_t names_run_of(matching *m, unsigned char item, size_t at) {
   size_t end = at;
   while (end < m->nname && names_is_of(m->rule, item, m->name[end])) end++;
@@ -297,7 +300,7 @@ static bool names_walk(matching *m) {
       item++, at++;
       continue;
     }
-    if (can && is < ANY && m->bound.at[is - 1]) { /* again */
+    if (can && is < ANY && m->bound.at[is - 1]) { /* this capture occurs again */
       size_t length = m->bound.length[is - 1];
       take_steps(m, length / 16);
       if (length <= m->nname - at && memcmp(m->name + at, m->bound.at[is - 1], length) == 0) {
@@ -316,9 +319,8 @@ static bool names_walk(matching *m) {
   return false;
 }
 
-/* Start with what is between the letters that the pattern and the name start and end with. False:
-** they do not fit, or
-** *fits: they are equal. */
+/* Begin with what is between the letters that both start with and both end with. False: they do not
+** fit; or *fits is set, because they are equal. */
 static bool names_begin(matching *m, const char *pattern, const char *name, bool *fits) {
   size_t least = 0;
   m->pattern = (const unsigned char *)pattern, m->name = (const unsigned char *)name;

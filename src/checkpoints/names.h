@@ -9,13 +9,12 @@
 **   a.(%d+).experts.(%d+).w1 -> l%1_w1[%2]                                 as slice %2 of the first axis
 **   a.(%d+).rotary_emb.inv_freq -> -                                       not wanted
 **
-** A rule says that both sides have the same elements, so it is read in either direction: the side
-** that a checkpoint has makes the side that a recipe has. A capture is (%d+), (%a+), (%w+) or (.+),
-** where it first occurs; later %1, %2, ... stand for what it captured. All other characters, dots
-** and letters that are not ASCII too, stand for themselves, but for bytes 1 to 5, which a name has
-** not; * is any text on the left of `-> -`. Two words, PATTERN TENSOR, are a layout: each stored
-** tensor whose name fits the pattern of the shell is cut as that tensor of the recipe, and keeps
-** its name.
+** A rule says that both sides have the same elements, so it works in either direction: the side
+** that a checkpoint has makes the side that a recipe has. A capture is (%d+), (%a+), (%w+) or (.+)
+** where it first occurs; after that %1, %2, ... stand for its text. All other characters stand for
+** themselves, also dots and letters that are not ASCII. No name has the bytes 1 to 5. On the left
+** of `-> -`, * is any text. Two words, PATTERN TENSOR, are a layout: a stored tensor whose name
+** fits the pattern, as in a shell, is cut like that tensor of the recipe, and keeps its name.
 */
 #ifndef MGRID_NAMES_H
 #define MGRID_NAMES_H
@@ -26,32 +25,35 @@ enum { NAMES_CAPTURES = 4, NAMES_ON_A_SIDE = 16 };
 
 typedef struct names_side {
   size_t n;
-  /* bytes 1 to NAMES_CAPTURES stand for captures, byte 5 for any text */
+  /* bytes 1 to NAMES_CAPTURES stand for captures, and byte 5 for any text */
   char *name[NAMES_ON_A_SIDE];
-  int slice; /* the capture that is an index of the first axis; -1: none */
+  int slice; /* the capture that gives an index of the first axis; -1: none */
 } names_side;
 
 typedef struct names_rule {
   int line;
-  const char *layout; /* the tensor of a layout, whose pattern is side[0].name[0]; NULL: a rule */
-  names_side side[2]; /* the second one empty: what fits the first is not wanted */
+  /* the tensor of a layout, whose pattern is side[0].name[0]; NULL: this is a rule */
+  const char *layout;
+  names_side side[2]; /* if the second side is empty, tensors that fit the first are not wanted */
   size_t ncaptures;
   char kind[NAMES_CAPTURES]; /* 'd', 'a', 'w' or '.' */
   bool transposed;
-  int64_t axis;      /* on which names are concatenated; a slice's own axis is not counted */
-  const char *by;    /* the number of blocks, or a parameter that has it; NULL: 1 */
-  const char *or_by; /* another, if the plan has no such parameter; NULL: none */
+  /* the axis on which names are concatenated; the axis of a slice's index does not count */
+  int64_t axis;
+  const char *by;    /* the number of blocks, or the name of a parameter that has it; NULL: 1 */
+  const char *or_by; /* another parameter, if the plan does not have that one; NULL: none */
 } names_rule;
 
 typedef struct names {
-  const char *from; /* where they are written, for messages */
-  char *text;       /* owns what rules point to */
+  const char *from; /* where the rules are written, for messages */
+  char *text;       /* owns the texts to which rules point */
   size_t n;
   names_rule *rule;
-  mgrid_budget *budget; /* of matching, for rules of a recipe; NULL: a user's own, which are free */
+  /* for rules of a recipe: pays for matching; NULL: they are the user's, and free */
+  mgrid_budget *budget;
 } names;
 
-/* What the captures of a rule stand for in a name. */
+/* The texts for which the captures of a rule stand in a name. */
 typedef struct names_bound {
   const char *at[NAMES_CAPTURES]; /* NULL: not bound */
   size_t length[NAMES_CAPTURES];
@@ -61,9 +63,9 @@ typedef struct names_bound {
 mgrid_status names_read(names *out, const char *from, const char *text, size_t length,
                         mgrid_error *err);
 void names_free(names *n);
-/* Find whether a name fits name i of a side, and bind the captures: each has as much as it can
-** have, from left to right. `bound` NULL: they are not wanted. O(length of the rule's name x length
-** of the name); MGRID_LIMIT where a capture occurs twice in the rule's name, and that is not
+/* Find whether a name fits name i of a side, and bind the captures: from left to right, each gets
+** as much as it can have. `bound` NULL: do not bind them. O(length of the rule's name x length of
+** the name). MGRID_LIMIT: a capture occurs twice in the rule's name, and so many steps are not
 ** enough. */
 mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name,
                        names_bound *bound, bool *fits, mgrid_error *err);
@@ -71,7 +73,7 @@ mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i
 ** name). */
 mgrid_status names_laid_out(const names *all, const names_rule *r, const char *name, bool *fits,
                             mgrid_error *err);
-/* Append name i of a side with its captures. */
+/* Append name i of a side, with the texts of its captures. */
 void names_put(const names_rule *r, int side, size_t i, const names_bound *bound, mgrid_text *out);
 
 #endif

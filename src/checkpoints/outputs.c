@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** outputs.c - which stored tensors make which tensors of the result: by layouts and rules of the
-** user, by equal names, by those of the recipe, in this order.
+** outputs.c - finds which stored tensors make which tensors of the result: first by layouts and
+** rules of the user, then by equal names, then by rules of the recipe.
 */
 #include "checkpoints/outputs.h"
 
@@ -19,9 +19,9 @@ typedef struct form {
 
 /* ==================================================================== a rule */
 
-/* What a rule between names makes of stored tensors. The names of one side of a rule are parts,
-** which lie one after the other in the tensor of the other side, the whole: along one axis, in
-** blocks. Either may be what is wanted. A side with one name is a whole of one part. */
+/* What a rule between names makes of stored tensors. The names of one side are parts. They lie one
+** after the other in the tensor of the other side, the whole: along one axis, in blocks. Either
+** side may be the wanted one. If both sides have one name, the whole has one part. */
 
 /* -------------------------------------------------------------------- forms */
 
@@ -44,7 +44,7 @@ static void put_form(mgrid_text *t, const form *f) {
     mgrid_text_add(t, "%s%" PRId64, k ? " x " : " ", f->shape[k]);
 }
 
-/* Refuse elements that cannot become those of the other type, or only with --convert. */
+/* Refuse elements that cannot become elements of the wanted type, or only with --convert. */
 static mgrid_status outputs_check_type(const outputs *o, const form *stored, const form *wanted,
                                        mgrid_error *err) {
   bool can = elements_convert(stored->type, wanted->type);
@@ -55,7 +55,7 @@ static mgrid_status outputs_check_type(const outputs *o, const form *stored, con
                     can ? "; --convert converts it" : "");
 }
 
-/* Leave out the first axis, of which a rule means one index. */
+/* Leave out the first axis, because a rule means one index of it. */
 static form outputs_slice_of(form f) {
   f.naxes--;
   memmove(f.shape, f.shape + 1, f.naxes * sizeof *f.shape);
@@ -70,10 +70,10 @@ typedef struct applied {
   const names_rule *rule;
   names_bound bound;
   form wanted;
-  int side;      /* of the plan, */
-  size_t slot;   /* and which name of it is the wanted tensor */
+  int side;      /* the side with names of the plan */
+  size_t slot;   /* which of these names is the wanted tensor */
   int64_t slice; /* the index of the wanted tensor's first axis; -1: none */
-  const shards_tensor *of[NAMES_ON_A_SIDE]; /* the stored tensors, by name of the other side */
+  const shards_tensor *of[NAMES_ON_A_SIDE]; /* the stored tensors, by the names of the other side */
   int64_t blocks;
   size_t nparts;
   form part[NAMES_ON_A_SIDE], whole;
@@ -85,16 +85,16 @@ typedef struct applied {
 
 static const names_side *stored_side(const applied *a) { return &a->rule->side[1 - a->side]; }
 
-/* Return whether the wanted tensor is made of parts, and not one of them. */
+/* Return whether the wanted tensor is the whole, and not one of the parts. */
 static bool gathers(const applied *a) { return a->rule->side[a->side].n == 1; }
 
-/* Return the whole's axis that is an axis of the parts. */
+/* Return the axis of the whole that corresponds to an axis of the parts. */
 static size_t to_whole(const applied *a, size_t axis) {
   return a->rule->transposed ? a->whole.naxes - 1 - axis : axis;
 }
 
-/* Return the number of 1 or more that a text is, or the parameter of the plan that it names; else
-** 0. */
+/* Return a number of 1 or more: the text itself, or the value of the plan's parameter that it
+** names. 0: there is none. */
 static int64_t outputs_number_of(const mgrid_content *c, const char *text) {
   char *end;
   for (size_t i = 0; i < c->nparams; i++)
@@ -113,8 +113,8 @@ static mgrid_status set_blocks(applied *a) {
                 a->rule->by);
 }
 
-/* Find the stored tensors. *any: the checkpoint has one of them; if not, the rule does not
-** apply. */
+/* Find the stored tensors. *any: the checkpoint has at least one of them. If it has none, the rule
+** does not apply. */
 static mgrid_status find_stored(applied *a, bool *any) {
   const names_side *side = stored_side(a);
   mgrid_text name = { 0 }, lost = { 0 };
@@ -136,7 +136,8 @@ static mgrid_status find_stored(applied *a, bool *any) {
   return a->err->status;
 }
 
-/* Return the index that a slice of the stored tensors has; of too many digits the largest one. */
+/* Return the index that a slice of the stored tensors has. If it has too many digits, return the
+** largest index. */
 static int64_t stored_slice(const applied *a) {
   int capture = stored_side(a)->slice;
   int64_t n = 0;
@@ -163,8 +164,8 @@ static mgrid_status set_stored(applied *a) {
   return a->err->status;
 }
 
-/* Set the forms of the plan's tensors. A part's place depends on those before it, which the plan
-** has, too. */
+/* Set the forms of the plan's tensors. Where a part starts depends on the parts before it, which
+** the plan has, too. */
 static mgrid_status set_wanted(applied *a) {
   form mine = a->slice >= 0 ? outputs_slice_of(a->wanted) : a->wanted;
 
@@ -190,7 +191,7 @@ static mgrid_status set_wanted(applied *a) {
   return a->err->status;
 }
 
-/* Check that the parts, one after the other, have the shape of the whole, in whole blocks. */
+/* Check that the parts, one after the other, have the shape of the whole, and fill whole blocks. */
 static mgrid_status check_forms(const applied *a) {
   size_t axis = (size_t)a->rule->axis;
   int64_t sum = 0;
@@ -239,7 +240,7 @@ static mgrid_status add_box(const applied *a, view *v, size_t i, const shards_te
   b->blocks = blocks;
   if (shift) b->start[0] = a->slice, b->length[0] = 1, b->axis[0] = -1;
   if (skip) b->at[0] = stored_slice(a);
-  for (size_t k = 0; k < a->whole.naxes; k++) { /* axis k of the parts */
+  for (size_t k = 0; k < a->whole.naxes; k++) { /* k is an axis of the parts */
     size_t wanted = gathers(a) ? to_whole(a, k) : k, from = gathers(a) ? k : to_whole(a, k);
     int64_t in_whole = k == axis ? before : 0;
     b->axis[shift + wanted] = (int8_t)(skip + from);
@@ -253,7 +254,7 @@ static mgrid_status add_box(const applied *a, view *v, size_t i, const shards_te
   return MGRID_OK;
 }
 
-/* Apply the rule with its captures bound. *any: it did. */
+/* Apply the rule with its captures bound. *any: it does apply. */
 static mgrid_status apply(applied *a, view *v, bool *any) {
   if (find_stored(a, any) || !*any) return a->err->status;
   if (set_stored(a) || set_wanted(a) || set_blocks(a) || check_forms(a)) return a->err->status;
@@ -262,7 +263,8 @@ static mgrid_status apply(applied *a, view *v, bool *any) {
   return a->err->status;
 }
 
-/* Apply the rule for each index of the wanted tensor's first axis: all of them, or none. */
+/* Apply the rule for each index of the wanted tensor's first axis. It must apply for all of them,
+** or for none. */
 static mgrid_status apply_slices(applied *a, view *v, bool *any) {
   int capture = a->rule->side[a->side].slice;
   int64_t n = a->wanted.shape[0];
@@ -282,8 +284,9 @@ static mgrid_status apply_slices(applied *a, view *v, bool *any) {
   return a->err->status;
 }
 
-/* Make the view of a tensor of the plan by the first rule (names.c) that applies: whose names on
-** one side fit it, and whose other side the checkpoint has. No rule does: the view stays empty. */
+/* Make the view of a tensor of the plan by the first rule that applies (names.c): the tensor's name
+** fits one side, and the checkpoint has the other side. If no rule applies, the view stays
+** empty. */
 static mgrid_status make_by_rules(outputs *o, const names *all, const char *wanted, view *v,
                                   mgrid_error *err) {
   form want = tensor_form(wanted, mgrid_plan_tensor(o->plan, wanted));
@@ -330,7 +333,8 @@ static mgrid_status outputs_unknown(const outputs *o, const char *name, const ch
 }
 
 /* Return the length of the shortest beginning of a stored tensor's name, up to a dot, that several
-** tensors have and none that is used; 0: there is none. *n: how many have it. */
+** tensors share of which none is used. *n: how many tensors share it. 0: there is no such
+** beginning. */
 static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
     size_t length = (size_t)(dot + 1 - name), used = 0;
@@ -344,7 +348,7 @@ static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   return 0;
 }
 
-/* Refuse a stored tensor that nothing needs, with the rule that leaves it out, and all of its
+/* Refuse a stored tensor that nothing needs. Say which rule leaves it out, and all others of its
 ** kind. */
 static mgrid_status not_needed(const outputs *o, const char *name, const char *where,
                                mgrid_error *err) {
@@ -379,7 +383,7 @@ static output *outputs_add(outputs *o, const char *name, size_t wanted, mgrid_er
   return x;
 }
 
-/* Make the output of a stored tensor that is the wanted one as it is. */
+/* Make the output of a stored tensor that is exactly the wanted one. */
 static mgrid_status outputs_same(outputs *o, size_t stored, size_t wanted, mgrid_error *err) {
   const shards_tensor *s = &o->from->tensor[stored];
   output *x = outputs_add(o, s->name, wanted, err);
@@ -407,7 +411,7 @@ static mgrid_status outputs_same(outputs *o, size_t stored, size_t wanted, mgrid
 
 /* ------------------------------------------------------------------ layouts */
 
-/* Pair stored tensors with layouts, of which the first that fits counts. */
+/* Pair stored tensors with layouts. The first layout that fits counts. */
 static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
   for (size_t k = 0; all && k < all->n; k++) {
     const names_rule *r = &all->rule[k];
@@ -426,8 +430,8 @@ static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
   return err->status;
 }
 
-/* Pair stored tensors with those of the plan that have their name, up to dots and dashes, and that
-** no rule made. */
+/* Pair stored tensors with tensors of the plan that have the same name, apart from dots and dashes,
+** and that no rule makes. */
 static mgrid_status by_names(outputs *o, const bool *ruled, mgrid_error *err) {
   for (size_t i = 0; i < o->from->n && !err->status; i++) {
     const char *name = o->from->tensor[i].name;
@@ -461,7 +465,7 @@ static mgrid_status by_rules(outputs *o, const names *all, mgrid_error *err) {
   return err->status;
 }
 
-/* Mark stored tensors that rules do not want. */
+/* Mark the stored tensors that rules do not want. */
 static mgrid_status outputs_drop(outputs *o, const names *all, mgrid_error *err) {
   for (size_t k = 0; all && k < all->n && !err->status; k++)
     for (size_t i = 0;

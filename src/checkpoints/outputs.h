@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** outputs.h - which stored tensors make which tensors of the result.
+** outputs.h - finds which stored tensors make which tensors of the result.
 */
 #ifndef MGRID_OUTPUTS_H
 #define MGRID_OUTPUTS_H
@@ -11,7 +11,7 @@
 
 typedef struct output {
   const char *name; /* in the result */
-  const char *of;   /* the tensor of the plan that it is cut as */
+  const char *of;   /* the tensor of the plan by which it is cut */
   const mgrid_tensor *tensor;
   view view;
 } output;
@@ -20,17 +20,17 @@ typedef struct outputs {
   const mgrid_plan *plan;
   const shards *from;
   const char *recipe; /* for messages */
-  const names *given; /* of --names; NULL: none */
-  const names *own;   /* of the recipe; NULL: none */
+  const names *given; /* rules of --names; NULL: none */
+  const names *own;   /* rules of the recipe; NULL: none */
   bool convert;
   size_t n;
   output *at;              /* [n] */
-  bool *used;              /* by stored tensor */
-  bool *made;              /* by tensor of the plan */
-  json_t *stored, *wanted; /* name -> number, of the checkpoint's tensors and of the plan's */
+  bool *used;              /* [stored tensors] */
+  bool *made;              /* [tensors of the plan] */
+  json_t *stored, *wanted; /* name -> index, of the checkpoint's tensors and of the plan's */
 } outputs;
 
-/* Find them: the fields up to `convert` are set. Refused are stored tensors that nothing needs, and
+/* Find them; the fields up to `convert` are set. Refuse stored tensors that nothing needs, and
 ** tensors of the plan that nothing makes. */
 mgrid_status outputs_find(outputs *o, mgrid_error *err);
 void outputs_free(outputs *o);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** reshard.c - write a checkpoint in the layout of a plan.
+** reshard.c - writes a checkpoint in the layout of a plan.
 **
-** Each rank that holds the first copy of something gets a file. Files are written in sequence, each
-** from its first byte to its last through one buffer, the window. They go into a folder that has
-** its name when every byte is on the disk (base/files.h).
+** Each rank that holds the first copy of something gets a file. Files are written one after the
+** other, each from its first byte to its last, through one buffer, the window. They go into a
+** folder that gets its name only when every byte is on the disk (base/files.h).
 */
 #include "checkpoints/reshard.h"
 #include "plan/json.h"
@@ -18,22 +18,22 @@ struct resharding {
   mgrid_plan *plan; /* owned */
   shards *from;
   names given, own;
-  mgrid_budget budget; /* of `own` */
+  mgrid_budget budget; /* for the rules in `own` */
   outputs to;
-  mgrid_output *folder; /* NULL: it has ended */
+  mgrid_output *folder; /* NULL: it is complete, or was removed */
   json_t *index;
   char *buffer;
   reshard_done told;
-  int64_t rank;      /* of the file */
-  size_t output;     /* in the file, */
-  int64_t element;   /* and what is next of it */
-  st_writer *file;   /* NULL: the next step finds the next rank */
-  shards_part *part; /* [outputs], of the rank */
-  st_tensor *tensor; /* [outputs], in the file */
+  int64_t rank;      /* the rank of the file */
+  size_t output;     /* which output of the file is being written */
+  int64_t element;   /* the next element of this output */
+  st_writer *file;   /* NULL: the next step finds the next rank with a file */
+  shards_part *part; /* [outputs]: of this rank */
+  st_tensor *tensor; /* [outputs]: in the file */
 };
 
-/* Refuse layouts in which a rank of a tensor's grid holds nothing of it: that rank could not load
-** its part. */
+/* Refuse layouts in which a rank of a tensor's grid holds nothing of the tensor, because that rank
+** could not load its part. */
 static mgrid_status check_cuts(const resharding *r, mgrid_error *err) {
   mgrid_text hollow = { 0 };
   mgrid_plan_notes(r->plan, false, &hollow);
@@ -46,8 +46,8 @@ static mgrid_status check_cuts(const resharding *r, mgrid_error *err) {
   return err->status;
 }
 
-/* Return how many elements of an output are read at once: those that are not read straight into the
-** buffer take as much memory again, of at most 8 bytes each. */
+/* Return how many elements of an output are read at once. If they are not read straight into the
+** buffer, they take as much memory again, at most 8 bytes each. */
 static int64_t reshard_at_once(const resharding *r, const view *v) {
   int64_t width = st_width(v->type);
   return r->how.window / (v->plain ? width : width + 8);
@@ -66,7 +66,7 @@ static bool writes(const resharding *r, int64_t rank) {
 
 /* --------------------------------------------------------------- its steps */
 
-/* Start the file of the rank, with its part of each tensor, and add that to the index. */
+/* Begin the rank's file with its part of each tensor. Add the parts to the index. */
 static mgrid_status begin_file(resharding *r, mgrid_error *err) {
   mgrid_text path = { 0 };
   char file[64];
@@ -116,7 +116,7 @@ static mgrid_status write_index(resharding *r, mgrid_error *err) {
                             err);
 }
 
-/* Give the folder its name, or after an error remove it. */
+/* Give the folder its name. After an error remove it instead. */
 static mgrid_status end_folder(resharding *r, mgrid_error *err) {
   mgrid_output *folder = r->folder;
   r->folder = NULL;
@@ -160,7 +160,7 @@ static mgrid_status checkpoints_reshard_begin(resharding *r, mgrid_error *err) {
     return err->status;
   if (o->own && names_read(&r->own, o->recipe, o->own, o->own_length, err)) return err->status;
 
-  /* a recipe may come from anybody: a few seconds of matching */
+  /* a recipe may come from anybody, so matching may take only a few seconds */
   r->budget = mgrid_budget_new(1 << 30, 0);
   r->own.budget = &r->budget;
   r->to = (outputs){ .plan = r->plan,

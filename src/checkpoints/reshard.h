@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** reshard.h - a checkpoint written in the layout of a plan, step by step.
+** reshard.h - writes a checkpoint in the layout of a plan, step by step.
 */
 #ifndef MGRID_RESHARD_H
 #define MGRID_RESHARD_H
@@ -8,13 +8,13 @@
 #include "checkpoints/outputs.h"
 
 typedef struct reshard_options {
-  const char *folder; /* where it goes; there is none of this name yet */
-  const char *recipe; /* what messages call the plan's */
-  /* rules between names of the user, and where they are written; NULL: none */
+  const char *folder; /* the folder to write; nothing may have this name yet */
+  const char *recipe; /* what messages call the plan's recipe */
+  /* rules between names that the user gives, and where they are written; NULL: none */
   const char *given, *given_from;
-  const char *own; /* those of the recipe; NULL: none */
+  const char *own; /* rules of the recipe; NULL: none */
   size_t given_length, own_length;
-  bool convert;   /* between types of floats */
+  bool convert;   /* allow conversion between types of floats */
   bool empty;     /* allow ranks that hold nothing of a tensor */
   int64_t window; /* bytes of memory for elements */
 } reshard_options;
@@ -27,15 +27,15 @@ typedef struct reshard_done {
 
 typedef struct resharding resharding;
 
-/* Pair the tensors and start the folder. The checkpoint, and the texts of the options, are borrowed
+/* Pair the tensors and begin the folder. The checkpoint and the texts of the options are borrowed
 ** until reshard_end. NULL: *err says why. */
 resharding *reshard_begin(shards *from, const mgrid_plan *plan, const reshard_options *o,
                           mgrid_error *err);
-/* Write one window of elements. *more: there are others; else the folder is complete and has its
-** name. */
+/* Write one window of elements. *more: there are others. If there are none, the folder is complete
+** and has its name. */
 mgrid_status reshard_step(resharding *r, bool *more, mgrid_error *err);
 reshard_done reshard_so_far(const resharding *r);
-/* Free it; remove what is not complete. NULL is allowed. */
+/* Free r, which may be NULL. Remove what is not complete. */
 void reshard_end(resharding *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** safetensors.c - read and write one file of tensors.
+** safetensors.c - reads and writes one file of tensors.
 */
 #include "checkpoints/safetensors.h"
 
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEADER_MAX = 100000000 }; /* bytes; the limit of other readers, too */
+enum { HEADER_MAX = 100000000 }; /* most bytes of a header; other readers have this limit, too */
 
 /* -------------------------------------------------------------------- types */
 
@@ -33,7 +33,7 @@ static const struct {
 };
 enum { NTYPES = sizeof types / sizeof types[0] };
 
-/* Find a type by its name in files, or by moongrid's; NTYPES: unknown. */
+/* Find a type by its name in files, or by moongrid's name for it. NTYPES: it is unknown. */
 static size_t type_row(const char *in_file, const char *type) {
   size_t i = 0;
   while (i < NTYPES
@@ -62,7 +62,7 @@ int64_t st_elements(size_t naxes, const int64_t *shape) {
 #define BAD(f, err, ...) mgrid_fail_at(err, MGRID_REFUSED, (f)->path, 0, __VA_ARGS__)
 
 static mgrid_status open_again(st_file *f, mgrid_error *err) {
-  /* do not wait for a pipe */
+  /* O_NONBLOCK: opening a pipe must not wait */
   if (f->fd < 0) f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   return f->fd < 0 ? BAD(f, err, "cannot be opened: %s", strerror(errno)) : MGRID_OK;
 }
@@ -221,7 +221,7 @@ mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64
 
 struct st_writer {
   mgrid_output *file;
-  int64_t left; /* bytes of the data not written yet */
+  int64_t left; /* bytes of the data that are not written yet */
 };
 
 mgrid_status st_finish(st_writer *w, mgrid_status before, mgrid_error *err) {
@@ -234,9 +234,9 @@ mgrid_status st_finish(st_writer *w, mgrid_status before, mgrid_error *err) {
   return s;
 }
 
-/* NULL: no memory, or *err says why. */
+/* Make the header. NULL: *err says why, or there is no memory. */
 static json_t *header_of(size_t n, st_tensor *tensors, mgrid_error *err) {
-  /* torch's readers need it */
+  /* torch's readers need "format" */
   json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
   int64_t at = 0;
 
@@ -272,7 +272,8 @@ st_writer *st_create(const char *path, size_t n, st_tensor *tensors, mgrid_error
   mgrid_text text = { 0 };
   mgrid_json_text(header, JSON_COMPACT, &text);
   json_decref(header);
-  while (text.len % 8 && !text.failed) mgrid_text_str(&text, " "); /* data start there */
+  /* the data starts at a multiple of 8 */
+  while (text.len % 8 && !text.failed) mgrid_text_str(&text, " ");
   mgrid_status s = text.failed || !w ? mgrid_oom(err) : MGRID_OK;
   if (!s) w->file = mgrid_output_file(path, MGRID_WRITE_NEW, err);
   for (int i = 0; i < 8; i++) first[i] = (unsigned char)(text.len >> 8 * i);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** safetensors.h - one file of tensors: the length of the header in eight bytes, little endian; the
-** header in JSON; the elements of the tensors in C order. Reading checks every number.
+** safetensors.h - one file of tensors. The file has the length of its header in eight bytes, little
+** endian; then the header, in JSON; then the elements of the tensors in C order. Reading checks
+** every number.
 **
 ** This file needs only base/ and jansson, because the example trainer is built with it, too.
 */
@@ -14,15 +15,15 @@
 
 typedef struct st_tensor {
   const char *name;
-  const char *type; /* moongrid's name of it */
+  const char *type; /* moongrid's name of the type */
   int64_t width;    /* bytes of an element */
   size_t naxes;
   int64_t shape[MGRID_AXES_MAX];
-  int64_t at, bytes; /* offset in the file's data and length; st_create sets them */
-  bool taken;        /* for the reader: it is used */
+  int64_t at, bytes; /* offset in the file's data, and length. st_create sets both */
+  bool taken;        /* for the reader: this tensor is used */
 } st_tensor;
 
-/* Return the bytes of an element of a moongrid type, or 0 if safetensors has no such type. */
+/* Return how many bytes an element of a moongrid type has. 0: safetensors has no such type. */
 int64_t st_width(const char *type);
 /* Return the number of elements of a shape, or -1 if it overflows. */
 int64_t st_elements(size_t naxes, const int64_t *shape);
@@ -31,15 +32,15 @@ int64_t st_elements(size_t naxes, const int64_t *shape);
 
 typedef struct st_file {
   char *path;
-  int fd;         /* -1: closed, reopened by the next read */
+  int fd;         /* -1: closed; the next read opens it again */
   int64_t data;   /* offset of the data */
   json_t *header; /* owns the names */
   size_t n;
   st_tensor *tensor; /* [n], by offset */
 } st_file;
 
-/* Returns NULL after an error that names the file: it is cut short, its header is invalid, its
-** tensors overlap. */
+/* Open a file to read. NULL: the error names the file, and says what is wrong: it is cut short, its
+** header is invalid, or its tensors overlap. */
 st_file *st_open(const char *path, mgrid_error *err);
 void st_close(st_file *f); /* may be NULL */
 st_tensor *st_find(const st_file *f, const char *name);
@@ -51,12 +52,12 @@ mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64
 
 typedef struct st_writer st_writer;
 
-/* Start a file, where there is none, in a folder that is not complete itself, with a header of n
-** tensors, stored in this order. */
+/* Begin a file in a folder that is not complete yet; nothing has this name. The header lists n
+** tensors, which are stored in this order. */
 st_writer *st_create(const char *path, size_t n, st_tensor *tensors, mgrid_error *err);
 /* Write the next bytes of the data. */
 mgrid_status st_write(st_writer *w, const void *data, int64_t n, mgrid_error *err);
-/* Flush the file to disk; or remove it if anything failed `before`. Frees w, which may be NULL. */
+/* Flush the file to disk, or remove it if something failed `before`. Free w, which may be NULL. */
 mgrid_status st_finish(st_writer *w, mgrid_status before, mgrid_error *err);
 
 #endif

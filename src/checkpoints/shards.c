@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** shards.c - read and write the index of a checkpoint, with the parts that it lists. Before anything
-** is read, it is proved that the parts of a tensor hold each of its elements exactly once.
+** shards.c - reads and writes the index of a checkpoint, with the parts that it lists. Before any
+** data is read, it proves that the parts of a tensor hold each of its elements exactly once.
 */
 #include "checkpoints/shards.h"
 #include "plan/json.h"
@@ -16,11 +16,11 @@
 
 /* ================================================================= the proof */
 
-/* A part is every combination of its runs on each axis: a set of boxes. A slice of a part in C
-** order is a few boxes, too. On the first axis the runs of all boxes cut the axis into intervals;
-** in each interval the same boxes are present. For each interval, ask the same of these boxes on
-** the next axis. On the last axis the remaining runs must follow each other without gap or overlap,
-** from the first index to the last. */
+/* The elements of a part are all combinations of its runs on each axis, so they are a set of boxes.
+** A slice of a part in C order is a few boxes, too. On the first axis, the runs of all boxes cut
+** the axis into intervals, and within an interval the same boxes are present. For each interval,
+** the question is the same for these boxes on the next axis. On the last axis, the runs must follow
+** each other without gap or overlap, from the first index to the last. */
 
 typedef struct box {
   const shards_part *part;
@@ -34,7 +34,7 @@ typedef struct span {
 
 typedef struct proof {
   const shards_tensor *t;
-  int64_t at[MGRID_AXES_MAX]; /* the element under test */
+  int64_t at[MGRID_AXES_MAX]; /* the element that is being checked */
   mgrid_error *err;
 } proof;
 
@@ -48,7 +48,7 @@ static const char *file_name(const box *b) {
   return slash ? slash + 1 : b->part->file->path;
 }
 
-/* Refuse because of element p->at, which is in no part, or in both a and b. */
+/* Refuse, because element p->at is in no part, or in both a and b. */
 static mgrid_status index_refuse(const proof *p, const box *a, const box *b) {
   char element[MGRID_AXES_MAX * 24] = "";
   size_t n = 0;
@@ -102,7 +102,7 @@ static int by_start(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* List the spans of the boxes on an axis, sorted by start. NULL: out of memory. */
+/* List the runs of the boxes on an axis, sorted by start. NULL: out of memory. */
 static span *spans_of(size_t axis, size_t n, const box *const *boxes, size_t *nspans) {
   size_t room = 1;
   for (size_t i = 0; i < n; i++) room += boxes[i]->part->nruns[axis];
@@ -110,7 +110,7 @@ static span *spans_of(size_t axis, size_t n, const box *const *boxes, size_t *ns
   *nspans = 0;
   for (size_t i = 0; i < n && list; i++) {
     const shards_part *part = boxes[i]->part;
-    int64_t before = 0; /* elements of the part before this run */
+    int64_t before = 0; /* elements of the part that are before this run */
     for (size_t k = 0; k < part->nruns[axis]; before += part->runs[axis][k++].length) {
       const mgrid_run *run = &part->runs[axis][k];
       int64_t low = index_most(boxes[i]->in.low[axis], before),
@@ -141,8 +141,8 @@ static mgrid_status prove_last(proof *p, size_t n, const span *spans) {
 
 static mgrid_status prove_axis(proof *p, size_t axis, size_t n, const box *const *boxes);
 
-/* Go through the intervals. now[0 .. nnow) are the spans that contain the current one; their boxes
-** go to `in`. */
+/* Go through the intervals. now[0 .. nnow) are the runs that contain the current interval; their
+** boxes go into `in`. */
 static mgrid_status prove_intervals(proof *p, size_t axis, size_t n, const span *spans,
                                     const span **now, const box **in) {
   size_t next = 0, nnow = 0;
@@ -182,9 +182,9 @@ static mgrid_status prove_axis(proof *p, size_t axis, size_t n, const box *const
   return p->err->status;
 }
 
-/* Prove that the parts hold each element once; else MGRID_REFUSED with an element that is in no
-** part, or in two. At most O(rows of the tensor), as reading all of it; O(runs log runs) if the
-** parts are cut on one axis only. */
+/* Prove that the parts hold each element exactly once. Else return MGRID_REFUSED, with an element
+** that is in no part, or in two. At most O(rows of the tensor), as reading all of it takes. O(runs
+** log runs) if the parts are cut on one axis only. */
 static mgrid_status index_prove(const shards_tensor *t, mgrid_error *err) {
   proof p = { t, { 0 }, err };
   size_t n = 0, room = 1;
@@ -251,7 +251,7 @@ mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t ran
   return MGRID_OK;
 }
 
-/* Return whether the part is the whole product of its runs, not a slice of it. */
+/* Return whether the part is all combinations of its runs, and not a slice of them. */
 static bool is_whole(const shards_part *part) {
   return part->first == 0 && part->elements == st_elements(part->naxes, part->shape);
 }
@@ -336,7 +336,7 @@ static mgrid_status wrong(const char *tensor, const char *what, mgrid_error *err
   return mgrid_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %s", tensor, what);
 }
 
-/* Return the file of this name, in the folder of the index. */
+/* Return the file of this name in the folder of the index. */
 static st_file *index_file_of(shards *s, json_t *files, const char *folder, const char *name,
                               mgrid_error *err) {
   const json_t *known = json_object_get(files, name);
@@ -361,7 +361,7 @@ static st_file *index_file_of(shards *s, json_t *files, const char *folder, cons
   return f;
 }
 
-/* Make one part of a whole tensor. */
+/* Make the one part of a tensor that is whole in a file. */
 static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_error *err) {
   *part = (shards_part){ .naxes = t->naxes, .elements = st_elements(t->naxes, t->shape) };
   for (size_t k = 0; k < t->naxes; k++) part->nruns[k] = 1;
@@ -412,7 +412,7 @@ static mgrid_status read_runs(const shards_tensor *t, const json_t *axes, shards
   return MGRID_OK;
 }
 
-/* Read which elements of its runs a part holds: all, unless the index gives a slice. */
+/* Read which elements of its runs a part has: all, unless the index gives a slice. */
 static mgrid_status read_slice(const shards_tensor *t, const json_t *about, shards_part *part,
                                mgrid_error *err) {
   const json_t *first = json_object_get(about, "first"),
@@ -563,7 +563,7 @@ static mgrid_status read_single(shards *s, const char *path, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Find what a folder has: an index, else the one file of a small model. *single: it is that
+/* Find what is in a folder: an index, or else the one file of a small model. *single: it is such a
 ** file. */
 static mgrid_status in_folder(const char *folder, char *path, size_t room, bool *single,
                               mgrid_error *err) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** views.c - read a wanted tensor through its view: a part of it from the stored parts, in the type
-** that is wanted. Each row of elements that is contiguous on both sides is one read, straight into
+** views.c - reads a wanted tensor through its view: a part of it, from the stored parts, in the
+** wanted type. Each row of elements that is contiguous on both sides is one read, straight to its
 ** place.
 */
 #include "checkpoints/shards.h"
@@ -15,10 +15,10 @@
 
 /* ========================================================== rows of elements */
 
-/* Gathered, and converted between f64, f32, f16 and bf16. Conversions go by f64, which has all
-** values of the others, so there is one rounding. */
+/* Gather elements, and convert them between f64, f32, f16 and bf16. A conversion goes through f64,
+** which has all values of the others, so it rounds only once. */
 
-/* bits of the exponent and of the fraction */
+/* how many bits the exponent and the fraction have */
 static const struct {
   const char *type;
   int exponent, fraction;
@@ -35,7 +35,7 @@ bool elements_convert(const char *from, const char *to) {
   return strcmp(from, to) == 0 || (float_of(from) >= 0 && float_of(to) >= 0);
 }
 
-/* Return the bits of a float of another type as those of an f64. */
+/* Return the bits of a narrower float as the bits of an f64. */
 static uint64_t views_widen(uint64_t bits, int exponent, int fraction) {
   uint64_t sign = bits >> (exponent + fraction) << 63,
            part = bits & ((UINT64_C(1) << fraction) - 1);
@@ -44,7 +44,7 @@ static uint64_t views_widen(uint64_t bits, int exponent, int fraction) {
   int64_t bias = top / 2;
   if (power == top) return sign | UINT64_C(0x7ff) << 52 | part << (52 - fraction);
   if (power == 0 && part == 0) return sign;
-  if (power == 0) { /* subnormal: normal as an f64, unless it is one */
+  if (power == 0) { /* a subnormal number is a normal one as an f64, unless it was one already */
     if (exponent == 11) return bits;
     for (power = 1; !(part >> fraction); power--) part <<= 1;
     part &= (UINT64_C(1) << fraction) - 1;
@@ -52,23 +52,24 @@ static uint64_t views_widen(uint64_t bits, int exponent, int fraction) {
   return sign | (uint64_t)(power - bias + 1023) << 52 | part << (52 - fraction);
 }
 
-/* Return the bits of an f64 as those of a narrower float, rounded to the nearest, ties to even. */
+/* Return the bits of an f64 as the bits of a narrower float, rounded to the nearest, ties to
+** even. */
 static uint64_t element_narrow(uint64_t bits, int exponent, int fraction) {
   uint64_t sign = bits >> 63 << (exponent + fraction), part = bits & ((UINT64_C(1) << 52) - 1);
   int64_t power = (int64_t)(bits >> 52 & 0x7ff), top = (INT64_C(1) << exponent) - 1, bias = top / 2;
   if (exponent == 11) return bits;
-  if (power == 0x7ff) /* infinity; a NaN stays one, quiet */
+  if (power == 0x7ff) /* infinity, or a NaN, which stays a quiet NaN */
     return sign | (uint64_t)top << fraction
            | (part ? part >> (52 - fraction) | UINT64_C(1) << (fraction - 1) : 0);
   if (power == 0) return sign; /* subnormals of f64 are far below half of the least value */
   int64_t drop = 52 - fraction, to = power - 1023 + bias;
   part |= UINT64_C(1) << 52;
-  if (to <= 0) drop += 1 - to, to = 0; /* subnormal */
+  if (to <= 0) drop += 1 - to, to = 0; /* the result is subnormal */
   if (drop > 53) return sign;
   uint64_t kept = part >> drop, rest = part & ((UINT64_C(1) << drop) - 1),
            half = UINT64_C(1) << (drop - 1);
   kept += rest > half || (rest == half && (kept & 1));
-  /* a carry is right */
+  /* if the rounding carries into the exponent, the result is right */
   uint64_t all = to ? ((uint64_t)to << fraction) + (kept - (UINT64_C(1) << fraction)) : kept;
   return all >= (uint64_t)top << fraction ? sign | (uint64_t)top << fraction : sign | all;
 }
@@ -83,9 +84,9 @@ static void views_store(char *at, size_t width, uint64_t bits) {
   for (size_t i = 0; i < width; i++) at[i] = (char)(unsigned char)(bits >> 8 * i & 0xff);
 }
 
-/* Copy n elements of `from`, `stride` elements apart, to n elements at `to`, one after the other.
-** Values are rounded to the nearest, ties to even; what is too large becomes infinite. Nothing has
-** to be aligned. */
+/* Copy n elements of `from`, `stride` elements apart, to `to`, one after the other. Values are
+** rounded to the nearest, ties to even. A value that is too large becomes infinite. Nothing has to
+** be aligned. */
 static void copy_elements(const char *from_type, const void *from, int64_t stride,
                           const char *to_type, void *to, int64_t n) {
   size_t width = (size_t)st_width(from_type), wide = (size_t)st_width(to_type);
@@ -110,28 +111,29 @@ static void copy_elements(const char *from_type, const void *from, int64_t strid
 
 /* ============================================================== stored parts */
 
-/* The wanted part and a stored one have runs in common on each axis. Their intersection is every
-** combination of these: for each combination of the outer axes a row of elements that is contiguous
-** in both. Each row is one read, straight into place. */
+/* On each axis, the wanted part and a stored part have runs in common. What both have is all
+** combinations of these: for each combination of the outer axes, a row of elements that is
+** contiguous in both. Each row is one read, straight to its place. */
 
-enum { OPEN_FILES = 64 }; /* at most */
+enum { OPEN_FILES = 64 }; /* most files that are open */
 
 typedef struct common_run {
-  int64_t from, to, length; /* indices in the stored part and in the wanted one */
+  int64_t from, to, length; /* indices in the stored part, and in the wanted part */
 } common_run;
 
 typedef struct reading {
   shards *s;
   const shards_tensor *t;
   const shards_part *from, *want;
-  const st_tensor *in;      /* the tensor in the file of `from` */
-  size_t inner;             /* the last axis that does not merge with those after it into one row */
-  size_t n[MGRID_AXES_MAX]; /* common runs */
+  const st_tensor *in;      /* the tensor in the file of the stored part */
+  size_t inner;             /* the last axis that does not merge into one row with those after it */
+  size_t n[MGRID_AXES_MAX]; /* how many runs are common on each axis */
   common_run *run[MGRID_AXES_MAX];
   int64_t from_stride[MGRID_AXES_MAX], to_stride[MGRID_AXES_MAX];
-  int64_t from_low, from_high, to_low, to_high; /* elements stored, and elements wanted now */
-  char *out;                                    /* where element to_low goes */
-  int64_t found;                                /* elements so far */
+  /* the elements that are stored, and the elements that are wanted now */
+  int64_t from_low, from_high, to_low, to_high;
+  char *out;     /* where element to_low goes */
+  int64_t found; /* how many elements were found so far */
   mgrid_error *err;
 } reading;
 
@@ -141,7 +143,7 @@ static int64_t part_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_run *b,
                           common_run *out) {
   size_t n = 0;
-  int64_t a_at = 0, b_at = 0; /* elements before the current runs */
+  int64_t a_at = 0, b_at = 0; /* how many elements are before the current runs */
   for (size_t i = 0, k = 0; i < na && k < nb;) {
     int64_t a_end = a[i].start + a[i].length, b_end = b[k].start + b[k].length;
     int64_t low = part_most(a[i].start, b[k].start), high = part_least(a_end, b_end);
@@ -155,16 +157,16 @@ static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_
   return n;
 }
 
-/* Narrow the indices *low to *high - 1 to those with elements in begin to end - 1. Each index has
-** `stride` elements; those of index 0 start at `at`. */
+/* Narrow the indices *low to *high - 1 to those that have elements in begin to end - 1. Each index
+** has `stride` elements, and the elements of index 0 start at `at`. */
 static void part_narrow(int64_t at, int64_t stride, int64_t begin, int64_t end, int64_t *low,
                         int64_t *high) {
   if (begin > at) *low = part_most(*low, (begin - at) / stride);
   *high = end > at ? part_least(*high, (end - at - 1) / stride + 1) : 0;
 }
 
-/* Before a file is reopened, close all of them after every OPEN_FILES reopenings: a process may
-** have only a few open. */
+/* Before a file is opened again: close all files after every OPEN_FILES of these, because a process
+** may have only a few open. */
 static void keep_open(shards *s, st_file *f) {
   if (f->fd >= 0 || s->nfiles <= OPEN_FILES) return;
   if (++s->recent % OPEN_FILES) return;
@@ -202,7 +204,7 @@ static void views_read_axis(reading *r, size_t axis, int64_t from, int64_t to) {
   }
 }
 
-/* Read what one stored part holds of it. */
+/* Read what a stored part holds of the wanted part. */
 static void read_from(reading *r, const shards_part *from) {
   const shards_part *want = r->want;
   size_t room = 1;
@@ -246,9 +248,9 @@ mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *w
 
 /* ===================================================================== views */
 
-/* The elements wanted now are a few boxes of the rank's part. What each of them has in common with
-** a box of the view is a part of a stored tensor: it is read as such, and its rows are put where
-** they belong. */
+/* The elements wanted now are a few boxes of the rank's part. What such a box and a box of the view
+** have in common is a part of a stored tensor. It is read as such a part, and its rows are then put
+** where they belong. */
 
 static int64_t view_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t view_most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -284,8 +286,8 @@ void view_free(view *v) {
 
 /* ------------------------------------------------------------------ reading */
 
-typedef struct place { /* indices of the part on one axis: */
-  int64_t at, length; /* where they are in the part; the stored ones have no gap in what was read */
+typedef struct place { /* indices of the part on one axis */
+  int64_t at, length;  /* where they are in the part; the stored indices had no gap */
 } place;
 
 typedef struct putting {
@@ -293,7 +295,8 @@ typedef struct putting {
   const view_box *box;
   size_t n[MGRID_AXES_MAX];
   place *place[MGRID_AXES_MAX];
-  int64_t in_stride[MGRID_AXES_MAX], out_stride[MGRID_AXES_MAX]; /* by wanted axis, in elements */
+  /* for each wanted axis, in elements */
+  int64_t in_stride[MGRID_AXES_MAX], out_stride[MGRID_AXES_MAX];
   const char *in;
   char *out;
   int64_t in_width, out_width;
@@ -314,7 +317,7 @@ static void put_axis(const putting *p, size_t axis, int64_t in, int64_t out) {
 
 enum { BLOCKS_AT_ONCE = 4096 };
 
-typedef struct cursor { /* the next block to read, and of which run of the part */
+typedef struct cursor { /* which block to read next, and of which run of the part */
   size_t run;
   int64_t block;
 } cursor;
@@ -323,10 +326,10 @@ typedef struct cursor { /* the next block to read, and of which run of the part 
 typedef struct shared {
   size_t nplaces, nruns, room;
   place *place;   /* in the part */
-  mgrid_run *run; /* of the stored tensor */
+  mgrid_run *run; /* in the stored tensor */
 } shared;
 
-/* Add `length` indices; those that continue the last ones are one with them. */
+/* Add `length` indices. If they continue the last ones, they are joined with them. */
 static void add_shared(shared *s, int64_t in_part, int64_t stored, int64_t length) {
   place *p = s->nplaces ? &s->place[s->nplaces - 1] : NULL;
   mgrid_run *r = s->nruns ? &s->run[s->nruns - 1] : NULL;
@@ -340,8 +343,8 @@ static void add_shared(shared *s, int64_t in_part, int64_t stored, int64_t lengt
     s->run[s->nruns++] = (mgrid_run){ stored, length };
 }
 
-/* Find what the elements low to high - 1 of the part have in common with a box on an axis, from the
-** cursor on as far as there is room. */
+/* Find what elements low to high - 1 of the part and a box have in common on an axis. Begin at the
+** cursor, and stop when there is no more room. */
 static void views_common(const shards_part *want, size_t axis, int64_t low, int64_t high,
                          const view_box *b, cursor *next, shared *s) {
   const bool many = axis == b->along && b->blocks > 1;
@@ -349,7 +352,8 @@ static void views_common(const shards_part *want, size_t axis, int64_t low, int6
   int64_t before = 0;
 
   for (size_t i = 0; i < want->nruns[axis] && length > 0; before += want->runs[axis][i++].length) {
-    mgrid_run r = want->runs[axis][i]; /* of which `before` to before + length - 1 are the part's */
+    /* the part has its elements `before` to `before` + length - 1 */
+    mgrid_run r = want->runs[axis][i];
     int64_t from = view_most(r.start + low - before, r.start),
             to = view_least(r.start + high - before, r.start + r.length);
     if (from >= to || i < next->run) continue;
@@ -368,15 +372,15 @@ static void views_common(const shards_part *want, size_t axis, int64_t low, int6
   *next = (cursor){ want->nruns[axis], 0 };
 }
 
-/* Read what the part and the blocks of a box have in common. `first` is the element of the part
-** that `out` begins with. */
+/* Read what the part and the blocks of a box have in common. `out` begins with element `first` of
+** the part. */
 static mgrid_status read_shared(shards *s, const shards_part *want, const view_box *b,
                                 const shared *has, const view *v, int64_t first, char *out,
                                 mgrid_error *err) {
   shards_part part = { .naxes = b->of->naxes };
   putting p = { .v = v, .box = b, .in_width = b->of->width, .out_width = st_width(v->type) };
 
-  /* of an axis that the wanted tensor lacks */
+  /* for axes that the wanted tensor lacks */
   for (size_t k = 0; k < part.naxes; k++) part.nruns[k] = 1;
   for (size_t k = 0; k < v->naxes; k++) {
     p.n[k] = has[k].nplaces, p.place[k] = has[k].place;
@@ -407,7 +411,7 @@ static mgrid_status read_shared(shards *s, const shards_part *want, const view_b
   return err->status;
 }
 
-/* Read what a box of the part has in common with a box of the view, some blocks at once. */
+/* Read what a box of the part and a box of the view have in common, several blocks at a time. */
 static mgrid_status read_box(shards *s, const view *v, const shards_part *want,
                              const shards_box *in, const view_box *b, int64_t first, char *out,
                              mgrid_error *err) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** views.h - a tensor as it is wanted, of tensors as they are stored: renamed, concatenated, cut out
-** of a larger one, stacked, transposed, of another type. A view is a list of boxes, each of which
-** is a box of a stored tensor; together they are the wanted tensor, each element once.
+** views.h - a wanted tensor, made of stored ones: renamed, concatenated, cut out of a larger one,
+** stacked, transposed, or of another type. A view is a list of boxes. Each of them is also a box of
+** a stored tensor. Together they are the wanted tensor, with each element once.
 */
 #ifndef MGRID_VIEWS_H
 #define MGRID_VIEWS_H
@@ -12,36 +12,38 @@
 typedef struct view_box {
   const shards_tensor *of;
   int64_t start[MGRID_AXES_MAX], length[MGRID_AXES_MAX]; /* in the wanted tensor */
-  /* the stored tensor's axis for each wanted one; -1: none, length is 1 */
+  /* for each wanted axis, the axis of the stored tensor; -1: it has none, and the length is 1 */
   int8_t axis[MGRID_AXES_MAX];
-  int64_t at[MGRID_AXES_MAX]; /* where it starts, by the stored tensor's axes */
-  int64_t blocks;             /* such boxes, one after the other: */
-  size_t along;               /* on this wanted axis, */
-  int64_t step, at_step; /* each that much further in the wanted tensor, and in the stored one */
+  int64_t at[MGRID_AXES_MAX]; /* where the box starts, on the axes of the stored tensor */
+  int64_t blocks;             /* how many such boxes there are, one after the other */
+  size_t along;               /* on this axis of the wanted tensor */
+  /* from one to the next: how much further it is in the wanted tensor, and in the stored one */
+  int64_t step, at_step;
 } view_box;
 
 typedef struct view {
-  const char *type; /* wanted */
+  const char *type; /* of the wanted tensor */
   size_t naxes;
   int64_t shape[MGRID_AXES_MAX];
   size_t n;
   view_box *box; /* [n] */
-  bool plain;    /* the stored tensor as it is */
+  bool plain;    /* the view is the stored tensor, unchanged */
 } view;
 
-/* Start the view of a tensor of this shape, as a copy of the stored one if that is not NULL. */
+/* Begin the view of a tensor of this shape. If a stored tensor is given, the view is a copy of
+** that. */
 mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *shape,
                         const shards_tensor *same, mgrid_error *err);
-/* Append room for one more box, of one block, else all zeros. NULL: out of memory. */
+/* Append a box of one block; all else is zero. NULL: out of memory. */
 view_box *view_add(view *v, mgrid_error *err);
 void view_free(view *v);
-/* Read elements from to from + n - 1 of a rank's part. Takes memory for as many elements again,
-** unless the view is plain. */
+/* Read elements `from` to `from` + n - 1 of a rank's part. Unless the view is plain, this takes
+** memory for as many elements again. */
 mgrid_status view_read(shards *s, const view *v, const shards_part *want, int64_t from, int64_t n,
                        void *to, mgrid_error *err);
 
-/* Return whether elements of a type can become those of the other: equal types, or f64, f32, f16
-** and bf16. */
+/* Return whether elements of one type can become elements of the other: the types are equal, or
+** both are f64, f32, f16 or bf16. */
 bool elements_convert(const char *from, const char *to);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** agree.c - check that ranks hold the same: all of a backend the same plan, the members of a group
-** the same result. One rendezvous or minimum compares digests. If they differ, a few more exchanges
-** give every rank the same message: the first difference, and the ranks that differ.
+** agree.c - checks that ranks have the same: all ranks of a backend the same plan, the members of a
+** group the same result. One rendezvous, or one minimum, compares digests. If these differ, a few
+** more exchanges give every rank the same message, with the first difference and the ranks that
+** differ.
 */
 #include "comm/compare.h"
 
@@ -14,13 +15,13 @@
 
 /* =================================================================== digests */
 
-/* Compare digests between ranks: all ranks by the backend's collectives, a group by those of its
+/* Compare digests between ranks. All ranks use the backend's collectives; a group uses those of its
 ** communicator. */
 
-/* What a rank broadcasts when digests differ. Whole words, because collectives on GPUs carry it
-** too. */
+/* What a rank broadcasts when digests differ. It consists of whole words, so that collectives on
+** GPUs can carry it, too. */
 typedef struct statement {
-  uint64_t digest, of; /* of: a digest, too */
+  uint64_t digest, of; /* of: the digest of what was asked for */
   int64_t rank;
   char text[MGRID_TOLD], name[96];
 } statement;
@@ -40,7 +41,7 @@ void mgrid_peers_close(mgrid_peers *p) {
   p->buffer = NULL;
 }
 
-/* Run one collective over the group on n words, in place. */
+/* Run a collective over the group, in place on n words. */
 static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t root, void *words,
                                size_t n, mgrid_error *err) {
   mgrid_backend *b = p->backend;
@@ -59,8 +60,8 @@ static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t ro
   return s;
 }
 
-/* Collectives of groups take the minimum of signed words: flip the highest bit to keep the unsigned
-** order. */
+/* Flip the highest bit of each word. Groups take the minimum of signed words; with the bit flipped
+** that is the minimum of the unsigned ones. */
 static void flip(uint64_t *words, size_t n) {
   for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
 }
@@ -81,7 +82,7 @@ mgrid_status mgrid_peers_tell(const mgrid_peers *p, uint64_t from, void *data, s
   return over_group(p, MGRID_BROADCAST, (int64_t)from, data, bytes / sizeof(int64_t), err);
 }
 
-/* Over all ranks this is a rendezvous, which also finds ranks that are in other calls. */
+/* Compare over all ranks. This is a rendezvous, so it also finds ranks in other calls. */
 static mgrid_status same_of_all(const mgrid_peers *p, const mgrid_brought *mine, uint64_t of,
                                 bool *same, mgrid_error *err) {
   mgrid_backend *b = p->backend;
@@ -120,7 +121,7 @@ mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgri
   statement first = { mine->digest, of, p->backend->rank, "", "" };
   snprintf(first.text, sizeof first.text, "%s", mine->text);
   snprintf(first.name, sizeof first.name, "%s", mine->of);
-  statement other = first; /* each side is broadcast by the rank that has it */
+  statement other = first; /* each side is broadcast by its own rank */
   s = mgrid_peers_tell(p, 0, &first, sizeof first, err);
   bool same = first.digest == mine->digest && first.of == of;
   who = same ? UINT64_MAX : (uint64_t)(p->group ? p->group->position : p->backend->rank);
@@ -138,20 +139,21 @@ mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgri
 
 /* ===================================================================== plans */
 
-/* One line of a plan: the hash of its rule is compared, the first characters of its text are
+/* One line of a plan. The hash of its rule is compared; the first characters of its text are
 ** shown. */
 typedef struct line {
   uint64_t hash[2];
   char text[176];
 } line;
 
-/* A plan as lines: a head (world, parameters, grids, lists, items), then one line per family. */
+/* A plan as lines: first a head (world, parameters, grids, lists, items), then one line for each
+** family. */
 typedef struct sheet {
   size_t nhead, n; /* lines of the head; all lines */
   line *at;        /* [n] */
 } sheet;
 
-/* Add line i of the plan, which may have none. */
+/* Add line i of the plan, if there is such a line. */
 static bool agree_add_line(sheet *s, const mgrid_plan *p, size_t i, mgrid_text *t) {
   line *l = &s->at[s->n];
   t->len = 0;
@@ -161,7 +163,7 @@ static bool agree_add_line(sheet *s, const mgrid_plan *p, size_t i, mgrid_text *
   t->len = 0;
   mgrid_plan_line(p, i, t);
   if (t->failed) return false;
-  t->data[t->len - 1] = '\0'; /* its newline */
+  t->data[t->len - 1] = '\0'; /* in the place of its newline */
   snprintf(l->text, sizeof l->text, "%s", t->data);
   mgrid_text_ellipsis(l->text, sizeof l->text, t->len - 1);
   s->n++;
@@ -181,7 +183,7 @@ static mgrid_status make_sheet(sheet *s, const mgrid_plan *p, mgrid_error *err) 
   return made ? MGRID_OK : mgrid_oom(err);
 }
 
-/* Return the index of the first line that differs (a missing line differs), or UINT32_MAX. */
+/* Return the index of the first line that differs, or is missing on one side; UINT32_MAX: none. */
 static uint64_t first_difference(const line *a, size_t na, const line *b, size_t nb) {
   for (size_t i = 0; i < na || i < nb; i++)
     if (i >= na || i >= nb || memcmp(a[i].hash, b[i].hash, sizeof a->hash) != 0) return i;
@@ -200,7 +202,7 @@ static void list_ranks(mgrid_text *t, const uint64_t *digest, int64_t world, int
   if (n > SHOWN) mgrid_text_add(t, " and %" PRId64 " more", n - SHOWN);
 }
 
-/* Return the lowest rank that holds the most frequent plan. O(world x different plans). */
+/* Return the lowest of the ranks with the most frequent plan. O(world x different plans). */
 static int64_t majority(const uint64_t *digest, int64_t world) {
   int64_t best = 0, most = 0;
   for (int64_t r = 0; r < world && most <= world / 2; r++) {
@@ -237,8 +239,8 @@ static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int
   return s;
 }
 
-/* Append the first line in which any rank differs from the reference, in both versions. a[na]: the
-** lines of this rank; r[nr]: the lines of the reference, which all ranks hold. */
+/* Append the first line in which any rank differs from the reference, as each of the two has it.
+** a[na] are the lines of this rank, r[nr] those of the reference, which all ranks know. */
 static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, const line *r,
                               size_t nr, int64_t reference, mgrid_text *story, mgrid_error *err) {
   uint64_t first = first_difference(a, na, r, nr);
@@ -258,7 +260,8 @@ static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, 
   return MGRID_OK;
 }
 
-/* Every rank has a plan: describe how the first rank that differs from the reference differs. */
+/* Every rank has a plan. Describe how the first rank that differs from the reference differs from
+** it. */
 static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan,
                                   const uint64_t *digest, int64_t reference, mgrid_error *err) {
   sheet mine = { 0 }, theirs = { 0 };
@@ -267,7 +270,7 @@ static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan
 
   s = mgrid_verdict(all->backend, s, err, err);
   if (!s) s = get_reference(all, &mine, reference, &theirs, err);
-  if (!s) /* families before the head: they matter more */
+  if (!s) /* families before the head, because they matter more */
     s = tell_line(all, mine.at + mine.nhead, mine.n - mine.nhead, theirs.at + theirs.nhead,
                   theirs.n - theirs.nhead, reference, &story, err);
   if (!s) s = tell_line(all, mine.at, mine.nhead, theirs.at, theirs.nhead, reference, &story, err);
@@ -287,7 +290,7 @@ static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan
   return s;
 }
 
-/* Some ranks have no plan: give all ranks the error of the first of these. */
+/* Some ranks have no plan. Give all ranks the error of the first of these. */
 static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest,
                                  const mgrid_error *failed, mgrid_error *err) {
   mgrid_error first = MGRID_ERROR_INIT;
@@ -337,7 +340,7 @@ mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *p
   free(met.each);
   if (!s) return MGRID_OK;
 
-  /* replaced by the error that all ranks return */
+  /* *err becomes the error that all ranks return */
   if (err && err == failed) mgrid_error_clear(err);
   return mgrid_error_pass(err, &told);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend.c - open backends by name, and load libraries of ours. A backend's library is loaded when
-** the backend is opened, so planning works without MPI and starts fast. A program linked with a
-** backend's archive uses that. The library with Lua is loaded here, too (recipe.c).
+** backend.c - opens backends by name, and loads our libraries. The library of a backend is loaded
+** when the backend is opened, so planning works without MPI and starts fast. In a program that was
+** linked with a backend's archive, the archive is used instead. recipe.c loads the library with Lua
+** through this file, too.
 */
 #include "comm/backend_open.h"
 #include "comm/state.h"
@@ -17,17 +18,17 @@
 
 /* ============================================================= our libraries */
 
-/* Find the path of the file that contains this code: libmoongrid, or a program linked with
-** libmoongrid.a. The loader may know a program only by argv[0], so ask /proc. */
+/* Find the path of the file with this code: libmoongrid, or a program with libmoongrid.a. Ask
+** /proc, because the loader may know a program only by argv[0]. */
 static bool own_file(char path[PATH_MAX]) {
   Dl_info info;
   bool found = dladdr((void *)(uintptr_t)&mgrid_library_open, &info) && info.dli_fname;
   return found && realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", path);
 }
 
-/* If the loader's message says that the library needs the private symbols of another version of
-** libmoongrid (scripts/make/exports), point *version at that version, "1.2.3", and return its
-** length; else return 0. */
+/* If the loader says that the library needs private symbols of another version of libmoongrid
+** (scripts/make/exports), point *version at that version, "1.2.3", and return its length; else
+** return 0. */
 static size_t version_wanted(const char *why, const char **version) {
   static const char node[] = "mgrid_private_";
   *version = why ? strstr(why, node) : NULL;
@@ -35,8 +36,9 @@ static size_t version_wanted(const char *why, const char **version) {
   return *version ? strspn(*version, "0123456789.") : 0;
 }
 
-/* Search the folder of that file (build tree), then ../lib (a command in bin/), then the loader's
-** search path. Stop at a file that exists but cannot be loaded: its error is the one to report. */
+/* Search the folder of our own file (in a build tree), then ../lib (for a command in bin/), then
+** the loader's search path. Stop at a file that exists but cannot be loaded, and report its
+** error. */
 void *mgrid_library_open(const char *file, int flags, const char *what, mgrid_error *err) {
   static const char *const folders[] = { "", "../lib/" };
   char self[PATH_MAX], path[PATH_MAX + 64], most[MGRID_ALLOWED];
@@ -65,7 +67,7 @@ void *mgrid_library_open(const char *file, int flags, const char *what, mgrid_er
                       there ? "cannot be loaded" : "is not here", why ? why : "unknown reason",
                       mgrid_allowed_by(number, most));
   }
-  return lib; /* stays loaded: an MPI library must not be unloaded */
+  return lib; /* it stays loaded, because an MPI library must not be unloaded */
 }
 
 const void *mgrid_library_entry(const char *file, int flags, const char *name, const char *what,
@@ -78,8 +80,8 @@ const void *mgrid_library_entry(const char *file, int flags, const char *name, c
 
 /* =========================================================== the dry backend */
 
-/* It has no communicators: one process plays one rank of a world that does not exist, so every
-** question about a plan can be asked without a launcher. */
+/* The dry backend has no communicators: one process plays one rank of a world that does not exist.
+** So every question about a plan can be asked without a launcher. */
 
 static mgrid_status dry_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
   (void)b, (void)words, (void)n, (void)err; /* the minimum over one rank */
@@ -111,7 +113,7 @@ static void dry_destroy(mgrid_backend *b, size_t n, void **native) {
 
 static mgrid_status dry_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                               mgrid_error *err) {
-  (void)b, (void)n, (void)spec, (void)err; /* nothing is created, so all options are fine */
+  (void)b, (void)n, (void)spec, (void)err; /* any options will do, because nothing is created */
   return MGRID_OK;
 }
 
@@ -147,7 +149,7 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
 
 /* ============================================================== open by name */
 
-/* The entries of the backends' archives, in a program that was linked with them; else NULL. */
+/* The entries of backends whose archives were linked into the program; NULL for others. */
 #define LINKED __attribute__((weak, visibility("hidden")))
 #define BUILT_IN(backend, ...)
 #define ROW(backend, ...) extern const mgrid_backend_entry mgrid_##backend##_entry LINKED;
@@ -161,7 +163,7 @@ static const mgrid_backend_entry *const linked[] = {
 #include "plan/backend_table.h"
 };
 
-/* The entry points of a backend of this table, or NULL. */
+/* Return the entry points of a backend, or NULL. */
 static const mgrid_backend_entry *backend_entry_of(const mgrid_descriptor *d, mgrid_error *err) {
   char what[64];
   const mgrid_backend_entry *here = linked[d - mgrid_backends];
@@ -170,14 +172,14 @@ static const mgrid_backend_entry *backend_entry_of(const mgrid_descriptor *d, mg
   return mgrid_library_entry(d->library, 0, d->entry, what, err);
 }
 
-/* With options that are whole. */
+/* Open a backend without a carrier. The options are complete. */
 static mgrid_backend *backend_open_alone(const mgrid_descriptor *d, const mgrid_backend_options *o,
                                          mgrid_error *err) {
   const mgrid_backend_entry *entry = backend_entry_of(d, err);
   return entry ? entry->open(o, err) : NULL;
 }
 
-/* The error about a name that is none of `names`, or of a backend that is not of this kind. */
+/* Fail because the name is none of `names`, or is that of a backend of another kind. */
 static mgrid_backend *unknown_name(const char *name, const char *const names[], size_t n,
                                    mgrid_error *err) {
   const mgrid_descriptor *d = mgrid_backend_named(name);
@@ -215,12 +217,12 @@ static mgrid_backend *backend_open_over(mgrid_backend *carrier, const mgrid_desc
                 || mgrid_timeout_check(o.timeout, d->name, &why)
             ? NULL
             : backend_entry_of(d, &why);
-    /* go on only if it opened on all ranks */
+    /* go on only if the library opened on all ranks */
     mgrid_status s = mgrid_verdict(carrier, why.status, &why, &why);
     if (!s) b = entry->over(carrier, &o, &why);
     if (!b) mgrid_error_pass(err, &why);
   }
-  mgrid_backend_free(carrier); /* b holds its own reference */
+  mgrid_backend_free(carrier); /* b is another owner */
   return b;
 }
 
@@ -238,11 +240,11 @@ mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_optio
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   const mgrid_backend_entry *entry[MGRID_BACKENDS_MAX];
 
-  uint64_t all[MGRID_BACKENDS_MAX]; /* can every rank open it? */
+  uint64_t all[MGRID_BACKENDS_MAX]; /* words that tell whether every rank can open a backend */
   char text[256];
   mgrid_error why = MGRID_ERROR_INIT;
   size_t n = 0;
-  if (options) o = *options; /* from the command, which is of this version: no size to check */
+  if (options) o = *options; /* no check of the size, because the command is of this version */
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     if (!d->gpu) continue;
     mgrid_error_clear(&why);
@@ -280,7 +282,7 @@ mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options 
     if (carrier)
       opened = d ? backend_open_over(carrier, d, &over, err)
                  : mgrid_backend_best(carrier, &over, err);
-    mgrid_backend_free(carrier); /* a backend over it holds its own reference */
+    mgrid_backend_free(carrier); /* a backend over it is another owner */
     return opened;
   }
   return unknown_name(name, known, 1 + mgrid_backend_names(known + 1, MGRID_BACKENDS_OPENED), err);

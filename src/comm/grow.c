@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** grow.c - a state in another world: grown, joined, or of the remaining members of a family's
-** groups after a loss. And the memory of a state: suspend, resume, count. origins.c says what
-** becomes of each communicator, state.c makes the new state.
+** grow.c - makes a state for another world: a larger one that old ranks grow and new ranks join, or
+** one of the remaining members of a family's groups after a loss. It also suspends, resumes and
+** counts the memory of a state. origins.c decides what becomes of each communicator; state.c makes
+** the new state.
 */
 #include "comm/state.h"
 
@@ -11,7 +12,8 @@
 
 /* ==================================================== larger, and its memory */
 
-/* A communicator split from a parent would have to grow with its parent. */
+/* Refuse families with a parent: their communicators would have to grow together with the
+** parent. */
 static void refuse_parents(const mgrid_plan *plan, mgrid_error *err) {
   for (size_t i = 0; plan && i < plan->content.nentries; i++)
     if (*plan->content.entry[i].choice->asked.parent)
@@ -48,8 +50,8 @@ mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, con
 
 /* --------------------------------------------------------------------------- memory */
 
-/* List this rank's existing communicators in s->batch.native, in schedule order, and return their
-** number. */
+/* List this rank's communicators that exist in s->batch.native, in schedule order. Return how many
+** they are. */
 static size_t natives(mgrid_state *s) {
   size_t n = 0;
   for (size_t i = 0; i < s->view.ncomms; i++)
@@ -88,8 +90,8 @@ mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *ou
 
 /* ======================================================== without lost ranks */
 
-/* The family of the remaining ranks as a plan. Its groups have lost members, so they have no
-** Cartesian shape. */
+/* Make a plan of one family, that of the remaining ranks. Its groups have lost members, so they
+** have no Cartesian shape. */
 static mgrid_plan *grow_plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
   mgrid_topology *t = mgrid_topology_new(left->world, err);
   mgrid_choice *choice = NULL;
@@ -101,12 +103,13 @@ static mgrid_plan *grow_plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_
   return p;
 }
 
-/* Keep this rank's communicator if its group lost no member, else shrink it. */
+/* If this rank's group lost no member, keep its communicator; else shrink it. */
 static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old,
                                size_t n, const int64_t *lost, mgrid_error *err) {
   mgrid_shared *from = NULL;
 
-  if (now->view.ncomms == 0) return MGRID_OK; /* this rank is in no group, or the only one left */
+  /* this rank is in no group, or is the only one left in it */
+  if (now->view.ncomms == 0) return MGRID_OK;
   for (size_t i = 0; i < was->view.ncomms; i++)
     if (old && was->comm[i] == old->comm) from = was->comm[i];
   if (!from)
@@ -121,7 +124,8 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
   mgrid_status s = MGRID_OK;
   if (gone > 0) {
     s = mgrid_pool_shrink(now->backend, now->comm[0], from, gone, positions, err);
-  } else if (now->comm[0] != from) { /* a unique family's, which mgrid_pool_take does not share */
+    /* the family is unique, so mgrid_pool_take does not share its communicator */
+  } else if (now->comm[0] != from) {
     mgrid_pool_release(now->backend, 1, now->comm, &now->batch);
     now->comm[0] = from;
     now->group[0].comm = from;
@@ -131,8 +135,8 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
   return s;
 }
 
-/* Mark communicators with a lost member: they are aborted, because destroy would wait for that
-** member. */
+/* Mark the communicators that have a lost member: they will be aborted, because destroy would wait
+** for that member. */
 static void grow_lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
   for (size_t i = 0; i < s->view.ncomms; i++) {
     const mgrid_creation *c = &s->view.comm[i];
@@ -166,7 +170,7 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
   mgrid_error why = MGRID_ERROR_INIT;
   if (now) now->partial = true;
 
-  bool whole = s->backend->whole; /* a creation over all ranks would include the lost ones */
+  bool whole = s->backend->whole; /* a creation over all ranks would need the lost ones */
   s->backend->whole = false;
   mgrid_status status = now ? mgrid_state_prepare(now, p, "shrunk", &why) : MGRID_NO_MEMORY;
   s->backend->whole = whole;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** hosts.c - this rank's machine, and how the ranks are spread over machines. This needs no
-** collective of its own: the first agreement of a backend also finds whether there is only one
-** machine. If there are several, the verdict on the first creation carries the machine of every
+** hosts.c - this rank's machine, and how the ranks are spread over machines. No collective is made
+** for that alone. The first agreement of a backend also finds out whether there is one machine or
+** several. If there are several, the verdict on the first creation carries the machine of every
 ** rank.
 */
 #include "comm/state.h"
@@ -22,8 +22,8 @@ static int by_machine(const void *a, const void *b) {
   return x->rank < y->rank ? -1 : 1;
 }
 
-/* If consecutive blocks of n ranks each lie on one machine, return n (the ranks of the first
-** machine); else 0. */
+/* If each block of n consecutive ranks lies on one machine, return n, the number of ranks on the
+** first machine; else return 0. */
 static int64_t block_of(const mgrid_location *at, int64_t world) {
   int64_t n = 1;
   while (n < world && at[n].machine == at[0].machine) n++;
@@ -32,7 +32,7 @@ static int64_t block_of(const mgrid_location *at, int64_t world) {
   return n == 1 || n > MGRID_MACHINE_RANKS_MAX ? 0 : n;
 }
 
-/* Sort by machine, then rank: each machine becomes a run that starts with its lowest rank. */
+/* Sort by machine, then by rank. Each machine becomes a run, which starts with its lowest rank. */
 static void find_place(mgrid_rank_spread *p, mgrid_location *at, uint64_t mine, int64_t world,
                        int64_t rank) {
   uint64_t lowest = 0;
@@ -47,7 +47,7 @@ static void find_place(mgrid_rank_spread *p, mgrid_location *at, uint64_t mine, 
     p->local_size++;
     p->local_rank += at[i].rank < (uint64_t)rank;
   }
-  /* a machine has several blocks */
+  /* some machine has several blocks */
   bool again = p->block && p->machines < (world + p->block - 1) / p->block;
   if (again || p->machines == 1) p->block = 0;
   for (int64_t i = 0; i < world; i++)
@@ -62,13 +62,14 @@ mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locati
   return *locations ? MGRID_OK : mgrid_oom(err);
 }
 
-/* Each rank fills in its own machine and the maximum elsewhere, so the minimum over ranks holds all
-** machines. */
+/* Make a verdict, and exchange machines with it. Each rank fills in its own machine, and the
+** maximum elsewhere. So the minimum over ranks has all machines. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations,
                                      mgrid_outcome mine, const mgrid_error *failed,
                                      mgrid_error *err) {
-  if (b->spread.machines) return mgrid_verdict(b, mine, failed, err); /* already known */
-  /* as words first, in half of the memory */
+  /* the machines are known already */
+  if (b->spread.machines) return mgrid_verdict(b, mine, failed, err);
+  /* use the memory for words first; they take half of it */
   uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id();
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;
@@ -76,7 +77,7 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   mgrid_status s = mgrid_verdict_min(b, words, (size_t)b->world + 1, mine, failed, err);
   if (s) return s;
   uint64_t who = words[b->world];
-  words[b->rank] = own; /* even if the carrier returned another value */
+  words[b->rank] = own; /* even if the carrier changed it */
   for (int64_t r = b->world - 1; r >= 0; r--)
     locations[r] = (mgrid_location){ words[r], (uint64_t)r };
   find_place(&b->spread, locations, own, b->world, b->rank);
@@ -85,7 +86,7 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
 
 /* ------------------------------------------------ what a plan says about hosts */
 
-/* Ask things of the plan from `*i` on: the next one that says something about hosts. */
+/* Return the next item of the plan, from *i on, that says something about hosts. */
 static const mgrid_item *next_meeting(const mgrid_plan *p, size_t *i) {
   for (; *i < p->content.nitems; ++*i) {
     const mgrid_item *item = &p->content.item[*i];
@@ -113,7 +114,7 @@ mgrid_status mgrid_hosts_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *
   mgrid_error mine = MGRID_ERROR_INIT;
   char name[sizeof((mgrid_machine *)0)->name] = "";
   size_t i = 0;
-  /* one host, which the agreement has found */
+  /* the agreement has found that there is one host */
   if (!hosts || b->spread.machines == 1) return MGRID_OK;
   mgrid_status s = mgrid_hosts_find(b, hosts, err);
   if (s) return s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** inlines.c - the inline functions of moongrid.h as symbols of libmoongrid, for hosts that call
-** without a C compiler.
+** inlines.c - exports the inline functions of moongrid.h as symbols of libmoongrid, for hosts that
+** have no C compiler to inline them.
 */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define MGRID_INLINE MGRID_API

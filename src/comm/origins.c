@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** origins.c - where each communicator of a state comes from when its world has changed. In a larger
+** origins.c - where each communicator of a state comes from when the world has changed. In a larger
 ** world it is kept, grown or created again; among survivors it is shrunk or created again. All
-** members of a group find the same, because they have been in the same old group. state.c calls
-** this between the agreement and the verdict.
+** members of a group decide the same, because they were in the same old group. state.c calls this
+** between the agreement and the verdict.
 */
 #include "comm/state.h"
 
@@ -14,20 +14,20 @@
 struct mgrid_growing {
   mgrid_grown what;
   size_t n;             /* entries of the batch */
-  mgrid_origin *origin; /* [n], as the next */
-  mgrid_shared **was;   /* the old state's communicator of origin.native */
+  mgrid_origin *origin; /* [n]; so is the next */
+  mgrid_shared **was;   /* the old state's entry of the pool for origin.native */
 };
 
 /* ---------------------------------------------------------------------- the old ones */
 
-/* Return whether the new group starts with the members of the old one, in the same order. */
+/* Return whether the new group starts with the members of the old group, in the same order. */
 static bool origins_begins(const mgrid_group *old, const mgrid_shared *c) {
   bool same = old->size <= c->size;
   for (int64_t p = 0; p < old->size && same; p++) same = mgrid_group_at(old, p) == c->ranks[p];
   return same;
 }
 
-/* Find this rank's old communicator of the group, if it can be kept or grown. */
+/* Find the communicator that this rank had for the group, if it can be kept or grown. */
 static void find_origin(mgrid_growing *g, size_t i, const char *family, const mgrid_shared *c) {
   const mgrid_group *old;
   for (size_t nth = 0; (old = mgrid_state_group_nth(g->what.from, family, nth, NULL)); nth++) {
@@ -42,8 +42,8 @@ static void find_origin(mgrid_growing *g, size_t i, const char *family, const mg
   }
 }
 
-/* Return whether the new group is the old one without some members, which are lost or idle now, in
-** the same order. List the positions of these members. */
+/* Return whether the new group is the old group, in the same order, without members that are lost
+** or idle now. List the positions of these members. */
 static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid_shared *c,
                     mgrid_origin *o) {
   int64_t at = 0;
@@ -59,8 +59,8 @@ static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid
   return at == c->size;
 }
 
-/* Find this rank's old communicator of the group, if it can be shrunk. All members find the same,
-** since they have been in the same group. */
+/* Find the communicator that this rank had for the group, if it can be shrunk. All members find the
+** same, because they were in the same group. */
 static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family,
                                 const mgrid_shared *c, mgrid_error *err) {
   const mgrid_group *old;
@@ -78,7 +78,7 @@ static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family,
   return MGRID_OK;
 }
 
-/* Return whether a family is split from another, whose communicators must exist before. */
+/* Return whether the plan has families that are split from others. */
 static bool has_parents(const mgrid_plan *p) {
   bool any = false;
   for (size_t i = 0; i < p->content.nentries; i++)
@@ -118,8 +118,8 @@ void mgrid_growing_free(mgrid_growing *g) {
 
 /* -------------------------------------------------------------------------- create */
 
-/* Sort the batch by kind: created again, shrunk, grown, kept; each kind in schedule order. One call
-** moves the entries of one kind to index `at` and on, and returns the index after them. */
+/* Sort the batch by kind: created again, shrunk, grown, kept; within a kind in schedule order. One
+** call moves the entries of one kind to index `at` and after. It returns the index after them. */
 static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how, size_t at) {
   for (size_t i = at; i < batch->n; i++) {
     if (g->origin[i].agreed != how) continue;
@@ -140,7 +140,7 @@ static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how,
   return at;
 }
 
-/* Find out whether any rank failed. The verdict after the creation names it. */
+/* Find out whether any rank failed. The verdict after the creation will name it. */
 static mgrid_outcome all_of(mgrid_backend *b, mgrid_outcome mine) {
   mgrid_error told = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_verdict(b, mine, NULL, &told);
@@ -171,7 +171,8 @@ static mgrid_outcome remake(mgrid_backend *b, mgrid_batch *batch, mgrid_growing 
   return origins_take(batch, batch->n, b->ops->create(b, anew, batch->spec, batch->native, err));
 }
 
-/* Every rank makes the same calls over all ranks, whether it failed or not. */
+/* Create, grow or keep the communicators. Every rank makes the same calls over all ranks, whether
+** it failed or not. */
 mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g,
                               mgrid_error *err) {
   bool votes = b->ops->growth && !b->whole;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** pool.c - this rank's communicators of a backend. Groups with the same members, of one state or of
-** several, share one. Ranks need no agreement on what is shared: all members see the same plans in
-** the same order, so each finds the same communicator in its pool.
+** pool.c - the pool: this rank's communicators of a backend. Groups with the same members share one
+** communicator, in one state or in several. Ranks need not agree on what is shared: all members see
+** the same plans in the same order, so each finds the same communicator in its own pool.
 */
 #include "comm/state.h"
 
@@ -27,7 +27,8 @@ static bool pool_same_members(const mgrid_shared *a, const mgrid_shared *b) {
 }
 
 static mgrid_shared *pool_find(mgrid_backend *b, const mgrid_shared *wanted) {
-  if (!mgrid_choice_shares(wanted->options, wanted->options)) return NULL; /* it shares with none */
+  /* these options let it share with no group */
+  if (!mgrid_choice_shares(wanted->options, wanted->options)) return NULL;
   for (mgrid_shared *c = b->pool; c; c = c->next)
     if (mgrid_choice_shares(c->options, wanted->options) && pool_same_members(c, wanted)) return c;
   return NULL;
@@ -48,12 +49,12 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
   if (!c) return mgrid_null_oom(err);
   mgrid_text_add(&name, "%s%s%s[%" PRId64 "]", state, *state ? "/" : "", e->name, made->group);
   c->users = 1;
-  c->name = name.data; /* owned by *c now */
+  c->name = name.data; /* *c owns it from now on */
   c->options = mgrid_choice_ref(e->choice);
   c->family = mgrid_family_ref(e->family);
   c->group = made->group;
   c->size = made->size, c->position = made->position;
-  c->tag = (int)((made->entry * 64 + made->round) % 32768); /* MPI promises tags up to 32767 */
+  c->tag = (int)((made->entry * 64 + made->round) % 32768); /* MPI promises tags only up to 32767 */
   c->backend = e->choice->backend ? e->choice->backend : b->kind;
   c->hash = pool_hash_of(c);
   mgrid_shared *there = b->whole ? NULL : pool_find(b, c);
@@ -177,7 +178,7 @@ mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_sh
   if (!from->real || !from->native)
     return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink", c->name);
   mgrid_outcome s = MGRID_OK;
-  /* the others were checked with their state */
+  /* communicators that are not lazy were checked with their state */
   if (c->options->asked.lazy) s = b->ops->check(b, 1, &spec, err);
   if (!s) s = b->ops->shrink(b, &spec, from->native, n, positions, &c->native, err);
   c->real = s == MGRID_OK;
@@ -243,7 +244,7 @@ static void unlink_entry(mgrid_backend *b, const mgrid_shared *c) {
 
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch) {
   size_t made = 0;
-  for (size_t i = n; i > 0; i--) { /* destroy in reverse order of creation */
+  for (size_t i = n; i > 0; i--) { /* in the reverse order of creation */
     mgrid_shared *one = c[i - 1];
     if (!one || --one->users > 0) continue;
     unlink_entry(b, one);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
 **
-** recipe.c - the functions of moongrid_recipe.h. They check their pointers and call
-** libmoongrid_lua, which the first mgrid_runtime_new loads: a host without recipes carries no Lua.
+** recipe.c - the functions of moongrid_recipe.h. They check their pointers, then call
+** libmoongrid_lua. The first mgrid_runtime_new loads that library, so a host without recipes
+** carries no Lua.
+*/
+
+/* HOW LUA IS LOADED. The host may have another version of Lua, or LuaJIT, whose functions have the
+** same names. So libmoongrid_lua is bound to its own Lua first (RTLD_DEEPBIND), and hides it from
+** others (RTLD_LOCAL). RTLD_DEEPBIND also binds it to the allocator of libc, even if the host has
+** replaced that. So it allocates and frees only through base/memory.c.
 **
-** The host may have another version of Lua, or LuaJIT, with the same function names. So
-** libmoongrid_lua is bound to its own Lua first (RTLD_DEEPBIND) and hides it from others
-** (RTLD_LOCAL). That would also bind it to libc's allocator where a host has replaced it, so it
-** allocates and frees only through base/memory.c.
-**
-** A NULL pointer is refused here; but a NULL state keeps the error of its failed materialize.
+** NULL. A NULL pointer is refused here. But for a NULL state, the error of its failed materialize
+** stays.
 */
 #include "comm/recipe.h"
 
@@ -19,12 +22,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The entry of libmoongrid_lua.a, in a program that was linked with it (-Wl,-u,mgrid_lua_entry);
-** else NULL. */
+/* The entry of libmoongrid_lua.a, if the program was linked with it (-Wl,-u,mgrid_lua_entry); else
+** NULL. */
 extern const mgrid_recipe_entry mgrid_lua_entry __attribute__((weak, visibility("hidden")));
 
-/* Sanitizers end a process that uses RTLD_DEEPBIND, and musl has no such flag: a host there has no
-** other Lua than 5.4. */
+/* Sanitizers end a process that uses RTLD_DEEPBIND, and musl has no such flag. A host of this kind
+** may have no Lua but 5.4. */
 #ifndef RTLD_DEEPBIND
 #define RTLD_DEEPBIND 0
 #endif
@@ -34,8 +37,8 @@ static int deeply(void) {
 
 static const mgrid_recipe_entry *entry_of_library(mgrid_error *err) {
   if (&mgrid_lua_entry) return &mgrid_lua_entry;
-  /* Load libmoongrid first, without RTLD_DEEPBIND. In a program with libmoongrid.a this is a second
-  ** copy of the code; that is harmless, because there is no global state. */
+  /* Load libmoongrid first, without RTLD_DEEPBIND. If the program contains libmoongrid.a, this is a
+  ** second copy of the code. That does no harm, because there is no global state. */
   if (!mgrid_library_open("libmoongrid.so." MGRID_SOVER, 0, "what recipes need", err)) return NULL;
   return mgrid_library_entry("libmoongrid_lua.so." MGRID_SOVER, deeply(), "mgrid_lua_entry",
                              "what recipes need", err);
@@ -100,8 +103,8 @@ mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n
   return recipe_entry_of(rt)->plan_values(rt, world, n, args, err);
 }
 
-/* Add the stage to the error, if there is one. The error of another rank names it already; one that
-** quotes a line of the recipe needs no other place. */
+/* Add the stage to the error, if there is one. An error of another rank names its stage already. An
+** error that quotes a line of the recipe needs no stage. */
 static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
   char whole[64];
   snprintf(whole, sizeof whole, stage, world, mgrid_s_of(world));
@@ -110,12 +113,13 @@ static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
   return e->status;
 }
 
-/* Make the runtime of mgrid_open and load the recipe; *err says whether that failed. */
+/* Make the runtime of mgrid_open and load the recipe. If that fails, *err says why. */
 static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe,
                                  mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(o->limits, o->hooks, err);
   if (!rt || mgrid_lacks_list(o->nfunctions, o->functions, "functions", err)) return rt;
-  const char *at = (const char *)o->functions; /* each of the size that the host's header has */
+  /* each has the size that it has in the host's header */
+  const char *at = (const char *)o->functions;
   for (size_t i = 0; i < o->nfunctions; i++, at += o->functions->size)
     if (mgrid_runtime_function(rt, (const mgrid_function *)at, err)) return rt;
   mgrid_runtime_load(rt, recipe, o->text, o->length, err);
@@ -147,7 +151,7 @@ mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const ch
     failed_while(&mine, "planning for %" PRId64 " rank%s", world);
   }
 
-  /* without a plan all ranks get the error */
+  /* if there is no plan, all ranks get the error */
   mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine);
   failed_while(&mine, "creating the state", world);
 
@@ -170,7 +174,7 @@ const char *const *mgrid_recipe_names(void) {
 
 /* ------------------------------------------------------------------ questions */
 
-/* Check the struct for a value, and let it have none. */
+/* Check the struct for a value, and set it to none. */
 static mgrid_status no_value(mgrid_arg *out, mgrid_error *err) {
   const mgrid_arg none = MGRID_ARG_INIT;
   if (mgrid_lacks(out, "the place for the value", err)) return MGRID_USAGE;
@@ -236,7 +240,7 @@ const char *mgrid_policy_agreed(const mgrid_policy *p) {
 
 mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
   return p ? recipe_entry_of(p)->policy_call(p, n, args, err)
-           : MGRID_USAGE; /* it checks args itself, because it may be collective */
+           : MGRID_USAGE; /* policy.c checks args itself, because the call may be collective */
 }
 
 mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind,
@@ -258,7 +262,7 @@ mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *r
   mgrid_lacks(new_s, "the place for the new state", &mine);
   mgrid_lacks_list(n, args, "arguments", &mine);
   if (!mine.status) return recipe_entry_of(rt)->reload(rt, s, recipe, n, args, new_s, change, err);
-  /* collective: the other ranks get this error */
+  /* a collective call: the other ranks get this error */
   mgrid_state_make(NULL, s->backend, s->name, s, NULL, &mine);
   return mgrid_error_pass(err, &mine);
 }

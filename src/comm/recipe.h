@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** recipe.h - how the core calls recipes. What speaks Lua (recipe/) is a library of its own,
-** libmoongrid_lua; libmoongrid reaches it through this table alone, and carries no Lua.
+** recipe.h - how the core calls recipes. All code that uses Lua (recipe/) is in a library of its
+** own, libmoongrid_lua. libmoongrid calls it only through this table, so it contains no Lua.
 */
 #ifndef MGRID_COMM_RECIPE_H
 #define MGRID_COMM_RECIPE_H
@@ -9,25 +9,25 @@
 #include "comm/backend.h"
 #include "plan/item.h"
 
-/* Give the recipe a thing of a module, for all plans from now on: one of each kind, NULL for none.
-** The runtime is an owner, and so are those that mgrid_reload makes from it. */
+/* Give the recipe an item of a module, for all plans from now on. There is one item of each kind;
+** NULL: none. The runtime becomes an owner, and so do runtimes that mgrid_reload makes from it. */
 typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind *kind,
                                        const void *x, mgrid_error *err);
-/* Hand the request of a module's C function to what the module has for Lua (recipe/module_row.h). */
+/* Pass a request of a module's C function to the module's code for Lua (recipe/module_row.h). */
 typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *module, void *request,
                                         mgrid_error *err);
 mgrid_recipe_serve mgrid_runtime_serve;
 typedef struct mgrid_recipe_entry mgrid_recipe_entry;
-/* The same for a request that needs no runtime, which the module gets as NULL. `entry`: of the
-** library with Lua that calls; NULL: libmoongrid_lua is loaded. MGRID_MISSING: it cannot be.
+/* Pass a request that needs no runtime; the module gets NULL for it. `entry` is that of the library
+** with Lua, if that library calls. NULL: load libmoongrid_lua; MGRID_MISSING: it cannot be loaded.
 ** recipe.c */
 mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *module, void *request,
                             mgrid_error *err);
 
-/* The functions of that library, X(name, its type), each once: here as a table, in recipe/entry.h
-** as mgrid_script_NAME. But for `lend` and `serve` each is a function of moongrid_recipe.h.
-** recipe.c has looked at the pointers: those that may not be NULL are not, and results are set as
-** they are after a failure. */
+/* The functions of that library, each once, as X(name, its type). Here they become a table; in
+** recipe/entry.h they are mgrid_script_NAME. Except for `lend` and `serve`, each is a function of
+** moongrid_recipe.h. recipe.c has checked their pointers, and has set results as after a
+** failure. */
 #define MGRID_RECIPE_FUNCTIONS(X) \
   X(runtime_new, __typeof__(mgrid_runtime_new)) \
   X(runtime_ref, __typeof__(mgrid_runtime_ref)) \
@@ -58,15 +58,15 @@ struct mgrid_recipe_entry {
 #undef X
 };
 
-/* For a module's function of its public header. recipe.c */
+/* The function that a module's public header calls. recipe.c */
 mgrid_recipe_lend mgrid_runtime_lend;
 
-/* What a runtime and a policy begin with: the entry points of the library that made it. */
+/* The first field of a runtime and of a policy: the entry points of the library that made it. */
 typedef struct mgrid_made_by {
   const mgrid_recipe_entry *entry;
 } mgrid_made_by;
 
-/* mgrid_runtime_free, for state.c, which recipe.c calls. */
+/* mgrid_runtime_free, for state.c: it must not call recipe.c, which calls it. */
 static inline void mgrid_runtime_end(mgrid_runtime *rt) {
   if (rt) ((const mgrid_made_by *)(const void *)rt)->entry->runtime_free(rt);
 }

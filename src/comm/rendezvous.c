@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** rendezvous.c - every collective of the library starts with a rendezvous: one all-reduce of 64
-** bytes, the same size for all calls. So ranks that make different calls, or hold different states,
-** still meet there and get an error; none waits for a call that will not come.
+** bytes, the same size for all calls. Ranks may make different calls, or hold different states.
+** They still meet in this all-reduce, and all get an error. So no rank waits for a call that will
+** not come.
 */
 #include "comm/compare.h"
 
@@ -12,23 +13,26 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The words of the all-reduce; every rank gets the minimum of each. */
+/* The words of the all-reduce. Every rank gets the minimum of each word. */
 enum {
   HAVE,       /* 1 + the caller's `least` if this rank has a digest, else 0 */
   MISS,       /* 1 if this rank has none */
-  FIRST,      /* [2] first half of the digest and the call, as mgrid_pair_words */
-  SECOND = 4, /* [2] second half and the call */
-  /* [2] this rank's machine: used until all machines are known, before any state exists */
+  FIRST,      /* [2]: first half of the digest, and the call, as mgrid_pair_words writes them */
+  SECOND = 4, /* [2]: second half of the digest, and the call */
+  /* [2]: this rank's machine. Used until the machines of all ranks are known, before any state
+  ** exists */
   MACHINE = 6,
-  /* [2] used after that: a digest of its states; none from a rank that has left one: mgrid_state_leave */
+  /* [2]: used from then on: a digest of this rank's states. UINT64_MAX from a rank that has left a
+  ** state (mgrid_state_leave) */
   STATES = 6,
   WORDS = 8
 };
 
-/* What ranks in different calls report. */
+/* What a rank says about itself when calls or states differ. */
 typedef struct side {
   int64_t rank;
-  uint64_t hash; /* of the nth state, when states are compared one by one; 0: there is none */
+  /* of the name of the nth state, when states are compared one by one; 0: there is none */
+  uint64_t hash;
   char doing[96], states[240], version[24];
 } side;
 
@@ -43,7 +47,8 @@ static uint64_t states_of(const mgrid_backend *b) {
 }
 
 uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) {
-  char whole[1024]; /* long: calls that differ near their end have other digests */
+  /* long, so that calls get different digests even if they differ only near the end */
+  char whole[1024];
   va_list args;
   va_start(args, fmt);
   int n = mgrid_vformat(whole, sizeof whole, fmt, args);
@@ -72,7 +77,7 @@ static void rendezvous_hear(side *told) {
   mgrid_show(told->version, sizeof told->version);
 }
 
-/* Broadcast the sides of two ranks to all. */
+/* Broadcast the sides of the ranks `one` and `who` to all ranks. */
 static mgrid_status speak(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other,
                           mgrid_error *err) {
   mgrid_status s = mgrid_hear(b, (uint64_t)one, first, sizeof *first, err);
@@ -81,7 +86,7 @@ static mgrid_status speak(mgrid_backend *b, int64_t one, side *first, int64_t wh
   return s;
 }
 
-/* Reduce a side to its nth state. */
+/* Set the states of a side to the nth state alone. */
 static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
   const mgrid_state *s = b->states;
   while (s && (!rendezvous_counts(s) || nth-- > 0)) s = s->next;
@@ -89,12 +94,13 @@ static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
   snprintf(mine->states, sizeof mine->states, s ? "'%s'" : "%s", s ? s->name : "");
 }
 
-/* The texts of the states end before they differ: find the first states that differ. */
+/* The lists of states were cut before they differ. Compare the states one by one, until two
+** differ. */
 static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int64_t who,
                                 side *other, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t nth = 0; !s; nth++) {
-    /* the broadcast overwrites it on other ranks */
+    /* on other ranks, the broadcast below overwrites this */
     show_state(b, b->rank == one ? first : other, nth);
     s = speak(b, one, first, who, other, err);
     if (first->hash != other->hash || !first->hash) break;
@@ -102,7 +108,8 @@ static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int6
   return s;
 }
 
-/* Fail with what differs between two sides: their calls, else their versions, else their states. */
+/* Fail, and say what differs between two sides: their calls, else their versions, else their
+** states. */
 static mgrid_status rendezvous_tell(const side *a, const side *o, mgrid_error *err) {
   const char *what = "have unlike states", *verb = "has", *x = a->states, *y = o->states;
   const char *remedy = "free a state on all ranks, or leave it where a rank is in none of its "
@@ -122,9 +129,9 @@ static bool goes_with(uint64_t call, uint64_t other) {
   return call == other || (other == MGRID_ANY_PLAN && (call & MGRID_ANY_PLAN));
 }
 
-/* Choose two ranks whose sides show the difference: the first that names its call and the first
-** whose call does not fit it; if all calls fit, the first that reports its states and the first
-** that reports others. */
+/* Fail with two ranks that show the difference. If calls differ: the first rank that names its
+** call, and the first with another call. Else: the first rank that reports its states, and the
+** first that reports others. */
 static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgrid_error *err) {
   int64_t one = 0, who = 0;
   bool states = false;
@@ -146,8 +153,8 @@ static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgri
   return s ? s : rendezvous_tell(&first, &other, err);
 }
 
-/* Return whether all ranks that report their states hold the same ones. A rank that has left a
-** state reports again once the others have freed it, too. */
+/* Return whether all ranks that report their states have the same ones. A rank that has left a
+** state reports nothing until the others have freed this state, too. */
 static bool same_states(mgrid_backend *b, const uint64_t pair[2]) {
   if (pair[0] == UINT64_MAX && pair[1] == UINT64_MAX) return true; /* no rank reports */
   if (mgrid_pair_same(pair) && pair[0] == states_of(b)) b->left = false;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** state.c - states and the backend that holds them. A plan becomes communicators: the ranks agree,
-** then create in schedule order, all or none; they are destroyed in reverse order. A backend has
-** users; the last one closes it, with the states that were abandoned. Every rank makes the same
-** collective calls, whether it failed or not.
+** state.c - makes and frees states, and counts the users of the backend that holds them. To make a
+** state, all ranks agree on the plan and then create its communicators in schedule order. Either
+** every rank gets the state or none does. Communicators are destroyed in reverse order. The last
+** user of a backend closes it, and frees the states that the host has abandoned. A rank that fails
+** still makes the same collective calls as the others.
 */
 #include "comm/compare.h"
 #include "comm/recipe.h"
@@ -37,7 +38,7 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
 
 void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
-  while (b->states) { /* abandoned ones; each counts as a user while it is freed */
+  while (b->states) { /* the host has abandoned these; each counts as a user while it is freed */
     b->users += 2;
     mgrid_state_end(b->states);
     b->users--;
@@ -62,18 +63,18 @@ static bool state_is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
-/* Return the largest number of creations that this rank takes part in. If every creation is a call
-** over all ranks, that is one for each family and round that creates anything, also where this rank
-** is not a member. */
+/* Return at most how many creations this rank takes part in. If all ranks take part in a creation
+** (`whole`), or all ranks of the parent, each round of the family counts, even if this rank is not
+** a member. */
 static size_t batch_room(const mgrid_state *s) {
-  size_t n = s->view.ncomms + s->view.nmembers; /* groups of one rank included */
+  size_t n = s->view.ncomms + s->view.nmembers; /* including groups of one rank */
   for (size_t i = 0; i < s->plan->content.nentries; i++)
     if (s->backend->whole || *s->plan->content.entry[i].choice->asked.parent)
       n += (size_t)mgrid_family_rounds(s->plan->content.entry[i].family);
   return n;
 }
 
-/* Return when a creation of this rank's view has its turn: mgrid_comm_spec.turn. */
+/* Return the turn of a creation in this rank's view: mgrid_comm_spec.turn. */
 static int64_t state_turn_of(const mgrid_state *s, size_t comm) {
   const mgrid_creation *c = &s->view.comm[comm];
   int64_t at = 0;
@@ -94,9 +95,9 @@ static void state_name_all(mgrid_state *s) {
         i++;
       const mgrid_entry *e = &p->content.entry[entry];
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
-      if (i < s->view.ncomms)
-        mgrid_batch_add(&s->batch, s->comm[i], state_turn_of(s, i));
-      else if (!wanted || mgrid_same_backend(wanted, own)) /* other backends call members only */
+      if (i < s->view.ncomms) mgrid_batch_add(&s->batch, s->comm[i], state_turn_of(s, i));
+      /* another backend calls only the members */
+      else if (!wanted || mgrid_same_backend(wanted, own))
         mgrid_batch_add_absent(&s->batch, e, own);
     }
   }
@@ -110,15 +111,17 @@ static mgrid_shared *state_comm_of(const mgrid_state *s, int entry) {
   return NULL;
 }
 
-/* Return where its handle is, or will be after the batch is created. */
+/* Return the address of a communicator's handle. If the batch still has to create it, its handle
+** will be at this address. */
 static void *const *state_place_of(const mgrid_state *s, const mgrid_shared *c) {
   for (size_t i = 0; i < s->batch.n; i++)
     if (s->batch.entry[i] == c) return &s->batch.native[i];
   return (void *const *)&c->native;
 }
 
-/* Add all communicators but the lazy ones, in schedule order. Add also those of other ranks that
-** are split from a parent that this rank is in, because a split is a call over the parent. */
+/* Add all communicators except lazy ones, in schedule order. A split is a call over all ranks of
+** the parent. So also add the communicators of other ranks that are split from a parent of this
+** rank. */
 static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
   const mgrid_plan *p = s->plan;
   mgrid_status status = MGRID_OK;
@@ -166,9 +169,9 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
   return s;
 }
 
-/* Make the communicators of groups of one rank, where the family asks for one and its backend makes
-** such. They wait for no other rank, so they are made before the ranks agree, and are not part of
-** the schedule. */
+/* Make the communicators of groups of one rank, if the family asks for them and its backend can
+** make them. They need no other rank. So they are made before the ranks agree, outside of the
+** schedule. */
 static mgrid_status add_singles(mgrid_state *s, mgrid_error *err) {
   mgrid_backend *b = s->backend;
   mgrid_status status = MGRID_OK;
@@ -226,7 +229,7 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
 
 void mgrid_state_end(mgrid_state *s) {
   mgrid_backend *b = s->backend;
-  const mgrid_hooks h = b->hooks; /* the backend may end here */
+  const mgrid_hooks h = b->hooks; /* a copy: the backend may be freed below */
   mgrid_state **at = &b->states;
   while (*at != s) at = &(*at)->next;
   *at = s->next;
@@ -280,8 +283,8 @@ static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_grow
   return status;
 }
 
-/* Refuse a name if a state other than `old` has it with another plan. All ranks get the same
-** result, since they have the same states. */
+/* Refuse the name if a state other than `old` has it with another plan. All ranks have the same
+** states, so all get the same result. */
 static mgrid_status state_check_name(const mgrid_backend *b, const mgrid_plan *plan,
                                      const char *name, const mgrid_state *old, mgrid_error *err) {
   for (const mgrid_state *s = *name ? b->states : NULL; s; s = s->next)
@@ -294,7 +297,7 @@ static mgrid_status state_check_name(const mgrid_backend *b, const mgrid_plan *p
   return MGRID_OK;
 }
 
-/* Warn about options that this backend ignores. */
+/* Warn about the plan's options that this backend ignores. */
 static void log_unheeded(const mgrid_backend *b, const mgrid_plan *plan, const char *name) {
   mgrid_text t = { 0 };
   if (b->kind->native) mgrid_plan_unheeded(plan, b->kind, &t);
@@ -313,12 +316,13 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
     mgrid_error_pass(&mine, grown->why);
     plan = NULL;
   }
-  /* why there is no plan; the other ranks return this error */
+  /* err says why there is no plan; the other ranks return this error, too */
   if (!plan && err) mgrid_error_pass(&mine, err);
-  if (!plan && old) mgrid_error_clear(err); /* in a reload this rank returns what they return */
+  /* in a reload, this rank returns the error that all return */
+  if (!plan && old) mgrid_error_clear(err);
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
 
-  /* over all families, so it is identical on all ranks */
+  /* of all families, so that it is the same on all ranks */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) {
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
@@ -403,7 +407,8 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
   if (mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "prove '%s'", s->name), &mine))
     return mgrid_error_pass(err, &mine);
   for (size_t i = 0; i < s->ncomms; i++) {
-    if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */
+    /* the communicator is lazy and not made yet, or the state is dry */
+    if (!s->comm[i]->real || !s->comm[i]->native) continue;
     own = state_first_of(own, mgrid_pool_prove(s->backend, s->comm[i], own ? NULL : &mine));
     n += i < s->view.ncomms;
   }

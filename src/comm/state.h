@@ -11,25 +11,26 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
-/* A communicator in a backend's pool. Groups with the same members in the same order and the same
-** options share one entry, also across states, unless they are unique. */
+/* A communicator in a backend's pool. Groups with the same members in the same order, and with the
+** same options, share one entry, even if they are in different states. Unique groups do not
+** share. */
 struct mgrid_shared {
   mgrid_shared *next, *before;     /* in the pool */
-  int users;                       /* groups and states that hold it; at 0 it is destroyed */
-  bool real;                       /* it was created: `native` is valid */
-  uint64_t hash;                   /* of some of its members, to search the pool */
+  int users;                       /* how many groups and states hold it; at 0 it is destroyed */
+  bool real;                       /* it has been created, so `native` is valid */
+  uint64_t hash;                   /* of some of its members; for searching the pool */
   char *name;                      /* "state/family[index]", for logs */
-  const mgrid_descriptor *backend; /* that creates it: the family's, else the state's */
+  const mgrid_descriptor *backend; /* the backend that creates it: the family's, else the state's */
   mgrid_choice *options;           /* of the family that asked first */
-  mgrid_family *family;            /* the family that asked first; its group has the members */
+  mgrid_family *family;            /* the family that asked first; a group of it has the members */
   int64_t group, size, position;   /* index in `family`; members; position of this rank */
   int tag;                         /* mgrid_comm_spec.tag */
   int32_t *ranks;                  /* [size], if the backend reads lists; else NULL */
-  void *native;                    /* handle of the backend; NULL in a dry state */
+  void *native;                    /* the backend's handle; NULL in a dry state */
 };
 
-/* Memory for one call that creates up to `room` communicators, allocated before the ranks agree:
-** after that, a rank without memory would leave the others waiting. */
+/* Memory for one call that creates up to `room` communicators. It is allocated before the ranks
+** agree: after that, a rank without memory would keep the others waiting. */
 typedef struct mgrid_batch {
   size_t n, room;        /* entries; capacity */
   mgrid_shared **entry;  /* [room] */
@@ -41,9 +42,10 @@ struct mgrid_group {
   const mgrid_state *state;
   const char *name; /* of the family */
   const mgrid_family *family;
-  int64_t index, position, size; /* of the group in the family; of this rank; members */
-  mgrid_shared *comm;            /* NULL if `none`, and for most groups of one rank */
-  bool none;                     /* the family's backend is "none" */
+  /* index of the group in the family; position of this rank; members */
+  int64_t index, position, size;
+  mgrid_shared *comm; /* NULL if `none`, and for most groups of one rank */
+  bool none;          /* the family's backend is "none" */
 };
 
 struct mgrid_state {
@@ -53,41 +55,44 @@ struct mgrid_state {
   mgrid_backend *backend;
   char *name;             /* argument of mgrid_materialize; "": none */
   mgrid_view view;        /* the plan as this rank sees it */
-  size_t ncomms;          /* view.ncomms, and those of groups of one rank */
-  mgrid_shared **comm;    /* [ncomms]: first the view's, in schedule order */
-  mgrid_batch batch;      /* memory to create and release all of them */
+  size_t ncomms;          /* view.ncomms and the communicators of groups of one rank */
+  mgrid_shared **comm;    /* [ncomms]: first those of the view, in schedule order */
+  mgrid_batch batch;      /* memory to create all of them, and to release them */
   mgrid_group *group;     /* [view.nmembers]: the handles */
   size_t *first;          /* [nentries + 1]: where the groups of a family begin in `group` */
   mgrid_runtime *runtime; /* owned, from mgrid_open; else NULL */
-  bool made;              /* on all ranks: part of the states that ranks compare */
-  bool partial;           /* from mgrid_state_shrink: not on every rank */
-  json_t *settings;       /* by name, set by the host for the recipe's queries; NULL: none */
+  /* it is made on all ranks, so it is one of the states that ranks compare */
+  bool made;
+  bool partial; /* from mgrid_state_shrink, so not every rank has it */
+  /* what the host has set for the recipe's queries, by name; NULL: nothing */
+  json_t *settings;
 };
 
 /* ------------------------------------------------------------------ pool.c */
 
-/* Return the pool's entry for a group, with one more user. A new entry has no communicator yet. */
+/* Return the pool's entry for a group, and count one more user. A new entry has no communicator
+** yet. */
 mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid_creation *c,
                               const char *state, mgrid_error *err);
 mgrid_status mgrid_batch_init(mgrid_batch *batch, const mgrid_hooks *h, size_t room,
                               mgrid_error *err);
 void mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h);
-/* Add a communicator, unless it exists already. */
+/* Add a communicator to the batch, unless it exists already. */
 void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c, int64_t turn);
-/* Create the communicator of a group of one rank, unless it exists. Local. */
+/* Create the communicator of a group of one rank, unless it exists already. Local. */
 mgrid_status mgrid_pool_single(mgrid_backend *b, mgrid_shared *c, mgrid_error *err);
-/* Add a creation that this rank takes part in but is not a member of: mgrid_backend.whole. */
+/* Add a creation in which this rank takes part without being a member: mgrid_backend.whole. */
 void mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family,
                             const mgrid_descriptor *backend);
 /* Fail if the batch cannot be created. Local, called before the ranks agree. */
 mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
-/* Begin a creation: its number distinguishes its messages from those of all earlier ones over the
-** same carrier. */
+/* Begin a creation: give it a number. The number distinguishes its messages from those of all
+** earlier creations over the same carrier. */
 void mgrid_pool_count(mgrid_backend *b);
-/* Create the batch. After a failure some may exist: call mgrid_pool_undo. */
+/* Create the batch. After a failure some communicators may exist: call mgrid_pool_undo. */
 mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
 void mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch);
-/* write the creations to the host's log */
+/* write to the host's log what was created */
 void mgrid_pool_log(mgrid_backend *b, const mgrid_batch *batch);
 mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n,
                                const int *positions, mgrid_error *err);
@@ -97,22 +102,22 @@ mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgr
 mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
 mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w,
                              mgrid_error *err);
-/* Begin n calls, the ith over c[i], and wait for all: `together` of backend.h. MGRID_UNSUPPORTED:
-** the backend has none. */
+/* Begin n calls, call i over c[i], and wait for all: `together` of backend.h. MGRID_UNSUPPORTED:
+** the backend has no such operation. */
 mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c,
                                   const mgrid_work *w, double seconds, mgrid_error *err);
-/* Begin n calls, 1 to MGRID_TOGETHER_MAX, on a stream of a backend that has some: `begin` of
+/* Begin n calls, 1 to MGRID_TOGETHER_MAX, on a stream of a backend that has streams: `begin` of
 ** backend.h. */
 mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_shared *const *c,
                                const mgrid_work *w, uint64_t tag, double seconds, mgrid_error *err);
-/* Remove one user of each; destroy those without users, in one call. */
+/* Remove one user of each communicator. Destroy those without users, in one call. */
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch);
 
 /* ----------------------------------------------------------------- state.c */
 
-/* mgrid_materialize; with `old` (or NULL) mgrid_reload, which may keep the name of `old`; with
-** `grown` mgrid_state_grow, or mgrid_state_join, or a state of the survivors, with some
-** communicators shrunk. */
+/* Make a state. `old` NULL: as mgrid_materialize. With `old`: as mgrid_reload; the new state may
+** have the name of `old`. With `grown`: as mgrid_state_grow or mgrid_state_join, or for survivors,
+** with some communicators shrunk. */
 typedef struct mgrid_grown {
   const mgrid_state *from; /* NULL: this rank is new */
   const mgrid_error *why;  /* why this rank cannot grow; NULL, or status MGRID_OK: it can */
@@ -121,60 +126,62 @@ typedef struct mgrid_grown {
 } mgrid_grown;
 mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name,
                               const mgrid_state *old, const mgrid_grown *grown, mgrid_error *err);
-/* Return an empty state with a reference to the backend. */
+/* Return an empty state. It is another owner of the backend. */
 mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err);
-/* The local part of making a state: this rank's view, handles, and pool entries. */
+/* Do the local part of making a state: this rank's view, handles, and entries of the pool. */
 mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const char *name,
                                  mgrid_error *err);
-/* Give up one owner without a collective call: if it was the last one, the communicators stay until
-** the backend is freed. For garbage collectors, which run at different times on different ranks. */
+/* Remove an owner without a collective call. If it was the last, the communicators stay until the
+** backend is freed. For garbage collectors, which run at different times on different ranks. */
 void mgrid_state_abandon(mgrid_state *s);
 void mgrid_state_end(mgrid_state *s); /* free it, whoever owns it. Collective */
 
 /* ----------------------------------------------------------------- group.c */
 
-/* Return the backend of the group's buffers and calls; for a group of one rank the state's. */
+/* Return the backend of the group's buffers and calls; for a group of one rank that of the
+** state. */
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g);
-/* Run a collective over the group. Refused in a dry state, for a family of backend "none", and
-** before a lazy communicator is created. */
+/* Run a collective over the group. Refuse it in a dry state, for a family of backend "none", and
+** while the group is lazy and has no communicator. */
 mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err);
 
 /* ----------------------------------------------------------------- origins.c */
 
-/* What each communicator in a batch comes from, to grow or to shrink. */
+/* Where the communicators of a batch come from, to grow or to shrink them. */
 typedef struct mgrid_growing mgrid_growing;
-/* Look up what each communicator in the batch of s was, and allocate all memory. Free *out also
+/* Find out what each communicator in the batch of s was, and allocate all memory. Free *out, also
 ** after a failure. */
 mgrid_status mgrid_growing_new(const mgrid_grown *grown, const mgrid_state *s, mgrid_growing **out,
                                mgrid_error *err);
 void mgrid_growing_free(mgrid_growing *g);
-/* Create them, after the ranks have agreed. */
+/* Create the communicators of the batch, after the ranks have agreed. */
 mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g,
                               mgrid_error *err);
-/* Adopt what is kept, after the creation has succeeded on all ranks. */
+/* Take over the communicators that are kept, after the creation has succeeded on all ranks. */
 void mgrid_growing_end(mgrid_state *s, mgrid_growing *g);
 
 /* ------------------------------------------------------------------- hosts.c */
 
-/* Memory for the location of every rank, allocated before the ranks agree; NULL if locations are
-** known already. */
+/* Memory for the location of every rank. It is allocated before the ranks agree. NULL: the
+** locations are known already. */
 typedef struct mgrid_location mgrid_location;
 mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations,
                                  mgrid_error *err);
-/* mgrid_verdict. With `locations` the ranks also learn how they are spread over machines. */
+/* Make a verdict (mgrid_verdict). With `locations`, the ranks also learn how they are spread over
+** machines. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations,
                                      mgrid_outcome mine, const mgrid_error *failed,
                                      mgrid_error *err);
-/* Allocate the hosts of all ranks before the ranks agree, for a plan with things that say where
-** ranks run; NULL if the plan has none. */
+/* Allocate memory for the hosts of all ranks, before the ranks agree. It is needed for a plan with
+** items that say where ranks run; NULL for other plans. */
 mgrid_status mgrid_hosts_new(const mgrid_plan *p, uint64_t **hosts, mgrid_error *err);
-/* Collective: find them. */
+/* Find the hosts of all ranks. Collective. */
 mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *err);
-/* Compare them with the plan before communicators are created. Collective if `hosts` is not NULL,
-** and then all ranks return the error of one. */
+/* Compare the hosts with the plan, before communicators are created. If `hosts` is not NULL, this
+** is collective, and all ranks return the error of one. */
 mgrid_status mgrid_hosts_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts,
                                mgrid_error *err);
-/* Return mgrid_move_options.machine for a move between two states; 0 also if their worlds differ,
+/* Return mgrid_move_options.machine for a move between two states. It is 0 if their worlds differ,
 ** because some ranks then have only one of the states. */
 int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** verdict.c - find which other ranks did not arrive, and whether one failed; and the one loop that
-** waits for them. If a rank failed, every rank returns its error. This file is linked into the core
-** and into every backend, so above src/base it calls only the backend's own functions.
+** verdict.c - finds which other ranks did not arrive, and whether a rank failed; it also has the
+** one loop that waits for ranks. If a rank failed, every rank returns its error. This file is
+** linked into the core and into every backend, so it calls only src/base and the backend's own
+** functions.
 */
 #include "comm/backend.h"
 
@@ -12,7 +13,7 @@
 
 /* ======================================================= the loop that waits */
 
-/* a busy rank yields the processor once in so many looks: mgrid_pause yields at the 17th */
+/* a busy rank yields the processor once in so many looks, because mgrid_pause yields at the 17th */
 enum { BUSY_LOOKS = 17 };
 
 mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier,
@@ -32,8 +33,7 @@ mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend
 
 /* ============================================================= missing ranks */
 
-/* These functions list the ranks that did not arrive at a collective, and make the error that names
-** them. */
+/* List the ranks that did not arrive at a collective, and make the error that names them. */
 
 void mgrid_missing_add(mgrid_missing *m, int64_t rank) {
   if (m->n < MGRID_MISSING_SHOWN) m->rank[m->n] = rank;
@@ -82,7 +82,7 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
 
 /* =============================================================== the verdict */
 
-/* Add this to the number of a rank that gave up because another one failed. So the minimum over all
+/* Added to the number of a rank that gave up because another one failed. So the minimum over all
 ** ranks is a rank that failed by itself, if there is one. */
 #define LATER (UINT64_C(1) << 40)
 
@@ -142,7 +142,7 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
   mgrid_error first = MGRID_ERROR_INIT;
   if (who == UINT64_MAX) return MGRID_OK;
   if (mine && failed) mgrid_error_replace(&first, failed);
-  /* the error that all ranks return takes its place */
+  /* *err becomes the error that all ranks return */
   if (mine && failed == err) mgrid_error_clear(err);
   who %= LATER;
   mgrid_status s = mgrid_hear(b, who, &first, sizeof first, err);
@@ -161,11 +161,11 @@ mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgri
   if (!s) return MGRID_OK;
   mgrid_doing_add(b, &lost);
   if (mine && mine != MGRID_GAVE_UP && failed)
-    mgrid_error_replace(&own, failed); /* a rank that only gave up adds nothing */
+    mgrid_error_replace(&own, failed); /* a rank that only gave up has nothing to add */
   if (own.status)
     mgrid_error_reword(&lost, "%.480s; and on rank %" PRId64 " %.480s", lost.message, b->rank,
                        own.message);
-  /* usually this rank failed because of the missing one */
+  /* usually this rank failed because of the missing rank */
   if (failed == err) mgrid_error_clear(err);
   return mgrid_error_pass(err, &lost);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** apart.c - what a command line writes is none of the things that it reads.
+** apart.c - checks that the outputs of a command line would not replace its inputs.
 */
 #include "command/cli.h"
 #include "base/base.h"
@@ -13,7 +13,8 @@ static bool apart_same(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Return the path behind links, on the heap; of a file that is not there yet that of its folder. */
+/* Return the path with links followed, on the heap. If the file does not exist yet, return the path
+** of its folder. */
 static char *behind_links(const char *path) {
   char *found = realpath(path, NULL);
   const char *slash = strrchr(path, '/');
@@ -23,7 +24,7 @@ static char *behind_links(const char *path) {
   return found;
 }
 
-/* Return whether a path is a folder, or lies in it. */
+/* Return whether a path is a folder, or is inside of it. */
 static bool lies_in(const char *path, const struct stat *folder) {
   struct stat about;
   char *at = behind_links(path);
@@ -37,7 +38,7 @@ static bool lies_in(const char *path, const struct stat *folder) {
   return found;
 }
 
-/* Return whether a path is an input, or a folder with it inside. */
+/* Return whether a path is an input, or a folder that contains it. */
 static bool apart_takes(const char *path, const char *input, const struct stat *about) {
   struct stat there;
   return stat(path, &there) == 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** editor.c - a word of C for the prompt of moongrid shell: lines are edited by libedit or readline
-** where one is here, which is looked for when the prompt starts.
+** editor.c - a word of C for the prompt of moongrid shell: libedit or readline edits lines, if one
+** of them is here. It is looked for when the prompt starts.
 */
 #include "command/cli.h"
 
@@ -13,12 +13,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { HISTORY = 1000 }; /* lines kept */
+enum { HISTORY = 1000 }; /* most lines of the history */
 
-static const char complete_key = 'c'; /* its address: the function that completes */
+static const char complete_key = 'c'; /* its address: the key of the function that completes */
 
-/* The functions of libedit, which has those of readline. There is one, because completion has no
-** argument for data of its own. */
+/* The functions of libedit; readline has the same. There is one such struct, because completion
+** cannot be given data of its own. */
 static struct {
   char *(*readline)(const char *prompt);
   int (*add_history)(const char *line);
@@ -26,8 +26,8 @@ static struct {
   int (*read_history)(const char *path);
   int (*write_history)(const char *path);
   char **(*matches)(const char *word, char *(*each)(const char *word, int state));
-  char **line;  /* as typed so far */
-  lua_State *L; /* that reads a line; the candidates are on its top */
+  char **line;  /* the line as typed so far */
+  lua_State *L; /* the state that reads a line; candidates are on its top */
   int end, next;
 } editor;
 
@@ -41,7 +41,7 @@ static int editor_ask(lua_State *L) {
   return 1;
 }
 
-/* Give the next candidate, on the heap; NULL: no more. */
+/* Return the next candidate, on the heap. NULL: there are no more. */
 static char *next_word(const char *word, int state) {
   (void)word;
   if (state == 0) editor.next = 0;
@@ -63,10 +63,10 @@ static char **editor_complete(const char *word, int start, int end) {
 
 /* ---------------------------------------------------------------------- library */
 
-/* Find a symbol; false: a library without it is not used. */
+/* Find a symbol. A library without it is not used. */
 static bool editor_find(void *library, const char *name, void *to) {
   void *symbol = dlsym(library, name);
-  memcpy(to, &symbol, sizeof symbol); /* ISO C has no conversion to a function */
+  memcpy(to, &symbol, sizeof symbol); /* ISO C cannot convert to a pointer to a function */
   return symbol;
 }
 
@@ -98,17 +98,17 @@ static bool editor_open_library(const char *name) {
 
 /* ------------------------------------------------------------------------ words */
 
-/* Write the history, for the user alone. That it cannot be kept is not an error. */
+/* Write the history, readable for this user only. If it cannot be kept, ignore that. */
 static void editor_keep(const char *path) {
   mgrid_output *file = mgrid_output_file(path, MGRID_WRITE_OVER, NULL);
   const char *place = file ? mgrid_output_place(file) : NULL;
   bool good = file && editor.write_history(place) == 0;
-  if (good && strcmp(place, path) != 0) good = chmod(place, 0600) == 0; /* not a device */
+  if (good && strcmp(place, path) != 0) good = chmod(place, 0600) == 0; /* but not of a device */
   mgrid_output_end(file, good ? MGRID_OK : MGRID_OUTPUT, NULL);
 }
 
-/* read(prompt) -> the next line, which the history keeps, or nil: the end. Upvalue: path of the
-** history */
+/* read(prompt) -> the next line, which is added to the history; nil: the end. Upvalue: the path of
+** the history */
 static int read_line(lua_State *L) {
   const char *path = lua_tostring(L, lua_upvalueindex(1));
   editor.L = L;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** guard.c - messages of a rank that cannot return: an alarm where MPI or the launcher waits for all
-** ranks without a deadline, and the signal by which launchers end a job after another rank died.
+** guard.c - messages of a rank that cannot return. An alarm covers waits of MPI or the launcher for
+** all ranks, which have no deadline. A handler covers the signal by which launchers end a job after
+** another rank has died.
 */
 #include "command/cli.h"
 
@@ -14,29 +15,30 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Handlers read these while the program writes them. Texts are written before the handler that
-** reads them can run. */
+/* Handlers read these while the program writes them. A text is written before a handler that reads
+** it can run. */
 static char head[64];  /* "moongrid: [rank 3/8] " */
 static char slow[256]; /* the text of the alarm */
 /* what the rank is doing; NULL: it has ended, or has printed an error */
 static _Atomic(const char *) doing;
-/* prints what all ranks know: rank 0, and rank 1 in its place */
+/* whether this rank prints what all ranks know: rank 0 does, and rank 1 in case rank 0 is dead */
 static volatile sig_atomic_t speaks;
 /* the launcher, while MPI starts and may end the process; else NULL */
 static _Atomic(const char *) starter;
-static _Atomic int64_t killed; /* mgrid_cgroup_kills before the job started; -1: not counted */
-static bool heard;             /* on_exit_of_mpi is registered with atexit; no handler reads it */
+/* mgrid_cgroup_kills before the job started; -1: there is no such count */
+static _Atomic int64_t killed;
+static bool heard; /* on_exit_of_mpi is registered with atexit; no handler reads it */
 
 enum { FAILED = MGRID_BACKEND / 100 };
 
-/* Only functions that signal handlers may call. */
+/* Print a text. Call only functions that signal handlers may call. */
 static void guard_say(const char *text) {
   ssize_t n = write(STDERR_FILENO, text, strlen(text));
   (void)n;
 }
 
-/* Runs as the process ends: knowing what the kernel did to the other rank is worth calls that
-** signal handlers may not make. */
+/* Say whether the kernel has killed another rank for lack of memory. This runs as the process ends.
+** To know it is worth calls that signal handlers may not make. */
 static void say_of_memory(void) {
   mgrid_allowance all[MGRID_ALLOWANCES];
   char words[MGRID_ALLOWED], line[64 + MGRID_ALLOWED + sizeof head];
@@ -54,9 +56,9 @@ static void say_of_memory(void) {
 }
 
 static void on_alarm(int nr) {
-  /* ranks 0 and 1 print first: the end of another rank may end them */
+  /* ranks 0 and 1 print first, because the launcher may end them when another rank ends */
   const struct timespec first = { 0, 500000000 };
-  /* launchers may drop what a rank prints as it ends */
+  /* launchers may lose what a rank prints just before it ends */
   const struct timespec forwarded = { 0, 200000000 };
   (void)nr;
   if (!speaks) nanosleep(&first, NULL);
@@ -79,7 +81,7 @@ static void on_term(int nr) {
   raise(nr);
 }
 
-/* MPI has called exit. Its message names neither the launcher nor this program. */
+/* MPI has called exit. MPI's message names neither the launcher nor this program. */
 static void on_exit_of_mpi(void) {
   const char *by = starter, *in = doing;
   if (!by || !speaks || !in) return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** host_words.c - words of C for the Lua of the command: the terminal, the launcher, files, texts that
-** are built in.
+** host_words.c - words of C for the Lua of the command: the terminal, the launcher, files, and
+** texts that are built in.
 */
 #include "command/cli.h"
 
@@ -33,8 +33,8 @@ static bool is_unicode(void) {
   return is;
 }
 
-/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has
-** characters to draw with, and whether stderr and stdin are terminals */
+/* terminal() -> whether stdout is a terminal; its columns and lines, if it tells them; whether it
+** can draw with more than ASCII; whether stderr and stdin are terminals */
 static int terminal(lua_State *L) {
   struct winsize size = { 0 };
   bool is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
@@ -47,7 +47,7 @@ static int terminal(lua_State *L) {
   return 6;
 }
 
-/* launcher() -> rank, ranks, the name of the launcher or nil */
+/* launcher() -> rank, ranks, the launcher's name or nil */
 static int launcher(lua_State *L) {
   mgrid_launched l = mgrid_launcher();
   lua_pushinteger(L, l.rank);
@@ -62,7 +62,7 @@ static int pause_for(lua_State *L) {
   return 0;
 }
 
-/* command_put(text): write it to stdout; what is in progress tells how much */
+/* command_put(text): write it to stdout, and count it for the progress */
 static int put_out(lua_State *L) {
   size_t len;
   const char *given = luaL_checklstring(L, 1, &len);
@@ -72,8 +72,8 @@ static int put_out(lua_State *L) {
                                               : (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e));
 }
 
-/* command_progress([text]): show on the last line of a terminal what takes more than a second;
-** without a text end it, as is needed before anything is printed */
+/* command_progress([text]): show on the last line of a terminal what takes more than a second.
+** Without a text, end this; do so before anything is printed */
 static int command_progress(lua_State *L) {
   if (lua_isnoneornil(L, 1))
     cli_progress_end();
@@ -82,18 +82,19 @@ static int command_progress(lua_State *L) {
   return 0;
 }
 
-/* guard([Job | text]): if the launcher ends the job, say what this rank is in; nothing: an error
-** was said, or all is done */
+/* guard([Job | text]): if the launcher ends the job, say in what this rank is. Without an argument:
+** say nothing, because an error was said, or all is done */
 static int guard(lua_State *L) {
   const mgrid_backend *b = mgrid_lua_to(L, 1, "Job");
   lua_settop(L, 1);
   cli_guard(b ? b->doing : luaL_optstring(L, 1, NULL));
-  lua_rawsetp(L, LUA_REGISTRYINDEX, (void *)(uintptr_t)guard); /* keeps it until the next one */
+  /* the registry keeps it until the next one */
+  lua_rawsetp(L, LUA_REGISTRYINDEX, (void *)(uintptr_t)guard);
   return 0;
 }
 
-/* alarm([seconds, what]): end the process after that time with "after N seconds WHAT"; nothing: no
-** more */
+/* alarm([seconds, what]): end the process after that time with "after N seconds WHAT". Without
+** arguments: stop the alarm */
 static int alarm_at(lua_State *L) {
   if (lua_isnoneornil(L, 1))
     cli_guard_end();
@@ -102,15 +103,15 @@ static int alarm_at(lua_State *L) {
   return 0;
 }
 
-/* command_refuse(status, message): raise it as the module does, of any length */
+/* command_refuse(status, message): raise an error of any length, in the way of the module */
 static int command_refuse(lua_State *L) {
   mgrid_lua_note(L, (mgrid_status)luaL_checkinteger(L, 1), luaL_checkstring(L, 2));
   lua_settop(L, 2);
   return lua_error(L);
 }
 
-/* limits(all) -> whether those of the system are enough for the ranks of the launcher, and the
-** words of those that are not, or of all */
+/* limits(all) -> whether the system's limits are enough for the ranks of the launcher; the words of
+** those that are not, or of all */
 static int limits(lua_State *L) {
   mgrid_text words = { 0 };
   lua_pushboolean(L, cli_limits(mgrid_launcher().size, lua_toboolean(L, 1), &words));
@@ -118,7 +119,8 @@ static int limits(lua_State *L) {
   return 2;
 }
 
-/* command_start(words) -> exit code of moongrid with these words, in a process of its own */
+/* command_start(words) -> the exit code of moongrid with these words, run in a process of its
+** own */
 static int command_start(lua_State *L) {
   enum { WORDS = 512 };
   char *argv[WORDS + 2] = { (char[]){ "moongrid" } };
@@ -152,8 +154,8 @@ static int shown(lua_State *L) {
   return 1;
 }
 
-/* command_nearest(word, names) -> the end of a message, "; nearest is 'why' (why, plan)", and the
-** nearest name or nil */
+/* command_nearest(word, names) -> the end of a message, "; nearest is 'why' (why, plan)"; the
+** nearest name, or nil */
 static int command_nearest(lua_State *L) {
   char tail[512];
   const char *word = luaL_checkstring(L, 1);
@@ -170,7 +172,7 @@ static int command_nearest(lua_State *L) {
   return 2;
 }
 
-/* json(text) -> true and its value; nothing: it is not JSON */
+/* json(text) -> true and its value. It returns nothing if the text is not JSON */
 static int json_value(lua_State *L) {
   json_error_t why;
   size_t len;
@@ -198,7 +200,7 @@ static int built_in(lua_State *L) {
 
 /* ------------------------------------------------------------------ files */
 
-/* stdin() -> all that is on standard input */
+/* stdin() -> all of standard input */
 static int read_stdin(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -210,7 +212,7 @@ static int read_stdin(lua_State *L) {
   return 1;
 }
 
-/* read(path) -> what is in a regular file, up to 1 MiB; nil, message if it cannot be read */
+/* read(path) -> the contents of a regular file, up to 1 MiB; nil, message if it cannot be read */
 static int command_read_file(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -222,8 +224,8 @@ static int command_read_file(lua_State *L) {
   return 1;
 }
 
-/* folder(path) -> the sorted names in it, or nil. In C, where a name may be there while the list
-** has no room for it. */
+/* folder(path) -> the sorted names in it, or nil. It is in C because the list may lack memory for a
+** name while the folder is open. */
 static int folder(lua_State *L) {
   DIR *d = opendir(luaL_checkstring(L, 1));
   if (!d) return 0;
@@ -242,8 +244,8 @@ static int folder(lua_State *L) {
   return 1;
 }
 
-/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing; the bytes of what
-** is there, behind a link, too; when it was last written, in seconds since 1970 */
+/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing; how many bytes it
+** has, behind a link, too; when it was last written, in seconds since 1970 */
 static int kind(lua_State *L) {
   struct stat about, behind;
   const char *path = luaL_checkstring(L, 1);
@@ -258,15 +260,15 @@ static int kind(lua_State *L) {
   return 3;
 }
 
-/* make_folder(path [, private]): one, which may be there already; those above it are */
+/* make_folder(path [, private]): make a folder. It may exist already; the folder above it must */
 static int make_folder(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   if (mkdir(path, lua_toboolean(L, 2) ? 0700 : 0777) == 0 || errno == EEXIST) return 0;
   return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
 }
 
-/* command_put(text), which a writer gets. Upvalues: a userdata with its stream; NULL: the file has
-** ended; its path */
+/* command_put(text), which a writer gets. Upvalues: a userdata with its stream, NULL once the file
+** has ended; its path */
 static int command_put(lua_State *L) {
   FILE *file = *(FILE **)lua_touserdata(L, lua_upvalueindex(1));
   size_t len;
@@ -276,7 +278,7 @@ static int command_put(lua_State *L) {
                             lua_tostring(L, lua_upvalueindex(2)), strerror(errno));
 }
 
-/* Write a text, or what the function at 2 puts. */
+/* Write a text, or what the function at 2 writes. */
 static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, mgrid_error *err) {
   size_t len;
   const char *data = lua_tolstring(L, 2, &len);
@@ -296,17 +298,17 @@ static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, 
   return raised ? lua_error(L), MGRID_REFUSED : status;
 }
 
-/* write(path, text | function(put) [, here]): a whole file or nothing; with `here` not behind a
+/* write(path, text | function(put) [, here]): write a whole file, or nothing. With `here`, refuse a
 ** link (base/files.h) */
 static int write_file(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
-  fflush(stdout); /* which the file may be */
+  fflush(stdout); /* because the file may be stdout */
   mgrid_writes how = lua_toboolean(L, 3) ? MGRID_WRITE_HERE : MGRID_WRITE_OVER;
   return write_all(L, path, how, &e) ? mgrid_lua_raise_error(L, &e) : 0;
 }
 
-/* apart(output, input, tree): refuse an output that would replace what is read (apart.c) */
+/* apart(output, input, tree): refuse an output that would replace an input (apart.c) */
 static int apart(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (cli_apart(luaL_checkstring(L, 1), luaL_checkstring(L, 2), lua_toboolean(L, 3), &e))
@@ -314,14 +316,14 @@ static int apart(lua_State *L) {
   return 0;
 }
 
-/* Write the path of this program, and return its last slash. */
+/* Write the path of this program. Return its last slash. */
 static char *own_path(char *path, size_t room) {
   ssize_t n = readlink("/proc/self/exe", path, room - 1);
   path[n > 0 ? n : 0] = '\0';
   return strrchr(path, '/');
 }
 
-/* program() -> its path */
+/* program() -> the path of this program */
 static int program(lua_State *L) {
   char path[4096];
   own_path(path, sizeof path);
@@ -329,9 +331,8 @@ static int program(lua_State *L) {
   return 1;
 }
 
-/* Return the folder of MOONGRID_LUA, lua/ of a source tree, with the files of the command instead
-** of those built in. Only a binary that lies where it was built, beside what make wrote, heeds
-** it. */
+/* Return the folder in MOONGRID_LUA. It is lua/ of a source tree, whose files of the command are
+** used instead of those built in. Only a binary that lies where make has built it uses this. */
 static const char *source_tree(void) {
   char path[4096], *slash;
   const char *folder = getenv("MOONGRID_LUA");
@@ -379,9 +380,9 @@ int cli_open_words(lua_State *L) {
 
 /* --------------------------------------------------------------- its files */
 
-/* Push the chunk of lua/command/why.lua for "command.why". In messages it is
-** "moongrid.command.why": errors of the module have the position of a script before them, but not
-** that of such a chunk (mgrid_lua_where). */
+/* Push the chunk of lua/command/why.lua for "command.why". Messages call it "moongrid.command.why".
+** Errors of the module begin with the position of a script, but not with that of such a chunk
+** (mgrid_lua_where). */
 static int load_source(lua_State *L, const char *root, const char *name) {
   mgrid_text file = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -394,7 +395,7 @@ static int load_source(lua_State *L, const char *root, const char *name) {
   return luaL_loadbufferx(L, data, len, lua_pushfstring(L, "=moongrid.%s", name), "t");
 }
 
-/* A searcher of `require`. Pages, which make puts together, are always those that are built in. */
+/* A searcher for `require`. Pages are always those built in, because make puts them together. */
 static int find_file(lua_State *L) {
   const char *name = luaL_checkstring(L, 1), *root = source_tree();
   const char *whole = lua_pushfstring(L, "moongrid.%s", name);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
 **
-** limits.c - check whether the limits of the system are enough for this job.
+** limits.c - checks whether the limits of the system are high enough for this job.
 */
 #include "command/cli.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Return what ranks need at least, if all are on this machine: bytes or a number. 8 and 16 ranks of
-** Open MPI 4.1 start with 16 open files each and 64 and 100 of mpirun's, and with 100 and 250 MiB
-** of addresses. */
+/* Return the least that ranks need if all are on this machine: bytes or a number. With Open MPI
+** 4.1, 8 and 16 ranks start if each has 16 open files, and if mpirun has 64 and 100 files; they
+** need 100 and 250 MiB of addresses. */
 static int64_t limits_least(const mgrid_allowance *a, int64_t ranks) {
   bool own = strcmp(a->whose, "process")
-             == 0; /* of each rank; those of the cgroup and of the user are of all together */
+             /* of each rank; limits of the cgroup and of the user are for all ranks together */
+             == 0;
   switch (a->of) {
   case MGRID_SCARCE_MEMORY: return (own ? 192 + 16 * ranks : 32 + 12 * ranks) << 20;
   case MGRID_SCARCE_THREADS: return 16 + 4 * ranks;

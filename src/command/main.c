@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** main.c - the command moongrid: a Lua state that runs lua/command, and what it says where that
+** main.c - the command moongrid: a Lua state that runs lua/command, and what to print if that
 ** fails.
 */
 #include "command/cli.h"
@@ -14,7 +14,7 @@ typedef struct line {
   char **argv;
 } line;
 
-/* Run `require "command.base.main"` with the words of the command line; return the exit code, and
+/* Run `require "command.base.main"` with the words of the command line. Return the exit code, and
 ** whether a job was joined. */
 static int main_run(lua_State *L) {
   const line *l = lua_touserdata(L, 1);
@@ -43,15 +43,16 @@ static int main_say(mgrid_status status, const char *message) {
   return (int)status / 100;
 }
 
-/* Say what was raised; return its exit code. An integer is an exit code whose message has been
-** said. */
+/* Print the error that was raised, and return its exit code. If an integer was raised, it is the
+** exit code, and the message has been printed. */
 static int fail(lua_State *L, int raised, bool *said) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
   const char *message = raised == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
   mgrid_status s = message ? mgrid_lua_status(L, message) : MGRID_NO_MEMORY;
-  *said = s == MGRID_OUTPUT;                     /* what stdout lacks */
-  if (s && message) return main_say(s, message); /* may have lines: those of a recipe, carets */
+  *said = s == MGRID_OUTPUT; /* stdout has failed */
+  /* a message may have lines: those of a recipe, and carets */
+  if (s && message) return main_say(s, message);
   if (message)
     mgrid_fail(&e, MGRID_REFUSED, "%s", message);
   else
@@ -59,10 +60,10 @@ static int fail(lua_State *L, int raised, bool *said) {
   return main_say(e.status, e.message);
 }
 
-/* The end of the process frees memory faster than lua_close, which takes a tenth of the time of a
-** plan. A job must be left. */
+/* Whether to free memory at the end. The end of the process does it faster than lua_close, which
+** would take a tenth of the time of a plan. But a job must be left. */
 #ifdef __SANITIZE_ADDRESS__
-enum { FREES = true }; /* leaks are looked for */
+enum { FREES = true }; /* because the sanitizer looks for leaks */
 #else
 enum { FREES = false };
 #endif
@@ -78,7 +79,8 @@ static int main_finish(void) {
 int main(int argc, char **argv) {
   line l = { argc, argv };
   bool said = false;
-  /* a preloaded library may have set another; printf writes numbers for other programs */
+  /* a preloaded library may have set another locale, and printf writes numbers for other
+  ** programs */
   mgrid_locale_plain();
   lua_State *L = luaL_newstate();
   int code = MGRID_NO_MEMORY / 100;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** progress.c - show what the command is doing, on the last line of a terminal, if it takes more
+** progress.c - shows what the command is doing, on the last line of a terminal, if it takes more
 ** than a second. The library does not call back while it works, so a separate thread watches the
 ** clock.
 */
@@ -29,7 +29,7 @@ static void progress_say(const char *text, size_t len) {
   (void)put;
 }
 
-/* Write ", 1.5 GiB" of the bytes. */
+/* Write how many bytes were written: ", 1.5 GiB". */
 static void put_bytes(char *to, size_t len) {
   static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
   double n = (double)now.bytes;
@@ -38,7 +38,7 @@ static void put_bytes(char *to, size_t len) {
   mgrid_format(to, len, i == 0 ? ", %.0f %s" : n < 10 ? ", %.2f %s" : ", %.1f %s", n, unit[i]);
 }
 
-/* Write the line again, in one line of the terminal. The caller holds the lock. */
+/* Write the line again, cut to the width of the terminal. The caller holds the lock. */
 static void show(void) {
   struct winsize size;
   char line[256], written[48] = "";
@@ -83,7 +83,7 @@ void cli_progress(const char *what) {
   pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
   pthread_cond_init(&now.ended, &a);
   pthread_condattr_destroy(&a);
-  /* otherwise nothing is shown */
+  /* if there is no thread, nothing is shown */
   now.started = pthread_create(&now.thread, NULL, progress_watch, NULL) == 0;
 }
 

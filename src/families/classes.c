@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** classes.c - all groups of a family at once: as classes of shifted copies, its members as sets of
-** points, and whether two families have the same groups. The family's form knows classes and
-** points; where it does not, groups are compared rank by rank, and that is charged to the budget.
-** Plans call it to share communicators, the forms to compare their parts.
+** classes.c - all groups of a family at once: as classes of shifted copies (classes.h), its members
+** as sets of points, and whether two families have the same groups. The family's form gives classes
+** and points. If it cannot, groups are compared rank by rank, which is charged to the budget. Plans
+** call this file to share communicators, the forms call it to compare their parts.
 */
 #include "families/classes.h"
 
@@ -124,9 +124,9 @@ bool mgrid_class_position(const mgrid_family *f, const mgrid_class *c, int64_t p
   return true;
 }
 
-/* Find the ways to write a distance as forward or backward steps of the modes of a shape: here
-** steps of at[mode] and smaller modes that sum to `left`. The digits for which a step stays inside
-** its mode make a set. */
+/* Find all ways to write a distance as a sum of steps, forward or backward, along the modes of a
+** shape. This call handles at[mode] and the smaller modes, whose steps must sum to `left`. For each
+** way, the digits from which these steps stay inside their modes make a set. */
 static bool add_ways(mgrid_sets *list, const mgrid_class *c, const mgrid_points *shape, int mode,
                      int64_t left, const mgrid_points *so_far) {
   if (mode == shape->n) {
@@ -191,10 +191,10 @@ bool mgrid_members_of(const mgrid_family *f, mgrid_sets *list) {
 
 /* ============================================================ equal families */
 
-/* Whether two families have the same groups. Families of different rules are compared class by
-** class, else rank by rank. */
+/* Whether two families have the same groups. If their rules differ, they are compared class by
+** class, and otherwise rank by rank. */
 
-enum { FEW = 64 }; /* members up to which ranks are compared one by one */
+enum { FEW = 64 }; /* families of up to FEW members are compared rank by rank at once */
 
 mgrid_tristate mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs,
                                    mgrid_budget *budget) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** classes.h - the groups of a family, sorted into classes. The groups of one class are shifted
-** copies of one group, so a question about all groups becomes a question about a few classes, and
+** copies of one group. So a question about all groups becomes a question about a few classes, and
 ** its cost does not grow with the world.
 */
 #ifndef MGRID_CLASSES_H
@@ -15,15 +15,15 @@ enum {
   MGRID_LISTED_MAX = 256    /* positions or pieces that are checked one by one */
 };
 
-typedef struct mgrid_repeat { /* how the groups of a class repeat */
+typedef struct mgrid_repeat { /* one mode of the way in which the groups of a class repeat */
   int64_t size, stride;       /* in ranks */
-  int64_t weight;             /* in group numbers */
+  int64_t weight;             /* how far apart the group numbers are */
 } mgrid_repeat;
 
 typedef struct mgrid_class {
   int64_t group, start, size; /* its first group, the first rank of that group, ranks per group */
-  int64_t round;              /* of all its groups; -1: they are in several rounds */
-  /* whether `shape` gives the ranks of a group; otherwise they are those of `group`, shifted */
+  int64_t round;              /* the round of all its groups; -1: they are in several rounds */
+  /* true: `shape` gives the ranks of a group; false: the ranks are those of `group`, shifted */
   bool ruled;
   int nsteps, nshape;
   mgrid_repeat step[MGRID_MODES_MAX];
@@ -32,64 +32,66 @@ typedef struct mgrid_class {
 
 struct mgrid_classes {
   size_t n;
-  mgrid_class *at; /* [n], to be freed */
+  mgrid_class *at; /* [n]; the caller frees it */
 };
 
 struct mgrid_sets {
   size_t n;
-  mgrid_points *at; /* [n], to be freed */
+  mgrid_points *at; /* [n]; the caller frees it */
 };
 
-/* Add a class, to be filled by the caller. NULL: there are too many, or out of memory. */
+/* Add a class, which the caller fills. NULL: there are too many, or out of memory. */
 mgrid_class *mgrid_classes_add(mgrid_classes *list);
-/* Multiply the group numbers of its steps. */
+/* Multiply the distances between group numbers by `times`. */
 void mgrid_class_spread(mgrid_class *c, int64_t times);
-/* Repeat its groups `size` times, `stride` ranks and `weight` group numbers apart. False: there are
-** too many steps. */
+/* Repeat the groups of a class `size` times; each copy is shifted by `stride` ranks and `weight`
+** group numbers. False: there are too many steps. */
 bool mgrid_class_step(mgrid_class *c, int64_t size, int64_t stride, int64_t weight);
-/* Make its groups one mode: `size` ranks, `stride` apart. */
+/* Let `shape` be one mode: `size` ranks, `stride` apart. */
 void mgrid_class_line(mgrid_class *c, int64_t size, int64_t stride);
 
-/* Append the classes of a family. False: there are too many (long lists, for example), or out of
-** memory. */
+/* Append the classes of a family. False: out of memory, or there are too many, for example in long
+** lists. */
 bool mgrid_classes_of(const mgrid_family *f, mgrid_classes *list);
-/* Find the first ranks of the groups of a class. False: no set of points has them. */
+/* Find the first ranks of the groups of a class, as a set of points. False: no set has them. */
 bool mgrid_class_starts(const mgrid_class *c, mgrid_points *out);
-/* Find the numbers of the groups, each with the first rank of that group. False likewise. */
+/* Find points that stand for the groups of a class: each has the number of a group and its first
+** rank. False: no set has them. */
 bool mgrid_class_numbered(const mgrid_class *c, mgrid_points *out);
-/* Return the group of a point of mgrid_class_numbered. */
+/* Return the number of the group for which such a point stands. */
 static inline int64_t mgrid_numbered_group(int64_t point) { return point >> 31; }
 
 /* Return whether the groups of the two classes are the same up to a shift. */
 mgrid_tristate mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const mgrid_family *g,
                                  const mgrid_class *d);
 
-/* Add a set, to be filled by the caller. NULL: there are too many, or out of memory. */
+/* Add a set, which the caller fills. NULL: there are too many, or out of memory. */
 mgrid_points *mgrid_sets_add(mgrid_sets *list);
 /* Call mgrid_points_each with a list of sets. */
 bool mgrid_sets_each(const mgrid_points *a, const mgrid_sets *sets, bool every, mgrid_points_fn fn,
                      void *ud, mgrid_budget *budget);
-/* Find the lowest point of a that is in none of the sets; -1: there is none. False as
-** mgrid_points_each. */
+/* Find the lowest point of a that is in none of the sets; -1: there is none. Return false in the
+** cases of mgrid_points_each. */
 bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
                      mgrid_budget *budget);
-/* Find the lowest point of a that is in one of the sets, likewise. */
+/* Find the lowest point of a that is in one of the sets; -1: there is none. Return false as
+** above. */
 bool mgrid_sets_overlap(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
                         mgrid_budget *budget);
 /* Return whether a and b have the same groups in the same order. *differs becomes the first group
-** that differs; it may be NULL. Both families are of one world and have the same number of
-** groups. */
+** that differs; differs may be NULL. Both families have one world and the same number of groups. */
 mgrid_tristate mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs,
                                    mgrid_budget *budget);
-/* Append the ranks at a position of each group of a class. */
+/* Append the ranks at one position in all groups of a class. */
 bool mgrid_class_position(const mgrid_family *f, const mgrid_class *c, int64_t position,
                           mgrid_sets *list);
-/* Append the ranks x of a class for which x and x + distance are in the same group. distance is not
+/* Append the ranks x of a class for which x + distance is in the same group as x. distance is not
 ** 0. */
 bool mgrid_class_partners(const mgrid_family *f, const mgrid_class *c, int64_t distance,
                           mgrid_sets *list);
 
-/* Append sets that together hold exactly the members of a family. False as above. */
+/* Append sets that together hold exactly the members of a family. False: there are too many, or out
+** of memory. */
 bool mgrid_members_of(const mgrid_family *f, mgrid_sets *list);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** family.c - life of a family and its questions: rank -> (group, position) and back. Its form
-** answers: this file calls a form only through its table. Every answer costs O(modes), or O(log of
-** the members that had to be listed). Hosts and all that comes after the forms call it.
+** family.c - makes and frees families, and answers questions: rank -> (group, position) and back.
+** The answers come from the family's form, which this file calls only through its table. An answer
+** costs O(modes); if members had to be listed, O(log of their number). Hosts and the files after
+** the forms call this file.
 */
 #include "families/family.h"
 
@@ -67,11 +68,12 @@ mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err) {
   if (!f) return NULL;
   mgrid_family *twin = malloc(sizeof *twin);
   if (!twin) return mgrid_null_oom(err);
-  /* not the count of owners, which other threads may change */
+  /* do not copy the count of owners, which other threads may change */
   size_t after = offsetof(mgrid_family, form);
   memcpy((char *)twin + after, (const char *)f + after, sizeof *twin - after);
   atomic_init(&twin->refs, 1);
-  twin->origin = mgrid_family_origin(f); /* of a twin, too, so that there is no chain */
+  /* if f is a twin itself, then its origin, so that there is no chain of twins */
+  twin->origin = mgrid_family_origin(f);
   twin->bytes = twin->origin->bytes + sizeof *twin;
   twin->twin = true;
   return twin;
@@ -239,16 +241,17 @@ bool mgrid_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work) {
 
 /* ======================================================== members for a host */
 
-/* Lists of ranks for a host, which has them as 64-bit numbers: a piece at a time, which stays in
-** the cache, as it is held inside, and then made wide. */
+/* Lists of ranks for a host. Families hold ranks as 32-bit numbers, hosts get 64 bits. So the list
+** is made one piece at a time: the piece is written in 32 bits, and then widened while it is in the
+** cache. */
 
-enum { PIECE = 2048 }; /* ranks that are made wide together */
+enum { PIECE = 2048 }; /* ranks of a piece */
 
 static void family_widen(const int32_t *from, int64_t n, int64_t *to) {
   for (int64_t i = 0; i < n; i++) to[i] = from[i];
 }
 
-/* As many of a group's members as there is room for. */
+/* Write as many of the group's members as n allows. */
 static void put_members(const mgrid_family *f, int64_t group, int64_t n, int64_t *out) {
   int32_t piece[PIECE];
   for (int64_t at = 0; at < n; at += PIECE) {
@@ -263,7 +266,8 @@ int64_t mgrid_family_members(const mgrid_family *f, int64_t group, int64_t n, si
   if (!f || group < 0 || n < 0 || n > f->count - group) return -1;
   int32_t piece[PIECE];
   int64_t written = 0, room = !out ? 0 : cap < INT64_MAX ? (int64_t)cap : INT64_MAX;
-  int64_t together = f->max_size > 0 ? PIECE / f->max_size : 0; /* whole groups of a piece */
+  /* how many whole groups fit in a piece */
+  int64_t together = f->max_size > 0 ? PIECE / f->max_size : 0;
   for (int64_t g = group, some; g < group + n; g += some) {
     int64_t left = group + n - g, size = mgrid_family_size(f, g);
     some = together < 1 ? 1 : left < together ? left : together;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** family_read.c - families from what stands in a text: their modes, or the JSON of a saved plan.
-** What the library cannot have written is refused by the functions that make the form, or the plan
-** has another digest.
+** family_read.c - makes families from text: from their modes, or from the JSON of a saved plan. The
+** JSON may not be what the library wrote. Then either a function that makes a form refuses it, or
+** the plan gets another digest than was saved.
 */
 #include "families/family.h"
 #include "families/grid.h"
@@ -13,9 +13,9 @@
 
 /* ===================================================================== modes */
 
-/* A family from its modes, or from their text: either as describe prints it, "(2:1) x (4:2) + 8",
-** or in the notation of CuTe and torch, "(2,4):(8,1)". In both the first mode varies fastest, as
-** everywhere here. */
+/* A family from its modes, or from a text of modes. The text is as mgrid_family_describe prints it,
+** "(2:1) x (4:2) + 8", or in the notation of CuTe and torch, "(2,4):(8,1)". In both the first mode
+** varies fastest. */
 
 typedef struct layout { /* the modes so far: inside, then index */
   mgrid_modes side[2];
@@ -24,8 +24,8 @@ typedef struct layout { /* the modes so far: inside, then index */
 
 /* -------------------------------------------------------------- the members */
 
-/* Write out the members of modes that division cannot resolve; the table checks that they are
-** distinct. */
+/* Write out the members of a family whose modes division cannot resolve. The table checks that no
+** member occurs twice. */
 static mgrid_family *as_lists(mgrid_window w, int64_t offset, const mgrid_modes *inside,
                               const mgrid_modes *index, const char *text, mgrid_error *err) {
   int64_t size = mgrid_modes_count(inside), count = mgrid_modes_count(index);
@@ -47,8 +47,8 @@ static mgrid_family *as_lists(mgrid_window w, int64_t offset, const mgrid_modes 
   return NULL;
 }
 
-/* Make the family of checked modes. NULL with *err untouched where it needs lists and `lists` is
-** false. */
+/* Make the family of modes that have been checked. If it needs lists and `lists` is false, return
+** NULL and leave *err as it is. */
 static mgrid_family *family_of(mgrid_window w, int64_t offset, const layout *l, bool lists,
                                mgrid_error *err) {
   const mgrid_modes *inside = &l->side[0], *index = &l->side[1];
@@ -59,7 +59,7 @@ static mgrid_family *family_of(mgrid_window w, int64_t offset, const layout *l, 
   mgrid_modes_text(index, &t);
   int64_t last = w.offset + w.size - 1;
   mgrid_family *f = NULL;
-  mgrid_error why = MGRID_ERROR_INIT; /* out of memory does not mean that there is no rule */
+  mgrid_error why = MGRID_ERROR_INIT; /* separates "out of memory" from "no rule" */
   if (t.failed)
     mgrid_oom(err);
   else if (offset < w.offset || offset > last)
@@ -90,7 +90,7 @@ static mgrid_status add_mode(layout *l, int side, int64_t size, int64_t stride, 
   if (size < 1)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s has size %" PRId64 "; sizes are 1 to %" PRId64,
                       name, size, MGRID_WORLD_MAX);
-  if (stride < (size > 1)) /* CuTe writes 1:0 */
+  if (stride < (size > 1)) /* CuTe writes 1:0, so a mode of size 1 may have stride 0 */
     return mgrid_fail(err, MGRID_OUT_OF_RANGE,
                       "%s has stride %" PRId64 "; strides are 1 to %" PRId64, name, stride,
                       MGRID_WORLD_MAX);
@@ -175,8 +175,8 @@ static int64_t family_read_number(reading *r) {
 
 enum { NUMBERS = 128 };
 
-/* Read a number, or numbers in parentheses, nested or not: "(2,(4,2),)". Append their values in
-** order, at most NUMBERS. */
+/* Read a number, or numbers in parentheses, nested or not: "(2,(4,2),)". Append at most NUMBERS
+** values in their order. */
 static void family_read_numbers(reading *r, int64_t *values, size_t *n, int depth) {
   if (!family_read_take(r, '(')) {
     if (*n == NUMBERS) family_read_fault(r, "at most 128 numbers");
@@ -191,8 +191,8 @@ static void family_read_numbers(reading *r, int64_t *values, size_t *n, int dept
   family_read_take(r, ')');
 }
 
-/* Return whether the text continues with a mode "(2:1)", or the "(1)" of no modes, and not with a
-** list of sizes. */
+/* Return whether a mode "(2:1)" comes next, or the "(1)" for no modes; else it is a list of
+** sizes. */
 static bool at_mode(reading *r) {
   const char *p = r->at + strspn(r->at, " \t(");
   p += strspn(p, "0123456789 \t");
@@ -264,16 +264,16 @@ mgrid_family *mgrid_family_parse(mgrid_window w, const char *text, mgrid_error *
 
 /* ====================================================================== JSON */
 
-/* Families and grids from the JSON that their forms and grid.c write. Each rule becomes the form
-** that it was, so its JSON is the same again. */
+/* Families and grids from the JSON that their forms and grid.c write. Each rule gives the same form
+** again, so writing it gives the same JSON again. */
 
-enum { MEMBER = 4 }; /* work for a member of a list, which is sorted */
+enum { MEMBER = 4 }; /* work for one member of a list, because lists are sorted */
 
 typedef mgrid_family family;
 
 static family *family_read_rule(const mgrid_field *s, int64_t world);
 
-/* Return f; or free it and return NULL after a failure, or once the budget is exhausted. */
+/* Return f. After a failure, or once the budget is exhausted, free f and return NULL. */
 static family *family_read_made(const mgrid_field *s, family *f) {
   if (f && mgrid_field_spend(s, 1)) return f;
   mgrid_family_free(f);
@@ -281,7 +281,7 @@ static family *family_read_made(const mgrid_field *s, family *f) {
   return NULL;
 }
 
-/* Read what is beside the first field of a rule. */
+/* Read the fields that stand beside the first field of a rule. */
 static family *read_base(const mgrid_field *s, int64_t world) {
   const mgrid_field of = mgrid_field_of(s, "of");
   return family_read_rule(&of, world);
@@ -317,7 +317,7 @@ static family *read_strided(const mgrid_field *s, int64_t world) {
   return f;
 }
 
-/* Read positions of the groups of a rule of modes. */
+/* Read the positions that a PICKED family keeps. */
 static family *read_pick(const mgrid_field *s, int64_t world) {
   const mgrid_field pick = mgrid_field_of(s, "pick"), of = mgrid_field_of(s, "of"),
                     in = mgrid_field_of(&of, "inside");
@@ -367,7 +367,7 @@ static family *read_table(const mgrid_field *s, int64_t world) {
 
 /* -------------------------------------------------- families of other families */
 
-/* Read the base of a cut, whose groups have one size and share no ranks. */
+/* Read the base of a CUT. Its groups have one size and share no ranks. */
 static family *read_whole(const mgrid_field *s, int64_t world) {
   family *base = read_base(s, world);
   const mgrid_field of = mgrid_field_of(s, "of");
@@ -383,7 +383,7 @@ static bool read_by_row(const mgrid_field *s) {
   return mgrid_field_flag(&by_row);
 }
 
-/* Read runs of k positions, or every k-th position. */
+/* Read a CUT into runs of k positions, or with `links` into every k-th position. */
 static family *read_evenly(const mgrid_field *s, int64_t world, bool links) {
   const mgrid_field k = mgrid_field_of(s, links ? "links" : "split");
   mgrid_splitting x = { .k = mgrid_field_number(&k, 1, MGRID_WORLD_MAX), .by_row = read_by_row(s) };
@@ -453,7 +453,7 @@ static family *read_zip(const mgrid_field *s, int64_t world) {
   return family_read_parts(s, world, true);
 }
 
-/* A rule has the first of its fields, by which it is found. */
+/* The first field of each rule, by which the rule is found. */
 static const struct {
   const char *name, *fields;
   family *(*read)(const mgrid_field *s, int64_t world);

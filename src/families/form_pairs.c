@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** form_pairs.c - the form PAIRS: pairs of ranks at a fixed distance inside every group, optionally
-** also around the end. No two ranks make two pairs: half way around a group, the pairs around the
-** end equal those before it.
+** form_pairs.c - the form PAIRS: pairs of ranks at a fixed distance inside every group. Optionally
+** the pairs also go around the end, as in a ring. Two ranks make only one pair: at half the size of
+** a group, the pairs around the end are the same as those before it, and are left out.
 */
 #include "families/classes.h"
 
@@ -22,11 +22,12 @@ static int64_t pairs_of(int64_t n, int64_t step, bool wrap) {
   return n < 2 ? 0 : wrap ? n : n - step;
 }
 
-/* Return whether pairs around the end are new. In a ring of two steps they are the same pairs
-** again. (No sum, because groups of one accept any step.) */
+/* Return whether pairs around the end are new. If the step is half the size, they are the same
+** pairs again. (Do not write this with a sum: groups of one rank accept any step, so a sum may
+** overflow.) */
 static bool closes(int64_t size, int64_t step, bool wrap) { return wrap && step != size - step; }
 
-/* Write out the pairs as a table, for groups that differ in size. */
+/* Make a table of the pairs, for groups that differ in size. */
 static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err) {
   int64_t count = 0, filled = 0;
 
@@ -106,8 +107,8 @@ static int64_t pairs_rank(const mgrid_family *f, int64_t group, int64_t position
                            (group % own->per + position * own->step) % own->base->size);
 }
 
-/* A rank at base position p is the first of pair p and the second of pair p - step. Find the nth of
-** these two, in index order. */
+/* The rank at position p of the base is the first of pair p and the second of pair p - step. Find
+** the nth of these two pairs, in the order of their indices. */
 static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
                          int64_t *position) {
   const pairs *own = f->own;
@@ -151,7 +152,7 @@ static void pairs_explain(const mgrid_family *f, mgrid_text *t) {
 
 static void pairs_free(mgrid_family *f) { mgrid_family_free(((pairs *)f->own)->base); }
 
-/* Only another ring can have the pairs around an end. */
+/* If this family has pairs around the end, only another such family can have equal groups. */
 static int64_t pairs_distance(const mgrid_family *f, bool *around) {
   const pairs *own = f->own;
   const mgrid_strided *rule = own->base->rule;
@@ -169,7 +170,7 @@ static int64_t pairs_gcd(int64_t a, int64_t b) {
   return a;
 }
 
-/* Return x with a * x = 1 (mod m), for coprime a and m. */
+/* Return x with a * x = 1 (mod m). a and m are coprime. */
 static int64_t inverse(int64_t a, int64_t m) {
   int64_t r0 = m, r1 = a % m, x0 = 0, x1 = 1;
   while (r1 > 0) {
@@ -185,9 +186,9 @@ static int64_t pairs_rounds(const mgrid_family *f) {
   return own->per / pairs_gcd(own->per, own->step) % 2 == 1 ? 3 : 2;
 }
 
-/* The pairs (i, i + step) around n form rings of n / gcd pairs. Pair k of a ring shares ranks only
-** with the pairs k - 1 and k + 1, so even and odd k alternate, and an odd ring needs a third
-** round. */
+/* Return the round of a pair. The pairs (i, i + step) of a group of n form rings of n / gcd pairs.
+** Pair k of a ring shares ranks only with pairs k - 1 and k + 1. So even k are in round 0 and odd k
+** in round 1; in an odd ring the last pair needs a third round. */
 static int64_t pairs_round(const mgrid_family *f, int64_t group) {
   const pairs *own = f->own;
   int64_t i = group % own->per;
@@ -197,16 +198,18 @@ static int64_t pairs_round(const mgrid_family *f, int64_t group) {
   return ring % 2 == 1 && k == ring - 1 ? 2 : k % 2;
 }
 
-/* Count the groups with that pairs_round, without a loop. */
+/* Return how many groups have this pairs_round, without a loop. */
 static int64_t pairs_in_round(const mgrid_family *f, int64_t round) {
   const pairs *own = f->own;
   int64_t groups = own->base->count;
-  /* gcd rings, each with equal numbers of even and odd pairs, and one more if the ring is odd */
+  /* there are gcd rings. In each, even and odd pairs are equally many, and an odd ring has one
+  ** more */
   if (own->wrap) {
     int64_t rings = pairs_gcd(own->per, own->step), ring = own->per / rings;
     return groups * (round < 2 ? rings * (ring / 2) : round == 2 && ring % 2 == 1 ? rings : 0);
   }
-  int64_t runs = own->per / own->step; /* runs of `step` pairs, rounds 0 1 0 1 ... */
+  /* pairs in runs of `step`, whose rounds alternate: 0 1 0 1 ... */
+  int64_t runs = own->per / own->step;
   if (round > 1) return 0;
   return groups
          * (own->step * ((runs + (round == 0)) / 2)
@@ -215,8 +218,8 @@ static int64_t pairs_in_round(const mgrid_family *f, int64_t round) {
 
 /* ------------------------------------------------------------------- classes */
 
-/* Pairs of groups along one mode: `length` pairs from `first` on, and that run `times` times,
-** `every` pairs apart. round -1: they are in several rounds. */
+/* A run of pairs of groups along one mode: `length` pairs from `first` on. The run occurs `times`
+** times, `every` pairs apart. round -1: its pairs are in several rounds. */
 typedef struct run {
   int64_t first, length, times, every, round;
 } run;
@@ -232,13 +235,14 @@ static bool add_run(mgrid_classes *list, const mgrid_family *f, const mgrid_clas
   c->round = r.round;
   mgrid_class_spread(c, own->per);
   mgrid_class_line(c, 2, step * stride);
-  c->ruled = r.first + step < n; /* else the pairs go around the end, backwards */
+  /* if not, the pairs go around the end, so the second rank is lower */
+  c->ruled = r.first + step < n;
   return mgrid_class_step(c, r.length, stride, 1)
          && mgrid_class_step(c, r.times, r.every * stride, r.every);
 }
 
-/* Add the pairs of groups along one mode: those of the even runs of `step`, those of the odd runs,
-** and those around the end. */
+/* Add the pairs of groups along one mode: first the even runs of `step` pairs, then the odd runs,
+** then the pairs around the end. */
 static bool pairs_add_line(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base) {
   const pairs *own = f->own;
   int64_t n = base->size, step = own->step, line = n - step, runs = line / step;
@@ -252,8 +256,8 @@ static bool pairs_add_line(mgrid_classes *list, const mgrid_family *f, const mgr
          && (!wrap || add_run(list, f, base, (run){ line, step, 1, 1, n / step % 2 ? 2 : 1 }));
 }
 
-/* Add the pairs of groups along several modes: at each mode, adding `step` to a position carries or
-** does not. */
+/* Add the pairs of groups along several modes. Adding `step` to a position may or may not carry
+** from one mode to the next. Each combination gives a class. */
 static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base,
                         int mode, bool carry, const mgrid_class *so_far, int64_t below) {
   const pairs *own = f->own;
@@ -273,12 +277,12 @@ static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_
           low = add < m.size ? m.size - add : 0;
   run runs[3] = { { 0, low, 1, 1, so_far->round }, { low, m.size - low, 1, 1, so_far->round } };
   if (mode == 0) runs[0].round = runs[1].round = -1;
-  if (mode == 0 && m.size % (2 * step) == 0) { /* the first mode gives the round */
+  if (mode == 0 && m.size % (2 * step) == 0) { /* then the first mode alone gives the round */
     runs[1] = (run){ low, step, 1, 1, 1 };
     runs[0] = (run){ 0, step, m.size / step / 2, 2 * step, 0 };
     runs[2] = (run){ step, step, m.size / step / 2 - 1, 2 * step, 1 };
   }
-  for (int i = 0; i < 3; i++) { /* runs[1]: the digits that carry */
+  for (int i = 0; i < 3; i++) { /* runs[1] holds the digits that carry */
     mgrid_class c = *so_far;
     if (runs[i].length == 0 || runs[i].times == 0) continue;
     if (mode == 0) {
@@ -338,5 +342,6 @@ const mgrid_form mgrid_pairs_form = {
   .rounds = pairs_rounds,
   .round = pairs_round,
   .in_round = pairs_in_round,
-  .split = mgrid_split_lists, /* reached only without groups; other families of pairs share ranks */
+  /* reached only if there are no groups, because other families of pairs share ranks */
+  .split = mgrid_split_lists,
 };

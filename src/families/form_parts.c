@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** form_parts.c - the forms UNION and ZIP: families made of other families, their parts. The parts
-** answer for their groups, and operations go part by part. op_regroup.c makes both, after it has
-** checked that the parts fit together.
+** form_parts.c - the forms UNION and ZIP: families made of other families, their parts. Each part
+** answers for its own groups, and operations are applied to each part. op_regroup.c makes both
+** forms, after it has checked that the parts fit together.
 */
 #include "families/classes.h"
 
@@ -49,7 +49,7 @@ static bool parts_same_rule(const mgrid_family *a, const mgrid_family *b) {
   return same;
 }
 
-/* "NAME[ | ]" */
+/* Append "NAME[ | ]", with the texts of the parts. */
 static void parts_text(const mgrid_family *f, mgrid_text *t) {
   const mgrid_parts *parts = f->own;
   mgrid_text_add(t, "%s[", f->form->name);
@@ -60,7 +60,7 @@ static void parts_text(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_str(t, "]");
 }
 
-/* {"NAME":[]} */
+/* Append {"NAME":[]}, with the JSON of the parts. */
 static void parts_json(const mgrid_family *f, mgrid_text *t) {
   const mgrid_parts *parts = f->own;
   mgrid_text_add(t, "{\"%s\":", f->form->name);
@@ -71,9 +71,7 @@ static void parts_json(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_str(t, "]}");
 }
 
-/* Shared by UNION and ZIP. Make a family of n parts, which the caller has checked to fit together;
-** count and sizes are left to the caller. It owns the parts and the array from now on, also on
-** failure. */
+/* Append the members of all parts. */
 static bool parts_members(const mgrid_family *f, mgrid_sets *list) {
   const mgrid_parts *parts = f->own;
   bool told = true;
@@ -83,7 +81,7 @@ static bool parts_members(const mgrid_family *f, mgrid_sets *list) {
 
 /* ===================================================================== UNION */
 
-/* The groups of the parts, one part after the other. The part that holds a group answers for it. */
+/* The groups of a UNION are those of its first part, then those of the second, and so on. */
 
 mgrid_family *mgrid_union_new(size_t n, mgrid_family **child, mgrid_error *err) {
   mgrid_family *f = parts_new(&mgrid_union_form, n, child, err);
@@ -112,7 +110,7 @@ mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud
 
 /* ----------------------------------------------------------------- questions */
 
-/* Return the part that holds the group; *group becomes its number in that part. */
+/* Return the part that holds the group. *group becomes the group's number in that part. */
 static const mgrid_family *part_of(const mgrid_family *f, int64_t *group) {
   mgrid_family *const *c = ((const mgrid_parts *)f->own)->child;
   while (*group >= (*c)->count) *group -= (*c++)->count;
@@ -153,7 +151,7 @@ static void union_slice(const mgrid_family *f, int64_t group, int64_t position, 
 
 static int64_t union_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
   int64_t written = 0;
-  /* at most the remaining groups of a part */
+  /* write at most the rest of a part at a time */
   for (int64_t left = n, some; left > 0; group += some, left -= some) {
     int64_t own = group;
     const mgrid_family *part = part_of(f, &own);
@@ -189,7 +187,8 @@ static int64_t union_singles(const mgrid_family *f) {
   return n;
 }
 
-/* Return the most rounds of a part. The parts share no rank, so their rounds run together. */
+/* Return the largest number of rounds of a part. The parts share no ranks, so their rounds can run
+** together. */
 static int64_t union_rounds(const mgrid_family *f) {
   const mgrid_parts *parts = f->own;
   int64_t most = 1;
@@ -221,7 +220,7 @@ typedef struct halves {
   mgrid_family **outer; /* [n]: their outer halves */
 } halves;
 
-/* Split a part: return its inner half, and keep the outer one for later. */
+/* Split a part: return its inner half, and keep its outer half for later. */
 static mgrid_family *inner_of_part(const mgrid_family *part, void *ud, mgrid_error *err) {
   halves *h = ud;
   mgrid_splitting own = { .k = h->x->k, .lists = h->x->lists, .write_out = h->x->write_out };
@@ -312,7 +311,7 @@ const mgrid_form mgrid_union_form = {
 
 /* ======================================================================= ZIP */
 
-/* Group i of each part, joined into one. */
+/* Group i of a ZIP joins group i of each part. */
 
 mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget,
                             mgrid_error *err) {
@@ -337,7 +336,7 @@ mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget
   }
   free(classes.at);
 
-  /* the parts differ in size, but their sums are equal */
+  /* the parts may differ in size, while the sums are all equal */
   if (least == f->max_size) f->size = least;
   return f;
 }
@@ -353,7 +352,7 @@ static int64_t zip_size(const mgrid_family *f, int64_t group) {
 
 static int64_t zip_rank(const mgrid_family *f, int64_t group, int64_t position) {
   mgrid_family *const *c = ((const mgrid_parts *)f->own)->child;
-  for (;; c++) { /* the position exists, so one part holds it */
+  for (;; c++) { /* ends, because the position exists in one of the parts */
     int64_t n = mgrid_family_size(*c, group);
     if (position < n) return mgrid_family_rank(*c, group, position);
     position -= n;
@@ -390,8 +389,8 @@ static void zip_explain(const mgrid_family *f, mgrid_text *t) {
                  ((const mgrid_parts *)f->own)->n);
 }
 
-/* Find the classes where all parts have equal steps: a group of the zip is then shifted as its
-** parts are. */
+/* Add the classes of groups where all parts take equal steps. A group of the zip is then shifted by
+** the same step as its parts. */
 static bool zip_classes(const mgrid_family *f, mgrid_classes *list) {
   const mgrid_parts *parts = f->own;
   size_t first = list->n;
@@ -415,7 +414,8 @@ static bool zip_classes(const mgrid_family *f, mgrid_classes *list) {
 
 /* ---------------------------------------------------------------- operations */
 
-/* Consecutive positions in one part are a pick of that part; the picks are joined again. */
+/* Pick positions of a zip. Consecutive positions that lie in one part are a pick of that part; the
+** picks are joined again. */
 static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *positions,
                               mgrid_error *err) {
   mgrid_family **child = malloc((size_t)n * sizeof *child);
@@ -433,7 +433,7 @@ static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *p
          next++)
       own[run++] = positions[next] - before;
     child[picks] = run > 0 ? mgrid_family_pick(*part, (size_t)run, own, err)
-                           /* sizes vary, so no fixed part holds the position */
+                           /* sizes vary, so the position lies in different parts */
                            : mgrid_needs_lists("this pick", f, err);
     failed = !child[picks];
     picks += !failed;
@@ -446,7 +446,7 @@ static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *p
   return only;
 }
 
-/* The same groups of each part. */
+/* Take the same groups of each part. */
 static mgrid_family *zip_groups(const mgrid_family *f, int64_t n, const int64_t *order,
                                 mgrid_error *err) {
   const mgrid_parts *parts = f->own;

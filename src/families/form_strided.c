@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** form_strided.c - the form STRIDED: a rule of modes, which answers by division. Its operations
-** move modes between inside and index. Where no layout describes the result, they use a view
+** move modes between `inside` and `index`. Where no modes describe the result, they make a view
 ** (form_view.c).
 */
 #include "families/classes.h"
@@ -91,7 +91,8 @@ static bool strided_locate(const mgrid_family *f, int64_t rank, int64_t nth, int
   return rest == 0;
 }
 
-/* Repeat the n ranks at out until they occur `times` times, each time shifted by `stride` more. */
+/* Repeat the n ranks at `out` until they occur `times` times. Each copy is shifted by another
+** `stride`. */
 static void repeat(int32_t *out, int64_t n, int64_t times, int64_t stride) {
   for (int64_t k = 1; k < times; k++) {
     int32_t shift = (int32_t)(k * stride), *next = out + k * n;
@@ -99,10 +100,10 @@ static void repeat(int32_t *out, int64_t n, int64_t times, int64_t stride) {
   }
 }
 
-/* Write n ranks of the list of all groups in sequence, from index `at` on; the inside modes and
-** then the index modes count through that list. Build a pattern that stays in the L1 cache from the
-** first modes and as many steps of the next mode as fit. All else is the pattern shifted, so memory
-** is written once and not read. */
+/* Write n ranks, from index `at` on, of the list of all groups one after the other. The inside
+** modes and then the index modes count through that list. First make a pattern from the first
+** modes, and as many steps of the next mode as keep it in the L1 cache. The rest is this pattern,
+** shifted; so memory is only written. */
 static void strided_write_out(const mgrid_strided *s, int64_t at, int64_t n, int32_t *out) {
   enum { PATTERN = 2048 };
   int32_t pattern[PATTERN];
@@ -114,7 +115,7 @@ static void strided_write_out(const mgrid_strided *s, int64_t at, int64_t n, int
     repeat(pattern, filled, mode->size, mode->stride);
     filled *= mode->size;
   }
-  /* the mode of which the pattern has only some steps */
+  /* the mode of which the pattern holds only some steps */
   mgrid_mode cut = mode < end ? *mode : (mgrid_mode){ 1, 0 };
   int64_t steps = cut.size == 1 ? 1 : most / filled, period = filled * steps,
           span = filled * cut.size;
@@ -220,7 +221,7 @@ static bool strided_classes(const mgrid_family *f, mgrid_classes *list) {
 static bool strided_members(const mgrid_family *f, mgrid_sets *list) {
   mgrid_points *set = mgrid_sets_add(list);
   if (!set) return false;
-  MGRID_MODES(merged); /* consecutive modes become one: a whole window is one run */
+  MGRID_MODES(merged); /* consecutive modes become one, so that a whole window is one run */
   for (int i = f->rule->ndigits; i-- > 0;)
     mgrid_modes_push(&merged, f->rule->digits[i].size, f->rule->digits[i].stride);
   *set = (mgrid_points){ .offset = f->rule->offset };
@@ -239,8 +240,8 @@ static int64_t strided_distance(const mgrid_family *f, bool *around) {
 
 /* ---------------------------------------------------------------- operations */
 
-/* Make one half of a split: `inside` in its groups, the other half's modes with the old index
-** modes. */
+/* Make one half of a split: its groups get the modes `inside`. The modes of the other half join the
+** index modes. */
 static mgrid_family *half(const mgrid_splitting *x, const mgrid_family *f,
                           const mgrid_modes *inside, const mgrid_modes *pieces, mgrid_error *err) {
   MGRID_MODES(index);
@@ -261,7 +262,7 @@ static mgrid_status strided_split(mgrid_splitting *x, const mgrid_family *f, mgr
   return x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
-/* Move the index modes of n groups to the end of the inside modes. */
+/* Join n groups into one: move their index modes to the end of the inside modes. */
 static mgrid_family *strided_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   MGRID_MODES(joined);
   MGRID_MODES(index);
@@ -277,7 +278,7 @@ static mgrid_family *strided_bundle(const mgrid_family *f, int64_t n, mgrid_erro
   return mgrid_strided_new(f->world, f->rule->offset, &inside, &index, err);
 }
 
-/* Pick positions: STRIDED where they follow modes, else PICKED. */
+/* Pick positions. The result is STRIDED if modes describe it, else PICKED. */
 static mgrid_family *strided_pick(const mgrid_family *f, int64_t n, const int64_t *positions,
                                   mgrid_error *err) {
   const mgrid_strided *s = f->rule;
@@ -287,7 +288,7 @@ static mgrid_family *strided_pick(const mgrid_family *f, int64_t n, const int64_
   for (int64_t i = 0; i < n; i++) offset[i] = mgrid_modes_offset(&s->inside, positions[i]) - first;
   MGRID_MODES(inside);
   mgrid_family *g = NULL;
-  mgrid_error why = MGRID_ERROR_INIT; /* out of memory does not mean that there is no rule */
+  mgrid_error why = MGRID_ERROR_INIT; /* separates "out of memory" from "no rule" */
   if (mgrid_modes_of(offset, n, &inside))
     g = mgrid_strided_new(f->world, s->offset + first, &inside, &s->index, &why);
   free(offset);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** form_table.c - the form TABLE: explicit lists, the last resort, and the functions that make them.
-** The lists come from the user, or from a family of another form that is written out, is mapped, or
-** loses ranks. Lists that follow modes become strided. Memory and work are O(members).
+** The lists come from the user, or from a family of another form: it is written out, mapped, or
+** loses ranks. Lists that modes describe become STRIDED. Memory and work are O(members).
 */
 #include "families/classes.h"
 #include "families/family.h"
@@ -47,8 +47,9 @@ static mgrid_status table_check_members(mgrid_window w, int64_t count, const int
   return MGRID_OK;
 }
 
-/* Walk the members sorted by rank. Check them against the declared coverage, and set *overlap if a
-** rank occurs twice. With `hint` the message says what the user can declare instead. */
+/* Go through the members, which are sorted by rank. Check them against the declared coverage. Set
+** *overlap if a rank occurs twice. With `hint`, a refusal says what the user can declare
+** instead. */
 static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared,
                                    bool hint, bool *overlap, mgrid_error *err) {
   const uint64_t *key = ((const table *)f->own)->by_rank;
@@ -83,8 +84,8 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
   return MGRID_OK;
 }
 
-/* Return the strided family with the same groups. If there is none, return NULL and leave *err
-** unchanged. */
+/* Return the strided family with the same groups. If there is none, return NULL and leave *err as
+** it is. */
 static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   const int32_t *ranks = ((const table *)f->own)->ranks;
   int64_t n = f->size, count = f->count;
@@ -93,7 +94,7 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
     for (int64_t p = 1; p < n; p++)
       if (ranks[g * n + p] - ranks[g * n] != ranks[p] - ranks[0]) return NULL;
   int64_t *offsets = malloc((size_t)(n > count ? n : count) * sizeof *offsets);
-  /* this is an error: the table in its place would change the digest */
+  /* an error, and not a table: a table in its place would change the digest */
   if (!offsets) return mgrid_null_oom(err);
   MGRID_MODES(inside);
   MGRID_MODES(index);
@@ -108,9 +109,9 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   return s;
 }
 
-/* Color a cover greedily, in the order of its groups: each group gets the lowest round that none of
-** its members has yet. A bit mask holds the first 64 rounds of each rank, and a counter the later
-** ones, so that a rank may be in very many groups. */
+/* Give each group of a cover a round, greedily and in the order of the groups: the lowest round
+** that none of its members has yet. A bit mask holds the first 64 rounds of each rank. A counter
+** holds the later ones, because a rank may be in very many groups. */
 static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
   table *own = f->own;
   size_t ranks = (size_t)(f->high - f->low + 1);
@@ -242,7 +243,7 @@ static bool can_be_table(mgrid_window w, int64_t ngroups, const int64_t *starts,
   return true;
 }
 
-/* Copy the ranks of a group; MGRID_OUT_OF_RANGE for one that is not in the window. */
+/* Copy the ranks of a group. Return MGRID_OUT_OF_RANGE for a rank that is not in the window. */
 static mgrid_status ranks_copy(mgrid_window w, int64_t group, int64_t n, const int64_t *from,
                                int32_t *to, mgrid_error *err) {
   for (int64_t i = 0; i < n; i++) {
@@ -252,8 +253,8 @@ static mgrid_status ranks_copy(mgrid_window w, int64_t group, int64_t n, const i
   return MGRID_OK;
 }
 
-/* Make a table of a copy of the lists. The ranks are in `wide` (64 bits) or in `ranks` (32 bits);
-** the other one is NULL. */
+/* Make a table from a copy of the lists. The ranks are in `wide` (64 bits) or in `ranks` (32 bits);
+** the other is NULL. */
 static mgrid_family *copied(mgrid_window w, int64_t ngroups, const int64_t *starts,
                             const int64_t *wide, const int32_t *ranks, mgrid_coverage declared,
                             mgrid_error *err) {
@@ -325,7 +326,7 @@ static bool table_same_rule(const mgrid_family *a, const mgrid_family *b) {
          && memcmp(x->starts, y->starts, (size_t)a->count * sizeof *x->starts) == 0;
 }
 
-/* Append the lists, each between the two `marks`, and with `between` after each but the last. */
+/* Append the lists. Each stands between the two `marks`, and `between` separates them. */
 static void put_lists(const mgrid_family *f, const char marks[2], const char *between,
                       mgrid_text *t) {
   const table *own = f->own;
@@ -372,14 +373,14 @@ static bool table_classes(const mgrid_family *f, mgrid_classes *list) {
   return true;
 }
 
-/* Add the ranks as runs. by_rank has them in order. */
+/* Add the members as runs of ranks. by_rank has them in order. */
 static bool table_members(const mgrid_family *f, mgrid_sets *list) {
   mgrid_points *set = NULL;
   int64_t length = 0;
   for (int64_t i = 0; i < f->total; i++) {
     int64_t rank = (int64_t)(((const table *)f->own)->by_rank[i] >> 32),
             next = set ? set->offset + length : -1;
-    if (set && rank < next) continue; /* a repeated rank */
+    if (set && rank < next) continue; /* this rank occurred before */
     if (rank != next) {
       length = 0;
       if (!(set = mgrid_sets_add(list))) return false;
@@ -515,7 +516,7 @@ const mgrid_form mgrid_table_form = {
 
 /* ========================================================== what makes lists */
 
-/* Write f's groups as the lists of a table; the caller frees *starts and *ranks, also on
+/* Write the groups of f as lists for a table. The caller frees *starts and *ranks, also on
 ** failure. */
 static bool table_write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) {
   *starts = malloc((size_t)(f->count + 1) * sizeof **starts);
@@ -603,7 +604,8 @@ mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_
   for (size_t i = 0; i < n; i++)
     for (int64_t nth = 0; mgrid_family_locate(f, ranks[i], nth, &group, &position); nth++)
       members[starts[group] + position] = -1;
-  int64_t groups = 0, kept = 0; /* in place: the write position never passes the read position */
+  /* done in place: the write position never overtakes the read position */
+  int64_t groups = 0, kept = 0;
   for (int64_t g = 0, slot = 0; g < f->count; g++) {
     for (int64_t end = starts[g + 1]; slot < end; slot++)
       if (members[slot] >= 0) members[kept++] = members[slot];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** form_view.c - the forms CUT and PICKED: parts of the groups of another family, their base. The
-** base answers for its ranks, so a view needs memory only for the positions that it keeps. The
-** other forms make views where no layout describes the result of a split or a pick.
+** base answers for its ranks, so a view needs memory only for the positions that it keeps. Other
+** forms make a view where no modes describe the result of a split or a pick.
 */
 #include "families/classes.h"
 
@@ -12,15 +12,17 @@
 
 /* ======================================================================= CUT */
 
-/* Pieces of the groups of the base: segments of any sizes, or splits that no layout describes. */
+/* A CUT has pieces of the groups of the base: segments of any sizes, or splits that no modes
+** describe. */
 
 typedef struct cut {
   mgrid_family *base; /* groups of one size, disjoint */
   int64_t n;          /* pieces of every group, 2 or more */
   /* [n + 1]: piece i starts at position starts[i]; NULL: all pieces have one size */
   int64_t *starts;
-  bool links; /* instead: piece i is the positions i, i + n, i + 2n, ... */
-  /* number groups of the base before pieces; else the pieces of a group follow each other */
+  bool links; /* true: piece i has the positions i, i + n, i + 2n, ... instead */
+  /* true: number all groups for the first piece, then for the second; false: number the pieces of a
+  ** group one after the other */
   bool by_row;
 } cut;
 
@@ -32,7 +34,7 @@ static int64_t cut_size(const mgrid_family *f, int64_t piece) {
   return starts ? starts[piece + 1] - starts[piece] : f->size;
 }
 
-/* Make a cut whose pieces have `size` members, or -1 where they differ. It owns `starts`, also on
+/* Make a CUT whose pieces have `size` members; -1: they differ. Take `starts` over, also on
 ** failure. */
 static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *starts, int64_t size,
                              mgrid_error *err) {
@@ -57,20 +59,20 @@ static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *start
   return f;
 }
 
-/* Cut into n equal runs of consecutive positions, or with `links` into the ranks at equal positions
-** of size / n runs. */
+/* Cut each group into n equal runs of consecutive positions. With `links`, cut it into size / n
+** runs instead; piece i has the ranks at position i of each run. */
 static mgrid_family *cut_evenly(const mgrid_family *base, int64_t n, bool links, bool by_row,
                                 mgrid_error *err) {
   if (n <= 1 || base->count == 0) return mgrid_family_origin(base);
   mgrid_family *f = new_cut(base, n, NULL, base->size / n, err);
   if (!f) return NULL;
   cut *own = f->own;
-  own->links = links && f->size > 1; /* a piece of one position is both */
+  own->links = links && f->size > 1; /* a piece of one position is both a run and a link */
   own->by_row = by_row && base->count > 1;
   return f;
 }
 
-/* Append the sizes that a split accepts, smallest first. `inside` NULL: every divisor. */
+/* Append the sizes that a split accepts, the smallest first. `inside` NULL: every divisor. */
 static void admissible_text(const mgrid_modes *inside, int64_t size, mgrid_text *t) {
   enum { SHOWN = 12 };
   MGRID_MODES(inner);
@@ -78,7 +80,7 @@ static void admissible_text(const mgrid_modes *inside, int64_t size, mgrid_text 
   int shown = 0;
   for (int64_t k = 0; k < size && shown < SHOWN;) {
     int64_t below;
-    mgrid_nearest_divisors(size, k, &below, &k); /* the next divisor */
+    mgrid_nearest_divisors(size, k, &below, &k); /* k becomes the next divisor */
     if (!inside || mgrid_modes_cut(inside, k, &inner, &outer, NULL))
       mgrid_text_add(t, "%s%" PRId64, shown++ ? ", " : " ", k);
   }
@@ -151,7 +153,7 @@ static int64_t in_base(const mgrid_family *f, int64_t piece, int64_t position) {
   return position + (own->starts ? own->starts[piece] : piece * f->size);
 }
 
-/* Return the piece that a group is; *group becomes the group of the base. */
+/* Return the piece of which this group is made. *group becomes the group of the base. */
 static int64_t piece_of(const cut *own, int64_t *group) {
   int64_t index = *group, groups = own->base->count;
   *group = own->by_row ? index % groups : index / own->n;
@@ -168,7 +170,7 @@ static int64_t cut_rank(const mgrid_family *f, int64_t group, int64_t position) 
   return mgrid_family_rank(own->base, group, in_base(f, piece, position));
 }
 
-/* Return the piece that holds a position of the base; *position becomes the position in the
+/* Return the piece that holds a position of the base. *position becomes the position in that
 ** piece. */
 static int64_t view_piece_at(const mgrid_family *f, int64_t *position) {
   const cut *own = f->own;
@@ -215,7 +217,7 @@ static bool cut_same_rule(const mgrid_family *a, const mgrid_family *b) {
          && mgrid_family_same_rule(x->base, y->base);
 }
 
-/* Pieces of one group that have the same first and last position are equal. */
+/* Two pieces of one group are equal if they have the same first and last position. */
 static mgrid_tristate cut_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
                                      int64_t gb) {
   const cut *x = a->own, *y = b->own;
@@ -270,7 +272,7 @@ static void cut_free(mgrid_family *f) {
 
 /* ------------------------------------------------------------ all groups at once */
 
-/* Add piece i of the groups of a class of the base. */
+/* Add the groups that are piece i of the groups of a class. */
 static bool view_add_piece(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base,
                            int64_t i, mgrid_class **out) {
   const cut *own = f->own;
@@ -289,8 +291,8 @@ static bool view_add_piece(mgrid_classes *list, const mgrid_family *f, const mgr
   return true;
 }
 
-/* Equal runs of positions repeat with a period of the modes. Add those of the first period, with
-** the periods as steps. */
+/* Add the classes of equal runs of positions. Such runs repeat with a period of the modes: add the
+** runs of the first period, with the periods as steps. */
 static bool add_periods(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base) {
   const cut *own = f->own;
   int64_t size = f->size, unit = own->by_row ? own->base->count : 1;
@@ -319,7 +321,8 @@ static bool cut_classes(const mgrid_family *f, mgrid_classes *list) {
   bool told = mgrid_classes_of(own->base, &base);
   for (size_t i = 0; i < base.n && told; i++) {
     const mgrid_class *b = &base.at[i];
-    if (b->ruled && b->nshape == 1 && !own->starts) { /* the pieces are shifted copies, too */
+    /* then the pieces of a group are shifted copies of each other, too */
+    if (b->ruled && b->nshape == 1 && !own->starts) {
       mgrid_class *c;
       told = view_add_piece(list, f, b, 0, &c)
              && mgrid_class_step(c, n, b->shape[0].stride * (own->links ? 1 : f->size), unit);
@@ -344,7 +347,7 @@ static int64_t cut_singles(const mgrid_family *f) {
   return n;
 }
 
-/* Return a shape for each piece of the first group of the base. */
+/* Return the shapes: one for each piece of the first group of the base. */
 static mgrid_shapes cut_shapes(const mgrid_family *f) {
   const cut *own = f->own;
   mgrid_shapes none = { 0 },
@@ -368,7 +371,7 @@ static mgrid_family *cut_bundle(const mgrid_family *f, int64_t n, mgrid_error *e
   return mgrid_cut_at(own->base, left, starts, false, err);
 }
 
-/* Pick positions of each piece: pick them from the base, piece by piece, and cut the result into
+/* Pick positions of each piece. Pick them from the base, piece by piece; then cut the result into
 ** pieces again. */
 static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud,
                                  mgrid_error *err) {
@@ -423,7 +426,7 @@ const mgrid_form mgrid_cut_form = {
 
 /* ==================================================================== PICKED */
 
-/* Some positions of the groups of a strided base, stored as a list. */
+/* A PICKED family has some positions of the groups of a strided base, stored as a list. */
 
 typedef struct picked {
   mgrid_family *base;
@@ -476,7 +479,7 @@ static bool picked_locate(const mgrid_family *f, int64_t rank, int64_t nth, int6
   return true;
 }
 
-/* The groups are shifted copies of each other. */
+/* Write n groups. They are all shifted copies of one. */
 static int64_t picked_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
   const mgrid_strided *rule = ((const picked *)f->own)->base->rule;
   int64_t size = f->size, first = mgrid_strided_start(rule, group);
@@ -521,7 +524,7 @@ static void picked_explain(const mgrid_family *f, mgrid_text *t) {
 
 static void picked_free(mgrid_family *f) { mgrid_family_free(((picked *)f->own)->base); }
 
-/* Make one class: that of the base, with another first group. */
+/* Make one class: that of the base, but with another first group. */
 static bool picked_classes(const mgrid_family *f, mgrid_classes *list) {
   if (!mgrid_classes_of(((const picked *)f->own)->base, list)) return false;
   mgrid_class *c = &list->at[list->n - 1];
@@ -537,7 +540,7 @@ static mgrid_shapes picked_shapes(const mgrid_family *f) {
 
 /* ---------------------------------------------------------------- operations */
 
-/* Bundle the base, and pick the same positions of each of the n groups. */
+/* Bundle n groups of the base, and pick the same positions in each of them. */
 static mgrid_family *picked_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   const picked *own = f->own;
   mgrid_family *base = mgrid_bundle(own->base, n, err), *bundled = NULL;

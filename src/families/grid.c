@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** grid.c - ordered dims over a window of the world, or over ranks in another order. Dims are modes
-** of positions; an order turns them into modes of ranks where it can. Names and sizes of dims are
-** checked here for every grid.
+** grid.c - grids: ordered dims over a window of the world, or over ranks in another order. Dims are
+** modes of positions. An order turns them into modes of ranks where it can. Names and sizes of dims
+** are checked here for every grid.
 */
 #include "families/grid.h"
 
@@ -12,7 +12,7 @@
 
 /* =========================================================== names and sizes */
 
-/* Whether the product of the sizes fits, and if not, which sizes would. */
+/* Whether the product of the sizes fits; if it does not, which sizes would fit. */
 
 mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err) {
   if (n > MGRID_DIMS_MAX)
@@ -46,7 +46,7 @@ mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err)
   return MGRID_OK;
 }
 
-/* Append "tp 3 x pp 2 = 6"; sizes of 1 are left out where there are larger ones. */
+/* Append "tp 3 x pp 2 = 6". A size of 1 is left out, unless all are 1. */
 static void product_text(mgrid_text *t, size_t n, const mgrid_dim *dims, int64_t product) {
   size_t shown = 0;
   for (size_t i = 0; i < n; i++)
@@ -56,9 +56,9 @@ static void product_text(mgrid_text *t, size_t n, const mgrid_dim *dims, int64_t
   if (shown > 1) mgrid_text_add(t, " = %" PRId64, product);
 }
 
-/* Append the sizes that would fit (0: none): "; nearest: tp 2 or 4" for a dim, ", or a world of 6
-** or 9 ranks" for a place. `said`: the message has such a text already. Return whether a size was
-** added. */
+/* Append the sizes that would fit: "; nearest: tp 2 or 4" for a dim, ", or a world of 6 or 9 ranks"
+** for a world, window or order. A size of 0 is none. `said`: the message has such a text already.
+** Return whether a size was appended. */
 static bool grid_nearest_text(mgrid_text *t, int said, const char *dim, const char *place,
                               int64_t below, int64_t above) {
   if (!below && !above) return false;
@@ -74,8 +74,8 @@ static bool grid_nearest_text(mgrid_text *t, int said, const char *dim, const ch
   return true;
 }
 
-/* Refuse the sizes. The message names the first dim that could be resized to fit, and wholes that
-** fit. */
+/* Refuse the sizes. The message names the first dim that could be resized to fit, and numbers of
+** ranks that would fit. */
 static mgrid_status refuse_product(const mgrid_whole *whole, size_t n, const mgrid_dim *dims,
                                    int64_t product, bool fill, mgrid_error *err) {
   mgrid_text t = { 0 };
@@ -127,7 +127,7 @@ int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dim
 
 /* =========================================================== orders of ranks */
 
-/* An order: position -> rank and back, and modes of positions as modes of ranks. */
+/* An order of ranks: position -> rank and back. It turns modes of positions into modes of ranks. */
 
 /* Check that each rank is in the window and occurs once. */
 static mgrid_status grid_check_list(mgrid_window w, int64_t n, const int32_t *ranks,
@@ -185,8 +185,8 @@ mgrid_window mgrid_order_window(const mgrid_family *order, bool *plain) {
   return (mgrid_window){ order->world, order->low, order->high - order->low + 1 };
 }
 
-/* A mode of positions, (size, stride), is every `stride`-th position of the order, `size` of
-** them. */
+/* Turn modes. A mode of positions (size, stride) takes `size` positions of the order, `stride`
+** apart. */
 bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions,
                        mgrid_modes *ranks) {
   MGRID_MODES(before);
@@ -221,7 +221,7 @@ void mgrid_order_text(const mgrid_family *order, mgrid_text *t) {
 
 /* ===================================================================== grids */
 
-/* Make a grid of dims that are checked; it becomes another owner of `order`. */
+/* Make a grid of dims that have been checked. The grid becomes another owner of `order`. */
 static mgrid_grid *grid_make(mgrid_window w, const mgrid_family *order, int64_t size, size_t n,
                              const mgrid_dim *dims, int64_t fill, mgrid_error *err) {
   mgrid_grid *g = malloc(sizeof *g + n * sizeof g->axis[0]);

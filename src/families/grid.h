@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** grid.h - the inside of a grid: dims over positions, and an order, which gives the rank at each
-** position. An order is a family of one group. It is STRIDED where a rule of modes makes it, else a
-** TABLE; consecutive ascending ranks need no order. So equal grids have one form.
+** position. An order is a family of one group. It is STRIDED where modes describe it, else a TABLE.
+** Consecutive ascending ranks need no order. So equal grids have one form.
 */
 #ifndef MGRID_GRID_H
 #define MGRID_GRID_H
@@ -27,61 +27,61 @@ struct mgrid_grid {
 
 /* --------------------------------------------------- grid.c: names and sizes */
 
-/* The required product of the sizes of dims, and its name in messages: a dim, or the ranks of a
-** place. */
+/* The number that the sizes of dims must give as their product, and what it is called in messages:
+** a dim, or the ranks of a world, window or order. */
 typedef struct mgrid_whole {
   int64_t size;
   const char *dim;   /* NULL: ranks */
   const char *place; /* of ranks: "world", "window", "order" */
 } mgrid_whole;
 
-/* Check the number of dims, that each has a distinct name and a valid size, and that at most one is
-** to be inferred. */
+/* Check the number of dims. Each must have a valid size and a name of its own, and at most one size
+** is MGRID_FILL. */
 mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err);
-/* Return the size of the dim that is to be inferred, 1 where there is none. Return 0 after a
-** refusal, which names sizes that fit. */
+/* Return the size of the dim that is MGRID_FILL, or 1 if there is none. If the sizes do not fit,
+** refuse them, name sizes that do, and return 0. */
 int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dims,
                         mgrid_error *err);
 
 /* -------------------------------------------------------------------- grid.c */
 
-/* Make a grid over the same ranks with other dims, whose product is the same. */
+/* Make a grid over the same ranks with other dims. Their product is the same. */
 mgrid_grid *mgrid_grid_like(const mgrid_grid *g, size_t n, const mgrid_dim *dims, mgrid_error *err);
 /* Return the index of a dim, or -1 after a refusal with the nearest name. */
 int64_t mgrid_grid_require(const mgrid_grid *g, const char *dim, mgrid_error *err);
 /* Append the text of mgrid_grid_describe. */
 void mgrid_grid_text(const mgrid_grid *g, mgrid_text *t);
-/* Append its fields of an object, which mgrid_grid_read reads. */
+/* Append the fields of the grid as JSON, without braces. mgrid_grid_read reads them. */
 void mgrid_grid_json(const mgrid_grid *g, mgrid_text *t);
 
 /* ------------------------------------------------------------- family_read.c */
 
-/* Read the fields that mgrid_grid_json wrote, of an object that may have more. NULL after a fault,
-** or once the budget is exhausted. */
+/* Read the fields that mgrid_grid_json wrote; the object may have others. Return NULL after an
+** error, or once the budget is exhausted. */
 #define MGRID_GRID_FIELDS "dims order offset size"
 mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world);
 
 /* ------------------------------------------------------------ grid.c: orders */
 
-/* Make an order from a list, which it owns from now on, also on failure; NULL: report out of
+/* Make an order from a list of ranks. Take the list over, also on failure; NULL means out of
 ** memory. */
 mgrid_family *mgrid_order_list(mgrid_window w, int64_t n, int32_t *ranks, mgrid_error *err);
 /* Make an order from a family of one group. O(members) unless it is strided. */
 mgrid_family *mgrid_order_of(const mgrid_family *f, mgrid_error *err);
-/* Return the window from the lowest rank to the highest. *plain: whether the order is exactly these
-** ranks, ascending. */
+/* Return the window from the lowest rank to the highest. *plain: whether the order has exactly the
+** ranks of the window, ascending. */
 mgrid_window mgrid_order_window(const mgrid_family *order, bool *plain);
-/* Turn modes of positions, as dims of a grid over the order make them, into modes of ranks. False:
-** the ranks follow no rule of modes. */
+/* Turn modes of positions, which the dims of a grid over the order give, into modes of ranks.
+** False: no modes describe these ranks. */
 bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, mgrid_modes *ranks);
 /* Append the ranks, as in mgrid_grid_describe. */
 void mgrid_order_text(const mgrid_family *order, mgrid_text *t);
 
 /* ----------------------------------------------------------------- op_grid.c */
 
-typedef struct mgrid_chosen { /* dims of a grid, by index */
+typedef struct mgrid_chosen { /* dims of a grid, as indices */
   size_t nin, nix;
-  /* [nin] inside the groups, [nix] that distinguish them */
+  /* [nin]: dims inside the groups; [nix]: dims that number the groups */
   size_t in[MGRID_DIMS_MAX], ix[MGRID_DIMS_MAX];
 } mgrid_chosen;
 
@@ -91,19 +91,19 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
 mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *const *dims,
                                   size_t nindex, const char *const *index, mgrid_chosen *c,
                                   mgrid_error *err);
-/* Return how many ranks must be listed for the family of the chosen dims, or with nix = 0 for its
-** first group; 0 where a rule of modes makes it. */
+/* Return how many ranks must be listed to make the family of the chosen dims; with nix = 0, only
+** its first group. 0: modes describe them. */
 int64_t mgrid_grid_listed(const mgrid_grid *g, const mgrid_chosen *c);
 mgrid_family *mgrid_grid_family(const mgrid_grid *g, const mgrid_chosen *c, mgrid_error *err);
 
-/* As mgrid_family_where, without lists. NULL with *err untouched where no rule of modes finds the
-** groups. */
+/* As mgrid_family_where, but without lists. Return NULL and leave *err as it is if no modes find
+** the groups. */
 mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
                                   mgrid_error *err);
 
-/* Choose the dims that coords[0 .. ndims) leave free (-1) as the inside of *c, with nix = 0. */
+/* Choose as inside dims those that coords[0 .. ndims) leave free (-1); set nix to 0. */
 void mgrid_grid_free_dims(const mgrid_grid *g, const int64_t *coords, mgrid_chosen *c);
-/* Fill coords for mgrid_grid_at, for the part along n dims that contains a rank of the grid. */
+/* Fill coords for mgrid_grid_at: for the part along n dims that contains `rank`. */
 mgrid_status mgrid_grid_around(const mgrid_grid *g, int64_t rank, size_t n, const char *const *dims,
                                int64_t *coords, mgrid_error *err);
 

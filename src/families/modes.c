@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** modes.c - lists of modes (size, stride): kept canonical, and as sets of points. Two equal lists
-** have the same numbers. It knows no family; family.c, the forms and the counts of machine/ call
-** it.
+** modes.c - lists of modes (size, stride): made canonical, and used as sets of points. Equal lists
+** have the same numbers. This file knows no family. family.c, the forms and the counts of machine/
+** call it.
 */
 #include "families/modes.h"
 
@@ -76,7 +76,8 @@ bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_
 
 bool mgrid_modes_of(const int64_t *offsets, int64_t n, mgrid_modes *out) {
   out->n = 0;
-  int64_t unit = 1; /* offsets[0], offsets[unit], offsets[2*unit], ... remain to be explained */
+  /* offsets[0], offsets[unit], offsets[2*unit], ... are not covered by a mode yet */
+  int64_t unit = 1;
   while (unit < n) {
     int64_t stride = offsets[unit], run = 1, left = n / unit;
     if (stride <= 0) return false;
@@ -104,8 +105,8 @@ void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above
   }
 }
 
-/* Append modes, each with these marks before, in and behind it. The text is written from its end,
-** as digits are. */
+/* Append modes, with the three marks before, in and after each. The text is written from its end,
+** as one writes the digits of a number. */
 static void put_modes(const mgrid_modes *m, const char marks[3], const char *between,
                       mgrid_text *t) {
   char text[MGRID_MODES_MAX * 48], *end = text + sizeof text, *at = end;
@@ -133,13 +134,13 @@ void mgrid_modes_json(const mgrid_modes *m, mgrid_text *t) {
 
 /* ==================================================================== points */
 
-/* Sets of points described by modes: which points of one set are in which others. Two steps of a
-** mode look the same to another set if both pass it entirely, or if both lie in whole periods of
-** its largest stride. A mode is cut where that changes, and each piece is examined once. */
+/* Which points of one set are in which other sets. Two steps of a mode look the same to another set
+** if both lie entirely outside of it, or both in whole periods of its largest stride. So a mode is
+** cut where that changes, and each piece is examined once. */
 
 enum {
-  CUTS_MAX = 1024,  /* pieces of one mode, if no rule shows that they look the same */
-  CHECKS = 1 << 21, /* checks of a set, in total */
+  CUTS_MAX = 1024,  /* pieces of one mode, where they may look different */
+  CHECKS = 1 << 21, /* checks for one set, in total */
 };
 
 bool mgrid_points_push(mgrid_points *p, int64_t size, int64_t stride) {
@@ -174,8 +175,7 @@ bool mgrid_points_apart(const mgrid_points *p) {
 
 /* --------------------------------------------------------------------- walk */
 
-/* Another set that may hold some points of the current piece: what remains of it from mode `level`
-** on. */
+/* What remains of another set, from mode `level` on, that may hold points of the current piece. */
 typedef struct rest {
   size_t which;
   int level;
@@ -188,7 +188,7 @@ typedef struct walk {
   void *ud;
   bool every;
   mgrid_budget *budget, checks;
-  rest *rests; /* those of a piece follow those of the piece that it is cut from */
+  rest *rests; /* the rests of a piece stand after those of the piece from which it was cut */
   size_t room;
 } walk;
 
@@ -200,7 +200,7 @@ static int64_t modes_gcd(int64_t a, int64_t b) {
   return a;
 }
 
-/* Keep only the part of a set around the points x to x + span; false: nothing of it is there. */
+/* Narrow a set to the part near the points x to x + span. False: no part of it is there. */
 static bool modes_narrow(const mgrid_points *b, int64_t x, int64_t span, rest *r) {
   if (x + span < r->offset || x - r->offset > span_from(b, r->level)) return false;
   for (; r->level < b->n && x >= r->offset; r->level++) {
@@ -232,7 +232,7 @@ static bool has_all(const mgrid_points *b, const rest *r, const mgrid_points *a)
 
 static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n);
 
-/* Return the first step d at which x + d * stride reaches `mark`; at most `size`. */
+/* Return the first step d for which x + d * stride reaches `mark`, at most `size`. */
 static int64_t step_to(int64_t x, mgrid_mode m, int64_t mark) {
   if (mark <= x) return 0;
   int64_t d = (mark - x - 1) / m.stride + 1;
@@ -244,7 +244,7 @@ static int modes_ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Visit steps [first, end) of the largest mode as a separate piece. */
+/* Visit the steps first to end - 1 of the largest mode as a piece of their own. */
 static bool visit_steps(walk *w, const mgrid_points *a, int64_t first, int64_t end, int64_t weight,
                         size_t from, size_t n) {
   mgrid_points piece = *a;
@@ -254,8 +254,8 @@ static bool visit_steps(walk *w, const mgrid_points *a, int64_t first, int64_t e
   return modes_visit(w, &piece, weight, from, n);
 }
 
-/* Cut the largest mode before the steps in cut[n], which this sorts and frees. `alike`: all steps
-** of a piece look the same, so its first one stands for them. */
+/* Cut the largest mode before each step in cut[], and visit the pieces. This sorts and frees cut[].
+** `alike`: all steps of a piece look the same, so its first step stands for them. */
 static bool visit_pieces(walk *w, const mgrid_points *a, size_t ncuts, int64_t *cut, bool alike,
                          int64_t weight, size_t from, size_t n) {
   bool going = true;
@@ -272,7 +272,7 @@ static bool visit_pieces(walk *w, const mgrid_points *a, size_t ncuts, int64_t *
   return going;
 }
 
-/* Cut the largest mode (n:s) into (k:s)(n/k:k*s), and a piece of the remaining steps. */
+/* Cut the largest mode (n:s) into (k:s)(n/k:k*s), and a piece with the steps that remain. */
 static bool visit_periods(walk *w, const mgrid_points *a, int64_t k, int64_t weight, size_t from,
                           size_t n) {
   mgrid_mode top = a->at[0];
@@ -284,7 +284,8 @@ static bool visit_periods(walk *w, const mgrid_points *a, int64_t k, int64_t wei
   return top.size % k == 0 || visit_steps(w, a, whole * k, top.size, weight, from, n);
 }
 
-/* Cut the piece where the periods of another set start, whose stride is larger than the piece's. */
+/* Cut the piece where the periods of another set start. The largest stride of that set is larger
+** than that of the piece. */
 static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64_t inner,
                             int64_t weight, size_t from, size_t n) {
   mgrid_mode top = a->at[0], m = w->others[r->which]->at[r->level];
@@ -296,7 +297,7 @@ static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64
           last = (x + span - r->offset) / m.stride;
   if (last > m.size) last = m.size;
   if (last - first >= CUTS_MAX) return false;
-  int64_t offset = r->offset; /* w->rests may move */
+  int64_t offset = r->offset; /* a copy, because w->rests may be moved */
   int64_t *cut = malloc((size_t)(2 * (last - first + 1) + 1) * sizeof *cut);
   size_t ncuts = 0;
   for (int64_t q = first; q <= last && cut; q++) {
@@ -306,7 +307,8 @@ static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64
   return cut && visit_pieces(w, a, ncuts, cut, false, weight, from, n);
 }
 
-/* Cut the piece where the other sets start and end. Their strides divide that of the piece. */
+/* Cut the piece where the other sets start and end. Their strides divide the stride of the
+** piece. */
 static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t weight, size_t from,
                         size_t n) {
   mgrid_mode top = a->at[0];
@@ -325,7 +327,7 @@ static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t w
   return cut && visit_pieces(w, a, ncuts, cut, true, weight, from, n);
 }
 
-/* Report for a piece in which of the n sets at rests[from] its points are. Each point stands for
+/* Report in which of the n sets at rests[from] the points of a piece are. Each point stands for
 ** `weight` points. */
 static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n) {
   int64_t span = span_from(a, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** modes.h - lists of (size, stride), fastest first: the arithmetic below every family; and sets of
-** points that they describe.
+** modes.h - modes, the arithmetic below every family, and sets of points that modes describe. A
+** mode is a size and a stride.
 **
-** A list of modes stands for the ordered offsets
+** A list of modes, fastest first, stands for the ordered offsets
 **     sum of digit_i * stride_i,   0 <= digit_i < size_i,   digit_0 varying fastest.
 ** Lists are kept canonical: no mode has size 1, and no two adjacent modes form one run
 ** (stride_{i+1} == size_i * stride_i). The canonical list of given offsets is unique: its first
@@ -17,7 +17,8 @@
 
 enum { MGRID_MODES_MAX = 30 }; /* modes of a list, at most */
 
-/* The array belongs to the maker of the list: a family, or a function that fills one. */
+/* A list of modes. The array belongs to whoever made the list: a family, or a function that fills
+** one. */
 typedef struct mgrid_modes {
   int n;          /* modes in the list */
   mgrid_mode *at; /* [n] */
@@ -35,17 +36,17 @@ int64_t mgrid_modes_offset(const mgrid_modes *m, int64_t i); /* i-th offset, i i
 int64_t mgrid_modes_span(const mgrid_modes *m);              /* largest offset */
 bool mgrid_modes_equal(const mgrid_modes *a, const mgrid_modes *b);
 
-/* Cut after the first k offsets: inner has those, outer the starts of all runs of k. False when k
-** meets no mode boundary. That is exactly when the runs of k are not shifted copies of each other;
-** *blocking is then the mode in the way. k >= 1 divides the count. */
+/* Cut after the first k offsets: `inner` gets these, `outer` the first offsets of all runs of k. k
+** >= 1 divides the count. False: k ends inside a mode, which becomes *blocking. That is so exactly
+** if the runs of k are not shifted copies of each other. */
 bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_modes *outer,
                      mgrid_mode *blocking);
 
-/* Find the modes, with positive strides, of n offsets of which the first is 0. False: there are
+/* Find the modes, with positive strides, of n offsets. The first offset is 0. False: there are
 ** none. */
 bool mgrid_modes_of(const int64_t *offsets, int64_t n, mgrid_modes *out);
 
-/* Find the nearest divisors of n below and above k, 0 where there is none: for messages. */
+/* Find the nearest divisors of n below and above k, for messages. 0: there is none. */
 void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above);
 
 void mgrid_modes_text(const mgrid_modes *m, mgrid_text *t); /* "(2:1)(4:8)", "(1)" when empty */
@@ -53,31 +54,32 @@ void mgrid_modes_json(const mgrid_modes *m, mgrid_text *t); /* [[2,1],[4,8]] */
 
 /* ------------------------------------------------------------ sets of points */
 
-/* Sets of points described by modes, and which points of one set are in others, in time that does
-** not grow with the size of the sets. A point is a rank, or a group with its first rank
-** (classes.h). The search goes through the modes of a set, largest stride first. Where several
-** steps of a mode look the same to all other sets, one of them stands for all. */
-enum { MGRID_POINTS_MODES = 64 }; /* modes of a set, including those from cutting a mode in two */
+/* Sets of points that modes describe: which points of one set are in others. The time does not grow
+** with the size of the sets. A point is a rank, or a group with its first rank (classes.h). The
+** search goes through the modes of a set, largest stride first. If several steps of a mode look the
+** same to all other sets, it looks at one of them only. */
+enum { MGRID_POINTS_MODES = 64 }; /* modes of a set; a cut of a mode makes two */
 
 typedef struct mgrid_points {
   int64_t offset; /* the lowest point */
   int n;
-  /* [n], largest stride first; each stride exceeds the reach of the smaller ones */
+  /* [n], largest stride first. Each stride is larger than all smaller modes together reach */
   mgrid_mode at[MGRID_POINTS_MODES];
 } mgrid_points;
 
 /* Add a mode, in any order. False: there are too many. */
 bool mgrid_points_push(mgrid_points *p, int64_t size, int64_t stride);
-/* Return whether each stride is larger than the reach of the smaller ones together. */
+/* Return whether each stride is larger than all smaller modes together reach. */
 bool mgrid_points_apart(const mgrid_points *p);
 
-/* Receive points of a set: `weight` of them, of which `point` is the lowest in every mode, are
-** first found in others[in], or with in = -1 in none. Return false to end the walk. */
+/* Receives points of a set. There are `weight` of them, and `point` is the lowest in every mode.
+** The first of the others that has them is others[in]; in = -1: none has them. Return false to end
+** the search. */
 typedef bool (*mgrid_points_fn)(void *ud, int64_t point, int64_t weight, int64_t in);
-/* Report for all points of a in which of the n others they are. With `every`, report points
-** together only if they are all in the same others: if one set has `point`, it has all points of
-** that weight. False: `fn` or the budget ended the walk, out of memory, or the modes fit together
-** so badly that it would take too long. */
+/* Report for all points of a in which of the n others they are. With `every`, points are reported
+** together only if they are in the same others: a set that has `point` then has all `weight`
+** points. False: `fn` or the budget ended the search, memory ran out, or it would take too long
+** because the modes fit together badly. */
 bool mgrid_points_each(const mgrid_points *a, size_t n, const mgrid_points *const *others,
                        bool every, mgrid_points_fn fn, void *ud, mgrid_budget *budget);
 

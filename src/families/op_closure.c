@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** op_closure.c - the closure of families: ranks that share a group of any of them are in one group,
-** and so are the ranks that chains of such groups join.
+** directly or through a chain of such groups.
 */
 #include "families/family.h"
 
@@ -9,8 +9,9 @@
 #include <stdlib.h>
 
 /* ------------------------------------------------------------------ by a rule
-** Families over the same ranks, whose modes can all be cut into the same digits: a group is what
-** some digits reach, so a group of the closure is what the digits of all families reach.
+** This works for families over the same ranks whose modes can all be cut into the same digits. In
+** a group of a family some of the digits vary. In a group of the closure, all digits vary that vary
+** in any family.
 */
 
 static int by_stride(const void *a, const void *b) {
@@ -18,8 +19,8 @@ static int by_stride(const void *a, const void *b) {
   return (x->stride > y->stride) - (x->stride < y->stride);
 }
 
-/* Fill `ranks` with the modes of all ranks of a rule, smallest stride first; add to cuts[*n] where
-** its modes start and end. */
+/* Fill `ranks` with the modes of all ranks of a rule, smallest stride first. Append to cuts[] where
+** the modes of the rule start and end. */
 static void closure_ranks(const mgrid_strided *rule, mgrid_modes *ranks, int64_t *cuts, int *n) {
   MGRID_MODES(all);
   for (int i = 0; i < rule->inside.n; i++) all.at[all.n++] = rule->inside.at[i];
@@ -32,15 +33,15 @@ static void closure_ranks(const mgrid_strided *rule, mgrid_modes *ranks, int64_t
   }
 }
 
-/* Return whether the steps from `low` to `high` lie in a mode. */
+/* Return whether one mode covers the steps from `low` to `high`. */
 static bool closure_has(const mgrid_modes *m, int64_t low, int64_t high) {
   for (int i = 0; i < m->n; i++)
     if (m->at[i].stride <= low && high <= m->at[i].size * m->at[i].stride) return true;
   return false;
 }
 
-/* Put each digit of a run of ranks, from one cut to the next, inside the groups if it is so in one
-** of the families. False: the cuts do not divide each other. */
+/* Cut a run of ranks into digits. Put a digit inside the groups if it is inside in one of the
+** families. False: the cuts do not divide each other. */
 static bool closure_digits(mgrid_mode run, int ncuts, const int64_t *cuts, size_t n,
                            const mgrid_family *const *fs, mgrid_modes *inside, mgrid_modes *index) {
   int64_t low = run.stride, end = run.size * run.stride;
@@ -76,7 +77,7 @@ mgrid_family *mgrid_closure_by_rule(size_t n, const mgrid_family *const *fs, mgr
 }
 
 /* ------------------------------------------------------------------- by lists
-** Each rank points to a lower rank that it is joined with, or to itself; -1 is in no group.
+** Each rank points to a lower rank in the same group, or to itself. -1: it is in no group.
 */
 
 static int32_t closure_root(int32_t *below, int32_t rank) {
@@ -92,7 +93,7 @@ static void closure_join(int32_t *below, const int32_t *ranks, int64_t n) {
   }
 }
 
-/* Make the groups, counted by their lowest ranks; members ascend. */
+/* Make the groups in the order of their lowest ranks. Their members ascend. */
 static mgrid_family *closure_lists(int32_t *below, int64_t world, mgrid_error *err) {
   int64_t *starts = calloc((size_t)world + 2, sizeof *starts), count = 0;
   int32_t *group = malloc((size_t)world * sizeof *group), *ranks = malloc((size_t)world * 4);

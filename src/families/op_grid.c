@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** op_grid.c - what is made from a grid: families along its dims, the groups of a family that lie at
-** some of its coordinates, and other grids. It is strided where the grid's order turns modes of
-** positions into modes of ranks, else listed or checked group by group.
+** some of its coordinates, and other grids. The result is strided if the grid's order turns modes
+** of positions into modes of ranks. Else it is listed, or its groups are checked one by one.
 */
 #include "families/grid.h"
 
@@ -11,8 +11,8 @@
 
 /* ======================================================= families along dims */
 
-/* Mark the named dims in marks[dim] with `mark`, and list their indices in the order of the
-** names. */
+/* Write `mark` into marks[dim] for each named dim. List the indices of these dims, in the order of
+** the names. */
 static mgrid_status grid_resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark,
                                  char *marks, size_t *list, mgrid_error *err) {
   if (mgrid_lacks_list(n, names, "dims", err)) return MGRID_USAGE;
@@ -41,7 +41,7 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
     if (!marks[d])
       c->ix[c->nix++] = d;
     else if (order == MGRID_AS_WRITTEN)
-      c->nin++; /* as resolve listed them */
+      c->nin++; /* grid_resolve has listed them in this order */
     else
       c->in[c->nin++] = d;
   }
@@ -52,7 +52,7 @@ mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *con
                                   size_t nindex, const char *const *index, mgrid_chosen *c,
                                   mgrid_error *err) {
   char marks[MGRID_DIMS_MAX] = { 0 };
-  if (n > g->n || nindex > g->n - n) /* the sum of two arbitrary sizes might wrap around */
+  if (n > g->n || nindex > g->n - n) /* not n + nindex > g->n, because the sum might wrap around */
     return mgrid_fail(err, MGRID_REFUSED, "%zu and %zu dims asked of a grid that has %zu", n,
                       nindex, g->n);
   mgrid_status s = grid_resolve(g, n, dims, 'i', marks, c->in, err);
@@ -67,8 +67,8 @@ mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *con
   return s;
 }
 
-/* Find the modes of positions of some dims, and their modes of ranks; for a grid without an order
-** only the latter. False: there are no such modes of ranks. Both lists are empty before. */
+/* Find the modes of positions of some dims, and the modes of their ranks; without an order, only
+** the latter. Both lists are empty before. False: no modes describe the ranks. */
 static bool grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions,
                        mgrid_modes *ranks) {
   /* without an order positions and ranks have the same modes */
@@ -78,7 +78,7 @@ static bool grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_
   return !g->order || mgrid_order_modes(g->order, positions, ranks);
 }
 
-/* Make the groups as lists: positions in the grid, then the ranks there. */
+/* Make the groups as lists: find positions in the grid, then the ranks at them. */
 static mgrid_family *grid_listed(const mgrid_grid *g, const mgrid_modes *inside,
                                  const mgrid_modes *index, mgrid_error *err) {
   mgrid_family *positions = mgrid_strided_new(g->size, 0, inside, index, err);
@@ -143,8 +143,8 @@ mgrid_family *mgrid_grid_along_by(const mgrid_grid *g, size_t n, const char *con
 
 /* ===================================================== groups at coordinates */
 
-/* Where modes determine a coordinate, the modes that change it are removed from the index; else
-** each group is checked. */
+/* If modes determine a coordinate, remove the modes that change it from the index. Else check each
+** group. */
 
 static mgrid_status grid_check(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
                                mgrid_error *err) {
@@ -161,7 +161,7 @@ static mgrid_status grid_check(const mgrid_family *f, const mgrid_grid *g, const
   return MGRID_OK;
 }
 
-/* Refuse: say which coordinates have no group, and why. Always return NULL. */
+/* Refuse, and say which coordinates have no group and why. Always return NULL. */
 static mgrid_family *grid_refuse(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
                                  mgrid_error *err) {
   mgrid_text t = { 0 };
@@ -187,7 +187,7 @@ static mgrid_family *grid_refuse(const mgrid_family *f, const mgrid_grid *g, con
 
 /* ------------------------------------------------------------------- by rule */
 
-/* The rule as it is narrowed, dim by dim. The index is kept in fine modes, cut where a dim starts
+/* The rule of f while it is narrowed, dim by dim. The modes of the index are cut where a dim starts
 ** and ends. */
 typedef struct narrowing {
   int64_t at; /* offset from the first rank of the grid */
@@ -198,7 +198,7 @@ typedef struct narrowing {
 
 typedef enum outcome { FOUND, NONE, UNCLEAR } outcome;
 
-/* Cut the modes of the index that cross `stride`; false where one does not meet it. */
+/* Cut the modes of the index that cross `stride`. False: a mode does not meet it. */
 static bool cut_at(narrowing *w, int64_t stride) {
   for (int i = 0; i < w->n; i++) {
     mgrid_mode m = w->index[i];
@@ -212,8 +212,8 @@ static bool cut_at(narrowing *w, int64_t stride) {
   return true;
 }
 
-/* Sum the reach of modes with strides in [low, high). False if a stride from `low` on is not a
-** multiple of it, or if a smaller mode reaches across it. */
+/* Sum how far the modes with strides in [low, high) reach. False: a stride from `low` on is not a
+** multiple of `low`, or a smaller mode reaches across it. */
 static bool reach(int n, const mgrid_mode *m, int64_t low, int64_t high, int64_t *sum) {
   for (int i = 0; i < n; i++) {
     if (m[i].stride >= low && m[i].stride % low) return false;
@@ -224,8 +224,8 @@ static bool reach(int n, const mgrid_mode *m, int64_t low, int64_t high, int64_t
 }
 
 /* Keep the groups at coordinate `want` of a dim. Every rank is w->at plus steps of the modes. Steps
-** smaller than the dim's stride, or beyond its end, do not change the coordinate unless they
-** carry. */
+** that are smaller than the dim's stride, or larger than the dim, do not change the coordinate,
+** unless they carry. */
 static outcome grid_narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
   int64_t low = dim->stride, high = low * dim->size, below = w->at % low,
           within = w->at % high / low * low, fixed = 0;
@@ -239,11 +239,11 @@ static outcome grid_narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
     return UNCLEAR;
   if (!reach(in->n, in->at, 1, low, &below) || !reach(w->n, w->index, 1, low, &below))
     return UNCLEAR;
-  if (below >= low || within + fixed >= high) return UNCLEAR; /* a carry */
+  if (below >= low || within + fixed >= high) return UNCLEAR; /* a carry is possible */
   if (fixed) return NONE;
   int64_t rest = want * low - w->at % high / low * low;
   if (rest < 0) return NONE;
-  while (true) { /* strides are superincreasing, so the largest that is left decides first */
+  while (true) { /* strides are superincreasing, so the largest one left decides first */
     int top = -1;
     for (int i = 0; i < w->n; i++)
       if (w->index[i].stride >= low && w->index[i].stride < high
@@ -319,9 +319,10 @@ mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_grid *g, con
 
 /* =============================================================== other grids */
 
-/* A dim cut into several, adjacent dims joined, other names, the part at some coordinates. */
+/* Other grids: a dim cut into several, adjacent dims joined, dims renamed, the part at some
+** coordinates. */
 
-/* Append the dims [from, to) of g to the *n that are in out. */
+/* Append dims from to (to - 1) of g to `out`, which has *n. */
 static void copy_dims(const mgrid_grid *g, size_t from, size_t to, mgrid_dim *out, size_t *n) {
   for (size_t i = from; i < to; i++) out[(*n)++] = mgrid_grid_dim(g, i);
 }
@@ -348,7 +349,7 @@ static void order_text(const mgrid_grid *g, mgrid_text *t) {
   for (size_t i = 0; i < g->n; i++) mgrid_text_add(t, "%s%s", i ? "-" : "", g->axis[i].name);
 }
 
-/* Refuse to flatten dims, because dim `between` lies between them. */
+/* Refuse to flatten dims, because dim `between` is between them. */
 static void *refuse_flatten(const mgrid_grid *g, size_t between, size_t first, size_t last,
                             mgrid_error *err) {
   mgrid_text t = { 0 };
@@ -378,7 +379,8 @@ mgrid_grid *mgrid_grid_flatten(const mgrid_grid *g, const char *name, size_t n,
       return refuse_flatten(g, c.ix[i], first, last, err);
   copy_dims(g, 0, first, all, &nall);
   all[nall++] = one;
-  for (size_t i = 0; i < c.nix; i++) /* those between have size 1 and follow it */
+  /* the dims between them have size 1; they go after the new dim */
+  for (size_t i = 0; i < c.nix; i++)
     if (c.ix[i] > first) copy_dims(g, c.ix[i], c.ix[i] + 1, all, &nall);
   return mgrid_grid_like(g, nall, all, err);
 }
@@ -401,7 +403,8 @@ void mgrid_grid_free_dims(const mgrid_grid *g, const int64_t *coords, mgrid_chos
     if (coords[i] < 0) c->in[c->nin++] = i;
 }
 
-/* Make an order of the ranks at all coordinates of the free dims, starting at position `first`. */
+/* Make the order of a part: the ranks at all coordinates of the free dims, from position `first`
+** on. */
 static mgrid_family *part_order(const mgrid_grid *g, const mgrid_chosen *c, int64_t first,
                                 mgrid_error *err) {
   MGRID_MODES(positions);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** op_pick.c - pick positions of every group, in any order: find which ones; the form of the family
-** then picks them.
+** op_pick.c - picks positions of every group, in any order. This file finds which positions; the
+** family's form then picks them.
 */
 #include "families/family.h"
 
@@ -10,8 +10,8 @@
 
 /* ----------------------------------------------------------------- positions */
 
-/* Drop positions that occurred before, keeping the order. Return how many are left, or -1. O(n log
-** n): all but the first of equal positions are marked. */
+/* Drop positions that occurred before; the others keep their order. Return how many are left, or
+** -1. O(n log n): sort, and mark all but the first of equal positions. */
 static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
   uint64_t *key = malloc((size_t)n * sizeof *key); /* position << 32 | index in the list */
   int64_t kept = 0;
@@ -29,9 +29,9 @@ static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
   return kept;
 }
 
-/* Turn positions as the user wrote them into positions in [0, size), in place: check the range,
-** count negative ones from the end, drop repeats. Return how many are left, or -1 after filling
-** *err. */
+/* Turn positions as the user wrote them into positions in [0, size), in place. Check the range,
+** count negative ones from the end, drop repeats. Return how many are left, or -1 after an
+** error. */
 static int64_t pick_resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error *err) {
   if (n <= 0) {
     mgrid_fail(err, MGRID_REFUSED, "pick: name at least one position of groups of %" PRId64, size);
@@ -64,7 +64,7 @@ int64_t mgrid_pick_ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positi
   return n < 0 || n > cap ? -1 : pick_resolve(size, positions, n, err);
 }
 
-/* Pick from groups of one size: the function is called once. */
+/* Pick from groups of one size, so the function is called once. */
 static mgrid_family *pick_even(const mgrid_family *f, mgrid_pick_fn fn, void *ud,
                                mgrid_error *err) {
   int64_t cap = mgrid_pick_room(f->size);

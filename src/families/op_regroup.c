@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** op_regroup.c - other groups of the same ranks. Cut groups into smaller ones and join several:
-** split, levels, bundle, segments; the form of the family does the work. Join families: union, zip,
-** and zip of different numbers of groups. The checks and refusals are here, so a form gets only
-** what it can do.
+** op_regroup.c - other groups of the same ranks. Of one family: cut groups into smaller ones
+** (split, levels, segments), or join several (bundle); the family's form does the work. Of several
+** families: union, zip, and zip of different numbers of groups. The checks and refusals are here,
+** so a form gets only what it can do.
 */
 #include "families/classes.h"
 #include "families/family.h"
@@ -51,8 +51,8 @@ mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, bo
                     err);
 }
 
-/* Refuse, and name the nearest sizes that fit: each is the nearest divisor of what the previous
-** ones leave, the last one is the rest. */
+/* Refuse the sizes of levels, and name the nearest sizes that fit. Each is the nearest divisor of
+** what the levels before it leave; the last takes the rest. */
 static mgrid_status refuse_levels(const mgrid_family *f, size_t n, const int64_t *sizes,
                                   int64_t product, mgrid_error *err) {
   if (f->size < 0)
@@ -101,9 +101,9 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
                         "levels: size %" PRId64 " of level %zu does not fit", sizes[i], i);
   if (n == 0 || product != f->size) return refuse_levels(f, n, sizes, n ? product : 0, err);
   mgrid_status s = MGRID_OK;
-  int64_t below = 1; /* product of the sizes of the inner levels */
+  int64_t below = 1; /* product of the sizes of all inner levels */
 
-  /* cut runs of levels 0 to i; level i links the smaller runs inside them */
+  /* cut runs of levels 0 to i; level i then links the smaller runs inside them */
   for (size_t i = 0; i < n && !s; i++) {
     mgrid_family *runs = NULL;
     s = mgrid_family_split(f, below * sizes[i], false, false, &runs, NULL, err);
@@ -220,8 +220,8 @@ mgrid_family *mgrid_family_segments(const mgrid_family *f, size_t n, const int64
 
 /* ======================================================= of several families */
 
-/* Return a rank that is in both, or -1. Families of disjoint spans cost nothing, others O(modes).
-** In small families, or where modes cannot tell, all members are searched. */
+/* Return a rank that is in both families, or -1. If their spans are disjoint, this costs nothing,
+** else O(modes). In small families, or if modes cannot tell, all members are searched. */
 static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
   enum { FEW = 64 };
   int64_t group, position, rank = -1;
@@ -245,8 +245,8 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_b
   return -1;
 }
 
-/* Check that the families are of one world and that no two share a rank. For a zip, also that the
-** groups within a family share none; with `even`, that all have the same number of groups. */
+/* Check that the families have one world, and that no two share a rank. For a zip, also check that
+** the groups of a family share no ranks, and with `even` that all families have as many groups. */
 static bool can_join(bool zip, bool even, size_t n, const mgrid_family *const *fs,
                      mgrid_budget *budget, mgrid_error *err) {
   const char *what = (zip ? &mgrid_zip_form : &mgrid_union_form)->name;
@@ -306,13 +306,14 @@ int64_t mgrid_spread_total(const mgrid_family *f, int64_t count) {
   int64_t total = 0;
   for (int64_t g = 0, next; g < count && total <= MGRID_WORLD_MAX; g = next) {
     int64_t own = g * f->count / count;
-    next = ((own + 1) * count + f->count - 1) / f->count; /* where the next group begins */
+    /* the first group of the result that gets another group of f */
+    next = ((own + 1) * count + f->count - 1) / f->count;
     total += (next - g) * mgrid_family_size(f, own);
   }
   return total;
 }
 
-/* Write out the groups of a zip whose families have at most `count` groups. */
+/* Write out the groups of a zip. Its families have at most `count` groups. */
 static mgrid_family *list_spread(size_t n, const mgrid_family *const *fs, int64_t count,
                                  int64_t total, mgrid_error *err) {
   int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts), filled = 0;
@@ -320,7 +321,7 @@ static mgrid_family *list_spread(size_t n, const mgrid_family *const *fs, int64_
   for (int64_t g = 0; starts && ranks && g < count; g++) {
     starts[g] = filled;
     for (size_t i = 0; i < n; i++) {
-      int64_t own = g * fs[i]->count / count; /* both are below 2^31 */
+      int64_t own = g * fs[i]->count / count; /* no overflow, because both are below 2^31 */
       mgrid_family_group(fs[i], own, ranks + filled);
       filled += mgrid_family_size(fs[i], own);
     }

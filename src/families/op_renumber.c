@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** op_renumber.c - the same groups in another order, or some of them: by a rule where one has that
-** order, else as lists.
+** op_renumber.c - the same groups in another order, or only some of them. The result has a rule if
+** modes give that order, else it is lists.
 */
 #include "families/family.h"
 
@@ -65,7 +65,8 @@ mgrid_family *mgrid_family_renumber(const mgrid_family *f, size_t n, const int64
 
 /* ---------------------------------------------------------------- some groups */
 
-/* Return the list with the groups counted from the start, for free; NULL after filling *err. */
+/* Return a copy of the list, in which negative numbers are counted from the start; free it. NULL
+** after an error. */
 static int64_t *renumber_resolve(const mgrid_family *f, size_t n, const int64_t *groups,
                                  mgrid_error *err) {
   if (mgrid_lacks_list(n, groups, "groups", err)) return NULL;

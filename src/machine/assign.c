@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** assign.c - blocks of ranks to hosts. The bytes between blocks make a graph; the hosts of a
-** level's domains are its parts, of fixed sizes. From the farthest level down, the blocks of a
-** domain are parted among its domains of the next level: from several starts (contiguous blocks in
-** several orders of the domains, grown parts, what there is now), each improved by the best swaps
-** until none helps; the best is taken (Kernighan and Lin, An efficient heuristic procedure for
+** assign.c - assign blocks of ranks to hosts. The bytes between blocks make a graph, and the graph
+** is cut into parts of fixed sizes, one for each domain of a level. That begins at the farthest
+** level; then the blocks of each domain are parted among its domains of the next level. Each
+** parting tries several starts and improves each by the best swaps of two blocks until no swap
+** helps. The best result is kept (Kernighan and Lin, An efficient heuristic procedure for
 ** partitioning graphs, 1970, with single swaps).
 */
 #include "machine/assign.h"
@@ -20,16 +20,16 @@ enum { STARTS = 16, PASSES = 40, HOSTS_MAX = 16384 };
 /* ------------------------------------------------------------------- traffic */
 
 typedef struct edge {
-  uint64_t key; /* the two blocks, the lower one first */
+  uint64_t key; /* the two blocks, the lower number in the upper half */
   double bytes;
 } edge;
 
 typedef struct graph {
-  int64_t n; /* blocks, those without ranks too: as many as hosts */
+  int64_t n; /* number of blocks: one for each host, also for hosts without ranks */
   int64_t each;
   size_t nedges, room;
   edge *edge;
-  int64_t *start; /* [n + 1]: the neighbours of a block, in `to` and `bytes` */
+  int64_t *start; /* [n + 1]: where the neighbours of a block begin in `to` and `bytes` */
   int32_t *to;
   double *bytes;
 } graph;
@@ -46,7 +46,7 @@ static int assign_by_key(const void *a, const void *b) {
   return (x->key > y->key) - (x->key < y->key);
 }
 
-/* Add up the edges of equal blocks. */
+/* Merge equal edges: add up their bytes. */
 static void assign_merge(graph *g) {
   size_t n = 0;
   if (g->nedges > 1) qsort(g->edge, g->nedges, sizeof *g->edge, assign_by_key);
@@ -61,7 +61,7 @@ static void assign_merge(graph *g) {
 static bool add_edge(graph *g, int64_t a, int64_t b, double bytes) {
   if (a == b || bytes <= 0) return true;
   if (g->nedges == g->room) {
-    assign_merge(g); /* many are equal: the members of a group on two hosts */
+    assign_merge(g); /* many edges are equal: members of one group on the same two hosts */
     if (g->nedges * 2 >= g->room && !MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096))
       return false;
   }
@@ -106,7 +106,7 @@ static bool add_plan(graph *g, const mgrid_plan *p, const mgrid_traffic *traffic
   return whole;
 }
 
-/* List the neighbours of each block. */
+/* Make the list of each block's neighbours from the edges. */
 static bool link_blocks(graph *g) {
   assign_merge(g);
   g->start = calloc((size_t)g->n + 2, sizeof *g->start);
@@ -127,16 +127,16 @@ static bool link_blocks(graph *g) {
 
 /* --------------------------------------------------------------------- parting */
 
-/* Blocks of one domain, and how many each of its domains takes. */
+/* The blocks of one domain, to be parted among its domains of the next level. */
 typedef struct parting {
   const graph *g;
-  int32_t *block; /* [n] */
+  int32_t *block; /* [n]: number of the block in the graph */
   int32_t n, parts;
-  const int32_t *size;  /* [parts] */
-  int32_t *local;       /* [g->n]: the index in `block`, -1: not here */
-  int32_t *part, *best; /* [n] */
-  double *conn;         /* [n * parts]: bytes of a block with each part */
-  double *mark;         /* [n]: bytes with the block that moves */
+  const int32_t *size;  /* [parts]: how many blocks the part takes */
+  int32_t *local;       /* [g->n]: the index of a block in `block`; -1: not in this domain */
+  int32_t *part, *best; /* [n]: the part of each block, now and in the best result */
+  double *conn;         /* [n * parts]: bytes between a block and each part */
+  double *mark;         /* [n]: bytes between a block and the block that moves */
   uint64_t random;
 } parting;
 
@@ -174,7 +174,7 @@ static void assign_move(parting *x, int32_t i, int32_t to) {
   x->part[i] = to;
 }
 
-/* Swap blocks as long as that saves bytes. */
+/* Swap two blocks of different parts as long as that saves bytes. */
 static void improve(parting *x) {
   size_t parts = (size_t)x->parts;
   bool better = true;
@@ -188,7 +188,7 @@ static void improve(parting *x) {
       int32_t with = -1, own = x->part[i];
       bool apart = false;
       for (size_t d = 0; d < parts; d++) apart |= (int32_t)d != own && mine[d] > 0;
-      if (!apart) continue; /* all that it sends stays */
+      if (!apart) continue; /* all bytes of this block stay in its part */
       for (int64_t e = x->g->start[x->block[i]]; e < x->g->start[x->block[i] + 1]; e++)
         if (x->local[x->g->to[e]] >= 0) x->mark[x->local[x->g->to[e]]] = x->g->bytes[e];
       for (int32_t j = 0; j < x->n; j++) {
@@ -209,7 +209,8 @@ static void improve(parting *x) {
   }
 }
 
-/* Fill the parts in an order: with consecutive blocks, or each with those that send most to it. */
+/* Fill the parts in the given order. `grow`: each part takes the block that sends most to it, again
+** and again; else consecutive blocks. */
 static void assign_fill(parting *x, const int32_t *order, bool grow) {
   int32_t at = 0;
   if (grow) memset(x->part, 0xff, (size_t)x->n * sizeof *x->part);
@@ -237,7 +238,7 @@ static int by_size(const void *a, const void *b, void *ud) {
   return size[x] != size[y] ? (size[x] > size[y] ? -1 : 1) : (x > y) - (x < y);
 }
 
-/* Part the blocks; x->part has what there is now. */
+/* Part the blocks: x->best gets the result. x->part must have the present parts. */
 static bool part_blocks(parting *x) {
   int32_t *order = malloc((size_t)x->parts * sizeof *order);
 
@@ -257,7 +258,7 @@ static bool part_blocks(parting *x) {
         int32_t kept = order[k];
         order[k] = order[x->parts - 1 - k], order[x->parts - 1 - k] = kept;
       }
-    /* the first start is what there is */
+    /* the first start is the present state */
     if (start > 0) assign_fill(x, order, start % 2 == 0 && x->n <= 4096);
     improve(x);
     double now = assign_cut(x);
@@ -276,10 +277,10 @@ typedef struct assigning {
   const mgrid_machine_model *m;
   const graph *g;
   size_t node;
-  int32_t *host; /* [g->n]: of each block */
+  int32_t *host; /* [g->n]: the host of each block */
 } assigning;
 
-/* The domains of level `level` that hosts first to last - 1 are in. */
+/* Assign blocks to the hosts `first` to last - 1, which lie in one domain of the level before. */
 static bool assign_descend(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block);
 
 static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block) {
@@ -312,7 +313,7 @@ static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last,
   }
   for (int32_t k = 0; whole && k < parts; k++) at[k + 1] = at[k] + size[k];
   for (int32_t i = 0; whole && i < n; i++)
-    sorted[at[x.best[i]]++] = block[i]; /* then at[k] is where part k + 1 began */
+    sorted[at[x.best[i]]++] = block[i]; /* from here at[k] is where part k + 1 begins */
   if (whole) memcpy(block, sorted, (size_t)n * sizeof *block);
   for (int32_t k = 0, from = 0; whole && k < parts; from += size[k++]) {
     for (int32_t i = 0; i < size[k]; i++) a->host[block[from + i]] = (int32_t)(first + from + i);
@@ -338,8 +339,8 @@ bool mgrid_assignable(const mgrid_machine_model *m, int64_t world) {
          && m->tier[mgrid_node_level(m) - 1].domains > 1;
 }
 
-/* The host of each block now, and for blocks without ranks the hosts that are left. False: ranks do
-** not follow hosts. */
+/* Set the host of each block as the machine has it now. Blocks without ranks get the hosts that are
+** left. Return false if the ranks of some block are on several hosts. */
 static bool hosts_now(const mgrid_machine_model *m, const mgrid_assignment *a, int64_t world,
                       int64_t hosts, int32_t *host) {
   bool *taken = calloc((size_t)hosts, sizeof *taken), plain = true;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** count.c - how groups lie in the domains of a level. Where modes tell, in closed form, at any
-** world size; else by going through their members, which is also what the closed form is proved
-** against. traffic.c, domains.c and the price of a step call it.
+** count.c - count how the groups of a family lie in the domains of a level. If family and level are
+** described by modes, formulas count at any world size. Else the members are counted one by one;
+** tests compare the formulas with that. mgrid_machine_count, traffic.c, domains.c and the price of
+** a step call these functions.
 */
 #include "families/classes.h"
 #include "machine/count.h"
@@ -13,32 +14,33 @@
 
 /* ============================================================ in closed form */
 
-/* The counts in closed form. The groups of a family are classes of shifted copies
-** (families/classes.h), so the ranks where an edge begins are points of modes, and the edge is a
-** distance. Members p and p + 1 of a group differ by a step of one mode after the smaller modes
-** have run around: a group of any size has as many kinds of edges as modes.
-**
-** An edge from x to x + d leaves a domain of E places if x mod E is in the last d places of it. How
-** many points have which remainder is found mode by mode: adding a mode of n steps to a table of E
-** remainders is a sum over a window of n entries, O(E). Where a machine has few, large or unequal
-** domains, the points within the bounds of each domain are counted instead, by division. */
+/* The closed form. The groups of a family are classes of shifted copies (families/classes.h). So
+** the ranks where an edge begins are a set described by modes ("points"), and all these edges have
+** one distance. From member p to p + 1 of a group one mode takes a step, and the smaller modes go
+** back to 0. So a group of any size has only as many kinds of edges as modes. */
+
+/* An edge from x to x + d leaves a domain of E places if x mod E is among the last d remainders.
+** The number of points of each remainder is found mode by mode: a mode of n steps replaces each
+** entry of a table of E remainders by the sum of n entries, in O(E). If the machine has few, large
+** or unequal domains, the points within the bounds of each domain are counted instead, by division.
+*/
 
 enum {
   DENSE_MAX = 1 << 16, /* remainders in a table */
-  LISTED_MAX = 4096,   /* positions of a class without a shape */
-  RAIL_MAX = 4096,     /* places after which domains that cross levels repeat */
+  LISTED_MAX = 4096,   /* positions of a class that is not described by modes */
+  RAIL_MAX = 4096,     /* places after which the domains that cross levels repeat */
 };
 
-/* A level as bounds of domains, or as a period of remainders. */
+/* The domains of a level: by bounds, or by remainders with a period. */
 typedef struct bounds {
-  int64_t each;           /* places of every domain; 0: they differ */
-  int64_t used;           /* domains with ranks */
-  const mgrid_tier *tier; /* of unequal domains */
+  int64_t each;           /* places of every domain; 0: the domains differ */
+  int64_t used;           /* domains that have ranks */
+  const mgrid_tier *tier; /* the level, if its domains differ */
   int64_t world;          /* ranks */
   int64_t period;         /* of domains that cross levels; else 0 */
-  int64_t run;            /* so many places of a period follow each other in one domain */
-  int64_t *table;         /* [DENSE_MAX] or NULL: counting by bounds */
-  int64_t *scratch;       /* as large */
+  int64_t run;            /* so many consecutive places of a period are in one domain */
+  int64_t *table;         /* [DENSE_MAX]: points of each remainder; NULL: count by bounds */
+  int64_t *scratch;       /* as large as `table` */
 } bounds;
 
 static int64_t remainder_of(int64_t a, int64_t b) {
@@ -48,7 +50,8 @@ static int64_t remainder_of(int64_t a, int64_t b) {
 
 /* ------------------------------------------------------------ by remainders */
 
-/* Replace h[r] by the sum of h[r - k * step], k = 0 to n - 1, modulo E. */
+/* Add a mode of n steps: replace h[r] by the sum of h[r - k * step] for k = 0 to n - 1, modulo
+** E. */
 static void count_widen(int64_t *h, int64_t *out, int64_t E, int64_t step, int64_t n) {
   int64_t s = remainder_of(step, E);
 
@@ -62,10 +65,10 @@ static void count_widen(int64_t *h, int64_t *out, int64_t E, int64_t step, int64
     g = b, b = r;
   }
   int64_t length = E / g, around = n / length, rest = n % length;
-  for (int64_t c = 0; c < g; c++) { /* a cycle of remainders */
+  for (int64_t c = 0; c < g; c++) { /* one cycle of remainders */
     int64_t all = 0, window = 0, at = c, tail = c;
     for (int64_t i = 0, r = c; i < length; i++, r = (r + s) % E) all += h[r];
-    /* the window that ends at `at` has `rest` entries, and starts at `tail` */
+    /* the window has `rest` entries: it begins at `tail` and ends at `at` */
     for (int64_t i = 0; i < rest; i++) {
       window += h[at];
       if (i + 1 < rest) at = (at + s) % E;
@@ -80,7 +83,7 @@ static void count_widen(int64_t *h, int64_t *out, int64_t E, int64_t step, int64
   memcpy(h, out, (size_t)E * sizeof *h);
 }
 
-/* Fill the table with the number of points of each remainder. */
+/* Set table[r] to the number of points whose remainder modulo E is r. */
 static void count_fill(const bounds *b, int64_t E, const mgrid_points *p) {
   memset(b->table, 0, (size_t)E * sizeof *b->table);
   b->table[remainder_of(p->offset, E)] = 1;
@@ -90,7 +93,8 @@ static void count_fill(const bounds *b, int64_t E, const mgrid_points *p) {
 
 /* --------------------------------------------------------------- by bounds */
 
-/* How many points are below a bound: of points that are apart. */
+/* Count the points below a bound. The points must be distinct and in the order of modes
+** (mgrid_points_apart). */
 static int64_t below(const mgrid_points *p, int64_t bound) {
   int64_t left = bound - p->offset, all = 1, n = 0;
   if (left <= 0) return 0;
@@ -109,7 +113,8 @@ static int64_t count_between(const mgrid_points *p, int64_t low, int64_t high) {
   return low < high ? below(p, high) - below(p, low) : 0;
 }
 
-/* How many points x have x + low to x + high in one domain. False: it cannot be told. */
+/* Count the points x for which x + low to x + high lie in one domain. Return false if that cannot
+** be computed. */
 static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, int64_t high,
                          int64_t *n) {
   *n = 0;
@@ -127,7 +132,7 @@ static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, in
   return true;
 }
 
-/* How many points x have x + distance in another domain. */
+/* Count the points x for which x + distance lies in another domain than x. */
 static bool count_leaving(const bounds *b, const mgrid_points *p, int64_t distance, int64_t *n) {
   int64_t all = 1;
   *n = 0;
@@ -147,12 +152,13 @@ static bool count_leaving(const bounds *b, const mgrid_points *p, int64_t distan
 
 /* ------------------------------------------------------------------ classes */
 
-/* The shape of the groups of a class: modes with their strides, or listed offsets. */
+/* The shape of the groups of a class: modes with their strides, or a list of offsets. */
 typedef struct shape {
   int n;
   mgrid_mode mode[MGRID_MODES_MAX];
-  int64_t size, low, high; /* the lowest and highest offset from the first member */
-  int64_t *offset;         /* [size], of a class without modes; else NULL */
+  /* number of members; the lowest and the highest offset from the first member */
+  int64_t size, low, high;
+  int64_t *offset; /* [size]: offsets of a class without modes; else NULL */
 } shape;
 
 static bool count_shape_of(const mgrid_family *f, const mgrid_class *c, shape *s) {
@@ -175,16 +181,16 @@ static bool count_shape_of(const mgrid_family *f, const mgrid_class *c, shape *s
   return s->offset != NULL;
 }
 
-/* Add a mode of any sign to points. */
+/* Add a mode, whose stride may be negative, to a set of points. */
 static bool count_push(mgrid_points *p, int64_t size, int64_t stride) {
   if (stride < 0) p->offset += (size - 1) * stride;
   return size == 1 || mgrid_points_push(p, size, stride < 0 ? -stride : stride);
 }
 
-/* Count the edges between consecutive members that leave a domain. */
+/* Count the edges between consecutive members that lead to another domain. */
 static bool count_edges(const bounds *b, const mgrid_points *starts, const shape *s,
                         int64_t *edges) {
-  int64_t n, wrapped = 0; /* the reach of the smaller modes */
+  int64_t n, wrapped = 0; /* how far all smaller modes reach together */
   *edges = 0;
   for (int64_t p = 0; s->offset && p + 1 < s->size; p++) {
     mgrid_points at = *starts;
@@ -205,7 +211,7 @@ static bool count_edges(const bounds *b, const mgrid_points *starts, const shape
   return true;
 }
 
-/* The last member of the groups, as an offset from the first. */
+/* Return the offset of the last member of a group from the first. */
 static int64_t last_of(const shape *s) {
   int64_t at = s->offset ? s->offset[s->size - 1] : 0;
   for (int i = 0; i < (s->offset ? 0 : s->n); i++) at += (s->mode[i].size - 1) * s->mode[i].stride;
@@ -217,8 +223,9 @@ static int count_ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Put the members in ascending order: then each domain that a group touches is entered once. False:
-** sorted modes do not ascend. */
+/* Sort the members of the shape in ascending order, so that a group enters each domain only once.
+** *shift: the offset of the new first member. Return false if even the sorted modes do not
+** ascend. */
 static bool sort_shape(shape *s, int64_t *shift) {
   int64_t reach = 0;
   *shift = s->low;
@@ -241,8 +248,8 @@ static bool sort_shape(shape *s, int64_t *shift) {
   return true;
 }
 
-/* How many domains the groups touch, of domains that cross levels, and how many groups touch
-** one. */
+/* Count for domains that cross levels: how many domains the groups touch, and how many groups touch
+** only one. */
 static bool count_rails(const bounds *b, const mgrid_points *starts, const shape *s,
                         int64_t *inside, int64_t *touched) {
   int64_t P = b->period, rails = (P - 1) / b->run + 1;
@@ -255,7 +262,8 @@ static bool count_rails(const bounds *b, const mgrid_points *starts, const shape
   has[0] = !s->offset;
   for (int64_t p = 0; s->offset && p < s->size; p++) has[remainder_of(s->offset[p], P)] = 1;
   for (int i = 0; i < (s->offset ? 0 : s->n); i++) {
-    int64_t steps = s->mode[i].size < P ? s->mode[i].size : P; /* more find nothing new */
+    /* more steps find no new remainders */
+    int64_t steps = s->mode[i].size < P ? s->mode[i].size : P;
     count_widen(has, b->scratch, P, s->mode[i].stride, steps);
     for (int64_t r = 0; r < P; r++) has[r] = has[r] != 0;
   }
@@ -316,7 +324,7 @@ static bool count_class(const bounds *b, const mgrid_family *f, const mgrid_clas
 
 /* -------------------------------------------------------------------- levels */
 
-/* Describe a level. False: it has no such bounds. */
+/* Describe a level by bounds or a period. Return false if the level has neither. */
 static bool bounds_of(const mgrid_machine_model *m, size_t level, int64_t world, bounds *b) {
   *b = (bounds){ .world = world };
   if (m->at) return false;
@@ -339,7 +347,7 @@ static bool bounds_of(const mgrid_machine_model *m, size_t level, int64_t world,
     return b->period > 0 && b->period <= RAIL_MAX;
   }
   if (x->of > 0 && !m->tier[x->of - 1].each) return false;
-  b->each = b->run; /* within one domain of the level before: plain domains */
+  b->each = b->run; /* there is only one domain of the level before, so these domains have bounds */
   b->used = (world - 1) / b->run + 1;
   return true;
 }
@@ -371,7 +379,7 @@ int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t wor
   int64_t at = 0, n = 0;
   for (int64_t r = 0; r < world; r++) {
     int64_t place = mgrid_machine_at(m, r);
-    if (t && !m->at && t->starts) /* places in order */
+    if (t && !m->at && t->starts) /* places come in ascending order */
       while (t->starts[at + 1] <= place) at++;
     else
       at = mgrid_place_domain(m, level, place);
@@ -381,10 +389,10 @@ int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t wor
   return n;
 }
 
-/* Where the members of a group are, one after the other. */
+/* Goes through members and tells the domain of each. */
 typedef struct walk {
   const int32_t *domain;
-  int64_t *seen; /* of each domain: the last group that was there, plus 1 */
+  int64_t *seen; /* of each domain: 1 + the last group that was there */
   int64_t first, last, position;
   int64_t edges, touched;
 } walk;

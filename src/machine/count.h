@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT
 **
-** count.h - how many groups of a family lie in one domain of a level, and how many edges do not.
+** count.h - count how the groups of a family lie in the domains of a level: how many groups lie in
+** one domain, how many edges lead from one domain to another. An edge joins two consecutive members
+** of a group. mgrid_machine_count (moongrid_machine.h) is the public function; it takes the closed
+** form where that is possible.
 */
 #ifndef MGRID_MACHINE_COUNT_H
 #define MGRID_MACHINE_COUNT_H
 
 #include "machine/model.h"
 
-/* In closed form; false: the family or the machine follows no modes. */
+/* Count with formulas, without going through members. Return false if the family or the machine is
+** not described by modes (families/family.h). */
 bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                         mgrid_machine_counts *c);
-/* By going through all members. */
+/* Count by going through all members. */
 mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                               mgrid_machine_counts *c, mgrid_error *err);
-/* Set the domain of each rank of a world; return one more than the last of them. */
+/* Set domain[r] for each rank r of a world. Return the highest domain plus 1. */
 int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t world,
                          int32_t *domain);
-/* Return the first group from `from` on that lies in more than one domain, or -1. O(members before
-** it). */
+/* Return the first group, from group `from` on, that lies in more than one domain, or -1. It takes
+** O(members of the groups that it looks at). */
 int64_t mgrid_first_crossing(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                              int64_t from);
 

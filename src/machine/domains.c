@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** domains.c - the domains of a machine beside families: as families themselves, and laws that a
-** recipe claims about both, with the first group that breaks one, and what would do.
+** domains.c - the domains of a machine and the families of a plan: domains as families themselves
+** (machine.node), and the laws that a recipe claims about both (within, aligned, spread). A law
+** that does not hold is refused with the first group that breaks it, and with advice.
 */
 #include "machine/count.h"
 #include "machine/machine_item.h"
@@ -14,10 +15,10 @@
 
 /* =============================================================== as families */
 
-/* Regular levels follow modes at any world size: full domains, and a last one that the world does
-** not fill. */
+/* The domains of a regular level are described by modes at any world size: the full domains, and
+** the last domain, which the world may fill only in part. */
 
-/* A family of modes over `size` ranks from `offset` on; a mode of size 1 is nothing. */
+/* Return a family of modes over `size` ranks from `offset` on. Modes of size 1 are left out. */
 static mgrid_family *modes(int64_t world, int64_t offset, int64_t size, const mgrid_mode *inside,
                            size_t ninside, const mgrid_mode *index, size_t nindex,
                            mgrid_error *err) {
@@ -25,7 +26,7 @@ static mgrid_family *modes(int64_t world, int64_t offset, int64_t size, const mg
                             index, err);
 }
 
-/* Groups of `each` consecutive ranks, the last one with the rest. */
+/* Return groups of `each` consecutive ranks; the last group has the rest. */
 static mgrid_family *blocks(int64_t each, int64_t world, mgrid_error *err) {
   int64_t full = world / each, rest = world % each;
   mgrid_mode in = { each, 1 }, by = { full, each }, last = { rest, 1 };
@@ -41,7 +42,7 @@ static mgrid_family *blocks(int64_t each, int64_t world, mgrid_error *err) {
   return f;
 }
 
-/* Groups of consecutive ranks of different sizes. */
+/* Return groups of consecutive ranks, of different sizes. */
 static mgrid_family *segments(const mgrid_tier *t, int64_t world, mgrid_error *err) {
   int64_t n = mgrid_tier_used(t, world), *sizes = malloc((size_t)n * sizeof *sizes);
   mgrid_mode all = { world, 1 };
@@ -59,8 +60,9 @@ static mgrid_family *segments(const mgrid_tier *t, int64_t world, mgrid_error *e
   return f;
 }
 
-/* Domains that cross levels: their ranks are `run` consecutive ones, again after each `period`,
-** apart in each `span`. NULL with *ruled false: the machine or the world is not regular enough. */
+/* Return domains that cross levels. A domain has `run` consecutive ranks of each `period`, and each
+** `span` has its own domains. Return NULL and set *ruled to false if the machine or the world is
+** not regular enough. */
 static mgrid_family *crossing(const mgrid_machine_model *m, const mgrid_crossing *x, int64_t world,
                               bool *ruled, mgrid_error *err) {
   const mgrid_tier *of = &m->tier[x->of];
@@ -76,7 +78,7 @@ static mgrid_family *crossing(const mgrid_machine_model *m, const mgrid_crossing
 
 static int domains_by_key(const void *a, const void *b) { return mgrid_key_order(a, b); }
 
-/* Groups of any ranks, listed: O(world) and its sorting. */
+/* Return the domains as listed groups, for ranks at any places. It takes O(world), and a sort. */
 static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, int64_t world,
                                     mgrid_error *err) {
   if (world > MGRID_COUNTED_MAX)
@@ -192,7 +194,7 @@ static void advise_within(const mgrid_machine_model *m, const mgrid_family *f, s
 
 /* ------------------------------------------------------------------ aligned */
 
-/* The domains that a group uses, sorted by the domain around them. */
+/* A domain that a group uses, and the domain around it. */
 typedef struct use {
   int64_t around, domain, rank;
 } use;
@@ -203,7 +205,7 @@ static int by_use(const void *a, const void *b) {
   return (x->domain > y->domain) - (x->domain < y->domain);
 }
 
-/* Sort the uses and drop repeated ones; return how many are left. */
+/* Sort the uses and drop equal ones. Return how many are left. */
 static int64_t sort_uses(use *u, int64_t n) {
   int64_t kept = 0;
   qsort(u, (size_t)n, sizeof *u, by_use);
@@ -212,8 +214,8 @@ static int64_t sort_uses(use *u, int64_t n) {
   return kept;
 }
 
-/* Return whether all domains around have the same uses; else the two that differ start at *a and
-** *b. */
+/* Return whether all outer domains have the same uses. If not, set *a and *b to where the uses of
+** two different ones begin. */
 static bool is_aligned(const use *u, int64_t n, int64_t *a, int64_t *b) {
   int64_t each = 0;
   while (each < n && u[each].around == u[0].around) each++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_item.c - the machine of a plan: an item of topologies and plans, or one that a host lends
-** to a runtime; as JSON; compared with the hosts on which the ranks of a job run; and read back
-** from a saved plan. The Makefile finds mgrid_item_reader_machine by the name of this file.
+** machine_item.c - the machine of a plan as an item (plan/item.h): of topologies and plans, or lent
+** to a runtime by a host. Here it is written as JSON, compared with the hosts of a job, and read
+** back from a saved plan. The Makefile finds mgrid_item_reader_machine by the name of this file.
 */
 #include "comm/recipe.h"
 #include "machine/machine_item.h"
@@ -18,10 +18,10 @@
 
 /* ====================================================================== JSON */
 
-/* lua/machine/machine_json.lua reads it back:
+/* The format of the JSON, which lua/machine/machine_json.lua reads back:
 **   {"levels": [{"name": "node", "counts": [2, 3], "bandwidth": 4e11, "latency": 3e-06, "domains": ["n0", ...]}, ...],
 **    "crossings": [{"name": "rail", "of": "gpu", "share": 1, "in": "rack", ...}], "ranks": [8, 9, ...], "notes":
-** ["..."]} */
+**    ["..."]} */
 
 static void put_link(mgrid_json *w, mgrid_link link) {
   if (link.bandwidth > 0) mgrid_json_field(w, "bandwidth", json_real(link.bandwidth));
@@ -97,9 +97,10 @@ mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink s
 
 /* ======================================================== the hosts of a job */
 
-/* The machine that a plan is made for, compared with the hosts on which the ranks of a job run. */
+/* Comparing the machine of a plan with the hosts on which the ranks of a job run. */
 
-typedef struct seat { /* of a rank */
+/* where a rank runs: on which host of the job, on which node of the machine */
+typedef struct seat {
   uint64_t host;
   int64_t node, rank;
 } seat;
@@ -116,8 +117,9 @@ static int by_node(const void *a, const void *b) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Count the ranks that are not where the first rank of their run is, and find the lowest of them,
-** *second, and its *first. */
+/* The seats are sorted into runs: of one host (`hosts`), or of one node. Count the ranks whose node
+** (or host) is not that of the first rank in their run. Set *second to the lowest such rank, and
+** *first to the first rank in its run. */
 static int64_t strays(const seat *s, int64_t n, bool hosts, const seat **first,
                       const seat **second) {
   int64_t found = 0, start = 0;
@@ -134,7 +136,7 @@ static int64_t strays(const seat *s, int64_t n, bool hosts, const seat **first,
 static const char advice[] =
     "; `moongrid machine --json` under the launcher writes the machine that a job has";
 
-/* Refuse ranks of one node that run on two hosts, and ranks of two nodes that run on one. */
+/* Refuse if ranks of one node run on two hosts, or ranks of two nodes run on one host. */
 static mgrid_status compare_groups(const mgrid_machine_model *m, size_t level, seat *s, int64_t n,
                                    mgrid_error *err) {
   const seat *first = NULL, *second;
@@ -159,16 +161,16 @@ static mgrid_status compare_groups(const mgrid_machine_model *m, size_t level, s
   return status;
 }
 
-/* Equal up to the domain that one of them may have: "n0" and "n0.cluster.org". An address has
-** none. */
+/* Return whether two host names are equal, or equal without the DNS domain that one of them has:
+** "n0" and "n0.cluster.org". Addresses have no DNS domain. */
 static bool same_name(const char *a, const char *b) {
   size_t n = strcspn(a, "."), k = strcspn(b, ".");
   if (a[strspn(a, "0123456789.:")] == '\0' || (a[n] && b[k])) return strcmp(a, b) == 0;
   return n == k && strncmp(a, b, n) == 0;
 }
 
-/* Refuse a host that the machine has elsewhere. One that it does not name at all may have another
-** name there, as pods of Kubernetes have. */
+/* Refuse if the machine has this host's name at another node. A host may have another name in the
+** machine, as pods of Kubernetes do; so a name that the machine does not have is accepted. */
 static mgrid_status compare_name(const mgrid_machine_model *m, size_t level, int64_t rank,
                                  const char *name, mgrid_error *err) {
   const mgrid_tier *t = &m->tier[level];
@@ -251,7 +253,7 @@ static void text_of_item(const void *x, mgrid_text *t) {
   mgrid_machine_text(((const mgrid_machine_item *)x)->model, t);
 }
 
-/* Write the domains of a rank, or the machine and the laws that held. */
+/* Write the domains of a rank; or the machine, and the laws that held. */
 static void item_reader_json(const void *x, int64_t rank, mgrid_json *w) {
   const mgrid_machine_item *item = x;
   const mgrid_machine_model *m = item->model;
@@ -315,7 +317,8 @@ mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model 
 
 /* ================================================================ the reader */
 
-/* The machine and the traffic of a saved plan. Their texts are those that a user writes. */
+/* Read the machine and the traffic of a saved plan. Both are saved as the texts that a user
+** writes. */
 
 static void item_reader_read_machine(const char *text, mgrid_topology *t, mgrid_fields *all) {
   const int64_t world = t->content.world;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_item.h - a machine in a plan: one that its recipe read, with the laws that held. And the laws.
+** machine_item.h - the machine as an item of a plan: the machine that the plan's recipe read, with
+** the laws about it that held. Also the laws themselves (domains.c).
 */
 #ifndef MGRID_MACHINE_ITEM_H
 #define MGRID_MACHINE_ITEM_H
@@ -11,13 +12,13 @@
 typedef struct mgrid_machine_item {
   atomic_int refs;
   mgrid_machine_model *model;
-  int64_t world;   /* 0: lent to a runtime, for any */
-  bool unread;     /* the recipe has not read it */
-  mgrid_text laws; /* a line for each that held: "within(tp, machine.node)" */
+  int64_t world;   /* 0: lent to a runtime, for plans of any world */
+  bool unread;     /* the recipe has not read the machine */
+  mgrid_text laws; /* a line for each law that held: "within(tp, machine.node)" */
 } mgrid_machine_item;
 
-/* The kind; the name of the only one in a plan is MGRID_MACHINE_NAME. A runtime is lent one, too.
-** machine_item.c */
+/* The kind of this item. A plan has at most one such item, under the name MGRID_MACHINE_NAME. A
+** host can lend one to a runtime, too. machine_item.c */
 extern const mgrid_item_kind mgrid_machine_kind;
 #define MGRID_MACHINE_NAME "machine"
 mgrid_machine_item *mgrid_machine_item_new(const mgrid_machine_model *m, int64_t world,
@@ -28,28 +29,28 @@ const mgrid_machine_item *mgrid_content_machine(const mgrid_content *c);
 /* A law about a family and the domains of a level. domains.c */
 typedef struct mgrid_machine_law {
   const char *name;
-  /* Return how many groups break it, 0: it holds, or -1 after an error. *first is the first of
-  ** them; append what is wrong with it. */
+  /* Return the number of groups that break the law (0: it holds), or -1 after an error. Set *first
+  ** to the first such group, and append what is wrong with it. */
   int64_t (*broken)(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                     int64_t *first, mgrid_text *wrong, mgrid_error *err);
-  const char *breaks, *break_; /* what one group does, what several do */
-  /* may be NULL */
+  const char *breaks, *break_; /* what messages say that one group does, that several do */
+  /* append what would make the law hold; may be NULL */
   void (*advise)(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_text *t);
 } mgrid_machine_law;
 const mgrid_machine_law *mgrid_machine_law_named(const char *name);
-/* Check a law of a family, which messages call `family`. MGRID_REFUSED if it does not hold: with
-** the first group that breaks it, how many do, and what would do. O(members) unless the closed form
-** counts. */
+/* Check a law for a family, which messages call `family`. MGRID_REFUSED if the law does not hold;
+** the message has the first group that breaks the law, the number of such groups, and advice. It
+** takes O(members) unless the closed form counts. */
 mgrid_status mgrid_machine_hold(const mgrid_machine_law *law, const mgrid_machine_model *m,
                                 const mgrid_family *f, const char *family, const char *level,
                                 mgrid_error *err);
-/* Check "within(tp, machine.node)" for a family of the plan. */
+/* Check a law as text, "within(tp, machine.node)", for families of the plan. */
 mgrid_status mgrid_machine_check_law(const mgrid_machine_model *m, const mgrid_plan *p,
                                      const char *law, mgrid_error *err);
-/* Return whether a law is about the machine: it names `machine.` or is one that only machines
-** have. */
+/* Return whether a law is about the machine: its text contains `machine.`, or only machines have a
+** law of this name. */
 bool mgrid_machine_is_law(const char *law);
-/* Append "node 3", with its name where it has one. */
+/* Append "node 3", and the name of the domain if it has one. */
 void mgrid_domain_text(const mgrid_machine_model *m, size_t level, int64_t domain, mgrid_text *t);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_text.c - a machine from what a user has: words, a preset, or a file of another tool and
-** more words. Words are read into a list, where a later word for the same level replaces what an
-** earlier one says, and then made. So a preset is its text, with more words behind. Lua, C and the
-** command make machines here; model.c completes them.
+** machine_text.c - make a machine from what a user gives: words, a preset, or a file of another
+** tool; words may follow. Words are read into a list, where a later word replaces what an earlier
+** word says about the same level. Then the machine is made from the list. So a preset is only a
+** text with more words behind it. Lua, C and the command make all machines here.
 */
 #include "machine/model.h"
 #include "machine/readers.h"
@@ -16,15 +16,15 @@
 
 /* ===================================================================== units */
 
-/* Bandwidths and latencies as text: 400GB/s, 400Gb/s, 3us. B is a byte, b or bit an eighth of it;
-** k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024. */
+/* Units of bandwidths and latencies in text: 400GB/s, 400Gb/s, 3us. B is a byte, b or bit an eighth
+** of it; k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024. */
 
 typedef struct unit {
   const char *name;
-  double of; /* bytes a second, seconds */
+  double of; /* the unit in bytes per second or in seconds */
 } unit;
 
-/* Of each kind those that are written first. */
+/* The units that are written come first. */
 static const unit of_bandwidth[] = {
   { "GB/s", 1e9 },       { "TB/s", 1e12 },       { "MB/s", 1e6 },
   { "kB/s", 1e3 },       { "B/s", 1 },           { "GiB/s", 1073741824 },
@@ -38,15 +38,15 @@ static const unit of_latency[] = {
   { "us", 1e-6 }, { "ns", 1e-9 }, { "ms", 1e-3 }, { "s", 1 }, { NULL, 0 }
 };
 
-/* Return the unit at the start of a text, which ends before a comma, a bracket, a blank or the
-** end. */
+/* Return the unit that stands at the start of a text of at most `len` characters; NULL: none. A
+** unit ends before a comma, a bracket, a blank or the end. */
 static const unit *unit_at(const unit *units, const char *text, size_t len) {
   for (; units->name; units++)
     if (strlen(units->name) == len && memcmp(units->name, text, len) == 0) return units;
   return NULL;
 }
 
-/* Read "400GB/s" or "3us" at *at into the link; false: it is neither, *why says why. */
+/* Read "400GB/s" or "3us" at *at into the link. If there is neither, set *why and return false. */
 static bool take_link(const char **at, mgrid_link *link, const char **why) {
   char *end;
   double n = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
@@ -72,8 +72,8 @@ static bool take_link(const char **at, mgrid_link *link, const char **why) {
   return true;
 }
 
-/* Write the number of units with the fewest digits; false: none of 17 digits is read back as the
-** same value. */
+/* Write the value as a number of units with the fewest digits. Return false if even 17 digits are
+** not read back as the same value. */
 static bool put_in(double value, const unit *of, mgrid_text *t) {
   char digits[40];
   for (int n = 1; n <= 17; n++) {
@@ -85,8 +85,9 @@ static bool put_in(double value, const unit *of, mgrid_text *t) {
   return false;
 }
 
-/* Write the value in units that fit it. Where the multiplication by a unit skips over it, 17 digits
-** of the unit 1 are exact: different machines have different texts. */
+/* Write the value in a suitable unit. If no number of these units gives exactly the value, write 17
+** digits of bytes per second or seconds, which are exact. So different machines have different
+** texts. */
 static void machine_text_put(double value, const unit *units, int which, int one, mgrid_text *t) {
   if (!put_in(value, &units[which], t)) mgrid_text_add(t, "%.17g%s", value, units[one].name);
 }
@@ -117,14 +118,14 @@ void mgrid_link_text(mgrid_link link, mgrid_text *t) {
 
 /* =================================================================== presets */
 
-/* Machines from public data sheets. The link of a level is what one of its domains can send at a
-** time, in one direction: of a gpu its share of NVLink or xGMI, of a node the sum of its network
-** ports. */
+/* Machines from public data sheets. The link of a level says what one of its domains can send at a
+** time, in one direction. For a gpu it is its share of NVLink or xGMI, for a node the sum of its
+** network ports. */
 
 static const struct preset {
   const char *name, *text, *source;
 } presets[] = {
-  /* in the order of their names; ends with a NULL name; flops and memory: step/costs.c */
+  /* in the order of their names; the last name is NULL. step/costs.c has their flops and memory */
   { "dgx-a100", "node:*[200GB/s] gpu:8[300GB/s] rail = gpu[25GB/s]",
     "NVIDIA DGX A100 data sheet: 8 A100 with NVLink 3 at 600 GB/s (both directions), 8 ConnectX-6 "
     "ports of 200 Gb/s" },
@@ -164,16 +165,17 @@ enum { WORDS_MAX = 2 * MGRID_LEVELS_MAX };
 
 typedef struct word {
   char name[MGRID_NAME_MAX + 1];
-  size_t ncounts; /* of a level; 0: the word says only its link, or what crosses */
+  /* 0: the word gives only the link of a level, or describes domains that cross levels */
+  size_t ncounts;
   int64_t *counts;
-  char of[MGRID_NAME_MAX + 1], in[MGRID_NAME_MAX + 1]; /* of what crosses; "" else */
+  char of[MGRID_NAME_MAX + 1], in[MGRID_NAME_MAX + 1]; /* of domains that cross levels; else "" */
   int64_t share;
   mgrid_link link;
 } word;
 
 typedef struct word_list {
   size_t n;
-  int64_t ncounts; /* that were read, of all levels */
+  int64_t ncounts; /* numbers of domains read so far, over all levels */
   word at[WORDS_MAX];
   int64_t nranks;
   int32_t *ranks;
@@ -186,16 +188,16 @@ static void free_words(word_list *w) {
 
 /* ------------------------------------------------------------------- reading */
 
-/* After the first fault nothing is read, so that a reader of many pieces looks at `failed` once, at
-** their end. */
+/* The state of reading a text. After the first error the functions below read nothing more. So a
+** function that reads many pieces checks `failed` only once, at its end. */
 typedef struct scan {
-  const char *text, *at; /* where the next piece begins */
-  mgrid_error *err;      /* gets the first fault */
-  mgrid_budget *budget;  /* of what is made of the text */
+  const char *text, *at; /* at: where the next piece begins */
+  mgrid_error *err;      /* gets the first error */
+  mgrid_budget *budget;  /* pays for the memory of the numbers read */
   bool failed;
 } scan;
 
-/* MGRID_BAD_VALUE: "character 12: `expected` expected, not 'x y'". */
+/* Fail with MGRID_BAD_VALUE: "character 12: `expected` expected, not 'x y'". */
 static void machine_text_fault(scan *s, const char *expected) {
   if (s->failed) return;
   s->failed = true;
@@ -219,14 +221,14 @@ static bool is_next(const scan *s, const char *text) {
   return !s->failed && strncmp(s->at, text, strlen(text)) == 0;
 }
 
-/* If this comes next, skip it and return true. */
+/* If the next characters are `text`, skip them and return true. */
 static bool machine_text_take(scan *s, const char *text) {
   if (!is_next(s, text)) return false;
   s->at += strlen(text);
   return true;
 }
 
-/* The same after blanks, which are skipped, too. */
+/* Skip blanks, then the same. */
 static bool take_word(scan *s, const char *text) {
   const char *from = s->at;
   machine_text_skip_blanks(s);
@@ -235,7 +237,7 @@ static bool take_word(scan *s, const char *text) {
   return false;
 }
 
-/* Return a number, 0 or more; 0 after a fault. */
+/* Read a number, 0 or more. Return 0 after an error. */
 static int64_t machine_text_read_number(scan *s) {
   int64_t n = 0;
   const char *from = s->at;
@@ -252,7 +254,7 @@ static int64_t machine_text_read_number(scan *s) {
   return n;
 }
 
-/* Read the name of a level; "" after a fault. */
+/* Read the name of a level; "" after an error. */
 static void machine_text_read_name(scan *s, char name[MGRID_NAME_MAX + 1]) {
   size_t n = 0;
   name[0] = '\0';
@@ -269,7 +271,7 @@ static void machine_text_read_name(scan *s, char name[MGRID_NAME_MAX + 1]) {
   s->at += n;
 }
 
-/* "[400GB/s,3us]", or nothing. */
+/* Read "[400GB/s,3us]", or nothing. */
 static void read_link(scan *s, mgrid_link *link) {
   const char *why = NULL;
   if (!take_word(s, "[")) return;
@@ -281,12 +283,12 @@ static void read_link(scan *s, mgrid_link *link) {
   if (!take_word(s, "]")) machine_text_fault(s, "',' or ']'");
 }
 
-/* Pay for numbers that the text makes, by their memory. */
+/* Charge the budget for the memory of so many numbers. */
 static void machine_text_pay_for(scan *s, int64_t numbers) {
   if (!s->failed && !mgrid_spend(s->budget, 64 * numbers)) s->failed = true;
 }
 
-/* "4", "*", "3x18,17". A number of 0 is "*" inside. */
+/* Read the numbers of a level: "4", "*", "3x18,17". "*" is stored as 0. */
 static void read_counts(scan *s, word_list *all, word *w) {
   machine_text_skip_blanks(s);
   do {
@@ -310,7 +312,7 @@ static void read_counts(scan *s, word_list *all, word *w) {
   } while (take_word(s, ","));
 }
 
-/* "8..15,0..7" */
+/* Read the places of ranks: "8..15,0..7". */
 static void machine_text_read_ranks(scan *s, word_list *w) {
   free(w->ranks);
   w->ranks = NULL;
@@ -334,7 +336,7 @@ static void machine_text_read_ranks(scan *s, word_list *w) {
   } while (take_word(s, ","));
 }
 
-/* Return the word for a name: the one that is there, or a new one. */
+/* Return the word about a level: the present one, or a new one. */
 static word *word_of(word_list *w, const char *name, scan *s, const char *from) {
   for (size_t i = 0; i < w->n; i++)
     if (strcmp(w->at[i].name, name) == 0) return &w->at[i];
@@ -348,7 +350,7 @@ static word *word_of(word_list *w, const char *name, scan *s, const char *from) 
   return one;
 }
 
-/* What follows "rail =". */
+/* Read what follows "rail =". */
 static void read_crossing(scan *s, word *one) {
   char in[MGRID_NAME_MAX + 1] = "";
   machine_text_skip_blanks(s);
@@ -369,8 +371,8 @@ static void read_crossing(scan *s, word *one) {
   }
 }
 
-/* Read one word. `fresh`: no word of this text has named the level yet, so that it may replace one
-** of a preset. */
+/* Read one word. fresh[i]: no word of this text has defined level i yet. So the text may redefine a
+** level of a preset, but not one of its own. */
 static void machine_text_read_word(scan *s, word_list *w, bool fresh[WORDS_MAX]) {
   char name[MGRID_NAME_MAX + 1];
   const char *from = s->at;
@@ -412,13 +414,13 @@ static void read_words(scan *s, word_list *w) {
 
 /* ---------------------------------------------------------------- the machine */
 
-/* Does a word say how many there are of the first level, of which a file describes one? */
+/* Return whether the word says how many domains the first level has; a file describes one. */
 static bool tells_number(const mgrid_machine_model *m, const word *one) {
   return m->ntiers && m->tier[0].counts[0] == 0 && one->ncounts == 1
          && strcmp(m->tier[0].name, one->name) == 0;
 }
 
-/* Put the words into a machine, which may have levels already. */
+/* Add the words to a machine, which may have levels already. */
 static mgrid_status machine_text_build(mgrid_machine_model *m, word_list *w, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
 
@@ -466,7 +468,7 @@ mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *text, mgrid_
   return s.failed && err && err->status ? err->status : status;
 }
 
-/* The preset whose name is the first word of a text; *rest is what follows. */
+/* Return the preset whose name is the first word of a text. *rest: the text after it. */
 static const struct preset *preset_at(const char *text, const char **rest) {
   size_t len = strcspn(text, " \t\r\n");
   *rest = text + len;
@@ -543,7 +545,7 @@ mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err) {
 
 /* ----------------------------------------------------------- canonical text */
 
-/* Append a list of numbers, with runs of equal ones as "3x18". */
+/* Append a list of numbers; equal neighbours are written as "3x18". */
 static void counts_text(const mgrid_tier *tier, mgrid_text *t) {
   for (int64_t i = 0, run; i < tier->ncounts; i += run) {
     for (run = 1; i + run < tier->ncounts && tier->counts[i + run] == tier->counts[i]; run++)
@@ -587,7 +589,7 @@ size_t mgrid_machine_describe(const mgrid_machine_model *m, char *buf, size_t le
 
 /* ====================================================== files of other tools */
 
-/* libmoongrid_lua has the readers. */
+/* These files are read by libmoongrid_lua. */
 
 mgrid_machine_model *mgrid_machine_read_by(const mgrid_recipe_entry *entry, const char *text,
                                            size_t length, const char *name, const char *words,
@@ -615,12 +617,13 @@ mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const c
 
 /* ============================================================ a command line */
 
-/* Text, a preset, or a file and more words. */
+/* What a command line gives: text, a preset, or a file with more words. */
 
-enum { FILE_MAX = 1 << 30 }; /* bytes; a line for each of a million hosts is far less */
+/* bytes; a file with a line for each of a million hosts is much smaller */
+enum { FILE_MAX = 1 << 30 };
 
-/* The length of the file name at the start of a source: what is a file as a whole, or else up to
-** the first blank. */
+/* Return the length of the file name at the start of a source: the whole source if there is such a
+** file, else up to the first blank. */
 static size_t machine_text_name_of(const char *source, char *name, size_t room) {
   struct stat at;
   size_t whole = strlen(source), first = strcspn(source, " \t\r\n");
@@ -644,7 +647,7 @@ static mgrid_machine_model *from_file(const mgrid_recipe_entry *entry, const cha
   return m;
 }
 
-/* The job of Slurm that this process is in. */
+/* Return the machine of the Slurm job in which this process runs. */
 static mgrid_machine_model *from_environment(const mgrid_recipe_entry *entry, const char *words,
                                              mgrid_error *err) {
   static const char *const names[] = { "SLURM_JOB_NODELIST", "SLURM_NODELIST",
@@ -653,7 +656,8 @@ static mgrid_machine_model *from_environment(const mgrid_recipe_entry *entry, co
   mgrid_text t = { 0 };
   mgrid_machine_model *m = NULL;
   const char *list = getenv(names[0]) ? getenv(names[0]) : getenv(names[1]);
-  bool one = list && !strpbrk(list, ",["); /* the address is that of this node alone */
+  /* the topology address is only this node's, so it is used if the job has one node */
+  bool one = list && !strpbrk(list, ",[");
   if (!list)
     return mgrid_null(err, MGRID_MISSING,
                       "slurm: this process is in no job of Slurm: SLURM_JOB_NODELIST is not set");
@@ -667,8 +671,8 @@ static mgrid_machine_model *from_environment(const mgrid_recipe_entry *entry, co
   return m;
 }
 
-/* Is the first word the name of a file that is not there? Then the error of opening it is the right
-** one. */
+/* Return whether the first word looks like the name of a file, which is not there. Then the error
+** of opening that file explains most. */
 static bool looks_like_file(const char *source, char *name, size_t room) {
   size_t n = strcspn(source, " \t\r\n");
   if (n == 0 || n >= room) return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** model.c - a machine: how its levels are added and completed, and in which domain a place is.
+** model.c - the struct of a machine: functions that add levels, complete the machine, and find the
+** domain of a place.
 */
 #include "machine/model.h"
 
@@ -40,7 +41,7 @@ void mgrid_machine_free(mgrid_machine_model *m) {
 
 /* ------------------------------------------------------------------ levels */
 
-/* Check a name that a level or domains that cross levels will have. */
+/* Check the name of a new level, or of new domains that cross levels. */
 static mgrid_status model_check_name(const mgrid_machine_model *m, const char *name,
                                      mgrid_error *err) {
   if (!mgrid_is_name(name))
@@ -123,12 +124,13 @@ mgrid_status mgrid_machine_number(mgrid_machine_model *m, int64_t n, mgrid_link 
   return MGRID_OK;
 }
 
-/* The index of the first domain of level i + 1 in each domain of level i, in turn. */
+/* Return how many domains of the next level are in a domain. */
 static int64_t children(const mgrid_tier *next, int64_t domain) {
   return next->counts[next->ncounts > 1 ? domain : 0];
 }
 
-/* Find the bounds of a level from those of the next one; equal domains need none. */
+/* Compute the bounds of a level from the bounds of the next level. If all domains are equal, store
+** only `each`. */
 static mgrid_status model_bound(mgrid_tier *t, const mgrid_tier *next, mgrid_error *err) {
   if (next->ncounts == 1 && next->each) {
     if (__builtin_mul_overflow(next->each, next->counts[0], &t->each) || t->each > MGRID_WORLD_MAX)
@@ -163,7 +165,7 @@ mgrid_status mgrid_machine_finish(mgrid_machine_model *m, mgrid_error *err) {
   if (m->ntiers == 0)
     return mgrid_fail(err, MGRID_BAD_VALUE, "a machine has one level or more, as in node:4 gpu:8");
   mgrid_tier *last = &m->tier[m->ntiers - 1];
-  if (m->places || last->each) return MGRID_OK; /* complete already */
+  if (m->places || last->each) return MGRID_OK; /* the machine is complete already */
   last->each = last->most = 1;
   for (size_t i = m->ntiers - 1; i-- > 0;) {
     mgrid_status s = model_bound(&m->tier[i], &m->tier[i + 1], err);
@@ -228,8 +230,8 @@ static int model_by_place(const void *a, const void *b) {
   return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
 }
 
-/* Return whether no two ranks run at one place; `high` is the highest place. Few ranks at high
-** places are sorted. */
+/* Refuse if two ranks run at one place. `high` is the highest place. If few ranks run at high
+** places, sort them; else mark places in an array. */
 static mgrid_status check_apart(int64_t n, const int32_t *at, int64_t high, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** readers.h - how libmoongrid asks for a machine from the file of another tool: the readers are Lua
-** (lua/machine/), which libmoongrid_lua runs (lua/file.c).
+** readers.h - how libmoongrid lets a file of another tool become a machine. The readers are written
+** in Lua (lua/machine/). libmoongrid_lua runs them: lua/file.c.
 */
 #ifndef MGRID_MACHINE_READERS_H
 #define MGRID_MACHINE_READERS_H
@@ -9,18 +9,19 @@
 #include "comm/recipe.h"
 #include "machine/model.h"
 
-/* A text, and the words behind the name of its file. */
+/* The request: a file's text, and the words that the user wrote after the file's name. */
 typedef struct mgrid_machine_file {
   const char *text;
   size_t length;
   const char *name, *words;
-  mgrid_machine_model *made; /* by the reader; also after an error, for the caller to free */
-  /* what the reader refused; of the status 0: none did, but the call may have failed */
+  mgrid_machine_model *made; /* made by the reader; the caller frees it, also after an error */
+  /* what the reader refused. Status 0: the reader refused nothing, but the call may still have
+  ** failed */
   mgrid_error why;
 } mgrid_machine_file;
 
-/* mgrid_machine_open for the Lua libraries, which serve themselves; NULL: libmoongrid_lua does.
-** machine_text.c */
+/* mgrid_machine_open with another library as the reader. The Lua libraries pass their own entry,
+** because they can run the readers themselves; NULL: load libmoongrid_lua. machine_text.c */
 mgrid_machine_model *mgrid_machine_open_by(const mgrid_recipe_entry *entry, const char *source,
                                            mgrid_error *err);
 /* The same for mgrid_machine_read. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** traffic.c - what families send, what of it leaves domains, and the least that could: the cost of
-** a plan on a machine. The library of Lua prints it, assign.c and the search for orders make it
-** small.
+** traffic.c - the cost of a plan on a machine: what its families send, how much of that goes from
+** domain to domain, and the least that could. `moongrid place` prints the cost. assign.c and the
+** search for orders look for a small one.
 */
 #include "machine/traffic.h"
 #include "machine/count.h"
@@ -15,10 +15,11 @@
 
 /* ============================================================== what is sent */
 
-/* A ring of n members, as NCCL makes for large messages, carries 2 (n - 1) / n of the bytes of an
-** all_reduce over each of its edges, and (n - 1) / n of those of an all_gather or a reduce_scatter,
-** whose bytes are those of the whole buffer (Patarasuk and Yuan, Bandwidth optimal all-reduce
-** algorithms, 2009). In an all_to_all every pair exchanges 1 / n of them in both directions. */
+/* How much each edge carries. NCCL uses rings for large messages. In a ring of n members, each edge
+** carries 2 (n - 1) / n of the bytes of an all_reduce, and (n - 1) / n of the bytes of an
+** all_gather or a reduce_scatter (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms,
+** 2009). The bytes are those of the whole buffer. In an all_to_all every pair of members exchanges
+** 1 / n of the bytes in both directions. */
 
 const mgrid_collective mgrid_collectives[] = {
   { "all_reduce", MGRID_RING, 2 },     { "all_gather", MGRID_RING, 1 },
@@ -65,7 +66,7 @@ static mgrid_status traffic_refuse(const char *family, const char *text, const c
                     family, text, expected, at);
 }
 
-/* Read "2 GiB all_reduce x 96" at *at. */
+/* Read one flow, "2 GiB all_reduce x 96", at *at. */
 static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, mgrid_error *err) {
   char *end;
 
@@ -112,7 +113,7 @@ static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, 
   return MGRID_OK;
 }
 
-/* Read flows up to the end of the text, or a semicolon. */
+/* Read flows up to a semicolon or the end of the text. */
 static mgrid_status traffic_add(mgrid_traffic *t, const char *family, const char *text,
                                 const char **at, mgrid_error *err) {
   do {
@@ -182,7 +183,7 @@ static void traffic_json(const void *x, int64_t rank, mgrid_json *w) {
 }
 
 const mgrid_item_kind mgrid_traffic_kind = {
-  .name = "machine", /* of its lines in the text of a plan: machine_item.c */
+  .name = "machine", /* its lines in the text of a plan begin with this: machine_item.c */
   .names = "traffic",
   .world = traffic_world_of,
   .ref = traffic_ref,
@@ -207,7 +208,7 @@ double mgrid_flow_edge(const mgrid_flow *f, int64_t n) {
                                          : all / (double)n;
 }
 
-/* The bytes of an edge between two domains, into both. */
+/* Add the bytes of an edge to both its domains, if these differ. Return what was added. */
 static double cross(const int32_t *domain, int32_t a, int32_t b, double bytes, double *out) {
   if (domain[a] == domain[b]) return 0;
   if (out) out[domain[a]] += bytes, out[domain[b]] += bytes;
@@ -217,7 +218,7 @@ static double cross(const int32_t *domain, int32_t a, int32_t b, double bytes, d
 double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const int32_t *domain,
                           int64_t ndomains, double *out, mgrid_error *err) {
   int32_t *group = malloc((size_t)(f->max_size + 1) * sizeof *group);
-  /* members of a group in each domain */
+  /* members of the group in each domain */
   int64_t *here = calloc((size_t)ndomains + 1, sizeof *here);
   double sum = 0;
 
@@ -238,7 +239,7 @@ double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const i
       continue;
     }
     for (int64_t p = 0; p < n; p++) here[domain[group[p]]]++;
-    for (int64_t p = 0; p < n; p++) { /* each domain once: then its count is 0 */
+    for (int64_t p = 0; p < n; p++) { /* set to 0 after use, so each domain counts once */
       int32_t d = domain[group[p]];
       if (here[d] <= 0) continue;
       double leaving = (double)here[d] * (double)(n - here[d]) * bytes;
@@ -255,19 +256,19 @@ double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const i
 
 /* ======================================================== the cost of a plan */
 
-/* The bound: a group of n members needs ceil(n / C) domains of C places, wherever its ranks are.
-** Its ring enters each of them, so as many of its edges lie between domains (one, if it has two
-** members); a chain has one fewer; and of pairs the fewest are apart if all domains but the last
-** are full. */
+/* The fewest bytes that any order of ranks can have. A group of n members needs at least ceil(n /
+** C) domains of C places. A ring enters each of these domains, so as many of its edges lie between
+** domains (only one edge if the group has two members). A chain has one fewer. For pairs the fewest
+** are apart if all domains but the last are full. */
 
 typedef struct costing {
   const mgrid_machine_model *m;
   const mgrid_plan *p;
   const mgrid_traffic *traffic;
   size_t level;
-  int32_t *domain; /* of each rank; NULL: not needed yet */
+  int32_t *domain; /* of each rank; NULL: not computed yet */
   int64_t domains;
-  double *leaving; /* of each domain, for the busiest; NULL: not needed */
+  double *leaving; /* bytes that leave each domain, to find the busiest; NULL: not needed */
 } costing;
 
 static mgrid_status need_domains(costing *c, mgrid_error *err) {
@@ -311,7 +312,7 @@ static mgrid_status traffic_add_flow(costing *c, const mgrid_flow *flow, const m
   return sum < 0 ? MGRID_NO_MEMORY : MGRID_OK;
 }
 
-/* The flows of a family: those of the traffic, or one all_reduce. */
+/* Add the flows of a family: those of the traffic; without traffic, one all_reduce. */
 static mgrid_status traffic_add_family(costing *c, size_t i, mgrid_cost *out, mgrid_error *err) {
   const mgrid_entry *e = &c->p->content.entry[i];
   const mgrid_flow usual = { .by = mgrid_collectives, .bytes = 1 << 30, .calls = 1 };
@@ -326,7 +327,7 @@ static mgrid_status traffic_add_family(costing *c, size_t i, mgrid_cost *out, mg
   return s;
 }
 
-/* Add the cost at a level. */
+/* Add the cost of one level. */
 static mgrid_status traffic_add_level(costing *c, bool timed, mgrid_cost *out, mgrid_error *err) {
   double bandwidth = c->m->tier[c->level].link.bandwidth, most = 0;
   mgrid_status s = MGRID_OK;

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A page has no clock of a thread's processor time; its worker does nothing else meanwhile. */
+/* A page has no clock of a thread's processor time. The wall clock will do, because its worker does
+** nothing else meanwhile. */
 #undef CLOCK_THREAD_CPUTIME_ID
 #define CLOCK_THREAD_CPUTIME_ID CLOCK_MONOTONIC
 
@@ -18,7 +19,7 @@
 #undef CPU_COUNT
 #define CPU_COUNT(set) 0
 
-/* One thread calls it. */
+/* qsort_r, with its arguments in globals: a page has one thread. */
 typedef int missing_order(const void *, const void *, void *);
 static missing_order *missing_by;
 static void *missing_ud;

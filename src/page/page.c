@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** page.c - moongrid in a browser: what `make wasm` exports. JavaScript asks so, in a worker that
-** can be ended:
+** page.c - moongrid in a browser: what `make wasm` exports. JavaScript calls it in a worker, which
+** the page can end:
 **
 **     const m = await moongrid({ wasmBinary })       // moongrid.js defines this function
 **     const at = m.ccall("mgrid_page_answer", "number", ["string"], [JSON.stringify(request)])
 **     const answer = JSON.parse(m.UTF8ToString(at))    // and free `at`
 **
-** What is asked and answered is said in lua/pictures/playground.lua.
+** lua/pictures/playground.lua describes requests and answers.
 */
 #include "moongrid_lua.h"
 #include "recipe/bind.h"
@@ -19,7 +19,8 @@
 /* JSON in, JSON out; the caller frees it. NULL: out of memory */
 char *mgrid_page_answer(const char *request);
 
-/* The searcher of `require`: "pictures.svg", and "playground", which is one of them. */
+/* A searcher for `require`: find the modules of lua/pictures, and `playground`, which is one of
+** them. */
 static int page_find(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   bool is_main = strcmp(name, "playground") == 0;
@@ -35,7 +36,7 @@ static int page_open(lua_State *L) {
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "searchers");
   lua_pushcfunction(L, page_find);
-  lua_rawseti(L, -2, 2); /* instead of files */
+  lua_rawseti(L, -2, 2); /* in the place of the searcher for files */
   lua_getglobal(L, "require");
   lua_pushliteral(L, "playground");
   lua_call(L, 1, 1);

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* Name of the library of a backend, as the Makefile builds it, and of what MGRID_ENTRY exports in
-** it. */
+/* The name of a backend's library, as the Makefile builds it, and the name that MGRID_ENTRY exports
+** in that library. */
 #define ROW(backend, ...) \
   { .name = #backend, \
     .library = "libmoongrid_" #backend ".so." MGRID_SOVER, \
@@ -48,7 +48,7 @@ size_t mgrid_backend_names(const char *names[], mgrid_backends_of which) {
   return n;
 }
 
-/* Names with ", " between, and before the last of them `last`. */
+/* Join names with ", ", but put `last` before the last name. */
 static const char *join(char text[MGRID_BACKENDS_TEXT], const char *const names[], size_t n,
                         const char *last) {
   size_t at = 0;
@@ -69,7 +69,7 @@ const char *mgrid_backend_list(char text[MGRID_BACKENDS_TEXT], mgrid_backends_of
 
 /* ------------------------------------------------------------------------ options */
 
-/* Is it one of the words? */
+/* Return whether the option is one of the words in d->heeds. */
 static bool names(const mgrid_descriptor *d, const char *option) {
   size_t len = strlen(option);
   for (const char *at = d->heeds; at && *at; at += strspn(at, " ")) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend_row.h - a descriptor of each backend, which can be read before the backend is opened. A
-** plan reads the names for the option `backend`, and the GPU memory of a communicator; comm reads
-** the rest. The rows are in backend_table.h, the table is in backend_list.c. Differences between
-** backends are fields here: no code outside a backend's folder asks for its name.
+** backend_row.h - the descriptor of a backend, which can be read before the backend is opened. A
+** plan reads two things in it: the name for the option `backend`, and the GPU memory of a
+** communicator. comm/ reads the rest. The rows are in backend_table.h, the table is in
+** backend_list.c. Differences between backends are fields here: no code outside a backend's folder
+** asks for its name.
 */
 #ifndef MGRID_BACKENDS_H
 #define MGRID_BACKENDS_H
@@ -18,27 +19,31 @@ struct mgrid_descriptor {
   const char *name;
   /* for documents: what opening it provides, in one sentence without a full stop */
   const char *doc;
-  /* the type of its handles. NONE: it makes no communicators, and no family can ask for it */
+  /* the type of its handles. NONE: the backend makes no communicators, and no family can ask for
+  ** it */
   mgrid_native native;
-  /* Name of the library to load, and of the mgrid_backend_entry (comm/backend.h) that it exports.
-  ** NULL: the backend is in this library and is opened by the function `opener`, not by name. */
+  /* Name of the library to load, and of the mgrid_backend_entry (comm/backend.h) that the library
+  ** exports. NULL: the backend is in this library, and is opened by the function `opener` instead
+  ** of by name. */
   const char *library, *entry, *opener;
-  bool usual;   /* one row: "auto" tries it first, and it carries where no carrier is named */
+  /* "auto" tries it first, and it carries where no carrier is named. True in one row */
+  bool usual;
   bool carries; /* it carries the messages of backends that are `carried` */
   bool carried; /* it is opened over a carrier */
-  /* its communicators and buffers are on a GPU; "auto" takes the first one that all ranks can open
-  ** */
+  /* its communicators and buffers are on a GPU. "auto" takes the first such backend that all ranks
+  ** can open
+  */
   bool gpu;
   bool lists;   /* create reads mgrid_comm_spec.ranks */
   bool shrinks; /* mgrid_state_shrink works, or says why it cannot */
-  bool revokes; /* the same for mgrid_state_revoke */
+  bool revokes; /* mgrid_state_revoke works, or says why it cannot */
   bool grows;   /* mgrid_state_grow keeps or grows its communicators */
   bool splits;  /* it supports the option `parent`, by a call over the parent's members */
   /* it has windows and device communicators: mgrid_backend_ops.window and .device */
   bool has_windows;
   bool singles;   /* it makes communicators of one rank on request: mgrid_backend.single */
-  bool exchanges; /* its proof includes an all-to-all */
-  /* the options that it supports and some backends do not: "timeout nccl"; or NULL */
+  bool exchanges; /* its proof of a communicator includes an all-to-all */
+  /* the options that it supports and some backends do not, such as "timeout nccl"; or NULL */
   const char *heeds;
   /* Compute the resources of a communicator of `size` ranks, `local` of them on one machine:
   ** mgrid_nccl_demand. NULL: none. */
@@ -46,8 +51,8 @@ struct mgrid_descriptor {
                  mgrid_demand *out);
 };
 
-/* In the order of backend_table.h. Each backend library has its own copy of the table, so compare
-** descriptors with mgrid_same_backend, not by address. */
+/* The descriptors, in the order of backend_table.h. Each backend library has its own copy of the
+** table, so compare descriptors with mgrid_same_backend, not by address. */
 extern const mgrid_descriptor mgrid_backends[];
 enum {
   MGRID_BACKENDS_MAX = 16,
@@ -61,22 +66,22 @@ static inline bool mgrid_same_backend(const mgrid_descriptor *a, const mgrid_des
   return strcmp(a->name, b->name) == 0;
 }
 
-/* Some of the backends that have a library. */
+/* A subset of the backends that have a library. */
 typedef enum mgrid_backends_of {
   MGRID_BACKENDS_OPENED,  /* all */
   MGRID_BACKENDS_MAKERS,  /* those that a family may ask for */
   MGRID_BACKENDS_CARRIED, /* those that need a carrier */
   MGRID_BACKENDS_CARRIERS /* those that carry */
 } mgrid_backends_of;
-/* Write their names, at most MGRID_BACKENDS_MAX, and return their number. */
+/* Write the names of these backends, at most MGRID_BACKENDS_MAX. Return how many they are. */
 size_t mgrid_backend_names(const char *names[], mgrid_backends_of which);
-/* Write "mpi, nccl or rccl" and return text. */
+/* Write the same as "mpi, nccl or rccl" and return text. */
 const char *mgrid_backend_list(char text[MGRID_BACKENDS_TEXT], mgrid_backends_of which);
 
-/* Return whether the backend supports the option of families. An option that no row names is
-** supported by all. */
+/* Return whether the backend supports an option of families. All backends support an option that no
+** row names. */
 bool mgrid_backend_heeds(const mgrid_descriptor *d, const char *option);
-/* Write "nccl, rccl", or "all", and return text. */
+/* Write which backends support the option: "nccl, rccl", or "all". Return text. */
 const char *mgrid_backends_heeding(char text[MGRID_BACKENDS_TEXT], const char *option);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend_table.h - the backends, one row each; plan/backend_row.h explains the fields. Whoever
-** includes this says what to do with a row: ROW(name, ...) of a backend with a library,
-** BUILT_IN(name, ...) of one in libmoongrid. All that lists backends, messages, help, completion,
-** Lua and documents, follows this order.
+** backend_table.h - the backends, one row each; plan/backend_row.h explains the fields. A file that
+** includes this one first defines two macros: ROW(name, ...) for a backend with a library, and
+** BUILT_IN(name, ...) for one in libmoongrid. Messages, help, completion, Lua and documents list
+** backends in this order.
 */
 BUILT_IN(dry, .opener = "mgrid_backend_dry")
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** concurrent.c - families that a trainer uses at the same time: the lists, the lanes that keep
-** their communicators apart, and the order in which their calls are launched.
-**
-** NCCL runs the calls on one communicator in sequence, whatever their streams. So families of one
-** list are in different lanes, and families in different lanes share no communicator. A lane is a
-** number in the record of a family's options and part of their identity, so sharing inside a plan
-** and between states respects it without knowing the lists.
+** concurrent.c - families that a trainer uses at the same time. The trainer lists them. NCCL runs
+** the calls on one communicator one after the other, whatever their streams. So each family of a
+** list gets another lane, a number in the record of its options; families of different lanes share
+** no communicator. Sharing looks only at the lanes, inside a plan and between states, and not at
+** the lists. The lists also give the order in which calls are launched.
 */
 #include "plan/plan.h"
 
@@ -44,8 +42,8 @@ static size_t names_in_lists(const mgrid_content *c) {
   return n;
 }
 
-/* Mark every family that the lists put after this one. next[]: the marked families whose followers
-** remain to be marked. */
+/* Mark every family that the lists put after this one. next[]: marked families whose own followers
+** are not marked yet. */
 static void mark_later(const mgrid_content *c, const char *family, bool *later, int *next,
                        mgrid_budget *budget) {
   int64_t all = (int64_t)names_in_lists(c);
@@ -64,7 +62,7 @@ static void mark_later(const mgrid_content *c, const char *family, bool *later, 
   }
 }
 
-/* Refuse a list with two families in the opposite order of the lists before it. */
+/* Refuse a list that has two families in the opposite order of an earlier list. */
 static mgrid_status concurrent_check_order(const mgrid_content *c, size_t n,
                                            const char *const *names, mgrid_budget *budget,
                                            mgrid_error *err) {
@@ -107,7 +105,7 @@ mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const
 
 /* ------------------------------------------------------------------- lanes */
 
-/* A family's lane, and whether its calls go first. lane -1: it is in no list. */
+/* The lane of a family, -1 if it is in no list, and whether its calls have priority. */
 typedef struct place {
   int lane;
   bool urgent, listed;
@@ -124,7 +122,7 @@ static const mgrid_entry *named(const mgrid_content *c, const char *family, plac
   return &c->entry[entry];
 }
 
-/* Return whether this lane has a family that is in one list with `family`. */
+/* Return whether a family of this lane is in one list with `family`. */
 static bool is_taken(const mgrid_content *c, const char *family, int lane, place *p) {
   place *its;
   for (size_t i = 0; i < c->nconcurrent; i++) {
@@ -144,8 +142,8 @@ static bool is_listed(const mgrid_content *c, const char *family) {
   return false;
 }
 
-/* Choose lanes in the order of the topology, not of the lists: so another launch order makes the
-** same communicators. */
+/* Give a lane to each family of a list. Go in the order of the topology, not of the lists: then a
+** change of the launch order makes no other communicators. */
 static void give_lanes(const mgrid_content *c, place *p, mgrid_budget *budget) {
   int64_t names = (int64_t)names_in_lists(c);
   for (size_t i = 0; i < c->nentries && mgrid_spend(budget, names); i++) {
@@ -158,8 +156,8 @@ static void give_lanes(const mgrid_content *c, place *p, mgrid_budget *budget) {
   }
 }
 
-/* Give priority to the first family of each list that makes communicators, unless a family of the
-** list asks for it itself. */
+/* In each list, give priority to the first family that makes communicators, unless a family of the
+** list asks for priority itself. */
 static void give_priority(const mgrid_content *c, place *p) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
@@ -174,8 +172,8 @@ static void give_priority(const mgrid_content *c, place *p) {
   }
 }
 
-/* Put a family that is in no list into the lane of a listed one with the same groups, so that the
-** two still share. */
+/* If a family is in no list, give it the lane of a listed family with the same groups, so that the
+** two still share communicators. */
 static void concurrent_follow(const mgrid_content *c, place *p, mgrid_budget *budget) {
   for (size_t i = 0; i < c->nentries && mgrid_spend(budget, (int64_t)c->nentries); i++) {
     const mgrid_entry *e = &c->entry[i];
@@ -214,7 +212,8 @@ mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgri
 
 /* ------------------------------------------------------------ launch order */
 
-/* Change by `change` the number of families that each direct follower of `family` waits for. */
+/* Some families must be launched after `family`, and next to it in a list. Add `change` to the
+** number of families that each of them waits for. */
 static void each_next(const mgrid_content *c, const char *family, int *waits, int change) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
@@ -229,7 +228,7 @@ mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_e
   int64_t number = 0;
   int *waits = NULL;
 
-  if (c->nconcurrent == 0) { /* the order of creation */
+  if (c->nconcurrent == 0) { /* then launch in the order of creation */
     for (size_t k = 0; k < c->nentries;
          number += mgrid_family_rounds(c->entry[p->order[k++]].family))
       p->launch[p->order[k]] = number;

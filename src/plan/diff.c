@@ -15,8 +15,8 @@ typedef struct report {
   void *ud;
 } report;
 
-/* Add a line. `from` or `to` is NULL where only one plan has the thing; both are NULL where there
-** is nothing more to say. */
+/* Add a line. `from` is NULL if only the second plan has the thing, `to` if only the first has it.
+** Both are NULL if there is nothing more to say. */
 static void line(report *r, const char *what, const char *name, const char *from, const char *to) {
   mgrid_difference d = { !from == !to ? '~' : from ? '-' : '+', what, name, from, to };
   mgrid_text_add(&r->text, "%c %-8s %s", d.sign, what, name);
@@ -97,7 +97,7 @@ static void diff_grids(report *r, const mgrid_content *a, const mgrid_content *b
   }
 }
 
-/* Compare the lists, which have no names: one that only one plan has is gone or new. */
+/* Compare the lists of concurrent families. A list has no name, so it is either gone or new. */
 static void diff_concurrent(report *r, bool gone, const mgrid_content *a, const mgrid_content *b) {
   for (size_t i = 0; i < a->nconcurrent; i++) {
     mgrid_text was = { 0 };
@@ -198,7 +198,8 @@ static bool item_equal(const mgrid_item *a, const mgrid_item *b) {
   return equal;
 }
 
-/* The item of a plan that is another's item x; NULL: there is none on which a group depends. */
+/* Return the item of a plan that corresponds to item x of another plan. NULL: there is none, or no
+** group depends on it. */
 static const mgrid_item *same_item(const mgrid_content *c, const mgrid_item *x) {
   const mgrid_item *y = mgrid_content_item(c, x->kind, x->name);
   return y && !mgrid_item_unread(y) ? y : NULL;
@@ -235,8 +236,8 @@ static int64_t count_now(const mgrid_plan *p, const mgrid_view *v) {
   return n;
 }
 
-/* Count the communicators of a rank that both plans have: equal members, and options that may
-** share. Lazy ones do not count, because they may not have been created. */
+/* Count the communicators of a rank that both plans have: those with equal members, and with
+** options that allow sharing. Lazy ones do not count, because they may not have been created. */
 static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t rank,
                                mgrid_change *out, mgrid_error *err) {
   mgrid_view va = { 0 }, vb = { 0 };

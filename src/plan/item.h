@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** item.h - things of modules in a topology and a plan, beside families and grids: the tensors of
-** src/tensors, for example. A module has a table of functions for its kind of thing, and each thing
-** points to it. Topologies and plans know nothing else about things. Only the reader of saved plans
-** finds a kind by its name.
+** item.h - things of modules in a topology and a plan, beside families and grids: for example the
+** tensors of src/tensors. Such a thing is an item. A module has a table of functions for its kind
+** of item, and each item points to this table. Topologies and plans know nothing else about items.
+** Only the reader of saved plans finds a kind by its name.
 */
 #ifndef MGRID_ITEM_H
 #define MGRID_ITEM_H
@@ -15,41 +15,42 @@ struct mgrid_json;    /* plan/json.h */
 struct mgrid_content; /* plan/topology.h */
 
 typedef struct mgrid_item_kind {
-  const char *name;  /* "tensor": in messages, in texts, in the rules of a saved plan */
+  const char *name;  /* "tensor": in messages, in texts, and in the rules of a saved plan */
   const char *names; /* "tensors": in JSON */
   int64_t (*world)(const void *x); /* the size of its world */
   void *(*ref)(const void *x);     /* another owner; never fails */
-  void (*free)(void *x);           /* drop one owner */
+  void (*free)(void *x);           /* remove an owner */
   size_t (*held)(const void *x);   /* bytes of memory */
-  /* no group depends on it: it is not in the text, the digest and JSON. NULL: it is */
+  /* whether no group depends on it; then it is not in the text, the digest and JSON. NULL: groups
+  ** do */
   bool (*unread)(const void *x);
-  void (*text)(const void *x, mgrid_text *t); /* its rule on one line */
-  /* Append the fields of item i, each after a comma, from which its reader makes it again. Equal
-  ** things, equal fields: the digest is over them. NULL: "text", which is its text as a user would
-  ** write it. */
+  void (*text)(const void *x, mgrid_text *t); /* append its rule on one line */
+  /* Append the fields of item i, with a comma before each. Its reader makes the item again from
+  ** them, and the digest is made of them: so equal items have equal fields. NULL: one field "text",
+  ** the item's text as a user would write it. */
   void (*rule)(const struct mgrid_content *c, size_t i, mgrid_text *t);
   /* Write its value, or with rank >= 0 the value of that rank's part. */
   void (*json)(const void *x, int64_t rank, struct mgrid_json *w);
-  /* ranks that are meant to be in no group; NULL: none */
+  /* return the ranks that are meant to be in no group; NULL: none */
   const mgrid_family *(*unused)(const void *x);
-  /* Append a line for each possible mistake in it; `listed`: also in what the recipe lists. NULL:
-  ** none. */
+  /* Append a line for each likely mistake in the item. `listed`: also look at what the recipe
+  ** lists. NULL: there are none. */
   void (*notes)(const void *x, const char *name, bool listed, mgrid_text *t);
-  /* Compare it with where the ranks of a job run, before their communicators are created: `host`
-  ** identifies the host of each of the `world` ranks, `name` is the name of this rank's. Refuse
-  ** what differs. Only things in the digest are asked, which all ranks have. NULL: it says nothing
-  ** about hosts. */
+  /* Before communicators are created, compare the item with the hosts of the job: `host` identifies
+  ** the host of each of the `world` ranks, `name` is the name of this rank's host. Refuse a
+  ** difference. Only items in the digest are asked, because all ranks have these. NULL: the item
+  ** says nothing about hosts. */
   mgrid_status (*meets)(const void *x, const uint64_t *host, int64_t world, int64_t rank,
                         const char *name, mgrid_error *err);
 } mgrid_item_kind;
 
-/* Makes things of a kind from the rules of a saved plan: reads the fields that `rule` of the kind
-** wrote, and puts the thing into the topology by this name. A failure is in the field. A module
-** with things in plans defines it in MODULE_item.c, as mgrid_item_reader_MODULE; the Makefile
-** writes the table of all. */
+/* The reader of a kind of item in saved plans. It reads the fields that `rule` of the kind wrote,
+** and puts the item into the topology under this name. A failure goes into the field. A module with
+** items defines mgrid_item_reader_MODULE in MODULE_item.c; the Makefile writes the table of all
+** readers. */
 typedef struct mgrid_item_reader {
   const char *word;   /* the name of the kind */
-  const char *fields; /* all that its rule may have, separated by blanks */
+  const char *fields; /* all fields that its rule may have, separated by blanks */
   void (*read)(const mgrid_field *s, const char *name, struct mgrid_topology *t);
 } mgrid_item_reader;
 

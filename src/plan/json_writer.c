@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** json_writer.c - write JSON piece by piece. Jansson encodes every value except lists of integers,
-** which are digits and commas and grow with the world.
+** json_writer.c - writes JSON piece by piece. Jansson encodes every value except lists of integers:
+** these grow with the world, and are only digits and commas.
 */
 #include "plan/json.h"
 
@@ -14,7 +14,7 @@ json_t *mgrid_json_pack(const char *fmt, ...) {
   va_start(args, fmt);
   json_t *v = json_vpack_ex(NULL, 0, fmt, args);
   va_end(args);
-  return v ? v : json_string_nocheck("\xff"); /* not UTF-8 */
+  return v ? v : json_string_nocheck("\xff"); /* fmt has text that is not UTF-8 */
 }
 
 json_t *mgrid_json_path(const char *path) {

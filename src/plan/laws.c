@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** laws.c - laws about families, which a recipe claims while it is built, and the first
-** counterexample. mgrid_plan_law finds one by its text in a plan.
+** laws.c - laws: what a recipe claims about its families, and the first counterexample to it. A
+** recipe checks them while it is built. mgrid_plan_law reads a law as text and checks it in a plan.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -12,8 +12,8 @@
 
 enum { RULE = 160 };
 
-/* Members up to which a family is checked one by one: in a small family this finds the first
-** counterexample directly. */
+/* A family of up to FEW members is checked member by member, which finds the first counterexample
+** directly. */
 enum { FEW = 64 };
 
 mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget,
@@ -56,7 +56,7 @@ static bool laws_has(const mgrid_family *f, int64_t group, int64_t rank) {
   return false;
 }
 
-/* Return how many members of group g of a, from the first on, are in that group of b. */
+/* Return how many members at the front of group g of a are in group `group` of b. */
 static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t group,
                           mgrid_budget *budget) {
   int64_t n = 0;
@@ -66,8 +66,8 @@ static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *
   return n;
 }
 
-/* Return whether group g of a is inside one of b. Else *first and *other become ranks of it that no
-** group of b has both; *other -1: no group of b has *first. */
+/* Return whether group g of a is inside one group of b. If it is not, *first and *other become two
+** of its ranks that are not together in a group of b. *other is -1 if no group of b has *first. */
 static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t *first,
                       int64_t *other, mgrid_budget *budget) {
   int64_t size = mgrid_family_size(a, g), most = 0, group, position;
@@ -81,7 +81,7 @@ static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, i
   return most == size;
 }
 
-typedef struct pairing { /* members of a and of b at one distance */
+typedef struct pairing { /* two members at one distance, of a and of b */
   const mgrid_family *a, *b;
   mgrid_classes of_b;
   mgrid_sets sets;
@@ -100,8 +100,8 @@ static bool note_group(void *ud, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* Check that all ranks x of a set are with x + distance in groups of b; distance 0: that they are
-** in a group at all. */
+/* Check for all ranks x of a set that x and x + distance are in one group of b. With distance 0,
+** check that they are in a group at all. */
 static bool laws_look(pairing *w, const mgrid_points *ranks, int64_t distance) {
   bool told = true;
   w->sets.n = 0;
@@ -111,8 +111,9 @@ static bool laws_look(pairing *w, const mgrid_points *ranks, int64_t distance) {
   return told && mgrid_sets_each(ranks, &w->sets, false, note_group, w, w->budget);
 }
 
-/* Check that adjacent members of the groups of a class of a are always in one group of b. If groups
-** of b share no ranks, or those of a are pairs, then all members are. */
+/* Check that adjacent members of a group of a are always in one group of b, for all groups of a
+** class of a. This says the same of all members if groups of b share no ranks, or groups of a are
+** pairs. */
 static bool look_at_class(pairing *w, const mgrid_class *c) {
   enum { LISTED = 256 };
   mgrid_points ranks;
@@ -136,8 +137,8 @@ static bool look_at_class(pairing *w, const mgrid_class *c) {
   return true;
 }
 
-/* Return the first group of a that is not inside one of b, a->count if all are; -1: the modes
-** cannot tell. */
+/* Return the first group of a that is not inside a group of b; a->count if there is none, -1 if the
+** modes cannot tell. */
 static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b,
                                 mgrid_budget *budget) {
   pairing w = { .a = a, .b = b, .budget = budget, .worst = a->count };
@@ -177,8 +178,8 @@ mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b,
 
 /* --------------------------------------------------------- disjoint, covers */
 
-/* Find the lowest rank that is in both families, or with `b` NULL in no group of a; -1: none.
-** False: the modes cannot tell. */
+/* Find the lowest rank that is in both families, or with `b` NULL the lowest that is in no group of
+** a. *rank is -1 if there is none. False: the modes cannot tell. */
 static bool find_rank(const mgrid_family *a, const mgrid_family *b, int64_t *rank,
                       mgrid_budget *budget) {
   mgrid_sets own = { 0 }, theirs = { 0 };

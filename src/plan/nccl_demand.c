@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** nccl_demand.c - what one NCCL communicator takes: GPU memory, thread blocks, multicast objects,
-** file descriptors. plan/nccl_options.h and src/comm/README.md explain the formulas. The table of backends
-** points here, so every backend links it.
+** file descriptors. plan/nccl_options.h and src/comm/README.md explain the formulas. The table of
+** backends points to these functions, so they are linked into every backend.
 */
 #include "plan/nccl_options.h"
 
@@ -29,17 +29,18 @@ enum {
   GRANULE = 2 << 20,      /* of a cuMem allocation */
   STEP_BUFFERS = 8 << 17, /* NVLink SHARP: 8 steps of 128 KiB */
   P2P_PAIR = 12 << 20,    /* one peer on this machine, both directions of a channel: 2 and 10 MiB */
-  NET_PAIR = 20 << 20,    /* on another one */
-  NET_SHARED = 4 << 20,   /* all other peers, both directions of a channel: 2 x 16 x 128 KiB */
-  NVLS_CHANNELS = 16,     /* on Hopper */
+  NET_PAIR = 20 << 20,    /* one peer on another machine */
+  /* all peers on other machines, both directions of a channel: 2 x 16 x 128 KiB */
+  NET_SHARED = 4 << 20,
+  NVLS_CHANNELS = 16, /* of Hopper */
   FILES = 14,
-  /* FILES: of a communicator; FILES_CHANNEL: of a channel to another machine and back */
+  /* FILES: for a communicator; FILES_CHANNEL: for a channel to another machine and back */
   FILES_CHANNEL = 4
 };
 
-/* Return the bytes of n channels to a neighbour and from one. The buffers of a direction, 0.5 MiB
-** LL, 4.7 LL128 and 4 Simple, take 10 MiB: whole granules. On one machine the receiver has them,
-** and the sender one granule. */
+/* Return the bytes of n channels to a neighbour and back from one. The buffers of a direction need
+** 0.5 MiB for LL, 4.7 for LL128 and 4 for Simple, and take 10 MiB: whole granules. On one machine
+** they belong to the receiver, and the sender has one granule. */
 static int64_t nccl_demand_pairs(int64_t n, bool spans) {
   return n * (spans ? NET_PAIR : P2P_PAIR);
 }
@@ -52,7 +53,7 @@ static int64_t power_of_2_from(int64_t n) {
   return power;
 }
 
-/* Return the channels of NVLink SHARP: nvls_ctas, within the bounds for all channels. */
+/* Return the number of channels for NVLink SHARP: nvls_ctas, within the bounds for all channels. */
 static int64_t nvls_channels(const mgrid_nccl_values *v) {
   int64_t wanted = v->given[MGRID_NCCL_NVLS_CTAS] ? v->number[MGRID_NCCL_NVLS_CTAS] : NVLS_CHANNELS;
   int64_t least = v->number[MGRID_NCCL_MIN_CTAS];
@@ -70,7 +71,7 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   out->created = mgrid_nccl_memory(v, n);
   out->ring = nccl_demand_pairs(c, spans);
 
-  /* 1 up, at most 3 down; the ring has a pair */
+  /* 1 neighbour up and at most 3 down; the ring already has one pair */
   out->tree = nccl_demand_pairs(c * (at_most(spans ? 4 : 2, n - 1) - 1), spans);
   if (spans) {
     int64_t asked = v->given[MGRID_NCCL_N_CHANNELS_PER_NET_PEER]
@@ -86,10 +87,10 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   int64_t k = nvls_channels(v);
   out->nvls_created = (k + 1) * GRANULE;
 
-  /* a head for each rank of the machine, 32 at most */
+  /* a head for each rank of the machine, at most 32 */
   out->nvls = k * 2 * STEP_BUFFERS * at_most(local, 32);
 
   /* a tree over machines */
   if (spans) out->nvls += nccl_demand_pairs(k * at_most(3, machines - 1), true);
-  out->multicast = 2; /* credits at creation, buffers at first use */
+  out->multicast = 2; /* one for the credits at creation, one for the buffers at first use */
 }

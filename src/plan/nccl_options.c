@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ranges are those that NCCL accepts (parseCommConfig in its init.cc; of 2.31 and 2.32, nccl_options.h and
-** the user guide), versions those of the first public header with the field; NCCL 2.18 to 2.32. */
+/* The fields, by name. Ranges are those that NCCL accepts (parseCommConfig in its init.cc; for 2.31
+** and 2.32 nccl_options.h and the user guide). A version is that of the first public header with
+** the field, from NCCL 2.18 to 2.32. */
 #define FLAG   MGRID_NCCL_IS_FLAG
 #define NUMBER MGRID_NCCL_IS_NUMBER
 #define TEXT   MGRID_NCCL_IS_TEXT
@@ -68,7 +69,7 @@ const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS] = {
                                  "quality of service, for the network plugin" },
 };
 
-/* `text`: the value as the user wrote it, for the message. */
+/* Set a number. `text` is the value as the user wrote it, for the message. */
 static mgrid_status set_number(mgrid_nccl_values *v, int field, int64_t number, bool is_number,
                                const char *text, mgrid_error *err) {
   const mgrid_nccl_field *f = &mgrid_nccl_fields[field];
@@ -101,7 +102,8 @@ mgrid_status mgrid_nccl_set_text(mgrid_nccl_values *v, int field, const char *te
                                  mgrid_error *err) {
   char *end;
   int64_t number = strtoll(text, &end, 10);
-  if (strpbrk(text, " ,=\t\n")) /* it would read as another field in the canonical text */
+  /* such a character would start another field in the canonical text */
+  if (strpbrk(text, " ,=\t\n"))
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "nccl field '%s' is text without blanks and commas, not '%s'",
                       mgrid_nccl_fields[field].name, text);

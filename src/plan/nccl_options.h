@@ -28,7 +28,8 @@ typedef enum mgrid_nccl_name {
   MGRID_NCCL_NVLINK_CENTRIC_SCHED,
   MGRID_NCCL_NVLS_CTAS,
   MGRID_NCCL_NVLS_HOST_MODE,
-  /* moongrid's own: leave out fields that the running NCCL does not know, instead of refusing */
+  /* moongrid's own: leave out fields that the running NCCL does not know, instead of refusing
+  ** them */
   MGRID_NCCL_OPTIONAL,
   MGRID_NCCL_RMA_EAGER_INIT,
   MGRID_NCCL_SHRINK_SHARE,
@@ -47,8 +48,8 @@ typedef struct mgrid_nccl_field {
   const char *name;
   mgrid_nccl_kind kind;
   int64_t low, high; /* INT32_MAX: NCCL has no upper bound */
-  /* the first NCCL that reads the field, 21800 is 2.18.0; older ones ignore it silently. 0:
-  ** moongrid's own field */
+  /* the first NCCL that reads the field: 21800 is 2.18.0. Older ones ignore the field silently. 0:
+  ** the field is moongrid's own */
   int version;
   const char *doc; /* for the annotations and the README; starts in lower case */
 } mgrid_nccl_field;
@@ -63,39 +64,38 @@ typedef struct mgrid_nccl_values {
   int64_t windows; /* bytes of GPU memory of the family's windows, from the option `windows` */
 } mgrid_nccl_values;
 
-/* Set a field, after checking kind and range: by a number for a flag or a number, by text for any
-** field. */
+/* Set a field by a number, after a check of kind and range. It must be a flag or a number. */
 mgrid_status mgrid_nccl_set(mgrid_nccl_values *v, int field, int64_t number, mgrid_error *err);
 mgrid_status mgrid_nccl_set_text(mgrid_nccl_values *v, int field, const char *text,
                                  mgrid_error *err);
 /* Refuse values that exclude each other. */
 mgrid_status mgrid_nccl_agree(const mgrid_nccl_values *v, mgrid_error *err);
-/* Read "max_ctas=16 min_ctas=4" in any order, separated by blanks or commas, each field once.
-** `text` NULL is "". */
+/* Read "max_ctas=16 min_ctas=4": in any order, separated by blanks or commas, each field once. NULL
+** counts as "". */
 mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error *err);
-/* Write the same in canonical form: by name, separated by one blank. */
+/* Write the values in canonical form: by name, separated by one blank. */
 void mgrid_nccl_text(const mgrid_nccl_values *v, mgrid_text *t);
 
-/* nccl_demand.c. Return the bytes of GPU memory that a communicator of n ranks takes when it is
-** created. Each of its C channels has three tables: pointers (8 bytes a rank), peers (600) and
-** ranks (4). The communicator has two more blocks. Each is rounded up to the 2 MiB of NCCL's cuMem
-** allocations: (3 C + 2) 2 MiB for small groups. Read in NCCL 2.28.9, src/channel.cc and alloc.h,
-** and observed in runs of its CPU code. C is max_ctas; if that is not given, MGRID_NCCL_CHANNELS,
-** the most that a node of H100 uses. Windows are added. */
+/* Return the bytes of GPU memory that a communicator of n ranks takes when it is created
+** (nccl_demand.c). Each of its C channels has three tables: pointers (8 bytes a rank), peers (600)
+** and ranks (4). The communicator has two blocks more. Each table and block is rounded up to 2 MiB,
+** the unit of NCCL's cuMem allocations; so a small group takes (3 C + 2) 2 MiB. The sizes are from
+** NCCL 2.28.9, src/channel.cc and alloc.h, and were observed in runs of its CPU code. C is
+** max_ctas, or MGRID_NCCL_CHANNELS, the most that a node of H100 uses. Windows are added. */
 enum { MGRID_NCCL_CHANNELS = 32 };
 int64_t mgrid_nccl_granules(int64_t bytes); /* round up to whole allocations */
 int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n);
 
-/* Resources of one communicator on its rank, as src/comm/README.md derives them. All 0 for a group
-** of one rank. */
+/* Resources that one communicator takes on a rank; src/comm/README.md derives them. All are 0 for a
+** group of one rank. */
 typedef struct mgrid_demand {
   int64_t created;      /* bytes of GPU memory: mgrid_nccl_memory */
   int64_t nvls_created; /* additional bytes, for NVLink SHARP */
-  /* bytes that the first use of an algorithm adds; tree: with ring used before */
+  /* bytes that the first use of an algorithm adds; for tree, if ring was used before */
   int64_t ring, tree;
-  int64_t nvls, p2p;        /* p2p: once every member was sent to and received from */
+  int64_t nvls, p2p;        /* p2p: after a message to and from every member */
   int64_t blocks;           /* thread blocks of a kernel, one for each channel */
-  int64_t multicast, files; /* multicast objects of its machine; file descriptors */
+  int64_t multicast, files; /* multicast objects of the rank's machine; file descriptors */
 } mgrid_demand;
 /* Compute the demand of a communicator of n ranks, `local` of them on this rank's machine,
 ** including itself. nvls: the machine has NVLink SHARP. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** option_values.c - options whose values have a text of their own: Cartesian shapes and named
-** numbers. Reading makes the canonical value, of which there is one text. It is linked into
+** option_values.c - options whose values have a notation of their own: Cartesian shapes and named
+** numbers. Reading makes the canonical value, which has exactly one text. The file is linked into
 ** backends, too, so it knows no other option.
 */
 #include "plan/options.h"
@@ -12,7 +12,7 @@
 
 /* ========================================================== Cartesian shapes */
 
-/* Their text, whether a family fits one, steps along a dim. */
+/* The text of a shape, whether a family fits it, and steps along a dim. */
 
 static const char periodic[] = "periodic", blanks[] = " ,\t\n";
 
@@ -23,7 +23,7 @@ static mgrid_status unlike(const char *word, mgrid_error *err) {
                     "cartesian: '%s' is not of the form dim:size or dim:size:periodic", word);
 }
 
-/* Read a word "x:4:periodic", cutting it at its colons, as the next dim of s. */
+/* Read a word "x:4:periodic" as the next dim of s. This cuts the word at its colons. */
 static mgrid_status option_values_read_side(mgrid_shape *s, char *word, mgrid_error *err) {
   mgrid_side *side = &s->side[s->n];
   char *size = strchr(word, ':'), *end = NULL, *rest;
@@ -97,7 +97,8 @@ void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t) {
 
 /* -------------------------------------------------------- a family of this shape */
 
-/* Write the first dim that could be resized to make the shape fit: "; nearest: x 4". */
+/* Write which dim could be resized to make the shape fit, the first if there are several: ";
+** nearest: x 4". */
 static void option_values_nearest_text(const mgrid_shape *s, int64_t count, int64_t size, char *buf,
                                        size_t len) {
   *buf = '\0';
@@ -162,7 +163,7 @@ int64_t mgrid_shape_step(const mgrid_shape *s, int64_t position, int i, int64_t 
   int64_t size = s->side[i].size, coord = mgrid_shape_coord(s, position, i), moved;
   if (s->side[i].periodic) {
     moved = (coord + (back ? -(steps % size) : steps % size) + size) % size;
-  } else { /* compare before adding: steps may be any number */
+  } else { /* compare before adding, because `steps` may be any number */
     if (back ? steps > coord || steps <= coord - size : steps < -coord || steps >= size - coord)
       return -1;
     moved = back ? coord - steps : coord + steps;
@@ -172,7 +173,7 @@ int64_t mgrid_shape_step(const mgrid_shape *s, int64_t position, int i, int64_t 
 
 /* ============================================================= named numbers */
 
-/* Read, write, look up. */
+/* Reading and writing them, and finding a number by name. */
 
 const mgrid_number_rule mgrid_window_rules[] = {
   { NULL, 1, INT64_C(1) << 40 },
@@ -206,7 +207,7 @@ static int by_name(const void *a, const void *b) {
   return strcmp(((const mgrid_number *)a)->name, ((const mgrid_number *)b)->name);
 }
 
-/* Read one "name=value" of len characters. */
+/* Read one "name=value", which has len characters. */
 static mgrid_status read_one(const char *word, size_t len, const char *option,
                              const mgrid_number_rule *rules, mgrid_numbers *out, mgrid_error *err) {
   const char *equals = memchr(word, '=', len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.c - the table of options, a row each, and the record of the options of a family. Lua, C,
-** text, JSON, sharing and the documents follow from the rows.
+** options.c - the table of options, with one row for each, and the record of a family's options.
+** Lua, C, text, JSON, sharing and the documents all follow the rows.
 */
 #include "plan/options.h"
 
@@ -11,7 +11,7 @@
 
 static const char no_backend[] = "none";
 
-/* List the backends that a family may ask for, and "none". */
+/* List the names of backends that a family may ask for, and "none". */
 static size_t makers(const char *names[]) {
   size_t n = mgrid_backend_names(names, MGRID_BACKENDS_MAKERS);
   names[n] = no_backend;
@@ -64,7 +64,7 @@ static mgrid_status canonical_seconds(const mgrid_option *row, double *seconds, 
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a %s is 0 (the default) to 1e9 seconds, not %g",
                       row->name, *seconds);
   double us = round(*seconds * 1e6);
-  if (*seconds > 0 && us < 1) us = 1; /* 0 means the default */
+  if (*seconds > 0 && us < 1) us = 1; /* 0 would mean the default */
   *seconds = us / 1e6;
   return MGRID_OK;
 }
@@ -121,7 +121,8 @@ static void put_option(const mgrid_choice *c, const mgrid_option *row, mgrid_tex
   }
 }
 
-/* Turn the text into a string that the record owns; "" is a constant. NULL: out of memory. */
+/* Turn the text into a string that the record owns. An empty text is a constant. NULL: out of
+** memory. */
 static const char *taken(mgrid_text *t) {
   if (!t->failed && t->len > 0) return t->data;
   bool failed = t->failed;
@@ -156,7 +157,7 @@ static mgrid_status options_parse(mgrid_choice *c, const mgrid_options *o, mgrid
   return s;
 }
 
-/* Write the canonical form of these texts, and of all options. */
+/* Write the canonical form of the options that are texts, and the text of all options. */
 static mgrid_status write_texts(mgrid_choice *c, const char *parent, mgrid_error *err) {
   mgrid_text fields = { 0 }, shape = { 0 }, windows = { 0 }, device = { 0 }, name = { 0 };
   mgrid_nccl_text(&c->nccl, &fields);
@@ -190,7 +191,8 @@ static mgrid_status options_make(const mgrid_options *o, const mgrid_nccl_values
   if (!s) s = mgrid_nccl_agree(&c->nccl, err);
   if (!s) s = options_parse(c, o, err);
   if (!s && *c->asked.backend) c->backend = mgrid_backend_named(c->asked.backend);
-  if (!s) c->none = c->asked.backend == no_backend; /* canonical_word points to it */
+  /* canonical_word made asked.backend point to this constant */
+  if (!s) c->none = c->asked.backend == no_backend;
   if (!s) s = write_texts(c, o->parent, err);
   if (!s) return MGRID_OK;
   mgrid_choice_free(c);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - make a topology canonical for one world: order, sharing, lanes, launch order, digest. A
-** plan does not change after that. And questions about all of it: its families and grids, ranks in
-** no group, notes about likely mistakes.
+** plan.c - makes a plan from a topology, for one world. A plan has the order of creation, which
+** families share communicators, the options of families that are used at the same time
+** (concurrent.c), and the digest. A plan does not change after it is made. The file also answers
+** questions about a whole plan: its families and grids, which ranks are in no group, likely
+** mistakes.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -13,9 +15,9 @@
 
 /* =================================================================== parents */
 
-/* Families whose communicators are split from those of another family: the parent exists and is
-** created before them. To check that groups are inside those of the parent is O(members), so each
-** rank checks only its own (comm/state.c). */
+/* A family may name a parent: another family, from whose communicators its own are split. The
+** parent must exist and be created first. Checking that each group is inside a group of the parent
+** takes O(members), so a rank checks only its own groups (comm/state.c). */
 
 /* Return the index of a family in the schedule. */
 static size_t plan_turn_of(const mgrid_plan *p, int entry) {
@@ -113,7 +115,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
   }
 
   size_t n = p->content.nentries, filled = 0;
-  mgrid_spend(budget, (int64_t)p->content.held / 2); /* the text of items, for the digest */
+  mgrid_spend(budget, (int64_t)p->content.held / 2); /* the digest reads the text of all items */
   p->order = malloc((n + 1) * sizeof *p->order);
   p->shares = malloc((n + 1) * sizeof *p->shares);
   p->launch = malloc((n + 1) * sizeof *p->launch);
@@ -129,11 +131,11 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
   for (size_t k = 0; k < n; k++) {
     int i = p->order[k];
     p->shares[i] = -1;
-    /* comparing, and text for the digest */
+    /* to compare with the families before, and to write the rule into the digest */
     mgrid_spend(budget, (int64_t)(k + p->content.entry[i].family->bytes / 2));
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
-      /* skip j if it shares: this loop also reaches its leader, which is earlier */
+      /* skip j if it shares: this loop also compares i with the leader of j, which is earlier */
       if (p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
           && mgrid_all_within(p->content.entry[i].family, p->content.entry[j].family, budget))
         p->shares[i] = j;
@@ -197,7 +199,7 @@ const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
 
 enum { LOOKED_AT = 1 << 22, RANGES = 6 };
 
-/* The ranks that an item, as spares, keeps out of groups; NULL: none. */
+/* Return the ranks that an item, such as spares, keeps out of all groups. NULL: none. */
 static const mgrid_family *unused_of(const mgrid_item *item) {
   return item->kind->unused ? item->kind->unused(item->x) : NULL;
 }
@@ -215,11 +217,12 @@ static bool plan_is_idle(const mgrid_plan *p, int64_t rank) {
 
 typedef struct seeker {
   const mgrid_plan *p;
-  mgrid_sets sets; /* of all members */
-  bool told;       /* the sets tell; else each rank is checked */
+  mgrid_sets sets; /* the members of all families */
+  bool told;       /* sets is complete; else each rank is checked */
 } seeker;
 
-/* Return the first rank from `rank` on that is idle (`idle` false: not idle); world: none. */
+/* Return the first rank from `rank` on that is idle, or with `idle` false the first that is not. If
+** there is none, return the size of the world. */
 static int64_t next_rank(seeker *s, int64_t rank, bool idle) {
   int64_t world = s->p->content.world, found;
   mgrid_points rest = { .offset = rank };
@@ -237,7 +240,7 @@ static bool count_idle(void *idle, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* Collect the members of all families. False: too many sets to hold. */
+/* Collect the members of all families. Return false if these are too many sets to hold. */
 static bool take_sets(seeker *s) {
   for (size_t i = 0; i < s->p->content.nitems; i++) {
     const mgrid_family *f = unused_of(&s->p->content.item[i]);
@@ -267,7 +270,7 @@ int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
 
   for (size_t i = 0; i < p->content.nentries; i++)
     if (mgrid_family_coverage(p->content.entry[i].family) == MGRID_PARTITION) return 0;
-  if (p->content.nentries == 0) return 0; /* without any group, other messages say so */
+  if (p->content.nentries == 0) return 0; /* other messages report a plan without groups */
   mgrid_points_push(&all, world, 1);
   s.told = take_sets(&s) && mgrid_sets_each(&all, &s.sets, false, count_idle, &idle, NULL);
   if (!s.told) {
@@ -287,8 +290,7 @@ int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
 
 /* ===================================================================== notes */
 
-/* The options that a backend does not support, so that nobody expects an effect; the notes of
-** modules. */
+/* Options that a backend does not support, and the notes of modules about likely mistakes. */
 
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t) {
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {

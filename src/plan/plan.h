@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.h - what a plan is inside, and one rank's view of it.
+** plan.h - the inside of a plan, and one rank's view of it.
 */
 
 /* THE SCHEDULE. All groups of the job have one order: families in schedule order (`first` ones,
-** then the others, then `lazy` ones, each in the order of the topology), within a family by round,
-** within a round by index. A group equal to an earlier one uses its communicator, if the options of
-** both families allow sharing: the earlier one leads. Each rank creates the groups it is in, in
+** then the others, then `lazy` ones, each in the order of the topology), within a family by round
+** (mgrid_family_rounds), within a round by index. If a group equals an earlier one, and the options
+** of both families allow sharing, both use one communicator: the earlier group leads the later one.
+** So a creation is a group that no other leads. Each rank makes the creations of its own groups, in
 ** this order.
 **
-** NO CYCLIC WAIT. Among the groups not created yet take the first in this order. Each of its
-** members has created all its earlier groups, for those come before it in the order, so all of them
-** are at this one, and it completes. Nothing is assumed about overlap: the order is total over all
-** groups. That members agree on who leads needs no communication: a group in another family equals
-** this one for one member exactly if it does for all.
+** NO CYCLIC WAIT. Take the first group, in this order, that is not created yet. All earlier groups
+** of its members are created, because they come before it. So all its members are at this group,
+** and it completes. Groups may overlap in any way, because the order is total over all groups.
+** Members need not communicate to agree on who leads: if a group of another family equals this one
+** for one member, it does so for all.
 */
 
 #ifndef MGRID_PLAN_H
@@ -27,10 +28,11 @@ struct mgrid_plan {
   atomic_int refs;
   mgrid_content content;
   int *order;  /* [nentries]: entries in schedule order */
-  int *shares; /* [nentries]: the earlier entry that leads all its groups, or -1 */
-  /* [nentries]: launch order of the first round of an entry: mgrid_group_launch_order */
+  int *shares; /* [nentries]: the earlier entry whose groups lead all groups of this entry, or -1 */
+  /* [nentries]: the launch order (mgrid_group_launch_order) of the first round of an entry */
   int64_t *launch;
-  uint64_t digest[2]; /* XXH3-128 of its rules, each with a newline behind it; high half first */
+  /* XXH3-128 of the plan's rules, each with a newline after it; high half first */
+  uint64_t digest[2];
 };
 
 /* A group that contains this rank. */
@@ -39,8 +41,9 @@ typedef struct mgrid_member {
   int64_t group;    /* index in the family */
   int64_t position; /* of this rank */
   int64_t size;     /* ranks of the group */
-  /* its communicator: index into mgrid_view.comm; -1 for a group of one rank, or of backend "none"
-  ** */
+  /* its communicator: index into mgrid_view.comm. -1: the group has one rank, or its backend is
+  ** "none"
+  */
   int comm;
 } mgrid_member;
 
@@ -63,53 +66,54 @@ typedef struct mgrid_view {
 
 /* ------------------------------------------------------------------ plan.c */
 
-/* As mgrid_plan_new, and the work is charged to the budget. NULL without an error once the budget
-** is exhausted. */
+/* As mgrid_plan_new. Charge the work to the budget. Return NULL without an error once that is
+** exhausted. */
 mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid_error *err);
 
 /* ------------------------------------------------------------------- share.c */
 
 /* Return whether a group of the later entry may use a communicator of the earlier one. */
 bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier);
-/* As mgrid_plan_count of the whole plan, and the work is charged to the budget. The result means
-** nothing once the budget is exhausted. */
+/* As mgrid_plan_count of the whole plan. Charge the work to the budget; once that is exhausted, the
+** result means nothing. */
 mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget,
                                    mgrid_plan_counts *out, mgrid_error *err);
 
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
 void mgrid_view_free(mgrid_view *v);
 
-/* Return the number of groups of an entry that no earlier group leads: the communicators that it
-** adds to the job. `round` >= 0 counts only that round. Groups are compared by their modes,
-** O(modes). Where these cannot tell (tables of more than 1024 groups, rounds of pairs around a ring
-** that their step does not divide, modes that fit badly together), they are compared one by one,
-** O(groups). The result means nothing once the budget is exhausted. */
+/* Return the number of groups of an entry that no earlier group leads: these are the communicators
+** that the entry adds to the job. `round` >= 0: count only that round. Groups are compared by their
+** modes, O(modes). They are compared one by one, O(groups), where modes cannot tell: tables of more
+** than 1024 groups, rounds of pairs around a ring that their step does not divide, modes that fit
+** badly together. The result means nothing once the budget is exhausted. */
 int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round, mgrid_budget *budget);
-/* The same for each round of an entry; led[] is filled up to its number of rounds. */
+/* Return the same for each round of an entry. led[] is filled up to its number of rounds. */
 void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX],
                              mgrid_budget *budget);
-/* Count the groups of an entry that an earlier one leads, by the entry of their leader:
-** groups[nentries]. groups[entry] counts those that repeat one of its own. The cost is that of
+/* Count for each earlier entry how many groups of this entry it leads: groups[nentries].
+** groups[entry] counts groups that repeat another group of the same entry. The cost is that of
 ** mgrid_plan_led. */
 void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups, mgrid_budget *budget);
-/* Return whether some groups of entry i, but not all, may be groups of the earlier entry j. */
+/* Return whether some groups of entry i, but not all, may equal groups of the earlier entry j. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j);
 
 typedef enum mgrid_overlap {
   MGRID_NONE, /* no group */
-  MGRID_SOME, /* some groups may be; the rules cannot tell which */
+  MGRID_SOME, /* possibly some; the rules cannot tell which */
   MGRID_ALL   /* every group */
 } mgrid_overlap;
-/* Return how many groups of a are groups of b, too, with the members in the same order. Groups of
+/* Return how many groups of a are groups of b, too, with their members in the same order. Groups of
 ** one rank do not count. O(modes). */
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
-/* Return whether every group of a of more than one rank occurs in b. Where the modes cannot tell,
-** up to 4096 groups are compared one by one. With more groups, or once the budget is exhausted, the
-** answer is false. */
+/* Return whether every group of a occurs in b; groups of one rank do not count. Where the modes
+** cannot tell, up to 4096 groups are compared one by one. For more groups, or once the budget is
+** exhausted, the answer is false. */
 bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget);
 /* Return whether the two groups have the same members in the same order. */
 bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
-/* Return the first group of b that equals group ga of a, only groups before `limit`; or -1. */
+/* Return the first group of b that equals group ga of a, or -1. Look only at groups before
+** `limit`. */
 int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit,
                        mgrid_budget *budget);
 
@@ -121,54 +125,55 @@ mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_e
 int64_t mgrid_plan_launch(const mgrid_plan *p, int entry, int64_t group);
 /* Check that the parent of each family exists and is created before it. */
 mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err);
-/* Check that a group of a family with a parent is inside one group of it, O(members). */
+/* Check that a group of a family with a parent is inside one group of the parent. O(members). */
 mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group,
                                      mgrid_error *err);
 
 /* ------------------------------------------------------------------ verify.c */
 
-/* mgrid_plan_check checks worlds of up to WHOLE ranks completely. In larger ones it checks SOME
-** members of each family, about a quarter as many ranks, and the next member of each of their
-** groups. */
+/* mgrid_plan_check checks worlds of up to MGRID_CHECK_WHOLE ranks completely. In larger worlds it
+** checks MGRID_CHECK_SOME members of each family, about a quarter as many ranks, and the next
+** member of each group of these ranks. */
 enum { MGRID_CHECK_WHOLE = 1 << 20, MGRID_CHECK_SOME = 1024 };
 
-/* The creations of the ranks that were checked or played. */
+/* Counts of the ranks that were checked or played. */
 typedef struct mgrid_created {
   int64_t communicators; /* of the job */
-  int64_t memberships;   /* of all ranks in these communicators */
+  int64_t memberships;   /* how often these ranks are in a communicator, in total */
   int64_t most_per_rank; /* communicators of the rank that has the most */
 } mgrid_created;
 
-/* Check the premises of the proof above, for all ranks, or with sample > 0 for about `sample` ranks
-** spread over the world. Memory does not grow with the world; *out counts what was checked. If a
-** premise fails, return MGRID_UNPROVED, with rank, family and group in the message. */
+/* Check the premises of the proof above: for all ranks, or with sample > 0 for about `sample` ranks
+** spread over the world. The memory does not grow with the world. *out counts what was checked. If
+** a premise fails, return MGRID_UNPROVED, with rank, family and group in the message. */
 mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_created *out,
                                mgrid_error *err);
 
-/* The creations of every rank, in the order of that rank. A separate struct, so that tests can
-** change it. */
+/* The creations of every rank, in the order of that rank. It is a struct of its own so that tests
+** can change it. */
 typedef struct mgrid_itinerary {
   int64_t world;
   int64_t *start; /* [world + 1]: rank r makes step[start[r]] .. step[start[r + 1] - 1] */
   mgrid_creation *step;
 } mgrid_itinerary;
 mgrid_status mgrid_itinerary_of(mgrid_itinerary *it, const mgrid_plan *p, mgrid_error *err);
-/* Check that every rank reaches its end, where each waits in each creation until all members are
-** there. Else return MGRID_UNPROVED, with rank, family and group in the message. */
+/* Let each rank wait in each of its creations until all members are there, and check that every
+** rank reaches its end. If not, return MGRID_UNPROVED, with rank, family and group in the
+** message. */
 mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p,
                                   mgrid_created *out, mgrid_error *err);
 void mgrid_itinerary_free(mgrid_itinerary *it);
-/* The same with the plan's own itinerary. O(members); MGRID_OUT_OF_RANGE above 2^20 ranks. out may
+/* Do this with the plan's own itinerary. O(members); MGRID_OUT_OF_RANGE above 2^20 ranks. out may
 ** be NULL. */
 mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_error *err);
 
 /* ------------------------------------------------------------ laws.c, plan.c */
 
-/* Laws: both families have the same groups (same); every group of a is inside one of b (within); no
-** rank is in both (disjoint); every rank is in a group (covers). Else return MGRID_REFUSED with the
-** first counterexample, and the names of the families. O(modes); O(members) where no modes tell, as
-** for long tables, and then each check costs budget. The result means nothing once the budget is
-** exhausted. mgrid_plan_law reads a law from text, "within(tp, node)". */
+/* Laws. same: both families have the same groups. within: every group of a is inside one of b.
+** disjoint: no rank is in both. covers: every rank is in a group. If a law does not hold, return
+** MGRID_REFUSED with the first counterexample and the names of the families. O(modes). O(members)
+** where no modes tell, as for long tables; each check then charges the budget, and the result means
+** nothing once that is exhausted. mgrid_plan_law reads a law from text, "within(tp, node)". */
 typedef struct mgrid_law_names {
   const char *a, *b;
 } mgrid_law_names;
@@ -182,16 +187,16 @@ mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b,
 mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_budget *budget, mgrid_error *err);
 mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err);
 
-/* Return how many ranks are in no group, 0 for a plan without groups, and append which, "6, 8 to
-** 15, ...". By modes; where these cannot tell, as for long tables, each rank is checked. -1: the
-** world is too large for that. */
+/* Return how many ranks are in no group, and append which, "6, 8 to 15, ...". Return 0 for a plan
+** without groups. Where modes cannot tell, as for long tables, each rank is checked. -1: the world
+** is too large for that. */
 int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which);
 
-/* Append the notes of all items: a line for each possible mistake (item.h). */
+/* Append the notes of all items: a line for each likely mistake (item.h). */
 void mgrid_plan_notes(const mgrid_plan *p, bool listed, mgrid_text *out);
 
-/* Append the options of families that their backend does not support, "timeout of 3 families, nccl
-** of 1 family", or nothing. `backend` makes the families that ask for no other. */
+/* Append which options have no effect because the family's backend does not support them, "timeout
+** of 3 families, nccl of 1 family", or nothing. `backend` makes the families that name no other. */
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
 
 /* ------------------------------------------------------------------ diff.c */
@@ -200,42 +205,43 @@ void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, m
 typedef struct mgrid_difference {
   char sign;               /* + new, - gone, ~ changed */
   const char *what, *name; /* "family", "tp" */
-  const char *from, *to;   /* as text; NULL: it is not in that plan, or there is nothing to say */
+  /* as text; NULL: the thing is not in that plan, or there is nothing to say */
+  const char *from, *to;
 } mgrid_difference;
 
-/* Receives each difference; its texts last until the call returns. */
+/* Called for each difference. Its texts last until the call returns. */
 typedef void mgrid_tell(void *ud, const mgrid_difference *d);
 
-/* As mgrid_plan_diff, and calls `tell` for each difference; tell and sink may be NULL. */
+/* As mgrid_plan_diff, but also call `tell` for each difference. tell and sink may be NULL. */
 mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank,
                                     mgrid_change *change, mgrid_tell *tell, mgrid_sink sink,
                                     void *ud, mgrid_error *err);
 
 /* ----------------------------------------------- plan_print.c, plan_read.c, why.c */
 
-/* Return the number of lines of a plan: its world, parameters, functions and grids, then its
-** families, then lists of concurrent families and items. */
+/* Return the number of lines of a plan. They are its world, parameters, functions and grids; its
+** families; its lists of concurrent families and its items. */
 size_t mgrid_plan_nlines(const mgrid_plan *p);
-/* Return the first line of a family. */
+/* Return the index of the first line of a family. */
 size_t mgrid_plan_first_family(const mgrid_plan *p);
 size_t mgrid_plan_first_list(const mgrid_plan *p); /* the line after the families */
-/* Append a line of the canonical text; nothing for an item that no group depends on. */
+/* Append line i of the canonical text. Append nothing for an item on which no group depends. */
 void mgrid_plan_line(const mgrid_plan *p, size_t i, mgrid_text *t);
-/* Append a line as an object of JSON, from which plan_read.c makes it again and of which the digest
-** is made. False, and nothing, for an item that no group depends on. */
+/* Append line i as a JSON object. plan_read.c makes the line again from it, and the digest is made
+** of these objects. Return false and append nothing for an item on which no group depends. */
 bool mgrid_plan_rule(const mgrid_plan *p, size_t i, mgrid_text *t);
 mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err);
-/* Return the first family from `from` on, after this one, that shares its communicators; -1: none
-** does. */
+/* Return the first family after this one, from `from` on, that shares its communicators; -1:
+** none. */
 int mgrid_plan_sharer(const mgrid_plan *p, int entry, int from);
-/* As mgrid_plan_print_json, with the resources of NCCL at a site. */
+/* As mgrid_plan_print_json, but with the resources of NCCL at a site. */
 mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site,
                                 mgrid_sink sink, void *ud, mgrid_error *err);
-/* The format of saved plans; it changes when an older moongrid would read another plan from the
+/* The format of saved plans. It changes when an older moongrid would make another plan from the
 ** rules. */
 enum { MGRID_SAVED_FORMAT = 1 };
-/* Return whether a text starts as a plan does, and not as a recipe. MGRID_SAVED_MAX: most bytes of
-** one that is read. */
+/* Return whether a text starts like a saved plan, and not like a recipe. MGRID_SAVED_MAX: most
+** bytes of a saved plan. */
 enum { MGRID_SAVED_MAX = 1 << 24 };
 bool mgrid_plan_is_saved(const char *text, size_t length);
 /* Make the answer of mgrid_plan_why as JSON; *out is a new reference. */
@@ -244,7 +250,7 @@ mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json
 
 /* --------------------------------------------------------------- resources.c */
 
-/* The numbers of mgrid_resources by name; ends with a NULL name. */
+/* The numbers of mgrid_resources, with their names. The last name is NULL. */
 typedef struct mgrid_resources_row {
   const char *name;
   size_t at;
@@ -255,14 +261,14 @@ static inline int64_t *mgrid_resources_number(const mgrid_resources *r,
   return (int64_t *)((uintptr_t)r + row->at);
 }
 
-enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* of an mgrid_site */
-/* Compute the demand of a communicator of this family, with `size` ranks, `local` of them on one
+enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* most ranks of a machine in an mgrid_site */
+/* Compute what a communicator of this family takes. It has `size` ranks, `local` of them on one
 ** machine. */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site,
                         mgrid_demand *out);
-/* As mgrid_plan_gpu_memory for any rank, at a site. Add to *out, field by field, the most of all
-** ranks. Ranks at the same positions of groups take the same, so one of each kind is checked. Where
-** the modes cannot tell the kinds, or there are more than 1024, the result is an upper bound. */
+/* Add to *out, field by field, the most that any rank takes at a site; see mgrid_plan_gpu_memory.
+** Ranks at the same positions of groups take the same, so one rank of each kind is checked. The
+** result is an upper bound if the modes cannot tell the kinds, or if there are more than 1024. */
 void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out);
 
 #endif

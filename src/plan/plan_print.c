@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan_print.c - the plan as text and as JSON: the canonical lines, the rules of which the digest is
-** made, the schedule, and one JSON object with all of it. Output is written piece by piece into a
-** sink, so memory does not grow with it.
+** plan_print.c - the plan as text and as JSON: the canonical lines, the rules of which the digest
+** is made, the schedule, and one JSON object with all of it. The output goes to a sink piece by
+** piece, so memory does not grow with it.
 */
 #include "plan/json.h"
 #include "plan/plan.h"
@@ -14,13 +14,13 @@
 
 /* ============================================================ text and rules */
 
-enum { FULL = 16384 }; /* bytes of text that are worth a call of the sink */
+enum { FULL = 16384 }; /* bytes of text after which the sink is called */
 
 /* -------------------------------------------------------------------- lines */
 
-/* The parts of a plan, each of which has a line in the canonical text and a rule: the world, then
-** in the order of their calls parameters, functions, grids; families; lists of concurrent families,
-** items. So a rule names only what is before it. */
+/* The parts of a plan. Each part has a line in the canonical text, and a rule. First come the
+** world, parameters, functions and grids, then the families, then lists of concurrent families and
+** items; each kind is in the order of its calls. So a rule names only parts before it. */
 size_t mgrid_plan_first_family(const mgrid_plan *p) {
   return 1 + p->content.nparams + p->content.ncalled + p->content.ngrids;
 }
@@ -75,7 +75,7 @@ void mgrid_plan_line(const mgrid_plan *p, size_t i, mgrid_text *t) {
   mgrid_text_str(t, "\n");
 }
 
-/* Print the lines from `first` to before `end`. */
+/* Print the lines from `first` to `end` - 1. */
 static mgrid_status print_lines(const mgrid_plan *p, size_t first, size_t end, mgrid_text *t,
                                 mgrid_sink sink, void *ud, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
@@ -100,7 +100,7 @@ mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mg
 
 /* -------------------------------------------------------------------- rules */
 
-/* Append {"WORD":"NAME", of which the rest follows. */
+/* Append the beginning of a rule: {"WORD":"NAME". */
 static void put_word(const char *word, const char *name, mgrid_text *t) {
   mgrid_text_str(t, "{\"");
   mgrid_text_str(t, word);
@@ -113,7 +113,7 @@ static void put_value(const char *name, const char *value, mgrid_text *t) {
   mgrid_text_quoted(t, value);
 }
 
-/* Append the options that are given, if any, without the lane; seconds are whole microseconds. */
+/* Append the options that are given, without the lane. Seconds are whole microseconds. */
 static void print_options_text(const mgrid_choice *c, mgrid_text *t) {
   bool any = false;
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
@@ -244,7 +244,8 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
       mgrid_plan_led_by_round(p, p->order[k], of_round, NULL);
       for (int64_t r = 0; r < rounds; r++) {
         int64_t led = of_round[r];
-        if (led == 0) continue; /* nothing to create: earlier groups lead the whole round */
+        /* nothing to create: earlier groups lead all groups of this round */
+        if (led == 0) continue;
         mgrid_text_add(&t, "%5d  %-16s ", step++, e->name);
         if (rounds > 1) mgrid_text_add(&t, "round %" PRId64 ": ", r);
         mgrid_text_add(&t, "%" PRId64 " communicator%s at once, ", led, mgrid_s_of(led));
@@ -292,13 +293,14 @@ mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_
 
 enum { PIECE = 1024 };
 
-/* Return the value of a parameter, which is text: if the text is JSON (a number, true, a list) as
-** it is, else as a string. */
+/* Return the value of a parameter. It is text: if the text is JSON (a number, true, a list), return
+** that, else a string. */
 static json_t *param_value(const char *text) {
   json_error_t why;
   if (mgrid_json_deep(text, strlen(text), MGRID_JSON_DEEP)) return json_string(text);
   json_t *value = json_loads(text, JSON_DECODE_ANY, &why);
-  return value || !*why.text ? value : json_string(text); /* no value and no fault: out of memory */
+  /* NULL without a fault means out of memory */
+  return value || !*why.text ? value : json_string(text);
 }
 
 static void print_put_ranks(mgrid_json *w, const mgrid_family *f, int64_t group) {
@@ -312,7 +314,7 @@ static void print_put_ranks(mgrid_json *w, const mgrid_family *f, int64_t group)
       if (first + i > 0) mgrid_text_put(&w->text, ",", 1);
       mgrid_text_int(&w->text, piece[i]);
     }
-    mgrid_json_put(w, ""); /* a full buffer goes to the sink */
+    mgrid_json_put(w, ""); /* gives a full buffer to the sink */
   }
   mgrid_json_put(w, "]");
 }
@@ -370,8 +372,8 @@ static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   mgrid_json_close(w, "]");
 }
 
-/* Write the items of modules by kind, in the order of the first item of each kind. A plan without
-** items has no such field. */
+/* Write the items of modules. Their kinds are in the order of the first item of each. A plan
+** without items has no field for them. */
 static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
   for (size_t k = 0; k < c->nitems; k++) {
@@ -387,7 +389,7 @@ static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   }
 }
 
-/* Write what mgrid_plan_read makes the plan from: rules, not lists of ranks. */
+/* Write the part from which mgrid_plan_read makes the plan: rules, not lists of ranks. */
 static void put_rules(mgrid_json *w, const mgrid_plan *p) {
   mgrid_text t = { 0 };
   mgrid_json_line(w, "format", json_integer(MGRID_SAVED_FORMAT));
@@ -432,8 +434,7 @@ static void options_json(mgrid_json *w, const mgrid_choice *c) {
   mgrid_json_close(w, "}");
 }
 
-/* Write the families that share a communicator, and the memory that each would take without
-** sharing. */
+/* Write which families share communicators, and how much memory each would take without sharing. */
 static void put_sharing(mgrid_json *w, const mgrid_plan *p, const mgrid_site *site) {
   const mgrid_content *c = &p->content;
   mgrid_json_in(w, "\n  ", "sharing", "[");
@@ -519,7 +520,7 @@ static void put_membership(mgrid_json *w, const mgrid_plan *p, const mgrid_membe
   mgrid_json_close(w, "}");
 }
 
-/* Write the rank's group of each family: a group or null; for a cover a list of groups. */
+/* Write the rank's group in each family: a group or null, and for a cover a list of groups. */
 static void put_rank(mgrid_json *w, const mgrid_plan *p, const mgrid_view *v) {
   size_t next = 0;
 

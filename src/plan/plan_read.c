@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan_read.c - read a saved plan: JSON with "rules", one for each line of the plan. It may come
-** from anybody, so its length and depth are limited, and the work for it costs budget. The plan has
-** the digest that was saved, or there is an error.
+** plan_read.c - reads a saved plan: JSON with "rules", one for each line of the plan. The text may
+** come from anybody, so its length and depth are limited, and reading it has a budget. Either the
+** plan has the digest that was saved, or there is an error.
 */
 #include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORK = 1 << 25 }; /* a second or two */
+enum { WORK = 1 << 25 }; /* takes a second or two */
 
 /* ------------------------------------------------------------------- one rule */
 
-/* Read the options of a family, without the lane, which follows from the concurrent families. */
+/* Read the options of a family. The lane is not among them: it follows from the concurrent
+** families. */
 static mgrid_choice *plan_read_options(const mgrid_field *s) {
   mgrid_options o = MGRID_OPTIONS_INIT;
   mgrid_choice *c = NULL;
@@ -70,7 +71,7 @@ static void read_called(const mgrid_field *s, const char *name, mgrid_topology *
   if (!s->all->failed && mgrid_topology_called(t, name, version, s->all->err)) mgrid_field_fail(s);
 }
 
-/* The list has no name of its own. */
+/* Read a list of concurrent families. It has no name of its own. */
 static void read_concurrent(const mgrid_field *s, mgrid_topology *t) {
   const mgrid_field list = mgrid_field_of(s, "concurrent");
   const size_t n = mgrid_field_list(&list, 2, MGRID_CONCURRENT_MAX);
@@ -129,7 +130,7 @@ static mgrid_topology *read_world(const mgrid_field *rules) {
   return t;
 }
 
-/* Refuse rules of another format, and say how to get these. */
+/* Refuse rules of another format, and say how to get this one. */
 static void check_format(const mgrid_field *all) {
   const mgrid_field format = mgrid_field_of(all, "format"), by = mgrid_field_of(all, "moongrid");
   const char *recipe = json_string_value(json_object_get(all->v, "recipe"));
@@ -150,7 +151,7 @@ static void check_format(const mgrid_field *all) {
   }
 }
 
-/* Make the plan of the rules, without its saved digest. */
+/* Make the plan from the rules, without a look at the saved digest. */
 static mgrid_plan *read_plan(const mgrid_field *all) {
   check_format(all);
   const mgrid_field rules = mgrid_field_of(all, "rules");

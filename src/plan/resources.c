@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** resources.c - what the NCCL communicators of a plan take from a rank's GPU, its process and its
-** machine. All ranks of a machine are checked to find which members of a group are on it.
+** machine. The members of a group on one machine count, so all ranks of the machine are looked at.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -11,7 +11,7 @@
 
 /* =================================================== GPU memory of all ranks */
 
-/* Return the fields of a family; the job's environment overrides them. */
+/* Return the NCCL fields of a family. The job's environment overrides them. */
 static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site) {
   mgrid_nccl_values v = e->choice->nccl;
   const struct {
@@ -23,8 +23,7 @@ static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site)
   return v;
 }
 
-/* A family that names no backend may be made by any of them: count the one that takes the most
-** memory. */
+/* Any backend may make a family that names none. So take the backend that needs the most memory. */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site,
                         mgrid_demand *out) {
   const mgrid_nccl_values v = values_at(e, site);
@@ -40,13 +39,15 @@ void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const
 static void add_memory(const mgrid_entry *e, int64_t size, int64_t times, const mgrid_site *site,
                        mgrid_gpu_memory *out) {
   mgrid_demand d;
-  mgrid_entry_demand(e, size, 1, site, &d); /* these sizes are the same wherever the ranks are */
+  /* the fields used here are the same wherever the ranks are */
+  mgrid_entry_demand(e, size, 1, site, &d);
   out->communicators += d.created > 0 ? times : 0;
   out->created += times * d.created;
   out->first_use += times * d.ring;
 }
 
-/* Return an upper bound for the ranks that lie within the bounds of the same families as `rank`. */
+/* Return an upper bound for all ranks that lie within the bounds (low to high) of the same families
+** as `rank`. */
 static mgrid_gpu_memory at_rank(const mgrid_plan *p, int64_t rank, const mgrid_site *site) {
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   /* a rank is in at most one group of each round */
@@ -75,7 +76,7 @@ typedef struct kinds {
   bool failed;
 } kinds;
 
-/* Take the memory of one rank of a kind, which all ranks of the kind need. */
+/* Take the memory of one rank of a kind. All ranks of the kind need the same. */
 static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
   enum { KINDS_MAX = 1024 };
   kinds *k = ud;
@@ -94,8 +95,9 @@ static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* Add the sets of a class: all its members, which are in one group of it each; or with `positions`
-** those at each position, which also show whether two classes have the same group there. */
+/* Add sets of points for a class. Without `positions`: one set of all its members, each of which is
+** in one group. With `positions`: a set for each position, so that two classes which have the same
+** group there are told apart from others. */
 static bool resources_add_class(const mgrid_family *f, const mgrid_class *c, bool positions,
                                 mgrid_sets *sets) {
   enum { LISTED = 256 };
@@ -115,7 +117,7 @@ static bool resources_add_class(const mgrid_family *f, const mgrid_class *c, boo
 }
 
 static bool resources_add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
-  bool compared = false; /* whether some of its groups are groups of another entry */
+  bool compared = false; /* whether some groups of this entry are also groups of another entry */
   mgrid_classes classes = { 0 };
   for (size_t e = 0, later = 0; e < p->content.nentries && !compared; e++) {
     int j = p->order[e];
@@ -150,8 +152,8 @@ static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memo
 
 /* ------------------------------------------------------------------- bounds */
 
-/* Add an upper bound. Families on separate ranks do not add up, so the most is where one of them
-** starts. With very many families all are added. */
+/* Add an upper bound. Families on separate ranks do not add up. So the most occurs at the lowest
+** rank of some family: look at these ranks. If they are too many, add up all families. */
 static void bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
   enum { STARTS = 64 };
   int64_t start[STARTS];
@@ -211,8 +213,8 @@ mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_
 
 /* ===================================================== one rank, one machine */
 
-/* Worlds of up to WHOLE ranks are checked completely; of larger ones the first machine, one in the
-** middle, and the last. */
+/* Worlds of up to WHOLE ranks are checked completely. Of larger ones, three machines are checked:
+** the first, one in the middle, and the last. */
 enum { WHOLE = 4096 };
 
 /* A communicator on one rank. */
@@ -250,8 +252,8 @@ static int64_t blocks_of(const mgrid_plan *p, const mgrid_view *v, const char *f
   return most;
 }
 
-/* Inspect one rank: its communicators, and the thread blocks that may be on its GPU at once: those
-** of a list of concurrent families, or of one communicator. */
+/* Look at one rank: its communicators, and the thread blocks that may be on its GPU at once. These
+** are of the families in a list of concurrent families, or of one communicator. */
 static mgrid_status resources_look(machine *m, const mgrid_plan *p, int64_t rank,
                                    const mgrid_site *site, mgrid_error *err) {
   mgrid_view v;
@@ -353,7 +355,7 @@ static mgrid_status of_any(machine *m, const mgrid_plan *p, const mgrid_site *si
     s = scan(m, p, site, err);
     for (int64_t k = 0; k < m->ranks && !s; k++) take_larger(r, &m->taken[k]);
   }
-  if (r->sampled) { /* these are known for all ranks */
+  if (r->sampled) { /* these fields are known for all ranks */
     mgrid_plan_memory_bound(p, site, &bound);
     r->communicators = bound.communicators, r->created = bound.created, r->ring = bound.first_use;
   }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** share.c - find which groups have a communicator of their own, and which use that of an equal,
-** earlier group. So this file also finds what one rank is in and creates. Groups are compared by
-** their rules or class by class, so the size of the world does not matter; where modes do not
-** decide, they are compared group by group. plan.c calls it when a plan is made, comm/ for the view
-** of each rank.
+** share.c - finds which groups have a communicator of their own, and which use the communicator of
+** an equal, earlier group, their leader (plan.h). So it also finds which groups one rank is in, and
+** which communicators it creates. Groups are compared by rules or class by class, so the size of
+** the world does not matter. Where modes cannot decide, groups are compared one by one. plan.c
+** calls this file when it makes a plan, and comm/ for the view of each rank.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -14,18 +14,18 @@
 
 /* ============================================================== equal groups */
 
-/* Find groups that are the same list of ranks, by their rules where possible. */
+/* Which groups are the same list of ranks, by their rules where possible. */
 
-enum { PAID = 1024 }; /* members that are compared for one charge to the budget */
+enum { PAID = 1024 }; /* members that are compared before the budget is charged */
 
-/* Return whether the first rank of every group of a is the first rank of some group of b. The
-** answer true is exact. The answer false may be wrong, but not for families of grids: there each
-** index mode of a steps along one index mode of b without a carry. */
+/* Return whether the first rank of each group of a is also the first rank of a group of b. True is
+** exact. False may be wrong, but not for families of grids: there each index mode of a steps along
+** one index mode of b, without a carry into another. */
 static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   int64_t digit[MGRID_MODES_MAX], rest = a->offset - b->offset;
 
   if (rest < 0) return false;
-  for (int i = 0; i < b->ndigits; i++) { /* the digits of a's first start in b */
+  for (int i = 0; i < b->ndigits; i++) { /* the digits, in b, of the first start of a */
     const mgrid_digit *d = &b->digits[i];
     int64_t value = rest / d->stride;
     if (value >= d->size || (d->inside && value != 0)) return false;
@@ -35,7 +35,8 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   }
   if (rest != 0) return false;
   for (int i = 0; i < a->index.n; i++) {
-    mgrid_mode left = a->index.at[i]; /* one mode of a may cover several modes of b */
+    /* what is still to be covered: one mode of a may cover several modes of b */
+    mgrid_mode left = a->index.at[i];
     for (int k = b->index.n - 1; k >= 0 && left.size > 1; k--) {
       mgrid_mode m = b->index.at[k];
       if (left.stride % m.stride != 0 || left.stride / m.stride >= m.size) continue;
@@ -44,10 +45,10 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
         digit[k] += (left.size - 1) * step;
         left.size = 1;
       } else if (digit[k] == 0 && m.size % step == 0 && left.size % (m.size / step) == 0) {
-        /* the steps cover all of m; what remains of the mode steps by multiples of it */
+        /* the steps go through all of mode m; what is left goes on in multiples of m */
         digit[k] = m.size - 1;
         left = (mgrid_mode){ left.size / (m.size / step), m.size * m.stride };
-        k = b->index.n; /* the carry may go to any mode */
+        k = b->index.n; /* begin again, because the carry may go to any mode */
       }
     }
     if (left.size > 1) return false;
@@ -65,14 +66,14 @@ static mgrid_shapes shapes_of(const mgrid_family *f) {
   return f->form->shapes ? f->form->shapes(f) : (mgrid_shapes){ 0 };
 }
 
-/* Find the size of a group, and the distance of its first two ranks. */
+/* Return the size of a group and the distance between its first two ranks. */
 static void share_shape_of(const mgrid_family *f, int64_t group, int64_t *size, int64_t *step) {
   *size = mgrid_family_size(f, group);
   *step = *size < 2 ? 0 : mgrid_family_rank(f, group, 1) - mgrid_family_rank(f, group, 0);
 }
 
-/* Compare two families by their shapes. If both have the same root, the shapes decide; if not, they
-** can only show that no groups are equal. */
+/* Compare two families by their shapes. If both have one root, the shapes decide. Else they can
+** only show that no groups are equal. */
 static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
   enum { LOOKS = 1 << 16 };
   mgrid_shapes x = shapes_of(a), y = shapes_of(b);
@@ -128,7 +129,7 @@ mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) 
 
   mgrid_overlap told = by_shapes(a, b);
   if (told != MGRID_SOME) return told;
-  bool a_descends, b_descends; /* whether some pairs go around an end */
+  bool a_descends, b_descends; /* whether some pairs go around the end of their ring */
   int64_t x = pair_distance(a, &a_descends), y = pair_distance(b, &b_descends);
   return x && y && x != y && !(a_descends && b_descends) ? MGRID_NONE : MGRID_SOME;
 }
@@ -172,7 +173,7 @@ static bool is_in(void *all, int64_t start, int64_t weight, int64_t in) {
   return *(bool *)all = in >= 0;
 }
 
-/* Return whether the groups of a class are among those of the classes of b. */
+/* Return whether each group of a class is a group of the classes of b. */
 static mgrid_tristate class_within(const mgrid_family *a, const mgrid_class *c,
                                    const mgrid_family *b, const mgrid_classes *theirs,
                                    mgrid_budget *budget) {
@@ -211,7 +212,7 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget
   if (a->nodes + b->nodes > 2 && !mgrid_spend(budget, a->nodes * b->nodes)) return false;
   mgrid_overlap r = mgrid_groups_within(a, b);
   if (r != MGRID_SOME) return r == MGRID_ALL;
-  int64_t last = a->count - 1; /* usually the last group shows that it does not */
+  int64_t last = a->count - 1; /* the last group usually shows it when a is not within b */
   if (mgrid_family_size(a, last) > 1 && mgrid_group_in(a, last, b, INT64_MAX, budget) < 0)
     return false;
   for (int64_t g = 0; g < last; g++) {
@@ -229,9 +230,10 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget
 
 /* =================================================================== leaders */
 
-/* Find the groups that an earlier group leads: they use its communicator. */
+/* Which groups an earlier group leads, so that they use its communicator. */
 
-/* Return whether a group may occur twice in the family: only in a cover that the user listed. */
+/* Return whether a group may occur twice in the family. Only a cover that the user lists can do
+** so. */
 static bool may_repeat(const mgrid_family *f) {
   const mgrid_parts *parts = mgrid_family_in_turn(f);
   for (size_t i = 0; parts && i < parts->n; i++)
@@ -239,15 +241,15 @@ static bool may_repeat(const mgrid_family *f) {
   return f->form->listed && f->overlapping;
 }
 
-/* Return whether groups of entry j may lead groups of entry i. An entry j that shares leads none:
-** another entry before it leads all its groups. */
+/* Return whether groups of entry j may lead groups of entry i. If j itself shares, it leads none:
+** an entry before j leads all its groups. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j) {
   return p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
          && mgrid_groups_within(p->content.entry[i].family, p->content.entry[j].family)
                 != MGRID_NONE;
 }
 
-/* Return whether some group of entry i must be compared. */
+/* Return whether some group of entry i may have a leader, and must be compared. */
 static bool is_open(const mgrid_plan *p, int i) {
   if (may_repeat(p->content.entry[i].family)) return true;
   for (size_t e = 0; p->order[e] != i; e++)
@@ -289,7 +291,7 @@ static bool find_rivals(const mgrid_plan *p, int i, rivals *r) {
   return true;
 }
 
-/* Count the groups of a class by the entry that leads them. */
+/* Count the groups of a class, for each entry those that it leads. */
 static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, const rivals *r,
                               tally *t, mgrid_budget *budget) {
   size_t room = r->classes.n + 1, n = 0;
@@ -317,9 +319,8 @@ static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, 
   return told;
 }
 
-/* Return how many groups of entry i no other group leads, or -1 if modes do not decide. With round
-** >= 0 count only the groups of that round. groups[] is as in mgrid_plan_leaders; it may be
-** NULL. */
+/* Return how many groups of entry i no other group leads, or -1 if modes cannot decide. With round
+** >= 0, count only groups of that round. groups[] is as in mgrid_plan_leaders, or NULL. */
 static int64_t share_by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups,
                               mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
@@ -340,7 +341,7 @@ static int64_t share_by_class(const mgrid_plan *p, int i, int64_t round, int64_t
 
 /* ------------------------------------------------------------ group by group */
 
-/* Return the entry whose earlier group leads this one, or -1 if none does. The entry may be i
+/* Return the entry that has an earlier group equal to this one; -1: none. The entry may be i
 ** itself. */
 static int share_leader_of(const mgrid_plan *p, int i, int64_t group) {
   const mgrid_family *f = p->content.entry[i].family;
@@ -354,7 +355,7 @@ static int share_leader_of(const mgrid_plan *p, int i, int64_t group) {
   return again && mgrid_group_in(f, group, f, group, NULL) >= 0 ? i : -1;
 }
 
-/* Charge the budget for the check of one group. Return whether it is not exhausted. */
+/* Charge the budget for comparing one group. Return whether it is not exhausted. */
 static bool pay_group(const mgrid_plan *p, int i, mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
   return mgrid_spend(budget, 4 * f->nodes + (int64_t)p->content.nentries);
@@ -386,7 +387,8 @@ void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups, mgrid_budge
     return;
   }
   if (!is_open(p, i) || share_by_class(p, i, -1, groups, budget) >= 0) return;
-  memset(groups, 0, p->content.nentries * sizeof *groups); /* some were counted before it failed */
+  /* share_by_class may have counted some groups before it failed */
+  memset(groups, 0, p->content.nentries * sizeof *groups);
   for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++) {
     int leader = mgrid_family_size(f, g) > 1 ? share_leader_of(p, i, g) : -1;
     if (leader >= 0) groups[leader]++;
@@ -397,7 +399,7 @@ void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUND
                              mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
   int64_t rounds = mgrid_family_rounds(f);
-  if (rounds <= 3) { /* pairs: modes may decide */
+  if (rounds <= 3) { /* covers of pairs have at most 3; modes may decide */
     for (int64_t r = 0; r < rounds; r++) led[r] = mgrid_plan_led(p, i, rounds > 1 ? r : -1, budget);
     return;
   }
@@ -467,7 +469,7 @@ static int by_entry(const void *a, const void *b) {
   return (x->group > y->group) - (x->group < y->group);
 }
 
-/* Return the number of the creation in this view that makes the same group, or -1. */
+/* Return the index of the creation in this view that makes the same group, or -1. */
 static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_creation *c) {
   const mgrid_entry *e = &p->content.entry[c->entry];
   for (size_t k = 0; k < v->ncomms; k++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.c - the builder: families, grids, items and lists of concurrent families by name, in the
-** order of the calls. A name stands once, whatever has it. Recipes and hosts call it; plan.c copies
-** its content.
+** topology.c - builds a topology: families, grids, items and lists of concurrent families, by name
+** and in the order of the calls. No two of these have one name. Recipes and hosts call this file;
+** plan.c copies the content.
 */
 #include "plan/topology.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Numbers in the index of names: below these, of families. */
+/* Numbers in the index of names. Families come first, then grids, then items. */
 enum { GRIDS = 1 << 29, ITEMS = 1 << 30 };
 
 /* ------------------------------------------------ lists of concurrent families */
@@ -102,8 +102,7 @@ static const char *name_at(const mgrid_content *c, int32_t number) {
 
 static uint64_t topology_hash_of(const char *name) { return XXH3_64bits(name, strlen(name)); }
 
-/* Return the number of a name; -1: nothing has it. Families, grids and items share one name
-** space. */
+/* Return the number of a name, or -1. Families, grids and items share one name space. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
   if (!name) return -1;
   uint64_t hash = topology_hash_of(name);
@@ -165,7 +164,7 @@ static mgrid_status check_shape(const char *name, const mgrid_family *f, const m
   return choice && choice->shape ? mgrid_shape_fits(choice->shape, name, f, err) : MGRID_OK;
 }
 
-/* Find the record of an entry's options; that of a twin is always unique. */
+/* Make the record of an entry's options. For a twin it is always unique. */
 static mgrid_status choice_for(const mgrid_family *f, const mgrid_choice *choice,
                                mgrid_choice **own, mgrid_error *err) {
   if (f->twin) return mgrid_choice_unique(choice, own, err);
@@ -325,8 +324,8 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, boo
   return MGRID_OK;
 }
 
-/* Refuse an argument that is NULL. If the call that failed to make it has filled *err, leave *err
-** alone. */
+/* Refuse an argument that is NULL. If an earlier call failed to make it and has filled *err, leave
+** *err as it is. */
 static mgrid_status made_of_nothing(const char *what, const char *name, mgrid_error *err) {
   if (err && err->status) return MGRID_USAGE;
   return mgrid_fail(err, MGRID_USAGE, "%s '%s' or its topology is NULL", what, name ? name : "");
@@ -388,7 +387,7 @@ bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
     mgrid_choice_free(e->choice);
     memmove(e, e + 1, (--c->nentries - (size_t)i) * sizeof *e);
   }
-  mgrid_index_clear(&c->names); /* those that are left find room again */
+  mgrid_index_clear(&c->names); /* the names that stay are added again below */
   for (i = 0; i < (int32_t)c->nentries; i++) topology_put_name(c, i, &unused);
   for (i = 0; i < (int32_t)c->ngrids; i++) topology_put_name(c, GRIDS + i, &unused);
   for (i = 0; i < (int32_t)c->nitems; i++) topology_put_name(c, ITEMS + i, &unused);
@@ -402,18 +401,18 @@ mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const 
   return s ? s : add_grid(&t->content, name, g, err);
 }
 
-/* The calls of moongrid.h. A trainer that does not check what one of them returns must not get a
-** plan without the thing that it added. So the first failure breaks the topology. */
+/* The calls of moongrid.h. A trainer may not check what such a call returns. It must still not get
+** a plan without the thing that it added, so the first failure breaks the topology. */
 
-/* Return the initial error of a call: that of an earlier call, if the caller has not seen it
-** yet. */
+/* Return the error with which a call begins: that of an earlier call, if the caller has not cleared
+** it. */
 static mgrid_error topology_begin(const mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (err && err->status) mgrid_error_replace(&mine, err);
   return mine;
 }
 
-/* End a call; s is its own status. */
+/* End a call. s is the call's own status. */
 static mgrid_status topology_end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine,
                                  mgrid_error *err) {
   if (!s) return MGRID_OK;
@@ -456,7 +455,7 @@ mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name,
 mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value,
                                size_t value_len, mgrid_error *err) {
   char what[160];
-  /* In a text for people another line would be another thing, and the name ends at its '='. */
+  /* A newline would begin another line in texts for people; the first '=' ends the name. */
   mgrid_status s = mgrid_check_line("the name of a parameter", name, name_len, err);
   if (!s && memchr(name, '=', name_len))
     s = mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter must not contain '=': '%.100s'",
@@ -465,7 +464,8 @@ mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *va
   return s ? s : mgrid_check_line(what, value, value_len, err);
 }
 
-/* Refuse a parameter or a function that is there already: in JSON they are fields of an object. */
+/* Refuse a parameter or function that is there already, because in JSON they are fields of an
+** object. */
 static mgrid_status refuse_twice(const char *what, const char *name, mgrid_error *err) {
   return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%.100s'", what, name);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.h - ordered, named families with their options; named grids; families that are used at
-** the same time; the things of modules; and the parameters of the recipe.
+** topology.h - a topology: ordered, named families with their options; named grids; lists of
+** families that are used at the same time; items of modules; and the parameters of the recipe.
 */
 #ifndef MGRID_TOPOLOGY_H
 #define MGRID_TOPOLOGY_H
@@ -33,24 +33,26 @@ typedef struct mgrid_called { /* a function of the host that the recipe's text n
   char *name, *version;
 } mgrid_called;
 
-/* families that a trainer uses at the same time, the most urgent first */
+/* a list of families that a trainer uses at the same time, the most urgent first */
 typedef struct mgrid_concurrent {
   size_t n; /* 2 or more */
   char (*name)[MGRID_NAME_MAX + 1];
 } mgrid_concurrent;
 
-/* Shared by the topology, which grows, and the plan, which does not. */
+/* The content of a topology, which grows, and of a plan, which does not. */
 typedef struct mgrid_content {
-  int64_t world;     /* ranks */
-  char *recipe;      /* "": none */
-  bool idle;         /* the recipe says that ranks may be in no group */
-  uint64_t policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
+  int64_t world; /* ranks */
+  char *recipe;  /* "": none */
+  bool idle;     /* the recipe declares that ranks may be in no group */
+  /* hash of the recipe's text if it has policies, compared across ranks; else 0 */
+  uint64_t policies;
   size_t nentries, ngrids, nparams, ncalled, nconcurrent, nitems;
-  mgrid_entry *entry;     /* [nentries], in the order of the calls; so are the next five */
+  /* [nentries], in the order of the calls; the next five are in this order, too */
+  mgrid_entry *entry;
   mgrid_named_grid *grid; /* [ngrids] */
   mgrid_param *param;     /* [nparams] */
   mgrid_called *called;   /* [ncalled] */
-  /* [nconcurrent]; no two lists have two families in opposite orders */
+  /* [nconcurrent]. No two lists have two families in opposite orders */
   mgrid_concurrent *concurrent;
   mgrid_item *item;  /* [nitems] */
   size_t held;       /* bytes of the items */
@@ -68,59 +70,59 @@ const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_ki
 size_t mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind);
 /* Return the ith item of a kind, or NULL. */
 const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i);
-/* Return the entry of a family, or -1 after a refusal, which names the nearest one unless memory is
-** short; `before`: what the message begins with. */
+/* Return the entry of a family. If there is none, refuse it, name the nearest family if memory
+** allows, and return -1. The message begins with `before`. */
 int mgrid_content_require(const mgrid_content *c, const char *before, const char *family,
                           mgrid_error *err);
 
 struct mgrid_topology {
   atomic_int refs;
   mgrid_content content;
-  mgrid_error broken;  /* why a call of moongrid.h failed to add something: then no plan is made */
+  mgrid_error broken;  /* why a call of moongrid.h failed to add something; no plan is made then */
   mgrid_choice *plain; /* the record of all families without options */
 };
 
-/* As mgrid_topology_add (the options are a record; NULL: none), but a failure does not break the
-** topology: Lua raises it. */
+/* As mgrid_topology_add, but with the options as a record (NULL: none). A failure does not break
+** the topology, because Lua raises it. */
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f,
                                 const mgrid_choice *choice, mgrid_error *err);
-/* As mgrid_topology_add_grid, likewise. */
+/* As mgrid_topology_add_grid. A failure does not break the topology. */
 mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
                                      mgrid_error *err);
-/* As mgrid_topology_add_item, likewise. */
+/* As mgrid_topology_add_item. A failure does not break the topology. */
 mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name,
                                      const mgrid_item_kind *kind, const void *x, mgrid_error *err);
-/* Check the name and the value of a parameter, which may have zeros in them. */
+/* Check the name and the value of a parameter. They may contain zero bytes. */
 mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value,
                                size_t value_len, mgrid_error *err);
 /* Record a function of the host that the recipe names. It is printed, and part of the digest. */
 mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version,
                                    mgrid_error *err);
-/* For a module's function of moongrid.h: add one of its things by name. The topology becomes
-** another owner of it. */
+/* Add an item of a module by name, for the module's function in moongrid.h. The topology becomes
+** another owner of the item. */
 mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name,
                                      const mgrid_item_kind *kind, const void *x, mgrid_error *err);
-/* Change the options of the family of this name, which keeps its groups and its place; NULL:
-** none. */
+/* Change the options of a family, by name. Its groups, and its index among the families, stay.
+** choice NULL: no options. */
 mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice,
                                    mgrid_error *err);
 /* Remove the family, grid or item of this name. False: there is none. */
 bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 
-/* concurrent.c: the lists of a content. As mgrid_topology_concurrent, and the work is charged to
-** the budget. Once the budget has nothing left there is no error, and the list may be missing. */
+/* As mgrid_topology_concurrent (concurrent.c). Charge the work to the budget. Once that is
+** exhausted there is no error, but the list may be missing. */
 enum { MGRID_CONCURRENT_MAX = 4096 }; /* names in all lists */
 mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names,
                                   mgrid_budget *budget, mgrid_error *err);
-/* Append a list that was checked. topology.c */
+/* Append a list that has been checked (topology.c). */
 mgrid_status mgrid_concurrent_append(mgrid_content *c, size_t n, const char *const *names,
                                      mgrid_error *err);
-/* Return the index of the family in the list; list->n: it is not in it. topology.c */
+/* Return the index of the family in the list, or list->n if it is not there (topology.c). */
 size_t mgrid_concurrent_place(const mgrid_concurrent *list, const char *family);
 /* Append the names, separated by `between`. */
 void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t);
-/* Put the families of each list into different lanes, and give the first one high priority, in
-** their options. */
+/* In the options of the families, give those of one list different lanes, and the first one high
+** priority. */
 mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgrid_error *err);
 
 #endif

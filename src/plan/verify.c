@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** verify.c - check the laws of a plan instead of trusting them. Families: the questions "rank at a
-** position" and "position of a rank" agree. Schedule: the premises of the proof in plan.h hold, and
-** every rank reaches its end.
+** verify.c - checks a plan instead of trusting it. For each family: "rank at a position" and
+** "position of a rank" are inverse. For the schedule: the premises of the proof in plan.h hold. The
+** rehearsal at the end plays all ranks of a plan, and checks that each reaches the end of its
+** creations.
 */
 #include "plan/plan.h"
 
@@ -13,9 +14,10 @@
 
 /* ============================================================== the premises */
 
-/* Member by member and rank by rank, in memory that does not grow with the world. Every rank
-** creates its groups in one order of all groups, is in each at the position that its view says, and
-** all members of a group create it. */
+/* The premises of the proof: all ranks create their groups in one order of all groups; a rank is in
+** each of its groups at the position that its view says; all members of a group create it. The
+** check goes through members and ranks one after the other, so its memory does not grow with the
+** world. */
 
 /* ---------------------------------------------------------------- schedule */
 
@@ -34,8 +36,9 @@ static mgrid_status out_of_order(const mgrid_plan *p, int64_t rank, const mgrid_
                     p->content.entry[b->entry].name, b->group);
 }
 
-/* Check that the rank is a member of each group that it creates, at the position in its view, and
-** that they are in the order of the schedule. place[entry]: the index of an entry in that order. */
+/* Check that the rank is a member of each group that it creates, at the position in its view. Check
+** that these groups are in the order of the schedule: place[entry] is the index of an entry
+** there. */
 static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid_view *v,
                               mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
@@ -56,9 +59,9 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
   return MGRID_OK;
 }
 
-/* Check that the next member of each of the rank's groups creates it, too. Over all ranks this
-** finds the same faults as the sum of marks below and names the missing rank, but costs several
-** times more. */
+/* Check that the next member of each of the rank's groups creates the group, too. For all ranks
+** together, this finds the same faults as the sum of marks below. It also names the rank that is
+** missing, but takes several times longer. */
 static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i];
@@ -87,7 +90,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
   int64_t world = p->content.world, step = sample > 0 && sample < world ? world / sample : 1;
   uint64_t sum = 0;
   mgrid_status s = MGRID_OK;
-  /* index of an entry in schedule order */
+  /* [entry]: its index in the schedule */
   int *place = malloc((p->content.nentries + 1) * sizeof *place);
 
   if (!place) return mgrid_oom(err);
@@ -105,7 +108,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
       sum += verify_mark(c, c->position);
       if (c->position != 0) continue;
       out->communicators++;
-      /* meaningless for a sample */
+      /* the sum says nothing if only a sample of ranks is added */
       for (int64_t k = 0; k < c->size && step == 1; k++) sum -= verify_mark(c, k);
     }
     mgrid_view_free(&v);
@@ -125,7 +128,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
 
 /* ---------------------------------------------------------------- families */
 
-enum { PIECE = 1024 }; /* members that are listed at a time */
+enum { PIECE = 1024 }; /* how many members are listed at a time */
 
 static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t position,
                               mgrid_error *err) {
@@ -135,7 +138,8 @@ static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t posit
                     e->name, position, group);
 }
 
-/* Check (group, position) -> rank -> (group, position) for one member. */
+/* Check one member: its group and position give a rank, and this rank gives the same group and
+** position. */
 static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position) {
   int64_t g, p, rank = mgrid_family_rank(f, group, position);
   for (int64_t nth = 0; rank >= 0 && mgrid_family_locate(f, rank, nth, &g, &p); nth++)
@@ -143,9 +147,9 @@ static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position
   return false;
 }
 
-/* Check every member of every group, in pieces. Except in covers, mgrid_family_locate finds a rank
-** in only one group. So if all members are found where they are listed, no rank is listed twice; a
-** partition then has as many members as ranks. */
+/* Check every member of every group, PIECE members at a time. Except in covers, mgrid_family_locate
+** finds a rank in only one group. So if every member is found where it is listed, no rank is listed
+** twice. A partition must then have as many members as the world has ranks. */
 static mgrid_status verify_check_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
   int32_t ranks[PIECE];
@@ -202,10 +206,10 @@ mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgri
 
 /* ============================================================== what follows */
 
-/* Play every rank of a plan in one process: each goes through its creations in its own order and
-** waits in each until all members have arrived. This needs memory for all ranks at once. */
+/* Play all ranks of a plan in one process. Each rank goes through its creations in its own order.
+** In each it waits until all members have arrived. This needs memory for all ranks at once. */
 
-enum { MGRID_REHEARSED_MAX = 1 << 20 }; /* ranks: each takes some hundred bytes */
+enum { MGRID_REHEARSED_MAX = 1 << 20 }; /* ranks: each takes a few hundred bytes */
 
 /* -------------------------------------------------------------- itinerary */
 
@@ -241,7 +245,7 @@ void mgrid_itinerary_free(mgrid_itinerary *it) {
 /* Progress of every rank. Group g of entry e has the number base[e] + g. */
 typedef struct progress {
   int64_t *base;    /* [nentries] */
-  int32_t *arrived; /* [groups]: members that wait in a group, by its number */
+  int32_t *arrived; /* [groups]: how many members wait in the group with that number */
   int64_t *at;      /* [world]: the current step of a rank; start[rank + 1]: it has finished */
   int64_t *ready;   /* [world]: a stack of the ranks that are not waiting */
   int64_t nready;
@@ -265,8 +269,8 @@ static mgrid_status verify_stuck(const progress *now, const mgrid_itinerary *it,
                     absent);
 }
 
-/* Move each rank that does not wait to its next group. The last member to arrive lets all members
-** continue. */
+/* Move each rank that does not wait to its next group. When the last member of a group arrives, all
+** its members go on. */
 static mgrid_status verify_walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p,
                                 mgrid_created *out, mgrid_error *err) {
   while (now->nready > 0) {

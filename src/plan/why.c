@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** why.c - why two ranks communicate: the groups that contain both, or the shortest chain of groups
-** between them. The answer is made as JSON; its text is written from that.
+** why.c - why two ranks communicate: the groups that contain both, or else the shortest chain of
+** groups between them. The answer is made as JSON. The text is written from the JSON.
 */
 #include "families/classes.h"
 #include "plan/json.h"
@@ -21,7 +21,7 @@ static int step_of(const mgrid_view *v, const mgrid_creation *c) {
   return -1;
 }
 
-/* Return a communicator, with the step in which each of both ranks makes it. */
+/* Return a communicator, with the step at which each of the two ranks makes it. */
 static json_t *communicator(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b,
                             int comm) {
   const mgrid_creation *c = &a->comm[comm];
@@ -29,7 +29,7 @@ static json_t *communicator(const mgrid_plan *p, const mgrid_view *a, const mgri
                          (json_int_t)c->group, "steps", comm, step_of(b, c));
 }
 
-/* Return the ranks at the positions between two of a group. */
+/* Return the ranks between two positions of a group. */
 static json_t *why_between(const mgrid_family *f, int64_t group, int64_t from, int64_t to) {
   json_t *list = json_array();
   for (int64_t i = (from < to ? from : to) + 1; i < (from < to ? to : from) && list; i++)
@@ -40,7 +40,7 @@ static json_t *why_between(const mgrid_family *f, int64_t group, int64_t from, i
   return list;
 }
 
-/* Insert a group after those that are not larger. */
+/* Insert a group into the list, after all groups that are not larger. */
 static int put_by_size(json_t *list, json_t *one) {
   json_int_t size = json_integer_value(json_object_get(one, "size"));
   size_t index = json_array_size(list);
@@ -50,8 +50,8 @@ static int put_by_size(json_t *list, json_t *one) {
   return json_array_insert_new(list, index, one);
 }
 
-/* Return all groups that contain both ranks, the smallest first, equal sizes in the order of the
-** topology. */
+/* Return all groups that contain both ranks, the smallest first. Groups of equal size are in the
+** order of the topology. */
 static json_t *why_common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
   json_t *list = json_array();
   for (size_t i = 0; i < a->nmembers && list; i++)
@@ -73,7 +73,7 @@ static json_t *why_common(const mgrid_plan *p, const mgrid_view *a, const mgrid_
   return list;
 }
 
-/* Return the first communicator that both make; null: none. */
+/* Return the first communicator that both ranks make, or null. */
 static json_t *first_meeting(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
   for (size_t i = 0; i < a->ncomms; i++)
     if (step_of(b, &a->comm[i]) >= 0) return communicator(p, a, b, (int)i);
@@ -82,13 +82,14 @@ static json_t *first_meeting(const mgrid_plan *p, const mgrid_view *a, const mgr
 
 /* -------------------------------------------------------------------- chains */
 
-/* worlds whose ranks are all searched, at first or at all */
+/* in worlds of up to so many ranks, search all ranks: at once, or at all */
 enum { SEARCHED_AT_ONCE = 4096, SEARCHED_MAX = 1 << 24 };
 
-/* A search over ranks, group by group; each group is searched once. */
+/* A breadth-first search over ranks, group by group. Each group is searched once. */
 typedef struct search {
   const mgrid_plan *p;
-  /* [world]: ranks in the order they were found; the rank that each was found from, or -1 */
+  /* [world]: ranks in the order in which they were found; for each rank, the rank before it in its
+  ** chain, or -1 */
   int32_t *queue, *from;
   int32_t *entry; /* [world]: the family of the group that it was found in */
   int64_t *start; /* [entries]: the first bit of each family in `seen` */
@@ -162,7 +163,7 @@ static int64_t group_of_both(const mgrid_family *f, int64_t a, int64_t b) {
   return -1;
 }
 
-/* Add the ranks of one group: by the family's rule, or one by one for a short group. */
+/* Add the ranks of one group: by the family's rule, or for a short group one by one. */
 static bool ranks_of(const mgrid_family *f, int64_t group, mgrid_sets *sets) {
   enum { LISTED = 256 };
   if (f->rule) {
@@ -183,7 +184,7 @@ static bool ranks_of(const mgrid_family *f, int64_t group, mgrid_sets *sets) {
   return true;
 }
 
-/* Return a rank that is in a group with a, and in one with b; -1: there is none, or no modes
+/* Return a rank that is in a group with a and in another with b. -1: there is none, or modes cannot
 ** tell. */
 static int64_t rank_between(const mgrid_view *a, const mgrid_view *b, const mgrid_plan *p,
                             size_t *of_a, size_t *of_b) {
@@ -213,8 +214,8 @@ static json_t *step_between(const mgrid_plan *p, int64_t from, int64_t to, const
                          p->content.entry[m->entry].name, "group", (json_int_t)m->group);
 }
 
-/* Return the chain of two groups if there is one. In small worlds the search over all ranks finds
-** it. */
+/* Return the chain of two groups if there is one. In small worlds leave it to the search over all
+** ranks. */
 static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
   size_t x, y;
   int64_t rank = p->content.world > SEARCHED_AT_ONCE ? rank_between(a, b, p, &x, &y) : -1;
@@ -223,7 +224,7 @@ static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid
                          step_between(p, rank, b->rank, &b->member[y]));
 }
 
-/* Return the steps from a to b, each in one group; null: no chain connects them. */
+/* Return the steps of the chain from a to b, each in one group; null: there is no chain. */
 static json_t *why_chain(const mgrid_plan *p, int64_t a, int64_t b) {
   search s;
   bool made = search_make(&s, p);

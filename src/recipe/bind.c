@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** bind.c - errors, metatables, argument checks, the C objects of userdata, and the Lua that is
-** embedded.
+** bind.c - errors, metatables, checks of arguments, the C objects of userdata, and loading Lua that
+** is embedded in the library.
 */
 #include "recipe/budget.h"
 #include "recipe/bundle.h"
@@ -12,16 +12,16 @@
 #include <string.h>
 
 /* ---------------------------------------------------------------- C objects
-** C objects that userdata own. They are outside of the Lua heap; those of a runtime are in a list
-** of its budget. At the deepest level of calls Lua skips finalizers; objects that these leave are
-** released with the runtime. The contents of an object count as memory of the recipe.
+** C objects that userdata own. They are not in the Lua heap. The objects of a runtime are in a list
+** of its budget: at the deepest level of calls Lua skips finalizers, and the objects that then stay
+** are released with the runtime. The contents of an object count as memory of the recipe.
 */
 
 struct mgrid_lua_held {
   mgrid_lua_held *prev, *next;
   mgrid_lua_budget *budget; /* NULL: of a host's Lua state */
   void (*release)(void *box);
-  size_t bytes; /* that count, including this header */
+  size_t bytes; /* that count, with this header */
 };
 
 static void *bind_box_of(mgrid_lua_held *h) { return h + 1; }
@@ -49,8 +49,8 @@ void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class
   mgrid_lua_held **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
   *owner = NULL;
   luaL_setmetatable(L, class);
-  /* Ask for some more, so that garbage objects are collected here: where Lua itself runs out, it
-  ** collects without finalizers. */
+  /* Ask for some more than needed, so that garbage objects are collected here. If Lua itself ran
+  ** out of memory, it would collect without finalizers. */
   if (b && !mgrid_budget_has(b, bytes + b->limits.memory / 64)) mgrid_budget_refuse(L, b);
   if (!(h = mgrid_zeroed(NULL, bytes))) mgrid_lua_oom(L);
   *h = (mgrid_lua_held){ NULL, b ? b->held : NULL, b, release, bytes };
@@ -78,8 +78,8 @@ void *mgrid_lua_check_box(lua_State *L, int i, const char *class) {
   return box;
 }
 
-/* With the debug library programs can call this, too, with any value, even while a method uses the
-** box. */
+/* __gc of all classes with a box. With the debug library a program can also call it, with any
+** value, even while a method uses the box. */
 int mgrid_lua_free_box(lua_State *L) {
   if (!mgrid_lua_collected(L)) return 0;
   bool ours = lua_type(L, 1) == LUA_TUSERDATA && luaL_getmetafield(L, 1, "__gc") != LUA_TNIL
@@ -112,7 +112,8 @@ void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each) {
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar) {
   for (int level = 0; level < MGRID_FRAMES && lua_getstack(L, level, ar); level++) {
     lua_getinfo(L, "S", ar);
-    if (strncmp(ar->source, "=moongrid", 9) == 0) continue; /* lines take longer to find */
+    /* skip it, because finding lines takes longer */
+    if (strncmp(ar->source, "=moongrid", 9) == 0) continue;
     lua_getinfo(L, "l", ar);
     if (ar->currentline > 0) return true;
   }
@@ -235,7 +236,7 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
 bool mgrid_lua_collected(lua_State *L) {
   lua_Debug ar;
   if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "n", &ar)) return false;
-  /* "hook": the collector runs inside a debug hook, whose frame hides its own. */
+  /* "hook": the collector runs inside a debug hook, whose frame hides the finalizer's. */
   return strcmp(ar.namewhat, "hook") == 0
          || (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0);
 }
@@ -258,8 +259,8 @@ static const luaL_Reg *bind_find(const luaL_Reg *list, const char *key) {
   return NULL;
 }
 
-/* Return the next entry that modules add to a class, after *s and `at`; NULL: no more. Start with
-** the first module and NULL. */
+/* Return the next entry that a module adds to a class, after *s and `at`. NULL: there are no more.
+** Start with the first module and NULL. */
 static const mgrid_lua_class *next_added(const mgrid_lua_class *c,
                                          const mgrid_lua_module *const **s,
                                          const mgrid_lua_class *at) {
@@ -269,7 +270,7 @@ static const mgrid_lua_class *next_added(const mgrid_lua_class *c,
   return NULL;
 }
 
-/* Find a method, or with `fields` a field. */
+/* Find a method of a class, or with `fields` a field. */
 static const luaL_Reg *find_in(const mgrid_lua_class *c, bool fields, const char *key) {
   const mgrid_lua_module *const *s = mgrid_lua_modules;
   const luaL_Reg *found = bind_find(fields ? c->fields : c->methods, key);
@@ -300,7 +301,8 @@ static size_t list_names(const luaL_Reg *list, const char **names, size_t n, siz
 
 enum { MEMBERS_MAX = 64 };
 
-/* List the fields and methods of a class, with those that modules add. Return how many. */
+/* List the fields and methods of a class, including those that modules add. Return how many they
+** are. */
 static size_t list_members(const mgrid_lua_class *c, const char *known[MEMBERS_MAX]) {
   enum { MAX = MEMBERS_MAX };
   size_t n = 0;
@@ -349,7 +351,7 @@ void mgrid_lua_members(lua_State *L, int object) {
   for (size_t i = 0; i < all->nitems; i++) bind_append(L, all->item[i].name);
 }
 
-/* upvalue: the class */
+/* __index of a class. Upvalue: the class */
 static int class_index(lua_State *L) {
   const mgrid_lua_class *c = lua_touserdata(L, lua_upvalueindex(1));
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, c->name);
@@ -533,13 +535,13 @@ bool mgrid_lua_is_fill(lua_State *L, int i) {
   return lua_islightuserdata(L, i) && lua_touserdata(L, i) == &fill_key;
 }
 
-/* Return a list of integers, or of sizes: a size is 1 or more, or fill. */
+/* Return a list of integers. With `sizes` each is a size: 1 or more, or fill. */
 static int64_t *bind_check_list(lua_State *L, int i, bool sizes, size_t *n) {
   mgrid_lua_check_table(L, i, sizes ? "{ 2, fill }" : "{ 0, 1 }");
   *n = mgrid_lua_charge_list(L, i, 4);
   mgrid_lua_reserve(L, (int64_t)*n, sizeof(int64_t));
 
-  for (size_t k = 1; k <= *n; k++) { /* check all before allocating: an error would leak */
+  for (size_t k = 1; k <= *n; k++) { /* check all before allocating, because an error would leak */
     lua_rawgeti(L, i, (lua_Integer)k);
     if (!lua_isinteger(L, -1) && !(sizes && mgrid_lua_is_fill(L, -1)))
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "element %d of the list is %s, not an integer%s",
@@ -594,7 +596,8 @@ void mgrid_lua_push_lines(lua_State *L, const char *text) {
 }
 
 /* --------------------------------------------------------- what is embedded
-** Load Lua that is embedded in the library, and ask lua/prelude/hints.lua, which is loaded by need.
+** Load Lua that is embedded in the library, and ask lua/prelude/hints.lua, which is loaded when it
+** is needed.
 */
 
 const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name) {
@@ -608,7 +611,7 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   if (c->binary && strstr(lua_ident, mgrid_bundle_release)) {
     if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK)
       return LUA_OK;
-    lua_pop(L, 1); /* binary for another number format, or no memory: try the text */
+    lua_pop(L, 1); /* the binary has another format of numbers, or memory ran out: try the text */
   }
   return luaL_loadbufferx(L, (const char *)c->text, c->text_size, name, "t");
 }
@@ -621,7 +624,7 @@ void mgrid_bundle_push(lua_State *L, const char *name) {
   if (mgrid_bundle_load(L, c)) lua_error(L);
 }
 
-/* nearest(name, list of at most 32 names) -> the one that may be meant | nil */
+/* nearest(name, list of at most 32 names) -> the name that may be meant | nil */
 static int hints_nearest(lua_State *L) {
   const char *known[32];
   size_t n = 0;
@@ -633,7 +636,7 @@ static int hints_nearest(lua_State *L) {
   return 1;
 }
 
-/* its address: what hints.lua returned, once there was an error */
+/* its address: what hints.lua returned, loaded at the first error */
 static const char hints_key = 'h';
 
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers) {

@@ -3,9 +3,9 @@
 ** bind.h - grids, families, topologies, plans and states as Lua userdata, and the helpers to make
 ** them.
 **
-** Make a userdata in three steps: allocate its box empty, set its metatable, then fill in the C
-** object. An error between two steps leaves a userdata that __gc can free. An error message starts
-** with the file and line of the innermost Lua function that is not moongrid's own.
+** Make a userdata in three steps: allocate its box, which is empty; set its metatable; fill in the
+** C object. If an error is raised between two steps, __gc can free the userdata. An error message
+** starts with the file and line of the innermost Lua function that is not moongrid's own.
 */
 #ifndef MGRID_BIND_H
 #define MGRID_BIND_H
@@ -18,65 +18,66 @@
 /* ------------------------------------------------------------------ errors */
 
 /* Find the innermost running Lua function of the user: its source and line. False: there is none
-** among the last MGRID_FRAMES calls. moongrid's own Lua has fewer in a row, and a longer search
-** takes time that grows with the square of the stack. Needs no memory, so the allocator may call
-** it. */
+** among the last MGRID_FRAMES calls. moongrid's own Lua has fewer calls in a row, and a longer
+** search would take time that grows with the square of the stack. This needs no memory, so the
+** allocator may call it. */
 enum { MGRID_FRAMES = 100 };
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar);
 /* Push "file:line: " of that function; "" if there is none. */
 void mgrid_lua_where(lua_State *L);
-/* Raise at that position, for a host with MGRID_REFUSED, or with another status. Never return. */
+/* Raise an error with that position; a host gets MGRID_REFUSED, or the given status. Never
+** return. */
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) MGRID_PRINTF(2, 3);
 int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e);
-/* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
+/* Raise an error of a runtime, with the recipe's position if it has one, else with the script's. */
 int mgrid_lua_raise_runtime(lua_State *L, const mgrid_error *e);
 int mgrid_lua_oom(lua_State *L);
-/* Return an error as values: push nil, message, status, return 3; or 4, with { n, ranks, seconds,
-** call } of ranks that are missing. For failures of the job (a lost rank); mistakes of the program
-** are raised. */
+/* Return an error as values: push nil, message, status, and return 3. If ranks are missing, also
+** push { n, ranks, seconds, call }, and return 4. This is for failures of the job, such as a lost
+** rank; mistakes of the program are raised. */
 int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
-/* Read such values at i: what this rank could not do, into *e, if the first is nil or false; `call`
-** is where. */
+/* If the value at i is nil or false, read such values into *e: what this rank could not do. `call`
+** names the call. */
 void mgrid_lua_read_failure(lua_State *L, int i, const char *call, mgrid_error *e);
-/* Raise about an unknown name, with the nearest of the n candidates. */
+/* Raise an error about an unknown name, with the nearest of the n candidates. */
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known,
                       size_t n);
-/* Make room for n more values; raise out of memory if there is none (luaL_checkstack would say
+/* Make room for n more values. If there is none, raise "out of memory" (luaL_checkstack would say
 ** stack overflow). */
 void mgrid_lua_stack(lua_State *L, int n);
-/* Keep a function's frame, which an mgrid_error makes large, off the stack while its caller calls
-** the recipe back: a recipe can nest such calls. */
+/* Keep the frame of a function off the stack while its caller calls the recipe back. An mgrid_error
+** makes such a frame large, and a recipe can nest such calls. */
 #define MGRID_APART __attribute__((noinline))
-/* Call a function of lua/prelude/hints.lua with the `given` values on the top; they become its
-** answers. */
+/* Call a function of lua/prelude/hints.lua with the `given` values on the top. Its answers replace
+** them. */
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers);
-/* Raise that an object is not a list, as for x[1], or not an iterator, as for `for r in x`, and say
-** how to visit its contents. */
+/* Raise that an object is not a list, as in x[1], or not an iterator, as in `for r in x`. Say how
+** to visit its contents. */
 int mgrid_lua_no_list(lua_State *L, const char *class);
 int mgrid_lua_no_iterator(lua_State *L, const char *class);
-/* The handler of a call into a recipe: every error gets text and a position, and one of Lua's own a
-** hint. budget.c */
+/* The message handler of a call into a recipe. Every error becomes a text with a position; an error
+** of Lua itself also gets a hint. budget.c */
 int mgrid_lua_message(lua_State *L);
 
 /* -------------------------------------------------- the budget of a recipe */
 
-/* Count work done in C as that many instructions of Lua, and raise when the budget is spent. Does
+/* Charge work done in C, counted as instructions of Lua. Raise when the budget is exhausted. Do
 ** nothing in a Lua state without a budget, such as a host's own. budget.c */
 void mgrid_lua_charge(lua_State *L, int64_t work);
-/* Charge `each` for every member of the list at i, and return its length; with holes it may seem to
-** have any length. */
+/* Charge `each` for every member of the list at i, and return the list's length. A list with holes
+** may have any length. */
 size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each);
 /* Charge for finding the nearest of n names. */
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
 /* Record the status and text of an error that is about to be raised, for the verdict of the call.
-** Does nothing without a budget. budget.c */
+** Do nothing without a budget. budget.c */
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
-/* In a host's state: the status of a message that was caught, if it is the last one raised here;
-** MGRID_OK: it is not. */
+/* In a host's Lua state, return the status of a message that was caught, if it is the last one
+** raised here. MGRID_OK: it is not. */
 mgrid_status mgrid_lua_status(lua_State *L, const char *message);
-/* Send what a recipe prints to the host's log, after "file:line: ". Long texts and many lines are
-** cut, with a note. */
+/* Send what a recipe prints to the host's log, after "file:line: ". Cut long texts and many lines,
+** with a note. */
 void mgrid_lua_say(lua_State *L, const char *text);
 
 /* ----------------------------------------------------------------- classes */
@@ -85,60 +86,61 @@ void mgrid_lua_say(lua_State *L, const char *text);
 ** names, fields first. */
 typedef struct mgrid_lua_class {
   const char *name;               /* of the metatable: "moongrid.Family" */
-  const luaL_Reg *fields;         /* each a function (object) that pushes one value */
-  const luaL_Reg *methods, *more; /* more: methods of another file */
-  const luaL_Reg *meta; /* metamethods; __index gives fields and methods unless it is here */
+  const luaL_Reg *fields;         /* each is a function (object) that pushes one value */
+  const luaL_Reg *methods, *more; /* more: methods that another file adds */
+  /* metamethods. Without an __index here, __index gives the fields and methods */
+  const luaL_Reg *meta;
 } mgrid_lua_class;
 
 void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c); /* c must outlive L */
-/* Push the method or the value of the field `key` of the object at `object`; false, with nothing
-** pushed, if there is none. */
+/* Push the method `key` of the object, or the value of its field `key`. False: there is none, and
+** nothing is pushed. */
 bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, const char *key);
 bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key);
 int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
-/* Append the names that the object at `object` has, of its class and of itself, to the list on the
-** top. */
+/* Append the names that an object has, its own and those of its class, to the list on the top. */
 void mgrid_lua_members(lua_State *L, int object);
 
 /* A State, Group, Job or Buffer can be closed at any moment in which Lua runs: by a finalizer while
-** a method allocates, by a metamethod of a table that it reads. So a method reads its arguments and
-** makes its results first, then asks for the object (mgrid_lua_check_...), and asks again after
-** each call that may run Lua; or it holds a reference, as mgrid_state_ref.
-** scripts/lint.d/bindings.lua checks it. */
+** a method allocates, or by a metamethod of a table that it reads. So a method first reads its
+** arguments and makes its results. Then it asks for the object (mgrid_lua_check_...), and asks
+** again after each call that may run Lua. Or it is an owner meanwhile (mgrid_state_ref).
+** scripts/lint.d/bindings.lua checks this. */
 
 /* Push a userdata that owns an empty box of that many bytes, zeroed, and return the box. The caller
-** stores a C object there; __gc, or the end of the runtime, calls release. */
+** stores a C object in the box. __gc, or the end of the runtime, calls `release`. */
 typedef struct mgrid_lua_held mgrid_lua_held;
 void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class,
                         void (*release)(void *box));
-void *mgrid_lua_in_box(void *userdata); /* its box; NULL once it is freed */
-void *mgrid_lua_test_box(lua_State *L, int i, const char *class); /* NULL: another value */
+void *mgrid_lua_in_box(void *userdata); /* its box; NULL once that is freed */
+void *mgrid_lua_test_box(lua_State *L, int i, const char *class); /* NULL: it is another value */
 void *mgrid_lua_check_box(lua_State *L, int i, const char *class);
 int mgrid_lua_free_box(lua_State *L); /* the __gc of all such classes */
-/* Return whether the collector calls the running finalizer; a program that calls it by hand frees
-** nothing. So an object lives as long as it is on the stack of a method. bind.c */
+/* Return whether the collector calls the running finalizer. If a program calls it by hand, it frees
+** nothing, so an object lives as long as it is on the stack of a method. bind.c */
 bool mgrid_lua_collected(lua_State *L);
-/* Record that the object in a box holds that many bytes. Raises if a recipe has not that much
+/* Record that the object in a box holds that many bytes. Raise if a recipe does not have so much
 ** memory left, even after a garbage collection. */
 void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes);
-/* Record that n times `each` bytes are about to be needed. Raises likewise. */
+/* Record that n times `each` bytes will be needed next. Raise in the same case. */
 void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each);
 
 /* ------------------------------------------------------- walks through tables */
 
-/* Push a list of the keys of the table at i (numbers, strings by bytes, false, true, the rest by
-** type), and return their number. All walks through tables whose order could be seen use it.
-** key_order.c */
+/* Push a list of the keys of the table at i, and return their number. The order is: numbers,
+** strings by bytes, false, true, the rest by type. Every walk through a table whose order could be
+** seen uses this list. key_order.c */
 lua_Integer mgrid_lua_keys(lua_State *L, int i);
-/* Push key and value of the k-th key of such a list, from *k = 0 on; false at its end. */
+/* Push key and value of the k-th key of such a list; *k is 0 at first. False: the list has
+** ended. */
 bool mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k);
-/* Return whether the key at a is before the one at b. */
+/* Return whether the key at a comes before the key at b. */
 bool mgrid_lua_key_before(lua_State *L, int a, int b);
-/* The same in any order, called as lua_next. Only where the order cannot be seen, for example to
-** count members. */
+/* Walk through a table in any order, in the way of lua_next. Use this only where the order cannot
+** be seen, for example to count members. */
 int mgrid_lua_next(lua_State *L, int i);
-/* Return the length of the list at i; -1: it has other keys than 1 to n. lua_rawlen is not used,
-** because the border that it finds in a table with gaps differs between processes. */
+/* Return the length of the list at i; -1: it has other keys than 1 to n. Do not use lua_rawlen: the
+** length that it finds for a table with gaps differs between processes. */
 lua_Integer mgrid_lua_length(lua_State *L, int i);
 /* Push a list of n values; `push` pushes value i, from 0 on. */
 #define MGRID_LUA_LIST(L, n, push) \
@@ -149,48 +151,50 @@ lua_Integer mgrid_lua_length(lua_State *L, int i);
       lua_rawseti(L, -2, (lua_Integer)i + 1); \
     } \
   } while (0)
-/* Stable merge sort of n members of the list at `list`, a positive index. */
+/* Sort n members of the list at `list`, a positive index, by a stable merge sort. */
 typedef bool mgrid_lua_before(lua_State *L, int a, int b);
 void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *before);
 
 /* --------------------------------------------------- arguments and results */
 
-/* Raise when the table at i has a key that is not one of the n known ones. With `list`, integer
-** keys are allowed as well. */
+/* Raise if the table at i has a key that is not among the n known ones. With `list`, integer keys
+** are allowed, too. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n,
                           bool list);
-/* Raise unless the argument is a table; such_as is an example of a valid one, "{ 2, 4 }". */
+/* Raise unless the argument is a table. such_as is an example of a valid one, "{ 2, 4 }". */
 void mgrid_lua_check_table(lua_State *L, int i, const char *such_as);
-/* Set a field of the table on the top; NULL is nil. */
+/* Set a field of the table on the top. A NULL becomes nil. */
 void mgrid_lua_set_integer(lua_State *L, const char *key, int64_t value);
 void mgrid_lua_set_number(lua_State *L, const char *key, double value);
 void mgrid_lua_set_boolean(lua_State *L, const char *key, bool value);
 void mgrid_lua_set_string(lua_State *L, const char *key, const char *value);
-/* Return the kind of the value: "a number", "nil". */
+/* Return what kind of value it is: "a number", "nil". */
 const char *mgrid_lua_kind(lua_State *L, int i);
-/* As luaL_checkinteger and luaL_optinteger, but refuse text: "2" is not a size, though Lua's own
+/* As luaL_checkinteger and luaL_optinteger, but refuse text: "2" is not a size, although Lua's own
 ** functions accept it. */
 lua_Integer mgrid_lua_check_integer(lua_State *L, int i);
 lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise);
-/* Return the number at i; "not a number" without a sign, which differs between processors. */
+/* Return the number at i. If it is not a number, it has no sign, because the sign differs between
+** processors. */
 double mgrid_lua_number(lua_State *L, int i);
-/* Return the list of *n integers at i, for mgrid_release. Raises. */
+/* Return the list of integers at i, and their number in *n. Free it by mgrid_release. May raise. */
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
-/* The same for sizes of 1 or more, one of which may be fill (MGRID_FILL in the list). */
+/* Return a list of sizes in this way. Each is 1 or more; one may be fill (MGRID_FILL in the
+** list). */
 int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n);
 void mgrid_lua_push_fill(lua_State *L); /* the value of `fill` */
 bool mgrid_lua_is_fill(lua_State *L, int i);
 /* Return whether the text at i has no zero byte, which would end it in C. */
 bool mgrid_lua_is_whole(lua_State *L, int i);
-/* Return the text at i. If it has a zero byte, replace it with a text that shows the byte and is
-** not the name of anything. */
+/* Return the text at i. If it has a zero byte, replace it by a text that shows the byte, and that
+** is not the name of anything. */
 const char *mgrid_lua_name(lua_State *L, int i);
-/* Return the option `wrap` at i: "wrap", true and { wrap = true } are true; nil, false or nothing
-** are false. Raises for others. */
+/* Return the option `wrap` at i. "wrap", true and { wrap = true } are true; nil, false and nothing
+** are false. Raise for other values. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);
-/* Push and free a text; raise if it failed. */
+/* Push a text and free it. Raise if it failed. */
 void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
-/* Push the list of the lines of a text, each of which ends with a newline. */
+/* Push a list of the lines of a text. Each line ends with a newline. */
 void mgrid_lua_push_lines(lua_State *L, const char *text);
 
 /* ------------------------------------------------- the classes of moongrid */
@@ -207,79 +211,82 @@ void mgrid_lua_push_lines(lua_State *L, const char *text);
 #define MGRID_LUA_JOB      "moongrid.Job"
 #define MGRID_LUA_RECIPE   "moongrid.Recipe"
 
-/* The ranks that a grid may lie over: a window, or ranks in another order. */
+/* The ranks over which a grid may lie: a window, or ranks in another order. */
 typedef struct mgrid_lua_world {
   mgrid_window window; /* from the lowest rank to the highest */
-  mgrid_family *order; /* as of a mgrid_grid; NULL: the ranks of the window, ascending */
+  /* the order, as in an mgrid_grid; NULL: the ranks of the window, ascending */
+  mgrid_family *order;
 } mgrid_lua_world;
 
-/* A family and the options it will have in a topology. Its user value is the Grid that it was made
-** from, if any: the grid of family:where. */
+/* A family, and the options that it will have in a topology. Its user value is the Grid from which
+** it was made, if any; family:where uses it. */
 typedef struct mgrid_lua_family {
   mgrid_family *f;
   mgrid_choice *choice; /* NULL: none */
 } mgrid_lua_family;
 
-/* Push an empty userdata, and return where its C object is stored. */
+/* Push an empty userdata, and return where its C object is to be stored. */
 mgrid_lua_world *mgrid_lua_new_world(lua_State *L);
 mgrid_grid **mgrid_lua_new_grid(lua_State *L);
-/* Push a Family with the options of `like`; NULL: none. */
+/* Push a Family with the options of `like` (NULL: none). */
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like);
-/* Push one for groups of the Family at 1, so that it has the same grid. */
+/* Push a Family for groups of the Family at 1, so that it has the same grid. */
 mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like);
-mgrid_plan **mgrid_lua_new_plan(lua_State *L); /* its user value may be the Recipe that it is of */
-/* owned: freed when the userdata is closed or collected */
+mgrid_plan **mgrid_lua_new_plan(lua_State *L); /* its user value may be the Recipe that made it */
+/* owned: it is freed when the userdata is closed or collected */
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
-/* Keep the Recipe that the Plan is of with the State on the top, one that a job made; push what was
-** kept. */
+/* Keep the Recipe of a Plan with the State on the top, which a job has made. Push what was kept. */
 void mgrid_lua_keep_recipe(lua_State *L, int plan);
 void mgrid_lua_push_recipe(lua_State *L, int state);
 mgrid_backend **mgrid_lua_new_job(lua_State *L);
 mgrid_topology **mgrid_lua_new_topology(lua_State *L);
 
 mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i);
-/* The first argument of grid and topology, which is often given as a number of ranks. */
+/* Return the first argument of grid and topology, which is often a number of ranks. */
 mgrid_lua_world *mgrid_lua_world_argument(lua_State *L);
 mgrid_grid *mgrid_lua_check_grid(lua_State *L, int i);
 mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i);
 mgrid_topology *mgrid_lua_check_topology(lua_State *L, int i);
 mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i);
 mgrid_state *mgrid_lua_check_state(lua_State *L, int i);
-mgrid_backend *mgrid_lua_check_job(lua_State *L, int i); /* raises if it is closed */
+mgrid_backend *mgrid_lua_check_job(lua_State *L, int i); /* raises if the job is closed */
 
 /* ------------------------------------------------ grids, families, options */
 
-/* Read coordinates by name at i; `absent` is the coordinate of a dim that is not named. If it is
-** -1, for any, negative coordinates count from the end. Raises. */
+/* Read coordinates by name at i. A dim that is not named gets the coordinate `absent`. If this is
+** -1, for any, negative coordinates count from the end. May raise. */
 void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent,
                             int64_t *coords);
-/* Finish making a family in this box: raise the error, or count its memory; return 1. */
+/* Finish making a family in this box: raise the error, or count the family's memory and return
+** 1. */
 int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e);
 /* Charge the recipe's budget for the explicit lists of the chosen dims, which cost memory and time
 ** for each rank. grid_words.c */
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
-/* Charge it for the lists of the groups. family_words.c */
+/* Charge the budget for the lists of a family's groups. family_words.c */
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
-/* Charge it for a walk through the parts of a family; nothing for a rule of modes.
+/* Charge the budget for a walk through the parts of a family. A rule of modes costs nothing.
 ** family_words.c */
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
-/* Write the line of thing i; return its length, as snprintf does. */
+/* Write the line of thing i. Return the line's length, as snprintf does. */
 enum { MGRID_LUA_COLUMNS = 78 };
 typedef size_t mgrid_lua_line(lua_State *L, const void *of, size_t i,
                               char line[MGRID_LUA_COLUMNS + 1]);
-/* Add to the text on the top the lines of n things, at most a screen of them. family_words.c */
+/* Add to the text on the top the lines of n things, at most as many as fit on a screen.
+** family_words.c */
 void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of, mgrid_lua_line *write);
-/* Add those of the families of a topology or plan. family_words.c */
+/* Add the lines of the families of a topology or plan. family_words.c */
 void mgrid_lua_add_families(lua_State *L, const mgrid_content *c);
-/* Push the list of the ranks of a group; the recipe pays for it. family_words.c */
+/* Push the list of the ranks of a group; the budget pays for it. family_words.c */
 void mgrid_lua_push_ranks(lua_State *L, const mgrid_family *f, int64_t group);
-/* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, which else prints an
-** address; recipes print lists anyway. family_words.c */
+/* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, which would print an
+** address. In recipes lists are printed so anyway. family_words.c */
 void mgrid_lua_printed_list(lua_State *L);
-/* Read the options in the table at i on top of those of a family (NULL: none). Raises. options_words.c */
+/* Read the options in the table at i, on top of those of a family (NULL: none). May raise.
+** options_words.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
-/* choose(topology, family, option, value): set one option, or field of `nccl`, on top of those of
-** the family. A value may be text as on a command line. Raises. options_words.c */
+/* choose(topology, family, option, value): set one option, or a field of `nccl`, on top of the
+** family's options. The value may be text, as on a command line. May raise. options_words.c */
 int mgrid_lua_choose(lua_State *L);
 
 /* family_cut.c: family:pick, family:map */
@@ -290,39 +297,39 @@ extern const luaL_Reg mgrid_lua_family_pieces[]; /* split ...: family_cut.c */
 
 /* ------------------------------------------------------- topologies, plans */
 
-/* concurrent(topology, names | lists of names) for the prelude, with "file:line: " for errors
-** behind. topology_words.c */
+/* concurrent(topology, names | lists of names), for the prelude. A third argument is the position
+** for errors, "file:line: ". topology_words.c */
 int mgrid_lua_concurrent_at(lua_State *L);
 
-/* Begin to record which lines of a recipe families come from: each new family keeps its line and
-** the family that it was made from. lines.c */
+/* From now on, record from which lines of a recipe families come: each new family keeps its line
+** and the family from which it was made. lines.c */
 void mgrid_lua_trail_begin(lua_State *L);
 /* Record the family on the top. */
 void mgrid_lua_trail_add(lua_State *L);
-/* Push name -> list of "source:line", the first one first. */
+/* Push name -> list of "source:line", the first line first. */
 void mgrid_lua_trail_push(lua_State *L, int topology);
 
 /* ---------------------------------------------------- states, groups, jobs */
 
-/* Make a dry state of the plan and rank in the empty State on the top; it is garbage-collected.
-** *err: it failed. */
+/* Make a dry state of the plan and rank in the empty State on the top; it is garbage-collected. If
+** this fails, *err says why. */
 void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank,
                         mgrid_error *err);
-/* Free an owned state; its groups raise from now on. */
+/* Free a state that is owned. Its groups raise from now on. */
 void mgrid_lua_close_state(lua_State *L, int i);
-/* Return the State at 1. Raise if it is that of a query or policy, which cannot communicate. */
+/* Return the State at 1. Raise if it belongs to a query or policy, which cannot communicate. */
 mgrid_state *mgrid_lua_check_host_state(lua_State *L);
-/* Push the Group of a handle of the State at `state`, nil for NULL; returns 1. */
-/* NULL: it is none, or its state is closed */
+/* Push the Group of a handle of the State at `state`, nil for NULL, and return 1. */
+/* Return the group at i. NULL: it is not a group, or its state is closed. */
 const mgrid_group *mgrid_lua_to_group(lua_State *L, int i);
 int mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g);
 const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its state is closed */
-/* Return the group at i, to communicate over. Raise for a group of the State of a query or policy,
-** because a query runs on only one rank and a collective would hang, and for a group without a
-** backend. */
+/* Return the group at i, to communicate over it. Raise for a group of the State of a query or
+** policy: a query runs on one rank only, so a collective would hang. Raise also for a group without
+** a backend. */
 const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i);
-/* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the
-** grid. mesh_words.c */
+/* Push the Mesh of a rank: its coordinates in a grid, with the metatable at `metatable`. Push nil
+** if the rank is outside of the grid. mesh_words.c */
 void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank);
 
@@ -333,11 +340,12 @@ int mgrid_lua_state_resume(lua_State *L);
 int mgrid_lua_state_held_memory(lua_State *L);
 
 extern const luaL_Reg mgrid_lua_group_use[], mgrid_lua_job_use[]; /* collectives_words.c */
-extern const mgrid_lua_class mgrid_lua_state_class; /* its fields: names that no family may have */
+/* its fields: a family may not have these names */
+extern const mgrid_lua_class mgrid_lua_state_class;
 
 /* ------------------------------------------------------------- all classes */
 
-/* Open Lua's libraries, and moongrid for `require`, in a state of our own; push moongrid.
+/* Open Lua's libraries, and moongrid for `require`, in a Lua state of our own. Push moongrid.
 ** module.c */
 void mgrid_lua_open_whole(lua_State *L);
 /* Register the classes, and put their constructors into the table on the top. */
@@ -349,7 +357,7 @@ void mgrid_lua_open_topology(lua_State *L); /* topology, concurrent */
 void mgrid_lua_open_plan(lua_State *L);     /* plan */
 /* no constructor: plan:dry and job:materialize make states */
 void mgrid_lua_open_state(lua_State *L);
-/* For the module alone: */
+/* Only for the module: */
 void mgrid_lua_open_saved(lua_State *L); /* saved, is_saved */
 void mgrid_lua_open_use(lua_State *L);   /* Buffer */
 void mgrid_lua_open_job(lua_State *L);   /* mpi and its like */

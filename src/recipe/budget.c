@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** budget.c - enforce the limits of memory, instructions and time, and word their errors.
+** budget.c - enforces the limits of memory, instructions and time of a recipe, and words their
+** errors.
 */
 #include "recipe/budget.h"
 
@@ -9,25 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Check the clock after STEP instructions, and after fewer if these take long: on a text or a table
-** of LARGE bytes one instruction may walk through all of it. */
+/* Check the clock after STEP instructions, and sooner if instructions take long: on a text or table
+** of LARGE bytes one instruction may go through all of it. */
 enum { STEP = 1000, STEP_LARGE = 100, STEP_FIRST = 10, LARGE = 64 << 10, SMALL = 1 << 10 };
 
 /* ------------------------------------------------------------------- memory */
 
 static void budget_hook(lua_State *L, lua_Debug *ar);
 
-/* lua_sethook may be called at any time. */
+/* Set when to check next. lua_sethook may be called at any time. */
 static void look_after(mgrid_lua_budget *b, int step) {
-  if (b->step == step || b->step == 0) return; /* 0: nothing runs */
+  if (b->step == step || b->step == 0) return; /* step 0: nothing runs */
   b->step = step;
   lua_sethook(b->L, budget_hook, LUA_MASKCOUNT, step);
 }
 
-/* Return whether a block of more than SMALL bytes is available. A text has a limit; the work to
-** make it counts. */
+/* Return whether a block of more than SMALL bytes is available. A text has a limit of its own; the
+** work to make the text counts. */
 static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
-  b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* and Lua's own header */
+  b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* plus Lua's own header */
   if (text) mgrid_spend(&b->work, (int64_t)(nsize / 16));
   if (nsize <= LARGE || nsize <= old) return !b->long_text;
   b->large = true;
@@ -35,15 +36,15 @@ static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
   return !b->long_text;
 }
 
-/* While Lua moves its stack (since 5.4.5), frames hold offsets instead of pointers, and lua_getinfo
-** would follow them. The first word of a frame locates its function. Where the heap is as low as
-** such an offset, a position is not kept; so only the allocator asks. WebAssembly has only such
-** addresses, and Lua 5.4.4 (scripts/make/sources). */
+/* Return whether Lua is moving its stack. Since 5.4.5 frames then hold offsets instead of pointers,
+** and lua_getinfo would follow them. The first word of a frame locates its function. On a machine
+** whose heap has addresses as low as these offsets, no position is kept; so only the allocator
+** asks. WebAssembly has only such addresses; it has Lua 5.4.4 (scripts/make/sources). */
 static bool is_moving(const lua_Debug *ar) {
 #ifdef __wasm__
   return (void)ar, false;
 #else
-  /* bytes of a stack: LUAI_MAXSTACK, which is not in the headers of Lua 5.5 */
+  /* most bytes of a stack: LUAI_MAXSTACK, which the headers of Lua 5.5 do not have */
   enum { MOST = 1000000 * 32 };
   uintptr_t function;
   memcpy(&function, (const void *)ar->i_ci, sizeof function);
@@ -51,17 +52,19 @@ static bool is_moving(const lua_Debug *ar) {
 #endif
 }
 
-/* Keep the position of the recipe when memory is refused: Lua unwinds its stack before anybody can
-** ask. Inside the allocator only functions that need no memory may be called. */
+/* Keep the position of the recipe when memory is refused, because Lua unwinds its stack before
+** anybody can ask. This runs inside the allocator, so only functions that need no memory may be
+** called. */
 static void keep_place(mgrid_lua_budget *b) {
   lua_Debug ar;
-  /* there must be a Lua state; keep the first position that ran out */
+  /* only if there is a Lua state; the first position at which memory ran out stays */
   if (!b->L || b->no_memory || !lua_getstack(b->L, 0, &ar) || is_moving(&ar)) return;
   if (mgrid_lua_caller(b->L, &ar))
     snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
 }
 
-/* Allocate all blocks but the usual ones; separate, so that these do not pay for it. */
+/* Allocate all blocks but the usual ones. It is a function of its own, so that usual blocks stay
+** fast. */
 __attribute__((noinline)) static void *get_block(mgrid_lua_budget *b, void *ptr, bool text,
                                                  size_t old, size_t nsize) {
   bool fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
@@ -76,7 +79,7 @@ __attribute__((noinline)) static void *get_block(mgrid_lua_budget *b, void *ptr,
     b->refused = nsize;
     b->starved = fits && may;
     if (may) b->long_text = false;
-    mgrid_spend(&b->work, (int64_t)(b->used / 64)); /* the work to collect garbage */
+    mgrid_spend(&b->work, (int64_t)(b->used / 64)); /* work of the garbage collection */
     look_after(b, 1);
   }
   return block;
@@ -84,7 +87,7 @@ __attribute__((noinline)) static void *get_block(mgrid_lua_budget *b, void *ptr,
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   mgrid_lua_budget *b = budget;
-  size_t old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
+  size_t old = ptr ? osize : 0; /* without a block, osize is a type */
   if (nsize == 0) {
     b->used -= old;
     return ptr ? b->hooks.allocate(b->hooks.ud, ptr, old, 0) : NULL;
@@ -113,13 +116,14 @@ void mgrid_budget_lack(mgrid_lua_budget *b) {
 
 int mgrid_budget_refuse(lua_State *L, mgrid_lua_budget *b) {
   mgrid_budget_lack(b);
-  lua_pushliteral(L, "not enough memory"); /* Lua has this text already: no memory is needed */
+  lua_pushliteral(L, "not enough memory"); /* Lua has this text already, so no memory is needed */
   return lua_error(L);
 }
 
 static mgrid_status no_memory(const mgrid_lua_budget *b, mgrid_error *err) {
   bool mib = b->limits.memory >> 20;
-  mgrid_error e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
+  /* not *err, which may have an earlier error with its position */
+  mgrid_error e = MGRID_ERROR_INIT;
   if (b->starved) return mgrid_oom(err);
   if (b->long_text)
     mgrid_fail(&e, MGRID_LIMIT, "%sthe recipe makes a text of more than %d bytes", b->place,
@@ -143,7 +147,7 @@ bool mgrid_budget_spend(mgrid_lua_budget *b, int64_t work) {
   if (!b->over) {
     b->over = true;
     look_after(b, 1);
-    if (b->no_memory) /* as Lua says it: the verdict has the words */
+    if (b->no_memory) /* Lua's own words; the verdict has ours */
       snprintf(b->verdict, sizeof b->verdict, "not enough memory");
     else if (b->work.slow)
       mgrid_format(b->verdict, sizeof b->verdict,
@@ -155,7 +159,7 @@ bool mgrid_budget_spend(mgrid_lua_budget *b, int64_t work) {
   return false;
 }
 
-/* Raise the verdict; the first time with the position, which all later errors then have, too. */
+/* Raise the verdict. The first time it gets the position, which all later errors then have, too. */
 static void raise_verdict(lua_State *L, mgrid_lua_budget *b) {
   if (!b->placed && !b->no_memory) {
     char text[sizeof b->verdict];
@@ -168,8 +172,8 @@ static void raise_verdict(lua_State *L, mgrid_lua_budget *b) {
   lua_error(L);
 }
 
-/* Check more often if the instructions since the last check took long, less often if they were
-** quick. */
+/* Check more often if the instructions since the last check took long, and less often if they were
+** fast. */
 static void budget_hook(lua_State *L, lua_Debug *ar) {
   mgrid_lua_budget *b = mgrid_budget_of(L);
   double before = b->work.looked;
@@ -204,7 +208,7 @@ void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n) {
 }
 
 void mgrid_lua_say(lua_State *L, const char *text) {
-  enum { LINES = 1000, BYTES = 800 }; /* of a call; of a line */
+  enum { LINES = 1000, BYTES = 800 }; /* most lines of a call; most bytes of a line */
   mgrid_lua_budget *b = mgrid_budget_of(L);
   if (!b || !b->hooks.log || b->said > LINES) return;
   char where[MGRID_PLACE_MAX + 32] = "", path[MGRID_PLACE_MAX];
@@ -214,7 +218,7 @@ void mgrid_lua_say(lua_State *L, const char *text) {
     snprintf(where, sizeof where, "%s:%d: ", path, line);
   lua_pop(L, 1);
   int n = (int)strlen(text), cut = n > BYTES ? BYTES : n;
-  /* not inside a character */
+  /* do not cut inside of a character */
   while (cut < n && cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--;
   if (b->said++ == LINES)
     mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s... what is printed from here on is left out", where);
@@ -222,7 +226,8 @@ void mgrid_lua_say(lua_State *L, const char *text) {
     mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s%.*s%s", where, cut, text, cut < n ? "..." : "");
 }
 
-/* Registry keys of a host's state, which has no budget: the last message raised, and its status. */
+/* Keys in the registry of a host's Lua state, which has no budget: the last message raised, and its
+** status. */
 static const char raised_key = 'r', status_key = 's';
 
 static void note_for_host(lua_State *L, mgrid_status status, const char *text) {
@@ -249,7 +254,7 @@ void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
     note_for_host(L, status, text);
     return;
   }
-  /* a recipe that catches it must not go on */
+  /* a recipe that catches this error must not go on */
   if (status == MGRID_NO_MEMORY) b->no_memory = b->starved = true;
   b->status = status;
   b->length = strlen(text);
@@ -263,15 +268,15 @@ void mgrid_budget_quote(lua_State *L, const char *message, const char *source) {
   snprintf(b->source, sizeof b->source, "%s", source);
 }
 
-/* Return whether this is the noted message: a recipe may have caught that error and raised
+/* Return whether this message is the noted one. A recipe may have caught that error and raised
 ** another. */
 static bool is_noted(const mgrid_lua_budget *b, const char *message, size_t length) {
   return b->status && length >= b->length
          && XXH3_64bits(message + length - b->length, b->length) == b->text;
 }
 
-/* Collect the garbage of many calls between two of them, while there is room. A call that meets the
-** limit would collect it without finalizers, and so keep the objects that wait for these. */
+/* If there is room, collect the garbage of many calls between two of them. A call that meets the
+** limit would collect it without finalizers, and so keep the objects that wait for them. */
 static void tidy(lua_State *L, mgrid_lua_budget *b) {
   if (b->used < b->limits.memory / 8 || b->used / 2 < b->swept) return;
   lua_gc(L, LUA_GCCOLLECT, 0);
@@ -306,24 +311,25 @@ mgrid_status mgrid_budget_after(const mgrid_lua_budget *b, mgrid_error *err) {
 
 /* ------------------------------------------------------------ error messages */
 
-/* luaL_Buffer (table.concat uses one) raises this string instead of a memory error. */
+/* Return whether the message on the top says "out of memory". luaL_Buffer, which table.concat uses,
+** raises this string instead of a memory error. */
 static bool is_out_of_memory(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
 }
 
-/* Return whether the message on the top ends with this text. A position may precede it. */
+/* Return whether the message on the top ends with this text; a position may precede it. */
 static bool ends(lua_State *L, const char *text) {
   size_t len, n = strlen(text);
   const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &len) : NULL;
   return message && len >= n && strcmp(message + len - n, text) == 0;
 }
 
-static const char no_level[] = "C stack overflow"; /* as Lua says it */
+static const char no_level[] = "C stack overflow"; /* Lua's own words */
 
 bool mgrid_budget_no_level(lua_State *L) { return ends(L, no_level) || ends(L, MGRID_NO_LEVEL); }
 
-/* Push how the function was called that raised an error, and the name and value of each table in
-** its first locals. */
+/* Push how the function was called that raised an error. Also push the name and value of each table
+** among its first locals. */
 static void push_call(lua_State *L) {
   enum { LOCALS = 4 };
   lua_Debug ar;
@@ -348,11 +354,11 @@ int mgrid_lua_message(lua_State *L) {
   const int top = lua_gettop(L), type = lua_type(L, top);
 
   if (type == LUA_TSTRING && !ends(L, no_level)) {
-    if (b->over || b->no_memory) return 1; /* no Lua may run */
+    if (b->over || b->no_memory) return 1; /* no Lua may run now */
     lua_pushcfunction(L, hint_body);
     lua_pushvalue(L, top);
     push_call(L);
-    /* as near the deepest level */
+    /* this may fail near the deepest level */
     if (lua_pcall(L, lua_gettop(L) - top - 1, 1, 0)) lua_settop(L, top);
     return 1;
   }
@@ -377,31 +383,33 @@ static const char *without_prelude(const char *message) {
   return text ? text + 2 : message;
 }
 
-/* Outside of any pcall: nothing here may allocate in the Lua state. */
+/* Write the error of a call. This is outside of any pcall, so nothing here may allocate in the Lua
+** state. */
 mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_lua_budget *b, int rc,
                                   mgrid_error *err) {
   if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
-  mgrid_error e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
+  /* not *err, which may have an earlier error with its position */
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
   const char *source = "";
 
   if (b->no_memory || rc == LUA_ERRMEM || is_out_of_memory(L))
-    /* also when the recipe caught it, and went on to an error of its own */
+    /* also if the recipe caught it and went on to an error of its own */
     return no_memory(b, err);
 
   if (lua_type(L, -1) == LUA_TSTRING) {
     size_t length;
     const char *message = lua_tolstring(L, -1, &length);
-    char shown[sizeof e.message]; /* a zero byte does not end it */
+    char shown[sizeof e.message]; /* a zero byte must not end it */
     int kind = b->status / 100;
     if (!b->over && is_noted(b, message, length)) {
       source = b->source;
-      /* MGRID_USAGE is of hosts: here the recipe made the call */
+      /* MGRID_USAGE is for hosts, and here the recipe made the call */
       if (kind == 1 || kind == 3) s = b->status;
     }
     mgrid_shown(shown, sizeof shown, message, length);
     mgrid_fail(&e, s, "%s", length ? without_prelude(shown) : "an error without a message");
-  } else { /* the handler, which makes text of everything else, could not run */
+  } else { /* the handler makes text of every other error, but could not run */
     mgrid_fail(&e, s, "an error that is a %s", luaL_typename(L, -1));
   }
 

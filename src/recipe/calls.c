@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** calls.c - what a host asks of a recipe: plans, answers, groups, settings, its description, a
-** changed recipe, and what modules ask. libmoongrid calls these functions by the table at the end.
+** calls.c - what a host asks of a recipe: plans, answers, groups, settings, a description, a
+** changed recipe, and what modules ask. libmoongrid calls these functions through the table at the
+** end.
 */
 #include "recipe/entry.h"
 
@@ -18,8 +19,8 @@
 #include <string.h>
 
 /* -------------------------------------------------------------------- plans
-** Evaluate a recipe to a plan. Parameters are "name=value" strings (the end of an argv) on top of a
-** file, or C values.
+** Evaluate a recipe to a plan. Parameters are C values, or "name=value" strings (the end of an
+** argv) that override those of a file.
 */
 
 typedef struct evaluation {
@@ -28,7 +29,7 @@ typedef struct evaluation {
   const mgrid_given *params;
   json_t *file; /* values of a file of parameters; NULL: none */
   mgrid_plan *plan;
-  mgrid_runtime *trails; /* keeps the lines; NULL: none does */
+  mgrid_runtime *trails; /* the runtime that keeps the lines; NULL: none does */
 } evaluation;
 
 static int plan_body(lua_State *L) {
@@ -87,7 +88,7 @@ mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgri
 
 /* ------------------------------------------------------------------------ strings */
 
-/* Put "name=value" strings into the object; a name in two strings is an error. */
+/* Put "name=value" strings into the object. A name in two strings is an error. */
 static mgrid_status add_strings(json_t *given, size_t n, const char *const *args,
                                 mgrid_error *err) {
   mgrid_status s = MGRID_OK;
@@ -140,18 +141,18 @@ static int run_file(lua_State *L) {
   mgrid_prelude_load(L, f->path);
   lua_call(L, 0, 1);
   f->values = lua_istable(L, -1) ? mgrid_json_of(L, -1) : NULL;
-  if (!f->values) mgrid_lua_charge(L, 0); /* raises if that is the reason */
+  if (!f->values) mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
   if (!json_is_object(f->values) && !(json_is_array(f->values) && json_array_size(f->values) == 0))
     return mgrid_lua_raise(L, "%s: a file of parameters returns a table of plain values by name",
                            f->path);
   return 0;
 }
 
-/* Return whether a text is Lua, not JSON or YAML. It starts with a comment, or with a word that
+/* Return whether a text is Lua, and not JSON or YAML: it starts with a comment, or with a word that
 ** cannot be the first name of a table of values. */
 static bool is_lua(const char *text) {
   text += strspn(text, " \t\r\n");
-  if (strncmp(text, "---", 3) == 0) return text[3] == '-'; /* where a document of YAML begins */
+  if (strncmp(text, "---", 3) == 0) return text[3] == '-'; /* "---" begins a document of YAML */
   size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyz");
   if (strncmp(text, "--", 2) == 0 || *text == '\0') return true;
   return ((word == 6 && strncmp(text, "return", 6) == 0)
@@ -159,7 +160,8 @@ static bool is_lua(const char *text) {
          && text[word + strspn(text + word, " ")] != ':';
 }
 
-/* Decide by the name, or, if that says nothing, by the text. */
+/* Return whether a file holds a table (JSON or YAML) rather than Lua. Its name decides, or else its
+** text. */
 static bool is_table(const char *path, mgrid_status *s, mgrid_error *err) {
   const char *dot = strrchr(path, '.');
   if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0))
@@ -212,17 +214,17 @@ mgrid_plan *mgrid_script_plan(mgrid_runtime *rt, int64_t world, const char *path
 }
 
 /* ------------------------------------------------------------------ answers
-** Questions to a state under the names of a system: queries, which functions of the recipe answer,
-** and getters of groups.
+** Questions to a state under the names of a system. Queries are answered by functions of the
+** recipe; getters return groups.
 */
 
-/* Registry key, its address: the State that the running query was given. */
+/* Its address is the registry key of the State that the running query was given. */
 static const char asked_key = 'a';
 
 typedef struct question {
   mgrid_runtime *rt;
   mgrid_state *state;
-  const char *how, *name; /* "ask" a query of that name, or the "group" of a getter */
+  const char *how, *name; /* "ask" for a query of that name, "group" for a getter */
   const mgrid_given *args;
   const char *from; /* "query 'world_size'" */
 } question;
@@ -255,7 +257,7 @@ void mgrid_runtime_close_state(lua_State *L) {
   lua_settop(L, top - 1);
 }
 
-/* Ask, and keep the answer as rt->answer. */
+/* Ask the question, and keep the answer as rt->answer. */
 static mgrid_status calls_ask(const question *q, mgrid_error *err) {
   lua_State *L = q->rt->L;
   mgrid_status status = mgrid_runtime_check_state(q->rt, q->state, err);
@@ -294,7 +296,7 @@ mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const c
   *group = NULL;
   if (status) return status;
   mgrid_result_push(rt->L, rt->answer);
-  const char *family = lua_tostring(rt->L, -1); /* nil: no group */
+  const char *family = lua_tostring(rt->L, -1); /* nil: this rank is in no group */
   if (family) *group = mgrid_state_group(s, family, NULL);
   lua_settop(rt->L, 0);
   return MGRID_OK;
@@ -309,8 +311,8 @@ const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const c
 }
 
 /* ----------------------------------------------------------------- settings
-** Settings, which a host switches while it runs and the recipe's queries see. The recipe declares
-** them and their kinds; the state keeps the values.
+** A host switches settings while it runs, and the recipe's queries see them. The recipe declares
+** settings and their kinds; the state keeps the values.
 */
 
 typedef struct new_setting {
@@ -319,7 +321,7 @@ typedef struct new_setting {
   const mgrid_given *value;
 } new_setting;
 
-/* Keep the value at i under this name; nil removes it. False: out of memory. */
+/* Keep the value at i under this name. nil removes it. False: out of memory. */
 static bool settings_keep(lua_State *L, int i, mgrid_state *s, const char *name) {
   if (!s->settings && !(s->settings = json_object())) return false;
   if (!lua_isnil(L, i)) return json_object_set_new(s->settings, name, mgrid_json_of(L, i)) == 0;
@@ -335,7 +337,7 @@ static int set_body(lua_State *L) {
   mgrid_push_given(L, set->value);
   lua_call(L, 3, 2);
   if (settings_keep(L, -1, set->state, lua_tostring(L, -2))) return 0;
-  mgrid_lua_charge(L, 0); /* raises if that is the reason */
+  mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
   return mgrid_lua_oom(L);
 }
 
@@ -402,7 +404,7 @@ static void describe_declared(const json_t *list, mgrid_text *t) {
   }
 }
 
-/* Append a line for each family that a getter gives, with the arguments that select it. */
+/* Append a line for each family that a getter returns, with the arguments that select it. */
 static void describe_getters(const json_t *list, mgrid_text *t) {
   size_t i, k;
   const json_t *getter, *one;
@@ -483,11 +485,11 @@ mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink
 }
 
 /* ------------------------------------------------------------------- reload
-** Load a changed recipe while the trainer runs. It makes a new runtime and state and leaves the old
-** ones alone, so a failure on any rank changes nothing.
+** Load a changed recipe while the trainer runs. This makes a new runtime and a new state, and does
+** not change the old ones. So a failure on any rank changes nothing.
 */
 
-/* Load the recipe of that name; NULL: that of rt again, whose text the host may have given. */
+/* Load the recipe of that name. NULL: load that of rt again; the host may have given its text. */
 static mgrid_status reload_load(mgrid_runtime *fresh, const mgrid_runtime *rt, const char *recipe,
                                 mgrid_error *err) {
   if (recipe) return mgrid_script_load(fresh, recipe, NULL, 0, err);
@@ -495,7 +497,7 @@ static mgrid_status reload_load(mgrid_runtime *fresh, const mgrid_runtime *rt, c
 }
 
 /* Do all that is local: load the recipe, make its plan, and find what changes on this rank. NULL
-** after filling *err. */
+** after an error. */
 static mgrid_plan *calls_evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt,
                                   const mgrid_state *s, const char *recipe, size_t n,
                                   const char *const *args, mgrid_change *what, mgrid_error *err) {
@@ -524,8 +526,8 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
     fresh = mgrid_script_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
   mgrid_plan *plan = calls_evaluate(fresh, rt, s, recipe, n, args, &what, &mine);
 
-  /* Collective from here on: a rank without a plan takes part, too, so that all ranks get its
-  ** error. */
+  /* From here on the calls are collective. A rank without a plan takes part, too, so that all ranks
+  ** get its error. */
   mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, NULL, &mine);
   mgrid_plan_free(plan);
   if (!state) {
@@ -543,8 +545,8 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
 }
 
 /* -------------------------------------------------------------------- shell
-** What is typed at a prompt, in the sandbox and under the limits of the recipe:
-** lua/prelude/shell.lua.
+** Run what is typed at a prompt, in the sandbox and under the limits of the recipe
+** (lua/prelude/shell.lua).
 */
 
 typedef struct typed {
@@ -573,7 +575,7 @@ int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what) {
 }
 
 /* ------------------------------------------------------------------- modules
-** What C functions of modules ask of a recipe: each module answers for itself.
+** C functions of modules ask something of a recipe. Each module answers for itself.
 */
 
 mgrid_status mgrid_script_serve(mgrid_runtime *rt, const char *module, void *request,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** core.c - `core`, the C functions that the prelude uses: messages, keys in order, JSON, data of a
-** recipe in its topology and plan. The functions that load a file are in load.c.
+** core.c - `core`: the C functions that the prelude uses, for messages, keys in order, JSON, and
+** what a recipe has in its topology and plan. The functions that load a file are in load.c.
 */
 #include "recipe/prelude.h"
 #include "recipe/value_file.h"
@@ -16,7 +16,7 @@
 
 static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
 
-/* raise_at(where, message [, the words of its status: "bad value"]) */
+/* raise_at(where, message [, the words of its status, such as "bad value"]) */
 static int core_raise_at(lua_State *L) {
   static const mgrid_status kinds[] = { MGRID_BAD_VALUE, MGRID_UNKNOWN_NAME, MGRID_OUT_OF_RANGE,
                                         MGRID_DUPLICATE };
@@ -43,8 +43,8 @@ static int core_where(lua_State *L) {
 
 enum { NAMES_MAX = 256 };
 
-/* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack,
-** and return their number. Keys of other types are left out. */
+/* Push the names in the list at i, at most NAMES_MAX, and return their number. They live as long as
+** they are on the stack. Keys of other types are left out. */
 static size_t push_names(lua_State *L, int i, const char **names) {
   size_t n = 0;
   mgrid_lua_stack(L, NAMES_MAX + 4);
@@ -84,14 +84,14 @@ static int core_where_of(lua_State *L) {
   return 1;
 }
 
-/* place() -> "file:line: " where the word `recipe` was last read. The stack cannot tell: `return
+/* place() -> "file:line: " of the last read of the word `recipe`. The stack cannot tell it: `return
 ** recipe {...}` is a tail call, whose caller is gone. */
 static int core_place(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key);
   return 1;
 }
 
-/* keys(table) -> list, in the order of mgrid_lua_keys */
+/* keys(table) -> list of its keys, in the order of mgrid_lua_keys */
 static int core_keys(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   mgrid_lua_keys(L, 1);
@@ -103,8 +103,8 @@ static int core_is_topology(lua_State *L) {
   return 1;
 }
 
-/* note(topology, name, text, usual, unread): a parameter; usual: it has its default; unread: build
-** did not read it */
+/* note(topology, name, text, usual, unread): note a parameter. usual: it has its default. unread:
+** build did not read it */
 static int core_note(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -117,7 +117,7 @@ static int core_note(lua_State *L) {
   return 0;
 }
 
-/* fields() -> { name = type }: those that modules add to recipe { ... } */
+/* fields() -> { name = type }: the fields that modules add to recipe { ... } */
 static int core_fields(lua_State *L) {
   lua_newtable(L);
   for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++)
@@ -128,8 +128,8 @@ static int core_fields(lua_State *L) {
   return 1;
 }
 
-/* begin(world, values of these fields, where) -> the World that build gets, finish(topology, where,
-** world): before and after the build of a plan */
+/* begin(world, values of these fields, where) -> the World that build gets; it is called before the
+** build of a plan. finish(topology, where, world) is called after it */
 static int core_begin(lua_State *L) {
   int64_t world = mgrid_lua_check_world(L, 1)->window.world;
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -152,13 +152,13 @@ static int core_finish(lua_State *L) {
   return 0;
 }
 
-/* allow_idle(topology): ranks may be in no group */
+/* allow_idle(topology): note that ranks may be in no group */
 static int core_allow_idle(lua_State *L) {
   mgrid_lua_check_topology(L, 1)->content.idle = true;
   return 0;
 }
 
-/* note_function(topology, name, version): of the host, which the recipe names */
+/* note_function(topology, name, version): note a function of the host that the recipe names */
 static int core_note_function(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_topology_called(mgrid_lua_check_topology(L, 1), luaL_checkstring(L, 2),
@@ -167,27 +167,27 @@ static int core_note_function(lua_State *L) {
   return 0;
 }
 
-/* The plan at 1, or that of a state. */
+/* Return the plan at 1, or that of the state at 1. */
 static const mgrid_plan *core_plan_of(lua_State *L) {
   return mgrid_lua_test_box(L, 1, MGRID_LUA_PLAN) ? mgrid_lua_check_plan(L, 1)
                                                   : mgrid_lua_check_state(L, 1)->plan;
 }
 
-/* digest(state or plan) -> that of its plan, equal where families and parameters are */
+/* digest(state or plan) -> the digest of its plan, equal for equal families and parameters */
 static int core_digest(lua_State *L) {
   const mgrid_plan *p = core_plan_of(L);
   lua_pushlstring(L, (const char *)p->digest, sizeof p->digest);
   return 1;
 }
 
-/* note_policies(topology, hash of the recipe's text): ranks compare it, since equal plans may have
-** other policies */
+/* note_policies(topology, hash of the recipe's text). Ranks compare the hash, because equal plans
+** may have different policies */
 static int core_note_policies(lua_State *L) {
   mgrid_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
   return 0;
 }
 
-/* params(state or plan) -> { name = text }: the parameters that the plan was evaluated with */
+/* params(state or plan) -> { name = text }: the parameters with which the plan was evaluated */
 static int core_params(lua_State *L) {
   const mgrid_content *c = &core_plan_of(L)->content;
   lua_createtable(L, 0, (int)c->nparams);
@@ -198,7 +198,7 @@ static int core_params(lua_State *L) {
   return 1;
 }
 
-/* settings(state) -> { name = value }: those that a host has set; a new table */
+/* settings(state) -> { name = value }: a new table of the settings that a host has changed */
 static int core_settings(lua_State *L) {
   const json_t *settings = mgrid_lua_check_state(L, 1)->settings;
   if (settings)
@@ -208,13 +208,13 @@ static int core_settings(lua_State *L) {
   return 1;
 }
 
-/* encode(value, parameter) -> JSON text with sorted keys, equal for equal values. An error says
-** whose value it is. */
+/* encode(value, parameter) -> JSON text with sorted keys, equal for equal values. An error names
+** the parameter. */
 static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
   if (!v) {
     char why[128] = "a value that is not plain: numbers, strings, booleans, lists, tables by name";
-    mgrid_lua_charge(L, 0); /* raises if that is the reason */
+    mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
     if (!mgrid_value_fits(L, 1))
       snprintf(why, sizeof why, MGRID_TOO_MUCH, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
     lua_getfield(L, 2, "where");
@@ -235,7 +235,7 @@ static int core_decode(lua_State *L) {
   size_t len;
   const char *text = luaL_checklstring(L, 1, &len);
   json_t *v = mgrid_json_parse(text, len, JSON_DECODE_ANY, &why);
-  /* no fault in the text: no memory, and text is not what it is */
+  /* without a fault in the text, memory ran out */
   if (!v && !*why.text) return mgrid_lua_oom(L);
   if (v && !mgrid_json_has_gap(v)) return mgrid_take_json(L, v) ? lua_error(L) : 1;
   bool gap = v, deep = !v && strcmp(why.text, MGRID_TOO_DEEP) == 0;
@@ -246,7 +246,7 @@ static int core_decode(lua_State *L) {
   return 2;
 }
 
-/* nearest(name, names) -> the one that may be meant | nil */
+/* nearest(name, names) -> the name that may be meant | nil */
 static int core_nearest(lua_State *L) {
   const char *known[NAMES_MAX], *name = luaL_checkstring(L, 1);
   lua_settop(L, 2);
@@ -274,14 +274,14 @@ static int core_read(lua_State *L) {
   return 2;
 }
 
-/* words() -> the table of the globals of recipes */
+/* words() -> the table with the globals of recipes */
 static int core_words(lua_State *L) {
   mgrid_sandbox_words(L);
   return 1;
 }
 
-/* members(value) -> the names of the fields and methods of a value of moongrid, of the dims of a
-** Grid, of what is in a Topology */
+/* members(value) -> the names of its fields and methods, of the dims of a Grid, or of what is in a
+** Topology */
 static int core_members(lua_State *L) {
   luaL_checkany(L, 1);
   lua_newtable(L);

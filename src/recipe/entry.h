@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** entry.h - the entry points that libmoongrid calls: comm/recipe.h explains them, moongrid_recipe.h
+** entry.h - the entry points that libmoongrid calls. comm/recipe.h explains them; moongrid_recipe.h
 ** is the manual.
 */
 #ifndef MGRID_SCRIPT_ENTRY_H
@@ -8,7 +8,7 @@
 
 #include "comm/recipe.h"
 
-/* The only symbol that the library exports for libmoongrid, found by this name. */
+/* The only symbol that this library exports for libmoongrid, which finds it by name. */
 extern MGRID_API const mgrid_recipe_entry mgrid_lua_entry;
 
 #define X(name, type) type mgrid_script_##name;

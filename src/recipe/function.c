@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** function.c - functions of the host, which its recipes call by name. What a call needs lies in
-** userdata of Lua, so it counts as memory of the recipe, and an error in between frees it.
+** function.c - functions of the host that its recipes call by name. What a call needs is in
+** userdata of Lua, so it counts as memory of the recipe, and is freed if an error is raised.
 **
-** The plan has the functions that the text of a recipe names, not those that were called: a query
-** or a policy may call one later, on one rank only. load.c notes them for each file,
-** prelude/recipe.lua adds up those of a recipe's files.
+** A plan lists the functions that the text of its recipe names, not those that were called: a query
+** or a policy may call a function later, on one rank only. load.c notes the functions for each
+** file. prelude/recipe.lua adds up those of all files of a recipe.
 */
 #include "recipe/function.h"
 
@@ -22,12 +22,12 @@ static const char functions_key = 'f'; /* its address: the registry key of the r
 
 /* -------------------------------------------------------------------------- calls */
 
-/* Refuse arguments that are not plain values, before anything is made of them; the recipe pays for
-** the walk. */
+/* Refuse arguments that are not plain values, before anything is made of them. The recipe pays for
+** the walk through them. */
 static void check_arguments(lua_State *L, const mgrid_function *f, int n) {
   for (int i = 1; i <= n; i++) {
     if (mgrid_has_json(L, i)) continue;
-    mgrid_lua_charge(L, 0); /* raises if that is the reason */
+    mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                        "%s: argument %d is %s; it takes plain values: finite numbers, text in "
                        "UTF-8, true, false, nil, lists, "
@@ -44,7 +44,7 @@ static int function_fail(lua_State *L, const mgrid_function *f, mgrid_status sta
   const char *text = mgrid_status_text(s);
   if (s == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
   if (strcmp(text, "unknown status")
-      == 0) /* a later version may have more, but this one does not know it */
+      == 0) /* a later version may have more fields, which this one does not know */
     return mgrid_lua_raise(L, "%s: it returned %d, which is not a status", f->name, (int)s);
   if (*e->message) text = e->message;
   char shown[sizeof e->message];
@@ -52,7 +52,7 @@ static int function_fail(lua_State *L, const mgrid_function *f, mgrid_status sta
   return mgrid_lua_raise_as(L, s, "%s: %s", f->name, shown);
 }
 
-/* The Lua function of a function of the host, which is the upvalue. */
+/* The function of Lua that calls a function of the host, which is the upvalue. */
 static int call_host(lua_State *L) {
   const mgrid_function *f = lua_touserdata(L, lua_upvalueindex(1));
   const int n = lua_gettop(L);
@@ -66,11 +66,11 @@ static int call_host(lua_State *L) {
   for (int i = 1; i <= n; i++) lua_pushvalue(L, i), mgrid_arg_put(&c, args, (size_t)i - 1, NULL);
   result.size = f->arg_size;
   mgrid_status s = f->call(f->ud, (size_t)n, (const mgrid_arg *)args, &result, &e);
-  result.size = f->arg_size; /* whatever it wrote there */
+  result.size = f->arg_size; /* the function may have overwritten the size */
   if (!s && !e.status) s = mgrid_args_check(1, &result, NULL, &e);
   if (s || e.status) return function_fail(L, f, s, &e);
   mgrid_push_given(L, &(mgrid_given){ .one = true, .args = &result });
-  if (!mgrid_value_fits(L, -1)) mgrid_lua_charge(L, 0); /* which charges for it */
+  if (!mgrid_value_fits(L, -1)) mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
   return 1;
 }
 
@@ -198,7 +198,7 @@ void mgrid_functions_note(lua_State *L, const char *text, size_t len) {
   mgrid_bundle_push(L, "lua_words");
   lua_pushlstring(L, text, len);
   lua_call(L, 1, 1);
-  /* it reaches all globals by names that no text shows */
+  /* with _ENV the recipe reaches every global by a name that is nowhere in the text */
   const bool all = lua_getfield(L, -1, "_ENV") != LUA_TNIL;
   lua_pop(L, 1);
   for (mgrid_host_function *own = list; own; own = own->next, lua_pop(L, 1))

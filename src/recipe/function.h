@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** function.h - functions of the host, which its recipes call by name.
+** function.h - functions of the host that its recipes call by name.
 */
 #ifndef MGRID_RECIPE_FUNCTION_H
 #define MGRID_RECIPE_FUNCTION_H
@@ -8,20 +8,20 @@
 #include "recipe/runtime.h"
 
 typedef struct mgrid_host_function {
-  mgrid_function f;                 /* name and version are its own copies */
-  bool named;                       /* the text that was loaded last names it */
+  mgrid_function f;                 /* name and version are copies */
+  bool named;                       /* the text that was loaded last names this function */
   struct mgrid_host_function *next; /* in the order of their names */
 } mgrid_host_function;
 
-/* Give a runtime without a recipe the functions of another one. */
+/* Give the functions of one runtime to another one that has no recipe yet. */
 mgrid_status mgrid_functions_copy(mgrid_runtime *to, const mgrid_runtime *from, mgrid_error *err);
 /* Free the functions of a runtime. */
 void mgrid_functions_free(mgrid_runtime *rt);
 
-/* Note which functions of the host this text of a recipe names; NULL: a bundled recipe, which names
-** none. May raise. */
+/* Note which functions of the host this text of a recipe names. NULL: it is a bundled recipe, which
+** names none. May raise. */
 void mgrid_functions_note(lua_State *L, const char *text, size_t len);
-/* Push { name = version } of those noted last; nil: none. */
+/* Push { name = version } of the functions that were noted last; nil: none. */
 void mgrid_functions_push(lua_State *L);
 
 #endif

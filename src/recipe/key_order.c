@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
 **
-** key_order.c - the keys of a table in one order. The order of lua_next is that of a hash table,
-** which differs between processes by a seed and by addresses. No recipe may see it: not in a
-** message, a first error, or anything made from the table.
+** key_order.c - the keys of a table in one order. lua_next has the order of a hash table, which
+** differs between processes because of a seed and addresses. No recipe may see it: not in a
+** message, not in which error comes first, and not in anything that is made from the table.
 */
 #include "recipe/bind.h"
 
 #include <string.h>
 
-/* Order: numbers, strings, false, true, the rest by type. Addresses are not compared. */
+/* Keys are in this order. Addresses are not compared. */
 enum { NUMBER, STRING, BOOLEAN, OTHER };
 
-enum { LONG = 1024 }; /* bytes of a string from which on it is charged */
+enum { LONG = 1024 }; /* a string of so many bytes is charged */
 
 static int key_order_class_of(lua_State *L, int i) {
   switch (lua_type(L, i)) {
@@ -22,13 +22,13 @@ static int key_order_class_of(lua_State *L, int i) {
   }
 }
 
-/* Compare by bytes; strcoll depends on the locale. */
+/* Return whether string a is before b. Compare bytes, because strcoll depends on the locale. */
 static bool string_before(lua_State *L, int a, int b) {
   size_t la, lb;
   const char *sa = lua_tolstring(L, a, &la), *sb = lua_tolstring(L, b, &lb);
   if (sa == sb) return false;
   size_t len = la < lb ? la : lb;
-  /* short ones are not worth a check of the clock */
+  /* short strings do not take long enough to check the clock */
   if (len >= LONG) mgrid_lua_charge(L, (int64_t)(len / 8));
   int c = memcmp(sa, sb, len);
   return c ? c < 0 : la < lb;
@@ -47,7 +47,7 @@ bool mgrid_lua_key_before(lua_State *L, int a, int b) {
   return before;
 }
 
-/* Merge the sorted runs [lo, mid) and [mid, hi) of the list at `from` into the list `to`. */
+/* Merge two sorted runs of the list at `from`, [lo, mid) and [mid, hi), into the list at `to`. */
 static void key_order_merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mid,
                             lua_Integer hi, mgrid_lua_before *before) {
   lua_Integer i = lo, j = mid;
@@ -56,7 +56,7 @@ static void key_order_merge(lua_State *L, int from, int to, lua_Integer lo, lua_
     if (!right && j < hi) {
       lua_geti(L, from, j + 1);
       lua_geti(L, from, i + 1);
-      /* only if strictly before, so that the sort is stable */
+      /* only if it is strictly before, so that the sort is stable */
       right = before(L, lua_gettop(L) - 1, lua_gettop(L));
       lua_pop(L, 2);
     }
@@ -65,7 +65,7 @@ static void key_order_merge(lua_State *L, int from, int to, lua_Integer lo, lua_
   }
 }
 
-/* Merge sort bottom up, with one spare list; charge `work` for each level. */
+/* Sort by merging, bottom up, with one more list. Charge `work` for each level. */
 static void key_order_sort(lua_State *L, int list, lua_Integer n, lua_Integer work,
                            mgrid_lua_before *before) {
   lua_createtable(L, (int)n, 0);
@@ -92,8 +92,8 @@ void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *bef
   key_order_sort(L, list, n, 4 * n, before);
 }
 
-/* Most tables have a few names: sort their pointers, and write the list once. False: it is another
-** table. */
+/* Sort a table that has a few names, as most tables do: sort pointers to the names, and write the
+** list once. False: it is another kind of table. */
 static bool sort_names(lua_State *L, int list, lua_Integer n) {
   enum { FEW = 64 };
 
@@ -136,12 +136,12 @@ static bool is_sorted(lua_State *L, int list, lua_Integer n) {
   return true;
 }
 
-enum { SOME = 256 }; /* fewer are free: messages sort their names */
+enum { SOME = 256 }; /* fewer keys are free, because messages sort their names */
 
 lua_Integer mgrid_lua_keys(lua_State *L, int i) {
   lua_Integer n = 0;
   i = lua_absindex(L, i);
-  mgrid_lua_charge(L, 1); /* check the clock: a table that was emptied takes long, too */
+  mgrid_lua_charge(L, 1); /* check the clock, because a table that was emptied takes long, too */
   mgrid_lua_stack(L, 12);
   lua_newtable(L);
   int list = lua_gettop(L);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** lines.c - the lines of a recipe: of an error, and of its families.
+** lines.c - the lines of a recipe: the line of an error, and the lines from which families come.
 */
 #include "recipe/budget.h"
 
@@ -9,14 +9,13 @@
 #include <string.h>
 
 /* ------------------------------------------------------------------- errors
-** The line of a recipe that is at fault, "file:line: ". A recipe can see only a file's name from
-** the recipe's own folder, wherever that is and however the host named it; the host gets a path of
-** its own.
+** The line of a recipe that is at fault, "file:line: ". A recipe sees a file's name only relative
+** to the recipe's own folder. The host gets the path by which it named the file.
 */
 
-/* Their addresses are registry keys; kept_key is that of the home that was kept: { name of the
-** host's file, the path by which the host named it, the folder of that path with its slash };
-** false: the recipe is bundled or a text. */
+/* Their addresses are registry keys. home: { name of the host's file, the path by which the host
+** named it, the folder of that path with its slash }; false: the recipe is bundled, or a text.
+** kept: the home that was kept. */
 static const char home_key = 'h', kept_key = 'k';
 enum { NAME = 1, PATH, FOLDER };
 
@@ -31,7 +30,7 @@ void mgrid_budget_home(lua_State *L, const char *name, const char *path, const c
 }
 
 void mgrid_budget_no_home(lua_State *L) {
-  lua_pushboolean(L, 0); /* not nil: a key that is there costs no memory */
+  lua_pushboolean(L, 0); /* not nil: setting a key that exists needs no memory */
   lua_rawsetp(L, LUA_REGISTRYINDEX, &home_key);
   mgrid_budget_keep_home(L);
 }
@@ -60,7 +59,7 @@ void mgrid_budget_path(lua_State *L, const char *name, size_t len, char *path, s
     else if (len > 4 && memcmp(name + len - 4, ".lua", 4) == 0 && *name != '.')
       folder = lua_tostring(L, -1);
   }
-  size_t in = strlen(folder), cut = in + len < room ? 0 : in + len + 4 - room; /* and the dots */
+  size_t in = strlen(folder), cut = in + len < room ? 0 : in + len + 4 - room; /* 4 for the dots */
   if (cut < in)
     snprintf(path, room, "%s%s%.*s", cut ? "..." : "", folder + cut, (int)len, name);
   else
@@ -92,17 +91,17 @@ void mgrid_budget_position(lua_State *L, mgrid_error *err) {
 }
 
 /* ----------------------------------------------------------------- families
-** The lines of a recipe that families come from, kept only on request (moongrid explain).
+** The lines of a recipe from which families come. They are kept only on request (moongrid explain).
 */
 
-static const char
-    /* its address: the registry key of the table Family -> { source, line, the Family it is of } */
-    trail_key;
+/* its address: the registry key of the table Family -> { source, line, the Family from which it was
+** made } */
+static const char trail_key;
 
 void mgrid_lua_trail_begin(lua_State *L) {
   lua_newtable(L);
   lua_createtable(L, 0, 1);
-  lua_pushliteral(L, "k"); /* families that are gone are not needed */
+  lua_pushliteral(L, "k"); /* weak keys, because families that are gone are not needed */
   lua_setfield(L, -2, "__mode");
   lua_setmetatable(L, -2);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &trail_key);
@@ -115,7 +114,7 @@ void mgrid_lua_trail_add(lua_State *L) {
   }
   lua_Debug ar;
   bool found = mgrid_lua_caller(L, &ar);
-  lua_pushvalue(L, -2); /* the family; below it the table */
+  lua_pushvalue(L, -2); /* the family; the table is below it */
   lua_createtable(L, 3, 0);
   lua_pushstring(L, found ? ar.source : "");
   lua_rawseti(L, -2, 1);
@@ -129,8 +128,8 @@ void mgrid_lua_trail_add(lua_State *L) {
   lua_pop(L, 1);
 }
 
-/* Append the lines that the family on the top comes from to the list below it, the first one first.
-** Pop the family. */
+/* Append the lines from which the family on the top comes to the list below it, the first line
+** first. Pop the family. */
 static void places(lua_State *L) {
   enum { DEEP = 64 };
   int list = lua_gettop(L) - 1, depth = 0;
@@ -156,7 +155,7 @@ static void places(lua_State *L) {
 void mgrid_lua_trail_push(lua_State *L, int topology) {
   lua_newtable(L);
   lua_getiuservalue(L, topology, 1);
-  for (lua_pushnil(L); mgrid_lua_next(L, -2);) { /* all, held, name, what */
+  for (lua_pushnil(L); mgrid_lua_next(L, -2);) { /* the stack: all, held, name, what */
     if (!luaL_testudata(L, -1, MGRID_LUA_FAMILY)) {
       lua_pop(L, 1);
       continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** load.c - turn the text of recipes into functions.
+** load.c - turns the text of recipes into functions.
 */
 #include "recipe/bundle.h"
 
@@ -17,31 +17,31 @@
 #include <xxhash.h>
 
 /* --------------------------------------------- files that a recipe may name
-** Which files a recipe may name: those at or below the folder of the recipe that the host has
-** loaded. No answer reveals whether anything exists outside of it: links are followed here, one by
-** one, and a path that leaves the folder is refused before the system is asked where it leads.
+** A recipe may name files in the folder of the recipe that the host has loaded, and below. No
+** answer reveals whether anything exists outside of this folder. So links are followed here, one by
+** one, and a path that leaves the folder is refused before the system is asked about it.
 */
 
-/* A path is shorter than the system's limit, so that the length of the folder's own path cannot be
-** detected. */
+/* Most bytes of a path. This is less than the system's limit, so that a recipe cannot find out how
+** long the folder's own path is. */
 enum { LONGEST = 1024 };
 
 typedef struct walk {
   const char *root;
-  bool inside;        /* so far */
-  char way[LONGEST];  /* the path from the root, without links and dots */
-  char rest[LONGEST]; /* the rest of the path */
+  bool inside;        /* the path is inside of the folder, so far */
+  char way[LONGEST];  /* the path from the root so far, without links and dots */
+  char rest[LONGEST]; /* what is left of the path */
   char path[PATH_MAX], link[PATH_MAX], step[LONGEST];
 } walk;
 
-/* Go one step up; the root has none. */
+/* Go one folder up. The root has no folder above it. */
 static void folder_leave(walk *w) {
   char *last = strrchr(w->way, '/');
   w->inside = w->inside && *w->way;
   *(last ? last : w->way) = '\0';
 }
 
-/* Append to one of the texts; a path that is too long leads nowhere. */
+/* Append to one of the texts. A path that is too long leads nowhere. */
 static void folder_append(walk *w, char *text, size_t room, const char *more) {
   size_t n = strlen(text), len = strlen(more);
   if (n + len >= room)
@@ -50,7 +50,7 @@ static void folder_append(walk *w, char *text, size_t room, const char *more) {
     memcpy(text + n, more, len + 1);
 }
 
-/* If the path ends at a link, follow it. */
+/* If the path so far ends at a link, follow the link. */
 static bool load_follow(walk *w) {
   size_t len = strlen(w->root);
 
@@ -78,12 +78,12 @@ static bool load_follow(walk *w) {
   return true;
 }
 
-/* Push the path from the folder `root` to the file that a recipe calls `path`, relative to root,
-** without links and dots. Push nil and return NULL if it leads out of the folder; the system is not
-** asked about that. */
+/* Push the path from the folder `root` to a file that a recipe calls `path`, without links and
+** dots. If it leads out of the folder, push nil and return NULL, without asking the system about
+** it. */
 static const char *folder_find(lua_State *L, const char *root, const char *path) {
   enum { LINKS = 40 };
-  walk *w = lua_newuserdatauv(L, sizeof *w, 0); /* large for a stack on which recipes nest */
+  walk *w = lua_newuserdatauv(L, sizeof *w, 0); /* too large for a stack on which recipes nest */
 
   w->root = root;
   w->inside = *path != '/';
@@ -115,8 +115,9 @@ static const char *folder_find(lua_State *L, const char *root, const char *path)
 
 const char mgrid_env_key = 'e', mgrid_place_key = 'l';
 
-/* The text of a chunk in small pieces, at most lines. The parser's work may grow with the square of
-** the text; between pieces it comes under the budget, and its line is known. */
+/* Gives the text of a chunk to the parser in small pieces, at most a line each. The parser's work
+** may grow with the square of the text. Between two pieces it is charged to the budget, and the
+** line is known. */
 typedef struct reader {
   const char *at, *end;
   int line; /* of the last piece */
@@ -137,8 +138,8 @@ static const char *load_next_piece(lua_State *L, void *ud, size_t *size) {
   return *size ? piece : NULL;
 }
 
-/* Report what is wrong with a text whose name does not say that it is Lua without quoting it: it
-** may not be a recipe but a private file. */
+/* Report what is wrong with a text, but do not quote it. Its name does not say that it is Lua, so
+** it may be a private file instead of a recipe. */
 static void tell_the_line_alone(lua_State *L, const char *path) {
   size_t len = strlen(path);
   const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near ") : NULL;
@@ -157,18 +158,18 @@ static void add_hint(lua_State *L, const char *text, size_t len) {
   lua_pop(L, 1);
 }
 
-/* Load the text of a recipe, or of a file that it imports; *hash is its hash, which ranks
-** compare. */
+/* Load the text of a recipe, or of a file that it imports. *hash is the hash of the text, which
+** ranks compare. */
 static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint64_t *hash) {
   const char *text = mgrid_text_chars(t);
-  size_t skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
-  if (text[skip] == '#') /* a first line #!...; its line break stays, for line numbers */
-    skip += strcspn(text + skip, "\n");
+  size_t skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* skip a byte order mark */
+  /* a first line #!...; its newline stays, so that the numbers of lines are right */
+  if (text[skip] == '#') skip += strcspn(text + skip, "\n");
   *hash = XXH3_64bits(text, t->len);
   mgrid_functions_note(L, text + skip, t->len - skip);
   reader r = { text + skip, text + t->len, 1, false };
   int rc = lua_load(L, load_next_piece, &r, source, "t");
-  if (rc == LUA_ERRRUN && mgrid_budget_no_level(L)) { /* Lua does not say where */
+  if (rc == LUA_ERRRUN && mgrid_budget_no_level(L)) { /* here Lua does not say where */
     lua_pushfstring(L, "%s:%d: " MGRID_NO_LEVEL, source + 1, r.line);
     lua_remove(L, -2);
   }
@@ -189,13 +190,13 @@ static int load_body(lua_State *L) {
   return 1;
 }
 
-/* Push a file as a function, as luaL_loadfilex does. `name` is its name in messages, `told` the
-** name if it cannot be read. The file is read once, so function and hash are of the same text even
-** if somebody edits it meanwhile. */
+/* Push a file as a function, as luaL_loadfilex does. Messages call it `name`, or `told` if it
+** cannot be read. The file is read once, so function and hash belong to one text, even if somebody
+** edits the file meanwhile. */
 static int load_file(lua_State *L, const char *path, const char *told, const char *name,
                      uint64_t *hash) {
   mgrid_error e = MGRID_ERROR_INIT;
-  lua_pushfstring(L, "@%s", name); /* may raise, so before the file is open */
+  lua_pushfstring(L, "@%s", name); /* before the file is open, because this may raise */
   loading x = { .source = lua_tostring(L, -1), .hash = hash };
   if (mgrid_read_file_as(path, told, &x.text, &e)) {
     mgrid_text_free(&x.text);
@@ -214,9 +215,9 @@ static int load_file(lua_State *L, const char *path, const char *told, const cha
   return x.rc;
 }
 
-/* its address: the folder of files that recipes may name; nil: none */
+/* its address: the key of the folder with files that recipes may name; nil: there is none */
 static const char root_key = 'r';
-/* its address: the mgrid_text of the next recipe that the host loads */
+/* its address: the key of the mgrid_text of the next recipe that the host loads */
 static const char given_key = 'g';
 
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
@@ -224,8 +225,8 @@ void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &given_key);
 }
 
-/* Push true path, path and chunk of a recipe whose text the host has given under a name, if there
-** is one. Such a recipe is in no folder. */
+/* If the host has given the text of a recipe under this name, push the name, which stands for a
+** path, and the chunk. Such a recipe is in no folder. */
 static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &given_key);
   const mgrid_text *text = lua_touserdata(L, -1);
@@ -239,7 +240,7 @@ static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) 
   return true;
 }
 
-/* Raise at the place of the word `recipe`. */
+/* Raise with the position of the word `recipe`. */
 static int load_refuse_name(lua_State *L, const char *message) {
   mgrid_lua_note(L, MGRID_REFUSED, message);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING) lua_pushliteral(L, "");
@@ -253,9 +254,9 @@ static bool looks_like_path(const char *name) {
   return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
 }
 
-/* Push the path of a recipe that another recipe names, relative to the folder of that other recipe.
-** The path of that one starts at the common folder; it is the file that is running (`from`), or,
-** inside a build, the file of the running function. */
+/* Push the path of a recipe that another recipe names, relative to the folder of the other. The
+** path of the other is relative to the common folder. The other is the file that is running
+** (`from`), or inside of a build the file of the running function. */
 static void push_path(lua_State *L, const char *name, const char *from) {
   lua_Debug ar;
   for (int level = 0; !from && level < MGRID_FRAMES && lua_getstack(L, level, &ar); level++) {
@@ -273,8 +274,9 @@ static void push_path(lua_State *L, const char *name, const char *from) {
   }
 }
 
-/* Record that the host names a file: recipes may name others in its folder. A file that is nowhere,
-** such as a pipe or a removed file, has none. Push the name of the file in its folder. */
+/* Record that the host names this file, so that recipes may name others in its folder. A file that
+** is nowhere, such as a pipe or a removed file, has no folder. Push the name of the file in its
+** folder. */
 static void set_home(lua_State *L, const char *path, bool of_recipes) {
   char real[PATH_MAX], *slash = realpath(path, real) ? strrchr(real, '/') : NULL;
   const char *base = strrchr(path, '/');
@@ -284,7 +286,7 @@ static void set_home(lua_State *L, const char *path, bool of_recipes) {
     lua_pushstring(L, real);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
   }
-  /* the host would name files beside it likewise, unless its path was a link */
+  /* the host would name other files of the folder in this way, unless its path was a link */
   if (slash && strcmp(lua_tostring(L, -1), base ? base + 1 : path) != 0)
     lua_pushfstring(L, "%s/", real);
   else
@@ -300,7 +302,7 @@ static void forget_home(lua_State *L) {
 }
 
 /* A recipe may name other recipes in its folder: push the path from there, and the absolute path.
-** All else is refused without checking what exists, so that no answer reveals it. */
+** Refuse all other paths without looking whether they exist, so that no answer reveals it. */
 static void check_path(lua_State *L, const char *name, const char *path) {
   size_t len = strlen(name);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
@@ -323,7 +325,8 @@ static void check_path(lua_State *L, const char *name, const char *path) {
   lua_remove(L, -3);
 }
 
-/* Raise why a recipe cannot be loaded: no such file, bytecode, or a syntax error. */
+/* Raise why a recipe cannot be loaded: there is no such file, it is bytecode, or it has a syntax
+** error. */
 static int load_failed(lua_State *L, int rc, const char *name, const char *path) {
   const char *message = lua_tostring(L, -1);
   if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
@@ -342,19 +345,19 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
   }
   mgrid_lua_note(L, e.status, e.message);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING)
-    lua_pushliteral(L, ""); /* called by the host, not by a recipe */
+    lua_pushliteral(L, ""); /* the host calls this, not a recipe */
   lua_pushfstring(L, "%s%s", lua_tostring(L, -1), e.message);
   return lua_error(L);
 }
 
-/* Push the name and the function of the file that the host names. */
+/* Push the name and the function of a file that the host names. */
 static int load_home(lua_State *L, const char *path, uint64_t *hash) {
-  mgrid_lua_charge(L, 1000); /* the system takes as long to look for a file */
+  mgrid_lua_charge(L, 1000); /* to look for a file takes the system about as long */
   set_home(L, path, true);
   return load_file(L, path, path, lua_tostring(L, -1), hash);
 }
 
-/* The same for a file that a recipe names; `from` is the recipe. */
+/* Push the name and the function of a file that the recipe `from` names. */
 static int load_beside(lua_State *L, const char *name, const char *from, uint64_t *hash) {
   int rc = LUA_ERRFILE;
   push_path(L, name, from);
@@ -363,11 +366,11 @@ static int load_beside(lua_State *L, const char *name, const char *from, uint64_
   check_path(L, name, lua_tostring(L, -1));
   const char *way = lua_tostring(L, -2);
   rc = load_file(L, lua_tostring(L, -1), way, way, hash);
-  lua_remove(L, -2); /* the absolute path */
+  lua_remove(L, -2); /* removes the absolute path */
   return rc;
 }
 
-/* load(name [, path of the file that is being run] [, by the host]): prelude.h */
+/* core.load(name [, path of the file that is running] [, by the host]): see prelude.h */
 int mgrid_core_load(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : mgrid_bundle_find(mgrid_bundled, name);
@@ -375,7 +378,7 @@ int mgrid_core_load(lua_State *L) {
   int rc;
 
   mgrid_functions_note(L, NULL, 0);
-  lua_settop(L, 3); /* a missing argument must not be what is pushed next */
+  lua_settop(L, 3); /* so that a missing argument is not taken from what is pushed next */
   bool by_host = lua_toboolean(L, 3);
   if (by_host) forget_home(L);
   const char *path = name;
@@ -392,7 +395,7 @@ int mgrid_core_load(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
 
-  /* a file may have the name of a bundled one */
+  /* the slash tells a file from a bundled recipe of the same name */
   lua_pushfstring(L, ours ? "%s" : "/%s", lua_tostring(L, -2));
   lua_pushinteger(L, (lua_Integer)hash);
   lua_pushstring(L, by_host ? path : lua_tostring(L, -4));
@@ -411,7 +414,7 @@ void mgrid_prelude_load(lua_State *L, const char *path) {
   uint64_t hash;
   set_home(L, path, false);
   if (load_file(L, path, path, lua_tostring(L, -1), &hash))
-    lua_error(L); /* the message says where, or why it cannot be read */
+    lua_error(L); /* the message already says where, or why the file cannot be read */
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
 }

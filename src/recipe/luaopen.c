@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** luaopen.c - moongrid.so: the name that `require "moongrid"` looks for. The module has no Lua of
-** its own: all functions of Lua are those of the interpreter that loads it, and weak (Makefile),
-** NULL where it does not have them.
+** luaopen.c - moongrid.so, which `require "moongrid"` loads. The module contains no Lua: all
+** functions of Lua are those of the interpreter that loads it. They are weak symbols (Makefile), so
+** a function that the interpreter lacks is NULL.
 */
 #include "moongrid_lua.h"
 
@@ -14,8 +14,8 @@
 
 MGRID_API int luaopen_moongrid(lua_State *L);
 
-/* Return the version that the interpreter reports, "Lua 5.1". The functions called here exist in
-** every Lua since 5.1. */
+/* Return the version that the interpreter reports, such as "Lua 5.1". This calls only functions
+** that every Lua has since 5.1. */
 static const char *luaopen_version(lua_State *L) {
   enum { GLOBALS_OF_5_1 = -10002 };
   if (lua_getglobal)
@@ -27,7 +27,7 @@ static const char *luaopen_version(lua_State *L) {
 }
 
 int luaopen_moongrid(lua_State *L) {
-  /* before 5.4 it returns a pointer */
+  /* before 5.4, lua_version returns a pointer */
   bool ours = lua_newuserdatauv && lua_version(L) == LUA_VERSION_NUM;
   return ours ? mgrid_lua_open(L)
               : luaL_error(L, "moongrid is built for " LUA_VERSION ", and this is %s",

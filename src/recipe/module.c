@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, and recipes, each in
-** its own runtime; and what a C host and the scripts in its own Lua give each other.
+** module.c - `require "moongrid"` for stock Lua: the words of recipes, and recipes, each in a
+** runtime of its own. Also how a C host and the scripts in its own Lua give objects to each other.
 */
 #include "moongrid_lua.h"
 
@@ -19,9 +19,9 @@
 #include <string.h>
 
 /* -------------------------------------------------------- objects of a host
-** What a C host and the scripts in its own Lua give each other: each object has owners on both
-** sides. A userdata is made before it becomes an owner, in a statement of its own, so an error in
-** between leaks nothing.
+** A C host and the scripts in its own Lua give each other objects, which then have owners on both
+** sides. A userdata is made first, and becomes an owner in a statement of its own, so an error
+** between the two leaks nothing.
 */
 
 static void push_grid(lua_State *L, const void *g) {
@@ -55,7 +55,8 @@ static void push_group(lua_State *L, const void *g) {
   lua_remove(L, -2);
 }
 
-/* A runtime knows its budget by the address of a function of the library that made it. */
+/* Push a Recipe. It must be from this library: a runtime knows its budget by the address of a
+** function of the library that made it. */
 static void push_runtime(lua_State *L, const void *object) {
   mgrid_runtime *rt = (void *)object;
   if (rt->made_by.entry != &mgrid_lua_entry)
@@ -67,7 +68,7 @@ static void push_runtime(lua_State *L, const void *object) {
   *box = mgrid_script_runtime_ref(rt);
 }
 
-/* Return the object of a userdata that points to it; of a box, whose first member does. */
+/* Return the object of a userdata that points to it, or of a box whose first member does. */
 static void *pointed(lua_State *L, int i, const char *class) {
   void **box = luaL_testudata(L, i, class);
   return box ? *box : NULL;
@@ -100,7 +101,7 @@ static const mgrid_lua_handed classes[] = {
   { MGRID_LUA_RECIPE, push_runtime, pointed },
 };
 
-/* Find a class by its name without "moongrid."; NULL: there is none. */
+/* Find a class by its name without "moongrid.". NULL: there is none. */
 static const mgrid_lua_handed *module_class_of(const char *name) {
   const size_t before = sizeof "moongrid." - 1;
   for (size_t i = 0; name && i < sizeof classes / sizeof *classes; i++)
@@ -167,7 +168,7 @@ static mgrid_runtime *check_recipe(lua_State *L, int i) {
   return *(mgrid_runtime **)luaL_checkudata(L, i, MGRID_LUA_RECIPE);
 }
 
-/* Call the function at 1 with the message at 2. */
+/* Call the log function of the script, at 1, with the message at 2. */
 static int call_log(lua_State *L) {
   lua_pushstring(L, lua_touserdata(L, 2));
   lua_replace(L, 2);
@@ -175,8 +176,8 @@ static int call_log(lua_State *L) {
   return 0;
 }
 
-/* An mgrid_hooks log: give what the recipe prints to the script's function, the one value of this
-** thread. An error in it is lost, because the recipe runs on. */
+/* An mgrid_hooks log. Give what the recipe prints to the script's function, which is the one value
+** of this thread. An error in the function is lost, because the recipe goes on. */
 static void log_to_script(void *thread, mgrid_level level, const char *message) {
   lua_State *L = thread;
   if (level != MGRID_LOG_RECIPE || !lua_checkstack(L, 4)) return;
@@ -221,15 +222,15 @@ static int module_load(lua_State *L) {
   return 1;
 }
 
-/* Plan with the texts NAME=VALUE in the list at 3, over the file at 4. The Plan at 5 keeps them,
-** for plans of fewer ranks. */
+/* Make a plan from the texts NAME=VALUE in the list at 3, which override the file at 4. The Plan at
+** 5 keeps them, to make plans for fewer ranks. */
 static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mgrid_error *e) {
   if (lua_isnil(L, 3)) lua_newtable(L), lua_replace(L, 3);
   luaL_checktype(L, 3, LUA_TTABLE);
   size_t n = lua_rawlen(L, 3);
   const char **args = lua_newuserdatauv(L, (n + 1) * sizeof *args, 0);
   mgrid_lua_check_keys(L, 3, "parameter that is not text NAME=VALUE", NULL, 0, true);
-  lua_createtable(L, (int)n, 0); /* the list may change while the recipe runs */
+  lua_createtable(L, (int)n, 0); /* a copy, because the list may change while the recipe runs */
   for (size_t i = 0; i < n; i++) {
     lua_rawgeti(L, 3, (lua_Integer)i + 1);
     args[i] = luaL_checkstring(L, -1);
@@ -242,8 +243,8 @@ static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mg
   return mgrid_script_plan(rt, world, file, n, args, e);
 }
 
-/* recipe:plan(world, { tp = 2 } or { "tp=2" } [, file]) -> Plan; raises with the recipe's position
-** when refused */
+/* recipe:plan(world, { tp = 2 } or { "tp=2" } [, file]) -> Plan. A refusal is raised with the
+** recipe's position */
 static int recipe_plan(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_lua_world *given = mgrid_lua_test_box(L, 2, MGRID_LUA_WORLD);
@@ -303,7 +304,8 @@ static int recipe_group(lua_State *L) {
   mgrid_runtime_group_with(rt, s, getter, &args, &g, &e);
   mgrid_state_free(s);
   if (e.status) return mgrid_lua_raise_runtime(L, &e);
-  mgrid_lua_check_state(L, 2); /* reading the arguments may have closed it, and freed the group */
+  /* reading the arguments may have closed the state, and freed the group */
+  mgrid_lua_check_state(L, 2);
   return mgrid_lua_push_group_of(L, 2, g);
 }
 
@@ -327,7 +329,7 @@ static int push_result(lua_State *L) {
 }
 
 /* recipe:call(state, policy [, { stages = 4 } [, "number"]]) -> value. Collective if the policy is
-** agreed; if ranks differ then, it returns nil, message, status. */
+** agreed. If ranks then differ, it returns nil, message, status. */
 static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
 
@@ -353,7 +355,7 @@ static int recipe_call(lua_State *L) {
   return status ? mgrid_lua_raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
-/* Push the text of an answer of recipe:info; upvalue: recipe */
+/* tostring of an answer of recipe:info. Upvalue: the recipe */
 static int info_tostring(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -361,7 +363,7 @@ static int info_tostring(lua_State *L) {
     mgrid_text_free(&t);
     return mgrid_lua_raise_error(L, &e);
   }
-  if (t.len) t.data[--t.len] = '\0'; /* print ends the line */
+  if (t.len) t.data[--t.len] = '\0'; /* print adds the newline */
   mgrid_lua_push_text(L, &t);
   return 1;
 }
@@ -381,8 +383,8 @@ static int recipe_info(lua_State *L) {
   return 1;
 }
 
-/* recipe:run(lines) -> what they print and return, or nil: they are unfinished.
-** recipe:complete(line) -> list of the words that its last one may become */
+/* recipe:run(lines) -> what the lines print and return, or nil if they are unfinished.
+** recipe:complete(line) -> a list of the words that the line's last word may become */
 static int recipe_run(lua_State *L) { return mgrid_lua_typed(L, check_recipe(L, 1), "run"); }
 static int recipe_complete(lua_State *L) {
   return mgrid_lua_typed(L, check_recipe(L, 1), "complete");
@@ -418,8 +420,8 @@ static int status(lua_State *L) {
 
 static int now(lua_State *L) { return lua_pushnumber(L, mgrid_now()), 1; }
 
-/* moongrid.recipes([name]) -> the names of the bundled recipes; or the text of one or of a part of
-** one, and the names of the parts of it; nil: no such name */
+/* moongrid.recipes([name]) -> the names of the bundled recipes. With the name of a recipe, or of a
+** part of one: its text, and the names of its parts; nil: there is no such name */
 static int recipes(lua_State *L) {
   size_t n = 0;
   if (!lua_isnoneornil(L, 1)) {

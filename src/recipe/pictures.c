@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** pictures.c - lua/pictures for every Lua that opens moongrid, and for C.
+** pictures.c - runs lua/pictures, for every Lua that opens moongrid, and for C.
 */
 #include "moongrid_lua.h"
 
@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* The `require` of these files, which changes nothing of the host's. Upvalues: what was loaded, by
-** name; the environment of the files. */
+/* The `require` of these files. It changes nothing of the host's. Upvalues: a table of what was
+** loaded, by name; the environment of the files. */
 static int require(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   if (lua_getfield(L, lua_upvalueindex(1), name) != LUA_TNIL) return 1;
@@ -30,11 +30,11 @@ static int require(lua_State *L) {
 
 /* ----------------------------------------------------------------- what it is given */
 
-/* A field of a table of options. */
+/* A field in a table of options. */
 typedef struct option {
   const char *name;
   int type;
-  const char *is; /* in words */
+  const char *is; /* what it must be, in words */
 } option;
 
 static const option of_picture[] = { { "families", LUA_TTABLE, "a list of names" },
@@ -54,7 +54,8 @@ static const option of_page[] = { { "recipe", LUA_TSTRING, "a text" },
                                   { "frames", LUA_TTABLE, "a list of plans" },
                                   { "machine", LUA_TFUNCTION, "a function" } };
 
-/* Check the value on the top, which is not nil. `p`: of a picture. */
+/* Check the value of an option, on the top; it is not nil. `p`: the plan, if the option is for a
+** picture. */
 static void check_option(lua_State *L, const option *o, const char *what, const mgrid_plan *p) {
   int whole = 1;
   lua_Integer n = o->type == LUA_TNUMBER ? lua_tointegerx(L, -1, &whole) : 1;
@@ -82,8 +83,8 @@ static void pictures_check_options(lua_State *L, int i, const char *what, const 
   }
 }
 
-/* Call the function at the upvalue, in the plain locale: pictures write numbers for other
-** programs. */
+/* Call the function that is the upvalue, in the C locale, because other programs read the numbers
+** in pictures. */
 static int call_plain(lua_State *L, int most) {
   lua_settop(L, most);
   if (!lua_isnil(L, most)) luaL_checktype(L, most, LUA_TFUNCTION);
@@ -135,10 +136,10 @@ static const luaL_Reg kinds[] = { { "text", picture },
                                   { "page", page },
                                   { NULL, NULL } };
 
-/* pictures.svg: load the functions, and return that one. Upvalue: the module */
+/* pictures.svg: load the functions, and return this one. Upvalue: the module */
 static int pictures_load(lua_State *L) {
   lua_settop(L, 2);
-  lua_newtable(L); /* what is loaded */
+  lua_newtable(L); /* the table of what is loaded */
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_setfield(L, 3, "moongrid");
 
@@ -185,10 +186,10 @@ typedef struct request {
   const char *how, *options;
   mgrid_sink sink;
   void *ud;
-  bool stopped; /* by the sink */
+  bool stopped; /* the sink stopped it */
 } request;
 
-/* The sink of the picture. Upvalue: the request */
+/* The sink of a picture. Upvalue: the request */
 static int pictures_put(lua_State *L) {
   request *r = lua_touserdata(L, lua_upvalueindex(1));
   size_t len;
@@ -233,7 +234,7 @@ static int pictures_draw(lua_State *L) {
   push_options(L, r);
   mgrid_lua_push(L, "Plan", r->plan);
   if (strcmp(r->how, "page") == 0) {
-    /* the plan is its only frame */
+    /* the only frame is the plan */
     pictures_check_options(L, lua_gettop(L) - 1, "page", of_page, 1, NULL);
     lua_createtable(L, 1, 0);
     lua_insert(L, -2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up
-** once: its function, State and parameters are kept in the registry of the runtime, so a call is a
-** table of arguments and a lua_pcall. If an agreed policy fails or returns another result on one
-** rank, every rank gets an error, so ranks cannot continue with different decisions.
+** once: its function, State and parameters stay in the registry of the runtime. So a call is only a
+** table of arguments and a lua_pcall. If an agreed policy fails on a rank, or returns another
+** result there, every rank gets an error. So ranks cannot go on with different decisions.
 */
 #include "comm/compare.h"
 #include "recipe/entry.h"
@@ -18,17 +18,18 @@ struct mgrid_policy {
   mgrid_made_by made_by;
   mgrid_runtime *rt;
   mgrid_state *state;
-  /* references in the registry; box: the State that the recipe sees */
+  /* references in the registry. box: the State that the recipe sees */
   int function, box, params, result;
   char name[64];
-  char agreed[64];   /* "world" or the family whose groups compare its results; "": not compared */
+  /* "world", or the family whose groups compare the results; "": they are not compared */
+  char agreed[64];
   char where[256];   /* "file:line: " of the function */
-  mgrid_peers peers; /* the ranks that compare */
+  mgrid_peers peers; /* the ranks that compare the results */
 };
 
 /* ----------------------------------------------------------------------- look-up */
 
-/* Find the peers that compare results of the policy; none if this rank is in no group of the
+/* Find the peers that compare the results. There are none if this rank is in no group of the
 ** family. */
 static bool find_peers(mgrid_policy *p, mgrid_error *err) {
   if (strcmp(p->agreed, "world") != 0)
@@ -93,7 +94,7 @@ enum {
   MGRID_POLICY_FROM = sizeof((mgrid_policy *)0)->where + sizeof((mgrid_policy *)0)->name + 16
 };
 
-/* What messages call it. */
+/* Return what messages call the policy. */
 static const char *policy_name_of(const mgrid_policy *p, char from[MGRID_POLICY_FROM]) {
   snprintf(from, MGRID_POLICY_FROM, "%spolicy '%s'", p->where, p->name);
   return from;
@@ -101,7 +102,7 @@ static const char *policy_name_of(const mgrid_policy *p, char from[MGRID_POLICY_
 
 typedef struct call {
   mgrid_policy *p;
-  mgrid_given args; /* of a Lua state: with any keys */
+  mgrid_given args; /* in a Lua state: a table with any keys */
 } call;
 
 static int call_body(lua_State *L) {
@@ -117,10 +118,10 @@ static int call_body(lua_State *L) {
   lua_call(L, 3, 1);
   char from[MGRID_POLICY_FROM];
   policy_name_of(c->p, from);
-  if (lua_istable(L, -1) && lua_getmetatable(L, -1)) /* a Mesh, or a read-only view */
-    mgrid_lua_raise_as(
-        L, MGRID_BAD_VALUE,
-        "%s returned a table that is to be read, such as p; plain values alone leave it", from);
+  if (lua_istable(L, -1) && lua_getmetatable(L, -1)) /* it is a Mesh, or a read-only view */
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "%s returned a read-only table, such as p; it can return plain values only",
+                       from);
   mgrid_result_keep(L, &c->p->result, from);
   return 0;
 }
@@ -131,8 +132,8 @@ void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err) {
   mgrid_budget_position(p->rt->L, err);
 }
 
-/* Say whose error it is, where it has no line of the recipe, such as a limit hit in a function of
-** moongrid. */
+/* If an error has no line of the recipe, say which policy it is from. Such an error is, for
+** example, a limit reached in a function of moongrid. */
 static void place(const mgrid_policy *p, mgrid_error *err) {
   if (err->line || !*p->where) return;
   mgrid_error_reword(err, "policy '%s': %.800s", p->name, err->message);
@@ -141,8 +142,8 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- agreement */
 
-/* Write the result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has
-** none; another status is reported. */
+/* Write the result as canonical text, which is equal for equal values on every rank.
+** MGRID_BAD_VALUE: it has no such text. Other errors are returned, too. */
 static mgrid_status policy_canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
   lua_State *L = p->rt->L;
   mgrid_result_push(L, p->result);
@@ -156,11 +157,11 @@ static mgrid_status policy_canonical(const mgrid_policy *p, mgrid_text *text, mg
   return s ? s : !has ? MGRID_BAD_VALUE : written ? MGRID_OK : mgrid_oom(err);
 }
 
-/* digests of failures; a digest of a value has the bit VALUE */
+/* digests of failures. The digest of a value has the bit VALUE */
 enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 };
 
-/* Return the result of the call on this rank: a digest to compare, and a text for the other ranks.
-** Without memory for these the call has failed. */
+/* Return a digest of what the call returned on this rank, and write a text for the other ranks. If
+** there is no memory for these, the call has failed. */
 static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed,
                         char told[MGRID_TOLD]) {
   mgrid_text text = { 0 };
@@ -180,15 +181,15 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error
   return digest;
 }
 
-/* Compare status and result with the peers, after the call ended here with `status` and *err.
-** Collective over them. */
+/* Compare status and result with the peers. The call has ended here with `status` and *err.
+** Collective over the peers. */
 static mgrid_status policy_agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
   char told[MGRID_TOLD], name[sizeof p->name + 16];
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_brought mine = { outcome(p, &status, err, told), told, name };
   snprintf(name, sizeof name, "policy '%s'", p->name);
   mgrid_status s = mgrid_compare(&p->peers, &mine, &why);
-  if (status && s / 100 != MGRID_BACKEND / 100) return status; /* report its own error */
+  if (status && s / 100 != MGRID_BACKEND / 100) return status; /* this rank reports its own error */
   if (s == MGRID_DISAGREE)
     mgrid_fail(err, s, "%spolicy '%s' is agreed by %s%s, and %s", p->where, p->name,
                p->peers.group ? "" : "the ", p->agreed, why.message);
@@ -215,7 +216,7 @@ static mgrid_status policy_run(call *c, mgrid_error *err) {
   if (*c->p->agreed) s = policy_agree(c->p, s, &e);
   if (!s) return MGRID_OK;
   place(c->p, &e);
-  /* neither that of an earlier call, nor one that was not agreed */
+  /* keep no result of an earlier call, and none that was not agreed */
   mgrid_result_forget(c->p->rt->L, c->p->result);
   return mgrid_error_pass(err, &e);
 }

@@ -3,9 +3,9 @@
 ** result.c - values of Lua as C values: the arguments of a host's function, and what a query or a
 ** policy returned, read by path: "layers[0].first".
 **
-** A path is walked by raw accesses alone, so that neither a scalar nor a refusal needs memory. What
-** a list or a table needs is in userdata of Lua, beside the result: it counts as memory of the
-** recipe and lives as long as the result.
+** A path is followed by raw accesses only, so that neither a scalar nor a refusal needs memory. The
+** memory for a list or table is userdata of Lua, beside the result. So it counts as memory of the
+** recipe, and lives as long as the result.
 */
 #include "recipe/result.h"
 
@@ -17,7 +17,7 @@
 
 /* ----------------------------------------------------------------------- C values */
 
-/* Return the kind of the list at i: integers, numbers, or any. */
+/* Return the kind of the list at i: of integers, of numbers, or of any values. */
 static mgrid_kind list_kind(lua_State *L, int i) {
   bool whole = true;
   for (lua_Integer k = 1, n = (lua_Integer)lua_rawlen(L, i); k <= n; k++) {
@@ -46,9 +46,10 @@ void mgrid_arg_put(const mgrid_arg_maker *c, char *array, size_t k, const char *
   lua_pop(c->L, 1);
 }
 
-/* The list of n numbers at i, as integers or as numbers. */
+/* Set a list from the n numbers at i, as integers or as doubles. */
 static void put_numbers(const mgrid_arg_maker *c, int i, size_t n, bool integers, mgrid_arg *a) {
-  void *array = mgrid_arg_array(c, n, sizeof(int64_t)); /* or doubles */
+  /* elements are int64_t or double, of equal size */
+  void *array = mgrid_arg_array(c, n, sizeof(int64_t));
   int64_t *integer = array;
   double *number = array;
   for (size_t k = 0; k < n; k++, lua_pop(c->L, 1)) {
@@ -84,14 +85,14 @@ static void put_table(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   char *array = mgrid_arg_array(c, n, c->each);
   for (lua_Integer at = 0; mgrid_lua_step(L, i, keys, &at);)
     if (lua_type(L, -2) == LUA_TSTRING)
-      mgrid_arg_put(c, array, k++, lua_tostring(L, -2)), lua_pop(L, 1); /* the key */
+      mgrid_arg_put(c, array, k++, lua_tostring(L, -2)), lua_pop(L, 1); /* pops the key */
     else
       lua_pop(L, 2);
   lua_settop(L, keys - 1);
   *a = mgrid_arg_table(NULL, k, (const mgrid_arg *)array);
 }
 
-/* Make a C value of the plain value at i; its texts stay those of Lua. */
+/* Make a C value of the plain value at i. Its texts are those of Lua. */
 static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   mgrid_lua_stack(c->L, 8);
 
@@ -111,7 +112,7 @@ static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   case LUA_TTABLE:
     if (lua_getmetatable(c->L, i))
       mgrid_lua_raise_as(c->L, MGRID_BAD_VALUE,
-                         "%s%sa table that is to be read, such as p, is not a plain value",
+                         "%s%sa read-only table, such as p, is not a plain value",
                          c->function ? c->function : "", c->function ? ": " : "");
     put_table(c, i, a);
     return;
@@ -121,14 +122,14 @@ static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
 
 /* -------------------------------------------------------------------------- path */
 
-/* One step of a path: a key, or an index where key is NULL. */
+/* A step of a path: a key; or an index, if the key is NULL. */
 typedef struct step {
   const char *key;
   size_t length;
   int64_t index;
 } step;
 
-/* Read the first step of *path and move *path after it; false if it is malformed. */
+/* Read the first step of *path, and move *path after it. False: it is malformed. */
 static bool next_step(const char **path, bool first, step *out) {
   const char *at = *path;
   *out = (step){ NULL, 0, 0 };
@@ -158,7 +159,7 @@ static bool is_key(lua_State *L, int at, const step *s) {
   return key && length == s->length && memcmp(key, s->key, length) == 0;
 }
 
-/* Replace the table on the top by its value at one step; nil if there is none. */
+/* Replace the table on the top by its value at a step; nil: there is none. */
 static void result_enter(lua_State *L, const step *s) {
   int table = lua_gettop(L);
   if (lua_type(L, table) != LUA_TTABLE) {
@@ -176,15 +177,16 @@ static void result_enter(lua_State *L, const step *s) {
 
 /* ------------------------------------------------------------------------- results */
 
-/* A result is a table in the registry, with the value at VALUE, its text as JSON at TEXT, and what
-** else was made of it: an mgrid_arg by the table that it is of, arrays by their addresses. */
+/* A result is a table in the registry. It has the value at VALUE, and its JSON text at TEXT. It
+** also has what else was made from the value: an mgrid_arg, with the table of which it is as key;
+** arrays, with their addresses as keys. */
 enum { VALUE = 1, TEXT = 2 };
 
 void mgrid_result_keep(lua_State *L, int *result, const char *from) {
   int type = lua_type(L, -1);
   if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD
       || type == LUA_TLIGHTUSERDATA)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned %s; plain values alone leave it", from,
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned %s; it can return plain values only", from,
                        mgrid_lua_kind(L, -1));
   lua_createtable(L, 1, 0);
   lua_insert(L, -2);
@@ -229,7 +231,7 @@ void mgrid_result_copy(mgrid_runtime *rt, int result, mgrid_plain plain, const c
   luaL_error(to, "%s", e.message);
 }
 
-/* Push the value at the path, nil if there is none, and return its kind. */
+/* Push the value at the path, or nil if there is none. Return its kind. */
 static mgrid_kind push_at(lua_State *L, int result, const char *path) {
   const char *at = path ? path : "";
   step s;
@@ -261,7 +263,7 @@ static bool all_whole(lua_State *L) {
   return whole;
 }
 
-/* Return whether the value on the top, of kind `is`, can be read as one of the kind `wanted`. */
+/* Return whether the value on the top, which has kind `is`, can be read as kind `wanted`. */
 static bool suits(lua_State *L, mgrid_kind is, mgrid_kind wanted) {
   int whole = 0;
   if (wanted == is || wanted == MGRID_IS_NONE || wanted == MGRID_IS_JSON) return true;
@@ -284,17 +286,17 @@ static bool suits(lua_State *L, mgrid_kind is, mgrid_kind wanted) {
 typedef struct reading {
   const mgrid_reading *r;
   mgrid_kind is;
-  size_t each; /* bytes of an mgrid_arg of the host */
+  size_t each; /* bytes of an mgrid_arg, as the host was built */
   mgrid_arg *value;
 } reading;
 
-/* The value at the top as JSON, which stays until the next one is made. */
+/* Set the value at the top as JSON. The text stays until the next one is made. */
 static void make_json(const reading *g, int kept) {
   lua_State *L = g->r->rt->L;
   json_t *v = mgrid_json_of(L, -1);
   bool has = v || mgrid_has_json(L, -1);
   mgrid_text text = { .failed = !v };
-  if (!v) mgrid_lua_charge(L, 0); /* raises if that is the reason */
+  if (!v) mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
   if (!has)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned what JSON does not have: " MGRID_NO_JSON,
                        g->r->from);
@@ -306,7 +308,7 @@ static void make_json(const reading *g, int kept) {
   lua_rawseti(L, kept, TEXT);
 }
 
-/* The table on the top as a C value, which stays as long as the result. */
+/* Set the table on the top as a C value, which stays as long as the result. */
 static void make_table(const reading *g, int kept) {
   lua_State *L = g->r->rt->L;
   int table = lua_gettop(L);
@@ -331,7 +333,7 @@ static void make_table(const reading *g, int kept) {
     put_numbers(&c, table, (size_t)lua_rawlen(L, table), kind == MGRID_IS_INTEGERS, g->value);
   else
     result_put(&c, table, g->value);
-  g->value->kind = kind; /* an empty table is also a list */
+  g->value->kind = kind; /* an empty table is also an empty list */
   g->value->size = g->each;
   lua_pushvalue(L, table);
   mgrid_arg *own = lua_newuserdatauv(L, sizeof *own, 0);
@@ -350,7 +352,7 @@ static int make_body(lua_State *L) {
   return 0;
 }
 
-/* Fill in the scalar on the top; false: it is none. */
+/* Fill in the scalar on the top. False: it is not a scalar. */
 static bool read_scalar(lua_State *L, mgrid_kind is, mgrid_kind wanted, mgrid_arg *value) {
   if (wanted == MGRID_IS_JSON) return false;
   switch (wanted == MGRID_IS_NONE ? is : wanted) {

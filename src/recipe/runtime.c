@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** runtime.c - moongrid's own Lua state for one recipe. Everything that may raise runs under
-** lua_pcall and a budget. A recipe's text goes through load.c to lua/prelude/recipe.lua, which
-** evaluates it; calls.c has what is asked of it, policy.c its policies.
+** lua_pcall and a budget. load.c passes a recipe's text to lua/prelude/recipe.lua, which evaluates
+** it. calls.c answers questions about it; policy.c has its policies.
 */
 #include "recipe/runtime.h"
 
@@ -21,11 +21,12 @@
 #include <unistd.h>
 
 /* --------------------------------------------------- what is in a Lua state
-** Prepare a Lua state for recipes: Lua's libraries, the sandbox, and the vocabulary in C and in the
+** Prepare a Lua state for recipes: Lua's libraries, the sandbox, and the words in C and in the
 ** prelude.
 */
 
-static const char prelude_key = 'p'; /* its address: what recipe.lua returned, functions by name */
+/* its address: what recipe.lua returned, a table of functions by name */
+static const char prelude_key = 'p';
 
 static void note_place(lua_State *L, const char *name) {
   if (strcmp(name, "recipe") != 0) return;
@@ -33,7 +34,7 @@ static void note_place(lua_State *L, const char *name) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &mgrid_place_key);
 }
 
-/* Open Lua's libraries, the vocabulary, the sandbox and the prelude. Raises. */
+/* Open Lua's libraries, the words, the sandbox and the prelude. May raise. */
 static int open_prelude(lua_State *L) {
   static const luaL_Reg libraries[] = { { LUA_GNAME, luaopen_base },
                                         { LUA_TABLIBNAME, luaopen_table },
@@ -57,7 +58,7 @@ static int open_prelude(lua_State *L) {
   for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++)
     if ((*s)->open) (*s)->open(L);
   static const char *const not_for_recipes[] = { "world", "plan" };
-  for (int i = 0; i < 2; i++) { /* build gets its world, and returns no plan */
+  for (int i = 0; i < 2; i++) { /* build gets a world, and makes no plan */
     lua_pushnil(L);
     lua_setfield(L, env, not_for_recipes[i]);
   }
@@ -125,8 +126,8 @@ mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud,
 
 /* --------------------------------------------------------------------- life */
 
-/* Lua makes the seed of its hashes from addresses and the time; since 5.5 the host may choose
-** it. */
+/* Make a Lua state. Lua makes the seed of its hashes from addresses and the time; since 5.5 the
+** host may choose the seed. */
 lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud) {
 #if LUA_VERSION_NUM >= 505
   return lua_newstate(allocate, ud, 0);
@@ -135,8 +136,9 @@ lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud) {
 #endif
 }
 
-/* Where libmoongrid_lua could not be bound to its own Lua first (comm/recipe.c), the functions that
-** every Lua has may be the host's, beside those that are new in 5.4. */
+/* Fail unless all functions of Lua are of one Lua. Where libmoongrid_lua could not be bound to its
+** own Lua first (comm/recipe.c), it may have the host's functions, and those that are new in 5.4
+** from its own. */
 mgrid_status mgrid_runtime_check_lua(mgrid_error *err) {
   Dl_info of_any = { 0 }, of_ours = { 0 };
   dladdr((void *)(uintptr_t)lua_newstate, &of_any);
@@ -172,7 +174,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   rt->users = 1, rt->answer = LUA_NOREF;
   rt->budget.limits = l, rt->budget.hooks = h;
 
-  /* it is called for every block, without a test */
+  /* so that it can be called for every block without a test */
   if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate;
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
   rt->L = mgrid_runtime_new_lua(mgrid_budget_alloc, &rt->budget);
@@ -223,7 +225,7 @@ void mgrid_script_runtime_free(mgrid_runtime *rt) {
 
 /* --------------------------------------------------------------------- use */
 
-/* Recipes find what is lent by the address of its kind. */
+/* Recipes find an item that was lent by the address of its kind. */
 static int lend_body(lua_State *L) {
   const mgrid_lent *lent = lua_touserdata(L, 1);
   lua_pushlightuserdata(L, lent->x);
@@ -257,7 +259,7 @@ void *mgrid_lua_lent(lua_State *L, const mgrid_item_kind *kind) {
 
 typedef struct loading {
   const char *recipe;
-  const mgrid_text *text; /* NULL: the recipe is a file or bundled */
+  const mgrid_text *text; /* NULL: the recipe is a file, or bundled */
 } loading;
 
 static int runtime_load_body(lua_State *L) {
@@ -270,7 +272,7 @@ static int runtime_load_body(lua_State *L) {
   return 0;
 }
 
-/* Keep the text: mgrid_reload loads it again. */
+/* Keep the text, because mgrid_reload loads it again. */
 static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *text, size_t length,
                               mgrid_error *err) {
   mgrid_text_free(&rt->text);
@@ -282,8 +284,8 @@ static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *t
   return rt->text.failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-/* Add the folder to the error: a relative path says little in a job whose processes may have been
-** started elsewhere. */
+/* Add the current folder to the error, if the path is relative: the processes of a job may have
+** been started in different folders. */
 static void tell_folder(const char *recipe, mgrid_error *err) {
   char folder[300];
   if (*recipe != '/' && strncmp(err->message, "cannot open ", 12) == 0
@@ -310,7 +312,7 @@ mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char
 }
 
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err) {
-  /* a Recipe that Lua has collected */
+  /* Lua has collected the Recipe */
   if (!rt) return mgrid_fail(err, MGRID_NOT_NOW, "the recipe is closed");
   if (!rt->recipe && rt->unloaded.status)
     return mgrid_error_pass(err, &rt->unloaded); /* the error of the load that failed */

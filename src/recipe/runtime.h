@@ -12,7 +12,7 @@
 
 enum { MGRID_LENT_MAX = 4 };
 
-/* A thing of a module that the host gives to the recipe. */
+/* An item of a module that the host gives to the recipe. */
 typedef struct mgrid_lent {
   const mgrid_item_kind *kind;
   void *x;
@@ -22,37 +22,38 @@ struct mgrid_runtime {
   mgrid_made_by made_by;
   lua_State *L;
   mgrid_lua_budget budget;
-  int users;            /* owners: the caller, each mgrid_runtime_ref, each policy */
-  char *recipe;         /* name or path, as the host gave it; NULL: none is loaded */
-  mgrid_text text;      /* of the recipe, if the host gave text; else data is NULL */
-  mgrid_error unloaded; /* the error if loading failed */
-  double loading;       /* seconds of processor time that loading took: a plan has the rest */
+  int users;            /* how many owners: the caller, each mgrid_runtime_ref, each policy */
+  char *recipe;         /* its name or path, as the host gave it; NULL: none is loaded */
+  mgrid_text text;      /* the text, if the host gave text; else data is NULL */
+  mgrid_error unloaded; /* the error, if loading failed */
+  double loading;       /* seconds of processor time that loading took; a plan has what is left */
   struct mgrid_host_function *functions; /* of the host: function.h */
-  mgrid_lent lent[MGRID_LENT_MAX];       /* those without a kind are free */
-  int answer;                            /* to the last query: a result of result.h */
-  bool trails;                           /* plans keep the lines that their families come from */
-  /* those of the last plan: name of a family -> list of "source:line"; who needs it takes it */
+  mgrid_lent lent[MGRID_LENT_MAX];       /* an entry without a kind is free */
+  int answer;                            /* of the last query: a result of result.h */
+  bool trails;                           /* plans keep the lines from which their families come */
+  /* these lines for the last plan: name of a family -> list of "source:line". Who needs it takes it
+  ** away */
   json_t *trail;
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
 
-/* Make a Lua state; NULL: out of memory. Call mgrid_runtime_check_lua before. */
+/* Make a Lua state. NULL: out of memory. Call mgrid_runtime_check_lua first. */
 lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud);
 /* Fail unless all functions of Lua are of one Lua. */
 mgrid_status mgrid_runtime_check_lua(mgrid_error *err);
-/* Run body(ud) under lua_pcall with a fresh budget and in the plain locale. */
+/* Run body(ud) under lua_pcall, with a fresh budget and in the C locale. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud,
                                      mgrid_error *err);
-/* The same in a Lua state that is made for the call and has nothing of recipes, not even Lua's
+/* Run it in a Lua state that is made for this call, and that has nothing of recipes, not even Lua's
 ** libraries. */
 mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud,
                                  mgrid_error *err);
-/* As mgrid_runtime_protected, and leave the one value that body returns on the top of rt->L for the
+/* As mgrid_runtime_protected. Leave the one value that body returns on the top of rt->L, for the
 ** caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* The same for a question, a setting or a policy of a recipe that is planned, with a shorter time
-** limit. */
+/* As mgrid_runtime_protected, for a question, a setting or a policy of a recipe that has a plan.
+** The limit of time is shorter. */
 mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results,
                                 mgrid_error *err);
 /* Fail unless a recipe is loaded. */
@@ -61,39 +62,41 @@ mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *er
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s,
                                        mgrid_error *err);
 
-typedef struct mgrid_given mgrid_given; /* what a host gives: values.h */
+typedef struct mgrid_given mgrid_given; /* what a host passes: values.h */
 
-/* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
+/* As mgrid_runtime_plan. A parameter is a value, or a text that is parsed as the parameter's
+** kind. */
 mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params,
                                     mgrid_error *err);
-/* Make the next plans keep rt->trail. */
+/* Let the next plans keep rt->trail. */
 mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, mgrid_error *err);
-/* Ask a query of the recipe over a state of this process, and keep the answer in rt->answer;
-** `from`: what messages call it. */
+/* Ask a query of the recipe about a state of this process. The answer is kept in rt->answer.
+** Messages call the query `from`. */
 mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query,
                                     const mgrid_given *args, const char *from, mgrid_error *err);
-/* Close the State on the top, because the recipe may have kept it or a Group of it, and pop it.
-** Nothing here allocates, so it cannot fail. */
+/* Close the State on the top, because the recipe may have kept it, or a Group of it. Pop it. This
+** allocates nothing, so it cannot fail. */
 void mgrid_runtime_close_state(lua_State *L);
-/* Find this rank's group that a getter gives, NULL if it is in none. */
+/* Find this rank's group that a getter returns. NULL: this rank is in none. */
 mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter,
                                       const mgrid_given *args, const mgrid_group **group,
                                       mgrid_error *err);
-/* As mgrid_runtime_set, with one value; nil: back to the default. */
+/* As mgrid_runtime_set, with one value; nil: the default. */
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name,
                                     const mgrid_given *value, mgrid_error *err);
-/* For a host's Lua state: as mgrid_policy_call, with the table at `at` of `from` as arguments; then
-** push the result to `to`, or raise there. */
+/* As mgrid_policy_call, for a host's Lua state: the arguments are the table at `at` of `from`. Push
+** the result to `to`, or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
 void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
-/* Add the file and the line of the policy to an error without a line of the recipe. */
+/* Add the file and line of the policy to an error that has no line of the recipe. */
 void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err);
-/* Describe doc, parameters, settings, policies and queries as JSON, *info a new reference. */
+/* Describe the recipe as JSON: doc, parameters, settings, policies and queries. *info is a new
+** reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
-/* Call "run" or "complete" of the prelude with what is typed, the text at 2, about the last plan of
-** the runtime; push its answer. Raises. */
+/* Call "run" or "complete" of the prelude with the text at 2, which was typed, about the last plan
+** of the runtime. Push its answer. May raise. */
 int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what);
-/* Return the Lua that the library was built with, "Lua 5.4.4". */
+/* Return the release of Lua with which the library was built, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** sandbox.c - the allow list. Every rank evaluates the recipe, so it must mean the same in every
-** process: no clock, randomness, addresses or files; pairs follows key order, sort is stable. And
-** it must end: no patterns (matching may take exponential time inside C, where no instruction is
-** counted), no metatables (finalizers run uncounted), string.rep makes short strings only.
+** sandbox.c - the functions that recipes have, some of them changed. Every rank evaluates the
+** recipe and must get the same result. So there are no clock, randomness, addresses or files; pairs
+** follows the order of keys, and sort is stable. A recipe must also end, so all that it does is
+** counted. Hence no patterns (matching may take exponential time in C, where nothing is counted),
+** no metatables (finalizers run uncounted), and only short strings from string.rep.
 */
 #include "recipe/sandbox.h"
 
@@ -15,14 +16,14 @@
 #include <string.h>
 
 /* -------------------------------------------------------------------- texts
-** Text functions of recipes: strings stay short and are the same in every process; and output to
-** the host's log.
+** The text functions of recipes. Their strings are short, and the same in every process. print and
+** log write to the host's log.
 */
 
 enum { STRING_CAP = 64 * 1024, REP_CAP = 65536 };
 
-/* Charge a recipe for a walk through text: about eight bytes count as one instruction. Short texts
-** are not worth a check of the clock. */
+/* Charge a recipe for reading text: about eight bytes count as one instruction. Short texts do not
+** take long enough to look at the clock. */
 static void charge_bytes(lua_State *L, size_t bytes) {
   if (bytes >= 1024) mgrid_lua_charge(L, (int64_t)(bytes / 8));
 }
@@ -34,7 +35,7 @@ static int string_rep(lua_State *L) {
   if (n <= 0) n = 0;
   if (n > REP_CAP || (lua_Integer)(len + lsep) * n > STRING_CAP)
     return mgrid_lua_raise(L, "string.rep: a recipe's strings have at most %d bytes", STRING_CAP);
-  /* not a luaL_Buffer: at the limit of memory that fails without collecting garbage first */
+  /* not a luaL_Buffer, which fails at the limit of memory without collecting garbage first */
   char *text = lua_newuserdatauv(L, (size_t)n * (len + lsep) + 1, 0), *end = text;
   for (lua_Integer i = 0; i < n; i++) {
     memcpy(end, s, len);
@@ -47,7 +48,7 @@ static int string_rep(lua_State *L) {
   return 1;
 }
 
-/* string.split("tp-cp-dp", "-") -> { "tp", "cp", "dp" }; the separator is plain text */
+/* string.split("tp-cp-dp", "-") -> { "tp", "cp", "dp" }; the separator is not a pattern */
 static int string_split(lua_State *L) {
   size_t rest, step;
   const char *s = luaL_checklstring(L, 1, &rest), *sep = luaL_checklstring(L, 2, &step);
@@ -66,7 +67,7 @@ static int string_split(lua_State *L) {
   }
 }
 
-/* 0/0 is "nan" on one processor and "-nan" on another. */
+/* Push "nan" if the value is not a number (0/0), which C prints as "-nan" on some processors. */
 static bool push_nan(lua_State *L, int i) {
   lua_Number n = lua_tonumber(L, i);
   if (lua_type(L, i) != LUA_TNUMBER || n == n) return false;
@@ -74,7 +75,7 @@ static bool push_nan(lua_State *L, int i) {
   return true;
 }
 
-/* tostring without addresses: a table or function becomes the name of its type. */
+/* tostring without addresses: a table or function gives the name of its type. */
 static int plain_tostring(lua_State *L) {
   luaL_checkany(L, 1);
   int type = lua_type(L, 1);
@@ -86,8 +87,8 @@ static int plain_tostring(lua_State *L) {
   return 1;
 }
 
-/* Send the text on the top of the stack to the host's log. A zero byte, which would end it, becomes
-** \x00. */
+/* Send the text on the top of the stack to the host's log. A zero byte would end the text there, so
+** it becomes \x00. */
 static int sandbox_say(lua_State *L) {
   size_t len;
   const char *text = lua_tolstring(L, -1, &len), *end = text + len;
@@ -106,10 +107,11 @@ static int sandbox_say(lua_State *L) {
   return 0;
 }
 
-/* Most bytes of a printed line; mgrid_lua_say shows fewer, so that the cut is visible. */
+/* Most bytes of a printed line. mgrid_lua_say shows fewer, so that users see where a line was
+** cut. */
 enum { LINE = 1024 };
 
-/* Append a value, at most as much as fits in the line. */
+/* Append a value, but not more than fits in the line. */
 static int put_in_line(const char *text, size_t len, void *line) {
   mgrid_text *t = line;
   const size_t left = t->len < LINE ? LINE - t->len : 0;
@@ -117,8 +119,8 @@ static int put_in_line(const char *text, size_t len, void *line) {
   return t->failed || len > left ? -1 : 0;
 }
 
-/* print(...): send the values, separated by blanks, to the host's log. A table is written as JSON
-** if possible. */
+/* print(...): send the values, with blanks between them, to the host's log. A table is written as
+** JSON if possible. */
 static int recipe_print(lua_State *L) {
   int n = lua_gettop(L);
   mgrid_text t = { 0 };
@@ -127,7 +129,7 @@ static int recipe_print(lua_State *L) {
     json_t *v = lua_istable(L, i) ? mgrid_json_of(L, i) : NULL;
     lua_pushcfunction(L, plain_tostring);
     lua_pushvalue(L, i);
-    /* an error must not leak t */
+    /* catches an error, so that t is freed */
     if (lua_pcall(L, 1, 1, 0) != LUA_OK) lua_pop(L, 1), lua_pushnil(L);
     size_t len;
     const char *value = lua_tolstring(L, -1, &len);
@@ -145,11 +147,11 @@ static int recipe_print(lua_State *L) {
   return sandbox_say(L);
 }
 
-/* Pass the arguments to the real string.format, the upvalue, for `caller`. %p prints addresses, and
-** %s those of tables. */
+/* Call the real string.format, which is the upvalue, for `caller`. Refuse %p, which prints an
+** address. Of a table or function, %s prints the type, because Lua would print an address. */
 static int format_for(lua_State *L, const char *caller) {
   size_t len, bytes = 0;
-  /* a zero byte does not end it */
+  /* the text may have zero bytes */
   const char *fmt = luaL_checklstring(L, 1, &len), *end = fmt + len;
 
   for (const char *p = memchr(fmt, '%', len); p; p = memchr(p, '%', (size_t)(end - p))) {
@@ -162,7 +164,7 @@ static int format_for(lua_State *L, const char *caller) {
   for (int i = 1; i <= lua_gettop(L); i++, bytes += len)
     if (lua_type(L, i) != LUA_TSTRING || !lua_tolstring(L, i, &len)) len = 8;
   charge_bytes(L, 4 * bytes);
-  for (int i = 2; i <= lua_gettop(L); i++) /* "nan" whatever its sign */
+  for (int i = 2; i <= lua_gettop(L); i++) /* "nan" without a sign */
     if (lua_type(L, i) == LUA_TNUMBER && lua_tonumber(L, i) != lua_tonumber(L, i)) {
       lua_pushnumber(L, (lua_Number)NAN);
       lua_replace(L, i);
@@ -175,7 +177,7 @@ static int format_for(lua_State *L, const char *caller) {
   lua_insert(L, 1);
   if (lua_pcall(L, lua_gettop(L) - 1, 1, 0) == LUA_OK) return 1;
 
-  /* Lua names its own function: 'string.format' or 'format' */
+  /* an error of Lua names 'string.format' or 'format'; name the caller instead */
   const char *name = lua_pushfstring(L, "'%s'", caller);
   luaL_gsub(L, luaL_gsub(L, lua_tostring(L, -2), "'string.format'", name), "'format'", name);
   return mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
@@ -194,8 +196,8 @@ static int recipe_log(lua_State *L) {
   return sandbox_say(L);
 }
 
-/* Add the text functions that recipes have in a changed form to the environment on the top, and to
-** its `string`. */
+/* Add the changed text functions to the environment on the top of the stack, and to its
+** `string`. */
 static void add_text(lua_State *L) {
   static const luaL_Reg strings[] = { { "rep", string_rep },
                                       { "split", string_split },
@@ -234,7 +236,7 @@ static int next_pair(lua_State *L) {
 static int ordered_pairs(lua_State *L) {
   luaL_checkany(L, 1);
 
-  /* a value of moongrid: recipes cannot set metatables */
+  /* only values of moongrid have a metatable, because recipes cannot set one */
   if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) {
     lua_pushvalue(L, 1);
     lua_call(L, 1, 3);
@@ -263,7 +265,7 @@ static int ordered_pairs(lua_State *L) {
 static lua_Integer list_length(lua_State *L, int i) {
   luaL_checktype(L, i, LUA_TTABLE);
   /* a read-only view */
-  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is to be read");
+  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is read-only");
   return (lua_Integer)lua_rawlen(L, i);
 }
 
@@ -293,7 +295,7 @@ static int table_sort(lua_State *L) {
 
 static int table_insert(lua_State *L) {
   lua_Integer n = list_length(L, 1);
-  if (n > INT32_MAX) mgrid_lua_charge(L, n); /* with holes a list may seem to be of any length */
+  if (n > INT32_MAX) mgrid_lua_charge(L, n); /* a list with holes may have any length */
   lua_Integer at = ++n;
   int value = 2;
   if (lua_gettop(L) == 3) {
@@ -336,10 +338,10 @@ static int call_own(lua_State *L) {
   return lua_gettop(L);
 }
 
-/* table.concat(list, separator, from, to): charged by elements, since empty texts make
-** no memory that is charged. */
+/* table.concat(list, separator, from, to). Charge for each element: a list of empty texts makes no
+** text for which to charge. */
 static int table_concat(lua_State *L) {
-  enum { MOST = 1 << 24 }; /* elements that no memory holds */
+  enum { MOST = 1 << 24 }; /* more elements than fit in memory */
   lua_Integer from = luaL_optinteger(L, 3, 1);
   lua_Integer to = lua_istable(L, 1) && lua_isnoneornil(L, 4) ? (lua_Integer)lua_rawlen(L, 1)
                                                               : luaL_optinteger(L, 4, 0);
@@ -348,14 +350,15 @@ static int table_concat(lua_State *L) {
   return call_own(L);
 }
 
-/* math.max, math.min: they compare texts, too. */
+/* math.max, math.min. Charge for texts, which they compare, too. */
 static int compare_all(lua_State *L) {
   for (int i = lua_gettop(L); i > 0; i--)
     if (lua_type(L, i) == LUA_TSTRING) charge_bytes(L, lua_rawlen(L, i));
   return call_own(L);
 }
 
-/* Replace a function in a library of the table on the top with one that pays and calls it. */
+/* Replace a function of a library in the table on the top. The new one charges the recipe, then
+** calls the old one. */
 static void sandbox_pay_for(lua_State *L, const char *library, const char *name,
                             lua_CFunction pays) {
   lua_getfield(L, -1, library);
@@ -367,7 +370,7 @@ static void sandbox_pay_for(lua_State *L, const char *library, const char *name,
 
 /* ------------------------------------------------------------ the rest */
 
-/* assert with the recipe's position */
+/* assert, with the recipe's line in the error */
 static int checked_assert(lua_State *L) {
   if (lua_toboolean(L, 1)) return lua_gettop(L);
   luaL_checkany(L, 1);
@@ -375,7 +378,8 @@ static int checked_assert(lua_State *L) {
   return mgrid_lua_raise(L, "assertion failed");
 }
 
-/* List the names of a table's fields, sorted by bytes, so that every rank suggests the same. */
+/* List the names of a table's fields. They are sorted by bytes, so that every rank suggests the
+** same name. */
 static size_t sorted_names(lua_State *L, int table, const char **names, size_t room) {
   size_t n = 0;
   lua_Integer k = 0;
@@ -467,8 +471,8 @@ static void freeze_library(lua_State *L, const char *name) {
   lua_replace(L, -2);
 }
 
-/* Copy the named functions of the global table `library` (NULL: of the globals themselves)
-** into the table on the top. */
+/* Copy functions by name into the table on the top, from the global table `library` (NULL: from the
+** globals). */
 static void allow(lua_State *L, const char *library, const char *const *names) {
   lua_pushglobaltable(L);
   if (library) {
@@ -518,7 +522,7 @@ void mgrid_sandbox_push(lua_State *L) {
   add_text(L);
 }
 
-/* __index of numbers: g.tp is a number and may be mistaken for a family. */
+/* __index of numbers. In a recipe g.tp is a number, and its author may take it for a family. */
 static int index_number(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING) return mgrid_lua_no_list(L, "number");
   return mgrid_lua_raise(L,
@@ -539,7 +543,7 @@ void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   lua_setmetatable(L, -2);
   lua_pop(L, 1);
 
-  /* ("x"):find would reach the whole library through the metatable of strings */
+  /* otherwise ("x"):find would reach the whole library through the metatable of strings */
   lua_pushliteral(L, "");
   lua_createtable(L, 0, 2);
   lua_getfield(L, -3, "string");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** value_file.c - read files that hold a table of plain values: JSON, or YAML (libyaml). A plain scalar of
-** YAML is null, a boolean, an integer or a number if it looks like one, as in YAML's core schema; a
-** quoted one is text.
+** value_file.c - reads files that hold a table of plain values: JSON, or YAML (by libyaml). A plain
+** scalar of YAML is null, a boolean, an integer or a number if it looks like one, as in YAML's core
+** schema. A quoted scalar is text.
 */
 #include "recipe/value_file.h"
 
@@ -16,12 +16,13 @@
 typedef struct reading {
   const char *path;
   yaml_parser_t *parser;
-  json_t *anchors;       /* the values that have names, for aliases */
-  int64_t values, bytes; /* made so far; bytes of texts. Aliases could make a small file huge */
+  json_t *anchors; /* the values that have names, to which aliases refer */
+  /* how many values were made, and bytes of texts. With aliases a small file could become huge */
+  int64_t values, bytes;
   mgrid_error *err;
 } reading;
 
-/* Refuse at a line, counted from 0; always NULL. */
+/* Refuse a line, counted from 0. Always return NULL. */
 static json_t *read_refuse(const reading *r, size_t line, const char *what) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_fail(&e, MGRID_REFUSED, "%s:%zu: %s", r->path, line + 1, what);
@@ -37,8 +38,8 @@ static bool one_of(const char *text, const char *const *words) {
   return false;
 }
 
-/* Return the value of a plain scalar. A number too large for a double is infinite, which JSON
-** cannot hold: NULL. */
+/* Return the value of a plain scalar. NULL: the number is too large for a double, and JSON has no
+** infinity. */
 static json_t *plain_scalar(const char *text) {
   static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
   static const char *const trues[] = { "true", "True", "TRUE", NULL }, *const falses[] = {
@@ -48,7 +49,7 @@ static json_t *plain_scalar(const char *text) {
   if (one_of(text, nulls)) return json_null();
   if (one_of(text, trues)) return json_true();
   if (one_of(text, falses)) return json_false();
-  if (!strspn(text, "+-.0123456789")) return json_string(text); /* nan, inf: text */
+  if (!strspn(text, "+-.0123456789")) return json_string(text); /* nan and inf are text */
   errno = 0;
   bool hex = strncmp(text, "0x", 2) == 0;
   long long n = strtoll(text, &end, hex ? 16 : 10);
@@ -59,7 +60,7 @@ static json_t *plain_scalar(const char *text) {
              : json_string(text);
 }
 
-/* Count a value and the bytes of its text, before it is made. */
+/* Count a value and the bytes of its text before it is made. */
 static bool read_take(reading *r, size_t line, int depth, size_t bytes) {
   r->values++, r->bytes += (int64_t)bytes;
   if (depth <= MGRID_VALUES_DEEP && r->values <= MGRID_VALUES_MAX
@@ -69,7 +70,7 @@ static bool read_take(reading *r, size_t line, int depth, size_t bytes) {
   return false;
 }
 
-/* The same for a whole value, which an alias repeats. */
+/* Count a whole value, because an alias repeats it. */
 static bool take_all(reading *r, size_t line, int depth, const json_t *v) {
   size_t i;
   const char *key;
@@ -83,7 +84,7 @@ static bool take_all(reading *r, size_t line, int depth, const json_t *v) {
   return true;
 }
 
-/* Read the next event, which the caller deletes in every case. */
+/* Read the next event. The caller deletes it in every case. */
 static bool next_event(const reading *r, yaml_event_t *e) {
   const yaml_parser_t *p = r->parser;
   if (yaml_parser_parse(r->parser, e)) return true;
@@ -126,7 +127,7 @@ static void add_field(reading *r, const yaml_event_t *key, json_t *object, int d
   const bool text = key->type == YAML_SCALAR_EVENT;
   const char *name = text ? (const char *)key->data.scalar.value : "";
   yaml_event_t e;
-  if (!text || strlen(name) != key->data.scalar.length) { /* "\0" in quotes */
+  if (!text || strlen(name) != key->data.scalar.length) { /* a quoted key with "\0" in it */
     read_refuse(r, key->start_mark.line, "a key is not text");
     return;
   }
@@ -151,7 +152,7 @@ static void read_add_item(reading *r, const yaml_event_t *e, json_t *array, int 
   if (value && json_array_append_new(array, value) != 0) mgrid_oom(r->err);
 }
 
-/* Read the fields of a mapping, or the items of a sequence, up to the event that ends it. */
+/* Read the fields of a mapping, or the items of a sequence, until the event that ends it. */
 static json_t *members(reading *r, json_t *all, yaml_event_type_t end, int depth) {
   bool ended = false;
   if (!all) mgrid_oom(r->err);
@@ -165,7 +166,7 @@ static json_t *members(reading *r, json_t *all, yaml_event_type_t end, int depth
   return all;
 }
 
-/* Return the value that starts with an event: a new reference, or NULL after filling *r->err. */
+/* Return the value that starts with this event, as a new reference. NULL: *r->err is set. */
 static json_t *value_of(reading *r, const yaml_event_t *e, int depth) {
   const yaml_char_t *anchor = NULL;
   json_t *value = NULL;
@@ -196,7 +197,7 @@ static json_t *value_of(reading *r, const yaml_event_t *e, int depth) {
   return NULL;
 }
 
-/* Return the first document of the stream; {} if there is none. */
+/* Return the first document of the stream, or {} if there is none. */
 static json_t *document(reading *r) {
   json_t *value = NULL;
   bool ended = false;
@@ -213,21 +214,21 @@ static json_t *document(reading *r) {
   return NULL;
 }
 
-/* Find text for which libyaml keeps names of tags: its work grows with the square of their number,
-** and a tag may be of any length. */
+/* Find text for which libyaml would keep names of tags. Its work grows with the square of their
+** number, and a tag may be of any length. */
 static const char *find_tag_names(const mgrid_text *t) {
   const char *text = mgrid_text_chars(t), *end = text + t->len, *found = text;
   while ((found = memmem(found, (size_t)(end - found), "%TAG", 4))) {
     const char before = found == text ? '\n' : found[-1];
     if (before == '\n' || before == '\r' || (before & 0x80))
-      return found; /* the bytes that end a line break of Unicode */
+      return found; /* these bytes end a line break of Unicode */
     found++;
   }
   return NULL;
 }
 
-/* Read value by value as the events arrive: libyaml's own document takes much memory, searches all
-** anchors for each, and has no limits. */
+/* Read one value after the other, as their events arrive. libyaml's own document takes much memory,
+** searches all anchors for each alias, and has no limits. */
 static json_t *read_yaml(reading *r, const mgrid_text *t) {
   yaml_parser_t parser;
   json_t *value = NULL;

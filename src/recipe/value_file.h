@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** value_file.h - files that hold a table by name, which hosts give as values of parameters.
+** value_file.h - reads files that hold a table by name, which hosts pass as values of parameters.
 */
 #ifndef MGRID_READ_H
 #define MGRID_READ_H
@@ -10,9 +10,9 @@
 #include <jansson.h>
 
 /* Read a file that holds one table by name: JSON if its path ends in .json, else YAML. Return a new
-** reference, or NULL; the message starts with file:line: where a line is wrong. */
+** reference, or NULL. If a line is wrong, the message starts with file:line:. */
 json_t *mgrid_read_table(const char *path, mgrid_error *err);
-/* Read YAML, whatever it holds; messages call it `name`. A new reference, or NULL. */
+/* Read YAML with any contents; messages call it `name`. Return a new reference, or NULL. */
 json_t *mgrid_read_yaml(const char *name, const char *text, size_t len, mgrid_error *err);
 
 #endif

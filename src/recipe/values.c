@@ -12,11 +12,11 @@
 
 enum { DEPTH = MGRID_VALUES_DEEP, ARGS_DEPTH = 16 };
 
-/* What a value may still contain. A table that is in two others counts twice, because it is written
+/* What a value may still contain. A table inside of two others counts twice, because it is written
 ** twice. */
 typedef struct room {
   mgrid_budget values, bytes;
-  /* of the recipe that pays for the walk; NULL: the values are a host's */
+  /* the recipe that pays for the walk; NULL: the values are a host's */
   mgrid_lua_budget *budget;
 } room;
 
@@ -26,8 +26,8 @@ static room whole_room(mgrid_lua_budget *b) {
                  b };
 }
 
-/* Take what the value itself needs from the room, without its members. Each table checks the clock:
-** one that was emptied takes long to walk through, and no instruction is counted. */
+/* Take from the room what the value itself needs, without its members. For each table check the
+** clock: a table that was emptied takes long to walk through, and no instruction is counted. */
 static bool values_fits(lua_State *L, int i, room *r) {
   enum { EACH = 8 };
   int type = lua_type(L, i);
@@ -38,7 +38,7 @@ static bool values_fits(lua_State *L, int i, room *r) {
   return mgrid_budget_spend(r->budget, 0);
 }
 
-/* The form of a table in JSON; every key must fit it. */
+/* What a table becomes in JSON. Every key must fit this. */
 typedef enum shape { NEITHER, LIST, BY_NAME } shape;
 
 static shape values_shape_of(lua_State *L, int i) {
@@ -48,7 +48,8 @@ static shape values_shape_of(lua_State *L, int i) {
       if (lua_tointeger(L, -2) > most) most = lua_tointeger(L, -2);
       items++;
     } else if (lua_type(L, -2) != LUA_TSTRING
-               /* names in C and in JSON would end there, and two could be equal */
+               /* a zero byte would end the name in C and in JSON, and two names could become
+               ** equal */
                || !mgrid_lua_is_whole(L, -2))
       return lua_pop(L, 2), NEITHER;
     else
@@ -59,19 +60,20 @@ static shape values_shape_of(lua_State *L, int i) {
 
 /* ---------------------------------------------------------------------- a walk */
 
-/* Which values a walk accepts, beside those of mgrid_plain: any; or as JSON except for texts. */
+/* More kinds of a walk, beside mgrid_plain: AS_IS accepts any values; SHAPED accepts what JSON has,
+** but any texts. */
 enum { AS_IS = -1, SHAPED = MGRID_AS_JSON + 1 };
 
-/* A walk through a value of Lua and the members of its tables. Each is checked; `begin` and
-** `member` build a result in `made`. Nothing here raises unless these do. */
+/* A walk through a value of Lua and the members of its tables. Each is checked. `begin` and
+** `member` build a result in `made`. Only these two may raise. */
 typedef struct walk walk;
 struct walk {
   lua_State *L;
-  int plain; /* mgrid_plain, or one of the above */
+  int plain; /* a value of mgrid_plain, or one of the above */
   room left;
-  /* Receive a value, or a table whose members follow; NULL: nothing is made. */
+  /* Gets a value, or a table whose members follow. NULL: nothing is made. */
   bool (*begin)(walk *w, int i, int depth, shape is);
-  /* The last value, one level deeper, belongs to the table at this depth. */
+  /* The last value, one level deeper, is a member of the table at this depth. */
   bool (*member)(walk *w, int key, int depth);
   void *made;
 };
@@ -106,7 +108,7 @@ static bool is_plain_table(const walk *w, int i, shape *is) {
 
 static bool values_visit(walk *w, int i, int depth);
 
-/* Visit the value on the top, with the key below it. */
+/* Visit the value on the top; its key is below it. */
 static bool visit_member(walk *w, int depth) {
   int key = lua_gettop(w->L) - 1, type = lua_type(w->L, key);
   bool named = type == LUA_TSTRING && values_fits(w->L, key, &w->left) && values_is_plain(w, key);
@@ -131,7 +133,7 @@ static bool values_visit(walk *w, int i, int depth) {
   }
   if (!table || is == LIST) return fine;
   for (lua_pushnil(L); fine && mgrid_lua_next(L, i); lua_pop(L, 1)) fine = visit_member(w, depth);
-  if (!fine) lua_pop(L, 1); /* the key at which it ended */
+  if (!fine) lua_pop(L, 1); /* pops the key at which the walk ended */
   return fine;
 }
 
@@ -153,10 +155,10 @@ json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *
   return NULL;
 }
 
-/* The value that a walk makes: one at each depth, which the one above owns once it is inserted. */
+/* What a walk makes: one value at each depth. The value above owns it once it is inserted. */
 typedef struct json_made {
   json_t *at[DEPTH + 2];
-  bool shown; /* write out bytes that are not UTF-8 */
+  bool shown; /* bytes that are not UTF-8 are written as text */
 } json_made;
 
 static json_t *json_string_of(const json_made *m, const char *s, size_t len) {
@@ -183,7 +185,7 @@ static bool json_begin(walk *w, int i, int depth, shape is) {
   return *v;
 }
 
-/* Both functions of Jansson take ownership of the member even if they fail. */
+/* Insert a member. Both functions of Jansson take the member over even if they fail. */
 static bool json_member(walk *w, int key, int depth) {
   json_made *m = w->made;
   json_t *in = m->at[depth], *member = m->at[depth + 1];
@@ -196,8 +198,7 @@ static bool json_member(walk *w, int key, int depth) {
   return json_object_set_new(in, name, member) == 0;
 }
 
-/* Return whether there is memory for the value as JSON, which also counts against a recipe's
-** limit. */
+/* Return whether there is memory for the value as JSON. It also counts against a recipe's limit. */
 static bool has_memory(lua_State *L, int i) {
   enum { EACH = 112 }; /* bytes of a field: jansson's block for its key, and the value */
   mgrid_lua_budget *b = mgrid_budget_of(L);
@@ -283,7 +284,7 @@ const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
   return (const mgrid_arg *)((const char *)args + i * args->size);
 }
 
-/* Take n values and the bytes of a text from the room; a missing list has none. */
+/* Take n values and the bytes of a text from the room. A list that is missing has none. */
 static mgrid_status values_take(size_t n, bool given, const char *text, room *left,
                                 mgrid_error *err) {
   if (mgrid_lacks_list(n, given, "values of an argument", err)) return MGRID_USAGE;
@@ -297,8 +298,8 @@ static mgrid_status values_take(size_t n, bool given, const char *text, room *le
   return MGRID_OK;
 }
 
-/* Return whether a plan or a state can keep it: it has a name and a kind, UTF-8 text, finite
-** numbers. */
+/* Return whether a plan or a state can keep the value: it has a name and a kind, its text is UTF-8,
+** its numbers are finite. */
 static bool is_sound(const mgrid_arg *a) {
   bool finite = true;
   bool text = a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON;
@@ -404,7 +405,7 @@ static void values_push_member(lua_State *L, const mgrid_arg *a) {
   push_arg(L, a);
 }
 
-/* Push a table by name. */
+/* Push the n values as a table by name. */
 static void push_args(lua_State *L, size_t n, const mgrid_arg *args) {
   lua_createtable(L, 0, (int)n);
   for (size_t i = 0; i < n; i++) {
@@ -417,7 +418,7 @@ static void push_args(lua_State *L, size_t n, const mgrid_arg *args) {
 
 /* ------------------------------------------------------------------- other Lua */
 
-/* Push a value that is not a table unchanged; for a table a new one. */
+/* Push a value that is not a table as it is. For a table, push a new one. */
 static bool copy_begin(walk *w, int i, int depth, shape is) {
   lua_State *from = w->L, *to = w->made;
   (void)depth, (void)is;
@@ -437,7 +438,7 @@ static bool copy_begin(walk *w, int i, int depth, shape is) {
   return true;
 }
 
-/* to: the table, the member */
+/* on the stack of `to`: the table, then the member */
 static bool copy_member(walk *w, int key, int depth) {
   copy_begin(w, key, depth, NEITHER);
   lua_insert(w->made, -2);

@@ -11,76 +11,77 @@
 #include <jansson.h>
 #include <lua.h>
 
-/* Limits of a value that is copied or written: its values, with all members of its tables; the
-** bytes of its texts; nesting. A table inside two others is written twice, so shared tables could
+/* Limits of a value that is copied or written: how many values, with all members of its tables;
+** bytes of texts; nesting. A table inside of two others is written twice, so shared tables could
 ** make a small value fill all memory. */
 enum { MGRID_VALUES_MAX = 1 << 18, MGRID_VALUES_TEXT_MAX = 1 << 22, MGRID_VALUES_DEEP = 32 };
-#define MGRID_TOO_MUCH \
-  "a value of more than %d values or %d bytes of text, or nested too deep" /* the first two of these */
+/* For a message with the first two of these limits. */
+#define MGRID_TOO_MUCH "a value of more than %d values or %d bytes of text, or nested too deep"
 
-/* A recipe pays for each of these. If its budget is spent they fail, too; mgrid_lua_charge(L, 0)
-** then raises that, or mgrid_budget_after returns it after the call. */
+/* A recipe pays for each of these functions. They also fail if its budget is exhausted.
+** mgrid_lua_charge(L, 0) then raises that, or mgrid_budget_after returns it after the call. */
 
-/* Return whether the value at i is within these limits and not nested in itself. Never raises. */
+/* Return whether the value at i is within these limits and not nested in itself. Never raise. */
 bool mgrid_value_fits(lua_State *L, int i);
-/* Return the value at i as JSON: a new reference, or NULL if JSON has no such value (see
-** MGRID_AS_JSON), it is too large, or out of memory. Never raises. */
+/* Return the value at i as JSON, a new reference. NULL: JSON has no such value (see MGRID_AS_JSON),
+** it is too large, or memory ran out. Never raise. */
 json_t *mgrid_json_of(lua_State *L, int i);
-/* The same for people to read: texts and names are as mgrid_shown writes them. */
+/* Return it as JSON for people to read: texts and names are as mgrid_shown writes them. */
 json_t *mgrid_json_shown(lua_State *L, int i);
-/* Return whether JSON has such a value, and it is not too large: then mgrid_json_of returns NULL
-** only if out of memory. Never raises. */
+/* Return whether JSON has such a value and it is not too large. If so, mgrid_json_of returns NULL
+** only if memory ran out. Never raise. */
 bool mgrid_has_json(lua_State *L, int i);
 #define MGRID_NO_JSON \
   "a number that is not finite, text that is not UTF-8, or a table that is neither a list nor by " \
   "name"
-/* Return whether a list contains null. In Lua it would be a hole, and be missing when written
-** again. */
+/* Return whether a list contains null. In Lua that would be a hole, and the element would be
+** missing when the list is written again. */
 #define MGRID_GAP      "a list has null in it"
 #define MGRID_TOO_DEEP "nested too deep"
 bool mgrid_json_has_gap(const json_t *v);
-/* Parse JSON text, as json_loadb; a new reference. NULL also if it is nested deeper than values may
-** be. */
+/* Parse JSON text, as json_loadb does; return a new reference. NULL also if it is nested deeper
+** than values may be. */
 json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *why);
-/* Push a value. May raise if out of memory; the caller still owns v. */
+/* Push a value. The caller still owns v. May raise "out of memory". */
 void mgrid_push_json(lua_State *L, const json_t *v);
-/* The same, and free v in every case. Returns as lua_pcall: an error is on the top, for the caller
-** to raise again. */
+/* Push a value, and free v in every case. Return what lua_pcall does: an error is on the top, and
+** the caller raises it again. */
 int mgrid_take_json(lua_State *L, json_t *v);
-/* Return the ith of an array of arguments, whose elements have the size that the host was built
-** with. */
+/* Return element i of an array of arguments. Elements have the size for which the host was
+** built. */
 const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i);
-/* Return MGRID_BAD_STRUCT unless all arguments, also inside tables, are structs of one size that
-** this library can read; MGRID_USAGE if tables are nested too deeply, or in themselves. `kept`:
-** "parameter" or "setting" if they are kept, and must have a name and a kind, UTF-8 text and finite
-** numbers; else NULL. */
+/* Return MGRID_BAD_STRUCT unless all arguments, also those inside of tables, are structs of one
+** size that this library can read. Return MGRID_USAGE if tables are nested too deeply, or in
+** themselves. `kept` is "parameter" or "setting" if the values will be kept; then they must have a
+** name and a kind, UTF-8 text and finite numbers. Else it is NULL. */
 mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, const char *kept, mgrid_error *err);
 
-/* What a host gives to a recipe: values by name, in the first of these fields that is set, or
-** nothing. With `one` it is the value of a setting: that of args[0], JSON or Lua. */
+/* What a host passes to a recipe: values by name, in the first of these fields that is set; or
+** nothing. With `one` it is the value of a setting: that of args[0], of the JSON or of the Lua
+** value. */
 typedef struct mgrid_given {
   const json_t *json;
-  lua_State *from; /* a value of a Lua state, at `at`; nil: nothing */
+  lua_State *from; /* a value at `at` of a Lua state; nil: nothing */
   int at;
-  const char *what; /* its name in a refusal: "parameters" */
+  const char *what; /* what a refusal calls it: "parameters" */
   size_t n;
-  const mgrid_arg *args; /* [n], which mgrid_args_check has checked */
+  const mgrid_arg *args; /* [n], checked by mgrid_args_check */
   bool one;
 } mgrid_given;
 
-/* Push it. May raise. */
+/* Push these values. May raise. */
 void mgrid_push_given(lua_State *L, const mgrid_given *given);
 
 /* Which tables, numbers and strings may be copied between Lua states. */
 typedef enum mgrid_plain {
   MGRID_ANY_KEYS, /* tables by integers and names, any number, any string */
-  MGRID_NO_VIEWS, /* the same, but no table with a metatable: recipes have none of their own */
+  MGRID_NO_VIEWS, /* as MGRID_ANY_KEYS, but no table with a metatable: recipes cannot set one */
   MGRID_AS_JSON   /* lists or tables by name, finite numbers, UTF-8 */
 } mgrid_plain;
 
 /* Push a copy of the plain value at i of `from` to `to`. False: it is not plain, or nested too
-** deeply. May raise in `to` if out of memory. After false or an error some values may remain on the
-** stack of `to`. */
+** deeply. May raise "out of memory" in `to`. After false or an error, some values may be left on
+** the stack of `to`. */
 bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain);
 
 #endif

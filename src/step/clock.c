@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** clock.c - the time of an execution. What begins, ends after the time that it takes; the earliest
-** end is next. So an operation begins when the last of what it needs has ended, and the times do
-** not depend on the order in which ranks are looked at. Between two events each type computes,
-** moves bytes, or does both, and its account is kept as it goes.
+** clock.c - the clock of an execution. An operation that begins ends after the time that it takes;
+** the executor always goes on at the earliest end. So an operation begins when the last of what it
+** needs has ended, and the times do not depend on the order in which the executor looks at ranks.
+** Between two ends a type computes, moves bytes, or does both; its account (step_use) counts the
+** time of each.
 */
 #include "step/clock.h"
 
@@ -46,9 +47,9 @@ static step_event clock_take(step_clock *c) {
 
 /* ---------------------------------------------------------------- accounts */
 
-/* Count the time of a type since it last changed what it does. A loop that is taken as one computes
-** and moves bytes in turns; next to another stream both are counted as if they did not depend on
-** each other. */
+/* Add the time since the last change to the account of a type. A loop that is taken as one
+** operation both computes and moves bytes, for shares of its time. If another stream runs beside
+** it, the shares of the two are multiplied, as if they were independent. */
 static void clock_charge(step_executor *m, int32_t type) {
   step_clock *c = m->clock;
   double dt = (double)(c->now - c->at[type]), rests = 1, idle = 1, still = 1;
@@ -140,7 +141,7 @@ void mgrid_step_clock_move(step_executor *m, int32_t cursor, uint32_t node, int6
 int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, uint32_t n) {
   const step_node *first = &mgrid_step_executor_program(m, posts[0].type)->node[posts[0].node];
   int64_t bytes = first->bytes;
-  /* loads may differ: the largest counts */
+  /* bytes may differ by rank; the call takes as long as the largest */
   for (uint32_t i = 1; i < n && first->kind == STEP_ALL_TO_ALL; i++) {
     int64_t other = mgrid_step_executor_program(m, posts[i].type)->node[posts[i].node].bytes;
     if (other > bytes) bytes = other;
@@ -151,7 +152,7 @@ int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, ui
 
 /* ----------------------------------------------------------- loops as one */
 
-/* Add up what entries of a stream take. False: somebody may wait in them. */
+/* Add up the times of the entries of a stream. Return false if a rank may wait in one of them. */
 static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *compute,
                    double *move) {
   const step_clock *c = w->clock;
@@ -182,8 +183,8 @@ static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *com
   return true;
 }
 
-/* Whether the order of a type's calls on a communicator is kept apart: it is used on several
-** streams. */
+/* Return whether a type uses some communicator on several streams. Then a cursor keeps the calls on
+** it in order. */
 static bool shares(const step_clock *c, int32_t type) {
   const step_executor *m = c->executor;
   return m->cursor[m->first[type + 1] - 1].circle >= 0;
@@ -221,7 +222,7 @@ void mgrid_step_clock_work(step_executor *m, int32_t cursor) {
 struct step_snapshot {
   int64_t now;
   size_t n;
-  step_event *event; /* [n], sorted, their times from now on */
+  step_event *event; /* [n], sorted; times count from `now` */
   step_busy *busy;   /* [ncursors] */
   step_use *use;     /* [types] */
 };
@@ -281,7 +282,6 @@ bool mgrid_step_snapshot_same(const step_executor *m, const step_snapshot *was) 
   return same;
 }
 
-/* Put the clock on; what is under way goes with it. */
 void mgrid_step_snapshot_skip(step_executor *m, const step_snapshot *was, int64_t times) {
   step_clock *c = m->clock;
   int64_t round = c->now - was->now, by = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** costs.c - what a price needs beside a machine's links: how many flops a GPU does, what a call
-** costs before anything travels, latencies where the machine does not say them, measured
-** efficiencies.
+** costs.c - what a price needs besides the links of a machine: flops of a GPU, the time before the
+** bytes of a call move, latencies that the machine does not give, and measured efficiencies.
 */
 #include "plan/json.h"
 #include "step/price.h"
@@ -12,12 +11,13 @@
 
 /* ======================================================== what was measured */
 
-/* The latency of a level and the share of its bandwidth are a line through measured times, by least
-** squares of relative errors. Each is of a group with one member in each domain, which has the links
-** for itself. */
+/* Two numbers describe how fast calls over a level are: the latency of a hop and the share of the
+** bandwidth. They come from measured times, as the line with the least squares of relative errors.
+** Each measured call is of a group with one member in each domain, so the group has the links for
+** itself. */
 
-/* What the fastest of many bytes takes: hops and bytes over one link, as in operations.c: rings, and
-** messages all at once. */
+/* Set the hops and the bytes over one link that the fastest algorithm for many bytes has, as in
+** operations.c: rings, and messages that are all sent at once. Return false for other kinds. */
 static bool travel_of(step_kind kind, double n, double bytes, double *hops, double *over) {
   double part = (n - 1) / n * bytes;
   switch (mgrid_step_rows[kind].travel) {
@@ -43,7 +43,8 @@ static double seconds_of(const step_measured *x, double call, double latency, do
 
 void mgrid_step_fit(const step_measured *all, size_t n, double call, double bandwidth,
                     step_fit *out) {
-  double hh = 0, hb = 0, bb = 0, ht = 0, bt = 0; /* the normal equations, in hops and bytes */
+  /* sums of the normal equations, over hops and bytes */
+  double hh = 0, hb = 0, bb = 0, ht = 0, bt = 0;
 
   for (size_t i = 0; i < n; i++) {
     double h = 0, b = 0, t = all[i].seconds;
@@ -51,13 +52,13 @@ void mgrid_step_fit(const step_measured *all, size_t n, double call, double band
     h /= t, b /= t, t = (t - call) / t;
     hh += h * h, hb += h * b, bb += b * b, ht += h * t, bt += b * t;
   }
-  /* each: seconds a byte */
+  /* each: seconds per byte */
   double det = hh * bb - hb * hb, latency = 0, each = bb > 0 ? bt / bb : 0;
   if (det > 1e-12 * hh * bb) {
     latency = (ht * bb - bt * hb) / det, each = (bt * hh - ht * hb) / det;
     if (latency < 0) latency = 0, each = bt / bb;
   }
-  if (!(each > 1 / bandwidth)) { /* no faster than the link */
+  if (!(each > 1 / bandwidth)) { /* the link is the upper limit */
     each = 1 / bandwidth;
     latency = fmax(0, hh > 0 ? (ht - each * hb) / hh : 0);
   }
@@ -74,15 +75,15 @@ void mgrid_step_fit(const step_measured *all, size_t n, double call, double band
 
 /* ==================================================================== costs */
 
-/* NCCL's own model (src/graph/tuning.cc), for rings and its protocol of low latency: a call, a hop
-** over NVLink, over a network. */
+/* The costs that NCCL itself assumes for rings with its low-latency protocol (src/graph/tuning.cc):
+** of a call, of a hop over NVLink, of a hop over a network. */
 #define NCCL_CALL   3.6e-6
 #define NCCL_NVLINK 0.47e-6
 #define NCCL_NET    2.7e-6
 
-/* The presets of machines: dense BF16 flops of a GPU, the bandwidth and GiB of its memory, the level
-** of NVLink domains, whether their switches reduce (NVLink SHARP: from the third generation of
-** NVSwitch on). From the data sheets that the presets name. */
+/* For each preset of a machine: dense BF16 flops of a GPU; bandwidth and GiB of its memory; the
+** level of NVLink domains; whether the NVLink switches reduce (NVLink SHARP, from the third
+** generation of NVSwitch on). The numbers are from the data sheets that the presets name. */
 static const struct {
   const char *preset;
   double flops, memory, gib;
@@ -164,8 +165,8 @@ static mgrid_status add_rates(step_costs *k, step_kind kind, int level, const js
   return MGRID_OK;
 }
 
-/* { "all_reduce": { "node": [[bytes, share], ...] } }; "*" stands for each operation, and each
-** level. */
+/* Read measured shares: { "all_reduce": { "node": [[bytes, share], ...] } }. "*" stands for every
+** operation or every level. */
 static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, step_costs *k,
                                mgrid_error *err) {
   const char *names[STEP_KINDS], *name, *where;
@@ -192,8 +193,8 @@ static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, 
   return MGRID_OK;
 }
 
-/* [["all_reduce", "node", 4, 1e9, 0.05], ...]: the operation, the level, members, bytes,
-** seconds. */
+/* Read measured calls: [["all_reduce", "node", 4, 1e9, 0.05], ...], which are operation, level,
+** members, bytes, seconds. */
 static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *all, step_costs *k,
                                   mgrid_error *err) {
   step_measured list[STEP_MEASURED_MAX], of_level[STEP_MEASURED_MAX];
@@ -312,7 +313,7 @@ mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t
                                    mgrid_error *err) {
   json_error_t why;
   json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
-  if (!all && machine) return MGRID_OK; /* a file of another kind */
+  if (!all && machine) return MGRID_OK; /* the file is not JSON, so it has no costs */
   if (!all)
     return mgrid_fail(err, MGRID_BAD_VALUE, "costs %s:%d: %.300s", path,
                       why.line > 0 ? why.line : 0, why.text);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** executor.c - execute one rank of each type. A cursor is where one stream of a type is. An
-** operation begins once all before it on its stream, on its communicator, and on streams that it
-** waits for are done; it ends when all others that it needs have begun theirs. What can begin does,
-** until nothing can: the end does not depend on the order.
+** executor.c - execute one rank of each type. A cursor says how far one stream of a type has come.
+** An operation begins when the earlier operations on its stream, on its communicator, and on the
+** streams that it waits for have ended. It ends when all others that it needs have begun theirs.
+** The executor begins whatever can begin until nothing can. The final state does not depend on the
+** order, because an operation that can begin can still begin later.
 */
 #include "step/clock.h"
 
@@ -11,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONG_LOOP = 4 }; /* iterations left from which on some may be skipped */
-enum { CREATION = -2 }; /* where a match is from that creates its circle's communicator */
+enum { LONG_LOOP = 4 }; /* loops with more iterations left may be skipped in part */
+/* value of `from` for a match that creates the communicator of its circle */
+enum { CREATION = -2 };
 
 const step_program *mgrid_step_executor_program(const step_executor *m, int32_t type) {
   return &m->step->program[m->step->class[m->types->type[type].class].program];
@@ -48,7 +50,8 @@ static int32_t executor_find(const step_executor *m, uint64_t hash, int32_t circ
   return -1;
 }
 
-/* Which circle, from where, to where: of an entry of a type. */
+/* Set what identifies the match of a type's entry: the circle, and for messages the two
+** positions. */
 static void way_of(const step_executor *m, int32_t type, const step_node *n, int32_t *circle,
                    int32_t *from, int32_t *to) {
   const step_type *t = &m->types->type[type];
@@ -92,13 +95,14 @@ static void executor_push(step_executor *m, step_match *x, int side, step_post p
 static void drop_first(step_executor *m, step_match *x, int side) {
   m->budget->memory.used -= sizeof **x->post;
   x->first[side]++, x->nposts[side]--;
-  /* else fewer are moved than have met since the last time */
+  /* otherwise fewer posts would be moved than have met since the last move */
   if (x->first[side] < x->nposts[side]) return;
   memmove(x->post[side], mgrid_step_posts(x, side), x->nposts[side] * sizeof *x->post[side]);
   x->first[side] = 0;
 }
 
-/* Whether two calls are one: the operation, its bytes, its root and its type. */
+/* Return whether two calls can be one collective or message: operation, bytes, root and type are
+** equal. */
 static bool fit(const step_node *a, const step_node *b) {
   if (mgrid_step_rows[a->kind].role == STEP_TOGETHER
       && (a->kind != b->kind || a->number != b->number))
@@ -108,9 +112,9 @@ static bool fit(const step_node *a, const step_node *b) {
 
 /* ------------------------------------------------------------------ progress */
 
-/* The cursors to look at are a heap: the first of all goes on as far as it can. So what happens
-** next follows from where the cursors are alone, and not from how they came there, and an execution
-** comes back to where it was (loops.c). */
+/* The cursors to look at are a heap, and the lowest cursor goes on as far as it can. So the next
+** state follows from the present state alone, and not from the way to it. That lets loops.c find
+** out that an execution repeats. */
 static void executor_look_at(step_executor *m, int32_t cursor) {
   if (m->cursor[cursor].queued) return;
   m->cursor[cursor].queued = true;
@@ -141,8 +145,8 @@ static void executor_go_on(step_executor *m, int32_t cursor) {
   executor_look_at(m, cursor);
 }
 
-/* The operation of a cursor is done: it goes on, the orders of its communicators do, and what
-** waited for it may. */
+/* The operation of a cursor has ended: move the cursor on, and the cursors that keep order on its
+** communicators. Then look again at all cursors of the type, which may have waited for it. */
 static void executor_complete(step_executor *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
   int64_t at = c->place.at;
@@ -175,8 +179,8 @@ static void part_done(step_executor *m, int32_t cursor) {
     executor_complete(m, cursor);
 }
 
-/* A part of a cursor's operation has met the others that it needs, the last of which is of type
-** `by`; it takes so long. */
+/* A part of a cursor's operation has met the others that it needs; `by` is the type that came last.
+** With a clock the part takes time and ends later, else it ends now. */
 static void is_matched(step_executor *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
   if (cursor >= 0 && m->clock)
     mgrid_step_clock_move(m, cursor, node, takes, by);
@@ -196,8 +200,8 @@ static bool odd(step_executor *m, step_post a, step_post b) {
   return true;
 }
 
-/* Whether an earlier part of the operation, a group, is in the match: communicators work in order,
-** so this part comes after it. */
+/* The operation is a group of calls. Return whether an earlier call of the group waits in this
+** match. Calls on one communicator run in order, so the later call must wait for it. */
 static bool is_after_part(const step_executor *m, const step_match *x, const step_post *post) {
   const step_cursor *c = &m->cursor[post->cursor];
   const step_program *p = mgrid_step_executor_program(m, c->type);
@@ -238,7 +242,7 @@ static void post_together(step_executor *m, step_post post, const step_node *n) 
     if (!fit(&mgrid_step_executor_program(m, all[0].type)->node[all[0].node],
              &mgrid_step_executor_program(m, all[i].type)->node[all[i].node]))
       return;
-  /* part_done may make matches, and move them */
+  /* is_matched may add matches and move them in memory, so take the posts out first */
   x->post[0] = x->post[1] = NULL, x->nposts[0] = x->nposts[1] = 0;
   m->budget->memory.used -= (count + nlater) * sizeof *all;
   int64_t time = takes(m, all, count);
@@ -285,7 +289,8 @@ static void post(step_executor *m, int32_t cursor, uint32_t node) {
     post_point(m, p, n);
 }
 
-/* Whether all before the operation on its communicators is done, on this rank. */
+/* Return whether all earlier operations of this rank on the operation's communicators have
+** ended. */
 static bool in_turn(const step_executor *m, const step_cursor *c) {
   const step_program *p = mgrid_step_executor_program(m, c->type);
   const int32_t *circle = m->types->type[c->type].circle;
@@ -299,7 +304,7 @@ static bool in_turn(const step_executor *m, const step_cursor *c) {
   return true;
 }
 
-/* Creations are the last cursors of a type, in the order of the program. */
+/* The cursors of creations are the last ones of a type, in the order of the program. */
 int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *c) {
   size_t first = m->first[c->type], i = m->first[c->type + 1];
   int32_t found = -1;
@@ -312,8 +317,9 @@ int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *
   return found;
 }
 
-/* The host waits for streams; what precedes a creation may be under way. Under MPI's rules nothing
-** is. Loops around the creation are in their first iteration. */
+/* The host waits only where the program says host_wait; other operations before a creation may
+** still run. Under the rules of MPI the host waits for every operation. A creation is at the first
+** call, so the loops around it are in their first iteration. */
 int32_t mgrid_step_executor_host(const step_executor *m, const step_cursor *c) {
   const step_program *p = mgrid_step_executor_program(m, c->type);
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
@@ -321,7 +327,8 @@ int32_t mgrid_step_executor_host(const step_executor *m, const step_cursor *c) {
     if (o->circle >= 0 || o->place.at >= c->place.at) continue;
     if (m->rules == STEP_BLOCKING) return (int32_t)i;
     uint32_t from = o->place.node;
-    for (int k = o->place.depth; k > 0; k--) { /* what these loops have will come again */
+    /* a loop with iterations left comes back to its beginning */
+    for (int k = o->place.depth; k > 0; k--) {
       uint32_t loop = o->place.in[k - 1].loop;
       if (loop < c->place.node && c->place.node < p->node[loop].end) break;
       if (o->place.in[k - 1].left > 0) from = loop + 1;
@@ -333,7 +340,7 @@ int32_t mgrid_step_executor_host(const step_executor *m, const step_cursor *c) {
   return -1;
 }
 
-/* Begin the operation of a cursor if it can. */
+/* Begin the operation of a cursor if it can begin. */
 static void advance(step_executor *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
   const step_program *p = mgrid_step_executor_program(m, c->type);
@@ -359,13 +366,14 @@ static void advance(step_executor *m, int32_t cursor) {
   c->posted = true;
   c->parts = 1;
   if (m->clock) mgrid_step_clock_began(m, cursor);
-  if (n->kind == STEP_COMPUTE || n->kind == STEP_LOOP) { /* with a clock only */
+  if (n->kind == STEP_COMPUTE || n->kind == STEP_LOOP) { /* only with a clock */
     mgrid_step_clock_work(m, cursor);
     return;
   }
   uint32_t begin = c->place.node, end = n->end;
   if (mgrid_step_rows[n->kind].role == STEP_BLOCK) {
-    /* its parts, and one that keeps it open while they begin */
+    /* one part for each operation in the block, and one more, so that the block does not end while
+    ** they begin */
     c->parts += (int32_t)(end - ++begin);
     for (uint32_t i = begin; i < end; i++) post(m, cursor, i);
     part_done(m, cursor);
@@ -376,8 +384,8 @@ static void advance(step_executor *m, int32_t cursor) {
 
 /* ---------------------------------------------------------------- beginning */
 
-/* Write the circles that a type uses on several streams, and return how many. `scratch`: for each
-** slot. */
+/* Set circle[] to the circles that a type uses on several streams. Return how many there are.
+** `scratch` has room for each slot. */
 static size_t shared_circles(const step_executor *m, int32_t type, int32_t *scratch,
                              int32_t *list) {
   enum { NONE = -1, SEVERAL = -2 };
@@ -387,7 +395,7 @@ static size_t shared_circles(const step_executor *m, int32_t type, int32_t *scra
 
   if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_spend(&m->budget->work, (int64_t)p->n))
     return 0;
-  for (size_t a = 0; a < slots; a++) { /* the first slot of a circle has its stream */
+  for (size_t a = 0; a < slots; a++) { /* the first slot of each circle notes the stream */
     if (!mgrid_spend(&m->budget->work, (int64_t)a / 8)) return 0;
     size_t first = 0;
     while (circle[first] != circle[a]) first++;
@@ -404,8 +412,9 @@ static size_t shared_circles(const step_executor *m, int32_t type, int32_t *scra
   return n;
 }
 
-/* Whether a family's communicators are made at their first calls: none that was made before has the
-** members of one. */
+/* Return whether a family's communicators are created at their first calls. They are not if a
+** family that is created earlier may have a group with the same members, because then they share
+** its communicator. */
 static bool is_lazy(const mgrid_plan *p, int32_t family) {
   bool lazy = p->content.entry[family].choice->asked.lazy;
   for (int32_t i = 0; i < (int32_t)p->content.nentries && lazy; i++)
@@ -421,11 +430,11 @@ typedef struct creations {
   const bool *lazy; /* [nslots] */
   size_t n;
   step_cursor *out; /* [n]; NULL: count */
-  int32_t *circle;  /* [nslots]: those that were found */
+  int32_t *circle;  /* [nslots]: the circles found so far */
 } creations;
 
-/* Find the first calls on circles whose communicators are lazy, in a block whose first entry has so
-** many before it. Return how many are before its end. */
+/* Find the first calls on circles with lazy communicators, in the entries `from` to end - 1. `at`:
+** operations before `from`. Return the number of operations before `end`. */
 static int64_t find_creations(creations *x, const step_program *p, uint32_t from, uint32_t end,
                               int64_t at) {
   const int32_t *circle = x->m->types->type[x->type].circle;
@@ -455,7 +464,8 @@ static int64_t find_creations(creations *x, const step_program *p, uint32_t from
   return at;
 }
 
-/* Write what the host creates during the program of a type, and return how many. */
+/* Set `out` to the creations that the host makes during the program of a type. Return how many
+** there are. */
 static size_t creations_of(const step_executor *m, int32_t type, const bool *lazy, int32_t *scratch,
                            step_cursor *out) {
   const step_program *p = mgrid_step_executor_program(m, type);
@@ -487,7 +497,7 @@ static mgrid_status begin(step_executor *m, mgrid_error *err) {
   }
   m->first[types] = m->ncursors = room;
   if (!mgrid_step_budget_hold(m->budget, 3 * room * sizeof *m->cursor))
-    return free(scratch), MGRID_OK; /* and loops.c */
+    return free(scratch), MGRID_OK; /* 3: loops.c keeps two more copies of the cursors */
   m->cursor = calloc(room + 1, sizeof *m->cursor);
   m->queue = malloc((room + 1) * sizeof *m->queue);
   if (!m->cursor || !m->queue) return free(scratch), mgrid_oom(err);
@@ -513,7 +523,7 @@ static mgrid_status begin(step_executor *m, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* The budget is spent: say how far every rank came. */
+/* The budget is exhausted: fail, and say how far all ranks came. */
 static mgrid_status executor_give_up(const step_executor *m, mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   const step_cursor *last = NULL;
@@ -534,7 +544,7 @@ static mgrid_status executor_give_up(const step_executor *m, mgrid_error *err) {
              why.message, m->clock ? "priced" : "proved", last->place.at, p->leaves,
              m->types->type[last->type].first);
 
-  /* the walk to it may have ended behind a loop that begins again */
+  /* the search for a stop may have ended behind a loop that begins again */
   const step_place *at = &last->place;
   uint32_t node = at->node == p->n && at->depth ? at->in[at->depth - 1].loop + 1 : at->node;
   if (node < p->n && p->node[node].line)
@@ -563,9 +573,10 @@ mgrid_status mgrid_step_executor_run(step_executor *m, const mgrid_step *s, cons
       if (cursor < 0) break;
       part_done(m, cursor);
     }
-    if (clock && m->queued) continue; /* all that begins now has not yet begun */
+    if (clock && m->queued) continue; /* not everything that begins now has begun */
     if (m->again >= 0 && m->eager == 0 && !(clock && mgrid_step_clock_every(m)))
-      mgrid_step_skip(m); /* what was sent and not received would be part of the state */
+      /* with eager sends the state would also contain the sends that are not received yet */
+      mgrid_step_skip(m);
     m->again = -1;
     if (m->failed) status = mgrid_oom(err);
     if (!status && clock) status = mgrid_step_clock_check(m, err);

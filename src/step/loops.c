@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** loops.c - where an execution is in a program whose loops are not unrolled, and which iterations it
-** need not go through.
+** loops.c - places in programs whose loops are not unrolled, and iterations that an execution may
+** skip.
 */
 #include "step/clock.h"
 
@@ -70,7 +70,7 @@ void mgrid_step_sizes_free(step_sizes *s) {
 
 /* ------------------------------------------------------------------- walks */
 
-/* Whether an entry, or one in its block, goes over the circle. */
+/* Return whether an entry, or an entry in its block, is a call on the circle w->only. */
 static bool is_on(const step_stops *w, uint32_t i) {
   mgrid_spend(w->budget, w->program->node[i].end - i);
   for (uint32_t k = i; k < w->program->node[i].end; k++) {
@@ -87,7 +87,7 @@ static bool is_stop(const step_stops *w, uint32_t i) {
   if (role == STEP_TOGETHER || role == STEP_POINT || role == STEP_BLOCK
       || (w->clock && n->kind == STEP_COMPUTE))
     return w->stream < 0 || n->stream == w->stream;
-  if (w->stream < 0) return false; /* without streams nothing waits for one */
+  if (w->stream < 0) return false; /* without streams no operation waits for a stream */
   return n->kind == STEP_HOST_WAIT || (n->kind == STEP_WAIT && n->stream == w->stream);
 }
 
@@ -145,9 +145,9 @@ int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t 
   int k = at->depth;
   while (k && !(at->in[k - 1].loop < node && node < all[at->in[k - 1].loop].end)) k--;
   if (k == 0) return last[node];
-  uint32_t loop =
-      /* the innermost around both: the entry is as far behind its beginning as in the last */
-      at->in[k - 1].loop;
+  /* in the innermost loop around both, the distance of the entry from the beginning of the
+  ** iteration is the same as in the last iteration */
+  uint32_t loop = at->in[k - 1].loop;
   return at->in[k - 1].began + last[node] - last[loop + 1];
 }
 
@@ -169,29 +169,32 @@ uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgri
 
 /* ==================================================================== skips */
 
-/* The executor's state is where every cursor is, which operations have begun, and how many
-** iterations the loops have left. If it comes back to a state that differs only in the last, then
-** what happened in between happens again, as long as no loop ends. So go on by as many such rounds
-** at once as leave every loop that moved two iterations or more. Rounds are found as Brent (1980)
-** finds cycles: compare with a state that is kept for twice as long each time. Two are kept. One
-** cursor is watched for rounds of the loop that it is in, until others move and it does not; and
-** one for rounds of the loops around that, each time that it has entered its loop. With a clock,
-** what is under way must also have as long to go as then. */
+/* How iterations are skipped. The state of the executor is: the place of each cursor, which
+** operations have begun, and how many iterations the loops have left. If a state comes back except
+** for iterations left, then what happened in between (a round) happens again, until a loop ends. So
+** skip as many rounds as leave every loop that has moved at least two iterations. */
+
+/* To find such rounds, a state is kept and compared with later ones, each time for twice as long
+** (Brent, 1980). There are two kept states. The first belongs to a cursor whose innermost loop
+** begins new iterations; another cursor takes its place if others move and this one does not. The
+** second belongs to a cursor at the moments when it enters its loop anew, for rounds of the loops
+** around. With a clock the parts under way must also have the same time left.
+*/
 
 typedef struct kept {
-  int64_t times, next;     /* compared; when to keep another state */
-  size_t nmatches;         /* SIZE_MAX: nothing is kept */
+  int64_t times, next;     /* comparisons so far; when the next state is kept */
+  size_t nmatches;         /* SIZE_MAX: no state is kept */
   step_cursor *was;        /* [ncursors] */
-  uint32_t *posts;         /* [2 * nmatches], */
-  size_t room;             /* in room for so many */
-  step_snapshot *snapshot; /* with a clock: what it showed */
+  uint32_t *posts;         /* [2 * nmatches]: posts that wait */
+  size_t room;             /* elements for which `posts` has memory */
+  step_snapshot *snapshot; /* with a clock: its state */
 } kept;
 
-/* A cursor that is watched. */
+/* A cursor at whose new iterations states are compared. */
 typedef struct watch {
   kept kept;
   int32_t cursor; /* -1: none */
-  size_t others;  /* that began loops again since it did */
+  size_t others;  /* new iterations of other cursors since its last one */
   step_place last;
 } watch;
 
@@ -228,8 +231,8 @@ static void loops_keep(step_executor *m, kept *s) {
   if (m->clock && !mgrid_step_snapshot_keep(m, &s->snapshot)) s->nmatches = SIZE_MAX;
 }
 
-/* The loop of a cursor that lost iterations since; *by: how many. -1: none; -2: the states
-** differ. */
+/* Find the loop in which a cursor lost iterations from state a to state b; *by: how many. Return
+** its level; -1: no loop did; -2: the states differ in more. */
 static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
   int level = -1;
   *by = 0;
@@ -248,8 +251,8 @@ static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
   return level;
 }
 
-/* Whether all cursors of a type that are in this loop lost as many iterations of it: then none
-** overtakes another. */
+/* Return whether all cursors of a type that are in this loop lost equally many iterations. Then no
+** cursor overtakes another. */
 static bool loops_together(const step_executor *m, const kept *s, const step_cursor *c, int level,
                            int64_t by) {
   uint32_t loop = c->place.in[level].loop;
@@ -261,7 +264,7 @@ static bool loops_together(const step_executor *m, const kept *s, const step_cur
   return true;
 }
 
-/* Return how often the round since the kept state may be repeated; 0: not. */
+/* Return how often the round since the kept state may be repeated; 0: not at all. */
 static int64_t loops_rounds(const step_executor *m, const kept *s) {
   int64_t most = INT64_MAX;
   if (s->nmatches != m->nmatches) return 0;
@@ -294,8 +297,8 @@ static void loops_skip(step_executor *m, const kept *s, int64_t times) {
   }
 }
 
-/* Compare with the state that is kept, and go on if it comes back; then keep this one if it is
-** time. */
+/* Compare the state with the kept one, and skip rounds if it came back. Then keep the present state
+** if it is time for that. */
 static bool loops_look(step_executor *m, kept *k) {
   int64_t times = loops_rounds(m, k);
   if (times) loops_skip(m, k, times);
@@ -307,8 +310,8 @@ static bool loops_look(step_executor *m, kept *k) {
   return times > 0;
 }
 
-/* Whether a cursor is in another iteration of a loop around the one that it is in, or in another
-** loop. */
+/* Return whether the cursor has since entered another loop, or begun a new iteration of a loop
+** around its innermost loop. */
 static bool entered(const step_place *a, const step_place *b) {
   if (a->depth != b->depth) return true;
   for (int k = 0; k < a->depth; k++)
@@ -317,7 +320,8 @@ static bool entered(const step_place *a, const step_place *b) {
   return false;
 }
 
-/* Watch this cursor, unless another one is watched that has not stood still for long. */
+/* Return whether the executor's cursor `again` is the watched one. It becomes the watched one if
+** the present one has not moved for long. */
 static bool is_watched(const step_executor *m, watch *w, size_t events) {
   if (w->cursor != m->again) {
     w->others += events;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** operations.c - the operations of a step, a row each. A collective has all that differs from the
-** others in its row: the executor, the price, links, traffic and runs ask it.
+** operations.c - the operations of a step, one row for each, and the time of each call. A row has
+** all that distinguishes a collective: the executor, the price, the links, traffic and runs read
+** it.
 **
-** What a call takes: latencies of the hops that follow each other, and bytes over the rate of the
-** slowest link (the model of Hockney, Parallel Computing 20, 1994). An algorithm has its source; the
-** fastest that the library has counts, as its own choice does. S: the bytes; n: members; of level l
-** with D(l) domains in the group: a(l) the latency, r(l) the rate that a group gets of the link of a
-** domain, which the groups of its family share.
+** The time of a call is the latencies of the hops that follow each other, plus the bytes at the
+** rate of the slowest link (the model of Hockney, Parallel Computing 20, 1994). Each algorithm
+** below has its source; the fastest that the library has counts, because the library would choose
+** it. S: the bytes; n: members. For a level l with D(l) domains in the group, a(l) is the latency,
+** and r(l) the rate that the group gets on the link of a domain (a share of it, if other groups of
+** the family use the link).
 **
 **   ring            2 or 1 times: the hops around once, and (n-1)/n S at the slowest r  [Patarasuk and Yuan 2009; NCCL]
 **   chain           the hops once, and S                                               [pipelined; NCCL's broadcast]
@@ -30,7 +32,7 @@ typedef struct call {
   const step_pricing *p;
   const step_shape *x;
   size_t levels;
-  double n, bytes, share; /* of the bandwidth that such calls reach */
+  double n, bytes, share; /* share of the bandwidth that such calls reach */
 } call;
 
 static double cost_domains(const call *c, size_t l) { return (double)c->x->at[l].domains; }
@@ -38,13 +40,13 @@ static double above(const call *c, size_t l) { return l ? cost_domains(c, l - 1)
 static bool crosses(const call *c, size_t l) { return c->x->at[l].domains > 1; }
 static double cost_late(const call *c, size_t l) { return c->p->costs.latency[l]; }
 
-/* The rate of a group out of a domain that holds `members` of it, and whose link `share` groups
-** use. */
+/* Return the rate at which a group sends out of a domain that holds `members` of it, if `share`
+** groups use the link of the domain. */
 static double rate_of(const call *c, size_t l, double share, double members) {
   const mgrid_machine_model *m = c->p->m;
   double rate = m->tier[l].link.bandwidth / share;
   if (!(rate > 0)) rate = HUGE_VAL;
-  for (size_t i = 0; i < m->ncrossings; i++) { /* rails are beyond NVLink */
+  for (size_t i = 0; i < m->ncrossings; i++) { /* rails are used beyond NVLink only */
     const mgrid_crossing *x = &m->crossing[i];
     bool beyond = l < x->of && (c->p->costs.nvlink < 0 || l <= (size_t)c->p->costs.nvlink);
     if (beyond && x->link.bandwidth > 0) rate = fmin(rate, x->link.bandwidth * members);
@@ -63,7 +65,7 @@ static double slowest(const call *c, size_t from) {
   return least;
 }
 
-/* Latencies of the hops around, or down a tree. */
+/* Return the latencies of the hops around a ring, or down a tree. */
 static double hops(const call *c, size_t from) {
   double sum = 0;
   for (size_t l = from; l < c->levels; l++)
@@ -97,7 +99,7 @@ static double tree(const call *c) { return 2 * depth(c) + 2 * c->bytes / slowest
 
 static double nvls(const call *c) {
   const step_costs *k = &c->p->costs;
-  size_t inside = (size_t)k->nvlink + 1; /* the first level within the domains of NVLink */
+  size_t inside = (size_t)k->nvlink + 1; /* the first level below the NVLink domains */
   if (!k->nvls || c->x->at[k->nvlink].most < 2
       || c->x->at[k->nvlink].least != c->x->at[k->nvlink].most)
     return HUGE_VAL;
@@ -110,8 +112,8 @@ static double nvls(const call *c) {
   return time + between;
 }
 
-/* All members send at once, so that those of a domain share its link; the largest part goes
-** farthest. */
+/* Halving. All members send at once, so the members of a domain share its link. The largest part
+** goes farthest. */
 static double halving(const call *c) {
   double time = depth(c);
   for (size_t l = 0; l < c->levels; l++)
@@ -133,7 +135,8 @@ static double in_levels(const call *c, double outer, double inner) {
   size_t l = farthest(c);
   double q = (double)c->x->at[l].most, d = cost_domains(c, l);
   if (q < 2 || c->x->at[l].least != c->x->at[l].most) return HUGE_VAL;
-  call in = *c; /* the members within one domain: those of the levels below, by as many */
+  /* the members within one domain: as if the higher levels had only one domain each */
+  call in = *c;
   double within = 0, least = HUGE_VAL;
   for (size_t k = l + 1; k < c->levels; k++) {
     double of = cost_domains(c, k) / d, upper = k == l + 1 ? 1 : cost_domains(c, k - 1) / d;
@@ -152,10 +155,10 @@ static double binomial(const call *c) {
     if (crosses(c, l)) time += logs(c, l) * c->bytes / rate(c, l);
   return time;
 }
-/* scatter, then gather around a ring */
+/* a scatter by halving, then a gather around a ring */
 static double two_halves(const call *c) { return halving(c) + once(c); }
 
-/* What goes into the domain of the root. */
+/* Return the time of what goes into the domain of the root. */
 static double to_root(const call *c, double latency) {
   double time = 0;
   for (size_t l = 0; l < c->levels; l++)
@@ -191,7 +194,7 @@ struct step_algorithm {
     __VA_ARGS__, { NULL, NULL } \
   }
 
-/* In the order of step_kind. Only what communicates has all columns. */
+/* The rows, in the order of step_kind. Only operations that communicate have all columns. */
 const step_operation mgrid_step_rows[] = {
   { "all_reduce", STEP_TOGETHER, false, true, "(group, bytes)", STEP_AROUND_TWICE, false,
     MGRID_ALLREDUCE, "all_reduce", BY({ "ring", ring_twice }, { "tree", tree }, { "nvls", nvls }),
@@ -239,10 +242,10 @@ _Static_assert(sizeof mgrid_step_rows / sizeof *mgrid_step_rows == STEP_KINDS, "
 
 /* --------------------------------------------------------------- efficiency */
 
-/* The share of the bandwidth that calls of so many bytes reach, between two measured ones by the
-** logarithm. */
+/* Return the share of the bandwidth that calls with so many bytes reach. Between two measured sizes
+** it is interpolated over the logarithm. */
 static double cost_share_of(const step_costs *k, step_kind kind, size_t level, double bytes) {
-  for (int wide = 0; wide < 4; wide++) { /* the most special rows count */
+  for (int wide = 0; wide < 4; wide++) { /* rows for one kind and one level come first */
     step_kind of = wide & 2 ? STEP_KINDS : kind;
     int at = wide & 1 ? -1 : (int)level;
     const step_rate *below = NULL;
@@ -263,7 +266,7 @@ static double cost_share_of(const step_costs *k, step_kind kind, size_t level, d
 
 /* ------------------------------------------------------------------- calls */
 
-/* From one position to another: what they cross, and nothing else. */
+/* Return how a message between two positions travels: only the levels that it crosses count. */
 static step_way cost_point(call *c, int32_t type, const step_node *n) {
   const step_types *t = &c->p->types;
   int64_t size = c->x->size, a = t->type[type].position[n->slot], b = n->number;

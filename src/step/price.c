@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** price.c - the price of a step on a machine: how its groups lie there, what crosses each level, and
-** its time, by an execution with a clock.
+** price.c - the price of a step on a machine: how the step's groups lie there (shapes), what they
+** send over each level, and the time, by an execution with a clock.
 */
 #include "machine/count.h"
 #include "step/clock.h"
@@ -11,23 +11,23 @@
 
 /* =================================================================== shapes */
 
-/* What a call takes follows from the shape of its group: how many domains of each level it touches,
-** and how many groups of its family share their links. Ranks whose groups differ in shape are of
-** two types (types.c), so that one rank of a type still stands for all. */
+/* The time of a call follows from the shape of its group: how many domains of each level the group
+** touches, and how many groups of the family share their links. Ranks whose groups differ in shape
+** become different types (types.c). So one rank still stands for all ranks of its type. */
 
 typedef struct finding {
   const mgrid_step *s;
   const mgrid_machine_model *m;
   step_shapes *out;
-  int64_t world, most;            /* members of a group */
-  int32_t *members, *seen, *list; /* seen: by domain, how many members a group has there */
+  int64_t world, most;            /* ranks; members of the largest group */
+  int32_t *members, *seen, *list; /* seen: by domain, members of the present group */
   int32_t *touched;
-  bool *by_position; /* of the slots */
+  bool *by_position; /* by slot: messages go from position to position */
   step_budget *budget;
-  int32_t *leaving[MGRID_LEVELS_MAX]; /* by domain, groups of the family that leave it */
+  int32_t *leaving[MGRID_LEVELS_MAX]; /* by domain: groups of the family that leave it */
 } finding;
 
-/* Which of the levels have domains of several places. */
+/* Return the number of levels whose domains have several places. */
 static size_t wide_levels(const mgrid_machine_model *m) { return m->ntiers - 1; }
 
 static int32_t domain_of(const step_shapes *x, const mgrid_machine_model *m, size_t level,
@@ -35,8 +35,8 @@ static int32_t domain_of(const step_shapes *x, const mgrid_machine_model *m, siz
   return level < wide_levels(m) ? x->domain[level][rank] : rank;
 }
 
-/* Write the domains of a level that a group touches to x->touched, and how many members are in each
-** to x->seen. */
+/* Set x->touched to the domains of a level that the group touches, and x->seen to the number of
+** members in each. Return how many are touched. */
 static int32_t touch(finding *x, size_t level, int64_t n) {
   const int32_t *domain = x->out->domain[level];
   int32_t count = 0;
@@ -63,8 +63,8 @@ static void shapes_count_leaving(finding *x, const mgrid_family *f) {
   }
 }
 
-/* Write what the shape of a group is made of to x->list: four numbers for each level; then, with
-** `ordered`, the domains of the positions. */
+/* Write the shape of a group to x->list: four numbers for each level, then, with `ordered`, the
+** domain of each position. Return the length. */
 static size_t shapes_describe(finding *x, int64_t n, bool ordered) {
   size_t at = 0, levels = x->m->ntiers;
   int32_t least, most, share, count;
@@ -86,7 +86,7 @@ static size_t shapes_describe(finding *x, int64_t n, bool ordered) {
   }
   for (size_t l = 0; l < levels && ordered; l++) {
     int32_t next = 0;
-    /* domains are numbered as they come; seen: the number, from 1 on */
+    /* domains get numbers in order of appearance; `seen` has the number, from 1 on */
     for (int64_t i = 0; i < n; i++) {
       if (l < wide_levels(x->m)) {
         int32_t d = domain_of(x->out, x->m, l, x->members[i]);
@@ -173,8 +173,8 @@ static void free_shapes(step_shapes *x) {
   memset(x, 0, sizeof *x);
 }
 
-/* Find the shapes of all groups, and the types of ranks whose groups have equal shapes. O(world x
-** families x levels). */
+/* Find the shapes of all groups, and the types of ranks whose groups have equal shapes. It takes
+** O(world x families x levels). */
 static mgrid_status price_shapes_of(const mgrid_step *s, const mgrid_machine_model *m,
                                     step_budget *b, step_shapes *out, step_types *types,
                                     mgrid_error *err) {
@@ -224,14 +224,15 @@ static mgrid_status price_shapes_of(const mgrid_step *s, const mgrid_machine_mod
 
 /* ==================================================================== links */
 
-/* Bytes out of domains are those of rings, as in src/machine/traffic.c: a member sends 2 (n-1)/n of
-** an all-reduce to the next one, whatever the algorithm; where switches reduce, its bytes once. They
-** do not depend on time, so loops are multiplied. */
+/* Bytes out of domains are counted as if collectives used rings, as in src/machine/traffic.c: in an
+** all-reduce a member sends 2 (n-1)/n of the bytes to the next member. But if switches reduce, it
+** sends the bytes once. The bytes do not depend on time, so loops are multiplied. */
 
-typedef struct sent { /* by one rank of a type over a slot, in a step */
-  double calls;       /* over all members */
-  double ring, chain; /* bytes to the next member; of a chain all but the last send */
-  double pairs;       /* to each other member */
+typedef struct sent { /* what a rank of a type sends over a slot in one step */
+  double calls;       /* collective calls */
+  /* ring, chain: bytes to the next member; in a chain the last member sends nothing */
+  double ring, chain;
+  double pairs; /* bytes to each other member */
 } sent;
 
 typedef struct peer { /* bytes that a rank sends to a position, or gets from it */
@@ -243,13 +244,13 @@ typedef struct peer { /* bytes that a rank sends to a position, or gets from it 
 typedef struct adding {
   const step_pricing *p;
   step_budget *budget;
-  step_lists known; /* of peers: the type, and what tells them apart */
+  step_lists known; /* finds a peer by its type, slot and position */
   size_t slots, levels, npeers;
   sent *sent;                    /* [types * slots] */
   peer *peer;                    /* by type */
-  size_t *first;                 /* [types + 1]: of peer */
-  double *out[MGRID_LEVELS_MAX]; /* bytes by domain */
-  int32_t *members, *here;       /* here: members of a group by domain */
+  size_t *first;                 /* [types + 1]: where the peers of a type begin */
+  double *out[MGRID_LEVELS_MAX]; /* bytes that leave each domain */
+  int32_t *members, *here;       /* here: by domain, members of the present group */
   bool failed;
 } adding;
 
@@ -308,7 +309,7 @@ static void add_program(adding *x, int32_t type, const step_program *p, uint32_t
 
 /* ------------------------------------------------------------------ groups */
 
-/* Add what goes from one member to another, at each level at which they are apart. */
+/* Add what goes from one member to another, at each level where they are in different domains. */
 static void add_way(adding *x, int32_t a, int32_t b, double calls, double bytes,
                     step_crossing *to) {
   for (size_t l = 0; l < x->levels && a != b; l++) {
@@ -395,7 +396,7 @@ static void find_busiest(const adding *x, const int64_t *domains, step_busiest *
   }
 }
 
-/* Fill crossing[entries * levels] and the busiest link. */
+/* Set crossing[entries * levels], and the busiest link. */
 static mgrid_status links_of(const step_pricing *p, step_budget *b, step_crossing *crossing,
                              step_busiest *busiest, mgrid_error *err) {
   const mgrid_step *s = p->s;
@@ -439,8 +440,8 @@ static mgrid_status links_of(const step_pricing *p, step_budget *b, step_crossin
 
 /* ================================================================ the price */
 
-/* Below so many operations of one rank of each type, no loop is taken as one: then all times are
-** exact, those of calls that travel next to computes, too. */
+/* If one rank of each type has fewer operations than this, no loop is taken as one operation. Then
+** all times are exact, also those of calls beside computes. */
 #define EVERY_ONE 100000.0
 
 void mgrid_step_records_free(step_records *r) {
@@ -464,8 +465,8 @@ typedef struct timing {
   const step_pricing *p;
   step_budget *budget;
   int32_t type;
-  step_family_price *family; /* of all types */
-  double *mine;              /* [entries]: seconds of this type */
+  step_family_price *family; /* of all types so far */
+  double *mine;              /* [entries]: seconds of the present type */
 } timing;
 
 static void add_times(const timing *x, const step_program *p, uint32_t from, uint32_t end,

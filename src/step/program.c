@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** program.c - the programs of a step while they are written, one for each class of ranks that the
-** step cannot tell apart; what they may cost; their text and digest. README.md says what the digest
-** is of.
+** program.c - programs while they are written; the tree of questions that finds the class of a
+** rank; budgets; the text and the digest of a step. README.md says what the digest covers.
 */
 #include "step/step.h"
 
@@ -155,8 +154,8 @@ void mgrid_step_close(step_writer *w) {
   w->grouped = w->depth && w->now.node[w->open[w->depth - 1]].kind != STEP_LOOP;
 }
 
-/* Count the entries from `at` to `end`; a group is one. Return `end`, or where there are too
-** many. */
+/* Count the operations from entry `at` to `end`; a group counts once. Return `end`, or the entry at
+** which there are too many. */
 static uint32_t program_count(const step_program *p, uint32_t at, uint32_t end, int64_t *leaves,
                               int64_t *calls) {
   *leaves = *calls = 0;
@@ -270,8 +269,8 @@ static void put_words(XXH3_state_t *x, size_t n, const char *const *words) {
   }
 }
 
-/* Hash every field of an entry but its line: numbers by their bits, names by their length and text,
-** what points elsewhere by what it means there. */
+/* Hash every field of an entry except its line. Numbers are hashed by their bits, names by their
+** length and text, and references by what they refer to. */
 static void put_entry(const mgrid_step *s, const step_program *p, uint32_t at, XXH3_state_t *x) {
   const step_node *n = &p->node[at];
   bool waits = mgrid_step_rows[n->kind].role == STEP_ORDER && n->other >= 0,
@@ -302,8 +301,8 @@ static void hash_program(const mgrid_step *s, const step_program *p, XXH3_state_
   out[0] = hash.high64, out[1] = hash.low64;
 }
 
-/* A step is the program of each rank, and nothing else: neither which classes it was evaluated for,
-** nor what it read. So hash runs of ranks whose programs are equal. */
+/* Two steps are equal if each rank has equal programs. Classes do not count, nor what the step has
+** read. So hash runs of consecutive ranks with equal programs. */
 mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err) {
   XXH3_state_t *x = XXH3_createState();
 
@@ -333,9 +332,9 @@ mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err) {
 
 /* ================================================================== classes */
 
-/* A program follows from the answers to what it read. So the reads are a tree: at a node one
-** question, below it a branch for each answer, at a leaf the class. A rank walks down by its own
-** answers; where its answer has no branch yet, the step is evaluated for it. */
+/* A program depends only on the answers to what the step reads. So the reads are a tree: a node has
+** a question, each answer leads to another node, and a leaf is a class. A rank follows its own
+** answers from the root. If an answer leads nowhere yet, the step is evaluated for this rank. */
 
 /* ------------------------------------------------------------------ answers */
 
@@ -351,7 +350,7 @@ int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t ra
   return read->asked == STEP_ASKED_INDEX ? group : f->size >= 0 ? f->size : f->form->size(f, group);
 }
 
-/* Return whether all ranks answer alike: such a read is not kept. */
+/* Return whether all ranks give the same answer. Such a question is not kept. */
 static bool answers_alike(const mgrid_plan *p, const step_read *read) {
   if (read->asked == STEP_ASKED_RANK) return p->content.world == 1;
   if (read->asked == STEP_ASKED_COORD) {
@@ -420,7 +419,8 @@ mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *
   mgrid_step *s = w->step;
 
   if (!MGRID_GROW(s->class, s->nclasses, 1)) return mgrid_oom(err);
-  if (!w->nreads && s->nclasses) return impure(w, err); /* it read something for the ranks before */
+  /* for earlier ranks the step read something, now nothing */
+  if (!w->nreads && s->nclasses) return impure(w, err);
   int32_t leaf = ~(int32_t)s->nclasses, at = 0;
   for (size_t i = 0; i < w->nreads; i++) {
     if (i == 0 && !s->nbranches && s->nclasses) return impure(w, err);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** proof.c - the verdict about a step: its shortest counterexample, or what its proof assumes.
+** proof.c - the verdict about a step: proved (perhaps with assumptions), or a shortest
+** counterexample. The executor runs one rank of each type. Each stream of such a rank has a cursor,
+** which says how far the stream has come. If the execution comes to a halt before the end, the
+** functions here find out which ranks wait for which others. step.h explains circle (a
+** communicator), slot (the nth group of each rank in a family) and post (an operation that waits).
 */
 #include "step/step.h"
 
@@ -10,19 +14,20 @@
 
 /* ======================================================= who waits for whom */
 
-/* Of an execution that came to a halt: from types back to ranks. */
+/* The execution has come to a halt. Its state is about types; a counterexample is about ranks. */
 
 typedef struct step_wait {
   int64_t rank;
-  int32_t cursor; /* of the rank's type: what it is in; -1: it has ended */
-  uint32_t node;  /* the entry in which it waits */
+  int32_t cursor; /* the cursor, of the rank's type, that waits; -1: the rank has ended */
+  uint32_t node;  /* the entry in which the rank waits for another one */
 } step_wait;
 
-/* -------------------------------------------------------------- one rank on */
+/* ------------------------------------------------------- the ranks waited for */
 
-typedef struct wanted {   /* the call that another rank waits for */
-  const int32_t *circle;  /* of each slot, for the type that should make the call */
-  int32_t on, kind, peer; /* kind ANY_CALL, or TOGETHER, a collective */
+typedef struct wanted {  /* a call that some rank waits for */
+  const int32_t *circle; /* of the type that should make the call: its circle of each slot */
+  /* circle; a kind, ANY_CALL or TOGETHER (any collective); peer of a message */
+  int32_t on, kind, peer;
 } wanted;
 
 enum { TOGETHER = -1, ANY_CALL = -2 };
@@ -36,8 +41,8 @@ static bool is_wanted(const step_program *p, uint32_t node, const void *ud) {
   return n->kind == x->kind && n->number == x->peer;
 }
 
-/* From the cursor i follow what it waits for. Return the first cursor whose call has begun; -1:
-** none. */
+/* A cursor may wait for another cursor of its own rank. Follow such cursors from i on. Return the
+** first whose operation has begun, so that it waits for other ranks; -1: none. */
 static int32_t begun(const step_executor *m, int32_t i) {
   const step_cursor *c = &m->cursor[i];
   size_t first = m->first[c->type], end = m->first[c->type + 1];
@@ -59,7 +64,7 @@ static int32_t begun(const step_executor *m, int32_t i) {
       continue;
     }
 
-    int32_t before = -1; /* an operation before it on its communicator, on another stream */
+    int32_t before = -1; /* the stream of an earlier operation on the same communicator */
     for (size_t k = first; k < end && before < 0; k++)
       if (m->cursor[k].circle >= 0 && m->cursor[k].place.at < c->place.at
           && m->cursor[k].place.node < p->n)
@@ -70,15 +75,15 @@ static int32_t begun(const step_executor *m, int32_t i) {
   return -1;
 }
 
-/* Find where a type will make a call: *cursor is what it is in now, -1 if it has ended. False:
-** never. */
+/* Return whether the type will still make the call. *cursor: the cursor in which the type waits
+** before that; -1: in none, because it has ended. */
 static bool will_call(const step_executor *m, int32_t type, const wanted *x, int32_t *cursor) {
   const step_program *p = mgrid_step_executor_program(m, type);
   for (size_t i = m->first[type]; i < m->first[type + 1]; i++) {
     const step_cursor *c = &m->cursor[i];
     if (c->circle >= 0) continue;
     step_place at = c->place;
-    /* what has begun, and did not meet, is not that call */
+    /* an operation that has begun is not the call, because it did not meet */
     if (c->posted) at.node = p->node[at.node].end;
     uint32_t node = mgrid_step_place_find(p, &at, &m->budget->work, is_wanted, x);
     if (node == p->n || (c->stream >= 0 && p->node[node].stream != c->stream)) continue;
@@ -100,7 +105,7 @@ static bool has_come(const step_match *x, int side, int32_t type) {
 static bool is_unmet(const step_executor *m, int32_t cursor, uint32_t node) {
   const step_cursor *c = &m->cursor[cursor];
   const step_match *x = mgrid_step_executor_match(m, c, node);
-  /* a later collective of a group waits for the one before it, not for other ranks */
+  /* in a group, a second collective waits for the first one, not for other ranks */
   int sides = x && x->from == -1 ? 1 : 2;
   for (int side = 0; x && side < sides; side++)
     for (uint32_t i = 0; i < x->nposts[side] && mgrid_spend(&m->budget->work, 1); i++)
@@ -110,11 +115,11 @@ static bool is_unmet(const step_executor *m, int32_t cursor, uint32_t node) {
   return false;
 }
 
-/* Receives a rank that another one waits for in to->node, and whether it will make that call; true
-** ends the walk. */
+/* Called with a rank `to` for which another rank waits in its entry to->node. `will`: the rank `to`
+** will still make that call. Return true to stop. */
 typedef bool awaited_fn(const step_wait *to, bool will, void *ud);
 
-/* Call fn for each rank that this one waits for. */
+/* Call fn for each rank for which this rank waits, until fn returns true. Return whether it did. */
 static bool each_awaited(const step_executor *m, const step_wait *from, awaited_fn *fn, void *ud) {
   const step_cursor *c = &m->cursor[from->cursor];
   const step_program *p = mgrid_step_executor_program(m, c->type);
@@ -147,20 +152,20 @@ static bool each_awaited(const step_executor *m, const step_wait *from, awaited_
   return false;
 }
 
-/* ---------------------------------------------------------- the shortest way */
+/* -------------------------------------------------------- the shortest cycle */
 
 enum { SEEN_MAX = 1 << 15 };
 
 typedef struct seen {
   step_wait at;
   int32_t parent;
-  uint32_t node; /* of the parent: the entry in which it waits for this one */
+  uint32_t node; /* where the parent waits for this rank */
 } seen;
 
 typedef struct search {
   size_t n;
-  seen *all;         /* [SEEN_MAX] */
-  mgrid_index index; /* of those */
+  seen *all;         /* [SEEN_MAX]: the waiting ranks found so far; all[0] is the start */
+  mgrid_index index; /* finds an entry of `all` */
   int32_t from, found;
   bool failed; /* out of memory */
 } search;
@@ -174,8 +179,8 @@ static void waiting_note(search *s, seen x) {
   if (!s->failed) s->all[s->n++] = x;
 }
 
-/* An awaited_fn: note a rank that was not seen yet; end at the rank where
-** the search began. */
+/* An awaited_fn: note a rank that was not found before. Stop if the rank is the one where the
+** search began. */
 static bool waiting_visit(const step_wait *to, bool will, void *ud) {
   search *s = ud;
   if (!will || to->cursor < 0) return false;
@@ -192,7 +197,8 @@ static bool waiting_visit(const step_wait *to, bool will, void *ud) {
   return s->failed;
 }
 
-/* Write the shortest cycle through `start`; return its length, 0: none. */
+/* Find the shortest cycle through `start`, of at most `most` ranks, by a breadth-first search.
+** Return its length; 0: none. */
 static size_t cycle_through(const step_executor *m, search *s, step_wait start, size_t most,
                             step_wait *out) {
   if (!mgrid_spend(&m->budget->work, SEEN_MAX / 16)) return 0;
@@ -221,9 +227,9 @@ static size_t cycle_through(const step_executor *m, search *s, step_wait start, 
   return n;
 }
 
-/* Write a shortest cycle, at most `most` ranks, each waiting for the next and the last for the
-** first; return how many. In worlds of up to 1024 ranks none is shorter; in larger ones none
-** through the first ranks of the types. */
+/* Find a shortest cycle of at most `most` ranks: each waits for the next, and the last for the
+** first. Return its length; 0: none. In worlds of up to 1024 ranks every rank is tried as a start;
+** in larger worlds only the first rank of each type, so a shorter cycle may exist. */
 static size_t shortest_cycle(const step_executor *m, size_t most, step_wait *out,
                              mgrid_error *err) {
   search s = { 0 };
@@ -254,15 +260,17 @@ static size_t shortest_cycle(const step_executor *m, size_t most, step_wait *out
 
 /* ===================================================== what a proof assumes */
 
-/* Find calls on two streams that a GPU may run at the same time, because nothing on the rank orders
-** them. Kernels of two streams start in any order, whatever the order of the
-** calls, and nobody promises that those of two communicators progress side by side (NCCL's user
-** guide, "Using multiple NCCL communicators concurrently"; nccl#195, #217, #522, #783). So the proof
-** of such a step assumes that they fit on the GPU together, or start in one order on all ranks. Each
-** program is walked once, each loop at most twice: later rounds add nothing new. */
+/* What a proof under the rules of NCCL assumes. Two calls on two streams may run on a GPU at the
+** same time, unless something on the rank orders them. Kernels of two streams start in any order,
+** whatever the order of the calls. And NCCL does not promise that kernels of two communicators
+** progress side by side (NCCL's user guide, "Using multiple NCCL communicators concurrently";
+** nccl#195, #217, #522, #783). So the proof assumes, for each such pair of families, that their
+** calls fit on the GPU together, or start in one order on all ranks. The code below finds these
+** pairs: it goes once through each program, and at most twice through each loop, because later
+** iterations add no pairs. */
 
-/* Times are numbers of calls walked. known[s][t]: calls on stream t up to this time end before the
-** next call on s. */
+/* What is known to have ended. Calls are numbered in the order of the program. of[t]: the calls on
+** stream t up to this number have ended. */
 typedef struct knowledge {
   int64_t of[STEP_STREAMS_MAX];
 } knowledge;
@@ -275,9 +283,9 @@ typedef struct walk {
   int64_t now;
   knowledge known[STEP_STREAMS_MAX];
   int64_t *last;       /* [nstreams * families]: the last call of a family on a stream */
-  knowledge *over;     /* [families]: what the last call on a communicator knew, itself included */
-  knowledge *recorded; /* [n]: what an event knows */
-  bool *pairs;         /* [families * families] */
+  knowledge *over;     /* [families]: what is known after the last call on a communicator */
+  knowledge *recorded; /* [n]: what is known at an event */
+  bool *pairs;         /* [families * families]: the pairs found; the lower family comes first */
 } walk;
 
 static void learn(knowledge *to, const knowledge *from, size_t n) {
@@ -290,9 +298,10 @@ static void assumes_put_call(walk *w, const step_node *n) {
   int32_t family = s->slot[n->slot].entry, leader = mgrid_step_leader(s->plan, family);
   size_t on = n->stream;
   knowledge *mine = &w->known[on];
-  if (s->plan->content.entry[family].family->max_size < 2) return; /* nothing travels */
+  /* groups of one rank send nothing */
+  if (s->plan->content.entry[family].family->max_size < 2) return;
   w->now++;
-  /* calls on one communicator are in the order of issue */
+  /* calls on one communicator run in the order of the program */
   learn(mine, &w->over[leader], w->nstreams);
   for (size_t t = 0; t < w->nstreams; t++)
     for (size_t f = 0; f < w->families && t != on; f++)
@@ -338,7 +347,8 @@ static bool starts_in_order(const mgrid_step *s, size_t family) {
   return s->plan->content.entry[family].choice->nccl.number[MGRID_NCCL_LAUNCH_ORDER_IMPLICIT] == 1;
 }
 
-/* Whether the recipe lists both families as used at once. */
+/* Return whether the recipe removes the assumption about two families: it lists both as concurrent,
+** or both start in order. */
 static bool is_allowed(const mgrid_step *s, size_t a, size_t b) {
   const mgrid_content *c = &s->plan->content;
   for (size_t i = 0; i < c->nconcurrent; i++) {
@@ -351,7 +361,7 @@ static bool is_allowed(const mgrid_step *s, size_t a, size_t b) {
   return starts_in_order(s, a) && starts_in_order(s, b);
 }
 
-/* Set what the proof assumes under the rules of NCCL. */
+/* Set v->assumes for the rules of NCCL. */
 static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdict *v,
                                 mgrid_error *err) {
   size_t families = s->plan->content.nentries;
@@ -387,8 +397,8 @@ static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdic
 const char *const mgrid_step_verdict_names[] = { "proved", "mismatch", "unmatched", "cycle",
                                                  "hazard" };
 
-/* Add a rank to the counterexample. `cursor`: of its type, and tells whether it creates a
-** communicator; -1: it does not. */
+/* Add a rank to the counterexample. cursor >= 0: the cursor in which the rank waits, which may be
+** the creation of a communicator. */
 static void verdict_add(const step_executor *m, step_verdict *v, int64_t rank, int32_t cursor,
                         uint32_t node, int64_t waits_for) {
   const mgrid_step *s = m->step;
@@ -398,7 +408,7 @@ static void verdict_add(const step_executor *m, step_verdict *v, int64_t rank, i
 
 /* ----------------------------------------------------------------- mismatch */
 
-/* Return another rank, of this type, in the group that a slot of `rank` stands for; or -1. */
+/* Return another rank of the given type in the group of `rank` in a slot; -1: there is none. */
 static int64_t member_of_type(const step_executor *m, int64_t rank, int32_t slot, int32_t type) {
   const mgrid_family *f = m->step->plan->content.entry[m->step->slot[slot].entry].family;
   int64_t group, position;
@@ -425,11 +435,11 @@ static void tell_mismatch(const step_executor *m, step_verdict *v) {
 typedef struct missing {
   const step_executor *m;
   step_wait who; /* the rank that will not make the call */
-  uint32_t node; /* the call in which another rank waits for it */
+  uint32_t node; /* the entry in which another rank waits for that call */
   bool found;
 } missing;
 
-/* This is an awaited_fn: it finds the first rank that will not make the call. */
+/* An awaited_fn: stop at the first rank that will not make the call. */
 static bool verdict_find_missing(const step_wait *to, bool will, void *ud) {
   missing *x = ud;
   if (will) return false;
@@ -456,7 +466,8 @@ static bool tell_unmatched(const step_executor *m, step_verdict *v) {
   return false;
 }
 
-/* Find a send that did not wait and that nobody receives; return false if there is none. */
+/* Find a send that ended without waiting and that nobody receives. Return false if there is
+** none. */
 static bool tell_unreceived(const step_executor *m, step_verdict *v) {
   for (size_t i = 0; i < m->nmatches; i++) {
     const step_match *x = &m->match[i];
@@ -491,8 +502,8 @@ static mgrid_status verdict_tell(const step_executor *m, step_verdict *v, mgrid_
   return err->status;
 }
 
-/* Return whether a list of concurrent families in the recipe has all families of the
-** counterexample. Such families leave SMs for each other's kernels (concurrent.c of src/plan). */
+/* Return whether the recipe lists all families of the counterexample as concurrent. Concurrent
+** families leave SMs for each other's kernels (concurrent.c of src/plan). */
 static bool is_concurrent(const mgrid_step *s, const step_verdict *v) {
   const mgrid_content *c = &s->plan->content;
   for (size_t i = 0; i < c->nconcurrent; i++) {
@@ -552,7 +563,7 @@ mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t 
 
 /* --------------------------------------------------------------------- text */
 
-/* Append the positions of a rank in the families of the counterexample, such as " (pp 1, tp 1)". */
+/* Append the positions of a rank in the families of the counterexample: " (pp 1, tp 1)". */
 static void put_positions(const mgrid_step *s, const step_verdict *v, int64_t rank, mgrid_text *t) {
   bool any = false;
   for (size_t i = 0; i < s->nslots; i++) {
@@ -571,8 +582,8 @@ static void put_positions(const mgrid_step *s, const step_verdict *v, int64_t ra
   if (any) mgrid_text_str(t, ")");
 }
 
-/* Append a call, such as "all_reduce(tp) line 12". `files` adds the file; `size` adds bytes, root
-** and type. */
+/* Append a call: "all_reduce(tp) line 12". `files`: with the file; `size`: with bytes, root and
+** type. */
 static void verdict_put_call(const mgrid_step *s, const step_waiting *w, bool files, bool size,
                              mgrid_text *t) {
   const step_node *n = &s->program[w->program].node[w->node];

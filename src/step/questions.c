@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** questions.c - the public questions about a step; that of a state, on which all ranks agree; a
-** rank's program call by call, for a trainer that follows it, or asserts that its calls are those.
+** questions.c - the public questions about a step; the step of a state, about which all ranks
+** agree; and the program of a rank call by call, for a trainer that executes it or checks its own
+** calls against it.
 */
 #include "comm/compare.h"
 #include "comm/recipe.h"
@@ -75,10 +76,10 @@ struct mgrid_step_follower {
   step_sizes sizes;
   step_stops stops;
   step_place place;
-  uint32_t part; /* the call: the entry of the place, or one in its block */
+  uint32_t part; /* the present call: the entry of the place, or an entry in its block */
 };
 
-/* Go from an entry to the first call in it or after it; at the end of the program stay there. */
+/* Go to the first call in or after an entry; at the end of the program stay there. */
 static void follow_call(mgrid_step_follower *f) {
   const step_program *p = f->program;
   while (f->place.node < p->n) {

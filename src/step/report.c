@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** report.c - what a step does, in sums: calls and bytes by family, memory over time, traffic; and
-** all that with its price as JSON. Loops are multiplied, not gone through.
+** report.c - sums of a step: calls and bytes by family, memory over time, traffic; and these with
+** the price as JSON. Loops are multiplied, not executed.
 */
 #include "moongrid_step.h"
 #include "plan/json.h"
@@ -43,11 +43,11 @@ int64_t mgrid_step_total(const mgrid_step *s) {
 
 /* ------------------------------------------------------------------- memory */
 
-enum { STEP_NAMED_MAX = 64 }; /* names of allocations */
+enum { STEP_NAMED_MAX = 64 }; /* different names of allocations */
 typedef struct memory {
   int64_t peak; /* bytes */
-  uint32_t at;  /* the last mark before it, a word; 0: none */
-  int64_t rank; /* the lowest that has it */
+  uint32_t at;  /* the last mark before that peak, a word; 0: none */
+  int64_t rank; /* the lowest rank with this peak */
   size_t n;
   uint32_t name[STEP_NAMED_MAX]; /* words */
   int64_t bytes[STEP_NAMED_MAX];
@@ -56,14 +56,14 @@ typedef struct memory {
 typedef struct held {
   const step_program *p;
   mgrid_budget *budget;
-  memory now, most;             /* now.peak: the bytes in use; now.at: the last mark */
-  int64_t last[STEP_NAMED_MAX]; /* bytes of the last allocation of a name */
+  memory now, most;             /* now.peak: bytes in use; now.at: the last mark */
+  int64_t last[STEP_NAMED_MAX]; /* bytes of the last allocation with this name */
 } held;
 
 static size_t index_of(held *m, uint32_t name) {
   size_t i = 0;
   while (i < m->now.n && m->now.name[i] != name) i++;
-  if (i == STEP_NAMED_MAX) return i - 1; /* the rest is under one name */
+  if (i == STEP_NAMED_MAX) return i - 1; /* all further names count as one */
   if (i == m->now.n) m->now.name[m->now.n++] = name;
   return i;
 }
@@ -74,8 +74,8 @@ static void sums_change(held *m, size_t i, int64_t by) {
   if (m->now.peak > m->most.peak) m->most = m->now;
 }
 
-/* A loop that keeps memory from iteration to iteration has its most in the last one, one that frees
-** some in the first. */
+/* Memory in a loop: if an iteration keeps memory, the last iteration has the most; if it frees
+** memory, the first one. So no more iterations are looked at. */
 static void go_through(held *m, uint32_t from, uint32_t end) {
   for (uint32_t i = from; i < end && mgrid_spend(m->budget, 1); i = m->p->node[i].end) {
     const step_node *n = &m->p->node[i];
@@ -105,7 +105,7 @@ static void go_through(held *m, uint32_t from, uint32_t end) {
   }
 }
 
-/* Find the most memory of all ranks. */
+/* Find the largest memory of all ranks. */
 static mgrid_status most_memory(const mgrid_step *s, memory *out, mgrid_error *err) {
   step_budget b;
   bool *seen = calloc(s->nprograms + 1, sizeof *seen);
@@ -113,7 +113,8 @@ static mgrid_status most_memory(const mgrid_step *s, memory *out, mgrid_error *e
   out->rank = -1;
   if (!seen) return mgrid_oom(err);
   mgrid_step_budget_begin(&b, &s->limits, "the memory of the step");
-  for (size_t i = 0; i < s->nclasses; i++) { /* the first class of a program has its lowest rank */
+  /* the first class of a program contains its lowest rank */
+  for (size_t i = 0; i < s->nclasses; i++) {
     const step_program *p = &s->program[s->class[i].program];
     held m = { .p = p, .budget = &b.work };
     if (seen[s->class[i].program]) continue;
@@ -129,15 +130,16 @@ static mgrid_status most_memory(const mgrid_step *s, memory *out, mgrid_error *e
 
 /* ================================================================== traffic */
 
-/* What a step sends, as traffic of families: the mean of all members of a family's groups. */
+/* What a step sends, as traffic of families: mean values over all members of a family's groups. */
 
 typedef struct summing {
   const mgrid_step *s;
   const step_program *p;
-  double (*sum)[STEP_KINDS]; /* [entries] of the plan: bytes of all ranks */
+  double (*sum)[STEP_KINDS]; /* [entries of the plan]: bytes of all ranks */
 } summing;
 
-/* Add a part of a program, `often` times. `ring`: the sends are those of a sendrecv both ways. */
+/* Add entries of a program `often` times. `ring`: the sends belong to sendrecvs in both
+** directions. */
 static void sends_add(const summing *x, uint32_t from, uint32_t end, double often, bool ring) {
   for (uint32_t i = from; i < end; i = x->p->node[i].end) {
     const step_node *n = &x->p->node[i];
@@ -150,8 +152,9 @@ static void sends_add(const summing *x, uint32_t from, uint32_t end, double ofte
   }
 }
 
-/* Append "tp = 12 B all_reduce + 3 B all_gather". Each edge of a chain has all that its two members
-** send over it, and a ring of n members puts (n - 1) / n of an all_gather on each edge. */
+/* Append the traffic of a family: "tp = 12 B all_reduce + 3 B all_gather". The bytes are such that
+** traffic.c puts the right number on each edge: an edge of a chain carries all that its two members
+** send over it. An edge of a ring of n members carries (n - 1) / n of an all_gather. */
 static void put_family(const mgrid_entry *e, const double sum[STEP_KINDS], mgrid_text *t) {
   double members = (double)e->family->total, groups = (double)e->family->count;
   bool some = false;
@@ -184,7 +187,8 @@ mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *e
 
 /* ===================================================================== JSON */
 
-/* Return the sums by family of the rank with the most, to be freed; NULL: no memory. */
+/* Return the sums by family of the rank with the largest sums, which the caller frees; NULL: no
+** memory. */
 static step_sum *report_most_of(const mgrid_step *s) {
   size_t n = s->plan->content.nentries;
   step_sum *most = calloc(2 * n + 1, sizeof *most);
@@ -247,8 +251,8 @@ static void report_add_family(const step_price *p, size_t entry, json_t *to) {
   json_object_set_new(to, "algorithms", ways);
 }
 
-/* What the seconds rest on. Of published training runs (373 rows of 18 tables) the price from data
-** sheets was 48 % too low in the median: they took 1.3 to 3 times as long. */
+/* Say what the seconds are based on. For published training runs (373 rows of 18 tables) the price
+** from data sheets was 48 % too low in the median; the runs took 1.3 to 3 times as long. */
 static json_t *estimate_json(const step_price *p, bool fitted) {
   const char *source = p->by.costs.source;
   if (p->by.costs.error > 0)
@@ -259,7 +263,7 @@ static json_t *estimate_json(const step_price *p, bool fitted) {
   return mgrid_json_pack("{sss[ff]}", "from", "data sheets", "longer", 1.3, 3.0);
 }
 
-/* What a GPU has, and what a rank holds there beside the step. */
+/* Add the memory of a GPU, and what a rank uses besides the step. */
 static void put_capacity(const step_costs *k, json_t *to) {
   if (k->capacity > 0) json_object_set_new(to, "capacity", json_real(k->capacity));
   if (k->beside > 0) json_object_set_new(to, "beside", json_real(k->beside));

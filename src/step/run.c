@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** run.c - execute the program of this rank for real, over the communicators of a state: every call
-** with as many bytes as it says, times a scale, in buffers that are used again. A group of one rank
-** sends nothing. Then gather what all ranks measured, beside what was planned.
+** run.c - execute the program of this rank over the communicators of a state. Every call moves as
+** many bytes as the program says, times a scale, in buffers that are used again. Groups of one rank
+** send nothing. Then the measurements of all ranks are gathered, beside the planned numbers.
 */
 #include "plan/json.h"
 #include "step/run.h"
@@ -16,7 +16,7 @@
 
 enum { ELEMENT = sizeof(float) };
 
-/* The group of an entry: a handle of the state. */
+/* Return the group of an entry, as a handle of the state. */
 static const mgrid_group *group_of(const step_runner *r, const step_node *n) {
   const step_slot *slot = &r->s->slot[n->slot];
   return &r->state->group[r->state->first[slot->entry] + (size_t)slot->nth];
@@ -27,7 +27,7 @@ static size_t elements(const step_runner *r, int64_t bytes) {
   return scaled < 1 ? bytes > 0 : (size_t)scaled;
 }
 
-/* Each member's part of a buffer; 1 element at least. */
+/* Return the elements of each member's part of a buffer, at least 1. */
 static size_t run_each(size_t all, int64_t members) {
   size_t n = all / (size_t)members;
   return n || !all ? n : 1;
@@ -53,7 +53,8 @@ static mgrid_work work_of(const step_runner *r, const step_node *n, int64_t memb
 
 /* ------------------------------------------------------------------ compute */
 
-/* While a rank computes, it says that it is there. An error: other ranks are missing. */
+/* While this rank computes, tell the others that it is alive. It fails if other ranks are
+** missing. */
 static mgrid_outcome run_look(const step_runner *r) {
   size_t n = 0;
   return r->watch ? r->watch->look(r->state->backend, true, &n, NULL, r->err) : MGRID_OK;
@@ -72,7 +73,7 @@ static mgrid_outcome sleep_for(const step_runner *r, double seconds) {
   return s;
 }
 
-/* Let the host work until so many operations are done. */
+/* Let the host's function work until so many flops are done. */
 static mgrid_outcome work(const step_runner *r, double flops) {
   mgrid_outcome s = MGRID_OK;
   while (flops > 0 && !s) {
@@ -99,7 +100,7 @@ static mgrid_outcome run_compute(const step_runner *r, uint32_t at) {
 
 /* -------------------------------------------------------------------- calls */
 
-/* Say where this rank was, at the end of an error. */
+/* Append to an error where this rank was. */
 static void run_failed(const step_runner *r, const step_node *n, mgrid_error *own) {
   mgrid_text t = { 0 };
   mgrid_step_node_text(r->s, n, &t);
@@ -109,14 +110,14 @@ static void run_failed(const step_runner *r, const step_node *n, mgrid_error *ow
   mgrid_error_pass(r->err, own);
 }
 
-/* Whether the communicator is one of the carrier of the state's backend. */
+/* Return whether the communicator belongs to the carrier of the state's backend. */
 static bool is_carried(const step_runner *r, const mgrid_shared *c) {
   return c->backend != r->state->backend->kind
          && strcmp(c->backend->name, r->state->backend->kind->name) != 0;
 }
 
-/* Where some all-to-all of the step has bytes by position, all are messages: what others send is
-** not known here, but that none is larger than the buffer. */
+/* If some all_to_all of the step gives bytes by position, all of them are sent as messages. This
+** rank does not know what others send, only that no message is larger than the buffer. */
 static mgrid_status add_by_position(const step_runner *r, const step_node *n, const mgrid_group *g,
                                     const step_buffers *in, step_calls *out) {
   const char *at = r->s->word[n->name];
@@ -197,7 +198,7 @@ void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double se
     }
 }
 
-/* Make the calls of an entry, and wait for them. */
+/* Make the calls of an entry, and wait for their end. */
 static mgrid_outcome run_call(const step_runner *r, uint32_t at) {
   step_calls c;
   mgrid_error own = MGRID_ERROR_INIT;
@@ -237,8 +238,8 @@ static bool has_lists(const mgrid_step *s) {
   return false;
 }
 
-/* The most elements of a call; those of parts are rounded up. Of calls by position those of any
-** rank. */
+/* Return the elements of the largest call; parts are rounded up. For calls by position the largest
+** of any rank counts. */
 static size_t most_elements(const step_runner *r) {
   size_t most = 1;
   for (size_t i = 0; i < r->s->nprograms && r->by_position; i++)
@@ -255,7 +256,7 @@ static size_t most_elements(const step_runner *r) {
   return most;
 }
 
-/* Allocate the buffers of each kind of communicator that the program uses. Local. */
+/* Allocate buffers for each kind of communicator that the program uses. Local. */
 static mgrid_status make_buffers(step_runner *r) {
   mgrid_backend *b = r->state->backend;
   size_t bytes = (r->room = most_elements(r)) * ELEMENT;
@@ -281,7 +282,7 @@ static void free_buffers(step_runner *r) {
   }
 }
 
-/* Prepare to watch all ranks as in a move. Local. */
+/* Prepare to watch all ranks, as a move of tensors does. Local. */
 static mgrid_status run_watch(step_runner *r) {
   mgrid_backend *b = r->state->backend;
   double seconds = r->how->timeout;
@@ -292,7 +293,7 @@ static mgrid_status run_watch(step_runner *r) {
   return r->watch->prepare(b, 0, r->err);
 }
 
-/* Execute the steps of this rank. */
+/* Execute all steps on this rank. */
 static mgrid_outcome run_steps(step_runner *r, bool streams) {
   mgrid_outcome s = r->watch ? r->watch->connect(r->state->backend, r->err) : MGRID_OK;
   for (int64_t i = 0; i < r->how->steps && !s; i++) {
@@ -334,7 +335,7 @@ mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const s
   if (streams && began) status = mgrid_step_streams_close(&r, mgrid_status_of(status));
   if (r.watch && began) status = mgrid_verdict(b, status, &own, &own);
   if (r.watch) r.watch->close(b, began && status);
-  if (!status || !began) free_buffers(&r); /* else calls may still use them */
+  if (!status || !began) free_buffers(&r); /* otherwise calls may still use them */
   return status ? mgrid_error_pass(err, &own) : MGRID_OK;
 }
 
@@ -342,7 +343,7 @@ mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const s
 
 /* ------------------------------------------------------------------- before */
 
-/* Whether all communicators of the step are of the backend of GPUs. */
+/* Return whether all communicators of the step belong to the backend itself. */
 static bool is_all_of(const mgrid_step *s, const mgrid_backend *b) {
   for (size_t i = 0; i < s->nslots; i++) {
     const mgrid_descriptor *d = s->plan->content.entry[s->slot[i].entry].choice->backend;
@@ -351,8 +352,8 @@ static bool is_all_of(const mgrid_step *s, const mgrid_backend *b) {
   return true;
 }
 
-/* Refuse a step that may wait forever: on streams, or, where some call blocks, with each call
-** ending before the next begins. */
+/* Refuse a step that may wait forever. On streams it is checked under the rules of NCCL; if some
+** call blocks, under the rules of MPI. */
 static mgrid_status check_proved(const mgrid_step *s, const mgrid_backend *b, mgrid_error *err) {
   step_verdict v;
   bool streams = b->ops->streams && is_all_of(s, b);
@@ -385,7 +386,7 @@ static mgrid_status measure_check(const mgrid_step *s, const mgrid_state *state,
   return how->unproved ? MGRID_OK : check_proved(s, b, err);
 }
 
-/* Create the lazy families of the step, as a trainer's first call over them does. Collective. */
+/* Create the lazy communicators of the step, as the first calls of a trainer would. Collective. */
 static mgrid_status create_lazy(const mgrid_step *s, mgrid_state *state, mgrid_error *err) {
   mgrid_status status = MGRID_OK;
   for (size_t i = 0; i < s->nslots && !status; i++) {
@@ -397,14 +398,14 @@ static mgrid_status create_lazy(const mgrid_step *s, mgrid_state *state, mgrid_e
 
 /* -------------------------------------------------------------------- report */
 
-/* What every rank brings: the seconds of a step, then of each family calls, bytes and seconds of
+/* The row of each rank: the seconds of a step; then of each family the calls, bytes and seconds of
 ** all steps. */
 typedef struct gathered {
   const mgrid_step *s;
   size_t width;
   int64_t world;
   double *all;
-  step_sum *sum; /* [nprograms * families]: planned */
+  step_sum *sum; /* [nprograms * families]: the planned sums */
   double *scratch;
 } gathered;
 
@@ -417,7 +418,8 @@ static int measure_ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Return what all ranks did over a family, a step; NULL: it is not used, or no memory. */
+/* Return as JSON what all ranks did in a family, per step; NULL: the family is not used, or
+** memory is exhausted. */
 static json_t *measure_family_json(const gathered *g, size_t family, double steps) {
   double calls = 0, bytes = 0, planned_calls = 0, planned_bytes = 0, worst = 0, least = HUGE_VAL;
   int64_t worst_rank = -1;
@@ -440,8 +442,8 @@ static json_t *measure_family_json(const gathered *g, size_t family, double step
                          "waiting", worst - least);
 }
 
-/* The rank that others wait for: it spends the least time in calls. -1: there is no difference to
-** speak of. */
+/* Return the rank for which the others wait: it spends the least time in calls. -1: the ranks
+** hardly differ. */
 static int64_t late_rank(const gathered *g) {
   double least = HUGE_VAL, most = 0;
   int64_t late = -1;
@@ -489,9 +491,9 @@ static mgrid_status measure_prepare(gathered *g, step_spent **spent, double **mi
 
 /* --------------------------------------------------------------------- spans */
 
-enum { ROUND = 1024 }; /* spans of a rank that are gathered at once */
+enum { ROUND = 1024 }; /* spans that a rank gives in one exchange */
 
-/* Add the spans of a round; a node past the program's: none. */
+/* Add the spans of one exchange; a node beyond the program: no span. */
 static void add_round(const mgrid_step *s, int64_t world, const step_span *all, step_records *to) {
   for (int64_t rank = 0; rank < world; rank++) {
     const step_program *p = &s->program[s->class[s->of[rank]].program];
@@ -507,13 +509,14 @@ static void add_round(const mgrid_step *s, int64_t world, const step_span *all, 
   }
 }
 
-/* Collect the spans of all ranks into *to; NULL: drop them. Collective, also for a rank that failed
-** with *err. */
+/* Collect the spans of all ranks into *to; NULL: drop them. Collective, also for a rank that has
+** failed with *err. */
 static mgrid_status gather_spans(const mgrid_step *s, mgrid_backend *b, const step_spans *mine,
                                  step_records *to, mgrid_error *err) {
   int64_t world = mgrid_backend_world(b);
   step_span *part = calloc(ROUND, sizeof *part), *all = calloc((size_t)world * ROUND, sizeof *all);
-  uint64_t left = UINT64_MAX - mine->n; /* the minimum over ranks is that of the most */
+  /* the minimum of this over ranks finds the rank with the most spans */
+  uint64_t left = UINT64_MAX - mine->n;
   if (!err->status && !(part && all)) mgrid_oom(err);
   mgrid_status status = mgrid_verdict(b, err->status, err, err);
   if (!status) status = b->ops->allreduce_min(b, &left, 1, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** run_streams.c - the calls of a program on streams of GPUs, as its text says: each begins when
-** what is before it in its stream has ended, and this rank goes on. A step ends when all streams
-** have.
+** run_streams.c - execute a program on GPU streams, in the order of its text. This rank puts each
+** call into its stream and goes on at once; the call begins when what is before it in the stream
+** has ended. A step ends when all streams have ended.
 */
 #include "step/run.h"
 
@@ -11,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls in a stream before this rank waits for the first, as CUDA's own queue of kernels does, of
-** about as many. */
+/* A rank waits when so many calls are in one stream. CUDA's own queue of kernels has about this
+** length. */
 enum { FLYING_MAX = 1024, ENDED_MAX = 64 };
 
 bool mgrid_step_streams(const step_runner *r) { return r->state->backend->ops->streams != NULL; }
 
 mgrid_status mgrid_step_streams_open(step_runner *r) {
   mgrid_backend *b = r->state->backend;
-  size_t marks = r->p->nstreams; /* one for each stream, one for each event */
+  size_t marks = r->p->nstreams; /* one mark for each stream, then one for each event */
   r->stuck = (uint32_t)r->p->n;
   r->reached = calloc(r->s->nslots + 1, sizeof *r->reached);
   r->mark = calloc(r->p->n + 1, sizeof *r->mark);
@@ -35,13 +35,13 @@ mgrid_status mgrid_step_streams_zero(step_runner *r) {
 
 /* ------------------------------------------------------------------- waiting */
 
-/* Count the calls of an entry. */
+/* Count the calls of an entry as ended. */
 static void run_streams_count(step_runner *r, uint32_t at) {
   for (uint32_t i = at; i < r->p->node[at].end; i++)
     if (r->p->node[i].slot >= 0) r->reached[r->p->node[i].slot]++;
 }
 
-/* Take what ended in a stream. *in: the entry that has not, or the program's n. */
+/* Take what has ended in a stream. *in: the first entry that has not, or the program's n. */
 static mgrid_status run_streams_take(step_runner *r, int stream, size_t *taken, uint32_t *in) {
   mgrid_backend *b = r->state->backend;
   mgrid_timed_call ended[ENDED_MAX];
@@ -57,7 +57,7 @@ static mgrid_status run_streams_take(step_runner *r, int stream, size_t *taken, 
   return s;
 }
 
-/* Seconds that the entry may take: a call the timeout, a compute its own besides. */
+/* Return the seconds that an entry may take: the timeout for a call, and more for a compute. */
 static double patience(const step_runner *r, uint32_t in) {
   const step_node *n = in < r->p->n ? &r->p->node[in] : NULL;
   return r->how->timeout + (n && n->kind == STEP_COMPUTE ? mgrid_step_sleeps(r, n) : 0);
@@ -65,14 +65,14 @@ static double patience(const step_runner *r, uint32_t in) {
 
 typedef struct step_wait {
   step_runner *r;
-  int from, to; /* streams */
-  int64_t most; /* that may be left in each */
-  double since; /* the last end */
+  int from, to; /* the streams from `from` to to - 1 */
+  int64_t most; /* calls that may be left in each stream */
+  double since; /* when a call last ended */
   mgrid_status failed;
 } step_wait;
 
-/* An mgrid_look. What is first in a stream may wait for what is first in another one: so it has the
-** time of the longest. */
+/* An mgrid_look. The first call of a stream may wait for the first call of another one. So every
+** stream has the time of the slowest. */
 static mgrid_outcome few_are_left(void *ud) {
   step_wait *w = ud;
   bool busy = false;
@@ -95,7 +95,7 @@ static mgrid_outcome few_are_left(void *ud) {
                     w->r->how->timeout);
 }
 
-/* Wait until a stream, -1: each, has `most` calls at most. */
+/* Wait until at most `most` calls are left in a stream; -1: in each stream. */
 static mgrid_status run_streams_wait_for(step_runner *r, int stream, int64_t most) {
   step_wait w = {
     r,       stream < 0 ? 0 : stream, stream < 0 ? r->p->nstreams : stream + 1, most, mgrid_now(),
@@ -139,7 +139,7 @@ static mgrid_status begin_compute(step_runner *r, uint32_t at) {
   return s;
 }
 
-/* This stream waits for another, or for an event. */
+/* Let this stream wait for another stream or for an event. */
 static mgrid_status order(step_runner *r, const step_node *n) {
   mgrid_backend *b = r->state->backend;
   if (n->listed) return b->ops->streams->after(b, n->stream, r->mark[n->other], r->err);
@@ -164,8 +164,8 @@ mgrid_status mgrid_step_streams_begin(step_runner *r, uint32_t at) {
 
 /* ------------------------------------------------------------------- the end */
 
-/* What each rank brings: the entry that did not end, and the calls that it reached over each
-** slot. */
+/* What each rank gives: the entry that did not end, and the number of calls that it has reached in
+** each slot. */
 typedef struct brought {
   size_t width;
   uint64_t *all; /* [world x width] */
@@ -175,7 +175,7 @@ static uint64_t told(const brought *x, int64_t rank, size_t i) {
   return x->all[(size_t)rank * x->width + i];
 }
 
-/* Return a member that has not reached the call, of a send or a receive the other one; -1: all
+/* Return a member that has not reached the call; for a send or a receive the other member; -1: all
 ** have. */
 static int64_t missing(const step_runner *r, const brought *x, int64_t rank, const step_node *n) {
   const step_slot *slot = &r->s->slot[n->slot];
@@ -190,7 +190,7 @@ static int64_t missing(const step_runner *r, const brought *x, int64_t rank, con
   return -1;
 }
 
-/* Append who waits for whom, from the lowest rank on whose call did not end. */
+/* Append who waits for whom, beginning with the lowest rank whose call did not end. */
 static void tell_stuck(const step_runner *r, const brought *x, mgrid_text *t) {
   step_verdict v = { .told = STEP_CYCLE };
   int64_t world = r->s->plan->content.world, rank = 0;
@@ -201,7 +201,7 @@ static void tell_stuck(const step_runner *r, const brought *x, mgrid_text *t) {
     uint32_t at = (uint32_t)told(x, rank, 0), part = at;
     int64_t next = -1;
     for (size_t i = 0; i < v.n; i++)
-      if (v.waiting[i].rank == rank) rank = world; /* a cycle */
+      if (v.waiting[i].rank == rank) rank = world; /* the ranks wait in a cycle */
     if (rank == world || at >= p->n) break;
     for (uint32_t i = at; i < p->node[at].end && next < 0; i++)
       if (p->node[i].slot >= 0) next = missing(r, x, rank, &p->node[part = i]);
@@ -211,7 +211,7 @@ static void tell_stuck(const step_runner *r, const brought *x, mgrid_text *t) {
   mgrid_step_verdict_text(r->s, &v, t);
 }
 
-/* Collective. */
+/* Make the error about calls that did not end, the same on all ranks. Collective. */
 static mgrid_status gather_stuck(step_runner *r, bool stuck) {
   mgrid_backend *b = r->state->backend;
   size_t slots = r->s->nslots;
@@ -238,7 +238,7 @@ static mgrid_status gather_stuck(step_runner *r, bool stuck) {
   return mgrid_error_pass(r->err, &own);
 }
 
-/* Count the calls that are the first of their streams, too: they have been reached. */
+/* The first call of each stream has not ended, but this rank has reached it: count it. */
 static void count_first(step_runner *r) {
   mgrid_timed_call ended[1];
   for (int i = 0; i < r->p->nstreams; i++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** step.h - what travels in a step. A step is evaluated into programs (program.c), one for each
-** class of ranks that it cannot tell apart (there, too). types.c refines classes into types, whose
-** ranks also wait for the same others; executor.c executes one rank of each type, over the places
-** of loops.c; proof.c says what the result means. README.md has the argument.
+** step.h - the parts of a step. A step is evaluated into programs; ranks with the same answers to
+** all that the step reads have one program and are a class (program.c). types.c splits classes into
+** types: ranks of one type also call the same other types. executor.c executes one rank of each
+** type, with loops.c, which knows places in programs and skips repeated iterations. proof.c turns
+** the result into a verdict. README.md has the rules, inside.md why one rank stands for its type.
 */
 #ifndef MGRID_STEP_INSIDE_H
 #define MGRID_STEP_INSIDE_H
@@ -12,27 +13,28 @@
 #include "comm/backend.h"
 #include "plan/plan.h"
 
-/* Limits: of ranks; of classes; of the entries of all programs; of loops in loops; of the streams
+/* Limits: ranks of a world; classes; entries of all programs together; loops inside loops; streams
 ** of a program. */
 enum { STEP_WORLD_MAX = 1 << 26, STEP_CLASSES_MAX = 1 << 20 };
 enum { STEP_NODES_MAX = 1 << 21, STEP_DEPTH_MAX = 16, STEP_STREAMS_MAX = 32 };
 #define STEP_BYTES_MAX (INT64_C(1) << 53)
-/* of a proof or a price, beside what has an entry for each rank */
+/* bytes of a proof or a price, besides arrays with an entry per rank */
 #define STEP_MEMORY_MAX ((size_t)256 << 20)
-#define STEP_LEAVES_MAX (INT64_C(1) << 60) /* operations of a program, loops unrolled */
+#define STEP_LEAVES_MAX (INT64_C(1) << 60) /* operations of a program with its loops unrolled */
 
 /* ------------------------------------------------------------- operations.c */
 
-/* What an operation does to a program. */
+/* What an operation does in a program. */
 typedef enum step_role {
-  STEP_TOGETHER, /* a collective: waits for all members */
+  STEP_TOGETHER, /* a collective: ends when all members have begun it */
   STEP_POINT,    /* a send or a receive */
-  STEP_LOCAL,    /* of this rank alone */
-  STEP_ORDER,    /* orders streams */
-  STEP_BLOCK     /* has entries in it */
+  STEP_LOCAL,    /* work of this rank alone */
+  STEP_ORDER,    /* makes a stream wait, or records an event to wait for */
+  STEP_BLOCK     /* a block: contains other entries */
 } step_role;
 
-/* A call has its number of mgrid_step_operation (moongrid_step.h). */
+/* The kinds of operations. The calls come first and have the numbers of mgrid_step_operation
+** (moongrid_step.h). */
 typedef enum step_kind {
   STEP_ALL_REDUCE,
   STEP_ALL_GATHER,
@@ -58,58 +60,61 @@ typedef enum step_kind {
   STEP_KINDS
 } step_kind;
 
-/* What a member sends, of a group of n. */
+/* What each member sends in a call of a group of n members. */
 typedef enum step_travel {
   STEP_STAYS,        /* nothing */
   STEP_AROUND,       /* (n-1)/n of the bytes around a ring, to the next member */
-  STEP_AROUND_TWICE, /* ... and once more; where switches reduce, its bytes once */
-  STEP_ALONG,        /* the bytes along a chain, but for the last member */
+  STEP_AROUND_TWICE, /* twice that; if switches reduce, the bytes only once */
+  STEP_ALONG,        /* all bytes along a chain; the last member sends nothing */
   STEP_PAIRS,        /* 1/n of the bytes to each other member */
-  STEP_TO_ROOT,      /* 1/n of the bytes to the root; from it */
+  STEP_TO_ROOT,      /* 1/n of the bytes to the root; the next one is from the root */
   STEP_FROM_ROOT,
-  STEP_MESSAGE /* the bytes to a position */
+  STEP_MESSAGE /* all bytes to one position */
 } step_travel;
 
 typedef struct step_algorithm step_algorithm;
 
 typedef struct step_operation {
-  const char *name; /* in a recipe: s:all_reduce */
+  const char *name; /* name in a recipe: s:all_reduce */
   step_role role;
-  bool rooted;       /* has a root, a position */
+  bool rooted;       /* has a root, which is a position */
   bool sized;        /* takes bytes */
-  const char *takes; /* its arguments, for messages */
+  const char *takes; /* its arguments, for error messages */
   step_travel travel;
-  bool parts;      /* the bytes are a part for each member */
-  mgrid_call call; /* makes it; of a rooted one but a broadcast, for the root alone */
-  /* of a family, that stands for it: a gather or a scatter goes through the group as a broadcast
-  ** does, and a sendrecv both ways lies on every edge of a ring, as an all_gather. NULL: none, as
-  ** of receives, the other side of sends. */
+  bool parts; /* the bytes are a separate part for each member */
+  /* the call of a backend; reduce, gather and scatter: with bytes for the root alone */
+  mgrid_call call;
+  /* the operation that stands for it in a traffic text. A gather or a scatter goes through the
+  ** group like a broadcast. A sendrecv in both directions uses each edge of a ring, like an
+  ** all_gather. NULL: none, as for a receive, because its send counts already */
   const char *traffic;
-  /* of each library, the last without a name; the fastest counts. NULL: it goes straight. */
+  /* the algorithms of each library, ended by one without a name; the fastest counts. NULL: the
+  ** bytes go straight to their receivers */
   const step_algorithm *nccl, *mpi;
 } step_operation;
 
-extern const step_operation mgrid_step_rows[]; /* by step_kind, STEP_KINDS of them */
+extern const step_operation mgrid_step_rows[]; /* [STEP_KINDS], by step_kind */
 
 /* --------------------------------------------------------- program.c: lists */
 
-/* Lists of numbers, each once: list i is data[start[i]] to data[start[i + 1] - 1]. */
+/* Lists of numbers; equal lists are stored once. List i is data[start[i]] to data[start[i + 1] -
+** 1]. */
 typedef struct step_lists {
-  size_t n, used; /* lists; numbers in all */
+  size_t n, used; /* number of lists; numbers in all lists */
   size_t *start;
   int32_t *data;
   mgrid_index index;
 } step_lists;
 
-/* Return the number of the list; -1: no memory. */
+/* Return the number of the list, which is added if it is new; -1: no memory. */
 int32_t mgrid_step_lists_put(step_lists *x, const int32_t *list, size_t n);
 void mgrid_step_lists_free(step_lists *x);
 
 /* ------------------------------------------------------- program.c: budgets */
 
-/* What an evaluation of all classes, a proof or a price may spend: the instructions and the seconds
-** that the runtime has for a plan (mgrid_limits), and STEP_MEMORY_MAX. Without memory there is no
-** more work. */
+/* What an evaluation of all classes, a proof or a price may spend: the instructions and seconds
+** that a runtime grants a plan (mgrid_limits), and STEP_MEMORY_MAX. If the memory is exhausted, the
+** work ends, too. */
 typedef struct step_budget {
   mgrid_budget work, memory; /* memory: bytes */
   const mgrid_limits *limits;
@@ -117,30 +122,35 @@ typedef struct step_budget {
 } step_budget;
 
 void mgrid_step_budget_begin(step_budget *b, const mgrid_limits *limits, const char *what);
-/* Count bytes before they are allocated. False: there may be no more. */
+/* Count bytes before they are allocated. Return false if there may be no more. */
 bool mgrid_step_budget_hold(step_budget *b, size_t bytes);
-/* Once it is exhausted: MGRID_LIMIT, "the proof of the step takes more than 10 s of processor
-** time". */
+/* Fail with MGRID_LIMIT if the budget is exhausted: "the proof of the step takes more than 10 s of
+** processor time". */
 mgrid_status mgrid_step_budget_spent(const step_budget *b, mgrid_error *err);
 
 /* ----------------------------------------------------------------- programs */
 
-/* One entry of a program. Entries are stored in the order of the text, a block before what is in
-** it. Equal programs are equal bytes, so there is no padding. */
+/* One entry of a program. Entries are stored in the order of the text; a block comes before its
+** contents. Programs are compared byte by byte, so the struct has no padding. */
 typedef struct step_node {
-  uint8_t kind;    /* step_kind */
-  uint8_t listed;  /* all_to_all with bytes by position: `bytes` is their sum */
-  uint16_t stream; /* of the program */
-  int32_t slot;    /* of the step: the groups it goes over; -1: none */
-  uint32_t end;    /* the entry after this one and all in it */
-  int32_t line;    /* of the recipe; 0: not known */
-  uint32_t file;   /* a word of the step: the source; */
-  uint32_t name; /* of compute, alloc, free, mark; the list of bytes by position, "4,5"; "": none */
-  uint32_t type; /* of the elements; "": none */
-  /* STEP_WAIT, STEP_HOST_WAIT: the stream; STEP_WAIT of an event: its entry, see `listed` */
+  uint8_t kind; /* step_kind */
+  /* all_to_all: bytes are given by position, `bytes` is their sum; STEP_WAIT: `other` is an
+  ** event */
+  uint8_t listed;
+  uint16_t stream; /* a stream of the program */
+  int32_t slot;    /* a slot of the step: in which groups the operation runs; -1: in none */
+  uint32_t end;    /* the first entry behind this one and its contents */
+  int32_t line;    /* line in the recipe; 0: not known */
+  uint32_t file;   /* the source of the recipe, a word of the step */
+  /* a word: the name of compute, alloc, free, mark; or the list of bytes by position, "4,5"; or
+  ** "" */
+  uint32_t name;
+  uint32_t type; /* a word: the type of the elements; or "" */
+  /* STEP_WAIT, STEP_HOST_WAIT: the stream to wait for; STEP_WAIT with `listed`: the entry of the
+  ** event */
   int32_t other;
-  int64_t bytes;  /* of the buffer; of compute: read and written */
-  int64_t number; /* root; peer; count of a loop */
+  int64_t bytes;  /* size of the buffer; of a compute: bytes that it reads and writes */
+  int64_t number; /* the root; the peer of a message; the iterations of a loop */
   double flops, seconds;
 } step_node;
 
@@ -148,23 +158,25 @@ typedef struct step_program {
   size_t n;
   step_node *node; /* [n] */
   uint16_t nstreams;
-  uint32_t stream[STEP_STREAMS_MAX]; /* their names, words; the first is "main" */
-  int64_t leaves;                    /* operations, loops unrolled */
-  int64_t calls;                     /* of them those that communicate; a sendrecv is one */
-  int64_t classes;                   /* classes that have it */
+  uint32_t stream[STEP_STREAMS_MAX]; /* words: the names of the streams; the first is "main" */
+  int64_t leaves;                    /* operations with loops unrolled */
+  int64_t calls;                     /* those of them that communicate; a sendrecv counts once */
+  int64_t classes;                   /* number of classes with this program */
 } step_program;
 
-/* The family whose communicators a family uses, if it shares all of them; else itself. */
+/* Return the family whose communicators a family uses: another one if it shares all of that one's
+** communicators, else itself. */
 static inline int32_t mgrid_step_leader(const mgrid_plan *p, int32_t family) {
   return p->shares[family] >= 0 ? p->shares[family] : family;
 }
 
-/* The groups that an operation goes over: the nth group of a rank in a family. */
+/* A slot: the groups in which an operation runs. For each rank it is its nth group of a family. */
 typedef struct step_slot {
-  int32_t entry, nth; /* index into the plan's content; 0 but for a cover */
+  /* index of the family in the plan's content; nth is 0 unless the family is a cover */
+  int32_t entry, nth;
 } step_slot;
 
-/* What a rank's program depends on. */
+/* What a step can read about its rank. The program depends on these answers only. */
 typedef enum step_asked {
   STEP_ASKED_SIZE,
   STEP_ASKED_POSITION,
@@ -174,24 +186,26 @@ typedef enum step_asked {
 } step_asked;
 typedef struct step_read {
   int32_t asked; /* step_asked */
-  int32_t of;    /* the family, or the grid */
-  int32_t nth;   /* the group of the rank in it; the dim of the grid */
+  int32_t of;    /* the family or the grid that is asked */
+  int32_t nth;   /* which group of the rank; of a grid: the dim */
 } step_read;
 
-typedef struct step_edge { /* of the tree: the answer to the read of a node leads to another one */
-  int32_t node, child;     /* child >= 0: a node; ~child: a class; node -1: the slot is free */
+/* an edge of the tree: where an answer to the question of a node leads */
+typedef struct step_edge {
+  /* child >= 0: a node; ~child: a class; node -1: the table's slot is free */
+  int32_t node, child;
   int64_t value;
 } step_edge;
 
 typedef struct step_branch {
   step_read read;
-  int64_t value; /* the last answer and where it led, as ranks in a row often answer alike */
+  int64_t value; /* the last answer, which led to `child`: neighbouring ranks often answer alike */
   int32_t child;
 } step_branch;
 
 typedef struct step_class {
   int32_t program;
-  int64_t first, ranks; /* the lowest rank; how many */
+  int64_t first, ranks; /* the lowest rank of the class; the number of its ranks */
 } step_class;
 
 struct mgrid_step {
@@ -202,77 +216,82 @@ struct mgrid_step {
   step_slot *slot;
   step_program *program;
   step_class *class;
-  step_branch *branch; /* the tree; the root is 0. None: the step reads nothing */
+  /* the nodes of the tree of questions; the root is 0. No nodes: the step reads nothing */
+  step_branch *branch;
   step_edge *edge;
-  mgrid_index edges; /* by node and value */
-  int32_t *of;       /* [world]: the class of each rank */
-  size_t nodes;      /* entries of all programs */
+  mgrid_index edges; /* finds an edge by node and answer */
+  int32_t *of;       /* [world]: the class of each rank; -1: not found yet */
+  size_t nodes;      /* entries of all programs together */
   mgrid_index words, programs;
-  step_lists reads;    /* of the branches, each once: a step_read */
-  mgrid_limits limits; /* of the runtime that evaluated it */
+  step_lists reads;    /* the questions of all nodes, each once, as a step_read */
+  mgrid_limits limits; /* limits of the runtime that evaluated the step */
   uint64_t digest[2];
 };
 
-/* What mgrid_step_new asks of lua/evaluate.c. */
+/* The request that mgrid_step_new gives to lua/evaluate.c. */
 typedef struct step_request {
   const mgrid_plan *plan;
-  const char *file; /* with a step of its own; NULL: the recipe's */
-  bool ask;         /* only whether there is one */
+  const char *file; /* the file of the step; NULL: the step of the recipe */
+  bool ask;         /* only find out whether the recipe has a step */
   bool none;        /* the recipe has no step */
   mgrid_step *made;
 } step_request;
 
 /* ---------------------------------------------------------------- program.c */
 
-/* A program while it is written. */
+/* A program that is being written. */
 typedef struct step_writer {
   mgrid_step *step;
   int64_t rank;
   step_program now;
-  size_t room;                   /* of now.node */
-  int depth;                     /* of open blocks */
-  uint32_t open[STEP_DEPTH_MAX]; /* their entries */
+  size_t room;                   /* entries for which now.node has memory */
+  int depth;                     /* number of open blocks */
+  uint32_t open[STEP_DEPTH_MAX]; /* entries of the open blocks */
   bool grouped;                  /* the innermost open block is a group */
   size_t nreads, reads_room;
-  step_read *read; /* each once, in the order of the first time */
-  int64_t *value;  /* the answers */
+  step_read *read; /* what was read, each once, in the order of the first reads */
+  int64_t *value;  /* the answers to it */
 } step_writer;
 
 mgrid_step *mgrid_step_alloc(const mgrid_plan *plan, mgrid_error *err);
-int32_t mgrid_step_word(mgrid_step *s, const char *text); /* its number; -1: no memory */
-int32_t mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth); /* likewise */
+/* return the number of the word, which is added if it is new; -1: no memory */
+int32_t mgrid_step_word(mgrid_step *s, const char *text);
+int32_t mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth); /* the same for a slot */
 void mgrid_step_writer_begin(step_writer *w, mgrid_step *s, int64_t rank);
 void mgrid_step_writer_free(step_writer *w);
-/* Append an entry; NULL: no memory, or the step has STEP_NODES_MAX. */
+/* Append an entry. Return NULL if there is no memory or the step has STEP_NODES_MAX entries. */
 step_node *mgrid_step_write(step_writer *w, step_kind kind);
-/* Open the block of the last entry, and close the last one open. */
+/* Open the block whose entry is the last one; close the innermost open block. */
 void mgrid_step_open(step_writer *w);
 void mgrid_step_close(step_writer *w);
-/* Count the operations of the program with loops unrolled. Return its n, or the entry at which
+/* Count the operations of the program with its loops unrolled. Return p->n, or the entry at which
 ** there are more than STEP_LEAVES_MAX. */
 uint32_t mgrid_step_count(step_program *p);
-/* Return the number of the program in the step, which has each once and owns it from now on; -1: no
-** memory. */
+/* Give the program to the step. Return its number, which is the old number if an equal program is
+** there; -1: no memory. */
 int32_t mgrid_step_keep(step_writer *w);
-/* Append the program for people, an entry a line. `lines`: with the lines of the recipe. */
+/* Append the program as text for people, one entry on each line. `lines`: with the lines of the
+** recipe. */
 void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool lines, mgrid_text *t);
 /* Append "all_reduce(tp)" or "recv(pp from 3)". */
 void mgrid_step_node_text(const mgrid_step *s, const step_node *n, mgrid_text *t);
 mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err);
-const char *mgrid_step_family_of(const mgrid_step *s, const step_node *n); /* "" without one */
+const char *mgrid_step_family_of(const mgrid_step *s, const step_node *n); /* "" if it has none */
 
 /* ------------------------------------------------------- program.c: classes */
 
-/* The answer for a rank: the size of its group, -1 if there is none, and so on. */
+/* Return the answer to a question for a rank: the size of its group, -1 if it is in none, and so
+** on. */
 int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t rank);
-/* Note a read of the program that is written and return its answer. False: no memory. */
+/* Note that the program which is being written reads this, and set its answer. Return false if
+** there is no memory. */
 bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer);
-/* Return the class of a rank, -1: none yet. */
+/* Return the class of a rank by its answers; -1: none yet. */
 int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank);
-/* Add a class of the program that was written, with its reads. MGRID_REFUSED: the step does not
-** follow from its reads. */
+/* Add a class for the program that was written, with what it read. MGRID_REFUSED: equal answers led
+** to another program before, so the step depends on more than it reads. */
 mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *err);
-/* Return one of the s->reads.n questions that lead to other classes. */
+/* Return question i of the s->reads.n questions whose answers lead to different classes. */
 static inline const step_read *mgrid_step_read_of(const mgrid_step *s, size_t i) {
   return (const step_read *)&s->reads.data[s->reads.start[i]];
 }
@@ -281,15 +300,16 @@ void mgrid_step_reads_text(const mgrid_step *s, mgrid_text *t);
 
 /* -------------------------------------------------------- report.c: traffic */
 
-/* Append what families send, "tp = 12 B all_reduce; dp = 3 B send", for a model of traffic. */
+/* Append what the families send, as a traffic text: "tp = 12 B all_reduce; dp = 3 B send". */
 mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *err);
 
 /* ------------------------------------------------------------------ types.c */
 
-/* The ranks of a communicator as seen by types: those of its members. Equal ones are one. */
+/* A circle: a communicator described by the types of its members. Communicators with the same
+** description are one circle. */
 typedef struct step_circle {
-  int32_t leader; /* the family whose communicator it is: index into the plan's content */
-  bool ordered;   /* type[i] is that of position i; else each type once */
+  int32_t leader; /* the family that owns the communicator: index in the plan's content */
+  bool ordered;   /* type[i] is the type of position i; else `type` has each type once */
   int64_t size;   /* members of the group */
   int32_t n;
   int32_t *type; /* [n] */
@@ -298,115 +318,120 @@ typedef struct step_circle {
 typedef struct step_type {
   int32_t class;
   int64_t first, ranks;
-  int32_t *circle;   /* [nslots]: -1: in no group */
-  int32_t *position; /* [nslots]: of an ordered circle; else 0 */
+  int32_t *circle;   /* [nslots]: the circle of the type's group; -1: in no group */
+  int32_t *position; /* [nslots]: position in the group if the circle is ordered; else 0 */
 } step_type;
 
 typedef struct step_types {
   size_t n, ncircles;
   step_type *type;
   step_circle *circle;
-  int32_t *of;    /* [world] */
-  int32_t *rooms; /* the lists of the types */
+  int32_t *of;    /* [world]: the type of each rank */
+  int32_t *rooms; /* memory of the types' arrays */
 } step_types;
 
-/* Refine the classes until ranks of one type have, for each slot, members of the same types.
-** `apart`: ranks that differ in it are of two types; NULL: none do. O(world x families) each time
-** that types are told apart. MGRID_LIMIT: the budget is spent, here and below. */
+/* Split classes until all ranks of a type have, in each slot, members of the same types. apart[r]:
+** ranks with different values must have different types; NULL: no such condition. Each round of
+** splitting takes O(world x families). MGRID_LIMIT here and below: the budget is exhausted. */
 mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_budget *b,
                                  step_types *out, mgrid_error *err);
 void mgrid_step_types_free(step_types *t);
-/* Set for each slot whether messages go from member to member over it. */
+/* Set for each slot whether some program sends messages from position to position over it. */
 void mgrid_step_by_position(const mgrid_step *s, bool *slots);
-/* Count the memory of a number for each rank and slot. */
+/* Count the memory of one number for each rank and slot. */
 bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b);
 
 /* ---------------------------------------------------------- loops.c: places */
 
 typedef enum step_rules {
-  STEP_NCCL, /* streams in order; the calls on one communicator in one order */
-  /* one operation of a GPU at a time, in the order of the program: what is left without free SMs */
+  STEP_NCCL, /* operations of a stream run in order, and so do calls on one communicator */
+  /* one operation of a GPU at a time, in the order of the program: as if no SMs were free for a
+  ** second one */
   STEP_ISSUED,
-  STEP_BLOCKING /* MPI: each call ends before the next begins */
+  STEP_BLOCKING /* as in MPI: each call ends before the next begins */
 } step_rules;
 
-/* A place in a program: the entry, and the iterations left of the loops around it. A group is one
-** entry. */
+/* A place in a program: an entry, and how many iterations of the loops around it are left. A group
+** counts as one entry. */
 typedef struct step_place {
-  uint32_t node; /* the program's n: at its end */
-  int32_t depth; /* loops around it */
-  int64_t at;    /* entries before it, loops unrolled */
+  uint32_t node; /* the program's n: at the end */
+  int32_t depth; /* number of loops around the entry */
+  int64_t at;    /* entries before the place, with loops unrolled */
   struct {
     uint32_t loop;
-    int64_t left;  /* iterations after this one */
-    int64_t began; /* `at` of the first entry of this iteration */
+    int64_t left;  /* iterations after the present one */
+    int64_t began; /* `at` when this iteration began */
   } in[STEP_DEPTH_MAX];
 } step_place;
 
-/* Of each entry of a program: how many are before it, loops unrolled, in the last iteration of all
-** loops around it (in a group: not set). Of each loop: its entries in one iteration, loops in it
-** unrolled, and the streams that have some. */
+/* Counts for each entry of a program. last: the entries before it, with loops unrolled, in the last
+** iteration of all loops around it (not set inside a group). Of each loop, leaves: the entries in
+** one iteration, with inner loops unrolled. streams: a bit for each stream that has operations in
+** the loop. */
 typedef struct step_sizes {
-  int64_t *last;   /* [n] */
-  int64_t *leaves; /* [n]: of loops */
+  int64_t *last;
+  int64_t *leaves; /* [n]: set for loops */
   uint32_t *streams;
-  uint32_t *busy; /* the same, with computes */
+  uint32_t *busy; /* the same, also with computes */
 } step_sizes;
 
-/* Which entries a walk stops at: those of a stream (-1: all) that communicate or wait; or those on
-** one circle. */
+/* The entries at which a cursor stops: those of one stream (-1: of all streams) that communicate or
+** wait; or those on one circle. */
 typedef struct step_stops {
   const step_program *program;
   const step_sizes *sizes;
-  const int32_t *circle; /* of each slot */
-  int32_t stream, only;  /* only: the circle; -1: any */
-  /* computes take time, and loops that it takes as a whole are stops; NULL: none */
+  const int32_t *circle; /* the circle of each slot */
+  int32_t stream, only;  /* stream; the only circle, -1: any */
+  /* with a clock the cursor also stops at computes, and at loops that the clock takes as one
+  ** operation; or NULL */
   const struct step_clock *clock;
   int32_t type;
-  mgrid_budget *budget; /* of the walks; NULL: none */
+  mgrid_budget *budget; /* of all searches for stops; NULL: no limit */
 } step_stops;
 
 mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err);
 void mgrid_step_sizes_free(step_sizes *s);
-/* Go to the first stop from this place on. Return whether a loop of more than `least` iterations
-** began again on the way. */
+/* Go to the first stop at or after this place. Return whether a loop with more than `least`
+** iterations left began a new iteration on the way. */
 bool mgrid_step_place_stop(const step_stops *w, step_place *at, int64_t least);
-/* The same from the entry after it. */
+/* Go to the first stop after this place; otherwise the same. */
 bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least);
-/* Return the `at` of the last time that the entry `node` was passed before this place. */
+/* Return the value of `at` when the entry `node` was last passed before this place. */
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node);
-/* Return the next entry from the place on, it included, that `is` accepts, in this iteration or a
-** later one; the program's n: there is none. */
+/* Return the first entry at or after the place that `is` accepts, in this or a later iteration; the
+** program's n: none. */
 uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_budget *budget,
                                bool (*is)(const step_program *p, uint32_t node, const void *ud),
                                const void *ud);
 
 /* --------------------------------------------------------------- executor.c */
 
-/* One stream of one type. */
+/* A cursor: how far one stream of one type has come. */
 typedef struct step_cursor {
-  int32_t type, stream; /* stream -1: all */
-  int32_t circle;       /* >= 0: no stream, but the order of the calls on this circle */
-  bool creates;         /* ... or its creation, at its first call, by the host */
-  int32_t parts;        /* of its operation that others have not met yet */
-  bool posted;          /* its operation has begun */
+  int32_t type, stream; /* stream -1: all streams */
+  int32_t circle;       /* >= 0: no stream; the cursor keeps the calls on this circle in order */
+  bool creates;         /* or the host creates the communicator of this circle at its first call */
+  int32_t parts;        /* parts of its present operation that the others have not met yet */
+  bool posted;          /* its present operation has begun */
   bool queued;
   step_place place;
 } step_cursor;
 
 typedef struct step_post { /* an operation that waits for others */
-  int32_t cursor;          /* -1: a send that was sent already, */
-  int32_t type;            /* by this type */
+  int32_t cursor;          /* -1: a send that has ended already */
+  int32_t type;            /* the type that called it */
   uint32_t node;
-  int64_t ready; /* of a send that was sent already: when it is there */
+  int64_t ready; /* of a send that has ended: when its bytes have arrived */
 } step_post;
 
-/* a collective on a circle, or sends and receives from one position to another */
+/* where operations meet: a collective on a circle, or the messages between two positions */
 typedef struct step_match {
   int32_t circle, from, to; /* from -1: a collective */
-  uint32_t nposts[2];       /* of collectives, sends; of receives, later collectives of groups */
-  uint32_t first[2];        /* posts before these have met */
-  step_post *post[2];       /* [first + nposts] */
+  /* waiting: [0] collectives, or sends; [1] collectives after another one of their group, or
+  ** receives */
+  uint32_t nposts[2];
+  uint32_t first[2];  /* posts before this index have met */
+  step_post *post[2]; /* [first + nposts] */
 } step_match;
 
 static inline step_post *mgrid_step_posts(const step_match *x, int side) {
@@ -419,44 +444,44 @@ typedef struct step_executor {
   step_rules rules;
   int64_t eager;
   step_sizes *sizes; /* [nprograms] */
-  size_t ncursors;   /* those of type t are first[t] to first[t + 1] - 1 */
+  size_t ncursors;   /* type t has the cursors first[t] to first[t + 1] - 1 */
   step_cursor *cursor;
   size_t *first;
   size_t nmatches;
   step_match *match;
   mgrid_index matches;
-  int32_t *queue; /* [ncursors]: a heap of those to look at */
+  int32_t *queue; /* [ncursors]: a heap of the cursors to look at */
   size_t queued;
-  int32_t again; /* the cursor whose long loop began again; -1: none */
+  int32_t again; /* the cursor whose long loop began a new iteration; -1: none */
   struct step_skips *skips;
-  struct step_clock *clock; /* what is done takes time (clock.h); NULL: none */
+  struct step_clock *clock; /* with a clock operations take time (clock.h); or NULL */
   step_budget *budget;
   bool failed;      /* out of memory */
-  step_post odd[2]; /* two calls that do not fit; type -1: none */
+  step_post odd[2]; /* two calls that met and do not fit; type -1: none */
 } step_executor;
 
-/* Execute the programs as far as they go: one rank of each type. A send of up to `eager` bytes does
-** not wait, under STEP_BLOCKING. *done: every program reached its end, and every send was received.
-** With a clock things take time; NULL: none do. MGRID_LIMIT: the budget is spent; the error says
-** how far all ranks came. */
+/* Execute the programs, one rank of each type, as far as they go. Under STEP_BLOCKING a send of at
+** most `eager` bytes does not wait. *done: every program reached its end and every send was
+** received. `clock`: operations take time; NULL: they take none. MGRID_LIMIT: the budget is
+** exhausted, and the error says how far all ranks came. */
 mgrid_status mgrid_step_executor_run(step_executor *m, const mgrid_step *s, const step_types *t,
                                      step_rules rules, int64_t eager, struct step_clock *clock,
                                      step_budget *b, bool *done, mgrid_error *err);
 void mgrid_step_executor_free(step_executor *m);
 step_stops mgrid_step_executor_stops(const step_executor *m, const step_cursor *c);
 const step_program *mgrid_step_executor_program(const step_executor *m, int32_t type);
-/* Return the match of an entry of a type; NULL: nobody has come yet. */
+/* Return where an entry of the cursor's type meets others; NULL: nobody has called yet. */
 const step_match *mgrid_step_executor_match(const step_executor *m, const step_cursor *c,
                                             uint32_t node);
-/* Return the cursor of the creation that keeps this one from going on; -1: none. */
+/* Return the cursor of the communicator's creation for which this cursor waits; -1: none. */
 int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *c);
-/* Return the cursor for which the host waits before it comes to a creation; -1: none. */
+/* Return the cursor for which the host waits before it reaches the creation; -1: none. */
 int32_t mgrid_step_executor_host(const step_executor *m, const step_cursor *c);
 
 /* ----------------------------------------------------------- loops.c: skips */
 
-/* Called when a long loop begins again: if the executor has come back to where it was, with only
-** iterations gone, go on as many times as that repeats. */
+/* Called when a long loop begins a new iteration. If the state of the executor is as it was at an
+** earlier iteration, execution will repeat: skip as many repetitions as fit. */
 void mgrid_step_skip(step_executor *m);
 void mgrid_step_skips_free(struct step_skips *s);
 
@@ -464,17 +489,17 @@ void mgrid_step_skips_free(struct step_skips *s);
 
 /* One rank of a counterexample. */
 typedef struct step_waiting {
-  int64_t rank, waits_for; /* -1: for none */
+  int64_t rank, waits_for; /* the rank for which it waits, -1: for none */
   int32_t program;
-  uint32_t node; /* the program's n: it has ended */
-  bool creates;  /* the communicator of that call */
+  uint32_t node; /* where it waits; the program's n: its program has ended */
+  bool creates;  /* it waits for the creation of that call's communicator */
 } step_waiting;
 
 enum { STEP_WAITING_MAX = 64 };  /* ranks of a counterexample */
-enum { STEP_ASSUMES_MAX = 256 }; /* pairs of families that a proof assumes something of */
+enum { STEP_ASSUMES_MAX = 256 }; /* pairs of families about which a proof assumes something */
 
 typedef struct step_pair {
-  int32_t a, b; /* families, a before b */
+  int32_t a, b; /* indexes of families, a < b */
 } step_pair;
 
 typedef enum step_verdict_kind {
@@ -484,31 +509,34 @@ typedef enum step_verdict_kind {
   STEP_CYCLE,
   STEP_HAZARD
 } step_verdict_kind;
-extern const char *const mgrid_step_verdict_names[]; /* by step_verdict_kind: "proved" */
+/* the name of each verdict, by step_verdict_kind: "proved" */
+extern const char *const mgrid_step_verdict_names[];
 
 typedef struct step_verdict {
   step_verdict_kind told;
   size_t n;
-  step_waiting waiting[STEP_WAITING_MAX]; /* [n]: the counterexample */
+  step_waiting waiting[STEP_WAITING_MAX]; /* [n]: the ranks of the counterexample */
   size_t nassumes;
-  /* [nassumes]: proved if these fit on a GPU together, or start in order */
+  /* [nassumes]: the step is proved if the calls of each pair fit on a GPU together, or start in one
+  ** order on all ranks */
   step_pair assumes[STEP_ASSUMES_MAX];
 } step_verdict;
 
 mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager,
                                  step_verdict *v, mgrid_error *err);
-/* Append one sentence: "rank 5 (pp 1, tp 1) waits in ...". */
+/* Append the counterexample as one sentence: "rank 5 (pp 1, tp 1) waits in ...". */
 void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_text *t);
 
 /* ----------------------------------------------------------- report.c: sums */
 
-typedef struct step_sum { /* what one rank does over one family */
+typedef struct step_sum { /* what one rank does in one family */
   int64_t calls, bytes;
 } step_sum;
 
-/* Add up a program by family: sum[nentries]. A sendrecv is two calls. Sums stop at INT64_MAX. */
+/* Add up the calls and bytes of a program by family: sum[nentries]. A sendrecv is two calls. Sums
+** do not grow beyond INT64_MAX. */
 void mgrid_step_sums(const mgrid_step *s, const step_program *p, step_sum *sum);
-/* Return the operations of all ranks that communicate. */
+/* Return how many operations of all ranks communicate. */
 int64_t mgrid_step_total(const mgrid_step *s);
 
 #endif

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
 **
-** types.c - ranks that also wait for the same others. Two ranks are of one type if they have one
-** program and if, in each family that the step uses, the members of their groups are of the same
-** types; where messages go from member to member, in the same order, and the two ranks at the same
-** position. The classes are refined until that holds, as the colours of a graph are (Weisfeiler and
-** Leman 1968). README.md says why one rank of a type then stands for all.
+** types.c - split the classes of a step into types. Two ranks are of one type if they have one
+** program, and if in each family that the step uses the members of their groups are of the same
+** types. If messages go from position to position in a family, the types must also be in the same
+** order, and the two ranks at the same position. Classes are split until that holds, like the
+** colours of a graph (Weisfeiler and Leman 1968). inside.md says why one rank of a type then stands
+** for all.
 */
 #include "step/step.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One family that the step uses. */
+/* A family that the step uses. */
 typedef struct used {
   int32_t entry, slot, nth;
-  bool ordered; /* messages go from member to member */
-  bool rivals;  /* some of its groups may have the communicator of another family */
+  bool ordered; /* messages go from position to position */
+  bool rivals;  /* some of its groups may use the communicator of another family */
 } used;
 
 typedef struct refining {
@@ -25,12 +26,12 @@ typedef struct refining {
   size_t nused;
   used *used;
   step_budget *budget;
-  const int32_t *apart; /* [world], ranks that differ in it are of two types; NULL: all alike */
-  int32_t *color;       /* [world] */
-  int32_t *key;         /* [nused * world]: the circle of each rank */
+  const int32_t *apart; /* [world]: ranks with different values become different types; or NULL */
+  int32_t *color;       /* [world]: the type of each rank so far */
+  int32_t *key;         /* [nused * world]: the circle of each rank in each family */
 } refining;
 
-/* The family whose communicator a group has: itself, or an earlier one. */
+/* Return the family whose communicator a group uses: its own, or an earlier one. */
 static int32_t types_leader_of(const refining *x, const used *u, int64_t group) {
   const mgrid_plan *p = x->plan;
   int32_t e = u->entry;
@@ -44,7 +45,8 @@ static int32_t types_leader_of(const refining *x, const used *u, int64_t group) 
   return e;
 }
 
-/* What has an entry for each rank and family is not counted; a cover has more than one slot. */
+/* A number for each rank and family is not counted. A cover may have several slots; the further
+** ones are counted. */
 bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b) {
   size_t families = s->plan->content.nentries,
          more = s->nslots > families ? s->nslots - families : 0;
@@ -76,7 +78,7 @@ static bool find_used(refining *x) {
   }
   free(by_position);
 
-  /* Families with one communicator are seen alike. */
+  /* all families with one communicator are ordered if one of them is */
   for (size_t i = 0; i < x->nused && ordered; i++)
     for (size_t k = 0; k < x->nused && mgrid_spend(&x->budget->work, 1); k++) {
       int32_t a = x->used[i].entry, b = x->used[k].entry;
@@ -88,13 +90,14 @@ static bool find_used(refining *x) {
   return true;
 }
 
-/* Pay for so many ranks, in all families. */
+/* Charge the budget for so many ranks, in all families. */
 static bool pay_ranks(const refining *x, int64_t n) {
   return mgrid_spend(&x->budget->work, 1 + n * (int64_t)x->nused / 8);
 }
 
-/* The first colours: the program, the positions in ordered families, the leaders where families
-** share in part. Ranks that are in several groups of a family are seen one by one. */
+/* Set the first colours: from the program, from the positions in ordered families, and from the
+** leaders if families share only some communicators. If ranks may be in several groups of a family,
+** every rank gets its own colour. */
 static bool first_colors(refining *x, step_lists *colors) {
   int32_t *row = malloc((3 * x->nused + 3) * sizeof *row);
   bool done = row != NULL, alone = false;
@@ -127,7 +130,7 @@ static int types_by_number(const void *a, const void *b) {
   return *(const int32_t *)a < *(const int32_t *)b ? -1 : *(const int32_t *)a > *(const int32_t *)b;
 }
 
-/* Leave each number once, ascending, and return how many. Most groups have few. */
+/* Sort the numbers and drop equal ones. Return how many are left. Most groups have only a few. */
 static size_t unique(int32_t *list, size_t n) {
   enum { FEW = 16 };
   int32_t few[FEW];
@@ -154,8 +157,8 @@ static size_t unique(int32_t *list, size_t n) {
   return m;
 }
 
-/* Set the circles of all ranks in a family, by the colours of the members. A list is: the leader,
-** whether it is ordered, the size, the colours. */
+/* Set the circles of all ranks in a family from the colours of the members. A circle is a list: the
+** leader, whether it is ordered, the size, the colours. */
 static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *circles,
                         int32_t *members, int32_t *list) {
   const mgrid_family *f = x->plan->content.entry[u->entry].family;
@@ -182,8 +185,7 @@ static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *ci
   return true;
 }
 
-/* Refine once: set the circles by the colours, and return the colours that follow; NULL: no
-** memory. */
+/* Set the circles by the colours, and return the colours that follow from them; NULL: no memory. */
 static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int32_t *members,
                        int32_t *list) {
   bool done = true;
@@ -204,8 +206,8 @@ static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int
   return NULL;
 }
 
-/* Write the types: the colours no longer change, so the circles of one rank are those of all of its
-** colour. */
+/* Write the types. The colours do not change any more, so all ranks of one colour have the same
+** circles. */
 static bool write_types(const refining *x, const step_lists *circles, size_t ncolors,
                         step_types *out) {
   size_t slots = x->step->nslots;

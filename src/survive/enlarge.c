@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** enlarge.c - ranks that join a running job. They know the recipe and its arguments, but not the
-** old plan, which may be that of a recovery; so rank 0 sends it. A rank that finds an error still
-** makes all the calls over all ranks.
+** enlarge.c - lets ranks join a running job. They know the recipe and its arguments, but not the
+** old plan, which may come from a recovery. So rank 0 sends the old plan. A rank that finds an
+** error still makes all calls over all ranks.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -14,10 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What rank 0 sends first; the text of the old plan and the name follow. */
+/* What rank 0 sends first. The text of the old plan and the name follow. */
 typedef struct head {
-  int64_t world;                  /* of the old plan; 0: it has none */
-  uint64_t digest[2], plan, name; /* digest of the old plan; bytes of its text, and of the name */
+  int64_t world; /* of the old plan; 0: it has none */
+  /* digest of the old plan; how many bytes its text has, and the name */
+  uint64_t digest[2], plan, name;
 } head;
 
 enum { TOLD_MOST = 1 << 26 };
@@ -29,7 +30,7 @@ typedef struct joining {
   const char *const *args;
   mgrid_backend *larger;
   const mgrid_enlarge_options *o;
-  mgrid_plan *was, *plan; /* owners */
+  mgrid_plan *was, *plan; /* owned */
   char *name;
   mgrid_state *now;
   mgrid_move *move;
@@ -37,7 +38,7 @@ typedef struct joining {
 
 /* --------------------------------------------------------------------- the plan */
 
-/* List the spares of a plan of the first ranks, then all ranks beyond its world. */
+/* List the spares of a plan of the first ranks, and then all ranks beyond the plan's world. */
 static int32_t *all_spares(const mgrid_plan *p, int64_t world, int64_t *n) {
   int64_t own = mgrid_plan_nspares(p), used = mgrid_plan_world(p);
   int32_t *list = malloc((size_t)(own + world - used + 1) * sizeof *list);
@@ -47,7 +48,7 @@ static int32_t *all_spares(const mgrid_plan *p, int64_t world, int64_t *n) {
   return list;
 }
 
-/* Plan for the largest world that the recipe accepts; all further ranks are spares. */
+/* Make the plan for the largest world that the recipe accepts. All other ranks are spares. */
 static mgrid_status plan_largest(joining *j, mgrid_error *err) {
   const char *file = j->o->params;
   int64_t world = j->larger->world;
@@ -58,7 +59,7 @@ static mgrid_status plan_largest(joining *j, mgrid_error *err) {
     if (!j->plan && w == world) first = why;
     if (!j->plan && why.status == MGRID_NO_MEMORY) return mgrid_error_pass(err, &why);
   }
-  /* the recipe's error for a world of all ranks */
+  /* with the recipe's error for a world of all ranks */
   if (!j->plan) return mgrid_error_pass(err, &first);
   if (mgrid_plan_world(j->plan) == world) return MGRID_OK;
   int64_t n;
@@ -70,7 +71,7 @@ static mgrid_status plan_largest(joining *j, mgrid_error *err) {
 
 /* ------------------------------------------------------------- what rank 0 sends */
 
-/* Write the text of the old plan, and the name after it. */
+/* Write the text of the old plan, and after it the name. */
 static mgrid_status write_told(const joining *j, head *h, mgrid_text *t, mgrid_error *err) {
   const mgrid_plan *p = j->old->plan;
   const char *name = j->o->name ? j->o->name : j->old->name;
@@ -85,7 +86,7 @@ static mgrid_status write_told(const joining *j, head *h, mgrid_text *t, mgrid_e
                           t->len, TOLD_MOST);
 }
 
-/* Check that this rank is old or new, as it says, by the old world of rank 0. */
+/* Check that this rank is old or new, as it says. The old world of rank 0 decides. */
 static mgrid_status enlarge_check_side(const joining *j, const head *h, mgrid_error *err) {
   bool is_old = j->larger->rank < h->world;
   if (!h->world)
@@ -106,7 +107,7 @@ static mgrid_status enlarge_check_side(const joining *j, const head *h, mgrid_er
   return MGRID_OK;
 }
 
-/* Take the old plan and the name from the text of rank 0. */
+/* Read the old plan and the name from the text of rank 0. */
 static mgrid_status read_told(joining *j, const head *h, const char *told, mgrid_error *err) {
   j->name = mgrid_strdup(told + h->plan);
   j->was = j->old ? mgrid_plan_ref(j->old->plan)
@@ -115,8 +116,7 @@ static mgrid_status read_told(joining *j, const head *h, const char *told, mgrid
   return j->was ? MGRID_OK : err->status;
 }
 
-/* Give all ranks the old plan and the name, or all one error. *mine: an earlier error of this
-** rank. */
+/* Give all ranks the old plan and the name, or one error. *mine: an earlier error of this rank. */
 static mgrid_status hear_old(joining *j, mgrid_error *mine, mgrid_error *err) {
   mgrid_backend *b = j->larger;
   head h = { 0 };
@@ -178,16 +178,16 @@ static mgrid_status enlarge_make(joining *j, bool moves, mgrid_error *err) {
   return j->now ? MGRID_OK : err->status;
 }
 
-/* Where MPI survives losses a call may succeed on some ranks and fail on others: all agree on
-** whether it succeeded on all. */
+/* Where MPI survives losses, a call may succeed on some ranks and fail on others. So all agree on
+** whether it has succeeded on all. */
 static mgrid_status all_made(joining *j, mgrid_status made, mgrid_error *err) {
   mgrid_backend *b = j->larger;
   const mgrid_survival_ops *ops = b->ops->survival;
   mgrid_error late = MGRID_ERROR_INIT;
   uint64_t bits = MGRID_ALL_LIVE | !made;
-  /* who did not come will not settle either */
+  /* after a timeout, the rank that did not come will not agree either */
   if (!ops || ops->able(b, NULL) || made == MGRID_TIMED_OUT) return made;
-  /* others may wait there */
+  /* other ranks may wait on it */
   if (made == MGRID_LOST_RANK || ops->hurt(b)) bits = 0, ops->interrupt(b);
   mgrid_status s = ops->agree_and(b, &bits, 0, &late);
   if (made || (!s && bits == (MGRID_ALL_LIVE | 1))) return made;

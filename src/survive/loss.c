@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** loss.c - one loss: what the job becomes. It reads as the decision goes: who is lost, what has no
-** copy left, what the caller or the policy on_lost or the default answers, which plan comes next,
-** who takes which place, which communicators and bytes stay. A loss is never changed once it is
-** made; the plans that it tries are kept in its mgrid_losses (next.c). recover.c and Lua call
-** mgrid_loss_decide and mgrid_loss_new; all ranks that call with the same arguments decide alike.
-** Nothing here sends anything.
+** loss.c - one loss, and what the job becomes. The file is in the order of the decision: the lost
+** ranks; what has no copy left; the answer of the caller, of the policy on_lost, or the default;
+** the next plan; who takes which place; which communicators and bytes stay. A loss never changes
+** once it is made; the plans that it tries are kept in its mgrid_losses (next.c). recover.c and Lua
+** call mgrid_loss_decide and mgrid_loss_new. Ranks that call them with the same arguments get the
+** same result. Nothing here sends anything.
 */
 #include "comm/recipe.h"
 #include "survive/next.h"
@@ -47,7 +47,7 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
                                       "all %" PRId64 " ranks are lost, and nobody is left to go on",
                                       x->world);
 
-  memset(x->is, -1, (size_t)x->world * sizeof *x->is); /* free */
+  memset(x->is, -1, (size_t)x->world * sizeof *x->is); /* -1: free */
   for (size_t i = 0; i < n; i++) x->is[lost[i]] = -2;
   x->survivors = x->world - (int64_t)n;
   return MGRID_OK;
@@ -67,8 +67,8 @@ static bool is_lost(const mgrid_loss *x, int64_t rank) {
   return low < x->nlost && x->lost[low] == rank;
 }
 
-/* Note the shard of a lost rank if all of its holders are lost, and this rank is the first of
-** them. */
+/* Look at the shard of a lost rank. If all its holders are lost, and this rank is the first of
+** them, note the shard as missing. */
 static mgrid_status loss_look_at(mgrid_loss *x, const char *name, const mgrid_tensor *t,
                                  int64_t rank, mgrid_error *err) {
   mgrid_coords at;
@@ -102,16 +102,16 @@ static mgrid_status loss_find_missing(mgrid_loss *x, mgrid_error *err) {
 
 #define POLICY MGRID_LOSS_POLICY
 
-/* What the policy says, and the parameters that a shrink may change: sets of them, tried in this
-** order; none: as they are. */
+/* What the policy answers, and the parameters that a shrink may change. These are sets, which are
+** tried in this order. Without a set, parameters do not change. */
 typedef struct loss_set {
   size_t n;
-  char **params; /* [n], "dp=3", owned */
+  char **params; /* [n]: such as "dp=3"; owned */
 } loss_set;
 typedef struct loss_reply {
   mgrid_loss_answer how;
-  const char *by; /* who says so: "the policy 'on_lost'" */
-  bool usual;     /* true: it is the default */
+  const char *by; /* who answers: "the policy 'on_lost'" */
+  bool usual;     /* it is the default answer */
   size_t nsets;
   loss_set *set; /* [nsets] */
 } loss_reply;
@@ -125,7 +125,7 @@ static void free_reply(loss_reply *r) {
   *r = (loss_reply){ .how = MGRID_LOSS_STOP };
 }
 
-/* Add a set with room for n parameters, none yet. */
+/* Add a set. It has room for n parameters, but none yet. */
 static loss_set *add_set(loss_reply *r, size_t n, mgrid_error *err) {
   if (!MGRID_GROW(r->set, r->nsets, 1)) return mgrid_null_oom(err);
   loss_set *one = &r->set[r->nsets];
@@ -135,7 +135,7 @@ static loss_set *add_set(loss_reply *r, size_t n, mgrid_error *err) {
   return one;
 }
 
-/* Append a value, written as a parameter: dp=3. */
+/* Append a value in the form of a parameter's: dp=3. */
 static mgrid_status value_text(const mgrid_arg *a, mgrid_text *t, mgrid_error *err) {
   mgrid_text_add(t, "%s=", a->name);
   switch (a->kind) {
@@ -156,7 +156,7 @@ static mgrid_status value_text(const mgrid_arg *a, mgrid_text *t, mgrid_error *e
   return MGRID_OK;
 }
 
-/* Read a table of parameters as one more set; `path` names it. */
+/* Read a table of parameters as one more set. `path` names the table. */
 static mgrid_status read_set(const mgrid_arg *params, const char *path, loss_reply *r,
                              mgrid_error *err) {
   enum { MOST = 64 };
@@ -192,7 +192,7 @@ static mgrid_status read_params(const mgrid_arg *params, loss_reply *r, mgrid_er
   return s;
 }
 
-/* Find `how` and `params` of the table that the policy returned, and refuse other keys. */
+/* Find `how` and `params` in the table that the policy returned. Refuse other keys. */
 static mgrid_status read_keys(const mgrid_arg *all, const mgrid_arg *found[2], mgrid_error *err) {
   static const char *const known[] = { "how", "params" };
   char tail[128];
@@ -266,7 +266,7 @@ static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spare
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
 
-  /* nobody is lost, or only spares are */
+  /* no rank is lost, or only spares are */
   if (x->nlost == 0 || (gone == 0 && l->how)) return MGRID_OK;
   if (l->how) {
     out->by = "the caller", out->usual = false;
@@ -281,8 +281,8 @@ static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spare
   }
   if (!s) s = why.status;
 
-  /* Only spares are lost: a policy may still stop the job, such as one half of a job that is cut in
-  ** two. */
+  /* Only spares are lost. A policy may still stop the job, for example one half of a job that was
+  ** cut in two. */
   if (!s && gone == 0 && out->how != MGRID_LOSS_STOP) {
     free_reply(out);
     *out = (loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
@@ -312,7 +312,7 @@ static void no_layout(const mgrid_losses *l, const loss_reply *reply, const mgri
         "; the policy on_lost may change parameters, { how = \"shrink\", params = { dp = 3 } }");
 }
 
-/* Find the next plan. NULL without an error: the job stops, for the reason in x->why. */
+/* Find the next plan. NULL without an error: the job stops, and x->why says why. */
 static mgrid_next *decide_next(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
   loss_reply reply;
   mgrid_next *next = NULL;
@@ -371,7 +371,7 @@ static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, m
   return MGRID_OK;
 }
 
-/* Count what all places need of a tensor and of a shard that is missing. */
+/* Count the bytes that all places need of a tensor, and of a shard that is missing. */
 static int64_t needed_of(const mgrid_pair *p, const mgrid_loss_missing_part *m, int64_t places) {
   mgrid_coords shard, part;
   int64_t bytes = 0;
@@ -381,7 +381,8 @@ static int64_t needed_of(const mgrid_pair *p, const mgrid_loss_missing_part *m, 
   return bytes;
 }
 
-enum { FEW = 1 << 20 }; /* pairs of a place and a rank whose bytes are kept for the next loss */
+/* most pairs of a place and a rank whose bytes are kept for the next loss */
+enum { FEW = 1 << 20 };
 
 static mgrid_status count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
   size_t n = next->paired ? next->pairs.n : 0;
@@ -493,8 +494,8 @@ mgrid_status mgrid_loss_describe(const mgrid_loss *x, mgrid_loss_sums *out, mgri
   return s;
 }
 
-/* Return whether a group of an old family has exactly the members of the new one, by their old
-** ranks. */
+/* Return whether a group of an old family has exactly the members of the new group. Compare their
+** old ranks. */
 static bool loss_same_members(const mgrid_loss *x, const mgrid_family *f, int64_t group,
                               const mgrid_family *old, int64_t at) {
   int64_t n = mgrid_family_size(f, group);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** loss_print.c - a loss as text and as JSON.
+** loss_print.c - writes a loss as text and as JSON.
 */
 #include "survive/next.h"
 
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SHOWN = 12, RUNS = 4 }; /* parts that text lists; runs of an axis in it */
+enum { SHOWN = 12, RUNS = 4 }; /* most parts that the text lists; most runs of an axis */
 
 static void bytes_text(mgrid_text *t, int64_t bytes) {
   static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
@@ -19,7 +19,7 @@ static void bytes_text(mgrid_text *t, int64_t bytes) {
   mgrid_text_add(t, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
 }
 
-/* Append ascending ranks, the ith given by a function; neighbours as a range: "5, 8..11". */
+/* Append n ascending ranks; `at` gives each. Neighbours become a range: "5, 8..11". */
 static void ranks_text(mgrid_text *t, size_t n, int64_t (*at)(const mgrid_loss *x, size_t i),
                        const mgrid_loss *x) {
   enum { RANGES = 16 };
@@ -42,7 +42,8 @@ static int64_t idle_at(const mgrid_loss *x, size_t i) {
 
 /* ------------------------------------------------------------ communicators */
 
-/* Find the next communicator of a family of the next plan, in order; false: there is none. */
+/* Goes through the communicators of the families of the next plan, in order. False: there are no
+** more. */
 typedef struct counted {
   const char *name;
   int64_t kept, made;
@@ -78,7 +79,7 @@ static void families_text(const mgrid_loss *x, bool kept, mgrid_text *t) {
 
 /* ------------------------------------------------------------------ missing */
 
-/* Append the indices of a missing part: "layer 0..7, hidden 0..1023"; nothing for a whole
+/* Append the indices of a missing part: "layer 0..7, hidden 0..1023". Append nothing for a whole
 ** tensor. */
 static void range_text(const mgrid_loss *x, const mgrid_loss_missing_part *m, mgrid_text *t) {
   const mgrid_tensor *tensor = mgrid_plan_tensor(x->old, m->tensor);
@@ -161,7 +162,7 @@ static void put_text(const mgrid_loss *x, mgrid_text *t) {
 
 /* --------------------------------------------------------------------- JSON */
 
-/* Each of these returns NULL when memory runs out, and so do those that get it. */
+/* Each of the next functions returns NULL if memory runs out, or if it gets NULL from another. */
 static json_t *print_append(json_t *list, json_t *value) {
   if (json_array_append_new(list, value) == 0) return list;
   json_decref(list);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** next.c - the plans that may come next, each made once. They do not depend on which ranks are
-** lost, only on how many are left: layouts are tried from the largest down, and the recipe is
-** evaluated once for each number of ranks. Where it reads the machine the survivors run where they
-** ran before, so it is evaluated for a machine with their places, once for each loss. loss.c asks
-** for the plan of a loss (mgrid_next_of). Nothing here sends anything.
+** next.c - the plans that may come next, each made once. They depend only on how many ranks are
+** lost, not on which: layouts are tried from the largest down, and the recipe is evaluated once for
+** each number of ranks. If the recipe reads the machine, survivors stay where they run, so it is
+** evaluated for a machine with their places, once for each loss. loss.c asks for the plan of a loss
+** (mgrid_next_of). Nothing here sends anything.
 */
 #include "comm/recipe.h"
 #include "machine/machine_item.h"
@@ -52,8 +52,8 @@ static bool has_comms(const mgrid_plan *p, int32_t entry) {
          && p->content.entry[entry].family->max_size > 1;
 }
 
-/* Add a group, unless an earlier one leads it. Its members follow those in the list. False: no
-** memory. */
+/* Add a group, unless an earlier one leads it. Its members are already at the end of the list.
+** False: no memory. */
 static bool next_add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t size) {
   const int32_t *member = c->member + c->start[c->n];
   uint64_t hash = mgrid_comm_hash(member, size);
@@ -129,7 +129,7 @@ static mgrid_status find_places(mgrid_losses *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Look the policy up in a dry state of rank 0, so that it answers the same on all ranks. */
+/* Find the policy, and give it a dry state of rank 0, so that it answers the same on all ranks. */
 static mgrid_status find_policy(mgrid_losses *l, mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_backend_dry(l->world, 0, err);
@@ -209,7 +209,7 @@ void mgrid_losses_free(mgrid_losses *l) {
   free(l);
 }
 
-/* Does this argument replace that one? "dp=3" replaces "dp=4". */
+/* Return whether this argument replaces that one: "dp=3" replaces "dp=4". */
 static bool replaces(const char *now, const char *was) {
   size_t n = strcspn(was, "=");
   return strncmp(now, was, n) == 0 && now[n] == '=' && was[n] == '=';
@@ -251,7 +251,7 @@ static int32_t *places_of(const mgrid_losses *l, const mgrid_loss *x, mgrid_erro
   return at;
 }
 
-/* Lend the runtime the machine with these places; *before: the machine lent before, with one more
+/* Lend the runtime the machine with these places. *before: the machine that it had, with one more
 ** owner. */
 static mgrid_status lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before,
                          mgrid_error *err) {
@@ -278,7 +278,7 @@ static void lend_again(const mgrid_losses *l, void *before) {
   if (before) mgrid_machine_kind.free(before);
 }
 
-/* List the arguments of the plan, without those that `params` replaces, then `params`. */
+/* List the arguments of the plan that `params` does not replace, and then `params`. */
 static const char **arguments(const mgrid_losses *l, size_t n, char *const *params, size_t *all) {
   const char **list = malloc((l->nargs + n + 1) * sizeof *list);
   *all = 0;
@@ -301,7 +301,7 @@ mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t worl
     p = mgrid_runtime_plan(rt, world, file, n, args, err);
   mgrid_runtime_lend(rt, &mgrid_spares_kind, NULL, NULL);
   mgrid_spares_kind.free(spares);
-  /* a plan of a recipe that this library did not make */
+  /* this plan is of a recipe, but this library did not make it */
   if (p && mgrid_plan_nspares(p) != nspares) {
     mgrid_plan_free(p);
     return mgrid_null(err, MGRID_REFUSED,
@@ -323,7 +323,7 @@ mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size
 
 /* -------------------------------------- where the recipe reads the machine */
 
-/* No old rank has a new rank yet. */
+/* Mark that no old rank has a new rank yet. */
 static void reset(mgrid_loss *x) {
   free(x->was);
   x->was = NULL;
@@ -379,7 +379,7 @@ mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgr
     x->plan = mgrid_plan_ref(p);
     same = true;
   }
-  if (!same) { /* it stays as the recipe has accepted it */
+  if (!same) { /* the plan stays as the recipe has accepted it */
     int32_t *now = x->was;
     x->was = was, was = now;
     memcpy(x->is, is, (size_t)x->world * sizeof *is);
@@ -393,8 +393,8 @@ mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgr
 
 /* ----------------------------------------------------------- the next plan */
 
-/* Try layouts from the largest down, none larger than the present one; without a shrink only the
-** largest. If the recipe refuses all, return MGRID_OK, and leave x->plan NULL. */
+/* Try layouts from the largest down, none larger than the present one. Without a shrink, try only
+** the largest. If the recipe refuses all, return MGRID_OK with x->plan NULL. */
 static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, mgrid_error *err) {
   int64_t most = x->survivors < l->places ? x->survivors : l->places, least = x->shrinks ? 1 : most;
   for (x->places = most; x->places >= least; x->places--) {
@@ -429,7 +429,7 @@ const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, s
   return name;
 }
 
-/* Pair the tensors that both plans have in one shape. */
+/* Pair the tensors that both plans have with one shape. */
 static mgrid_status pair_tensors(const mgrid_losses *l, mgrid_next *x, mgrid_error *err) {
   size_t shared;
   const char **name = mgrid_tensors_alike(l->plan, x->plan, &shared, err);
@@ -480,7 +480,7 @@ mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t 
   char *text = joined(n, params);
   mgrid_next *x = l->next;
   if (!text) return mgrid_null_oom(err);
-  if (by_machine && x) { /* most losses have other places: do not keep the last plan */
+  if (by_machine && x) { /* do not keep the last plan, because most losses have other places */
     l->next = x->after;
     free_next(x);
     x = NULL;

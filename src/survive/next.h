@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** next.h - what a job becomes when ranks are lost. No MPI here, and no Lua: a plan, a runtime that
-** makes plans for fewer ranks, and lists of ranks.
+** next.h - what a job becomes when ranks are lost. This needs no MPI and no Lua: only a plan, a
+** runtime that makes plans for fewer ranks, and lists of ranks.
 **
-** The ranks of a layout are its places: all ranks of a plan but its spares, ascending. A next plan
-** has its places first, so place i is rank i; the survivors that it does not use follow.
+** A place of a layout is a rank of it: the places are all ranks of a plan except its spares,
+** ascending. A next plan has its places first, so place i is rank i. The survivors that it does not
+** use follow.
 */
 #ifndef MGRID_NEXT_H
 #define MGRID_NEXT_H
@@ -16,126 +17,129 @@
 
 /* ---------------------------------------------------------------- spares.c */
 
-/* The spares of a plan: an item. */
+/* The spares of a plan. They are an item. */
 typedef struct mgrid_spares {
   atomic_int refs;
   int64_t world;
-  mgrid_family *f; /* one group: the spares, ascending */
+  mgrid_family *f; /* one group, which has the spares, ascending */
 } mgrid_spares;
 extern const mgrid_item_kind mgrid_spares_kind;
 #define MGRID_SPARES_NAME "spares"
-/* Take a list of n ranks, which it owns from now on, also on failure; NULL: report out of
+/* Make spares of a list of n ranks. Take the list over, also on failure; NULL means out of
 ** memory. */
 mgrid_spares *mgrid_spares_new(int64_t world, int64_t n, int32_t *ranks, mgrid_error *err);
-/* The last `count` ranks of each domain of a level, "node". MGRID_UNKNOWN_NAME with the nearest
-** level. */
+/* Make spares of the last `count` ranks of each domain of a level, such as "node".
+** MGRID_UNKNOWN_NAME with the nearest level. */
 struct mgrid_machine_model;
 mgrid_spares *mgrid_spares_per(const struct mgrid_machine_model *m, const char *level,
                                int64_t count, int64_t world, mgrid_error *err);
-/* Refuse a family that has a spare. */
+/* Refuse a family that contains a spare. */
 mgrid_status mgrid_spares_check(const mgrid_spares *x, const mgrid_content *c, mgrid_error *err);
-/* Return those of a plan; NULL: none. */
+/* Return the spares of a plan. NULL: it has none. */
 const mgrid_spares *mgrid_content_spares(const mgrid_content *c);
 
 /* ---------------------------------------------------------------- next.c */
 
-/* The communicators of a plan, each once: all groups of more than one rank, of families that have
-** any. */
+/* The communicators of a plan, each once: those of all groups of more than one rank, except of
+** families that have none. */
 typedef struct mgrid_comm_list {
   size_t n;
-  int32_t *entry;    /* [n]: a family that has it */
-  int64_t *start;    /* [n + 1], in members */
-  int32_t *member;   /* ranks, in order */
-  mgrid_index index; /* by the members */
+  int32_t *entry;    /* [n]: a family that has the communicator */
+  int64_t *start;    /* [n + 1]: where its members start */
+  int32_t *member;   /* its ranks, in order */
+  mgrid_index index; /* of the members */
 } mgrid_comm_list;
 mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid_error *err);
 void mgrid_comm_list_free(mgrid_comm_list *c);
 uint64_t mgrid_comm_hash(const int32_t *member, int64_t n);
-/* Return a communicator of c with these members, in this order, whose options may share with
-** `choice`; or -1. */
+/* Return a communicator of c with these members in this order, whose options allow sharing with
+** `choice`; -1: there is none. */
 int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int32_t *member,
                         int64_t n, uint64_t hash, const mgrid_choice *choice);
 
 #define MGRID_LOSS_POLICY "on_lost"
-extern const char *const mgrid_loss_answers[]; /* their words, by mgrid_loss_answer */
+/* the words for answers, indexed by mgrid_loss_answer */
+extern const char *const mgrid_loss_answers[];
 
-/* How places of the old layout become those of the new one: both are a x some x b, dims fastest
-** first; the middle one shrinks from `was` to `is`. */
+/* How places of the old layout become places of the new one. Both layouts are read as a grid of a x
+** m x b places, fastest first. The middle size m shrinks from `was` to `is`. */
 typedef struct mgrid_layout_map {
   int64_t a, was, is, b;
 } mgrid_layout_map;
 
-/* What a place of the next layout needs, and what of that an old rank has. */
+/* The bytes that a place of the next layout needs, and those of them that an old rank has. */
 typedef struct mgrid_next_bytes {
   int64_t need, stay;
   bool known;
 } mgrid_next_bytes;
 
-/* A plan for fewer ranks, for any of them. */
+/* A plan for a smaller world. It does not depend on which ranks are lost. */
 typedef struct mgrid_next {
-  struct mgrid_next *after; /* in the list of all */
-  int64_t survivors;        /* ranks of the plan */
-  bool shrinks;             /* else it has all places of the old one */
-  char *params;             /* arguments in place of the plan's, each on a line; "": none */
-  mgrid_plan *plan;         /* NULL: no layout is accepted, because of: */
+  struct mgrid_next *after; /* the next in the list of all */
+  int64_t survivors;        /* how many ranks the plan has */
+  bool shrinks;             /* false: it has all places of the old layout */
+  char *params;             /* arguments that replace the plan's, one on each line; "": none */
+  mgrid_plan *plan;         /* NULL: no layout is accepted, and the next field says why */
   mgrid_error why;
-  int64_t places; /* ranks of the layout */
+  int64_t places; /* how many ranks the layout has */
   mgrid_layout_map map;
   size_t nargs;
-  char **args; /* [nargs], all arguments, owned */
+  char **args; /* [nargs]: all arguments; owned */
   mgrid_comm_list comms;
-  mgrid_pairs pairs; /* of tensors, ranks of either plan; n 0: there are none */
+  mgrid_pairs pairs; /* pairs of tensors, with ranks of both plans; n 0: there are none */
   bool paired;
-  int64_t uncounted;       /* tensors that are in none of the pairs */
-  mgrid_next_bytes *bytes; /* [places x old ranks], as far as known; NULL: too many to keep */
+  int64_t uncounted; /* how many tensors are in none of these pairs */
+  /* [places x old ranks]: as far as it is known; NULL: there are too many to keep */
+  mgrid_next_bytes *bytes;
 } mgrid_next;
 
 struct mgrid_losses {
-  mgrid_runtime *rt; /* owners */
+  mgrid_runtime *rt; /* owned */
   mgrid_plan *plan;
   char *how;
   size_t nargs, nchanged;
   char **args, **changed;
   char *file; /* of parameters */
   int64_t world;
-  int64_t places; /* ranks of the layout */
+  int64_t places; /* how many ranks the layout has */
   int32_t *rank;  /* [places], ascending */
-  int32_t *place; /* [world]; -1: a spare */
+  int32_t *place; /* [world]: -1: it is a spare */
   mgrid_comm_list comms;
-  mgrid_next *next;     /* those made so far */
-  mgrid_state *state;   /* a dry one, for the policy */
-  mgrid_policy *policy; /* on_lost; NULL: the recipe has none, or the caller answers */
+  mgrid_next *next;     /* the plans that were made so far */
+  mgrid_state *state;   /* a dry state, for the policy */
+  mgrid_policy *policy; /* on_lost; NULL: the recipe does not have it, or the caller answers */
 };
 
-/* Plan for a world with exactly these spares, in place of the recipe's. The call takes over
-** `spare`, also on failure. */
+/* Make a plan for a world with exactly these spares, instead of the recipe's. Take `spare` over,
+** also on failure. */
 mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t world, int64_t nspares,
                                int32_t *spare, size_t n, const char *const *args, mgrid_error *err);
-/* Plan for a world whose last ranks, beyond `places`, are spares. `at`: the place of each rank in
-** the machine; NULL: the recipe reads none. */
+/* Make a plan for a world whose last ranks, after `places`, are spares. `at`: the place of each
+** rank in the machine; NULL: the recipe does not read a machine. */
 mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n,
                             const char *const *args, const int32_t *at, mgrid_error *err);
-/* Return the plan for these survivors, made now or before; NULL: an error. Where the recipe reads
-** the machine, x gets its ranks as well. */
+/* Return the plan for these survivors, made now or before. NULL: *err says why. If the recipe reads
+** the machine, x also gets the new ranks. */
 mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *x, bool shrinks, size_t n,
                           char *const *params, mgrid_error *err);
-/* List the tensors of `from` that `to` has in the same shape. The caller frees the list; the names
-** are those of `from`. */
+/* List the tensors of `from` that `to` has with the same shape. The caller frees the list. The
+** names belong to `from`. */
 const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, size_t *shared,
                                  mgrid_error *err);
 
-/* Place the survivors by next->map instead, if the recipe that reads the machine accepts that,
-** too. */
+/* The recipe reads the machine. If it also accepts the survivors where next->map puts them, place
+** them so. */
 mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
                                     mgrid_error *err);
 
-/* Ask a runtime for a thing that it was lent: *x gets one more owner; NULL: there is none. Or, with
-** a policy, for its file and line. Served by lua/spares_words.c. */
+/* Ask a runtime for an item that was lent to it: *x gets one more owner; NULL: there is none. Or,
+** with a policy, ask for its file and line. lua/spares_words.c answers. */
 typedef struct mgrid_lent_request {
   const mgrid_item_kind *kind;
   void *x;
   const mgrid_policy *policy;
-  mgrid_error *placed; /* an error about the policy's answer: add the file and the line */
+  /* an error about the policy's answer, to which the file and line are added */
+  mgrid_error *placed;
 } mgrid_lent_request;
 
 /* ---------------------------------------------------------------- loss.c */
@@ -143,21 +147,21 @@ typedef struct mgrid_lent_request {
 struct mgrid_loss {
   mgrid_loss_answer how;
   mgrid_text why;
-  mgrid_text params;      /* what the answer changes, each on a line */
-  mgrid_plan *old, *plan; /* owners; plan NULL: stop */
+  mgrid_text params;      /* the parameters that the answer changes, one on each line */
+  mgrid_plan *old, *plan; /* owned; plan NULL: the job stops */
   int64_t world, survivors;
   size_t nlost;
   int64_t *lost; /* [nlost], ascending */
-  int32_t *was;  /* [survivors], the old rank of each new one; NULL: stop */
-  int32_t *is;   /* [world], the new rank of each old one, -1: lost */
+  int32_t *was;  /* [survivors]: the old rank of each new rank; NULL: the job stops */
+  int32_t *is;   /* [world]: the new rank of each old rank; -1: it is lost */
   mgrid_loss_sums sums;
   size_t nmissing;
-  mgrid_loss_missing_part *missing; /* [nmissing]; the holders are owned */
+  mgrid_loss_missing_part *missing; /* [nmissing]: the holders are owned */
   size_t ntensors;
-  const char **tensor; /* [ntensors], those that move; of the old plan */
+  const char **tensor; /* [ntensors]: the tensors that move; the names belong to the old plan */
 };
 
-/* mgrid_loss_new, also for n 0: nobody is lost, and all keep their places. The policy is not
+/* As mgrid_loss_new, but n may be 0: no rank is lost, all keep their places, and the policy is not
 ** asked. */
 mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err);
 
@@ -165,18 +169,17 @@ mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mg
 
 /* Return the machine that the recipe reads; NULL: none. */
 const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l);
-/* Fill x->was and x->is: who takes which place of the next plan. */
+/* Fill x->was and x->is: which survivor takes which place of the next plan. */
 mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
                               mgrid_error *err);
-/* List the maps to this number of places; first those that keep the most communicators of the old
-** plan. Return how many. */
+/* List the maps of layouts to this number of places. Those that keep the most communicators of the
+** old plan come first. Return how many they are. */
 enum { MGRID_LAYOUT_MAPS_MAX = 8 };
 size_t mgrid_layout_maps_of(const mgrid_losses *l, int64_t places,
                             mgrid_layout_map map[MGRID_LAYOUT_MAPS_MAX]);
-/* Find the map of two layouts that keeps most communicators together. */
+/* Find the map between two layouts that keeps the most communicators together. */
 mgrid_layout_map mgrid_layout_map_of(const mgrid_losses *l, const mgrid_next *next);
-/* Return the bytes that a place of the next plan needs, and *stay: those of them that an old rank
-** has. */
+/* Return how many bytes a place of the next plan needs. *stay: how many of them an old rank has. */
 int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int64_t *stay);
 
 /* ---------------------------------------------------------------- loss_print.c */

@@ -2,13 +2,12 @@
 **
 ** places.c - which survivor takes which place of the new layout.
 **
-** Both layouts are read as a x middle x b places, and the middle dim shrinks: for Megatron a is tp
-** x cp, the middle dim dp, and b pp. Coordinates of the middle dim that lost no rank are kept
-** first, so that a whole replica goes rather than a part of each. An empty place gets a survivor
-** that is left over: first one with the same coordinates in a and b, because it has the same part
-** of another replica, then a spare, then any. a and b are those that keep the most communicators if
-** the middle dim loses some of its coordinates; if none keeps any, those that leave the most bytes
-** in place.
+** Both layouts are read as a grid of a x m x b places, and the middle dim m shrinks: in Megatron a
+** is tp x cp, m is dp, and b is pp. Coordinates of m that lost no rank are kept first, so that one
+** whole replica goes, and not a part of each. An empty place gets a survivor without a place: first
+** one with the same coordinates in a and b, because it has the same part of another replica; then a
+** spare; then any. a and b are chosen to keep the most communicators when m loses some coordinates;
+** if none are kept, to leave the most bytes in place.
 */
 #include "machine/machine_item.h"
 #include "survive/next.h"
@@ -21,8 +20,8 @@ const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l) {
   return item && !item->unread ? item->model : NULL;
 }
 
-/* Return how many levels of the machine, whether the recipe reads it or not, have both ranks in one
-** domain; 0: no machine. */
+/* Return how many levels of the machine have both ranks in one domain, whether the recipe reads the
+** machine or not. 0: there is no machine. */
 static size_t near_in_machine(const mgrid_losses *l, int64_t a, int64_t b) {
   const mgrid_machine_item *item = mgrid_content_machine(&l->plan->content);
   size_t level = 0;
@@ -50,7 +49,8 @@ int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int
 
 enum { TRIALS = 4 };
 
-/* Keep some coordinates of the middle dim as if the rest were lost; each trial keeps others. */
+/* Choose some coordinates of the middle dim, as if the rest were lost. Each trial chooses
+** others. */
 static void places_draw(const mgrid_layout_map *f, uint64_t trial, int64_t *keep) {
   int64_t n = 0;
   for (int64_t i = 0; i < f->was && n < f->is; i++) {
@@ -59,13 +59,14 @@ static void places_draw(const mgrid_layout_map *f, uint64_t trial, int64_t *keep
   }
 }
 
-/* The place of the old layout behind one of the new; `keep` has the coordinates that stay. */
+/* Return the place of the old layout that becomes a place of the new one. keep[i]: the old
+** coordinate that becomes coordinate i of the middle dim. */
 static int64_t behind(const mgrid_layout_map *f, const int64_t *keep, int64_t place) {
   int64_t x = place % f->a, y = place / f->a % f->is, z = place / f->a / f->is;
   return x + f->a * (keep[y] + f->was * z);
 }
 
-/* Return whether these are the members of a group of the family. */
+/* Return whether these ranks are the members of a group of the family. */
 static bool is_group(const mgrid_family *f, const int32_t *member, int64_t n) {
   int64_t group, position;
   for (int64_t nth = 0; mgrid_family_locate(f, member[0], nth, &group, &position); nth++) {
@@ -76,8 +77,8 @@ static bool is_group(const mgrid_family *f, const int32_t *member, int64_t n) {
   return false;
 }
 
-/* Count the members of those communicators of the next plan that the old one has in the family of
-** the same name, under a map, in all trials. */
+/* Under a map, count the communicators of the next plan that the old one has in the family of the
+** same name. Count their members, over all trials. */
 static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_layout_map *f,
                        int32_t *room, int64_t *keep) {
   const mgrid_comm_list *c = &next->comms;
@@ -97,10 +98,10 @@ static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgri
 
 static int64_t places_gcd(int64_t a, int64_t b) { return b ? places_gcd(b, a % b) : a; }
 
-enum { FEW = 1 << 17 }; /* parts of tensors that are looked at for one map */
+enum { FEW = 1 << 17 }; /* most parts of tensors that are looked at for one map */
 
-/* Count the bytes that stay where they are under a map, in all trials; 0: there are too many parts
-** to look at. */
+/* Count the bytes that stay where they are under a map, over all trials. 0: there are too many
+** parts to look at. */
 static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_layout_map *f,
                        int64_t *keep) {
   int64_t all = 0, stay;
@@ -120,7 +121,7 @@ mgrid_layout_map mgrid_layout_map_of(const mgrid_losses *l, const mgrid_next *ne
   if (was == is) return best;
   int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
   int64_t *keep = malloc((size_t)(is + 1) * sizeof *keep);
-  /* Start from the smallest a and b: of two maps that keep equally much take the finer one, which
+  /* Begin with the smallest a and b. If two maps keep equally much, take the finer one, which
   ** leaves more choice. */
   for (int64_t ab = 1; ab <= g && room && keep; ab++)
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
@@ -136,7 +137,7 @@ mgrid_layout_map mgrid_layout_map_of(const mgrid_losses *l, const mgrid_next *ne
   return best;
 }
 
-/* Is this coordinate in the ascending list of those that stay? */
+/* Return whether this coordinate is in the ascending list of those that stay. */
 static bool is_kept(const mgrid_layout_map *f, const int64_t *keep, int64_t y) {
   int64_t low = 0, high = f->is;
   while (low < high) {
@@ -149,7 +150,7 @@ static bool is_kept(const mgrid_layout_map *f, const int64_t *keep, int64_t y) {
   return low < f->is && keep[low] == y;
 }
 
-/* Count the members of communicators of the old plan that lose no member, in all trials. */
+/* Count the members of communicators of the old plan that lose no member, over all trials. */
 static int64_t whole_by(const mgrid_losses *l, const mgrid_layout_map *f, int64_t *keep) {
   const mgrid_comm_list *c = &l->comms;
   int64_t whole = 0;
@@ -204,7 +205,8 @@ static int by_at(const void *a, const void *b) {
   return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Choose the coordinates that stay: those that lost the fewest ranks, the first of equal ones. */
+/* Choose the coordinates that stay: those that lost the fewest ranks, and of equal ones the
+** first. */
 static void choose_slabs(const mgrid_losses *l, const mgrid_layout_map *f, const mgrid_loss *x,
                          slab *slabs, int64_t *keep) {
   for (int64_t i = 0; i < f->was; i++) slabs[i] = (slab){ i, 0 };
@@ -215,7 +217,7 @@ static void choose_slabs(const mgrid_losses *l, const mgrid_layout_map *f, const
   for (int64_t i = 0; i < f->is; i++) keep[i] = slabs[i].at;
 }
 
-/* Return the spare that is free and nearest to a rank in the machine, the first of equal ones; -1:
+/* Return the free spare that is nearest to a rank in the machine, and of equal ones the first. -1:
 ** there is none. */
 static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t rank) {
   int64_t found = -1;
@@ -228,7 +230,7 @@ static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t
   return found;
 }
 
-/* Fill the empty places. is[] of an old rank: -1 while it is free, -2 if it is lost. */
+/* Fill the empty places. For an old rank, `is` is -1 while it is free, and -2 if it is lost. */
 static void places_fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs,
                         const int64_t *keep, mgrid_loss *x) {
   const mgrid_layout_map *f = &next->map;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - after a loss, let the survivors go on together. A recovery has six steps, each a
-** function: detect, agree, choose, rebuild, move, resume. `attempt` calls them in this order, and
-** each hands its result to the next: a parameter that is not const is what a step may change. Hosts
-** and Lua call mgrid_state_recover.
+** recover.c - after a loss, lets the survivors go on together. A recovery has six steps, each a
+** function: detect, agree, choose, rebuild, move, resume. `attempt` calls them in this order and
+** passes the results on. A step changes only those of its parameters that are not const. Hosts and
+** Lua call mgrid_state_recover.
 */
 
-/* THE ATTEMPTS. Every attempt starts from the old backend, on which all survivors can agree even if
-** the attempt before failed. So if another rank is lost meanwhile, it costs one more attempt. Two
+/* THE ATTEMPTS. Every attempt starts from the old backend. All survivors can agree over it, even
+** after a failed attempt. So if another rank is lost meanwhile, that costs one more attempt. Two
 ** agreements keep all ranks in the same attempt: one after all have chosen, one after all have the
-** new state. They combine bits by `and`. A host that finds the lost ranks itself passes their list
-** and a backend of the survivors: the same steps, without an agreement over the old backend.
+** new state. An agreement combines bits by `and`.
+**
+** If the host finds the lost ranks itself, it passes their list and a backend of the survivors. The
+** steps are the same then, without an agreement over the old backend.
 */
 
 #include "comm/compare.h"
@@ -23,21 +25,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ranks agree on these bits by `and`. AGAIN: this rank did not fail, or failed only because of
-** another loss. A rank may still be in mgrid_state_settle when others recover; then it takes part
-** in their agreement. It passes SETTLES and not COME, the others pass COME and not SETTLES. So each
-** side sees that the other is in the other call. */
+/* The bits on which ranks agree. The result has the bits that all ranks passed. COME: this rank is
+** in mgrid_state_recover. SETTLES: it is in mgrid_state_settle, and takes part in the agreement of
+** the others. If the result has neither, some ranks are in one call and some in the other. DONE:
+** this rank has done its part. AGAIN: it has, or it failed only because of another loss. */
 enum { COME = 1, DONE = 2, AGAIN = 4, SETTLES = 8 };
 
 /* What an attempt has made. */
 typedef struct recovered {
   mgrid_loss *loss;
-  mgrid_backend *rest; /* owned, unless it is the host's */
+  mgrid_backend *rest; /* owned, unless the host passed it */
   mgrid_state *now;
   mgrid_move *move;
 } recovered;
 
-/* How many attempts failed at their end with the same number of lost ranks. */
+/* How many attempts in a row failed at their end with the same number of lost ranks. */
 typedef struct failures {
   size_t nlost;
   int alike;
@@ -56,8 +58,8 @@ static void end_calls(mgrid_state *s) {
   mgrid_pool_revoke(s->backend, s->view.ncomms, s->comm, &s->batch, &ignored);
 }
 
-/* Let all ranks notice the loss: end every call that waits, on the states of the old backend and on
-** the backend itself. After it these communicators carry no call. Wait for nobody. */
+/* Make all ranks notice the loss: end every call that waits on the old backend or on one of its
+** states. Their communicators cannot carry a call after that. Wait for no rank. */
 static void detect(mgrid_state *old, const mgrid_recover_options *o) {
   for (mgrid_state *s = old->backend->states; s; s = s->next) end_calls(s);
   if (!o->backend) old->backend->ops->survival->interrupt(old->backend);
@@ -65,14 +67,14 @@ static void detect(mgrid_state *old, const mgrid_recover_options *o) {
 
 /* ------------------------------------------------------------------- agree */
 
-/* Combine the bits of all survivors over the old backend, within the deadline. */
+/* Combine the bits of all survivors by `and`, over the old backend, within the deadline. */
 static mgrid_status all_bits(const mgrid_state *old, const mgrid_recover_options *o, uint64_t *bits,
                              mgrid_error *err) {
   return old->backend->ops->survival->agree_and(old->backend, bits, o->timeout, err);
 }
 
-/* Wait until all survivors are in mgrid_state_recover. A rank in mgrid_state_settle leaves it at
-** the first try, and comes at the next. */
+/* Wait until all survivors are in mgrid_state_recover. A rank in mgrid_state_settle makes the first
+** try fail; it then leaves that call, and comes to the next try. */
 static mgrid_status come(const mgrid_state *old, const mgrid_recover_options *o, mgrid_error *err) {
   enum { TRIES = 4 };
   for (int i = 0; i < TRIES; i++) {
@@ -85,9 +87,9 @@ static mgrid_status come(const mgrid_state *old, const mgrid_recover_options *o,
       "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover", old->name);
 }
 
-/* Meet all survivors within the deadline, twice: a rank may have been stopped while it waited for
-** the others, and what follows has no deadline. Change nothing. Survivors with a backend of the
-** host meet on that, in `rebuild`. */
+/* Meet all survivors twice, each time within the deadline. What follows has no deadline, and a rank
+** may have been stopped while it waited in the first meeting. Change nothing. If the host passes a
+** backend, the survivors meet on that one, in `rebuild`. */
 static mgrid_status agree(const mgrid_state *old, const mgrid_recover_options *o,
                           mgrid_error *err) {
   if (o->backend) return MGRID_OK;
@@ -95,8 +97,8 @@ static mgrid_status agree(const mgrid_state *old, const mgrid_recover_options *o
   return s ? s : come(old, o, err);
 }
 
-/* Agree on whether all ranks have done a step. *again: the ranks that failed did so only because of
-** another loss. */
+/* Agree on whether all ranks have done their part. *again: every rank that failed did so only
+** because of another loss. */
 static mgrid_status all_done(const mgrid_state *old, const mgrid_recover_options *o,
                              mgrid_status mine, bool loses, bool *done, bool *again,
                              mgrid_error *err) {
@@ -106,9 +108,9 @@ static mgrid_status all_done(const mgrid_state *old, const mgrid_recover_options
   return s;
 }
 
-/* Return the error of a step that not all ranks have done. A rank that fails interrupts the others,
-** and they may take that for a loss. Do not return MGRID_LOST_RANK then: these ranks would try
-** again alone. */
+/* Return the error of a step that some rank has not done. A rank that fails interrupts the others,
+** which may take that for a loss. If no other attempt follows, they must not return
+** MGRID_LOST_RANK: their callers would try again, alone. */
 static mgrid_status not_all(mgrid_error *mine, bool again, mgrid_error *err) {
   if (mine->status == MGRID_LOST_RANK && !again) mine->status = MGRID_OTHER_RANK;
   if (mine->status) return mgrid_error_pass(err, mine);
@@ -138,16 +140,16 @@ static mgrid_loss *find_and_decide(mgrid_backend *b, mgrid_losses *losses, mgrid
   mgrid_status s = is_lost && lost ? b->ops->survival->find_lost(b, is_lost, err) : mgrid_oom(err);
   for (int64_t i = 0; i < losses->world && !s; i++)
     if (is_lost[i]) lost[n++] = i;
-  /* n is 0 if a call failed, but no rank is lost: all ranks keep their places */
+  /* n is 0 if a call failed although no rank is lost; all ranks then keep their places */
   mgrid_loss *x = s ? NULL : mgrid_loss_decide(losses, n, lost, err);
   free(is_lost), free(lost);
   return x;
 }
 
-/* Set *same to whether all survivors have the same digest. The backend gives the `and` of 31 bits.
-** A rank passes a part of the digest and its complement. If both come back unchanged, no rank has a
-** 0 where this rank has a 1, or a 1 where this rank has a 0: all have the same part. Compare two
-** parts of 15 bits. */
+/* Set *same to whether all survivors have the same digest. The backend combines 31 bits by `and`. A
+** rank passes 15 bits of its digest, and their complement. If both come back unchanged, all ranks
+** have these 15 bits: none has a 0 where this rank has a 1, or a 1 where this rank has a 0. Compare
+** two parts of the digest in this way. */
 static mgrid_status compare(const mgrid_state *old, const mgrid_recover_options *o,
                             const char digest[33], bool *same, mgrid_error *err) {
   const uint64_t mask = (1 << 15) - 1;
@@ -165,7 +167,7 @@ static mgrid_status compare(const mgrid_state *old, const mgrid_recover_options 
   return MGRID_OK;
 }
 
-/* Fail if the job stops. All ranks return the same result. */
+/* Fail if the job stops. All ranks get the same result. */
 static mgrid_status stops(const mgrid_loss *x, mgrid_error *err) {
   char who[96];
   if (x->how != MGRID_LOSS_STOP) return MGRID_OK;
@@ -175,10 +177,9 @@ static mgrid_status stops(const mgrid_loss *x, mgrid_error *err) {
                     x->nlost == 1 ? "is" : "are", mgrid_text_chars(&x->why));
 }
 
-/* Find the lost ranks, let each rank decide alone what the job becomes, and compare what all have
-** decided. Change *out and `losses`, which keeps the plans that it makes; ask the old backend, and
-** do not change it. *mine: this rank's own error about the host's list; `rebuild` passes it to the
-** others. */
+/* Find the lost ranks. Each rank decides alone what the job becomes; then all compare their
+** decisions. Change *out and `losses`, which keeps the plans that are made on the way. *mine: this
+** rank's own error about the host's list. `rebuild` passes it to the others. */
 static mgrid_status choose(const mgrid_state *old, const mgrid_recover_options *o,
                            mgrid_losses *losses, mgrid_loss **out, mgrid_error *mine, bool *again,
                            mgrid_error *err) {
@@ -209,7 +210,7 @@ static mgrid_status choose(const mgrid_state *old, const mgrid_recover_options *
 
 /* ----------------------------------------------------------------- rebuild */
 
-/* Fail if the host's backend has this rank in another place than the next plan. */
+/* Fail if the host's backend does not give this rank the number that it has in the next plan. */
 static void check_place(const mgrid_backend *b, int64_t was, const mgrid_loss *x,
                         mgrid_error *mine) {
   const int64_t rank = mgrid_loss_rank(x, was);
@@ -222,9 +223,9 @@ static void check_place(const mgrid_backend *b, int64_t was, const mgrid_loss *x
              who, was, rank, x->survivors, b->rank, b->world);
 }
 
-/* Open a backend of the survivors, each with its rank in the next plan, and make the state of that
-** plan on it, on all ranks together. Change *rest and *now. *mine: in, an error of `choose` here;
-** out, also one of another rank. */
+/* Open a backend of the survivors, each with its rank in the next plan. On it, all ranks together
+** make the state of that plan. Change *rest and *now. *mine may hold an error of `choose`;
+** afterwards it may also hold that of another rank. */
 static void rebuild(const mgrid_state *old, const mgrid_recover_options *o, const mgrid_loss *x,
                     mgrid_backend **rest, mgrid_state **now, mgrid_error *mine) {
   const int64_t was = old->view.rank;
@@ -237,7 +238,7 @@ static void rebuild(const mgrid_state *old, const mgrid_recover_options *o, cons
   if (!b) return;
   if (x) name_lost(x, who), mgrid_loss_digest(x, digest);
 
-  /* The name of this call has the lost ranks: if two lists differ, the error shows both. */
+  /* The name of this call contains the lost ranks. So if two lists differ, the error shows both. */
   uint64_t call = mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)%s", who, digest,
                                   o->nccl_shrink ? ", by ncclCommShrink" : "");
   if (mgrid_meet(b, call, &unlike)) {
@@ -255,9 +256,8 @@ static void rebuild(const mgrid_state *old, const mgrid_recover_options *o, cons
 
 /* -------------------------------------------------------------------- move */
 
-/* Plan the move of this rank from the old plan to the next one; nothing is sent before the host
-** runs it. Change *out; out NULL: the host asks for no move. If one rank fails, all get its
-** error. */
+/* Plan how this rank's data moves from the old plan to the next one. Nothing is sent before the
+** host runs the move. out NULL: the host asks for no move. If one rank fails, all get its error. */
 static void move(const mgrid_loss *x, mgrid_backend *rest, mgrid_move **out, mgrid_error *mine) {
   if (out) *out = mgrid_loss_move(x, rest->rank, 0, NULL, NULL, mine);
   mgrid_verdict(rest, mine->status, mine, mine);
@@ -265,7 +265,7 @@ static void move(const mgrid_loss *x, mgrid_backend *rest, mgrid_move **out, mgr
 
 /* ------------------------------------------------------------------ resume */
 
-/* Let the old state abort its communicators where freeing them would wait for lost members. */
+/* Tell the old state to abort communicators that it could free only with lost members. */
 static void recover_lose_all(mgrid_state *s) {
   for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
 }
@@ -276,11 +276,11 @@ static mgrid_status all_have(const mgrid_state *old, const mgrid_recover_options
                              mgrid_error *err) {
   const mgrid_survival_ops *ops = r->rest ? r->rest->ops->survival : NULL;
   bool done = false, loses = !ops || mine->status == MGRID_LOST_RANK || ops->hurt(r->rest);
-  if (mine->status && ops) ops->interrupt(r->rest); /* others may wait there */
+  if (mine->status && ops) ops->interrupt(r->rest); /* other ranks may wait on it */
   mgrid_status s = all_done(old, o, mine->status, loses, &done, again, err);
   if (s || done) return s;
-  /* Another loss makes the list longer. If it stays the same, a rank fails for a reason of its own,
-  ** and all stop. */
+  /* Another loss makes the list of lost ranks longer. If the list stays the same, a rank fails for
+  ** a reason of its own, and all ranks stop. */
   enum { ALIKE_MAX = 2 };
   f->alike = r->loss->nlost == f->nlost ? f->alike + 1 : 0;
   f->nlost = r->loss->nlost;
@@ -288,8 +288,8 @@ static mgrid_status all_have(const mgrid_state *old, const mgrid_recover_options
   return not_all(mine, *again, err);
 }
 
-/* Put the new state in the place of the old one, if all survivors have it: it gets the old one's
-** runtime and settings, and the old one waits for nobody. Change both. */
+/* If all survivors have the new state, let it replace the old one: it gets the runtime and settings
+** of the old one, which then waits for no rank when it is freed. Change both. */
 static mgrid_status resume(mgrid_state *old, const mgrid_recover_options *o, const recovered *r,
                            failures *f, mgrid_error *mine, bool *again, mgrid_error *err) {
   char who[96];
@@ -314,10 +314,11 @@ static mgrid_status resume(mgrid_state *old, const mgrid_recover_options *o, con
 
 /* ------------------------------------------------------ the whole recovery */
 
-/* Go through the six steps once. *again: it failed because of another loss. */
+/* Go through the six steps once. *again: the attempt failed because of another loss. */
 static mgrid_status attempt(mgrid_state *old, const mgrid_recover_options *o, mgrid_losses *losses,
                             bool moves, recovered *r, failures *f, bool *again, mgrid_error *err) {
-  mgrid_error mine = MGRID_ERROR_INIT; /* of this rank; the others get it, or that there is one */
+  /* this rank's error. The others return the same, or only learn that a rank has one */
+  mgrid_error mine = MGRID_ERROR_INIT;
   detect(old, o);
   mgrid_status s = agree(old, o, err);
   if (!s) s = choose(old, o, losses, &r->loss, &mine, again, err);
@@ -337,7 +338,7 @@ static void undo(const mgrid_recover_options *o, recovered *r) {
   *r = (recovered){ 0 };
 }
 
-/* Refuse what can be seen before any rank is called. */
+/* Refuse wrong arguments before any rank is called. */
 static mgrid_status recover_check(const mgrid_state *old, const mgrid_recover_options *o,
                                   const mgrid_losses *losses, mgrid_error *err) {
   const mgrid_survival_ops *ops = old->backend->ops->survival;
@@ -375,7 +376,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
   failures f = { .nlost = SIZE_MAX };
   if ((status = recover_check(s, &o, losses, err))) return status;
 
-  /* make attempts, as long as each one fails because of another loss */
+  /* try as long as each attempt fails because of another loss */
   for (int64_t left = s->backend->world;; left--) {
     bool again = false;
     mgrid_error mine = MGRID_ERROR_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** spares.c - ranks that a plan keeps in no family, to take the places of lost ones: an item of
-** topologies and plans.
+** spares.c - spares: ranks that a plan keeps out of all families, to take the places of lost ranks.
+** They are an item of topologies and plans.
 */
 #include "families/grid.h"
 #include "plan/json.h"
@@ -61,7 +61,7 @@ static void rule(const mgrid_content *c, size_t i, mgrid_text *t) {
 
 static const mgrid_family *unused(const void *x) { return ((const mgrid_spares *)x)->f; }
 
-/* Write the spares, or whether a rank is one. */
+/* Write the spares; or, for one rank, whether it is a spare. */
 static void spares_json(const void *x, int64_t rank, mgrid_json *w) {
   const mgrid_family *f = ((const mgrid_spares *)x)->f;
   int64_t group, position;
@@ -112,7 +112,7 @@ static int by_rank(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Sort by domain; within one the last rank first. */
+/* Sort by domain, and within a domain the last rank first. */
 static int by_domain(const void *a, const void *b) { return mgrid_key_order(a, b); }
 
 mgrid_spares *mgrid_spares_per(const mgrid_machine_model *m, const char *level, int64_t count,

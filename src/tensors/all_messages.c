@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** all_messages.c - a whole move: the messages of all ranks, their rounds, and their sums. Only who
-** asks for the schedule of a job needs this: a rank that moves computes its own messages.
+** all_messages.c - a whole move: the messages of all ranks, their rounds, and their sums. A rank
+** that runs a move computes only its own messages; this file is for callers who want the schedule
+** of the whole job.
 */
 #include "tensors/between_plans.h"
 #include "tensors/move.h"
@@ -12,17 +13,21 @@
 
 /* ==================================================================== rounds */
 
-/* Colour the edges between senders and receivers. As many colours as the busiest rank has messages
-** always suffice. If the ends of an edge have no free colour in common, an exchange makes one: from
-** its receiver on, follow the path of edges with two alternating colours, and swap these. The path
-** never reaches the sender, because it would have to enter by the colour that is free there. */
+/* Put messages into rounds as one colours the edges of a graph between senders and receivers: no
+** two edges at one rank may have one colour. As many colours as the busiest rank has messages
+** always suffice. If the two ends of an edge have no free colour in common, an exchange gives them
+** one: from the receiver on, follow the path of edges with two alternating colours, and swap these.
+** The path never reaches the sender, because it would have to enter it by the colour that is free
+** there. */
 
-enum { SLOTS_MAX = 2 * MGRID_EDGES_MAX }; /* slots of both tables, 512 MiB: ranks times rounds */
+/* most slots of both tables (ranks times rounds): 512 MiB */
+enum { SLOTS_MAX = 2 * MGRID_EDGES_MAX };
 
 typedef struct colouring {
   mgrid_edge *edge;
   int64_t rounds;
-  int32_t *sends, *receives; /* [ranks * rounds]: 1 + the edge of that rank and colour, or 0 */
+  /* [ranks * rounds]: the edge of that rank and colour, plus 1; 0: none */
+  int32_t *sends, *receives;
 } colouring;
 
 static int32_t *slot(const colouring *c, bool sender, int64_t rank, int32_t colour) {
@@ -41,12 +46,12 @@ static void all_messages_set(const colouring *c, size_t e, int32_t colour) {
   *slot(c, false, c->edge[e].to, colour) = (int32_t)e + 1;
 }
 
-/* Swap colours a and b on the path that starts at a receiver with an edge of colour a. An edge
-** takes its slot after the edge that was in it has been picked up. */
+/* Swap colours a and b on the path that starts at a receiver with an edge of colour a. Before an
+** edge takes a slot, the edge that was there is picked up. */
 static void all_messages_exchange(const colouring *c, int64_t rank, int32_t a, int32_t b) {
   bool sender = false;
   int32_t at = *slot(c, sender, rank, a);
-  *slot(c, sender, rank, a) = 0; /* the slot of the new edge */
+  *slot(c, sender, rank, a) = 0; /* the slot for the new edge */
   while (at) {
     mgrid_edge *e = &c->edge[at - 1];
     int64_t far = sender ? e->to : e->from;
@@ -128,7 +133,7 @@ mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
     if (!mgrid_pairs_messages(p, rank, true, &list)) status = mgrid_oom(err);
     for (size_t i = 0; i < list.n && !status; i++) {
-      /* another tensor of the same message */
+      /* it is another tensor of the same message */
       if (i > 0 && list.at[i].to == list.at[i - 1].to) continue;
       if (s->n == MGRID_EDGES_MAX) {
         status = mgrid_fail(err, MGRID_LIMIT,
@@ -169,7 +174,7 @@ int64_t mgrid_schedule_round(const mgrid_schedule *s, int64_t from, int64_t to) 
 
 /* ------------------------------------------------------------------- tally */
 
-/* One rank's messages in one direction, added up: of one tensor, or with tensor -1 of all. */
+/* One rank's messages in one direction, summed up: of one tensor; tensor -1: of all. */
 typedef struct load {
   int64_t bytes, messages;
 } load;
@@ -188,7 +193,7 @@ static load load_of(const mgrid_messages *list, int64_t tensor) {
   return sum;
 }
 
-/* Count the ranks in either list; both are sorted by the peer. */
+/* Count the ranks that are in either list. Both lists are sorted by peer. */
 static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *receives,
                         int64_t tensor) {
   int64_t n = 0, last = -1;
@@ -204,7 +209,7 @@ static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *recei
   return n;
 }
 
-/* Add to a sum that is only reported; it stops at INT64_MAX. */
+/* Add to a sum that is only reported. It stops at INT64_MAX. */
 static void add_to(int64_t *sum, int64_t value) {
   if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
 }
@@ -225,7 +230,8 @@ static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_me
   all_messages_larger(&t->peers, peers_of(sends, receives, tensor));
 }
 
-/* Add what a rank needs, what it holds, and what it would get by gathering the whole. */
+/* Add what a rank needs, what it holds, and what it would receive if it gathered the whole
+** tensor. */
 static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
   mgrid_coords at;
   if (!mgrid_pair_coords(p, rank, &at)) return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** between_plans.c - the pairs of tensors of two plans, and what one rank does in their move.
+** between_plans.c - pairs the tensors of two plans, and finds what one rank does in the move
+** between them.
 */
 #include "tensors/between_plans.h"
 
@@ -24,8 +25,8 @@ void mgrid_pairs_free(mgrid_pairs *p) {
   memset(p, 0, sizeof *p);
 }
 
-/* Check a map of ranks of one side to ranks of the move, and invert it. `before`: of the side
-** before the move, of which some may be lost, -1. */
+/* Check a map from the ranks of one plan to the ranks of the move, and invert it. `before`: the
+** plan is the one before the move; some of its ranks may be lost, -1. */
 static mgrid_status set_names(mgrid_pairs *p, mgrid_renaming *r, bool before, size_t n,
                               const int64_t *ranks, mgrid_error *err) {
   int64_t world = (before ? p->from : p->to)->content.world;
@@ -71,7 +72,7 @@ static mgrid_status check_both(const mgrid_plan *has, const mgrid_plan *lacks, c
   return MGRID_OK;
 }
 
-/* Note a tensor that is bf16 on one side and f32 on the other: its elements are sent as bf16. */
+/* Note a tensor that is bf16 in one plan and f32 in the other. Its elements are sent as bf16. */
 static mgrid_status add_typing(mgrid_pairs *p, const mgrid_tensor **from, const mgrid_tensor **to,
                                mgrid_error *err) {
   bool down = strcmp((*from)->type, "f32") == 0 && strcmp((*to)->type, "bf16") == 0;
@@ -79,7 +80,7 @@ static mgrid_status add_typing(mgrid_pairs *p, const mgrid_tensor **from, const 
   if (!down && !up) return MGRID_OK;
   if (!p->typing && !(p->typing = calloc(p->room, sizeof *p->typing))) return mgrid_oom(err);
   const mgrid_tensor **wide = down ? from : to, *narrow = down ? *to : *from;
-  /* borrows what the plan's tensor owns, which lives as long as the plan */
+  /* a copy that borrows all else from the plan's tensor, which lives as long as the plan */
   mgrid_tensor *same = malloc(sizeof *same);
   if (!same) return mgrid_oom(err);
   memcpy(same, *wide, sizeof *same);
@@ -99,8 +100,8 @@ const mgrid_tensor *mgrid_pairs_tensor(const mgrid_pairs *p, size_t i, bool befo
   return before ? pair->from : pair->to;
 }
 
-/* Check that no sum over ranks overflows. All of them are at most what ranks need: the bytes of
-** each tensor times its copies. */
+/* Check that no sum over ranks overflows. All sums are at most what ranks need, which is the bytes
+** of each tensor times its copies. */
 static mgrid_status check_bytes(const mgrid_pairs *p, mgrid_error *err) {
   int64_t sum = 0, needed;
   for (size_t i = 0; i < p->n; i++) {
@@ -186,7 +187,7 @@ static int by_peer(const void *a, const void *b) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Group the messages of the rank by peer: all messages with one peer become one. */
+/* Group the messages of the rank by peer, because all messages with one peer are sent as one. */
 static mgrid_status set_peers(mgrid_move *m, const mgrid_messages *list, mgrid_error *err) {
   if (list->n == 0) return MGRID_OK;
   m->peer = malloc(list->n * sizeof *m->peer);
@@ -306,9 +307,10 @@ mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_e
   return s;
 }
 
-enum { KEPT_MOST = 4 }; /* pieces of a message; larger messages take longer to carry than to plan */
+/* most pieces of a message that are kept. A larger message takes longer to send than to plan */
+enum { KEPT_MOST = 4 };
 
-/* Return the list for the pieces of a message; NULL: none. */
+/* Return the list for the pieces of a message. NULL: there is none. */
 static mgrid_kept *kept_of(const mgrid_move *m, mgrid_way way, int64_t peer) {
   mgrid_move_peer key = { .rank = peer };
   mgrid_move_peer *p = m->npeers && way != MGRID_STAYS
@@ -331,7 +333,7 @@ void mgrid_stream_begin(mgrid_stream *s, const mgrid_move *m, mgrid_way way, int
 
 void mgrid_stream_end(mgrid_stream *s) { mgrid_boxes_end(&s->boxes); }
 
-/* Find the boxes of tensor i; there may be none. */
+/* Find the boxes of tensor i. There may be none. */
 static mgrid_status open_tensor(mgrid_stream *s, size_t i, mgrid_error *err) {
   const mgrid_pair *p = &s->move->pairs.pair[i];
   mgrid_way way = s->piece.way;
@@ -371,7 +373,8 @@ mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer,
   mgrid_stream stream;
   bool more;
   mgrid_stream_begin(&stream, m, way, peer);
-  stream.kept = NULL; /* the list is for runs; this function may be called in several threads */
+  /* the kept lists are for runs of the move; several threads may call this function */
+  stream.kept = NULL;
   while (!(s = mgrid_stream_next(&stream, &more, err)) && more)
     if (fn(ud, &stream.piece) != 0) {
       s = mgrid_fail(err, MGRID_OUTPUT, "the function that takes pieces refused one");

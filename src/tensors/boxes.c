@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** boxes.c - elements as boxes of an array in C order: of a part, of what a shard and a part have in
-** common, and of a message. On each axis they are runs, and all combinations of these.
+** boxes.c - elements as boxes of an array in C order: the elements of a part, those that a shard
+** and a part have in common, and those of a message. On each axis they are runs; the elements are
+** all combinations of these.
 */
 #include "tensors/move.h"
 #include "tensors/tensor.h"
@@ -26,7 +27,7 @@ mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_coords *at) {
   return w;
 }
 
-/* Take the slowest axis along which whole steps start here and fit. */
+/* Go to the next box. Take the slowest axis along which whole steps start here and fit. */
 bool mgrid_blocks_next(mgrid_blocks *w) {
   int64_t stride = 1, step = 1;
   size_t axis = w->naxes - 1;
@@ -50,7 +51,8 @@ bool mgrid_blocks_next(mgrid_blocks *w) {
 
 /* ================================================================= in common */
 
-/* On each axis the runs in common, within the boxes to which flats limit them. */
+/* The runs that both sides have in common on each axis, within the boxes to which flats limit
+** them. */
 
 static int64_t boxes_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t boxes_most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -88,7 +90,7 @@ void mgrid_shared_clip(mgrid_shared_run *run, const mgrid_blocks *from, const mg
   *run = (mgrid_shared_run){ run->from + skip, run->to + skip, end - skip };
 }
 
-/* Return what one box of each side have in common. */
+/* Return what a box of one side and a box of the other have in common. */
 static mgrid_common common_of_boxes(const mgrid_pair *p, const mgrid_coords *shard,
                                     const mgrid_coords *part, const mgrid_blocks *from,
                                     const mgrid_blocks *to) {
@@ -160,7 +162,7 @@ static mgrid_shared_run run_at(const mgrid_boxes *w, size_t i, size_t k) {
   return w->more[i] && k > 0 ? w->more[i][k - 1] : w->one[i];
 }
 
-/* Find the runs on each axis that both boxes have in common; they are neighbours in the list. */
+/* On each axis, find the runs that are in both boxes. They are neighbours in the list. */
 static void boxes_overlap(mgrid_boxes *w) {
   w->left = 1;
   for (size_t i = 0; i < w->naxes; i++) {
@@ -174,7 +176,7 @@ static void boxes_overlap(mgrid_boxes *w) {
   }
 }
 
-/* Go to the next two boxes: each of the shard with each of the part. */
+/* Go to the next two boxes: each box of the shard is combined with each of the part. */
 static bool next_boxes(mgrid_boxes *w) {
   if (!mgrid_blocks_next(&w->to)) {
     if (!mgrid_blocks_next(&w->from)) return false;
@@ -205,7 +207,7 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_coords *
     if (!mgrid_sharing_next(&both, &w->one[i])) continue;
     mgrid_sharing others = both;
     for (w->n[i] = 1; mgrid_sharing_next(&both, &run);) w->n[i]++;
-    if (w->n[i] == 1) continue; /* the usual case: nothing is allocated */
+    if (w->n[i] == 1) continue; /* the usual case, in which nothing is allocated */
     w->more[i] = malloc((w->n[i] - 1) * sizeof *w->more[i]);
     if (!w->more[i]) {
       mgrid_boxes_end(w);
@@ -213,7 +215,7 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_coords *
     }
     for (size_t k = 0; mgrid_sharing_next(&others, &run); k++) w->more[i][k] = run;
   }
-  if (!mgrid_blocks_next(&w->from) || !mgrid_blocks_next(&w->to)) { /* one side has none */
+  if (!mgrid_blocks_next(&w->from) || !mgrid_blocks_next(&w->to)) { /* one side has no box */
     w->from.at = w->from.end;
     w->to.at = w->to.end;
     return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** chunks.c - the bytes of a move: its messages cut into chunks, packed and unpacked, converted
-** where elements change their type; or as lists of contiguous bytes.
+** chunks.c - the bytes of a move. Messages are cut into chunks, which are packed and unpacked, and
+** converted if elements change their type. Or the bytes are listed as contiguous ranges.
 */
 #include "tensors/between_plans.h"
 #include "tensors/chunks.h"
@@ -12,7 +12,7 @@
 
 /* Rows of elements that change their type. */
 
-/* Neither side has to be aligned. */
+/* Convert f32 to bf16. Neither side has to be aligned. */
 static void chunks_narrow(char *to, const char *from, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     uint32_t wide;
@@ -46,8 +46,8 @@ void mgrid_convert(const mgrid_slab *s) {
 
 /* ==================================================================== chunks */
 
-/* Bytes of rows that a transport takes strided. Shorter ones are packed: measured by
-** scripts/lab/bench moves. */
+/* Least bytes of rows that a transport takes strided. Shorter rows are packed (measured by
+** scripts/lab/bench moves). */
 enum { ROW_LEAST = 256 };
 
 /* -------------------------------------------------------------------- rows */
@@ -65,7 +65,7 @@ void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *
   for (size_t i = 0; i < inner; i++) {
     int64_t length = piece->lengths[i], stride = strides[i] * width;
     if (length == 1) continue;
-    if (r->n > 0 && r->stride[r->n - 1] == length * stride) { /* the two loops are one */
+    if (r->n > 0 && r->stride[r->n - 1] == length * stride) { /* then the two loops are one */
       r->length[r->n - 1] *= length;
       r->stride[r->n - 1] = stride;
     } else {
@@ -89,7 +89,7 @@ static void chunks_pass(mgrid_rows *r, int k, int64_t count) {
   }
 }
 
-/* Loops whose bodies compile to a load and a store. */
+/* Loops for rows of a few bytes, whose bodies compile to a load and a store. */
 #define ROWS(bytes) \
   for (int64_t i = 0; i < count; i++, at += stride, buffer += (bytes)) \
   pack ? memcpy(buffer, at, (size_t)(bytes)) : memcpy(at, buffer, (size_t)(bytes))
@@ -114,7 +114,7 @@ static mgrid_status copy_strided(mgrid_backend *b, const mgrid_slab *s, mgrid_er
   return MGRID_OK;
 }
 
-/* Return how much of the next `bytes` is rows of one box: whole planes of rows, whole rows of a
+/* Return how much of the next `bytes` are rows of one box: whole planes of rows, whole rows of a
 ** plane, or part of a row. */
 static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
   int k = r->n - 1;
@@ -131,7 +131,7 @@ static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
   return s;
 }
 
-/* Advance by bytes of the current row, at most to its end. */
+/* Advance by `bytes` in the current row, at most to its end. */
 static void pass_row(mgrid_rows *r, int64_t bytes) {
   if ((r->done += bytes) < r->row) return;
   r->done = 0;
@@ -170,7 +170,7 @@ void mgrid_chunks_begin(mgrid_chunks *p, const mgrid_move *m, mgrid_way way, int
 
 void mgrid_chunks_end(mgrid_chunks *p) { mgrid_stream_end(&p->stream); }
 
-/* Go to the next piece that has any bytes, unless the current one has some left. */
+/* If the current piece has no bytes left, go to the next piece that has any. */
 static mgrid_status chunks_next_piece(mgrid_chunks *p, bool *more, mgrid_error *err) {
   const mgrid_transport_ops *ops = p->backend->ops->transport;
   const mgrid_move_piece *piece = &p->stream.piece;
@@ -192,7 +192,7 @@ static mgrid_status chunks_next_piece(mgrid_chunks *p, bool *more, mgrid_error *
   return MGRID_OK;
 }
 
-/* Make a chunk of the next boxes of one tensor. */
+/* Make a chunk of the next boxes. All are of one tensor. */
 static mgrid_status take_boxes(mgrid_chunks *p, mgrid_chunk *out, mgrid_error *err) {
   size_t tensor = p->stream.piece.tensor;
   mgrid_status s = MGRID_OK;
@@ -215,7 +215,7 @@ static mgrid_status chunks_cut(mgrid_chunks *p, int64_t most, char *buffer, mgri
   mgrid_rows *r = &p->rows;
   if (p->whole) most = MGRID_CHUNK_MAX;
   int64_t n = p->left < most ? p->left : most;
-  if (p->converts) n -= n % MGRID_CONVERT_SCALE; /* whole elements */
+  if (p->converts) n -= n % MGRID_CONVERT_SCALE; /* cut at a whole element */
   bool in_place = !r->converts && r->row - r->done >= n;
   *out = (mgrid_chunk){ .data = in_place ? r->at + r->done : buffer, .bytes = (size_t)n };
   p->left -= n;
@@ -234,7 +234,7 @@ mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgri
       return out->bytes == 0 ? chunks_cut(p, most, buffer, how, out, err) : MGRID_OK;
     int64_t n = p->left < room ? p->left : room;
     if (p->converts) n -= n % MGRID_CONVERT_SCALE;
-    if (n == 0) return MGRID_OK; /* no further element fits */
+    if (n == 0) return MGRID_OK; /* not even one more element fits */
     if ((s = mgrid_rows_copy(p->backend, &p->rows, buffer + out->bytes, n, how, err))) return s;
     p->left -= n;
     room -= n;
@@ -255,8 +255,8 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
     mgrid_rows a, b;
     mgrid_rows_of(&a, &m->pairs, piece, true, from[piece->tensor]);
     mgrid_rows_of(&b, &m->pairs, piece, false, to[piece->tensor]);
-    /* One side's row is the other's buffer: the shorter rows, or those that convert, are copied
-    ** into or out of it. */
+    /* The buffer takes the place of one side's row. Copy the rows of the other side into the
+    ** buffer, or out of it: those that are shorter, or that convert. */
     mgrid_rows *shorter = a.converts || (!b.converts && a.row < b.row) ? &a : &b,
                *longer = shorter == &a ? &b : &a;
     for (int64_t left = piece->bytes; left > 0 && !status; left -= longer->row) {
@@ -272,17 +272,16 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
 
 /* =============================================================== descriptors */
 
-/* A move as lists of contiguous bytes, for transports that read and write registered memory.
-**
-** A piece is a box with strides on both sides. Its last axes that are contiguous on both merge into
-** rows; each row is a descriptor, and a row that goes on where the previous one ended, on both
-** sides, belongs to it. */
+/* A move as lists of contiguous bytes, for transports that read and write registered memory. A
+** piece is a box with strides on both sides. Its last axes that are contiguous on both sides merge
+** into rows. Each row is a descriptor. But a row that goes on where the row before it ended, on
+** both sides, is added to that one's descriptor. */
 
 typedef struct listing {
   size_t cap;
   mgrid_move_descriptor *out;
   int64_t n;
-  mgrid_move_descriptor last; /* the one that may still grow; bytes 0: none */
+  mgrid_move_descriptor last; /* the descriptor that may still grow; bytes 0: there is none */
 } listing;
 
 static void chunks_flush(listing *l) {
@@ -306,7 +305,7 @@ static void chunks_add(listing *l, mgrid_move_descriptor d) {
 /* List the rows of a piece. */
 static void chunks_add_piece(listing *l, const mgrid_move_piece *p) {
   int64_t elements = 1, index[MGRID_AXES_MAX] = { 0 }, row = 1, width;
-  size_t n = p->naxes; /* the axes before those of a row */
+  size_t n = p->naxes; /* axes that are outside of a row */
   for (size_t k = 0; k < p->naxes; k++) elements *= p->lengths[k];
   width = p->bytes / elements;
   while (
@@ -344,7 +343,8 @@ int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap,
     mgrid_status s;
     bool more;
     mgrid_stream_begin(&stream, m, way, way == MGRID_STAYS ? m->rank : m->peer[i].rank);
-    stream.kept = NULL; /* the list is for runs; this function may be called in several threads */
+    /* the kept lists are for runs of the move; several threads may call this function */
+    stream.kept = NULL;
     while (!(s = mgrid_stream_next(&stream, &more, err)) && more)
       chunks_add_piece(&l, &stream.piece);
     mgrid_stream_end(&stream);

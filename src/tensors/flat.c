@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** flat.c - a flat: several tensors concatenated and cut as one array; which range of a part a rank
-** has. Its rule is the same JSON that a saved plan has.
+** flat.c - flats: several tensors concatenated, and cut as one array. Also which range of a part a
+** rank has. A flat's rule is the same JSON as in a saved plan.
 */
 #include "tensors/tensor.h"
 
@@ -18,7 +18,7 @@ static bool cuts(const mgrid_flat *f, size_t dim) {
   return false;
 }
 
-/* Return the elements of a slice, if all slices together have n. */
+/* Return how many elements a slice has, if all slices together have n. */
 static int64_t tensor_slice_of(const mgrid_flat *f, int64_t n) {
   int64_t whole = f->slices * f->pad;
   return (n / whole + (n % whole != 0)) * f->pad;
@@ -50,7 +50,8 @@ mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_coords *at) {
   return low < high ? (mgrid_run){ low, high - low } : (mgrid_run){ 0, 0 };
 }
 
-/* Return a bound for many uneven parts: as if each member had its largest one. */
+/* Return a bound for the largest part, for tensors with many uneven parts: count each member's
+** largest one. */
 static int64_t bound_of(const mgrid_tensor *t) {
   int64_t sum = 0, mine = 0;
   for (size_t i = 0; i < t->flat->n; i++) {
@@ -64,7 +65,7 @@ static int64_t bound_of(const mgrid_tensor *t) {
 
 int64_t mgrid_flat_largest(const mgrid_tensor *t) {
   enum { LOOKED_AT = 4096 };
-  int64_t most = 0, tuples = 1; /* if parts are even, one tuple is enough */
+  int64_t most = 0, tuples = 1; /* if parts are even, one tuple of pieces is enough */
   for (size_t i = 0; i < t->naxes && !t->flat->even; i++) tuples *= t->axis[i].pieces;
   if (tuples > LOOKED_AT) return bound_of(t);
   for (int64_t k = 0; k < tuples; k++) {
@@ -73,7 +74,7 @@ int64_t mgrid_flat_largest(const mgrid_tensor *t) {
     for (size_t i = t->naxes; i-- > 0; rest /= t->axis[i].pieces)
       at.piece[i] = rest % t->axis[i].pieces;
     int64_t start = mgrid_flat_start(t, &at, &each);
-    /* the part starts there, and fills the next slice or ends in it */
+    /* the part starts in slice at.slice. It fills the next slice, or ends in it */
     at.slice = each ? start / each : 0;
     for (int next = 0; next < 2 && at.slice < t->flat->slices; next++, at.slice++) {
       int64_t n = mgrid_tensor_range(t, &at).length;
@@ -208,8 +209,8 @@ static bool on_alike(const mgrid_tensor *a, const mgrid_tensor *b, size_t d) {
          && memcmp(a->some[d], b->some[d], (size_t)a->count[d] * sizeof *a->some[d]) == 0;
 }
 
-/* Find the dims along which parts differ in size. Such a dim must cut every member, without copies;
-** otherwise ranks with one part would have different ranges of it. */
+/* Find the dims along which parts differ in size. Such a dim must cut every member, without copies.
+** Otherwise ranks that hold one part would have different ranges of it. */
 static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
   const mgrid_grid *g = f->member[0]->grid;
   f->even = true;
@@ -233,7 +234,7 @@ static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Find where the members start, if that is the same on all ranks. */
+/* Find where the members start in a rank's array, if that is the same on all ranks. */
 static mgrid_status set_starts(mgrid_flat *f, mgrid_error *err) {
   int64_t whole, elements = 0, padded, bytes;
   for (size_t i = 0; i < f->n; i++) elements += f->member[i]->bytes / f->member[i]->width;

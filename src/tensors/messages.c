@@ -2,7 +2,7 @@
 **
 ** messages.c - what a rank sends, what it receives, and what it already holds. Sender and receiver
 ** compute the same numbers for the ranks that need a shard, so they need no communication. move.h
-** has the rules.
+** has the rules and the terms.
 */
 #include "tensors/move.h"
 
@@ -12,7 +12,7 @@
 
 /* ================================================================= receivers */
 
-/* Which ranks need a shard, by number. */
+/* Which ranks need a shard, and their numbers. */
 
 /* -------------------------------------------------------------------- a pair */
 
@@ -34,7 +34,7 @@ static mgrid_status messages_check_alike(const mgrid_tensor *a, const mgrid_tens
   return MGRID_OK;
 }
 
-/* Return whether a window ends before a rank, and before that rank's machine. */
+/* Return whether a window ends before a rank; with machines, before that rank's machine. */
 static bool ends_before(mgrid_window w, int64_t rank, int64_t machine) {
   return w.offset + w.size <= (machine ? rank / machine * machine : rank);
 }
@@ -107,7 +107,8 @@ static int messages_ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* List the numbers of the shard's holders, with machines of all ranks on their machines. */
+/* List the numbers of the shard's holders. With machines, list those of all ranks on the holders'
+** machines. */
 static bool begin_list(mgrid_needs *d) {
   const mgrid_pair *p = d->pair;
   mgrid_coords shard = { .slice = 0 }, at;
@@ -120,7 +121,7 @@ static bool begin_list(mgrid_needs *d) {
     int64_t rank = mgrid_pair_holder(p, &shard), first = rank / near * near, r = first;
     if (rank < 0) continue;
     while (r < rank && !mgrid_holds(p, &shard, r)) r++;
-    if (r < rank) continue; /* another copy is on this machine; its ranks are listed */
+    if (r < rank) continue; /* another copy is on this machine, so its ranks are listed already */
     for (r = first; r < first + near; r++) {
       int64_t number = mgrid_pair_coords(p, r, &at) ? mgrid_needs_number(d, &at) : -1;
       if (number >= 0) d->list[d->held++] = number;
@@ -192,7 +193,8 @@ int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
     seat_of(d, number, &at);
     return mgrid_ranges_before(d, &at);
   }
-  int64_t low = 0, high = d->held; /* numbers before `low` are smaller, none from `high` on */
+  /* numbers before index `low` are smaller; from `high` on none is */
+  int64_t low = 0, high = d->held;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
     if (d->list[middle] < number)
@@ -203,13 +205,14 @@ int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
   return low;
 }
 
-enum { STEPS = 12 }; /* enough for scattered holders */
+enum { STEPS = 12 }; /* enough if holders are scattered */
 
-/* The result is i plus the number of holders before it. Start too low: adding the holders that come
-** before the estimate never overshoots, and usually takes few steps. But where holders are
-** consecutive, a step may add only one; so later steps bisect. */
+/* Find the coordinates of number i, not counting holders. The result is i plus the number of
+** holders before it. Start too low, and add the holders that come before the estimate: this never
+** goes too far, and usually takes few steps. If holders are consecutive, a step may add only one,
+** so later steps bisect. */
 int mgrid_needs_coords(const mgrid_needs *d, int64_t i, mgrid_coords *at) {
-  int64_t low = i, high = i + d->held; /* the range that it is in */
+  int64_t low = i, high = i + d->held; /* the range in which the result is */
   int step = 0;
   for (; low < high; step++) {
     int64_t number = step < STEPS ? low : low + (high - low) / 2,
@@ -225,8 +228,8 @@ int mgrid_needs_coords(const mgrid_needs *d, int64_t i, mgrid_coords *at) {
 
 /* ============================================================== near senders */
 
-/* Which rank sends a shard within the machine where it is needed. All ranks of the machine are
-** checked. */
+/* Which rank sends a shard within the machine where it is needed. This looks at all ranks of the
+** machine. */
 
 bool mgrid_holds(const mgrid_pair *p, const mgrid_coords *shard, int64_t rank) {
   mgrid_coords own;
@@ -240,9 +243,9 @@ static bool wants(const mgrid_pair *p, const mgrid_needs *d, const mgrid_coords 
   return d ? mgrid_needs_number(d, part) >= 0 : mgrid_common_bytes(p, shard, part) > 0;
 }
 
-/* Find which holder on a rank's own machine sends it a shard that it needs and does not hold;
-** false: none is there. *copy: that holder's. `d` is for the shard; NULL: with a flat. O(dims) for
-** each rank of the machine. */
+/* Find the holder on a rank's own machine that sends it a shard which it needs and does not hold.
+** False: there is none. *copy: that holder's copy. `d` is set for the shard; NULL: a side is flat.
+** O(dims) for each rank of the machine. */
 static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_coords *shard,
                         int64_t rank, int64_t *copy) {
   if (!p->machine) return false;
@@ -260,12 +263,12 @@ static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_c
   return true;
 }
 
-/* Walks the ranks on a holder's machine to which it sends its shard. */
+/* Walks the ranks on a holder's machine to which the holder sends its shard. */
 typedef struct near_walk {
   const mgrid_pair *pair;
   const mgrid_needs *needs;
   const mgrid_coords *shard;
-  int64_t holders, mine; /* holders on the machine; the index of this one */
+  int64_t holders, mine; /* holders on the machine; index of this holder among them */
   int64_t next, end, number;
 } near_walk;
 
@@ -294,22 +297,22 @@ static bool near_next(near_walk *w, int64_t *rank, mgrid_coords *part) {
 
 /* ========================================================== senders of flats */
 
-/* Which rank sends to which if a side is flat. The tuples of pieces that overlap are found axis by
-** axis, as for other tensors; then the slices of each, between the first and the last element in
-** common. */
+/* Which rank sends to which, if a side is flat. First find the tuples of pieces that overlap, axis
+** by axis, as for other tensors. Then find the slices of each tuple between the first and the last
+** element in common. */
 
-/* The coordinates of one side that have elements of given ones of the other, by tuple, then slice;
-** their copy is 0. */
+/* Walks coordinates of one side that have elements of given coordinates of the other side: by
+** tuple, then by slice. Their copy is 0. */
 typedef struct overlap {
   const mgrid_pair *pair;
-  /* true: walk coordinates of `to` that need a shard; false: shards that a part needs */
+  /* true: coordinates of `to` that need a shard; false: shards that a part needs */
   bool parts;
   const mgrid_coords *given;
   mgrid_blocks of_given;
   mgrid_coords at; /* the current coordinates */
   int64_t elements;
   mgrid_overlaps overlaps[MGRID_AXES_MAX];
-  /* the next tuple, how many, the last slice to check of the current one */
+  /* the next tuple; how many there are; the last slice of the current one to look at */
   int64_t tuple, tuples, last;
 } overlap;
 
@@ -317,7 +320,7 @@ static const mgrid_tensor *walked(const overlap *w) {
   return w->parts ? w->pair->to : w->pair->from;
 }
 
-/* Start a walk. False: no memory; end it nevertheless. */
+/* Begin a walk. False: no memory; the walk must still be ended. */
 static bool meeting_begin(overlap *w, const mgrid_pair *p, bool parts, const mgrid_coords *given) {
   const mgrid_tensor *mine = parts ? p->from : p->to, *theirs = parts ? p->to : p->from;
   *w = (overlap){ .pair = p, .parts = parts, .given = given, .tuples = 1, .last = -1 };
@@ -339,7 +342,7 @@ static mgrid_common common_with(const overlap *w, const mgrid_blocks *walked) {
                   : mgrid_common_of(w->pair, &w->at, w->given, walked, &w->of_given);
 }
 
-/* Go to the next tuple. Its slices are those from the first to the last element in common. */
+/* Go to the next tuple. Its slices go from the first to the last element in common. */
 static void next_tuple(overlap *w) {
   const mgrid_tensor *t = walked(w);
   int64_t rest = w->tuple++, each = 1, start = 0;
@@ -389,8 +392,8 @@ static bool flats_send(const mgrid_pair *p, int64_t rank, const mgrid_coords *sh
   return ok;
 }
 
-/* Find which copy sends a shard to a part, whose rank does not hold it: *copy, -1 if none is left.
-** False: no memory. */
+/* Find which copy of a shard sends to a part; the part's rank does not hold the shard. *copy is -1
+** if no copy is left. False: no memory. */
 static bool find_sender(const mgrid_pair *p, const mgrid_coords *shard, const mgrid_coords *part,
                         int64_t *copy) {
   overlap w;
@@ -490,8 +493,8 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_coords *a, const mgrid_co
   return a->slice == b->slice;
 }
 
-/* Return the copy that sends a shard to a part of a rank that does not hold it; -1: none is
-** left. */
+/* Return the copy of a shard that sends to a part; the part's rank does not hold the shard. -1: no
+** copy is left. */
 static int64_t sender_of(const mgrid_needs *d, const mgrid_coords *shard, const mgrid_coords *part,
                          int64_t rank) {
   int64_t number = mgrid_needs_number(d, part), copy;
@@ -519,7 +522,7 @@ bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_coords *shard, const mgrid
 
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
   mgrid_coords own, shard = { .slice = 0 }, part;
-  mgrid_overlaps overlaps[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
+  mgrid_overlaps overlaps[MGRID_AXES_MAX] = { { 0 } }; /* the shards that overlap on each axis */
   mgrid_needs d;
   int64_t shards = 1;
   bool ok = true, holds = mgrid_pair_held(p, rank, &own);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** move_prove.c - prove a move: run it with elements that identify themselves; each one is checked
-** where it arrives.
+** move_prove.c - proves a move: runs it with elements that identify themselves, and checks each of
+** them where it arrives.
 */
 #include "comm/backend.h"
 #include "comm/compare.h"
@@ -15,17 +15,18 @@
 #include <string.h>
 #include <xxhash.h>
 
-typedef struct part { /* a rank's part of a tensor, and where its elements are in the whole */
+/* a rank's part of a tensor, and where its elements are in the whole tensor */
+typedef struct part {
   const mgrid_tensor *tensor;
-  int64_t number;                 /* of the tensor in the move */
-  int64_t was;                    /* bytes of an element before the move, if that differs */
-  int64_t shape[MGRID_AXES_MAX];  /* all 0: it holds nothing */
-  int64_t stride[MGRID_AXES_MAX]; /* of the whole, in elements */
-  int64_t *index[MGRID_AXES_MAX]; /* [shape], the indices on each axis */
-  /* the part's first element, in C order of that shape: a flat has a range of them */
+  int64_t number;                 /* the tensor's index in the move */
+  int64_t was;                    /* bytes of an element before the move, if they differ */
+  int64_t shape[MGRID_AXES_MAX];  /* all 0: the rank holds nothing */
+  int64_t stride[MGRID_AXES_MAX]; /* strides of the whole tensor, in elements */
+  int64_t *index[MGRID_AXES_MAX]; /* [shape]: the indices on each axis */
+  /* the part's first element, in C order of that shape, because a flat has a range of them */
   int64_t first;
   int64_t bytes;
-  void *host, *buffer; /* identical if the backend's memory is the CPU's */
+  void *host, *buffer; /* the same pointer if the backend uses the CPU's memory */
 } part;
 
 /* Return the value with which element `index` of a tensor is filled. */
@@ -53,8 +54,8 @@ static void element(const part *p, int64_t index, char bytes[16]) {
   }
 }
 
-/* Write the elements of the part, or check them. Return the offset of the first wrong one, or -1.
-** *wrong: its index in the whole. */
+/* Write the elements of the part, or check them. Return the offset of the first wrong element, or
+** -1. *wrong: its index in the whole tensor. */
 static int64_t move_run_walk(const part *p, bool check, int64_t *wrong) {
   const mgrid_tensor *t = p->tensor;
   size_t last = t->naxes - 1;
@@ -109,7 +110,8 @@ static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_coords
   return MGRID_OK;
 }
 
-/* Allocate the part in the backend's memory; if the CPU cannot use that, also in the CPU's. */
+/* Allocate the part in the backend's memory. If the CPU cannot use that, also allocate it in the
+** CPU's. */
 static mgrid_status open_memory(part *p, mgrid_backend *b, mgrid_error *err) {
   if (p->bytes == 0) return MGRID_OK;
   if (b->ops->buffer_new && !(p->buffer = b->ops->buffer_new(b, b->kind, (size_t)p->bytes, err)))
@@ -187,7 +189,7 @@ mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b,
   for (size_t i = 0; i < 2 * n && !s; i++)
     buffer[i] = (mgrid_buffer){ from[i].buffer ? from[i].buffer : from[i].host, from[i].bytes };
 
-  /* A rank that failed takes part without a move; all get its error. */
+  /* A rank that has failed takes part without a move, and all get its error. */
   bool begun;
   s = mgrid_move_begin(s ? NULL : m, b, buffer, buffer ? buffer + n : NULL, options, &begun, &mine);
   bool moved = !s, ours = moved || !begun;

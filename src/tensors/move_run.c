@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** move_run.c - run a move. All ranks agree that they run the same move; then each sends and
-** receives chunks until nothing is left. No rank waits for another outside of the loop, which has a
+** move_run.c - runs a move. First all ranks agree that they run the same move. Then each sends and
+** receives chunks until nothing is left. A rank waits for others only in this loop, which has a
 ** deadline.
 */
 #include "comm/backend.h"
@@ -18,50 +18,50 @@
 
 /* ================================================================= transfers */
 
-/* Carry the messages of a move: each lane sends or receives its chunks until nothing is left.
+/* THE LANES. A lane is a message to one peer, or from one. Each lane sends or receives its chunks
+** until nothing is left. Its buffer has two halves, so that one chunk is packed while the other is
+** on its way. These buffers fill the window: a half has window / (2 x lanes) bytes, where `lanes`
+** is the most lanes that a rank has. All ranks learn this number when they agree. So every lane can
+** always go on, no ranks wait for each other in a cycle, and both sides cut the same chunks. With
+** rounds, a rank has one lane in each direction at a time.
 **
-** A lane is a message sent to one peer or received from it. Its buffer has two halves, so that one
-** chunk is packed while the other is in transit. These buffers fill the window: a half has window /
-** (2 x lanes) bytes, where `lanes` is the most lanes that a rank has. All ranks learn this number
-** when they agree. So every lane can always continue, there is no cyclic wait, and both sides cut
-** the same chunks. With rounds a rank has one lane in each direction at a time.
-**
-** If the messages that ranks post at once must match (as in NCCL's groups), lanes go in step: chunk
-** i of each lane is in step i on both sides. So each step waits only for the same step of other
-** ranks, and for earlier ones. */
+** Messages that ranks post at once may have to match, as in NCCL's groups. Then lanes go in step:
+** chunk i of each lane is in step i on both sides. So a step waits only for the same step of other
+** ranks, and for earlier steps. */
 
-/* These are limits for a half. Packed data should be read while it is still in the fastest caches:
-** chunks of 128 KiB took 0.6 times as long as chunks of 4 MiB (scripts/lab/costs.md). But with
-** small chunks NCCL's groups cost too much. */
-enum { HALF_LEAST = 64 }; /* bytes of a half */
+/* Limits for a half. Packed data should be read while it is still in the fastest caches: chunks of
+** 128 KiB took 0.6 times as long as chunks of 4 MiB (scripts/lab/costs.md). But if chunks are
+** small, NCCL's groups cost too much. */
+enum { HALF_LEAST = 64 }; /* least bytes of a half */
 enum { HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
 
 typedef struct lane {
   int64_t peer, bytes, round;
-  bool receives, ended; /* ended: no chunks are left to post */
-  /* `ahead` plans what is posted next; on a receiver `behind` plans what is unpacked next. NULL:
+  bool receives, ended; /* ended: there are no more chunks to post */
+  /* `ahead` plans what to post next. On a receiver, `behind` plans what to unpack next. NULL: it is
   ** not needed now */
   mgrid_chunks *ahead, *behind;
-  /* numbers of chunks so far, also that `behind` has passed; chunk i is in half i % 2 */
+  /* how many chunks were posted, have finished, and were passed by `behind`. Chunk i is in half i %
+  ** 2 */
   uint64_t posted, finished, passed;
   bool busy[2], placed[2]; /* placed: it is received in its place in the tensor */
   int64_t half;            /* bytes of a half */
   char *buffer;
 } lane;
 
-/* A move that runs. It starts as { .move, .backend, .ops, .from, .to }. */
+/* A move that runs. At first only .move, .backend, .ops, .from and .to are set. */
 typedef struct running {
   const mgrid_move *move;
   mgrid_backend *backend;
   const mgrid_transport_ops *ops;
   char **from, **to; /* [tensors] */
   size_t nlanes, left;
-  lane *lane; /* senders first; each direction is sorted by round */
+  lane *lane; /* senders first; those of a direction are sorted by round */
   size_t nsend;
   char *staging;
-  int *ended;        /* [2 * nlanes], from ops->look */
-  mgrid_post *step;  /* [nlanes], posted at once */
-  mgrid_rows *boxes; /* [MGRID_BOXES_MAX], of the chunk planned last */
+  int *ended;        /* [2 * nlanes]: what ops->look reports */
+  mgrid_post *step;  /* [nlanes]: posted at once */
+  mgrid_rows *boxes; /* [MGRID_BOXES_MAX]: of the chunk that was planned last */
   mgrid_error *err;
 } running;
 
@@ -69,7 +69,7 @@ typedef struct running {
 
 static bool through(const lane *l) { return l->ended && l->finished == l->posted; }
 
-/* Return whether another chunk may be in transit. */
+/* Return whether another chunk of the lane may be on its way. */
 static bool has_room(const lane *l) { return !l->ended && l->posted - l->finished < 2; }
 
 static void move_run_drop(mgrid_chunks **p) {
@@ -78,9 +78,9 @@ static void move_run_drop(mgrid_chunks **p) {
   *p = NULL;
 }
 
-/* Plan the next chunk of a lane. The planner lives from the first chunk to the last one. Usually
-** only one planner lives at a time, so all lanes are planned in the same few kilobytes, which stay
-** in the fastest caches. */
+/* Plan the next chunk of a lane. Its planner lives from the first chunk to the last. Usually only
+** one planner lives at a time, so all lanes are planned in the same few kilobytes, which stay in
+** the fastest caches. */
 static mgrid_status next(running *r, lane *l, mgrid_chunks **p, uint64_t number, mgrid_handling how,
                          mgrid_chunk *chunk) {
   if (!*p) {
@@ -92,7 +92,7 @@ static mgrid_status next(running *r, lane *l, mgrid_chunks **p, uint64_t number,
                            r->err);
 }
 
-/* Prepare the next chunk, in a free half. *more is false if there is none left. */
+/* Prepare the next chunk, in a free half. *more is false if there is none. */
 static mgrid_status move_run_fill(running *r, lane *l, mgrid_post *post, bool *more) {
   int h = (int)(l->posted % 2);
   mgrid_chunk chunk;
@@ -127,7 +127,7 @@ static mgrid_outcome feed(running *r, lane *l) {
   return MGRID_OK;
 }
 
-/* Unpack a chunk. Skip the chunks before it that are in their place already. */
+/* Unpack a chunk. Skip chunks before it that are already in their place. */
 static mgrid_outcome move_run_unpack(running *r, lane *l, uint64_t number) {
   mgrid_outcome s = MGRID_OK;
   for (; l->passed <= number && !s; l->passed++) {
@@ -160,7 +160,7 @@ static mgrid_outcome move_run_go_on(running *r, lane *l) {
 
 /* -------------------------------------------------------------- all of them */
 
-/* This is an mgrid_look: it returns MGRID_OK when a message has ended. */
+/* An mgrid_look. It returns MGRID_OK when a message has ended. */
 static mgrid_outcome move_run_progress(void *ud) {
   running *r = ud;
   size_t n;
@@ -175,7 +175,7 @@ static mgrid_outcome move_run_progress(void *ud) {
   return n ? MGRID_OK : r->ops->polled ? MGRID_BUSY : MGRID_NOT_YET;
 }
 
-/* Return the error of a move that is late; it names a rank that is late. */
+/* Return the error of a move that is late. It names a rank that is late. */
 static mgrid_status move_run_late(const running *r, double seconds, mgrid_error *err) {
   const lane *first = NULL;
   size_t n = 0;
@@ -192,8 +192,8 @@ static mgrid_status move_run_late(const running *r, double seconds, mgrid_error 
                     first && first->receives ? "has not sent all" : "has not received all", n);
 }
 
-/* Return the backend's carrier, which notifies peers that this rank gives up, or NULL if it has
-** none. */
+/* Return the backend's carrier, over which this rank notifies peers that it gives up. NULL: there
+** is none. */
 static mgrid_backend *move_run_carrier_of(const running *r) {
   return r->ops && r->ops->carrier ? r->ops->carrier(r->backend) : NULL;
 }
@@ -207,7 +207,8 @@ static mgrid_outcome move_run_wait_for(running *r, mgrid_look *look, double seco
   return o;
 }
 
-/* Run all lanes at once. What stays is copied while the first chunks are in transit. */
+/* Run all lanes at once. What stays on this rank is copied while the first chunks are on their
+** way. */
 static mgrid_outcome flow(running *r, double seconds) {
   mgrid_outcome s = MGRID_OK;
   for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receivers first */
@@ -216,7 +217,7 @@ static mgrid_outcome flow(running *r, double seconds) {
   return s;
 }
 
-/* Run the lanes by rounds: the ith lane of a direction starts when the one before it has ended. */
+/* Run the lanes by rounds: lane i of a direction starts when the lane before it has ended. */
 static mgrid_outcome by_rounds(running *r, double seconds) {
   mgrid_outcome s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   size_t at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
@@ -242,7 +243,7 @@ static mgrid_outcome try_round(running *r, int64_t round) {
   return s || n == 0 ? s : r->ops->post(r->backend, n, r->step, r->err);
 }
 
-/* Run the lanes in step. The next step is packed while one is in transit. */
+/* Run the lanes in step. The next step is packed while one is on its way. */
 static mgrid_outcome in_step(running *r, double seconds) {
   int64_t first = r->move->sums.rounds ? 0 : -1,
           end = r->move->sums.rounds ? r->move->sums.rounds : 0;
@@ -265,14 +266,14 @@ static mgrid_outcome in_step(running *r, double seconds) {
   return s;
 }
 
-/* This is an mgrid_look: it waits for the backend's copies. */
+/* An mgrid_look. It waits for the backend's copies. */
 static mgrid_outcome are_copied(void *ud) {
   running *r = ud;
   return r->ops->copied(r->backend, r->err);
 }
 
-/* Run all lanes, and copy what stays on this rank. Fail after `seconds` without progress; 0 means
-** never. Errors go to r->err. */
+/* Run all lanes, and copy what stays on this rank. Fail after `seconds` without progress; 0: never.
+** Errors go to r->err. */
 static mgrid_outcome lanes_run(running *r, double seconds) {
   if (!r->ops) return mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   mgrid_outcome s = r->ops->together       ? in_step(r, seconds)
@@ -288,7 +289,7 @@ static int move_run_by_round(const void *a, const void *b) {
   return (x->round > y->round) - (x->round < y->round);
 }
 
-/* Add lanes to every peer, starting with the one after this rank, so that not all ranks start with
+/* Add a lane for every peer. Start with the peer after this rank, so that not all ranks start with
 ** the same one. */
 static void add_lanes(running *r, bool receives) {
   const mgrid_move *m = r->move;
@@ -327,7 +328,7 @@ static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_
   for (size_t i = 0; i < r->nlanes; i++) {
     lane *l = &r->lane[i];
     int64_t room = 2 * (l->half = l->bytes < half ? l->bytes : half);
-    if (m->sums.rounds) /* lanes of a direction take turns in one memory */
+    if (m->sums.rounds) /* the lanes of a direction use one memory in turn */
       bytes = room > bytes ? room : bytes;
     else
       bytes += room;
@@ -346,7 +347,7 @@ static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_
   return r->ops->prepare(r->backend, 2 * r->nlanes, err);
 }
 
-/* Free the lanes, if there are any. `ours`: nobody uses their memory any more. */
+/* Free the lanes, if there are any. `ours`: nobody else uses their memory any more. */
 static void lanes_free(running *r, bool ours) {
   for (size_t i = 0; i < r->nlanes; i++) {
     move_run_drop(&r->lane[i].ahead);
@@ -356,7 +357,7 @@ static void lanes_free(running *r, bool ours) {
   free(r->ended);
   free(r->step);
   free(r->boxes);
-  /* otherwise data in transit may still be read from it */
+  /* otherwise data on its way may still be read from it */
   if (ours && !(r->ops && r->ops->memory)) free(r->staging);
 }
 
@@ -434,7 +435,7 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
   return s;
 }
 
-/* Write what a move is, for the message if ranks differ. Return its digest. */
+/* Write what the move is, for the message if ranks differ. Return its digest. */
 static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text,
                                  size_t len) {
   const mgrid_plan *from = m->pairs.from, *to = m->pairs.to;
@@ -479,9 +480,9 @@ static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, 
     mgrid_error_clear(err);
     return mgrid_error_pass(err, &lost);
   }
-  if (met.each) /* the first rank that failed, if any did */
+  if (met.each) /* return the error of the first rank that failed, if any did */
     for (int64_t i = r->backend->world; i-- > 0;) who = met.each[MGRID_MET * i] ? (uint64_t)i : who;
-  else if (failed) /* all ranks failed */
+  else if (failed) /* all ranks have failed */
     who = 0;
   s = mgrid_verdict_tell(r->backend, who, failed, err, err);
   if (!s && met.each) {
@@ -512,7 +513,7 @@ mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, siz
   return mgrid_move_new(from->plan, to->plan, from->view.rank, ntensors, tensors, &options, err);
 }
 
-/* Move the data. A rank that fails notifies its peers, which would wait for it. */
+/* Move the data. A rank that fails notifies its peers, because they would wait for it. */
 static mgrid_outcome carry(running *r, const mgrid_move_run_options *o, int64_t lanes,
                            mgrid_error *err) {
   mgrid_outcome s = lanes_new(r, o->window, lanes, err);
@@ -536,7 +537,8 @@ mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid
   running r = { .move = m, .backend = b, .ops = b->ops->transport };
   mgrid_outcome carried = MGRID_OK;
   int64_t lanes = 0;
-  if (!m && err) mgrid_error_pass(&mine, err); /* why there is no move; all ranks get this error */
+  /* err says why there is no move; all ranks get this error */
+  if (!m && err) mgrid_error_pass(&mine, err);
 
   mgrid_status read = mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine);
   if (o.window == 0) o.window = (int64_t)64 << 20;

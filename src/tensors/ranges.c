@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** ranges.c - count the holders of a shard that come before a number. That a rank holds the shard is
-** a range of coordinates in the dims of `from`; that its number is below another one is ranges in
-** those of `to`. The ranks of a range are runs that repeat with a period. The ranks in all ranges
-** are counted once for the least common multiple of the periods; within that run by run, from the
-** longest period to the shortest. If the dims nest, each range has one run within those before it.
+** ranges.c - counts the holders of a shard whose number is below another one. Which ranks hold the
+** shard is a range of coordinates in the dims of `from`. Which numbers are below another one is
+** given by ranges in the dims of `to`. The ranks of a range are runs that repeat with a period.
+** Ranks in all ranges are counted once for the least common multiple of the periods, and within
+** that run by run, from the longest period to the shortest. If the dims nest, each range has one
+** run inside of a run of the ranges before it.
 */
 #include "tensors/move.h"
 
@@ -19,7 +20,7 @@ enum { STEPS = 64 }; /* a list of this length is as fast */
 static int64_t period(const mgrid_range *c) { return c->stride * c->size; }
 static bool free_of(const mgrid_range *c) { return c->low == 0 && c->high == c->size; }
 
-/* Return the least common multiple, or `enough` if it is not less. */
+/* Return the least common multiple, or `enough` if it is at least that. */
 static int64_t multiple(int64_t a, int64_t b, int64_t enough) {
   int64_t x = a, y = b;
   while (y) {
@@ -34,7 +35,7 @@ static int64_t multiple(int64_t a, int64_t b, int64_t enough) {
 
 static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64_t end);
 
-/* Count run by run of the first range. */
+/* Count the ranks run by run of the first range. */
 static int64_t count_runs(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
   int64_t sum = 0;
   for (int64_t at = begin - (begin - c->origin) % period(c); at < end; at += period(c))
@@ -59,20 +60,21 @@ static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64
 
 /* ------------------------------------------------------------------- numbers */
 
-/* A shard's ranges, which are narrowed while numbers of `to` are counted. */
+/* The ranges of a shard. They are narrowed while numbers of `to` are counted. */
 typedef struct view {
   const mgrid_needs *needs;
   mgrid_range range[MGRID_RANGES_MAX];
 } view;
 
-/* Return the dims of axis i of `to`, outermost first; after the last axis those of its copies. */
+/* Return the dims of axis i of `to`, outermost first. The index after the last axis stands for the
+** copies. */
 static size_t dims_of(const mgrid_tensor *t, size_t i, const uint8_t **dim) {
   *dim = i < t->naxes ? t->axis[i].dim : t->free_dim;
   return i < t->naxes ? t->axis[i].ndims : t->nfree;
 }
 
-/* The digits of a dim in the number of a piece or of a copy: `size` of them, each of which is
-** `each` coordinates. */
+/* How a dim contributes to the number of a piece or of a copy: it has `size` digits, and each of
+** them is `each` coordinates. */
 typedef struct digits {
   int64_t size, each;
 } digits;
@@ -82,7 +84,7 @@ static digits digits_of(const mgrid_tensor *t, size_t i, uint8_t dim) {
   return i < t->naxes ? (digits){ t->grid->axis[dim].size / share, share } : (digits){ share, 1 };
 }
 
-/* Limit a dim to digits low .. high - 1: of a piece, or of a copy within the piece that was set
+/* Limit a dim to the digits low .. high - 1: of a piece, or of a copy of the piece that was set
 ** before. Dims of size 1 have no range. */
 static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
   const mgrid_pair *p = v->needs->pair;
@@ -96,7 +98,7 @@ static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t h
 
 static int64_t all_from(view *v, size_t i);
 
-/* Count the remaining ranks with pieces x .. y - 1 of axis i, of which the dims from k on make
+/* Count the remaining ranks with pieces x .. y - 1 of axis i. The dims of the axis from k on make
 ** `pieces`. */
 static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
   const uint8_t *dim;
@@ -104,7 +106,7 @@ static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64
   if (y - x == pieces) return all_from(v, i + 1);
   dims_of(v->needs->pair->to, i, &dim);
   int64_t size = digits_of(v->needs->pair->to, i, dim[k]).size, inner = pieces / size, sum = 0;
-  while (x < y) { /* to the next whole digit, whole digits, the rest */
+  while (x < y) { /* up to the next whole digit; whole digits; the rest */
     int64_t digit = x / inner, first = x % inner, n = first || y - x < inner ? 1 : (y - x) / inner;
     int64_t last = ranges_least(y - digit * inner, n == 1 ? inner : n * inner);
     ranges_narrow(v, i, dim[k], digit, digit + n);
@@ -115,7 +117,7 @@ static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64
   return sum;
 }
 
-/* Count the remaining ranks that need the shard by their axes from i on. */
+/* Count the remaining ranks that need the shard, by axes from i on. */
 static int64_t all_from(view *v, size_t i) {
   const mgrid_needs *d = v->needs;
   const mgrid_pair *p = d->pair;
@@ -169,7 +171,7 @@ int64_t mgrid_ranges_of(mgrid_needs *d) {
 
 /* -------------------------------------------------------------------- a pair */
 
-/* Widen a range of holders to the ranks on their machines, by leaving out the coordinates within a
+/* Widen a range of holders to all ranks on their machines, by leaving out the coordinates within a
 ** machine. False: a machine ends inside of the range. */
 static bool ranges_widen(mgrid_range *c, int64_t machine) {
   bool whole = machine % period(c) == 0;
@@ -190,9 +192,9 @@ static int by_period(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Return a bound for the steps of counting, or `enough` if it is not less. Each run of a range
-** takes as many steps as the next range has runs in it, or before all of them repeat; one more if
-** the two do not start together. Ranges that nest take one. */
+/* Return a bound for the steps of counting, or `enough` if it is at least that. Each run of a range
+** takes as many steps as the next range has runs in it, or before all ranges repeat; and one more
+** if the two do not start together. Ranges that nest take one step. */
 static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
   int64_t steps = 1, within = ranges_most(1, p->end - p->first);
   for (size_t i = 0; i < p->nranges; i++) {
@@ -225,7 +227,7 @@ static bool ranges_add(mgrid_pair *p, mgrid_range c) {
 bool mgrid_ranges_find(mgrid_pair *p) {
   const mgrid_tensor *f = p->from, *t = p->to;
   const mgrid_grid *a = f->grid, *b = t->grid;
-  /* positions in an order are not places on machines */
+  /* with an order, positions say nothing about machines */
   int64_t machine = p->machine ? p->machine : 1;
   int64_t from = a->order ? 0 : a->window.offset, to = b->order ? 0 : b->window.offset;
 
@@ -234,7 +236,7 @@ bool mgrid_ranges_find(mgrid_pair *p) {
   for (size_t d = 0; d < a->n; d++) {
     mgrid_range c = { from, a->axis[d].stride, a->axis[d].size, 0, a->axis[d].size, (int32_t)d, 1 };
     if (f->some[d]) return false;
-    if (f->share[d] == c.size) continue; /* it cuts nothing */
+    if (f->share[d] == c.size) continue; /* the dim cuts nothing */
     if (!ranges_widen(&c, machine) || (c.size > 1 && !ranges_add(p, c))) return false;
   }
   for (size_t d = 0; d < b->n; d++) {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** relabel.c - new labels for the shares of an axis, so that as much as possible stays where it is:
-** an assignment of shares to names. A share keeps the weight that it has in common with the
-** previous share of its name.
+** relabel.c - gives new names to the shares of an axis, so that as much as possible stays where it
+** is. A share keeps the weight of the elements that it has in common with the share that had its
+** name before.
 */
 
-/* THE HUNGARIAN METHOD. Shares get names in sequence, each along the shortest path of swaps. Prices
-** of shares and names are kept, under which no name is better for a share than its own. Shares
-** without elements take the names that are left. O(shares) steps of O(shares x pieces). What shares
-** and names have in common is computed from lists, so memory is O(elements + pieces).
+/* THE HUNGARIAN METHOD. The shares get their names one after the other, each along the shortest
+** path of swaps. Shares and names have prices, under which no name is better for a share than its
+** own. Shares without elements take the names that are left. This takes O(shares) steps of O(shares
+** x pieces). What a share and a name have in common is computed from lists, so the memory is
+** O(elements + pieces).
 */
 
 #include "base/base.h"
@@ -18,15 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES_MOST = 1024 }; /* about 2 s in the worst case */
+enum { PIECES_MOST = 1024 }; /* takes about 2 s in the worst case */
 
 typedef struct matching {
-  const int64_t *was, *weight; /* weight NULL: all 1 */
+  const int64_t *was, *weight; /* weight NULL: all weights are 1 */
   int64_t pieces;
   int64_t *begin, *member; /* [pieces + 1], [n]: the elements of each share */
-  int64_t *row; /* [pieces], minus the weight that a share has in common with each name */
+  int64_t *row; /* [pieces]: minus the weight that a share has in common with each name */
   int64_t *share_price, *price; /* [pieces] */
-  /* [pieces + 1] by name: the path being searched; the name's share, or -1 */
+  /* [pieces + 1], by name: the path that is being searched; the share of each name, or -1 */
   int64_t *slack, *before, *taken;
   bool *seen; /* [pieces + 1] */
 } matching;
@@ -68,7 +69,7 @@ static void sort_members(matching *m, size_t n, const int64_t *now) {
   m->begin[m->pieces] = (int64_t)n;
 }
 
-/* Set the cost of a share under each name: the more in common, the less. */
+/* Set the cost of a share under each name: it is lower the more the two have in common. */
 static void price_row(matching *m, int64_t share) {
   memset(m->row, 0, (size_t)m->pieces * sizeof *m->row);
   for (int64_t k = m->begin[share]; k < m->begin[share + 1]; k++) {
@@ -77,7 +78,7 @@ static void price_row(matching *m, int64_t share) {
   }
 }
 
-/* Name one more share. Number `pieces` stands for no name; the share has it at first. */
+/* Give a name to one more share. At first it has the name `pieces`, which stands for none. */
 static void name_share(matching *m, int64_t share) {
   int64_t none = m->pieces, name = none;
 
@@ -128,7 +129,7 @@ mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, con
   for (int64_t j = 0; j < pieces; j++) m.taken[j] = -1;
   for (int64_t i = 0; i < pieces; i++)
     if (m.begin[i] < m.begin[i + 1]) name_share(&m, i);
-  int64_t *name = m.row, sum = 0; /* of each share */
+  int64_t *name = m.row, sum = 0; /* [pieces]: the name of each share */
   for (int64_t j = 0; j < pieces; j++)
     if (m.taken[j] >= 0) name[m.taken[j]] = j;
 

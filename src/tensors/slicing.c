@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** slicing.c - how one axis of a tensor is cut: the rule, its refusals and its text; where each
-** piece starts and ends, which pieces of two rules overlap. All by division; loops are over runs.
-** It knows no ranks.
+** slicing.c - how an axis of a tensor is cut into pieces: the rule, its checks, its text; where
+** each piece starts and ends; which pieces of two rules overlap. A run is a range of consecutive
+** indices of the axis; a piece has one or more runs. A unit is a number of elements that no cut
+** divides. A part is a section of the axis that is cut on its own, like q in a fused qkv. All
+** answers come from divisions and from loops over runs, not over elements. Ranks do not occur here.
 */
 #include "tensors/tensor.h"
 
@@ -31,7 +33,7 @@ size_t mgrid_slicing_held(const mgrid_slicing *s) {
   return bytes;
 }
 
-/* Append "tp 3", or "dp 2 x tp 3 = 6". */
+/* Append the dims that cut the axis: "tp 3", or "dp 2 x tp 3 = 6". */
 void mgrid_slicing_dims(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t) {
   for (size_t i = 0; i < s->ndims; i++)
     mgrid_text_add(t, "%s%s %" PRId64, i ? " x " : "", g->axis[s->dim[i]].name, s->size[i]);
@@ -102,19 +104,19 @@ static bool slicing_begins(const mgrid_slicing *s, int64_t unit) {
   return unit == 0 || s->owners[unit] != s->owners[unit - 1];
 }
 
-/* Find the runs of each piece, by counting them. */
+/* Find the runs of each piece. Count them first, then write each to its place. */
 static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   int64_t units = s->length / s->unit;
-  s->first = calloc((size_t)s->pieces + 2, sizeof *s->first); /* one more, for counting */
+  /* one more than needed, for counting */
+  s->first = calloc((size_t)s->pieces + 2, sizeof *s->first);
   if (!s->first) return mgrid_oom(err);
   for (int64_t i = 0; i < units; i++) s->first[s->owners[i] + 2] += slicing_begins(s, i);
   for (int64_t k = 1; k <= s->pieces; k++) s->first[k + 1] += s->first[k];
   s->runs = malloc((size_t)s->first[s->pieces + 1] * sizeof *s->runs);
   if (!s->runs) return mgrid_oom(err);
   for (int64_t i = 0; i < units; i++) {
-    int64_t *at =
-        /* where the piece's next run goes; at the end, where the next piece's start */
-        &s->first[s->owners[i] + 1];
+    /* where the piece's next run goes. After the loop: where the next piece's runs start */
+    int64_t *at = &s->first[s->owners[i] + 1];
     if (slicing_begins(s, i)) s->runs[(*at)++] = (mgrid_run){ i * s->unit, 0 };
     s->runs[*at - 1].length += s->unit;
   }
@@ -147,7 +149,7 @@ static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n,
   return set_runs(s, err);
 }
 
-/* Refuse too many blocks: walks over pieces go from block to block. */
+/* Refuse too many blocks, because a walk over a piece goes from block to block. */
 static mgrid_status check_blocks(const mgrid_slicing *s, mgrid_error *err) {
   int64_t sum = 0;
   for (size_t i = 0; i < s->nparts; i++)
@@ -187,15 +189,15 @@ static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Return how many neighbouring pieces hold each unit of a part; 0: the number differs between
+/* Return how many neighbouring pieces hold the same unit of a part. 0: this number differs between
 ** units. */
 static int64_t copies_of(const mgrid_slicing *s, size_t part) {
   int64_t units = mgrid_slicing_units(s, part);
   return units >= s->pieces ? 1 : s->pieces % units ? 0 : s->pieces / units;
 }
 
-/* Divide the sizes of the dims by the copies, the innermost first. False: the copies of a piece
-** would begin or end inside of a coordinate of an outer dim. */
+/* Divide the sizes of the dims by the number of copies, starting with the innermost. Return false
+** if the copies of a piece do not fill whole coordinates of an outer dim. */
 static bool share_dims(mgrid_slicing *s) {
   int64_t left = s->copies;
   for (size_t k = s->ndims; k-- > 0 && left > 1;) {
@@ -208,8 +210,8 @@ static bool share_dims(mgrid_slicing *s) {
   return true;
 }
 
-/* Where there are fewer units than pieces, give neighbouring pieces the same unit: make them one
-** piece with copies. */
+/* If there are fewer units than pieces, neighbouring pieces get the same unit. Make them one piece
+** with several copies. */
 static mgrid_status set_copies(mgrid_slicing *s, const mgrid_grid *g, mgrid_error *err) {
   const char *what = s->unit > 1 ? "units" : "elements";
   mgrid_text dims = { 0 };
@@ -392,7 +394,7 @@ static int64_t slicing_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---------------------------------------------------------- pieces of a part */
 
-/* Return the share of piece `c` of `k` in n elements: its first element, and how many. */
+/* Divide n elements into k shares; return share c: its first element and its length. */
 static mgrid_run share(mgrid_cutting cutting, int64_t n, int64_t k, int64_t c) {
   if (cutting == MGRID_CUT_CEIL) {
     int64_t each = n / k + (n % k > 0), start = slicing_least(c * each, n);
@@ -401,14 +403,15 @@ static mgrid_run share(mgrid_cutting cutting, int64_t n, int64_t k, int64_t c) {
   return (mgrid_run){ c * (n / k) + slicing_least(c, n % k), n / k + (c < n % k) };
 }
 
-/* Return which of the k shares has element x of n. */
+/* Return which of the k shares of n elements has element x. */
 static int64_t slicing_share_of(mgrid_cutting cutting, int64_t n, int64_t k, int64_t x) {
   if (cutting == MGRID_CUT_CEIL) return x / (n / k + (n % k > 0));
   int64_t each = n / k, larger = n % k, before = larger * (each + 1);
   return x < before ? x / (each + 1) : larger + (x - before) / each;
 }
 
-/* Return the run of a piece in a part of n elements: cut dim after dim. Not for cyclic axes. */
+/* Return the run of a piece in a part of n elements. Each dim cuts what the dims before it gave.
+** Not for cyclic axes. */
 static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
   if (s->cutting == MGRID_CUT_BOUNDS)
     return (mgrid_run){ s->bounds[piece], s->bounds[piece + 1] - s->bounds[piece] };
@@ -426,7 +429,7 @@ static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
 static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   int64_t piece = 0;
 
-  if (s->cutting == MGRID_CUT_BOUNDS) { /* the last one that starts at x or before */
+  if (s->cutting == MGRID_CUT_BOUNDS) { /* find the last piece that starts at x or before */
     int64_t high = s->pieces;
     while (high - piece > 1) {
       int64_t middle = piece + (high - piece) / 2;
@@ -449,8 +452,9 @@ static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   return piece;
 }
 
-/* Return the first block of a piece, which gets every `pieces`-th block from there. The first
-** dim deals out the blocks in turn; the next dim deals out each coordinate's blocks. */
+/* Return the first block of a piece. The piece has every `pieces`-th block from there on. The first
+** dim deals the blocks out to its coordinates in turn; the next dim deals out what each coordinate
+** got. */
 static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
   int64_t below = s->pieces, before = 1, block = 0;
   for (size_t i = 0; i < s->ndims; i++) {
@@ -473,7 +477,7 @@ static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
 
 /* ------------------------------------------------------------------- walking */
 
-/* Go to the next run, which may touch the one before. */
+/* Go to the next run of the piece. It may touch the run before. */
 static bool slicing_step(mgrid_walk *w, mgrid_run *run) {
   const mgrid_slicing *s = w->s;
 
@@ -540,7 +544,7 @@ int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece) 
     return sum;
   }
   if (s->cutting != MGRID_CUT_CYCLIC) return run_in(s, n, piece).length;
-  /* whole blocks; the rest of one comes after them */
+  /* whole blocks first, then the rest of the last block */
   int64_t first = first_block(s, piece), blocks = n / s->block;
   sum = (blocks / s->pieces + (first < blocks % s->pieces)) * s->block;
   return first == blocks % s->pieces ? sum + n % s->block : sum;
@@ -573,7 +577,7 @@ static int64_t slicing_piece_at(const mgrid_slicing *s, int64_t x) {
   return s->pieces == 1 ? 0 : piece_in(s, s->length, x);
 }
 
-/* Mark in room[0 .. pieces) the pieces that have elements of a run. */
+/* Set room[piece] for each piece that has elements of a run. */
 static void slicing_mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
   if (s->owners) {
     for (int64_t k = run.start / s->unit; k <= (run.start + run.length - 1) / s->unit; k++)

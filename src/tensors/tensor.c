@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensor.c - tensors: which rank holds which pieces, and which pieces are whose.
+** tensor.c - tensors: which rank holds which pieces.
 */
 #include "tensors/tensor.h"
 
@@ -34,8 +34,8 @@ static mgrid_status set_type(mgrid_tensor *t, const char *type, mgrid_error *err
 
 /* --------------------------------------------------------------------- axes */
 
-/* Read axis i of an array. Its elements have the size that the first one states, which is larger in
-** later versions. */
+/* Read axis i of an array. Each element has the size that the first one states; later versions have
+** a larger one. */
 static mgrid_status tensor_read_axis(const mgrid_tensor_axis *axes, size_t i,
                                      mgrid_tensor_axis *out, mgrid_error *err) {
   *out = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
@@ -43,7 +43,7 @@ static mgrid_status tensor_read_axis(const mgrid_tensor_axis *axes, size_t i,
   return mgrid_struct_read(out, sizeof *out, at, "mgrid_tensor_axis", err);
 }
 
-/* Set the dims of an axis. Each dim of a tensor is used once. */
+/* Set the dims of an axis. A dim may cut only one axis of a tensor. */
 static mgrid_status tensor_set_dims(mgrid_tensor *t, mgrid_slicing *s,
                                     const mgrid_tensor_axis *given, const char **cuts,
                                     mgrid_error *err) {
@@ -108,7 +108,7 @@ static bool is_member(const mgrid_family *f, int64_t rank) {
   return rank >= 0 && mgrid_family_locate(f, rank, 0, &group, &position);
 }
 
-/* Find the coordinates of dim d of those members that differ from `coord` at most in d. */
+/* Find the coordinates of dim d of the members that differ from `coord` only in d. */
 static mgrid_status set_some(mgrid_tensor *t, size_t d, int64_t *coord, mgrid_error *err) {
   int64_t size = t->grid->axis[d].size, kept = coord[d], n = 0;
   int64_t *some = malloc((size_t)size * sizeof *some);
@@ -124,7 +124,8 @@ static mgrid_status set_some(mgrid_tensor *t, size_t d, int64_t *coord, mgrid_er
   return MGRID_OK;
 }
 
-/* Return the index of a coordinate among those that hold parts, or -1. */
+/* Return the index of a coordinate among the coordinates that hold parts; -1: it is not among
+** them. */
 static int64_t tensor_place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
   if (!t->some[d]) return coord;
   int64_t low = 0, high = t->count[d];
@@ -138,8 +139,8 @@ static int64_t tensor_place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
   return t->some[d][low] == coord ? low : -1;
 }
 
-/* Check that `on` is all combinations of some coordinates of each dim. The coordinates are read off
-** the neighbours of one member; then every member is checked. */
+/* Check that the members of `on` are all combinations of some coordinates of each dim. Read these
+** coordinates from the neighbours of one member; then check every member. */
 static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
   int64_t coord[MGRID_DIMS_MAX + 1], holders = 1, seen = 0;
 
@@ -200,8 +201,8 @@ static mgrid_status take_some(mgrid_tensor *t, size_t d, const mgrid_some *some,
 
 /* ------------------------------------------------------------------- making */
 
-/* Make a tensor on the members of a family, or on `some` coordinates of each dim; both NULL: on all
-** ranks of the grid. */
+/* Make a tensor on the members of a family, or on `some` coordinates of each dim. If both are NULL,
+** all ranks of the grid hold it. */
 static mgrid_tensor *make_tensor(const mgrid_grid *over, const char *type, size_t naxes,
                                  const mgrid_tensor_axis *axes, const mgrid_family *on,
                                  const mgrid_some *some, mgrid_error *err) {
@@ -273,7 +274,7 @@ void mgrid_tensor_free(mgrid_tensor *t) {
 
 size_t mgrid_tensor_held(const mgrid_tensor *t) {
   size_t bytes = t->flat ? sizeof *t + 2 * sizeof(int64_t)
-                         : 0; /* the rest is its member's; this is its share of the flat */
+                         : 0; /* a share of the flat; all else is counted with its member */
   for (size_t i = 0; i < t->naxes; i++) bytes += mgrid_slicing_held(&t->axis[i]);
   for (size_t d = 0; d < t->grid->n; d++)
     bytes += t->some[d] ? (size_t)t->grid->axis[d].size * sizeof(int64_t) : 0;
@@ -359,7 +360,7 @@ int64_t mgrid_tensor_largest(const mgrid_tensor *t) {
   int64_t bytes = t->width;
   if (t->flat) return bytes * mgrid_flat_largest(t);
   for (size_t i = 0; i < t->naxes; i++) {
-    int64_t most = 0; /* no piece is larger than piece 0, unless there is a list */
+    int64_t most = 0; /* no piece is larger than piece 0, unless pieces are listed */
     int64_t look = mgrid_slicing_listed(&t->axis[i]) ? t->axis[i].pieces : 1;
     for (int64_t k = 0; k < look; k++) {
       int64_t n = mgrid_piece_size(&t->axis[i], k);

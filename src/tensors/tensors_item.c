@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** tensors_item.c - tensors as items of topologies and plans: what a rank holds of them, their JSON,
-** ranks that a cut leaves without any element, and their rules in a saved plan, written and read.
+** ranks that a cut leaves without any element, and reading and writing their rules in a saved plan.
 ** The Makefile finds mgrid_item_reader_tensors by the name of this file.
 */
 #include "plan/json.h"
@@ -13,17 +13,16 @@
 
 /* =============================================================== empty parts */
 
-/* Cuts that leave ranks without any element of a tensor, for example 4 heads over 8 ranks.
-**
-** Pieces with elements are counted by division, for any world. Ranks are checked one by one only to
-** name the first ones of a cut that leaves some empty. */
+/* Cuts that leave ranks without any element of a tensor, as with 4 heads over 8 ranks. Pieces with
+** elements are counted by division, for any world. Only to name the first ranks that such a cut
+** leaves empty, ranks are checked one by one. */
 
-/* ranks checked for names; ranges of them that are named */
+/* most ranks that are checked; most ranges of ranks that are named */
 enum { LOOKED_AT = 1 << 16, RANGES = 4 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* k dims cut n units into pieces, each dim rounding up: return how many pieces get any. */
+/* k dims cut n units into pieces, and each dim rounds up. Return how many pieces get any unit. */
 static int64_t filled_up(const int64_t *size, size_t k, int64_t n) {
   while (k && *size == 1) size++, k--;
   if (k == 0 || n == 0) return n > 0;
@@ -32,7 +31,7 @@ static int64_t filled_up(const int64_t *size, size_t k, int64_t n) {
          + (n % each ? filled_up(size + 1, k - 1, n % each) : 0);
 }
 
-/* Return how many pieces have elements of a part. */
+/* Return how many pieces have elements of this part of the axis. */
 static int64_t filled(const mgrid_slicing *s, size_t part) {
   int64_t n = 0;
   if (s->pieces == 1) return 1;
@@ -43,9 +42,9 @@ static int64_t filled(const mgrid_slicing *s, size_t part) {
   return n;
 }
 
-/* Return how many pieces have elements of any part. The largest such set of a part includes the
-** others, except where several dims each round up: then pieces are counted, if there are not too
-** many. */
+/* Return how many pieces have elements of any part of the axis. The largest such set of a part
+** contains those of the others, unless several dims each round up. Then count the pieces, if they
+** are not too many. */
 static int64_t filled_any(const mgrid_slicing *s) {
   int64_t n = 0;
   if (s->cutting == MGRID_CUT_CEIL && s->ndims > 1 && s->nparts > 1 && s->pieces <= LOOKED_AT) {
@@ -68,11 +67,12 @@ int64_t mgrid_tensor_hollow(const mgrid_tensor *t) {
   return mgrid_tensor_holders(t) / all * (all - with);
 }
 
-/* Return the most pieces, at most `now`, of which none is empty; 0: unknown. */
+/* Return the largest number of pieces, at most `now`, with which no piece is empty. 0: it is not
+** known. */
 static int64_t item_reader_nearest(const mgrid_slicing *s, int64_t now) {
   if (s->cutting != MGRID_CUT_CEIL) return now;
   if (s->ndims > 1) return 0;
-  for (bool less = true; less;) { /* another part may have fewer */
+  for (bool less = true; less;) { /* another part may have fewer units */
     less = false;
     for (size_t i = 0; i < s->nparts; i++) {
       int64_t n = filled_up(&now, 1, mgrid_slicing_units(s, i));
@@ -253,7 +253,8 @@ void mgrid_tensor_json(const mgrid_tensor *t, int64_t rank, mgrid_json *w) {
 
 /* ===================================================== rules of a saved plan */
 
-/* The first tensor of a flat has all members of it, the next ones name the tensor before them. */
+/* The rule of a flat's first tensor has all members of the flat. The rule of the next one names the
+** tensor before it. */
 
 /* ---------------------------------------------------------------------- write */
 
@@ -281,14 +282,14 @@ void mgrid_tensor_rule(const mgrid_content *c, size_t i, mgrid_text *t) {
 /* ----------------------------------------------------------------------- read */
 
 typedef struct reading {
-  size_t naxes, ndims; /* ndims: of all axes */
+  size_t naxes, ndims; /* ndims: of all axes together */
   mgrid_tensor_axis axis[MGRID_AXES_MAX];
   int64_t *list[MGRID_AXES_MAX][3]; /* parts, bounds, owners */
   const char *dims[MGRID_DIMS_MAX];
   mgrid_some some[MGRID_DIMS_MAX];
 } reading;
 
-/* Read a list of dims behind those of *n that are there; return the first of its own. */
+/* Read a list of dims, and append them to the *n that are there. Return the first of them. */
 static const char *const *item_reader_read_dims(const mgrid_field *s, const char **dims,
                                                 size_t *n) {
   const mgrid_field by = mgrid_field_of(s, "by");
@@ -387,7 +388,7 @@ static mgrid_tensor *read_plain(const mgrid_field *s, int64_t world) {
   return t;
 }
 
-/* Read the members of a flat, and return tensor `at` of it. */
+/* Read the members of a flat, and return its tensor `at`. */
 static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *member, int64_t world) {
   const char *dims[MGRID_DIMS_MAX];
   size_t ndims = 0;
@@ -414,7 +415,7 @@ static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *membe
   return t;
 }
 
-/* Return a member of the flat of a tensor that is in the topology already. */
+/* Return a member of the flat of a tensor that the topology already has. */
 static mgrid_tensor *next_member(const mgrid_field *s, const mgrid_field *member,
                                  const mgrid_topology *t) {
   const char *name = mgrid_field_text(s);
@@ -463,7 +464,7 @@ static void tensors_item_reader_json(const void *x, int64_t rank, struct mgrid_j
   mgrid_tensor_json(x, rank, w);
 }
 
-/* Append a line for each axis whose cut leaves ranks without any element, with the ranks and the
+/* Append a line for each axis whose cut leaves ranks without any element, with these ranks and the
 ** nearest size. */
 static void item_reader_notes(const void *x, const char *name, bool listed, mgrid_text *t) {
   const mgrid_tensor *tensor = x;

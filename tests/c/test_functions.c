@@ -146,7 +146,7 @@ static void test_arguments_refused(void **unused) {
     { "'\\xff'", "r:2: echo: argument 1 is a string" NOT_PLAIN },
     { "'a\\0b'", "r:2: echo: a text has a zero byte in it" },
     { "{ 'a\\0b' }", "r:2: echo: a text has a zero byte in it" },
-    { "p", "r:2: echo: a table that is to be read, such as p, is not a plain value" },
+    { "p", "r:2: echo: a read-only table, such as p, is not a plain value" },
   };
   mgrid_function f = mgrid_function_of("echo", "1", echo, NULL);
   (void)unused;

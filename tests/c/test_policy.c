@@ -255,16 +255,17 @@ static void test_errors(void **state) {
     { "raises", ".lua:19: not today", MGRID_REFUSED },
     { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MGRID_LIMIT },
     { "eats", ".lua:21: the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
-    { "leaks", "policy 'leaks' returned a State; plain values alone leave it", MGRID_BAD_VALUE },
+    { "leaks", "policy 'leaks' returned a State; it can return plain values only",
+      MGRID_BAD_VALUE },
     { "talks", "a query or policy cannot communicate: one rank asks it alone", MGRID_REFUSED },
     { "throws", ".lua:26: error got a table, not a message such as \"tp must be even\"",
       MGRID_REFUSED },
     { "closes", ".lua:27: a query or policy cannot close the state", MGRID_REFUSED },
     { "gives",
-      ".lua:28: policy 'gives' returned a table that is to be read, such as p; plain values alone "
-      "leave it",
+      ".lua:28: policy 'gives' returned a read-only table, such as p; it can return plain values "
+      "only",
       MGRID_BAD_VALUE },
-    { "writes", ".lua:29: this table is to be read", MGRID_REFUSED },
+    { "writes", ".lua:29: this table is read-only", MGRID_REFUSED },
     { "assigns", ".lua:30: a State cannot be changed", MGRID_REFUSED },
     { "split",
       ".lua:32: policies.layers: argument 'layers' is missing, an integer of 0 to 2147483647; "

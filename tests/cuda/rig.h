@@ -69,9 +69,8 @@ RIG_API const char *cudarig_function(int i, long *calls);
 
 /* A call broke a rule of CUDA: tell whom `wrong` of the manner names. */
 RIG_API void rig_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-RIG_API void rig_leaks(
-    /* the same for memory of devices, pinned memory, streams and events that are still there */
-    void);
+/* the same for memory of devices, pinned memory, streams and events that are still there */
+RIG_API void rig_leaks(void);
 
 /* ------------------------------------------------------------------------ machine.c */
 

@@ -108,8 +108,8 @@ end)
 describe("a query", function()
   for answer, message in pairs {
     ["s.tp:buffer(1)"] = "r.lua:2: a query or policy cannot communicate: one rank asks it alone",
-    ["function() end"] = "query 'q' returned a function; plain values alone leave it",
-    ["s.tp"] = "query 'q' returned a Group; plain values alone leave it",
+    ["function() end"] = "query 'q' returned a function; it can return plain values only",
+    ["s.tp"] = "query 'q' returned a Group; it can return plain values only",
     ["{ s.tp }"] = "query 'q' returned what JSON does not have: a number that is not finite, text that is not UTF-8, or a "
       .. "table that is neither a list nor by name",
     ["(function() local t = {} t[1] = t return t end)()"] = "query 'q' returned a value of more than 262144 values or 4194304 "

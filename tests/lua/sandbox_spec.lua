@@ -112,9 +112,9 @@ for library, names in pairs {
       ("1: recipes have no %s.%s; they mean the same in every process, and end"):format(library, name) }
   end
 end
-hostile.view_inserted = { "table.insert(policies, 5)", 1, "1: this table is to be read" }
-hostile.view_removed = { "table.remove(param)", 1, "1: this table is to be read" }
-hostile.view_sorted = { "table.sort(math)", 1, "1: this table is to be read" }
+hostile.view_inserted = { "table.insert(policies, 5)", 1, "1: this table is read-only" }
+hostile.view_removed = { "table.remove(param)", 1, "1: this table is read-only" }
+hostile.view_sorted = { "table.sort(math)", 1, "1: this table is read-only" }
 hostile.address_by_policies = { "local _, m = pcall(policies.layers, { [{}] = 1 }) error(m, 0)", 1,
   "1: unknown setting of policies.layers 'a table'; known: first, last, embedding, loss" }
 hostile.order_by_recipe = { "local _, m = pcall(recipe, { [{}] = 1, [function() end] = 1, [true] = 1 }) error(m, 0)", 1,

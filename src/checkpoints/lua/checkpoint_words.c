@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** checkpoint_words.c - checkpoints in Lua, for hosts: the tensors of one, and its copy in another layout.
+** checkpoint_words.c - checkpoints in Lua, for hosts: the tensors of a checkpoint, and its copy in
+** another layout.
 */
 #include "checkpoints/reshard.h"
 #include "recipe/bind.h"
@@ -18,7 +19,8 @@ static shards *check_checkpoint(lua_State *L) {
   return *(shards **)mgrid_lua_check_box(L, 1, MGRID_LUA_CHECKPOINT);
 }
 
-/* checkpoint(path) -> Checkpoint: of an index, a folder with one, or a .safetensors file */
+/* checkpoint(path) -> Checkpoint. The path is an index, a folder with an index, or a .safetensors
+** file */
 static int new_checkpoint(lua_State *L) {
   const char *path = (luaL_checkstring(L, 1), mgrid_lua_name(L, 1));
   mgrid_error e = MGRID_ERROR_INIT;
@@ -27,7 +29,7 @@ static int new_checkpoint(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-/* checkpoint.tensors -> { { name, type, shape }, ... } in the order of the index */
+/* checkpoint.tensors -> { { name, type, shape }, ... }, in the order of the index */
 static int checkpoint_tensors(lua_State *L) {
   const shards *s = check_checkpoint(L);
   lua_createtable(L, (int)s->n, 0);
@@ -52,8 +54,8 @@ static int checkpoint_tostring(lua_State *L) {
 
 static void free_resharding(void *box) { reshard_end(*(resharding **)box); }
 
-/* Return the text of a field of the options at 4, or NULL. It is kept in the list at `kept`: the
-** caller's table may change. Only with `length` it may have zero bytes. */
+/* Return the text of a field of the options at 4, or NULL. The list at `kept` keeps it, because the
+** caller's table may change. It may have zero bytes only if `length` is given. */
 static const char *checkpoint_text_of(lua_State *L, const char *name, size_t *length, int kept) {
   if (lua_getfield(L, 4, name) == LUA_TNIL) return NULL;
   if (lua_type(L, -1) != LUA_TSTRING || (!length && !mgrid_lua_is_whole(L, -1)))
@@ -97,7 +99,7 @@ static int checkpoint_reshard(lua_State *L) {
   lua_settop(L, 4);
   mgrid_lua_stack(L, 24);
   resharding **box = mgrid_lua_new_box(L, sizeof *box, 2, MGRID_LUA_RESHARDING, free_resharding);
-  lua_newtable(L); /* texts that it borrows */
+  lua_newtable(L); /* the texts that it borrows */
   o.folder = (luaL_checkstring(L, 3), mgrid_lua_name(L, 3));
   lua_pushvalue(L, 3);
   lua_rawseti(L, 6, 1);
@@ -138,7 +140,7 @@ static int resharding_progress(lua_State *L) {
   return 1;
 }
 
-/* End it: what is not complete goes. */
+/* End the resharding. If it is not complete, remove what was written. */
 static int resharding_close(lua_State *L) {
   resharding **box = mgrid_lua_check_box(L, 1, MGRID_LUA_RESHARDING);
   reshard_end(*box);

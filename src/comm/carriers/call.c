@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** call.c - calls over all ranks, as messages along a tree: up to rank 0, which then knows which
-** ranks arrived, and down again with the result or the missing ranks. If the host has its own
-** all-gather, that is used instead, and the tree only finds out who is missing.
+** call.c - calls over all ranks, as messages along a tree of ranks. Messages go up to rank 0, which
+** then knows which ranks arrived. They come down with the result, or with the missing ranks. If the
+** host has its own all-gather, calls use that, and the tree only finds out who is missing.
 */
 #include "comm/carriers/carrier.h"
 
 #include <string.h>
 
-/* This rank in the tree. It is the first of its subtree, ranks lo to hi - 1. The others are cut
-** into runs; the first rank of each run is a child. */
+/* This rank in the tree. It is the first of its subtree, which has the ranks lo to hi - 1. The
+** other ranks of the subtree are cut into runs; the first rank of each run is a child. */
 enum { BRANCHES = 16, FEW = 8 };
 
 typedef struct node {
@@ -30,17 +30,16 @@ static node find_node(int64_t rank, int64_t world) {
   return at;
 }
 
-/* Return the levels below the first of `size` ranks. */
+/* Return how many levels are below the first of `size` ranks. */
 static int height_of(int64_t size) {
   int height = 0;
   for (; size > 1; size = call_run_of(0, size)) height++;
   return height;
 }
 
-/* The head of a message. It holds data of up to 64 bytes; more data follows as a message of its
-** own. */
+/* The head of a message. It holds data of up to 64 bytes. More data follows in a second message. */
 typedef struct report {
-  mgrid_missing missing; /* up: in the sender's subtree; down: in the world */
+  mgrid_missing missing; /* on the way up: in the sender's subtree; on the way down: in the world */
   uint64_t few[FEW];
 } report;
 
@@ -62,10 +61,10 @@ static mgrid_outcome fetch(mgrid_relay *m, int tag, int64_t from, report *p, voi
   return s;
 }
 
-/* What a call computes. */
+/* The kinds of calls. */
 typedef enum motion {
   MINIMUM, /* the minimum of each of n words */
-  GATHER,  /* the block of each rank, at its place in `data` */
+  GATHER,  /* the block of each rank, at the rank's place in `data` */
   SPREAD   /* rank 0's data for all; nothing goes up */
 } motion;
 
@@ -79,11 +78,11 @@ typedef struct trip {
   double begun, seconds;
 } trip;
 
-/* Each level waits this much longer than the one below it, so that a rank that waits there for a
-** missing one is not called missing itself. */
+/* Each level waits this much longer than the level below. Otherwise a rank that waits for a missing
+** one would itself be called missing. */
 static double grace(const trip *t) { return t->seconds < 4 ? t->seconds / 4 : 1; }
 
-/* Receive from the children, combine, and send to the parent. */
+/* Receive from the children, combine what they sent, and send it to the parent. */
 static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   mgrid_status s = MGRID_OK;
@@ -117,16 +116,16 @@ static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
                    t->kind == GATHER ? t->data + (size_t)t->at.lo * t->bytes : t->data, up, err);
 }
 
-/* Receive the answer from the parent and pass it down. If the parent does not answer, report it as
-** missing to those below. The parent may have started a deadline later, and waits for its own
-** parent. */
+/* Receive the answer from the parent and pass it down. If the parent does not answer, tell those
+** below that it is missing. The wait is longer than one deadline: the parent may have started a
+** deadline later, and waits for its own parent. */
 static mgrid_status call_descend(trip *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   size_t bytes = t->kind == GATHER ? (size_t)m->base.world * t->bytes : t->bytes;
   mgrid_status s = MGRID_OK;
   if (t->at.parent >= 0) {
     double until = t->begun + 2 * t->seconds + (height_of(m->base.world) + t->at.depth) * grace(t);
-    size_t come = m->base.rank == t->root ? 0 : bytes; /* the root keeps its data */
+    size_t come = m->base.rank == t->root ? 0 : bytes; /* the root has its data already */
     mgrid_outcome outcome = fetch(m, MGRID_TAG_DOWN, t->at.parent, p, t->data, come, until, err);
     if (outcome == MGRID_LATE)
       p->missing = (mgrid_missing){ .n = 1, .rank = { t->at.parent } };
@@ -140,7 +139,7 @@ static mgrid_status call_descend(trip *t, report *p, mgrid_error *err) {
   return s;
 }
 
-/* Run a call along the tree. *missing: the ranks that did not arrive. */
+/* Make a call along the tree. *missing: the ranks that did not arrive. */
 static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes, double seconds,
                            int64_t root, mgrid_missing *missing, mgrid_error *err) {
   trip t = { .m = m,
@@ -185,11 +184,11 @@ static mgrid_status call_by_tree(mgrid_relay *m, motion kind, void *data, size_t
   return s;
 }
 
-/* Use the host's all-gather. After its deadline the ranks in it use the tree to find out who is
-** missing. */
+/* Call the host's all-gather. If it misses its deadline, the ranks in it use the tree to find out
+** who is missing. */
 static mgrid_status call_by_host(mgrid_relay *m, const void *mine, void *all, size_t bytes,
                                  mgrid_error *err) {
-  const double roll = 2; /* seconds that ranks may arrive apart */
+  const double roll = 2; /* seconds between the arrivals of two ranks, at most */
   mgrid_missing missing = { 0 };
   mgrid_status s = m->host.allgather(m->host.ud, mine, all, bytes, m->seconds);
   if (!s) return MGRID_OK;
@@ -204,7 +203,7 @@ mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = call_usable(m, err);
   if (s) return s;
-  m->calls += m->host.allgather != NULL; /* the tree counts its own */
+  m->calls += m->host.allgather != NULL; /* calls along the tree are counted there */
   char *own = (char *)all + (size_t)b->rank * bytes;
   if (m->host.allgather) {
     s = call_by_host(m, mine, all, bytes, err);
@@ -212,7 +211,8 @@ mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all
     memcpy(own, mine, bytes);
     s = call_by_tree(m, GATHER, all, bytes, 0, err);
   }
-  if (bytes) memcpy(own, mine, bytes); /* even if the host returned another value */
+  /* copied again, because the host may have returned another value */
+  if (bytes) memcpy(own, mine, bytes);
   return s;
 }
 
@@ -220,7 +220,7 @@ mgrid_status mgrid_relay_allreduce(mgrid_backend *b, uint64_t *words, size_t n, 
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = call_usable(m, err);
   if (s) return s;
-  /* m->words holds FEW for each rank */
+  /* m->words has FEW words for each rank */
   if (n > FEW) return call_by_tree(m, MINIMUM, words, n * sizeof *words, 0, err);
   if (!m->host.allgather) {
     uint64_t own[FEW];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** carrier.c - a backend over the host's own functions (mgrid_carrier), for jobs without MPI. It
-** makes no communicators: ranks agree over it, states answer questions, and it carries other
-** backends.
+** makes no communicators. Over it ranks agree and states answer questions, and it carries the
+** messages of other backends.
 */
 #include "comm/carriers/carrier.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Refuse families that ask for another backend's communicators. */
+/* Refuse families that ask for a backend which this one is not. */
 static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                                 mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
@@ -50,7 +50,7 @@ static void relay_deadline(mgrid_backend *b, double seconds) {
   m->seconds = seconds > 0 ? seconds : own_deadline(m);
 }
 
-/* Find the index of this rank on its machine, from the machines of all ranks. */
+/* Find the index of this rank on its machine. All ranks exchange their machines for that. */
 static mgrid_status relay_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
                                 mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** carrier_messages.c - messages and notices between two ranks over the host's functions. If the host has a
-** store instead of messages, a message is a value under a key that names its call, so a message of
-** an earlier call cannot be taken for one of this call.
+** carrier_messages.c - messages and notices between two ranks, over the host's functions. If the
+** host has only a store, a message is a value under a key. The key names the call, so nobody takes
+** a message of an earlier call for one of this call.
 */
 #include "comm/carriers/carrier.h"
 
@@ -24,8 +24,8 @@ static void key_of(const mgrid_relay *m, char key[KEY], uint64_t number, int tag
            m->opened, number, tag, nth, from, to);
 }
 
-/* The host's tag: the low bits of number and tag in 31 bits. It repeats after 32768 calls or
-** phases. */
+/* Return the tag that the host gets: the low bits of number and tag, in 31 bits. It repeats after
+** 32768 calls or phases. */
 static int wire_tag(uint64_t number, int tag) { return (int)((number & 0x7fff) << 16) | tag; }
 
 mgrid_status mgrid_relay_post(mgrid_relay *m, uint64_t number, int tag, uint64_t nth, int64_t to,
@@ -44,12 +44,12 @@ mgrid_status mgrid_relay_post(mgrid_relay *m, uint64_t number, int tag, uint64_t
   return s ? mgrid_relay_failed(m, s, m->host.send ? "send" : "put", err) : MGRID_OK;
 }
 
-/* Look for the value, at most `seconds`. */
+/* Look for the value for at most `seconds`. */
 static mgrid_status messages_look(mgrid_relay *m, const char *key, int64_t from, int tag,
                                   void *data, size_t bytes, double seconds) {
   if (m->host.recv) return m->host.recv(m->host.ud, from, tag, data, bytes, seconds);
   mgrid_status s = m->host.get(m->host.ud, from, key, data, bytes, seconds);
-  /* a value that stays does no harm */
+  /* it does no harm if the value stays */
   if (!s && m->host.erase) (void)m->host.erase(m->host.ud, key);
   return s;
 }
@@ -57,7 +57,7 @@ static mgrid_status messages_look(mgrid_relay *m, const char *key, int64_t from,
 mgrid_outcome mgrid_relay_take(mgrid_relay *m, uint64_t number, int tag, uint64_t nth, int64_t from,
                                void *data, size_t bytes, double until, int64_t *who,
                                mgrid_error *err) {
-  const double longest = 0.25; /* between two checks for a notice */
+  const double longest = 0.25; /* seconds between two checks for a notice */
   char key[KEY];
   key_of(m, key, number, tag, nth, from, m->base.rank);
   for (double slice = 0.01;; slice = slice < longest / 2 ? 2 * slice : longest) {
@@ -94,7 +94,7 @@ static uint64_t *find_ordinal(const mgrid_relay *m, uint64_t which) {
   return NULL;
 }
 
-/* Return the count of messages of this kind in this phase; NULL: out of memory. */
+/* Return the count of such messages in this phase. NULL: out of memory. */
 static uint64_t *ordinal_of(mgrid_relay *m, uint64_t which) {
   uint64_t *there = find_ordinal(m, which);
   if (there) return there;
@@ -125,19 +125,20 @@ mgrid_outcome mgrid_relay_recv(mgrid_backend *b, int64_t from, int tag, void *da
     return mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " did not come within %.3g seconds",
                       from, seconds);
   if (outcome == MGRID_GAVE_UP) mgrid_fail(err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
-  if (!outcome) ++*find_ordinal(m, which); /* a notice may have moved the list */
+  /* find it again, because a notice may have moved the list */
+  if (!outcome) ++*find_ordinal(m, which);
   return outcome;
 }
 
 /* --------------------------------------------------------------------- notices
-** In a store each rank has one place for notices, which it checks. By messages, and in a store that
-** is kept by rank, it asks some ranks at each check, in turn. Ranks check rarely enough that the
-** store, which all of them ask, has little load. */
+** In a store each rank has one key for notices, and checks it. With messages, and in a store that
+** needs the rank of a key, it asks a few ranks at each check, in turn. All ranks ask the store, so
+** they check rarely enough to keep its load low. */
 
 enum { ASKED = 16 }; /* ranks per check */
 
 typedef struct notice {
-  uint64_t from, count; /* the rank that gave up; notices that it has sent */
+  uint64_t from, count; /* the rank that gave up; how many notices it has sent */
 } notice;
 
 static bool has_place(const mgrid_relay *m) { return m->host.put && !m->host.by_rank; }
@@ -148,7 +149,8 @@ static void messages_place_of(const mgrid_relay *m, char key[KEY], int64_t rank)
 
 void mgrid_relay_tell(mgrid_backend *b, int64_t to) {
   mgrid_relay *m = (mgrid_relay *)b;
-  const double patience = 0.1; /* for each notice: a rank that does not get it has its deadline */
+  /* seconds for each notice. A rank that does not get the notice has its own deadline */
+  const double patience = 0.1;
   notice mine = { (uint64_t)b->rank, ++m->tells };
   char key[KEY];
   if (to == b->rank) return;
@@ -159,7 +161,7 @@ void mgrid_relay_tell(mgrid_backend *b, int64_t to) {
     (void)mgrid_relay_send(b, to, MGRID_TAG_NOTICE, &mine, sizeof mine, patience, NULL);
 }
 
-/* Check this rank's place for a new notice. */
+/* Check this rank's key for a new notice. */
 static int64_t at_place(mgrid_relay *m) {
   char key[KEY];
   notice there;
@@ -167,11 +169,11 @@ static int64_t at_place(mgrid_relay *m) {
   if (m->host.get(m->host.ud, -1, key, &there, sizeof there, 0)) return -1;
   if (m->told[0] == there.from && m->told[1] == there.count) return -1;
   m->told[0] = there.from, m->told[1] = there.count;
-  /* ignore an impossible rank */
+  /* ignore a rank that cannot be */
   return there.from < (uint64_t)m->base.world ? (int64_t)there.from : -1;
 }
 
-/* Ask some of the other ranks, starting where the last check ended. */
+/* Ask some of the other ranks. Begin where the last check ended. */
 static int64_t messages_ask(mgrid_relay *m) {
   for (int64_t n = 0; n < ASKED && n < m->base.world; n++) {
     int64_t from = m->next;
@@ -192,7 +194,8 @@ static int64_t messages_ask(mgrid_relay *m) {
 
 int64_t mgrid_relay_heard(mgrid_backend *b) {
   mgrid_relay *m = (mgrid_relay *)b;
-  const double rest = 0.02, each = 1e-5; /* seconds between two checks, and more for each rank */
+  /* seconds between two checks; and more seconds for each rank */
+  const double rest = 0.02, each = 1e-5;
   if (mgrid_now() < m->look) return -1;
   m->look = mgrid_now() + rest + each * (double)b->world;
   return has_place(m) ? at_place(m) : messages_ask(m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** pmix.c - a carrier for jobs without MPI whose launcher offers PMIx (mpirun, prterun, srun
-** --mpi=pmix). It fills an mgrid_carrier: put, commit and get for values, PMIx_Fence for an
-** all-gather.
+** --mpi=pmix). It fills an mgrid_carrier: values by put, commit and get, an all-gather by
+** PMIx_Fence.
 */
 #include "comm/carriers/carrier.h"
 
@@ -20,11 +20,12 @@ typedef struct pmix_job {
   pmix_proc_t me;
   bool *near; /* [world], whether the rank is on this machine */
   int64_t world;
-  const uint64_t *opened; /* of the backend; part of the keys */
-  request *asked;         /* requests that were not taken yet */
-  uint64_t gathers;       /* all-gathers with data so far */
-  bool stale;             /* PMIx keeps the values that it has read */
-  bool hung; /* a fence did not end: PMIx_Finalize may wait for it, so do not call it */
+  const uint64_t *opened; /* how many backends were opened before; part of the keys */
+  request *asked;         /* requests without an answer yet */
+  uint64_t gathers;       /* all-gathers with data, so far */
+  /* PMIx may return an old value of a key, because it keeps values that it has read */
+  bool stale;
+  bool hung; /* a fence did not end. PMIx_Finalize may wait for it, so do not call that */
   char why[PMIX_MAX_KEYLEN + 128];
 } pmix_job;
 
@@ -42,7 +43,7 @@ static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t
   pmix_value_t v;
   PMIX_VALUE_CONSTRUCT(&v);
   v.type = PMIX_BYTE_OBJECT;
-  v.data.bo.bytes = (char *)(uintptr_t)data; /* copied */
+  v.data.bo.bytes = (char *)(uintptr_t)data; /* PMIx copies the data */
   v.data.bo.size = bytes;
   pmix_status_t r = PMIx_Put(PMIX_GLOBAL, key, &v);
   if (r != PMIX_SUCCESS) return pmix_failed(j, r, "PMIx_Put");
@@ -50,9 +51,9 @@ static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t
   return r == PMIX_SUCCESS ? MGRID_OK : pmix_failed(j, r, "PMIx_Commit");
 }
 
-/* One request. PMIx never answers some, such as those for a rank of another machine that has ended,
-** whatever the timeout. So each has its own memory and stays in the list until it is answered.
-** PMIx's thread reads `how` after the call has returned. */
+/* One request. PMIx never answers some requests, whatever the timeout: for example about a rank of
+** another machine that has ended. So each request has memory of its own, and stays in the list
+** until it is answered. PMIx's thread reads `how` after the call has returned. */
 struct request {
   request *next;
   pmix_proc_t from;
@@ -60,7 +61,7 @@ struct request {
   char key[PMIX_MAX_KEYLEN + 1];
   atomic_bool done;
   pmix_status_t result;
-  bool fits; /* the value has `bytes` bytes and is in data */
+  bool fits; /* the value has `bytes` bytes, and is in data */
   size_t bytes;
   char data[];
 };
@@ -74,9 +75,9 @@ static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PM
   atomic_store(&r->done, true);
 }
 
-/* For a rank on this machine PMIX_IMMEDIATE makes PMIx answer without waiting. For another rank it
-** would search only this machine; without it the answer comes at once, because each rank has
-** committed something before it is asked. */
+/* Ask for the value of a key. If the rank is on this machine, PMIX_IMMEDIATE makes PMIx answer
+** without waiting. For other ranks it would make PMIx search only this machine. Without it their
+** answer comes at once, too, because each rank has committed something before anyone asks. */
 static pmix_status_t pmix_ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
   request *r = calloc(1, sizeof *r + bytes);
   if (!r) return PMIX_ERR_NOMEM;
@@ -95,14 +96,14 @@ static pmix_status_t pmix_ask(pmix_job *j, int64_t from, const char *key, size_t
   return s;
 }
 
-/* A value to find; asked for repeatedly while there is time. */
+/* A search for a value. It asks again and again while there is time. */
 typedef struct search {
   pmix_job *job;
   int64_t from;
   const char *key;
   void *data;
   size_t bytes;
-  bool once; /* ask only once */
+  bool once; /* ask only once, do not wait */
 } search;
 
 static mgrid_outcome pmix_find(void *ud) { /* mgrid_look */
@@ -131,7 +132,7 @@ static mgrid_outcome pmix_find(void *ud) { /* mgrid_look */
 
 static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data, size_t bytes,
                              double seconds) {
-  const double least = 0.02; /* time for an answer */
+  const double least = 0.02; /* seconds for an answer */
   search s = { ud, from, key, data, bytes, !(seconds > 0) };
   mgrid_outcome outcome =
       mgrid_wait(pmix_find, &s, mgrid_now() + (seconds > least ? seconds : least), NULL, NULL);
@@ -140,7 +141,7 @@ static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data
 
 /* ----------------------------------------------------------------------- fence */
 
-typedef struct fence { /* leaked if it does not end: PMIx may still read and write there */
+typedef struct fence { /* not freed if it does not end, because PMIx may still use it */
   pmix_info_t how;
   atomic_bool done;
   pmix_status_t result;
@@ -156,7 +157,7 @@ static mgrid_outcome has_ended(void *ud) {
   return atomic_load(&((fence *)ud)->done) ? MGRID_OK : MGRID_NOT_YET;
 }
 
-/* Wait for all ranks; collect: and exchange what they have committed. */
+/* Wait for all ranks. With `collect`, also exchange what they have committed. */
 static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
   fence *f = calloc(1, sizeof *f);
   if (!f) return MGRID_NO_MEMORY;
@@ -173,15 +174,15 @@ static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
                                                             : pmix_failed(j, r, "PMIx_Fence");
 }
 
-/* Two keys in turn, so that PMIx's memory does not grow with the calls: when this rank reuses a
-** key, all ranks have passed the fence in between, so they have read the old value. All values have
-** one size, because PMIx 4.2 may return the old value of a key whose new value has another size.
-** Where PMIx returns old values anyway, because it keeps what it has read (its component gds/hash),
-** every all-gather has its own key. */
+/* An all-gather uses one of two keys, in turn, so that PMIx's memory does not grow with the calls.
+** When this rank uses a key again, all ranks have passed the fence of the other key, so they have
+** read the old value. All values have one size: PMIx 4.2 may return the old value if the new one
+** has another size. Some PMIx (its component gds/hash) returns old values in any case, because it
+** keeps what it has read. Then every all-gather has a key of its own. */
 enum { BLOCK = 512 };
 
-/* Exchange a block under a key; write `bytes` bytes of each rank's into `all`, at a distance of
-** `stride`. */
+/* Exchange a block under a key. Write `bytes` bytes of each rank into `all`, `stride` bytes
+** apart. */
 static mgrid_status pmix_exchange(pmix_job *j, const char *key, char block[BLOCK], char *all,
                                   size_t bytes, size_t stride, double until) {
   double left = until - mgrid_now();
@@ -195,8 +196,8 @@ static mgrid_status pmix_exchange(pmix_job *j, const char *key, char block[BLOCK
   return s;
 }
 
-/* Find out whether any rank gets an old value of a key, which all have read, after it got a new
-** one. */
+/* Find out whether a rank gets the old value of a key after the key has a new one. All ranks have
+** read the old value before. */
 static mgrid_status learn_stale(pmix_job *j, const char *key, double until) {
   static const char fresh[] = "a second value of the key";
   char block[BLOCK] = "", name[96];
@@ -217,7 +218,7 @@ static mgrid_status learn_stale(pmix_job *j, const char *key, double until) {
   return s;
 }
 
-/* Gather `bytes` bytes (at most BLOCK) of each rank into `all`, at a distance of `stride`. */
+/* Gather `bytes` bytes of each rank, at most BLOCK, into `all`, `stride` bytes apart. */
 static mgrid_status gather_block(pmix_job *j, const char *mine, char *all, size_t bytes,
                                  size_t stride, double until) {
   char key[64], block[BLOCK] = "";
@@ -241,8 +242,8 @@ static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t
 
 /* ------------------------------------------------------------------------ life */
 
-/* Launchers let a process join PMIx once; after PMIx_Finalize its fences fail. The environment is
-** the only place to note that, because the library has no global variables. */
+/* Launchers let a process join PMIx only once: after PMIx_Finalize, its fences fail. The library
+** has no global variables, so it notes in the environment that this process has left. */
 static const char left[] = "MOONGRID_PMIX_LEFT";
 
 static void note_left(void) {
@@ -262,7 +263,7 @@ static void pmix_close(void *ud) {
   note_left();
   for (request *r = j->asked, *next; r; r = next) {
     next = r->next;
-    if (atomic_load(&r->done)) free(r); /* else leaked: PMIx may still write there */
+    if (atomic_load(&r->done)) free(r); /* otherwise leave it, because PMIx may still write there */
   }
   free(j->near);
   free(j);
@@ -291,7 +292,7 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   if (!j->near) return mgrid_oom(err);
   j->near[j->me.rank] = true;
 
-  /* then none is on this machine */
+  /* without an answer, no rank is on this machine */
   if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK;
   const char *peers = v && v->type == PMIX_STRING && v->data.string ? v->data.string : "";
   for (const char *at = peers; *at;) {
@@ -306,7 +307,8 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
 
 static void *nothing(void *ud) { return ud; }
 
-/* PMIx_Init returns the same error without a launcher and without a thread for it. */
+/* Say why PMIx_Init failed: it returns one error for two causes, no launcher and no thread for
+** it. */
 static const char *why_not(char buf[MGRID_ALLOWED]) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, nothing, NULL) != 0)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
 **
-** arrivals.c - the roll call: find which ranks have arrived at a call, and which have not, by small
-** messages. A rank is missing because it is silent, never because its own clock ran out first.
-** mpi_calls.c calls these functions while it waits.
+** arrivals.c - the roll call: which ranks have arrived at a call and which have not, found out by
+** small messages. A rank counts as missing because it is silent, never because its own clock ran
+** out first. mpi_calls.c calls these functions while it waits.
 */
 
-/* THE ROLL CALL. A rank that waits long reports to the first rank of its call, again and again. The
-** first rank answers; at its deadline it tells the others which ranks it has not heard. If the
-** first rank is silent, it is named itself.
+/* THE ROLL CALL. A rank that waits for long reports to the first rank of its call, again and again.
+** The first rank answers. At its deadline it tells the others which ranks it has not heard. If the
+** first rank itself is silent, the others name it.
 **
-** A silent rank may wait in another call for the rank that is missing. So the first rank asks it;
-** each rank that waits in a call of the library answers with the ranks that it waits for, and only
-** the end of that chain is named. In a move or a step, ranks report from its start, so a rank that
-** is silent for a deadline is named at any time; an empty list says that nothing moves.
+** A silent rank may wait in another call for the rank that is really missing. So the first rank
+** asks the silent ones. A rank that waits in a call of the library answers with the ranks for which
+** it waits, and only the end of such a chain is named. In a move or a step, ranks report from the
+** start. So a rank that is silent for a deadline is named at any time. An empty list of missing
+** ranks says that nothing moves.
 */
 
 #include "comm/mpi/mpi.h"
@@ -23,9 +24,9 @@
 
 /* ------------------------------------ small messages that nobody waits for */
 
-/* MPI accepts most small messages at once, but not the first message to a host that was cut off
-** before a connection existed. A rank that waited for it could not notify the others. So nobody
-** waits for these messages. */
+/* MPI accepts most small messages at once. It does not accept the first message to a host that was
+** cut off before a connection existed. A rank that waited for this message could not notify the
+** others. So nobody waits for such messages. */
 enum { NOTE_MOST = 160 }; /* bytes */
 
 struct mpi_note {
@@ -68,7 +69,7 @@ int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t
   return arrivals_post(m, to, tag, data, bytes, false);
 }
 
-/* Send a message that ends only when the other rank receives it. */
+/* Send a message that ends only when the other rank has received it. */
 static int post_received(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
   return arrivals_post(m, to, tag, data, bytes, true);
 }
@@ -97,19 +98,19 @@ mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, ui
                      .next = now + seconds / 16 };
 }
 
-/* Return whether this rank asks the others, and finds the missing ranks by itself: the first rank
-** does, and each rank of a small group whose first rank is in another call. In a large group too
-** many would ask. */
+/* Return whether this rank asks the others, and finds the missing ranks by itself. The first rank
+** does so. In a small group each rank does so if the first rank is in another call. In a large
+** group too many ranks would ask. */
 static bool asks(const mpi_roll *r) {
   const int64_t many = 1024;
   return !r->moves && (arrivals_first_of(r) == r->m->base.rank || (r->left && r->size <= many));
 }
 
 typedef struct news {    /* what ranks in calls send each other */
-  uint64_t number;       /* the call that the sender is in */
-  uint64_t to;           /* of an answer or the list: the call in which the receiver asked */
+  uint64_t number;       /* the call in which the sender is */
+  uint64_t to;           /* of an answer, or of the list: the call in which the receiver asked */
   uint64_t moved;        /* messages that the sender has finished in moves */
-  mgrid_missing missing; /* ranks that the sender waits for, if it knows; the list */
+  mgrid_missing missing; /* ranks for which the sender waits, if it knows them; or the list */
 } news;
 
 static void send_news(const mpi_roll *r, int64_t rank, int tag, uint64_t to) {
@@ -129,7 +130,7 @@ static bool receive(const mpi_backend *m, int tag, news *got, int64_t *from) {
   return true;
 }
 
-/* Keep the last report of a rank. */
+/* Keep the report of a rank; it replaces the last one. */
 static void arrivals_keep(mpi_backend *m, int64_t from, const news *got) {
   if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
   if (!m->here) return;
@@ -138,7 +139,7 @@ static void arrivals_keep(mpi_backend *m, int64_t from, const news *got) {
   *last = (mpi_report){ got->number, got->moved, got->missing, mgrid_now() };
 }
 
-/* Receive the reports and questions that have arrived, of any call, and answer each. */
+/* Receive the reports and questions that have arrived, for any call, and answer each. */
 static void answer(const mpi_roll *r) {
   news got;
   int64_t from;
@@ -148,8 +149,8 @@ static void answer(const mpi_roll *r) {
   }
 }
 
-/* Return whether a number is that of this call, or of another call of the same ranks. A call may
-** end on some ranks while others wait in it for the missing one. */
+/* Return whether a number belongs to this call, or to another call of the same ranks. A call may
+** have ended on some ranks while others still wait in it for the missing rank. */
 static bool arrivals_is_alike(const mpi_roll *r, uint64_t number) {
   return (number ^ r->number) >> MGRID_MPI_CALL_BITS == 0;
 }
@@ -170,14 +171,14 @@ static void listen(mpi_roll *r, double now) {
     if (got.to == r->number) r->told = true, r->missing = got.missing;
 }
 
-/* Return the last report of a rank, or NULL if there is none. A report of another call does not
-** count if it came before this call began. */
+/* Return the last report of a rank; NULL: there is none. A report about another call does not count
+** if it came before this call began. */
 static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
   const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
   return last && (last->number == r->number || last->at >= r->begun) ? last : NULL;
 }
 
-/* Add the ranks that a rank in another call waits for. */
+/* Add the ranks for which a rank in another call waits. */
 static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missing *out) {
   for (int64_t i = 0; i < more->n && i < MGRID_MISSING_SHOWN; i++) {
     bool known = more->rank[i] == r->m->base.rank || out->n >= MGRID_MISSING_SHOWN;
@@ -186,8 +187,8 @@ static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missi
   }
 }
 
-/* List the silent ranks. With `alike` also list the ranks that are in other calls, else the ranks
-** that these wait for. */
+/* List the silent ranks. With `alike`, add the ranks that are in other calls; otherwise add the
+** ranks for which those wait. */
 static void arrivals_find_missing(const mpi_roll *r, double now, double silent, bool alike,
                                   mgrid_missing *out) {
   *out = (mgrid_missing){ 0 };
@@ -206,7 +207,7 @@ static void arrivals_find_missing(const mpi_roll *r, double now, double silent, 
 }
 
 /* On the first rank: send the list to all others that it has heard. In a call over all ranks, a
-** rank that waits in another call gets it, too, because no rank can continue. */
+** rank that waits in another call gets the list, too, because no rank can go on. */
 static void arrivals_tell(mpi_roll *r, double now, double silent) {
   for (int64_t i = 1; i < r->size && !r->pairs; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
@@ -235,7 +236,7 @@ static void watch_over(mpi_roll *r, double now) {
   arrivals_tell(r, now, r->seconds);
 }
 
-/* Blame the first rank, which no longer answers, or this rank, if it did not run for a while
+/* Blame the first rank, which no longer answers. Blame this rank if it has not run for a while
 ** itself. */
 static void arrivals_give_up(mpi_roll *r) {
   r->missing =
@@ -243,10 +244,11 @@ static void arrivals_give_up(mpi_roll *r) {
   r->told = r->guessed = true;
 }
 
-/* Report to the first rank, and to rank 0, which may wait in a call over all ranks. A rank that
-** asks sends a question to each rank that it does not hear. */
+/* Report to the first rank, and also to rank 0, which may wait in a call over all ranks. If this
+** rank asks, it sends a question to each rank that it does not hear. */
 static void report_now(mpi_roll *r, double now) {
-  /* so few ranks report often, so that a report passes through many calls before the deadline */
+  /* up to `few` ranks report more often, so that a report goes through many calls before the
+  ** deadline */
   const int64_t few = 64;
   r->next = now + r->seconds / (r->size <= few && !r->moves ? 32 : 8);
   for (int64_t i = 0; i < r->size && asks(r); i++) {
@@ -262,8 +264,8 @@ static void report_now(mpi_roll *r, double now) {
   r->next_to_0 = now + r->seconds / 8;
 }
 
-/* Find the ranks that this rank waits for. Do so before it asks or reports, because its messages
-** contain them. */
+/* Find the ranks for which this rank waits. This comes before it asks or reports, because its
+** messages contain these ranks. */
 static void blame(mpi_roll *r, double now) {
   const double silent = r->seconds * 3 / 8;
   if (asks(r) && now - r->begun > r->seconds / 4)
@@ -296,18 +298,20 @@ bool mgrid_roll_look(mpi_roll *r) {
 typedef struct ending {
   mpi_roll *roll;
   double until, asked;
-  /* ranks that the first one waited for at its last answer: it may have left its call since */
+  /* the ranks for which the first rank waited at its last answer; it may have left its call
+  ** since */
   mgrid_missing known;
 } ending;
 
-/* This is an mgrid_look. A rank that asks waits until it knows the ranks that others wait for in
-** other calls. Another rank waits for the list, or for a new answer of the first rank. */
+/* An mgrid_look. A rank that asks waits until it knows for whom others wait in other calls. Any
+** other rank waits for the list, or for a new answer of the first rank. */
 static mgrid_outcome is_known(void *ud) {
   ending *e = ud;
   mpi_roll *r = e->roll;
   double now = mgrid_now();
   if (mgrid_roll_look(r)) return MGRID_OK;
-  if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE; /* the first rank recovers: no list */
+  /* the first rank recovers, so it sends no list */
+  if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE;
   if (asks(r)) {
     arrivals_find_missing(r, now, r->m->seconds / 2, false, &r->missing);
     if (r->missing.n == 0) arrivals_find_missing(r, now, r->m->seconds / 4, false, &r->missing);
@@ -317,8 +321,8 @@ static mgrid_outcome is_known(void *ud) {
   return r->missing.n > 0 ? MGRID_OK : now > e->until ? MGRID_LATE : MGRID_NOT_YET;
 }
 
-/* Decide where no rank is known that all wait for: the ranks in other calls are missing, or the
-** first rank does not answer. */
+/* Decide who is missing if no rank is known for which all wait: the ranks in other calls, or the
+** first rank, which does not answer. */
 static void conclude(const ending *e) {
   mpi_roll *r = e->roll;
   if (asks(r))
@@ -330,7 +334,8 @@ static void conclude(const ending *e) {
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
-  /* seconds for an answer in transit; for one from a rank that may share its core */
+  /* moment: seconds for an answer on its way; longer: for an answer of a rank that may share its
+  ** core */
   const double moment = 0.25, longer = 0.85;
   double now = mgrid_now();
   bool first = arrivals_first_of(r) == r->m->base.rank;
@@ -342,8 +347,8 @@ mgrid_missing mgrid_roll_end(mpi_roll *r) {
   if (mgrid_wait(is_known, &e, INFINITY, NULL, NULL) != MGRID_OK) conclude(&e);
   if (r->told || !first) return r->missing;
   arrivals_tell(r, mgrid_now(), r->m->seconds / 2);
-  /* This rank's next call, such as a recovery, may cancel a message that is not received yet: wait
-  ** for it. */
+  /* This rank's next call, such as a recovery, may cancel messages that are not received yet. So
+  ** wait for them. */
   if (!r->ranks && !r->moves) mgrid_mpi_posted(r->m, moment);
   return r->missing;
 }

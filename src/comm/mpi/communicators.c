@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** communicators.c - the communicators of groups: created, proved and destroyed. They are created on
-** the library's duplicate by their members alone (MPI_Comm_create_group): all ranks have just
-** agreed, so no rendezvous stands between creations, and a thread (watchdog.c) watches the
-** deadline. Where MPI survives losses all ranks create together (MPI_Comm_create): in Open MPI
-** 5.0.11 nothing ends the wait for a lost member in MPI_Comm_create_group. Errors never end the
-** job: a group's communicator has MPI_ERRORS_RETURN during a call of the library, and the host's
-** handler afterwards.
+** communicators.c - the communicators of groups: created, proved and destroyed. Their members alone
+** create them, on the library's duplicate (MPI_Comm_create_group). All ranks have just agreed, so
+** there is no rendezvous between creations; watchdog.c watches the deadline in a thread. Where MPI
+** survives losses, all ranks create together (MPI_Comm_create), because in Open MPI 5.0.11 nothing
+** ends the wait for a lost member in MPI_Comm_create_group. Errors never end the job: a group's
+** communicator has MPI_ERRORS_RETURN during a call of the library, and the host's handler
+** otherwise.
 */
 #include "comm/mpi/mpi.h"
 
@@ -16,9 +16,9 @@
 
 /* ------------------------------------------------------------------ create */
 
-/* MPI numbers its communicators. When the numbers run out some versions hang instead of failing, so
-** refuse before that. Some numbers are left for the host and other backends, whose use is not
-** known. */
+/* Return how many communicators this backend may have. MPI numbers its communicators. When the
+** numbers run out, some versions hang instead of failing, so refuse before. Some numbers are left
+** for the host and for other backends. */
 static int64_t communicators_most_of(const mpi_backend *m) {
 #ifdef OPEN_MPI
   const int64_t library = 65000; /* 16 bits */
@@ -45,7 +45,7 @@ mgrid_status mgrid_mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *
                     here, n, most);
 }
 
-/* Replace the communicator by one with the Cartesian topology of its family. MPI's dims go slowest
+/* Replace a communicator by one with the Cartesian topology of its family. MPI's dims go slowest
 ** first. Ranks keep their order. */
 static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
   int dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX];
@@ -59,7 +59,7 @@ static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
   return rc ? rc : MPI_Comm_free(&plain);
 }
 
-/* Without a communicator if the group has size 0. */
+/* Create a communicator. If the group has size 0, only take part; there is none. */
 static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Comm *made,
                                mgrid_error *err) {
   const bool together = m->survives && spec->size != 1;
@@ -108,8 +108,8 @@ int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend) {
   return MPI_ERR_COMM;
 }
 
-/* Create a communicator and its box. Without memory for the box create it all the same, because
-** other members wait in it. */
+/* Create a communicator and its box. If there is no memory for the box, create the communicator
+** even so, because other members wait in it. */
 static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native,
                              mgrid_error *err) {
   mpi_comm here = { .comm = MPI_COMM_NULL }, *box = calloc(1, sizeof *box);
@@ -128,14 +128,16 @@ static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void *
   return s;
 }
 
-/* Other groups of one rank use MPI_COMM_SELF, which does not exist with sessions. */
+/* Return whether a group of one rank gets a communicator of its own. Others use MPI_COMM_SELF,
+** which does not exist with sessions. */
 bool mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c) {
   bool all = ((const mpi_backend *)b)->sessions;
   return !c->none && (all || c->asked.single || c->asked.unique || c->shape || c->lane > 0);
 }
 
-/* MPI_Comm_create_group with one member waits for no other rank. A duplicate of MPI_COMM_SELF would
-** call the host's attribute functions, and a host with sessions has no MPI_COMM_SELF. */
+/* Make the communicator of a group of one rank. MPI_Comm_create_group with one member waits for no
+** other rank. A duplicate of MPI_COMM_SELF will not do: it would call the host's attribute
+** functions, and a host with sessions has no MPI_COMM_SELF. */
 mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native,
                               mgrid_error *err) {
   mgrid_status s = mgrid_mpi_usable((mpi_backend *)b, err);
@@ -143,12 +145,13 @@ mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, voi
   return s ? s : keep_one((mpi_backend *)b, spec, native, err);
 }
 
-/* A backend over this one makes the others. */
+/* Return whether MPI makes this communicator; if not, a backend over this one does. */
 static bool is_mpis(const mgrid_comm_spec *spec) {
   return spec->size > 0 && spec->backend->native == MGRID_NATIVE_MPI;
 }
 
-/* Find the creation of MPI with the lowest turn after `done`; n: there is none. */
+/* Find, among the creations that MPI makes, the one with the lowest turn after `done`. n: there is
+** none. */
 static size_t find_next(size_t n, const mgrid_comm_spec *spec, int64_t done) {
   size_t next = n;
   for (size_t i = 0; i < n; i++)
@@ -157,8 +160,8 @@ static size_t find_next(size_t n, const mgrid_comm_spec *spec, int64_t done) {
   return next;
 }
 
-/* All ranks make the groups of one turn after another; those in none of them take part. They agree
-** on the next turn, and so also notice before it who is missing. */
+/* All ranks make the groups of one turn, then those of the next. A rank in none of them still takes
+** part. Before each turn the ranks agree which is next; so they also notice who is missing. */
 static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_spec *spec,
                                      void **native, mgrid_error *err) {
   const int32_t nobody = 0;
@@ -180,9 +183,10 @@ static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_
   return s;
 }
 
-/* Create in sequence: each is three rounds of messages among its members. MPI_Comm_idup for equal
-** members, threads and another order were not faster (scripts/lab/costs.md). After an error create
-** the rest all the same, because other members wait in them. The verdict then undoes all. */
+/* Create one communicator after the other. Each takes three rounds of messages among its members.
+** Three other ways were not faster: MPI_Comm_idup for equal members, threads, and another order
+** (scripts/lab/costs.md). After an error create the rest even so, because other members wait in
+** them. The verdict then undoes all. */
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                                void **native, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
@@ -205,7 +209,8 @@ void mgrid_mpi_destroy(mgrid_backend *b, size_t n, void **native) {
     if (!c) continue;
     ((mpi_backend *)b)->made--;
     c->ends = true;
-    bool stays = !gone && (((mpi_backend *)b)->broken || c->stuck); /* and so does its box */
+    /* then the box must stay, too */
+    bool stays = !gone && (((mpi_backend *)b)->broken || c->stuck);
     if (!gone && !stays) MPI_Comm_free(&c->comm);
     if (!stays) free(c);
   }
@@ -213,13 +218,13 @@ void mgrid_mpi_destroy(mgrid_backend *b, size_t n, void **native) {
 
 /* ------------------------------------------------------------------- prove */
 
-/* Keep the first failure. Make the later calls all the same, because other members wait in them. */
+/* Keep the first failure. Make the later calls even so, because other members wait in them. */
 static void communicators_keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec,
                                int rc, const char *call) {
   if (rc && !*s) *s = mgrid_mpi_failed(err, rc, call, spec->name);
 }
 
-/* Check the Cartesian topology: dims, periods and this rank's coordinates. MPI's dims go slowest
+/* Check the Cartesian topology: dims, periods, and this rank's coordinates. MPI's dims go slowest
 ** first. */
 static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgrid_error *err) {
   const mgrid_shape *shape = spec->options->shape;
@@ -253,13 +258,13 @@ typedef struct proving {
   mpi_backend *m;
   const mgrid_comm_spec *spec;
   mpi_comm *c;
-  double until; /* a quarter of the deadline is left for the verdict */
+  double until; /* a quarter of the deadline stays for the verdict */
   mgrid_status s;
   mgrid_error *err;
 } proving;
 
-/* Wait for a call that was started. Return false if it did not end: then no other may follow. After
-** other failures the proof continues, because other members wait in it. */
+/* Wait for a call that was started. Return false if it did not end: no other call may follow then.
+** After any other failure the proof goes on, because other members wait in it. */
 static bool ended(proving *p, mpi_request call, const char *name) {
   double left = p->until - mgrid_now(), least = p->m->seconds / 16;
   mgrid_status s = call.rc ? mgrid_mpi_failed(NULL, call.rc, name, "")
@@ -271,7 +276,8 @@ static bool ended(proving *p, mpi_request call, const char *name) {
   return !p->c->stuck;
 }
 
-/* Each member sends each other one its rank and the position that it believes the other has. */
+/* Each member sends to each other member its rank, and the position that it believes the other
+** has. */
 static void prove_pairs(proving *p, mpi_proof *d, int size) {
   const mgrid_comm_spec *spec = p->spec;
   mpi_request call = { 0 };
@@ -289,7 +295,7 @@ static void prove_pairs(proving *p, mpi_proof *d, int size) {
 }
 
 /* Check members and order, a sum, a broadcast from every position, a ring in group order, an
-** all-to-all, the topology. */
+** all-to-all, and the topology. */
 static void communicators_prove(proving *p, mpi_proof *d) {
   const mgrid_comm_spec *spec = p->spec;
   MPI_Comm comm = p->c->comm;

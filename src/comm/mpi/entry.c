@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** entry.c - how others reach the backend: from Fortran, whose handles of MPI are integers, and by
-** its name.
+** entry.c - two other ways to a backend: from Fortran, where handles of MPI are integers, and by
+** the backend's name.
 */
 #include "comm/mpi/mpi.h"
 #include "moongrid_mpi.h"
@@ -13,15 +13,15 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Open MPI ends the process if a handle is converted while neither MPI nor a session is there. */
+/* Open MPI ends the process if a handle is converted while neither MPI nor a session exists. */
 #ifdef OPEN_MPI
 enum { FORTRAN_SELF = 1, FORTRAN_NULL = 2, FORTRAN_PREDEFINED = 3 };
 #endif
 
-/* Convert a handle of a host that uses only sessions; NULL: there is none. */
+/* Convert a handle of a host that uses only sessions. NULL: there is no such handle. */
 static MPI_Comm of_session(MPI_Fint comm) {
 #if !defined(OPEN_MPI)
-  return MPI_Comm_f2c(comm); /* a number, also in C */
+  return MPI_Comm_f2c(comm); /* in C the handle is a number, too */
 #elif defined(MGRID_MPI_SESSIONS)
   MPI_Session here;
   if (comm < FORTRAN_PREDEFINED || MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &here))
@@ -36,7 +36,7 @@ static MPI_Comm of_session(MPI_Fint comm) {
 }
 
 /* Return the communicator of a handle that this MPI may have given out; else MPI_COMM_NULL. A
-** handle of another MPI library is a number as well: Open MPI's are small, MPICH's have the kind of
+** handle of another MPI library is a number, too: Open MPI's are small, MPICH's have the kind of
 ** object in their upper bits. MPICH ends the process for an invalid one. */
 static MPI_Comm open_comm_of(MPI_Fint comm, bool there) {
 #ifdef MPICH_VERSION
@@ -44,7 +44,7 @@ static MPI_Comm open_comm_of(MPI_Fint comm, bool there) {
   if (object != 1 || place == 0) return MPI_COMM_NULL;
 #endif
   MPI_Comm found = there ? MPI_Comm_f2c(comm) : of_session(comm);
-  return found == (MPI_Comm)0 ? MPI_COMM_NULL : found; /* Open MPI has both */
+  return found == (MPI_Comm)0 ? MPI_COMM_NULL : found; /* Open MPI has both values */
 }
 
 mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *options,
@@ -77,14 +77,16 @@ MPI_Fint mgrid_mpi_native_f(const void *native, bool self) {
 
 /* ----------------------------------------------------------------- by name */
 
-/* For mgrid_backend_open: initialize MPI if necessary, and then finalize it in close. */
+/* Open the backend for mgrid_backend_open. If MPI is not initialized, initialize it; then close
+** finalizes it. */
 static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error *err) {
   const mgrid_mpi_options *o = options->mpi;
   int ready = 0, gone = 0, level;
   mgrid_mpi_options own = *o;
   own.borrow = false;
   if (own.timeout == 0) own.timeout = options->timeout;
-  if (mgrid_mpi_one_library(err)) return NULL; /* first: a handle of another MPI ends the process */
+  /* check this first, because a handle of another MPI ends the process */
+  if (mgrid_mpi_one_library(err)) return NULL;
   if (o->comm) return mgrid_mpi_backend_f(*o->comm, &own, err);
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** host.c - what a host brings, checked before MPI sees it, because MPI ends the process when it
-** gets a handle that is none. The program has one MPI library, the one that this backend was built
-** for, and that library's launcher started it; MPI reports neither: under another library's mpirun
-** each process believes that it is rank 0 of 1. Before a call: whether MPI may be called at all.
-** And the library's duplicate of the host's communicator, on which alone it calls MPI, kept for the
-** next backend. open.c takes a backend through these checks; all others ask mgrid_mpi_usable.
+** host.c - checks what a host passes before MPI sees it, because MPI ends the process for a bad
+** handle. The process must have one MPI library, the one for which this backend was built, and must
+** be started by its launcher. MPI reports neither: under the mpirun of another library each process
+** believes that it is rank 0 of 1. The file also keeps the duplicate of the host's communicator for
+** the next backend; the library makes its own calls only on this duplicate. open.c takes a backend
+** through these checks; other files ask mgrid_mpi_usable.
 */
 #include "comm/mpi/mpi.h"
 
@@ -19,8 +19,8 @@
 
 /* -------------------------------------------- the library and its launcher */
 
-/* The family of the header, and the name that the other family reports. Relatives (Intel's,
-** MVAPICH) pass. */
+/* The family of the MPI in the header, and the name that the other family reports. Relatives of the
+** two (Intel's MPI, MVAPICH) are accepted. */
 #ifdef OPEN_MPI
 #define BUILT_WITH "Open MPI"
 #define OTHER      "MPICH"
@@ -31,7 +31,8 @@
 
 typedef int is_initialized(int *);
 
-/* The library whose functions this backend calls, and another MPI that the process has loaded. */
+/* The library whose functions this backend calls, and another MPI that the process may have
+** loaded. */
 typedef struct libraries {
   const char *ours;
   char other[256];
@@ -50,7 +51,7 @@ static bool is_mpi(const char *path) {
   return false;
 }
 
-/* For dl_iterate_phdr. */
+/* Look for another MPI; for dl_iterate_phdr. */
 static int look_for_other(struct dl_phdr_info *info, size_t size, void *ud) {
   libraries *f = ud;
   (void)size;
@@ -87,8 +88,8 @@ static const char *host_version(char *text) {
   return text;
 }
 
-/* Return the path of the library whose functions this backend calls. This is the slowest check when
-** a backend opens. */
+/* Return the path of the library whose functions this backend calls. Of all checks when a backend
+** opens, this is the slowest. */
 static const char *our_file(void) {
   Dl_info info;
   return dladdr((void *)(uintptr_t)&MPI_Initialized, &info) && info.dli_fname ? info.dli_fname : "";
@@ -117,8 +118,8 @@ mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
                     f.other, text, f.ours);
 }
 
-/* MPICH reports how it was configured. Without PMIx, under a launcher that offers only PMIx,
-** MPI_Init ends the process (5.0) or starts a world of one rank (4.0). */
+/* Return whether MPICH lacks PMIx; it reports how it was configured. Under a launcher that offers
+** only PMIx, MPI_Init without PMIx ends the process (5.0) or starts a world of one rank (4.0). */
 static bool lacks_pmix(void) {
   char text[MGRID_MPI_VERSION];
   int n = 0;
@@ -126,8 +127,7 @@ static bool lacks_pmix(void) {
          && strstr(text, "configure:") && !strstr(text, "pmix");
 }
 
-/* Return whether MPI is initialized with a world of this process only. A host that hands over
-** MPI_COMM_SELF means that. */
+/* Return whether MPI's world is only this process. A host that passes MPI_COMM_SELF means that. */
 static bool is_alone(MPI_Comm parent) {
   int all = 0, size = 0;
   if (parent == MPI_COMM_NULL || parent == MPI_COMM_SELF) return false;
@@ -155,10 +155,10 @@ mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err) {
 
 /* ------------------------------------------------- the host's communicator */
 
-/* Return whether the host's communicator is one. Open MPI reads memory of a communicator that was
-** freed; but its table of Fortran handles holds only valid ones, so look there, and no error can
-** follow. MPICH reports an invalid handle to the error handlers of MPI_COMM_WORLD and, since MPI
-** 4.0, MPI_COMM_SELF; with sessions alone there are none. */
+/* Return whether the host's communicator is valid. Open MPI would read memory of a communicator
+** that was freed. Its table of Fortran handles holds only valid ones, so look there: this causes no
+** error. MPICH reports an invalid handle to the error handlers of MPI_COMM_WORLD and, since MPI
+** 4.0, of MPI_COMM_SELF. With sessions alone neither exists. */
 static bool is_comm(MPI_Comm parent, bool sessions, int *inter) {
 #ifdef OPEN_MPI
   (void)sessions;
@@ -188,23 +188,24 @@ mgrid_status mgrid_mpi_check_parent(MPI_Comm parent, bool sessions, mgrid_error 
 /* ----------------------------------------------------------- the duplicate */
 
 /* The library's duplicate of a host's communicator, kept for the next backend over it. An attribute
-** of that communicator holds it, without a copy function: a duplicate of the host's has none, and
-** MPI calls `drop` when the host frees its own. Backends hold it as well, and the last holder frees
-** it. So a host may free its communicator first. Backends that share a duplicate make their calls
-** over all ranks in one order, as states of one backend do. With MPI_THREAD_MULTIPLE two threads
-** may use two backends, so there a duplicate has one backend at a time. */
+** of the host's communicator holds it. The attribute has no copy function, so a duplicate made by
+** the host does not get it. MPI calls `drop` when the host frees its communicator. Backends hold
+** the duplicate, too, and the last holder frees it; so the host may free its communicator first.
+** Backends that share a duplicate make their calls over all ranks in one order, as the states of
+** one backend do. With MPI_THREAD_MULTIPLE two threads may use two backends, so only one backend at
+** a time has the duplicate. */
 struct mpi_channel {
   MPI_Comm comm;
   MPI_Group members;
-  uint64_t job, opened; /* opened: backends so far, equal on all ranks */
-  atomic_int holders;   /* the backends and the attribute */
-  bool alone;           /* one backend at a time */
-  bool broken;          /* a backend that has ended left a call in MPI */
-  mpi_backend *first;   /* the backends, linked by `beside` */
+  uint64_t job, opened; /* opened: how many backends so far; equal on all ranks */
+  atomic_int holders;   /* the backends, and the attribute */
+  bool alone;           /* only one backend at a time has it */
+  bool broken;          /* a backend that has ended left a call inside MPI */
+  mpi_backend *first;   /* the backends that have it, linked by `beside` */
 };
 
-/* The number of the attribute, plus one; 0: none yet. MPI cannot be asked for it, so this is the
-** only object of the library that changes: once, with the first backend. */
+/* The number of the attribute, plus 1; 0: there is none yet. MPI cannot be asked for the number. So
+** this is the only object of the library that ever changes: once, with the first backend. */
 static atomic_int mgrid_mpi_attribute;
 
 static void host_release(mpi_channel *c, bool there) {
@@ -222,7 +223,8 @@ static int host_drop(MPI_Comm comm, int key, void *channel, void *unused) {
   return MPI_SUCCESS;
 }
 
-/* Of an attribute of MPI_COMM_SELF, which MPI_Finalize deletes first: give the number back. */
+/* Give the number back. MPI_Finalize first deletes the attributes of MPI_COMM_SELF; this is the
+** delete function of one. */
 static int end_key(MPI_Comm comm, int key, void *value, void *unused) {
   int ours = atomic_exchange(&mgrid_mpi_attribute, 0) - 1;
   (void)comm, (void)key, (void)value, (void)unused;
@@ -233,12 +235,13 @@ static int end_with_mpi(void) {
   int end = MPI_KEYVAL_INVALID;
   int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_key, &end, NULL);
   if (!rc) rc = MPI_Comm_set_attr(MPI_COMM_SELF, end, NULL);
-  if (end != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&end); /* the attribute holds it */
+  /* the attribute holds it from now on */
+  if (end != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&end);
   return rc;
 }
 
 /* Return the attribute's number. MPI calls `drop` after the last backend has ended, so this code
-** may not be unloaded. */
+** must not be unloaded. */
 static int find_key(int *key) {
   int made = MPI_KEYVAL_INVALID, none = 0;
   *key = atomic_load(&mgrid_mpi_attribute) - 1;
@@ -247,7 +250,7 @@ static int find_key(int *key) {
   void *self = dladdr((void *)(uintptr_t)&host_drop, &info) && info.dli_fname
                    ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)
                    : NULL;
-  if (self) dlclose(self); /* NULL: a program, which stays */
+  if (self) dlclose(self); /* NULL: the code is in the program, which is never unloaded */
   int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, host_drop, &made, NULL);
   if (rc) return rc;
   bool first = atomic_compare_exchange_strong(&mgrid_mpi_attribute, &none, made + 1);
@@ -256,9 +259,9 @@ static int find_key(int *key) {
   return first ? end_with_mpi() : MPI_SUCCESS;
 }
 
-/* MPI_Finalize drops the attributes of MPI_COMM_SELF while MPI can still be called; those of
-** MPI_COMM_WORLD later or never. MPI_COMM_SELF itself needs no messages, so its duplicates are not
-** kept. */
+/* Return the communicator whose attribute keeps the duplicate. MPI_Finalize drops the attributes of
+** MPI_COMM_SELF while MPI can still be called, but those of MPI_COMM_WORLD later or never.
+** Duplicates of MPI_COMM_SELF are not kept, because it needs no messages. */
 static MPI_Comm home_of(MPI_Comm parent) {
   return parent == MPI_COMM_SELF    ? MPI_COMM_NULL
          : parent == MPI_COMM_WORLD ? MPI_COMM_SELF
@@ -280,7 +283,8 @@ static bool channel_is_broken(const mpi_channel *c) {
   return broken;
 }
 
-/* Of `alone`, look at the number of holders first: its backend may be ending in another thread. */
+/* Return whether a backend may join. If only one may have the duplicate, look at the number of
+** holders first, because that backend may be ending in another thread. */
 bool mgrid_channel_is_free(const mpi_channel *c) {
   if (!c || (c->alone && atomic_load(&c->holders) > 1) || channel_is_broken(c)) return false;
   for (const mpi_backend *m = c->first; m; m = m->beside)
@@ -288,7 +292,8 @@ bool mgrid_channel_is_free(const mpi_channel *c) {
   return true;
 }
 
-/* Numbers of calls differ between the backends of a channel, since their notices meet there. */
+/* Add a backend. Each backend of a channel numbers its calls in its own range, because all their
+** notices arrive at one place. */
 void mgrid_channel_join(mpi_channel *c, mpi_backend *m) {
   atomic_fetch_add(&c->holders, 1);
   m->channel = c;
@@ -317,7 +322,7 @@ int mgrid_channel_keep(mpi_backend *m, MPI_Comm parent, bool alone) {
   *c = (mpi_channel){ .comm = m->comm, .members = m->members, .job = m->job, .alone = alone };
   atomic_store(&c->holders, 1);
   rc = find_key(&key);
-  if (!rc) rc = MPI_Comm_set_attr(home, key, c); /* drops one that was there */
+  if (!rc) rc = MPI_Comm_set_attr(home, key, c); /* this drops a duplicate that was there */
   if (rc)
     free(c);
   else
@@ -336,7 +341,7 @@ mgrid_status mgrid_mpi_initialized(mgrid_error *err) {
                     gone ? "MPI is finalized already" : "MPI is not initialized yet");
 }
 
-/* With sessions, the backend's own session keeps MPI alive. */
+/* Check that MPI still exists. With sessions, the backend's own session keeps it alive. */
 static mgrid_status there(const mpi_backend *m, mgrid_error *err) {
   if (m->pid != getpid())
     return mgrid_fail(err, MGRID_USAGE,

@@ -2,8 +2,9 @@
 **
 ** lost.c - what MPI's errors mean, and who is lost where MPI survives a loss and reports it (Open
 ** MPI 5 under mpirun --with-ft ulfm). With other MPIs a lost rank is a silent one, found at the
-** deadline (arrivals.c). A failed call names the lost ranks if there are any, and waits a moment
-** for that news; it never ends the job. Every file here calls these; they call none of the others.
+** deadline (arrivals.c). The error of a failed call names the lost ranks, if there are any, and
+** waits a moment for that news. It never ends the job. All files of this folder call this one; it
+** calls none of them.
 */
 #include "comm/mpi/mpi.h"
 
@@ -19,8 +20,9 @@ mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const 
                     text);
 }
 
-/* Another thread may do the same with MPI_COMM_SELF. So MPI_ERRORS_RETURN, which may be of that
-** thread, is neither set again nor restored: the thread that set it restores what it found. */
+/* Set MPI_ERRORS_RETURN and return the handler before. Another thread may do the same with
+** MPI_COMM_SELF. So if MPI_ERRORS_RETURN is set already, it is neither set again nor restored: the
+** thread that set it restores the handler. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm) {
   MPI_Errhandler was = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(comm, &was);
@@ -35,12 +37,12 @@ void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
 
 /* --------------------------------------------------------- what MPI can do */
 
-/* The functions of ULFM, NULL where there are none. Not of MPICH: it has some, but ends the process
-** if its device lacks them (ch4). */
+/* The functions of ULFM; NULL where there are none. MPICH has some of them, but ends the process if
+** its device lacks them (ch4), so they are not used there. */
 #ifdef OPEN_MPI
 #ifndef MPI_ERR_REVOKED
 #define MPI_ERR_PROC_FAILED 75
-#define MPI_ERR_REVOKED     77 /* built with headers of Open MPI 4, which has the same ABI */
+#define MPI_ERR_REVOKED     77 /* for a build with headers of Open MPI 4, which has the same ABI */
 #endif
 extern int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed) __attribute__((weak));
 extern int MPIX_Comm_revoke(MPI_Comm comm) __attribute__((weak));
@@ -53,7 +55,8 @@ bool mgrid_mpi_survives(void) {
   int level, index, count = 0, on = 0;
   MPI_T_cvar_handle handle;
   if (!get_failed) return false; /* before 5.0, where the query below takes a fifth of a second */
-  MPI_Query_thread(&level);      /* Open MPI 4 makes the level asked for here that of MPI itself */
+  /* Open MPI 4 sets the level of MPI itself to the one asked for here */
+  MPI_Query_thread(&level);
   if (MPI_T_init_thread(level, &level) != MPI_SUCCESS) return false;
   if (MPI_T_cvar_get_index("mpi_ft_enable", &index) == MPI_SUCCESS
       && MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
@@ -74,7 +77,7 @@ bool mgrid_mpi_survives(void) { return false; }
 
 /* ----------------------------------------------------- detect: who is lost */
 
-/* Return the ranks whose processes have failed; the caller frees the list. NULL: there are none. */
+/* Return the ranks whose processes have failed. The caller frees the list. NULL: there are none. */
 static int *failed_ranks(const mpi_backend *m, int *n) {
   MPI_Group failed;
   int *ours = NULL, most = 0;
@@ -112,13 +115,13 @@ uint8_t *mgrid_mpi_all_lost(const mpi_backend *m) {
   return lost;
 }
 
-/* Let MPI handle what has arrived, such as news of a loss; it does so only inside its calls. */
+/* Let MPI handle what has arrived, such as news of a loss. It does so only during calls. */
 static void lost_progress(const mpi_backend *m) {
   int some;
   if (!m->sessions) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE);
 }
 
-/* May this error of MPI mean that a rank is lost, or that one has left to recover? */
+/* Return whether this error of MPI may mean that a rank is lost, or has left to recover. */
 static bool tells_of_loss(int rc) {
   int class = MPI_SUCCESS;
   if (!is_revoked || !rc || MPI_Error_class(rc, &class)) return false;
@@ -137,8 +140,8 @@ bool mgrid_mpi_is_hurt(const mpi_backend *m) {
   return mgrid_mpi_is_interrupted(m) || mgrid_mpi_lost(m, NULL, 0, &lost);
 }
 
-/* Another rank may revoke a communicator before this one learns of the loss; wait this long for
-** it. */
+/* Another rank may revoke a communicator before this rank learns of the loss. Wait this long for
+** the news. */
 #define NEWS_SECONDS 1.0
 
 typedef struct hearing {

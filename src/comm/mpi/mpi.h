@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.h - what the files of the mpi backend share.
+** mpi.h - shared by the files of the mpi backend: the backend's struct, and the functions of each
+** file.
 */
 #ifndef MGRID_COMM_MPI_H
 #define MGRID_COMM_MPI_H
@@ -10,12 +11,12 @@
 
 #include <sys/types.h>
 
-/* gcc takes MPICH's MPI_STATUSES_IGNORE, the address 1, for an array that is too short. */
+/* For gcc, MPICH's MPI_STATUSES_IGNORE (the address 1) is an array that is too short. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(OPEN_MPI)
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
 
-/* Open MPI 5 has sessions, though it says MPI 3.1. */
+/* Open MPI 5 has sessions, although it reports MPI 3.1. */
 #if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
 #define MGRID_MPI_SESSIONS
 #else
@@ -26,8 +27,8 @@ typedef struct mpi_note mpi_note;
 typedef struct mpi_watch mpi_watch;
 typedef struct mpi_channel mpi_channel;
 
-/* What a rank said last in a roll call: the call that it is in, how much it has moved, whom it
-** waits for as far as it knows; and when. */
+/* What a rank last said in a roll call: in which call it is, how much it has moved, for whom it
+** waits as far as it knows; and when it said so. */
 typedef struct mpi_report {
   uint64_t number, moved;
   mgrid_missing missing;
@@ -36,32 +37,36 @@ typedef struct mpi_report {
 
 typedef struct mpi_backend mpi_backend;
 
-/* The roll call of one collective: arrivals.c. */
+/* The roll call of one collective (arrivals.c). */
 typedef struct mpi_roll {
   mpi_backend *m;
-  const int32_t *ranks; /* [size], those that take part; NULL: all */
+  const int32_t *ranks; /* [size]: the ranks that take part; NULL: all */
   int64_t size;
-  uint64_t number;       /* of the call: identical on these ranks, different from other calls */
-  double begun, seconds; /* when it started; its deadline */
-  double look, looked;   /* when to look again; when this rank looked last */
-  /* when to report again; on the first rank in a move: when to look for silent ranks */
+  uint64_t number;       /* of the call: the same on these ranks, and different from other calls */
+  double begun, seconds; /* when the call began; its deadline */
+  double look, looked;   /* when to look again; when this rank last looked */
+  /* when to report again. On the first rank, in a move: when to look for silent ranks */
   double next;
-  double next_to_0; /* likewise to rank 0 */
-  /* when the first rank was last heard; before that: when this rank started to listen */
+  double next_to_0; /* when to report again to rank 0 */
+  /* when this rank last heard the first rank. Before that: when this rank began to listen */
   double since;
-  bool moves; /* of a move, or of a step */
-  bool pairs; /* of messages: this rank is the first, and asks the others */
-  /* the first has ended this call, and waits in another: this rank asks the others itself */
+  bool moves; /* of a move or a step */
+  /* for a message between two ranks: this rank is the first of both, and asks the other */
+  bool pairs;
+  /* the first rank has ended this call, and waits in another. So this rank asks the others
+  ** itself */
   bool left;
-  /* this rank was away for long; the first rank answered; the result is known: */
+  /* this rank was away for long; the first rank has answered; the result is known */
   bool away, answered, told;
-  bool guessed; /* by this rank alone: the first rank does not answer, or this one was away */
-  mgrid_missing blamed;  /* whom this rank waits for, as far as it knows */
+  /* this rank alone decided, because the first rank does not answer, or because this rank was
+  ** away */
+  bool guessed;
+  mgrid_missing blamed;  /* the ranks for which this rank waits, as far as it knows */
   mgrid_missing missing; /* the missing ranks */
 } mpi_roll;
 
-/* The minimum of a few words over all ranks, along a tree: mpi_calls.c. Its memory is the backend's,
-** because MPI may still write there if the call does not end. */
+/* The minimum of a few words over all ranks, along a tree (mpi_calls.c). The memory belongs to the
+** backend, because MPI may still write to it if the call does not end. */
 enum { MGRID_TREE_WORDS = 8, MGRID_TREE_CHILDREN = 16 };
 typedef struct mpi_tree {
   enum { MGRID_TREE_RISES, MGRID_TREE_FALLS, MGRID_TREE_ENDS } phase;
@@ -73,79 +78,85 @@ typedef struct mpi_tree {
       own[2]; /* to and from the children; the answer, and the report to the parent */
 } mpi_tree;
 
-/* Buffers of a proof; leaked if one of its calls does not end. Members exchange a number for each
-** pair in groups of up to so many, which bounds the memory. */
+/* Buffers of a proof. They are not freed if one of its calls does not end. In groups of up to
+** MGRID_PAIRS_MAX ranks, members exchange a number for each pair; the limit bounds the memory. */
 enum { MGRID_PAIRS_MAX = 512 };
 typedef struct mpi_proof {
   int32_t mine, before, sent;
   long long sum;
   int32_t to[2 * MGRID_PAIRS_MAX],
-      from[2 * MGRID_PAIRS_MAX]; /* of each member: its rank, the position it is meant for */
+      /* from each member: its rank, and the position for which the number is meant */
+      from[2 * MGRID_PAIRS_MAX];
 } mpi_proof;
 
 struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
-  /* Duplicates of the host's communicator, which never carries the library's messages. comm:
-  ** collectives, creations and notices, which differ by tag; talk: the messages of a carrier, made
-  ** by its `start`. Errors on them return. */
+  /* Duplicates of the host's communicator, which itself never carries messages of the library.
+  ** comm: collectives, creations and notices, which differ by tag. talk: messages of a carrier,
+  ** made by its `start`. Errors on them return. */
   MPI_Comm comm, talk;
-  mpi_channel *channel; /* which holds `comm` and `members`; NULL: they are this backend's alone */
-  mpi_backend *beside;  /* the next one in that channel */
-  pid_t pid;            /* of the process that opened it: a forked child may not call MPI */
-  MPI_Comm given;       /* the host's own, if `comm` is that (borrow); else MPI_COMM_NULL */
-  MPI_Comm rest;        /* `comm` without lost ranks, during a recovery: lost.c */
-  MPI_Errhandler handler; /* of the host's communicator: groups get it, too */
+  /* the channel that holds `comm` and `members`; NULL: they belong to this backend alone */
+  mpi_channel *channel;
+  mpi_backend *beside; /* the next backend in that channel */
+  pid_t pid;           /* the process that opened the backend: a forked child may not call MPI */
+  /* the host's communicator, if `comm` is that (borrow); else MPI_COMM_NULL */
+  MPI_Comm given;
+  MPI_Comm rest;          /* `comm` without lost ranks, during a recovery: lost.c */
+  MPI_Errhandler handler; /* of the host's communicator; groups get it, too */
   MPI_Group members;      /* of comm */
   int guard; /* keyval of an attribute that keeps the host from freeing a group's communicator */
   bool finalize; /* mpi_open initialized MPI, so close finalizes it */
   bool sessions; /* the host uses only sessions: there is no MPI_COMM_WORLD, no MPI_COMM_SELF */
-  MPI_Session session;   /* then the backend's own, which keeps MPI alive */
+  MPI_Session session;   /* then this backend's own session, which keeps MPI alive */
   bool main;             /* only the main thread may call MPI */
-  bool survives;         /* MPI goes on after a loss, on all ranks: lost.c */
-  double seconds, usual; /* deadline of a call over all ranks: now; by default */
+  bool survives;         /* MPI survives a loss, on all ranks: lost.c */
+  double seconds, usual; /* deadline of a call over all ranks: the present one; the usual one */
   uint64_t phase;        /* only notices of this phase count: mgrid_carrier_ops.phase */
-  uint64_t calls;        /* calls over all ranks so far; identical on all ranks */
-  /* Of a move: mpi_move.c. */
+  uint64_t calls;        /* calls over all ranks so far; the same on all ranks */
+  /* For a move: mpi_move.c. */
   MPI_Request *request; /* [nrequests], by slot */
   int nrequests;
-  double before;      /* `seconds` as it was before */
-  struct {            /* until all ranks have finished it: mpi_calls.c */
-    bool on, stalled; /* its verdict is to come; nothing moved for a deadline */
-    uint64_t count;   /* messages finished on this rank, in all moves */
+  double before;      /* the value of `seconds` before the move */
+  struct {            /* until all ranks have finished the move: mpi_calls.c */
+    bool on, stalled; /* its verdict is still to come; nothing has moved for a deadline */
+    uint64_t count;   /* messages that this rank has finished, in all moves */
     double last;      /* on rank 0: when a rank last reported progress */
     mpi_roll roll;
   } moving;
-  struct {             /* of moves in memory of a GPU: mpi_move.c */
-    bool looked, used; /* for CUDA's runtime; parts of this move are in GPU memory */
+  struct {             /* for moves of GPU memory: mpi_move.c */
+    bool looked, used; /* CUDA's runtime was looked for; parts of this move are in GPU memory */
     void *lib;         /* NULL: the process has not loaded it */
     int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
   } cuda;
-  mpi_tree tree;    /* of the small call over all ranks in progress */
-  mpi_proof spare;  /* for a proof on a rank without memory, which must take part, too */
-  mpi_watch *watch; /* of creations and the verdict on them; NULL before the first */
-  uint64_t job;     /* a random number, identical on all ranks of this backend: watchdog.c */
-  mpi_note *note;   /* those that MPI has not accepted yet */
-  mpi_report *here; /* [world], the last report of each rank in roll calls; NULL before the first */
-  int64_t made, most; /* communicators of this backend; its limit, 0: MPI's */
+  mpi_tree tree; /* of the small call over all ranks that is in progress */
+  /* for a proof on a rank without memory, because such a rank must take part, too */
+  mpi_proof spare;
+  mpi_watch *watch; /* watches creations and their verdict; NULL before the first */
+  uint64_t job;     /* a random number, the same on all ranks of this backend: watchdog.c */
+  mpi_note *note;   /* small messages that MPI has not accepted yet */
+  mpi_report *here; /* [world]: the last report of each rank in roll calls; NULL before the first */
+  /* how many communicators this backend has; how many it may have, 0: MPI's limit */
+  int64_t made, most;
   bool dies; /* end the process at the deadline where MPI cannot return: MGRID_DEADLINE_ABORT */
-  /* a call over a group did not end: the next call over all ranks has a quarter of the time */
+  /* a call over a group did not end, so the next call over all ranks has a quarter of the time */
   bool hurry;
-  bool pending; /* a call over a group is still in progress: its memory is leaked */
-  bool broken;  /* a call over all ranks did not end: call MPI no more */
+  bool pending; /* a call over a group is still in progress, so its memory is not freed */
+  bool broken;  /* a call over all ranks did not end, so MPI must not be called again */
 };
 
-/* A group's communicator: what mgrid_group_native returns. moongrid_mpi.h reads its first field. */
+/* A group's communicator, which mgrid_group_native returns. moongrid_mpi.h reads its first
+** field. */
 typedef struct mpi_comm {
   MPI_Comm comm;
-  uint64_t calls; /* of the library over it; identical on all members */
+  uint64_t calls; /* calls of the library over it; the same on all members */
   bool stuck;     /* one of these did not end */
-  bool ends;      /* the library is freeing it; nobody else may: mgrid_mpi_keeps */
+  bool ends;      /* the library is freeing it now; nobody else may: mgrid_mpi_keeps */
 } mpi_comm;
 
-/* Tags on `comm`: a rank failed (with its phase); it is in a call (with its number); the missing
-** ranks; data of a move (tests/mpi/move.c uses it); the first rank's answer to a report; up and
-** down the tree. MGRID_TAGS and above: creations, which some libraries send as ordinary
-** messages. */
+/* Tags on `comm`. In this order: a rank has failed (with its phase); a rank is in a call (with its
+** number); the missing ranks; data of a move (tests/mpi/move.c uses it); the first rank's answer to
+** a report; up the tree; down the tree. MGRID_TAGS and above: creations, which some libraries send
+** as ordinary messages. */
 enum {
   MGRID_TAG_FAILED = 1,
   MGRID_TAG_HERE = 2,
@@ -159,30 +170,31 @@ enum {
 
 /* ------------------------------------------------------------------ lost.c */
 
-/* Make the error of a failed call. `what`: the object of the call, or "". */
+/* Make the error of a failed call. `what`: on what it was called, or "". */
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
-/* Likewise of a call with other ranks; it names the lost ranks, if any. */
+/* Make the error of a failed call with other ranks. It names the lost ranks, if there are any. */
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call,
                                  const char *what);
-/* Let errors of a communicator return while the library uses it. Returns the previous handler, for
-** mgrid_mpi_restore. */
+/* Let errors on a communicator return while the library uses it. Return the handler that it had,
+** for mgrid_mpi_restore. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
 void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
-/* Return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some
-** ranks. It takes as long as opening a backend, which asks once (mpi_backend.survives). */
+/* Return whether Open MPI runs with ULFM (mpirun --with-ft ulfm). Without it, revoke hangs on some
+** ranks. The question takes as long as opening a backend, so it is asked only once
+** (mpi_backend.survives). */
 bool mgrid_mpi_survives(void);
-/* Find the ranks, among these (NULL: all), whose processes MPI reports as failed; return whether
+/* Find the ranks whose processes MPI reports as failed, among `ranks` (NULL: all). Return whether
 ** there are any. */
 bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
-/* Return a byte for each rank, 1 where its process has failed; the caller frees it. NULL: none
-** has. */
+/* Return a byte for each rank: 1 if its process has failed. The caller frees it. NULL: no process
+** has failed. */
 uint8_t *mgrid_mpi_all_lost(const mpi_backend *m);
-/* Return whether another rank has interrupted the backend, or one is lost, as far as MPI has
-** heard. */
+/* Return whether MPI has news that another rank has interrupted the backend, or that a rank is
+** lost. */
 bool mgrid_mpi_is_hurt(const mpi_backend *m);
 /* Return whether another rank has interrupted the backend. */
 bool mgrid_mpi_is_interrupted(const mpi_backend *m);
-/* Make the error of a wait that another rank has ended by interrupting the backend. */
+/* Make the error of a wait that ended because another rank has interrupted the backend. */
 mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what);
 /* End the calls of all ranks on a communicator, for good. */
 void mgrid_mpi_end_waits(MPI_Comm comm);
@@ -191,51 +203,52 @@ void mgrid_mpi_end_waits(MPI_Comm comm);
 
 enum { MGRID_MPI_VERSION = 16384 }; /* more than any library's MPI_MAX_LIBRARY_VERSION_STRING */
 
-/* Fail if this process has another MPI library than the one that this backend was built for. */
+/* Fail if this process has another MPI library than the one for which this backend was built. */
 mgrid_status mgrid_mpi_one_library(mgrid_error *err);
-/* Fail if another library's launcher has started this process. MPI_COMM_NULL: before MPI_Init,
-** check what is certain already. */
+/* Fail if the launcher of another library has started this process. MPI_COMM_NULL: MPI is not
+** initialized yet, so check only what is certain already. */
 mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err);
-/* Fail unless the host's communicator is one, and no intercommunicator. */
+/* Fail unless the host's communicator is valid and no intercommunicator. */
 mgrid_status mgrid_mpi_check_parent(MPI_Comm parent, bool sessions, mgrid_error *err);
 /* Return the duplicate that is kept with the host's communicator, or NULL. */
 mpi_channel *mgrid_channel_of(MPI_Comm parent);
-/* Return whether a backend of this rank may join it. */
+/* Return whether a backend of this rank may join the channel. */
 bool mgrid_channel_is_free(const mpi_channel *c);
 void mgrid_channel_join(mpi_channel *c, mpi_backend *m);
-/* Keep m's duplicate with the host's communicator; returns MPI's result. */
+/* Keep m's duplicate with the host's communicator. Return MPI's result. */
 int mgrid_channel_keep(mpi_backend *m, MPI_Comm parent, bool alone);
-/* `usable`: MPI may be called, and no call of m is left in it. */
+/* Remove m from its channel. `usable`: MPI may be called, and m has left no call in it. */
 void mgrid_channel_leave(mpi_backend *m, bool usable);
-/* Fail before MPI_Init and after MPI_Finalize. */
+/* Fail if MPI is not initialized yet, or is finalized. */
 mgrid_status mgrid_mpi_initialized(mgrid_error *err);
 mgrid_status mgrid_mpi_in_main_thread(mgrid_error *err);
 /* Return whether MPI is initialized and not finalized, in the process that opened the backend. */
 bool mgrid_mpi_there(const mpi_backend *m);
 /* Fail if MPI may not be called now: after MPI_Finalize, or from the wrong thread. */
 mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err);
-/* Likewise, and after a call that did not end. */
+/* Fail in these cases, and also after a call that did not end. */
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
 
 /* -------------------------------------------------------------- watchdog.c */
 
-/* Watch the deadline from here until mgrid_watch_end, after the verdict. */
+/* Watch the deadline from now until mgrid_watch_end, which follows the verdict. */
 void mgrid_watch_begin(mpi_backend *m);
-/* Likewise from a call of a recovery: ranks show early that they have come, and lost ones are not
-** missing. */
+/* Watch the deadline of a call of a recovery. Ranks then show early that they have come, and lost
+** ranks do not count as missing. */
 void mgrid_watch_recovery(mpi_backend *m, double seconds);
-/* Likewise, and this rank is in MPI_Finalize. */
+/* Watch the deadline while this rank is in MPI_Finalize. */
 void mgrid_watch_finalize(mpi_backend *m);
-/* This rank is in the creation of that spec, in that call of MPI; NULL: in none. */
+/* Tell the watchdog that this rank is in the creation of this spec, in this call of MPI. NULL: it
+** is in none. */
 void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec, const char *call);
-/* It has made all, and waits for the verdict. */
+/* Tell the watchdog that this rank has made all, and waits for the verdict. */
 void mgrid_watch_through(mpi_backend *m);
-/* Return whether creations are watched, and their deadline has not passed. */
+/* Return whether creations are watched and their deadline has not passed. */
 bool mgrid_watch_is_on(const mpi_backend *m);
-/* Wait for the deadline, then list the ranks of this machine that are neither in a creation nor
-** through; false: this rank knows none. */
+/* Wait for the deadline. Then list the ranks of this machine that are neither in a creation nor
+** done with all. False: this rank knows of none. */
 bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing);
-/* Then make the error about ranks that rank 0 has not heard. */
+/* After that, make the error about ranks that rank 0 has not heard. */
 mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err);
 /* After the deadline of a recovery, make the error that names the survivors who have not come. */
 mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err);
@@ -244,26 +257,26 @@ void mgrid_watch_free(mpi_backend *m);
 
 /* -------------------------------------------------------------- arrivals.c */
 
-/* Send at most 160 bytes to a rank, without waiting: the message ends when MPI has accepted it.
-** Returns MPI's result. */
+/* Send at most 160 bytes to a rank without waiting. The message ends when MPI has accepted it.
+** Return MPI's result. */
 int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
-/* Wait at most `seconds` until all such messages have ended. Returns whether they have. */
+/* Wait until all such messages have ended, at most `seconds`. Return whether they have. */
 bool mgrid_mpi_posted(mpi_backend *m, double seconds);
-/* Start the roll call of a call over these ranks; NULL: all. */
+/* Begin the roll call of a call over these ranks (NULL: all). */
 mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number,
                           double seconds);
-/* Take part in it while waiting; returns whether the missing ranks are known. */
+/* Take part in the roll call while waiting. Return whether the missing ranks are known. */
 bool mgrid_roll_look(mpi_roll *r);
 /* After the deadline, return the missing ranks. */
 mgrid_missing mgrid_roll_end(mpi_roll *r);
 
 /* ----------------------------------------------------------------- mpi_calls.c */
 
-/* Numbers of calls: over all ranks small ones, over a group a hash of its name in the high bits,
-** and in these low ones which call it is. */
+/* Numbers of calls. A call over all ranks has a small number. For a call over a group, the high
+** bits are a hash of the group's name; the low bits, this many, count its calls. */
 enum { MGRID_MPI_CALL_BITS = 24 };
 
-/* A non-blocking call: of MPI, or along the tree of a backend. */
+/* A non-blocking call: one of MPI, or one along the tree of a backend. */
 typedef struct mpi_request {
   MPI_Request request;
   int rc; /* result of MPI */
@@ -272,14 +285,15 @@ typedef struct mpi_request {
 
 extern const mgrid_carrier_ops mgrid_mpi_carrier;
 
-/* A mgrid_look at one mpi_request. */
+/* An mgrid_look at one mpi_request. */
 mgrid_outcome mgrid_mpi_through(void *request);
-/* Wait for a call over a group; the error names the missing members. Keep its buffers after a
-** failure: MPI may write there. */
+/* Wait for a call over a group. The error names the missing members. After a failure keep the
+** buffers, because MPI may write to them. */
 mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c,
                                     mpi_request call, double seconds, const char *name,
                                     mgrid_error *err);
-/* `allreduce_min`, `allgather`, `bcast`, `collective` and `together` of backend.h. */
+/* The next ones are `allreduce_min`, `allgather`, `bcast`, `collective` and `together` of
+** backend.h. */
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes,
                                  mgrid_error *err);
@@ -289,22 +303,22 @@ mgrid_outcome mgrid_mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec
                                    const mgrid_work *w, mgrid_error *err);
 mgrid_outcome mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls,
                                  double seconds, mgrid_error *err);
-/* Start a move. Until the next call over all ranks, which is its verdict, ranks report progress to
+/* Begin a move. The next call over all ranks is its verdict; until then, ranks report progress to
 ** rank 0. */
 void mgrid_mpi_moving(mpi_backend *m);
-/* Report `n` finished messages of a move. MGRID_LATE: nothing moves on any rank; MGRID_GAVE_UP:
-** ranks are missing, and the verdict names them. */
+/* Report that n messages of a move have finished. MGRID_LATE: nothing moves on any rank.
+** MGRID_GAVE_UP: ranks are missing, and the verdict names them. */
 mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err);
 
-/* Flip the highest bit, before and after a minimum of signed words, to get that of unsigned ones:
-** MPICH 4.0.2 (Debian 12) compares unsigned long as if it were signed. */
+/* Flip the highest bit of each word, before and after a minimum of signed words; this gives the
+** minimum of unsigned ones. MPICH 4.0.2 (Debian 12) compares unsigned long as if it were signed. */
 static inline void mgrid_mpi_turn(uint64_t *words, size_t n) {
   for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
 }
 
 /* --------------------------------------------------------- communicators.c */
 
-/* `check`, `create`, `destroy` and `prove` of backend.h. */
+/* The next ones are `check`, `create`, `destroy` and `prove` of backend.h. */
 mgrid_status mgrid_mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                              mgrid_error *err);
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
@@ -312,11 +326,11 @@ mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec
 void mgrid_mpi_destroy(mgrid_backend *b, size_t n, void **native);
 mgrid_outcome mgrid_mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
                               mgrid_error *err);
-/* `wants_single` and `single` of a backend: communicators of one rank. */
+/* The next two are `wants_single` and `single` of a backend: communicators of one rank. */
 bool mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c);
 mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native,
                               mgrid_error *err);
-/* Delete function of the attribute `guard`: refuses when the host frees a group's communicator. */
+/* Delete function of the attribute `guard`. It fails when the host frees a group's communicator. */
 int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend);
 
 /* ------------------------------------------------------------------ mpi_move.c */
@@ -325,7 +339,8 @@ extern const mgrid_transport_ops mgrid_mpi_transport;
 
 /* ------------------------------------------------------------------ open.c */
 
-/* Return MPI's number of a level of threads; of MGRID_THREADS_ANY that of MPI_THREAD_FUNNELED. */
+/* Return MPI's number of a level of threads. MGRID_THREADS_ANY has the number of
+** MPI_THREAD_FUNNELED. */
 int mgrid_mpi_level(mgrid_threads wanted);
 
 #endif

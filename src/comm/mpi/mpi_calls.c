@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi_calls.c - calls that wait for other ranks: over all ranks on the library's duplicate, over one
-** group, and as a carrier for other backends. Each is begun without blocking and has a deadline;
-** while a rank waits it takes part in the roll call (arrivals.c), which says who is missing. MPI
-** cannot cancel a call: one that does not end stays in progress, its memory is leaked, and MPI is
-** not finalized. The pool, the rendezvous and the states call these through the tables of
+** mpi_calls.c - calls that wait for other ranks: over all ranks on the library's duplicate, over
+** one group, and as a carrier for other backends. Each begins without blocking and has a deadline.
+** A rank that waits takes part in the roll call (arrivals.c), which says who is missing. MPI cannot
+** cancel a call: if one does not end, it stays in progress, its memory is not freed, and MPI is not
+** finalized. The pool, the rendezvous and the states call this file through the tables of
 ** comm/backend.h.
 */
 #include "comm/mpi/mpi.h"
@@ -16,9 +16,9 @@
 #include <string.h>
 
 /* ---------------------------------------------- the minimum over all ranks
-** Of a few words, by messages along a tree: up to rank 0 and down again. Ranks that share cores
-** wait for each other's time slices; here each rank waits twice, in an MPI_Iallreduce log2(ranks)
-** times, which takes two to three times as long (scripts/lab/costs.md). */
+** The minimum of a few words, by messages along a tree: up to rank 0 and down again. Ranks that
+** share cores wait for each other's time slices. Here each rank waits twice; in an MPI_Iallreduce
+** it waits log2(ranks) times, which takes two to three times as long (scripts/lab/costs.md). */
 
 static int64_t first_child(const mpi_backend *m) { return m->base.rank * MGRID_TREE_CHILDREN + 1; }
 
@@ -40,7 +40,7 @@ static mpi_request tree_begin(mpi_backend *m, const uint64_t *words, size_t n) {
   return call;
 }
 
-/* All children have reported: report to the parent and wait for its answer. */
+/* All children have reported. Report to the parent, and wait for its answer. */
 static int rise(mpi_backend *m, mpi_tree *t) {
   for (int i = 0; i < t->nchildren; i++)
     for (size_t k = 0; k < t->n; k++)
@@ -92,19 +92,19 @@ typedef struct waiting { /* a call over all ranks or over a group */
   mpi_roll *roll;
 } waiting;
 
-/* mgrid_look: while a rank waits, it takes part in the roll call. */
+/* An mgrid_look. A rank that waits takes part in the roll call. */
 static mgrid_outcome have_all_come(void *ud) {
   waiting *w = ud;
   mgrid_outcome through = mgrid_mpi_through(&w->call);
   return through == MGRID_NOT_YET && mgrid_roll_look(w->roll) ? MGRID_LATE : through;
 }
 
-/* Wait for a call over all ranks. Its buffer is `own`, allocated by the backend, because MPI may
-** still write there after a failure. If that allocation failed (`own` NULL) the buffer is the
-** caller's, and the wait has no deadline. */
+/* Wait for a call over all ranks. Its buffer is `own`, which the backend has allocated, because MPI
+** may still write to it after a failure. If that allocation failed, `own` is NULL. The buffer is
+** then the caller's, and the wait has no deadline. */
 static mgrid_status calls_finish(mpi_backend *m, mpi_request call, const void *own,
                                  const char *name, mgrid_error *err) {
-  /* this is the verdict on creations, before their deadline */
+  /* then this call is the verdict on creations, and they still have time */
   const bool watched = mgrid_watch_is_on(m);
   mpi_roll roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
   waiting w = { call, &roll };
@@ -122,7 +122,7 @@ static mgrid_status calls_finish(mpi_backend *m, mpi_request call, const void *o
     bool lost = roll.missing.lost, known = watched && !lost && mgrid_watch_missing(m, &missing);
     if (!known) missing = mgrid_roll_end(&roll);
     bool left = roll.guessed && mgrid_mpi_is_interrupted(m);
-    /* some silent ranks may wait in MPI for another */
+    /* a silent rank may wait inside MPI for another one */
     bool unsure = watched && !known && !lost && !left;
     s = left     ? mgrid_mpi_fail_interrupted(err, "agreement")
         : unsure ? mgrid_watch_fail(m, &missing, err)
@@ -136,7 +136,7 @@ static mgrid_status calls_finish(mpi_backend *m, mpi_request call, const void *o
   return s;
 }
 
-/* The number of the nth call over a group, whose name is hashed (FNV-1a). */
+/* Return the number of the nth call over a group: a hash of the group's name (FNV-1a), and n. */
 static uint64_t calls_number_of(const char *name, uint64_t nth) {
   uint64_t h = UINT64_C(0xcbf29ce484222325);
   for (; *name; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
@@ -166,8 +166,8 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
   return finish_with(&roll, spec, c, call, name, err);
 }
 
-/* The other member may wait in a message with a third one, so neither is the first of both: each
-** asks the other. */
+/* Wait for a message between two members. The other member may wait in a message with a third one,
+** so neither is the first of both. So each asks the other. */
 static mgrid_status finish_pair(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c,
                                 mpi_request call, int64_t position, double seconds,
                                 const char *name, mgrid_error *err) {
@@ -180,8 +180,8 @@ static mgrid_status finish_pair(mpi_backend *m, const mgrid_comm_spec *spec, mpi
 }
 
 /* --------------------------------------------------------------- over all ranks
-** Data goes through memory of the backend. If a call does not end that memory is leaked, because
-** MPI may still write there. */
+** Data goes through memory of the backend. If a call does not end, this memory is not freed,
+** because MPI may still write to it. */
 
 static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
   mpi_request call = { 0 };
@@ -205,8 +205,8 @@ static mgrid_status reduce_few(mpi_backend *m, uint64_t *words, size_t n, mgrid_
 }
 
 /* --------------------------------------------------------------- the end of a move
-** Some ranks finish long before others and wait in the verdict while the others still move. So one
-** roll call and one deadline cover the whole move. */
+** Some ranks finish long before others, and wait in the verdict while the others still move. So a
+** whole move has one roll call and one deadline. */
 
 void mgrid_mpi_moving(mpi_backend *m) {
   m->moving.on = true, m->moving.stalled = false;
@@ -215,7 +215,8 @@ void mgrid_mpi_moving(mpi_backend *m) {
   m->moving.roll.moves = true;
 }
 
-/* Nothing moves, but all ranks answer the roll call. Return whether that happened before. */
+/* Note that nothing moves although all ranks answer the roll call. Return whether this was noted
+** before. */
 static bool stalls(mpi_backend *m) {
   bool before = m->moving.stalled;
   m->moving.stalled = true;
@@ -234,8 +235,9 @@ mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err) {
   return MGRID_GAVE_UP;
 }
 
-/* mgrid_look: ranks that still move notice themselves when nothing moves, and then come to this
-** verdict. Those that wait here look as often as they do: a sleep would come on top of the move. */
+/* An mgrid_look. Ranks that still move notice themselves when nothing moves, and then come to this
+** verdict. A rank that waits here looks as often as they do, because a sleep would add to the time
+** of the move. */
 static mgrid_outcome have_moved(void *ud) {
   waiting *w = ud;
   mpi_backend *m = w->roll->m;
@@ -304,7 +306,7 @@ mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t
   return s;
 }
 
-/* Collective over the communicator. */
+/* Duplicate a communicator. Collective over it. */
 static mgrid_status duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err) {
   mpi_request call = { 0 };
   call.rc = MPI_Comm_idup(from, to, &call.request);
@@ -315,7 +317,8 @@ static mgrid_status duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid
 
 enum { WORK_TAG = 1 };
 
-/* whole: in a step, which may not rely on buffers, a message ends when it is received. */
+/* Begin a call. whole: in a step, which may not rely on buffers, a send ends only when it is
+** received. */
 static int begin_work(MPI_Comm comm, const mgrid_work *w, bool whole, MPI_Request *request) {
   static const MPI_Datatype types[] = { MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE };
   static const MPI_Op ops[] = { MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX };
@@ -363,7 +366,7 @@ static const char *const call_names[] = { "an all-reduce",    "a broadcast", "an
                                           "a reduce-scatter", "a message",   "a barrier",
                                           "an all-to-all" };
 
-/* One side of a message, or another call. */
+/* Begin one side of a message, or another call, and wait for it. */
 static mgrid_status call_one(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c,
                              const mgrid_work *w, double seconds, mgrid_error *err) {
   mpi_comm alone = { .comm = MPI_COMM_SELF }, *on = c ? c : &alone;
@@ -376,7 +379,7 @@ static mgrid_status call_one(mpi_backend *m, const mgrid_comm_spec *spec, mpi_co
   return mgrid_mpi_finish_group(m, spec, on, call, seconds, name, err);
 }
 
-/* Begin the receive, send, and wait for both. */
+/* Begin the receive, then the send, and wait for both. */
 static mgrid_status calls_exchange(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c,
                                    const mgrid_work *w, mgrid_error *err) {
   mgrid_work in = *w, out = *w;
@@ -405,7 +408,7 @@ mgrid_outcome mgrid_mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec
   bool both = w->call == MGRID_SENDRECV && w->to >= 0 && w->from >= 0;
   s = both ? calls_exchange(m, spec, c, w, err) : call_one(m, spec, c, w, m->seconds, err);
   mgrid_mpi_restore(comm, was);
-  m->hurry = false; /* no verdict follows */
+  m->hurry = false; /* there is no verdict after this */
   return s;
 }
 
@@ -419,8 +422,8 @@ typedef struct step_waiting {
   mgrid_error *err;
 } step_waiting;
 
-/* An mgrid_look: have all ended? In a step of all ranks: are ranks missing, or does nothing
-** move? */
+/* An mgrid_look: whether all calls have ended. In a step of all ranks: also whether ranks are
+** missing, or nothing moves. */
 static mgrid_outcome have_ended(void *ud) {
   step_waiting *w = ud;
   int flag = 0;
@@ -498,7 +501,7 @@ static void carrier_deadline(mgrid_backend *b, double seconds) {
 
 static void carrier_phase(mgrid_backend *b, uint64_t number) { ((mpi_backend *)b)->phase = number; }
 
-/* Wait until the message is sent or received. */
+/* Wait until the message is sent, or received. */
 static mgrid_outcome finish_message(mpi_backend *m, mpi_request *w, const char *call, int64_t peer,
                                     double seconds, mgrid_error *err) {
   int64_t who;
@@ -520,7 +523,8 @@ static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const v
   memcpy(own, data, bytes);
   w.rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->talk, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Isend", to, seconds, err);
-  if (outcome == MGRID_OK || w.rc) free(own); /* else leaked: a send cannot be cancelled */
+  /* otherwise leave it, because a send cannot be cancelled */
+  if (outcome == MGRID_OK || w.rc) free(own);
   return outcome;
 }
 
@@ -530,7 +534,7 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
   mpi_request w = { 0 };
   w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->talk, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Irecv", from, seconds, err);
-  if (outcome != MGRID_OK && !w.rc) { /* cancel it: the memory is the caller's */
+  if (outcome != MGRID_OK && !w.rc) { /* cancel it, because the memory belongs to the caller */
     MPI_Cancel(&w.request);
     MPI_Wait(&w.request, MPI_STATUS_IGNORE);
   }

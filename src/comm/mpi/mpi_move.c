@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi_move.c - messages of moves: one non-blocking call for each, on the library's communicator. Boxes
-** of long rows become a datatype, which saves the copies of packing; persistent messages are no
-** faster (scripts/lab/costs.md). Parts may be in GPU memory: a CUDA-aware MPI reaches it directly,
+** mpi_move.c - messages of moves: one non-blocking call for each, on the library's communicator.
+** Boxes of long rows become a datatype, so they need not be packed. Persistent messages are no
+** faster (scripts/lab/costs.md). Parts may be in GPU memory: a CUDA-aware MPI reads it directly,
 ** and packing uses the CUDA runtime that the process has loaded. This library is built without
-** CUDA's headers, so the few functions are declared here. tensors/ calls these through
+** CUDA's headers, so the few functions are declared here. tensors/ calls this file through
 ** mgrid_transport_ops.
 */
 #include "comm/mpi/mpi.h"
@@ -26,12 +26,12 @@ static mgrid_status mpi_move_open(mgrid_backend *b, double *seconds, mgrid_error
   m->cuda.used = m->moving.on = false;
   if (*seconds > 0) m->seconds = *seconds;
   *seconds = m->seconds;
-  m->phase += UINT64_C(1) << 32; /* notices of earlier moves do not count */
+  m->phase += UINT64_C(1) << 32; /* a new phase, so that notices of earlier moves do not count */
   return MGRID_OK;
 }
 
 static mgrid_status mpi_move_connect(mgrid_backend *b, mgrid_error *err) {
-  (void)err; /* messages go over `comm`, which exists */
+  (void)err; /* messages use `comm`, which exists */
   mgrid_mpi_moving((mpi_backend *)b);
   return MGRID_OK;
 }
@@ -46,8 +46,8 @@ static mgrid_status mpi_move_prepare(mgrid_backend *b, size_t n, mgrid_error *er
   return MGRID_OK;
 }
 
-/* Make a datatype of strided rows: contiguous bytes, and loops around them. *block: how many of
-** them. */
+/* Make a datatype of strided rows: loops around contiguous bytes. *block: how many elements of
+** *type the rows are. */
 static int move_box_of(const mgrid_rows *rows, MPI_Datatype *type, int *block) {
   int rc = MPI_SUCCESS;
   *type = MPI_BYTE, *block = (int)rows->row;
@@ -67,8 +67,8 @@ static bool move_is_alike(const mgrid_rows *a, const mgrid_rows *b) {
          && memcmp(a->stride, b->stride, bytes) == 0;
 }
 
-/* Make a datatype of all boxes of a message. Boxes of the same shape, one after the other, share
-** theirs. */
+/* Make a datatype of all boxes of a message. Boxes of one shape that follow each other share a
+** type. */
 static int type_of(const mgrid_post *p, MPI_Datatype *out) {
   MPI_Datatype type[MGRID_BOXES_MAX];
   MPI_Aint at[MGRID_BOXES_MAX];
@@ -122,7 +122,8 @@ static mgrid_outcome mpi_move_look(mgrid_backend *b, bool news, size_t *n, int *
 static bool mpi_move_close(mgrid_backend *b, bool failed) {
   mpi_backend *m = (mpi_backend *)b;
   m->seconds = m->before;
-  if (failed) m->broken = true; /* messages under way would be taken for those of the next move */
+  /* messages on their way would be taken for messages of the next move */
+  if (failed) m->broken = true;
   return !failed;
 }
 
@@ -131,7 +132,8 @@ static bool mpi_move_close(mgrid_backend *b, bool failed) {
 /* cudaMemoryTypeDevice, cudaMemcpyDefault */
 enum { ON_DEVICE = 2, ANY_DIRECTION = 4, PITCH_MOST = INT32_MAX };
 
-/* cudaPointerAttributes begins like this in every version since CUDA 11, and may grow. */
+/* The beginning of cudaPointerAttributes. It is the same in every version since CUDA 11; the struct
+** may grow. */
 typedef struct attributes {
   int type, device;
   char rest[248];
@@ -141,7 +143,7 @@ static void *runtime(void) {
   static const char *const files[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0" };
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     void *lib = dlopen(files[i], RTLD_NOW | RTLD_NOLOAD);
-    if (lib) return lib; /* keep this reference while the process lives */
+    if (lib) return lib; /* keep this reference as long as the process lives */
   }
   return NULL;
 }
@@ -183,10 +185,10 @@ static mgrid_status mpi_move_reaches(mgrid_backend *b, const void *data, const c
 
 static bool mpi_move_copies(mgrid_backend *b) { return ((mpi_backend *)b)->cuda.used; }
 
-/* The copy has ended when the call returns, because MPI knows no streams. */
+/* Copy rows. The copy has ended when the call returns, because MPI knows no streams. */
 static mgrid_status mpi_move_copy(mgrid_backend *b, const mgrid_slab *s, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  bool rows = s->stride > PITCH_MOST; /* row by row */
+  bool rows = s->stride > PITCH_MOST; /* copy row by row */
   for (int64_t k = 0; k < s->planes; k++)
     for (int64_t i = 0; i < (rows ? s->count : 1); i++) {
       char *apart = s->apart + k * s->plane_stride + i * s->stride,

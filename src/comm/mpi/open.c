@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** open.c - open and close a backend, and open one of those that remain after a loss; the top of
-** this folder. The host's communicator is checked (host.c) and duplicated. A backend opens on all
-** ranks or on none, so every rank makes the same calls, also after it has failed. After a call that
-** did not end the backend is broken: no call of MPI follows, and its memory stays, because MPI may
-** write there. The survivors of a loss interrupt the duplicate, agree, shrink it and open a backend
-** over the rest; each agreement has a deadline, and the watchdog watches MPIX_Comm_shrink and
-** MPI_Comm_split, which have none.
+** open.c - opens and closes a backend, and opens one over the ranks that remain after a loss.
+** host.c checks the host's communicator, which is then duplicated. A backend opens on all ranks or
+** on none, so a rank that has failed still makes the same calls. After a call that did not end, the
+** backend is broken: MPI is not called again, and the memory stays, because MPI may write to it.
+** After a loss the survivors interrupt the duplicate, agree, shrink it, and open a backend over the
+** rest. Each agreement has a deadline; watchdog.c watches MPIX_Comm_shrink and MPI_Comm_split,
+** which have none.
 */
 #include "comm/mpi/mpi.h"
 #include "moongrid_mpi.h"
@@ -18,7 +18,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* The functions of ULFM, NULL where there are none: lost.c says where. */
+/* The functions of ULFM; NULL where there are none (lost.c). */
 #ifdef OPEN_MPI
 extern int MPIX_Comm_revoke(MPI_Comm comm) __attribute__((weak));
 extern int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm *rest) __attribute__((weak));
@@ -36,7 +36,7 @@ static const mgrid_backend_ops mpi_ops;
 
 /* ---------------------------------------------------- threads and sessions */
 
-/* By mgrid_threads. */
+/* The levels of threads, indexed by mgrid_threads. */
 static const struct {
   int level;
   const char *name;
@@ -71,7 +71,7 @@ static mgrid_status open_check_options(const mgrid_mpi_options *o, bool sessions
                     is);
 }
 
-/* Open the backend's session at the requested thread level, and find the level that it got. */
+/* Open the backend's session at the requested level of threads, and find out which level it got. */
 #ifdef MGRID_MPI_SESSIONS
 static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level,
                                  mgrid_error *err) {
@@ -104,7 +104,7 @@ static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int
 static void close_session(mpi_backend *m) { (void)m; }
 #endif
 
-/* Without MPI_Init, or after MPI_Finalize, the host may use sessions, unless it hands over a
+/* Without MPI_Init, or after MPI_Finalize, the host may use sessions. It does not if it passes a
 ** predefined communicator. */
 static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_options *o,
                                int *level, mgrid_error *err) {
@@ -130,8 +130,8 @@ static void open_end(mpi_backend *m) {
   if (m->guard != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&m->guard);
 }
 
-/* MPI_Finalize waits for all ranks and has no deadline. So all ranks meet first, and the clock is
-** watched meanwhile. If a rank does not come, MPI is left as it is. */
+/* Finalize MPI. MPI_Finalize waits for all ranks and has no deadline. So all ranks meet first, with
+** one. If a rank does not come, MPI is left as it is. */
 static void open_finalize(mpi_backend *m) {
   mgrid_error e = MGRID_ERROR_INIT;
   uint64_t here = 0;
@@ -151,11 +151,11 @@ static void mpi_close(mgrid_backend *b) {
   if (usable && m->finalize)
     open_finalize(m);
   else if (usable)
-    /* after a call that did not end, each of these may wait for ever */
+    /* after a call that did not end, each of these could wait forever */
     open_end(m), close_session(m);
   mgrid_watch_free(m);
   if (m->channel) mgrid_channel_leave(m, false);
-  if (m->broken || m->pending) return; /* MPI may still write to the memory */
+  if (m->broken || m->pending) return; /* MPI may still write to this memory */
   free(m->request);
   free(m->here);
   free(m);
@@ -163,8 +163,8 @@ static void mpi_close(mgrid_backend *b) {
 
 /* -------------------------------------------------------------------- open */
 
-/* Return whether some ranks belong to another job (MPI_Comm_spawn, MPI_Comm_accept). Equal on
-** all. */
+/* Return whether some ranks belong to another job (MPI_Comm_spawn, MPI_Comm_accept). The answer is
+** the same on all ranks. */
 static bool several_jobs(const mpi_backend *m) {
   MPI_Group world = MPI_GROUP_NULL, others = MPI_GROUP_NULL;
   int n = 0;
@@ -175,10 +175,10 @@ static bool several_jobs(const mpi_backend *m) {
   return n > 0;
 }
 
-/* Ranks of another job do not hear of a loss in this one while they wait for ranks that have heard
-** of it and left. So if there are several jobs, end their wait on this communicator. Not after a
-** loss in another job: the revoke would then wait for ever for the address of a rank whose job has
-** ended. */
+/* Ranks of another job may wait for ranks of this job that have learned of a loss and left; they
+** themselves do not learn of it. So if there are several jobs, end the waits on this communicator.
+** Do not do so after a loss in another job: revoke would then wait forever for the address of a
+** rank whose job has ended. */
 static void tell_other_jobs(const mpi_backend *m, MPI_Comm comm) {
   uint8_t *lost = several_jobs(m) ? mgrid_mpi_all_lost(m) : NULL;
   MPI_Group world = MPI_GROUP_NULL;
@@ -192,19 +192,20 @@ static void tell_other_jobs(const mpi_backend *m, MPI_Comm comm) {
   if (here) mgrid_mpi_end_waits(comm);
 }
 
-/* A call on the host's communicator has failed. */
+/* Make the error of a call on the host's communicator. */
 static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, const char *call,
                                    mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
-  m->comm = parent; /* one of its ranks may be lost */
+  m->comm = parent; /* so that the error names a rank of it that is lost */
   mgrid_status s = mgrid_mpi_failed_in(m, &why, rc, call, "the channel of the library");
   if (s == MGRID_LOST_RANK) tell_other_jobs(m, parent);
   m->comm = MPI_COMM_NULL;
   return mgrid_error_pass(err, &why);
 }
 
-enum { VERDICT, JOB, SURVIVES, DUPLICATE, WORDS }; /* of the first rendezvous */
-/* DUPLICATE: the rank needs its own one; may keep it; can take the one that is kept. */
+enum { VERDICT, JOB, SURVIVES, DUPLICATE, WORDS }; /* the words of the first rendezvous */
+/* What a rank says about the duplicate. OWN: it needs one of its own. KEPT: the one it makes may be
+** kept. TAKEN: it can take the one that is kept. */
 enum { OWN, KEPT, TAKEN };
 
 /* No rank can be named: that takes messages, which are sent on the duplicate alone. */
@@ -220,8 +221,8 @@ static mgrid_status not_opened(const mpi_backend *m, mgrid_error *err) {
   return mgrid_error_pass(err, &e);
 }
 
-/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the first words
-** in m->tree.words. */
+/* The first rendezvous, on the host's communicator, with a deadline. The minimum of the first words
+** comes to m->tree.words. */
 static mgrid_status open_meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   mpi_request call = { 0 };
   mgrid_mpi_turn(m->tree.words, WORDS);
@@ -238,11 +239,11 @@ static mgrid_status open_meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err)
 }
 
 /* Connect all pairs of ranks. Open MPI (5.0.11) connects two ranks when one first sends to the
-** other, also when it reports a loss, and then waits for ever if the other rank was lost with its
-** job. */
+** other, even when it only reports a loss. It then waits forever if the other rank was lost
+** together with its job. */
 static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   mpi_request call = { 0 };
-  char *bytes = calloc((size_t)m->base.world, 2); /* leaked if the call does not end */
+  char *bytes = calloc((size_t)m->base.world, 2); /* not freed if the call does not end */
   if (!bytes) return mgrid_oom(err);
   call.rc =
       MPI_Ialltoall(bytes, 1, MPI_BYTE, bytes + m->base.world, 1, MPI_BYTE, m->comm, &call.request);
@@ -257,9 +258,9 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   return s;
 }
 
-/* Make the library's communicator with the host's ranks. MPI_Comm_create copies no attributes,
-** where MPI_Comm_dup would call the host's attribute functions. It has no deadline, so all ranks
-** have met just before, and watch the clock. */
+/* Make the library's communicator of the host's ranks. MPI_Comm_create copies no attributes, while
+** MPI_Comm_dup would call the host's attribute functions. It has no deadline, so all ranks have met
+** just before, and watchdog.c watches. */
 static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_comm_spec spec = { .name = "the channel of the library" };
   mgrid_watch_begin(m);
@@ -273,8 +274,8 @@ static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) 
   return m->survives && several_jobs(m) ? connect_all(m, err) : MGRID_OK;
 }
 
-/* Which duplicate this rank could do with. With ULFM a backend that recovers interrupts all that
-** use its duplicate. */
+/* Return which duplicate will do for this rank. With ULFM it needs its own, because a backend that
+** recovers interrupts everyone who uses its duplicate. */
 static uint64_t open_choose(const mpi_channel *kept, bool duplicate, const mpi_backend *m) {
   if (!duplicate || m->sessions || m->survives) return OWN;
   return mgrid_channel_is_free(kept) ? TAKEN : KEPT;
@@ -298,13 +299,14 @@ static mgrid_status take_or_make(mpi_backend *m, MPI_Comm parent, mpi_channel *k
   return rc ? mgrid_mpi_failed(err, rc, "MPI_Comm_set_attr", "the channel of the library") : s;
 }
 
-/* Where MPI survives losses, a call may succeed on some ranks and fail on others: agree over the
-** host's communicator on whether all have opened their backend. */
+/* Where MPI survives losses, a call may succeed on some ranks and fail on others. So agree, over
+** the host's communicator, whether all have opened their backend. */
 static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine,
                                mgrid_error *err) {
-  int *flag = malloc(sizeof *flag); /* leaked if the call does not end */
+  int *flag = malloc(sizeof *flag); /* not freed if the call does not end */
   mpi_request call = { 0 };
-  if (!flag) return mgrid_oom(err); /* the others find it missing at their deadline */
+  /* at their deadline, the others find that this rank is missing */
+  if (!flag) return mgrid_oom(err);
   *flag = !mine;
   call.rc = begin_agree(parent, flag, &call.request);
   if (mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL) == MGRID_LATE)
@@ -318,7 +320,7 @@ static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status min
                               "a rank was lost before all had opened their backend");
 }
 
-/* Every rank makes the same calls, also if it has failed before (s). */
+/* Open the backend. A rank that has failed before (s) still makes the same calls. */
 static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s,
                                const mgrid_error *failed, mgrid_error *err) {
   int rank, size;
@@ -359,7 +361,7 @@ static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, 
   else if (!made)
     made = take_or_make(m, parent, kept, err);
 
-  /* who did not come will not agree either */
+  /* after a timeout, the rank that did not come will not agree either */
   if (duplicate && m->survives && made != MGRID_TIMED_OUT) {
     made = all_opened(m, parent, made, err);
     m->broken |= made != MGRID_OK;
@@ -386,8 +388,8 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   }
   if (!s) s = open_check_options(&o, sessions, level, &mine);
 
-  /* A rank without memory takes part with `spare`, and without a deadline, because MPI writes there
-  ** when others arrive. */
+  /* A rank without memory takes part with `spare` and without a deadline, because MPI writes to
+  ** `spare` when others arrive. */
   mpi_backend *made = calloc(1, sizeof *made), *m = made ? made : &spare;
   if (!made && !s) s = mgrid_oom(&mine);
   *m = spare;
@@ -408,20 +410,21 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
 
 /* -------------------------------------- open again, without the lost ranks */
 
-/* Open a backend over `rest`, which it takes over, with the settings of `was`, its session and its
-** duty to finalize MPI. `was` is interrupted, so closing it ends neither; it keeps both for one
-** more attempt, should this one fail. */
+/* Open a backend over `rest` and own that. It gets the settings of `was`, its session, and its duty
+** to finalize MPI. `was` is interrupted, so closing it ends neither. `was` keeps both for one more
+** attempt, in case this one fails. */
 static mgrid_backend *inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err) {
   mpi_backend *m = calloc(1, sizeof *m);
   mgrid_error mine = MGRID_ERROR_INIT;
-  if (!m) return mgrid_null_oom(err); /* the others find it missing at their deadline */
+  /* at their deadline, the others find that this rank is missing */
+  if (!m) return mgrid_null_oom(err);
   m->usual = m->seconds = was->usual;
   m->main = was->main, m->dies = was->dies, m->most = was->most, m->sessions = was->sessions;
   m->pid = was->pid;
   mgrid_status s = open_begin(m, rest, false, MGRID_OK, &mine, err);
   m->given = MPI_COMM_NULL;
   MPI_Comm_set_errhandler(rest, MPI_ERRORS_RETURN);
-  if (s) return NULL; /* a rank was lost meanwhile; MPI may still write to m */
+  if (s) return NULL; /* a rank was lost meanwhile, and MPI may still write to m */
   m->base.hooks = was->base.hooks;
   m->session = was->session;
   m->finalize = was->finalize;
@@ -429,7 +432,7 @@ static mgrid_backend *inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err)
 }
 
 static mgrid_status mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
-  /* allowed also after a call that did not end */
+  /* this is allowed also after a call that did not end */
   mgrid_status s = mgrid_mpi_callable((mpi_backend *)b, err);
   if (s) return s;
   if (!revoke_comm)
@@ -440,7 +443,7 @@ static mgrid_status mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "mpi: this job cannot revoke communicators; it can if it is started by "
                       "mpirun --with-ft ulfm");
-  for (size_t i = 0; i < n; i++) { /* go on after a failure */
+  for (size_t i = 0; i < n; i++) { /* after a failure, go on with the others */
     MPI_Comm comm = *(MPI_Comm *)native[i];
     MPI_Errhandler was = mgrid_mpi_quiet(comm);
     int rc = revoke_comm(comm);
@@ -481,7 +484,7 @@ static bool open_hurt(mgrid_backend *b) {
 typedef struct agreement {
   mpi_request call;
   mpi_backend *m;
-  double leave; /* at this time, if a rank is lost */
+  double leave; /* when to leave, if a rank is lost */
 } agreement;
 
 static mgrid_outcome have_agreed(void *ud) {
@@ -493,10 +496,10 @@ static mgrid_outcome have_agreed(void *ud) {
   return MGRID_GAVE_UP;
 }
 
-/* The flag is memory of its own: leaked if the call does not end. After a timeout this rank still
-** shows that it has come, since others may look later. A rank that died may have taken the result
-** along: Open MPI (5.0) then tells some ranks, and others wait for ever. Who asked whether all live
-** knows the answer by then, and leaves; all meet again in the recovery. */
+/* Agree by `and`. The flag is not freed if the call does not end. After a timeout this rank still
+** shows that it has come, because others may look later. If a rank dies in the call, Open MPI (5.0)
+** tells some ranks the result, and others wait forever. A rank that asked whether all are alive
+** then knows the answer, and leaves. All meet again in the recovery. */
 static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seconds,
                                    mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
@@ -512,8 +515,8 @@ static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seco
   if (came == MGRID_LATE) return mgrid_watch_survivors(m, err);
   mgrid_watch_end(m);
   if (came == MGRID_GAVE_UP) return *mine = 0, MGRID_OK;
-  /* While a loss is not acknowledged to MPI this call returns an error, the same on all ranks; the
-  ** flag is valid all the same. */
+  /* Until a loss is acknowledged to MPI, this call returns an error, the same on all ranks. The
+  ** flag is valid even so. */
   *mine = (uint64_t)(unsigned)*flag & (a.call.rc ? ~(uint64_t)MGRID_ALL_LIVE : UINT64_MAX);
   free(flag);
   return MGRID_OK;
@@ -521,7 +524,7 @@ static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seco
 
 static const mgrid_comm_spec survivors = { .name = "a communicator of the survivors" };
 
-/* The ranks of m that are not in `rest`. */
+/* List the ranks of m that are not in `rest`. */
 static mgrid_status list_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, mgrid_error *err) {
   const int n = (int)m->base.world;
   MPI_Group left = MPI_GROUP_NULL;
@@ -538,7 +541,7 @@ static mgrid_status list_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, m
 
 static mgrid_status open_find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  /* of an attempt in which another rank was lost */
+  /* of an earlier attempt, in which another rank was lost */
   if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest);
   m->rest = MPI_COMM_NULL;
   mgrid_watch_recovery(m, m->usual);
@@ -560,7 +563,7 @@ static mgrid_backend *open_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *
   if (rc) mgrid_mpi_failed_in(m, err, rc, "MPI_Comm_split", "the survivors");
   if (!rc) MPI_Comm_set_errhandler(mine, m->handler);
   mgrid_backend *left = rc ? NULL : inherit(m, mine, err);
-  if (!left) revoke_comm(m->rest); /* others may wait there */
+  if (!left) revoke_comm(m->rest); /* other ranks may wait on it */
   if (!left && !rc) revoke_comm(mine);
   return left;
 }
@@ -583,7 +586,7 @@ static void *buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t b
 
 static void buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
   (void)kind;
-  if (!((mpi_backend *)b)->pending) free(buffer); /* else MPI may still write there */
+  if (!((mpi_backend *)b)->pending) free(buffer); /* otherwise MPI may still write to it */
 }
 
 static mgrid_status copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to, const void *from,
@@ -630,7 +633,8 @@ mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err)
                       b->kind->name);
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
-  uint64_t here = 0; /* the creation has no deadline, so first wait for all with one */
+  /* the creation has no deadline, so first wait for all ranks in a call that has one */
+  uint64_t here = 0;
   const mgrid_comm_spec spec = { .name = "a communicator of the host" };
   if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);
   if (s) return s;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
 **
 ** watchdog.c - a thread that watches the clock while MPI creates communicators. At the deadline it
-** finds the missing ranks, and prints them if this rank waits inside MPI. communicators.c and
-** open.c set where this rank is; mpi_calls.c and open.c ask which ranks are missing.
+** finds the missing ranks. If this rank waits inside MPI, it also prints them. communicators.c and
+** open.c tell it where this rank is; mpi_calls.c and open.c ask it which ranks are missing.
 */
 
-/* WHY A THREAD. MPI cannot cancel a creation, and a creation blocks: if a rank dies or stops
-** between two creations, its peers wait inside MPI forever. The thread does not call MPI, which is
-** forbidden below MPI_THREAD_MULTIPLE. Instead, each rank that is inside a creation, or through all
-** of them, opens an abstract socket, its sign. All ranks of its machine know the name, and the
-** socket ends with its process. A rank without a socket is missing, and so is a rank that is
-** stopped. Ranks of other machines cannot be seen, so they are listed. The thread lives until the
-** backend ends, since one thread for each call took as long as two creations of 8 ranks.
+/* WHY A THREAD. MPI cannot cancel a creation, and a creation blocks. If a rank dies or stops
+** between two creations, its peers wait inside MPI forever. So a thread watches. It does not call
+** MPI, which is forbidden below MPI_THREAD_MULTIPLE. Instead, each rank that is inside a creation,
+** or has made all, opens an abstract socket as a sign. All ranks of its machine know the socket's
+** name, and the socket ends with its process. A rank without a socket is missing; so is a rank that
+** is stopped. Ranks of other machines cannot be seen, so they are listed. The thread lives until
+** the backend ends, because one thread for each call took as long as two creations of 8 ranks.
 */
 
 #include "comm/mpi/mpi.h"
@@ -29,33 +29,36 @@
 
 enum { LIST = 640, LINE = 1024 }; /* characters of the list of unseen ranks; of the printed line */
 
-#define RECOVERY UINT64_MAX /* in place of a call's number */
+#define RECOVERY UINT64_MAX /* in the place of a call's number */
 
-typedef enum place { OUTSIDE, INSIDE, THROUGH } place; /* of the creations of MPI */
+/* where the main thread is: outside of the creations, in one, or done with all */
+typedef enum place { OUTSIDE, INSIDE, THROUGH } place;
 
 struct mpi_watch {
   const mpi_backend *m;
   pthread_t thread;
-  pthread_mutex_t lock; /* of what follows */
+  pthread_mutex_t lock; /* guards what follows */
   pthread_cond_t woken;
-  bool on, ends; /* creations, or their verdict, run; the thread must end */
-  /* start of the creations; their deadline; when the thread wakes up */
+  bool on, ends; /* creations, or the verdict on them, are running; the thread must end */
+  /* when the creations began; their deadline; when the thread wakes up */
   double begun, seconds, wake;
-  double show;                 /* after this part of the deadline, this rank opens its socket */
-  uint64_t call;               /* number of the verdict on them, or RECOVERY */
+  double show;                 /* this rank opens its socket after this part of the deadline */
+  uint64_t call;               /* number of the verdict on the creations, or RECOVERY */
   place at;                    /* where the main thread is */
-  const mgrid_comm_spec *spec; /* INSIDE: the creation, */
+  const mgrid_comm_spec *spec; /* INSIDE: the creation */
   const char *name;            /* and the call of MPI that makes it */
   int sign;                    /* the socket; -1: none */
-  bool looked;                 /* the deadline has passed, and then: */
-  uint8_t *seen;               /* [world] whether a rank is seen; NULL: none can be */
-  uint8_t *lost;               /* [world] whether MPI says that a rank has failed; NULL: none has */
-  mgrid_missing missing;       /* ranks of this machine that are not seen */
+  bool looked;                 /* the deadline has passed; the next fields are set then */
+  uint8_t *seen;               /* [world]: whether a rank is seen; NULL: none can be */
+  /* [world]: whether MPI says that a rank has failed; NULL: none has */
+  uint8_t *lost;
+  mgrid_missing missing; /* ranks of this machine that are not seen */
 };
 
-/* Set the name of the socket of a rank. It has the job, the number of the call, and the rank. */
+/* Set the name of a rank's socket. It consists of the job, the number of the call, and the rank. */
 static socklen_t sign_name(const mpi_watch *w, int64_t rank, struct sockaddr_un *to) {
-  *to = (struct sockaddr_un){ .sun_family = AF_UNIX }; /* a first byte of zero: no file */
+  /* the first byte of the name is zero, so it is not a file */
+  *to = (struct sockaddr_un){ .sun_family = AF_UNIX };
   int len = snprintf(to->sun_path + 1, sizeof to->sun_path - 1,
                      "moongrid/%016" PRIx64 "/%" PRIu64 "/%" PRId64, w->m->job, w->call, rank);
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
@@ -81,7 +84,8 @@ static bool is_stopped(int connection) {
   char path[64], state = 0;
   if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &len) || who.pid <= 0) return false;
   snprintf(path, sizeof path, "/proc/%d/stat", (int)who.pid);
-  FILE *f = fopen(path, "re"); /* "123 (name) T", and a name may have brackets and spaces */
+  /* the file has "123 (name) T"; a name may have brackets and spaces */
+  FILE *f = fopen(path, "re");
   if (!f) return false;
   for (int c; (c = fgetc(f)) != EOF;)
     if (c == ')' && fscanf(f, " %c", &state) != 1) break;
@@ -89,8 +93,8 @@ static bool is_stopped(int connection) {
   return state == 'T' || state == 't';
 }
 
-/* Look whether a rank has its socket open. A rank that was seen before stays seen after its socket
-** has ended: it may have reached its own deadline. */
+/* Look whether a rank has its socket open. A rank that was seen once stays seen after its socket
+** has ended, because it may have reached its own deadline. */
 static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   struct sockaddr_un name;
   socklen_t len = sign_name(w, rank, &name);
@@ -100,8 +104,8 @@ static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   if (from >= 0) close(from);
 }
 
-/* Find the ranks that are known to be on this machine: [*from, *to). The range is empty if they are
-** not known, as in the first creation of a job on several machines. */
+/* Find the ranks that are known to be on this machine: *from to *to - 1. In the first creation of a
+** job on several machines they are not known, and there are none. */
 static void find_mates(const mgrid_backend *b, int64_t *from, int64_t *to) {
   const int64_t block = b->spread.machines == 1 ? b->world : b->spread.block;
   *from = block ? b->rank - b->rank % block : 0;
@@ -121,7 +125,7 @@ static void watchdog_find_missing(mpi_watch *w) {
 }
 
 /* Find out which ranks have their socket open. A rank without a socket of its own cannot know. This
-** takes O(world); it is done at a deadline, and in a recovery that takes long. */
+** takes O(world), and happens only at a deadline, or in a recovery that takes long. */
 static void look_around(mpi_watch *w) {
   const mgrid_backend *b = &w->m->base;
   if (w->sign >= 0 && !w->seen) w->seen = calloc((size_t)b->world, sizeof *w->seen);
@@ -129,8 +133,8 @@ static void look_around(mpi_watch *w) {
   watchdog_find_missing(w);
 }
 
-/* List the ranks that are not seen, such as "0 to 3, 6, 7". Runs keep the list short, since ranks
-** of other machines are never seen. Return how many there are. */
+/* List the ranks that are not seen, such as "0 to 3, 6, 7". Runs keep the list short, because ranks
+** of other machines are never seen. Return how many ranks they are. */
 static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *first) {
   const int64_t world = w->m->base.world;
   const size_t tail = 32; /* room for the end of the text */
@@ -153,8 +157,8 @@ static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *f
   return n;
 }
 
-/* Name the one rank that is not seen, or all that are not seen, of which one is missing. *first is
-** the first of them. Return how many there are; 0 if all are seen. */
+/* Name the ranks that are not seen: the one, or all of them, one of which is missing. *first
+** becomes the first of them. Return how many they are; 0: all are seen. */
 static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
   char ranks[LIST - 64] = "";
   int64_t n = list_unseen(w, ranks, sizeof ranks, first);
@@ -167,15 +171,15 @@ static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
 
 static const mgrid_comm_spec the_end = { .name = "the job" };
 
-/* Name the missing ranks of this machine. If there are none, name the ranks that are not seen, of
-** which one is missing. Return false if all are seen. */
+/* Name the missing ranks of this machine. If there are none, name the ranks that are not seen, one
+** of which is missing. Return false if all are seen. */
 static bool name_absent(const mpi_watch *w, char to[LIST]) {
   int64_t first;
   return w->missing.n == 0 ? name_unseen(w, to, &first) > 0
                            : mgrid_missing_text(&w->missing, to) != NULL;
 }
 
-/* Print one line on stderr, in one write. This thread may not use the host's log. */
+/* Print one line on stderr, in one write. The host's log may not be used in this thread. */
 static void say_stuck(const mpi_watch *w) {
   const mpi_backend *m = w->m;
   const mgrid_comm_spec *s = w->spec;
@@ -203,7 +207,7 @@ static void say_stuck(const mpi_watch *w) {
   (void)written;
 }
 
-/* Sleep until a time, or, if it is 0 or has no limit, until the thread is woken. The caller holds
+/* Sleep until a time. If it is 0 or has no limit, sleep until the thread is woken. The caller holds
 ** the lock. */
 static void rest_until(mpi_watch *w, double until) {
   const bool ends = until > 0 && until < 1e15;
@@ -217,7 +221,8 @@ static void rest_until(mpi_watch *w, double until) {
 }
 
 static void *watchdog_watch(void *ud) {
-  /* wait for the next try, as a part of the deadline; seconds for others to see this rank */
+  /* again: the wait before the next try, as a part of the deadline. others: seconds in which others
+  ** can see this rank */
   const double again = 0.01, others = 0.5;
   mpi_watch *w = ud;
 
@@ -265,7 +270,7 @@ static mpi_watch *watchdog_start(const mpi_backend *m) {
   return NULL;
 }
 
-/* Begin to watch. The watchdog takes `lost`, the new list of lost ranks, and frees it. */
+/* Begin to watch. The watchdog takes over `lost`, the new list of lost ranks, and frees it. */
 static void watchdog_begin(mpi_backend *m, uint64_t call, double seconds, double show, place at,
                            uint8_t *lost) {
   if (!m->watch) m->watch = watchdog_start(m); /* without a thread nothing is watched */
@@ -288,8 +293,8 @@ void mgrid_watch_begin(mpi_backend *m) {
   watchdog_begin(m, m->calls + 1, m->seconds, 0.75, OUTSIDE, NULL);
 }
 
-/* Watch a recovery. It has no call number: ranks notice a loss in different calls, so their numbers
-** may differ. */
+/* Watch a recovery. It has no number of a call: ranks notice a loss in different calls, so their
+** numbers may differ. */
 void mgrid_watch_recovery(mpi_backend *m, double seconds) {
   watchdog_begin(m, RECOVERY, seconds, 0.125, THROUGH, mgrid_mpi_all_lost(m));
 }
@@ -321,17 +326,17 @@ bool mgrid_watch_is_on(const mpi_backend *m) {
 }
 
 bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
-  const double others = 0.4; /* seconds for others to see this rank; its socket ends then */
+  const double others = 0.4; /* seconds in which others can see this rank; then its socket ends */
   for (int turn = 0; mgrid_watch_is_on(m); turn++) mgrid_pause(turn);
   for (int turn = 0; mgrid_now() < m->watch->begun + m->watch->seconds + others; turn++)
     mgrid_pause(turn);
-  *missing = m->watch->missing; /* the thread no longer writes it */
+  *missing = m->watch->missing; /* the thread does not write it any more */
   return missing->n > 0;
 }
 
 /* Name the ranks that did not report to rank 0 and that this rank does not see; one of them is
-** missing. Return how many there are, and set *first to the first. If rank 0 itself is silent, name
-** all ranks that are not seen, because rank 0 may wait in MPI as well. */
+** missing. Return how many they are; *first becomes the first. If rank 0 itself is silent, it may
+** wait inside MPI, too; then name all ranks that are not seen. */
 static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST],
                            int64_t *first) {
   char ranks[LIST - 64] = "";
@@ -371,7 +376,7 @@ mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {
 
   if (w) {
     mgrid_watch_missing(m, &absent);
-    free(w->lost); /* the thread no longer reads it */
+    free(w->lost); /* the thread does not read it any more */
     w->lost = mgrid_mpi_all_lost(m);
     watchdog_find_missing(w);
     absent = w->missing;
@@ -399,7 +404,7 @@ void mgrid_watch_end(mpi_backend *m) {
 void mgrid_watch_free(mpi_backend *m) {
   mpi_watch *w = m->watch;
   if (!w) return;
-  if (m->pid != getpid()) { /* a forked child has no such thread; the lock may be held */
+  if (m->pid != getpid()) { /* a forked child does not have the thread, and the lock may be held */
     free(w->seen), free(w);
     m->watch = NULL;
     return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** collectives.c - calls on communicators: on the library's own buffers, for proofs, self-tests and
-** benchmarks, and those of a step on streams, which begin without waiting. Every call that waits
-** has a deadline: the first use of a communicator connects its ranks, and NCCL waits forever for a
-** rank that does not arrive.
+** benchmarks; and the calls of a step on streams, which begin without waiting. Every call that
+** waits has a deadline. Otherwise a rank that does not arrive would hang it: the first use of a
+** communicator connects its ranks, and NCCL waits for them forever.
 */
 #include "comm/nccl/nccl.h"
 
@@ -30,8 +30,7 @@ mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, voi
 
 /* ------------------------------------------------------------------------- calls */
 
-/* Send and receive in one NCCL group, because two ranks that both send first would wait for each
-** other. */
+/* Send and receive in one NCCL group: two ranks that both send first would wait for each other. */
 static ncclResult_t send_recv(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   ncclResult_t r = lib->GroupStart(), end;
   if (r == ncclSuccess && w->to >= 0)
@@ -42,8 +41,8 @@ static ncclResult_t send_recv(const nccl_library *lib, const nccl_comm *c, const
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-/* NCCL has an all-to-all only since 2.28. So send one message to each member and receive one from
-** each, in one NCCL group. */
+/* Send a message to each member and receive one from each, in one NCCL group. NCCL has an
+** all-to-all only since 2.28. */
 static ncclResult_t all_to_all(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   size_t bytes = w->count * sizes[w->type];
   int members = 0;
@@ -61,8 +60,8 @@ static ncclResult_t all_to_all(const nccl_library *lib, const nccl_comm *c, cons
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-/* NCCL has no gather and no scatter: the root receives from all, or sends to all, itself
-** included. */
+/* NCCL has no gather and no scatter. So the root receives from all members, or sends to all,
+** including itself. */
 static ncclResult_t with_root(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w,
                               bool gather) {
   size_t bytes = w->count * sizes[w->type];
@@ -121,7 +120,7 @@ typedef struct stream_look {
   mgrid_error *err;
 } stream_look;
 
-/* mgrid_look: all calls in the stream have ended, or one failed. */
+/* An mgrid_look: whether all calls in the stream have ended, or one has failed. */
 static mgrid_outcome in_stream(void *ud) {
   const stream_look *l = ud;
   const nccl_backend *n = l->n;
@@ -148,7 +147,8 @@ static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call
   return outcome;
 }
 
-/* A group of one rank has no communicator: copy the send buffer to the receive buffer. */
+/* Make a call of a group of one rank, which has no communicator: copy the send buffer to the
+** receive buffer. */
 static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err) {
   if (w->call == MGRID_BARRIER || w->call == MGRID_BROADCAST || w->send == w->recv) return MGRID_OK;
   if (w->call == MGRID_SENDRECV && (w->to < 0 || w->from < 0)) return MGRID_OK;
@@ -160,7 +160,7 @@ static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err
              : mgrid_cuda_failed(n, err, e, GPU_CALL("MemcpyAsync"), "a group of one rank");
 }
 
-/* A call on a blocking communicator: its first use blocks the thread until all ranks have
+/* A call on a blocking communicator. Its first use blocks the thread until all ranks have
 ** arrived. */
 typedef struct issue_job {
   nccl_comm comm;
@@ -184,7 +184,7 @@ mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c,
   }
   mgrid_outcome s =
       mgrid_nccl_watch(n, n->options.timeout, true, call, job, what, name, stuck, err);
-  if (!*stuck) free(job); /* otherwise the thread still uses it, and the communicator */
+  if (!*stuck) free(job); /* otherwise the thread still uses it, and also the communicator */
   return s;
 }
 
@@ -202,8 +202,8 @@ static mgrid_status suspended(const mgrid_comm_spec *spec, mgrid_error *err) {
                     "%s is suspended; mgrid_state_resume takes its memory again", spec->name);
 }
 
-/* Make the call on a stream. After a failure the communicator is aborted later, together with all
-** others. */
+/* Make the call on a stream. After a failure the communicator is aborted later, in one call with
+** all others. */
 static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
                              cudaStream_t stream, const mgrid_work *w, mgrid_error *err) {
   nccl_comm on = *c;
@@ -218,7 +218,7 @@ static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_
   if (!s) s = wait_stream(n, &on, names[w->call], spec->name, err);
   n->used = true;
   if (!s) return MGRID_OK;
-  mgrid_nccl_tell(n, spec); /* the other members wait in NCCL, which has no deadline */
+  mgrid_nccl_tell(n, spec); /* the other members wait inside NCCL, which has no deadline */
   if (stuck) c->comm = NULL, c->stuck = true;
   c->lost = n->broken = true;
   return s;
@@ -243,7 +243,8 @@ typedef struct proof {
   nccl_comm *comm;
 } proof;
 
-/* No sum of ranks, and no rank: what the receive buffer holds until a kernel writes to it. */
+/* The receive buffer holds this until a kernel writes to it. It is neither a rank nor a sum of
+** ranks. */
 #define UNTOUCHED INT64_MIN
 
 /* Make one call with a number as input and a number as output. */
@@ -269,7 +270,8 @@ static mgrid_outcome collectives_prove(const proof *p, mgrid_error *err) {
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
 
   mgrid_outcome s = collectives_exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
-  if (!s && got == UNTOUCHED) /* on all members alike, so none of them waits for a further call */
+  /* this happens on all members, so none of them waits for another call */
+  if (!s && got == UNTOUCHED)
     return mgrid_fail(err, MGRID_NO_KERNEL,
                       MAKER
                       ": %s is not proved: no kernel ran (ncclAllReduce ended and wrote nothing)",
@@ -307,14 +309,14 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
     return MGRID_GAVE_UP;
   }
 
-  /* all of its members find the same */
+  /* all members find the same here */
   if (((nccl_comm *)native)->suspended) return suspended(spec, err);
   proof p = { n, spec, native };
   mgrid_outcome s = collectives_prove(&p, err);
   p.comm->idle = s == MGRID_NO_KERNEL;
   n->used = true;
 
-  /* failed before any call of NCCL: no other rank knows yet */
+  /* this failed before any call of NCCL, so no other rank knows it yet */
   if (s && s != MGRID_NO_KERNEL && !n->broken) {
     mgrid_nccl_tell(n, spec);
     n->broken = true;
@@ -324,15 +326,15 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
 
 /* ========================================================== calls on streams */
 
-/* Two events around each call tell when it ended, and how long the GPU was in it. */
+/* Each call stands between two events. They tell when it ended, and how long the GPU was in it. */
 
 typedef struct timed { /* a call in a stream */
   uint64_t tag;
   cudaEvent_t begin, end;
-  nccl_comm *comm; /* the first of its communicators; NULL: a sleep */
+  nccl_comm *comm; /* the first of its communicators; NULL: it is a sleep */
 } timed;
 
-typedef struct lane { /* one stream and what is in it, a ring */
+typedef struct lane { /* a stream and the calls in it, in a ring */
   cudaStream_t stream;
   timed *call; /* [room] */
   size_t room, first, n;
@@ -342,7 +344,7 @@ typedef struct nccl_streams {
   int n;
   lane *lane; /* [n] */
   size_t nmarks, nfree, free_room;
-  cudaEvent_t *mark; /* [nmarks]; NULL until it is put */
+  cudaEvent_t *mark; /* [nmarks]: NULL until the mark is put */
   cudaEvent_t *free; /* [nfree]: events for calls to come */
   cudaEvent_t zero;
 } nccl_streams;
@@ -361,7 +363,7 @@ static cudaError_t take_event(nccl_backend *n, cudaEvent_t *event) {
   return cudaSuccess;
 }
 
-/* An event for which there is no room is destroyed. */
+/* Give an event back for later use. Destroy it if there is no room for it. */
 static void give_event(nccl_backend *n, cudaEvent_t event) {
   nccl_streams *s = n->streams;
   if (MGRID_ROOM(s->free, s->free_room, s->nfree + 1))
@@ -388,9 +390,8 @@ static mgrid_status collectives_enter(nccl_backend *n, lane *l, timed *t, uint64
                                       mgrid_error *err) {
   *t = (timed){ .tag = tag };
   if (!make_room(l)) return mgrid_oom(err);
-  cudaError_t e =
-      /* another thread of the host, or the trainer, may have set another */
-      n->lib.cudaSetDevice(n->device);
+  /* another thread of the host, or the trainer, may have set another */
+  cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e == cudaSuccess) e = take_event(n, &t->begin);
   if (e == cudaSuccess && (e = take_event(n, &t->end)) != cudaSuccess) give_event(n, t->begin);
   if (e == cudaSuccess && (e = n->lib.cudaEventRecord(t->begin, l->stream)) != cudaSuccess)
@@ -400,7 +401,7 @@ static mgrid_status collectives_enter(nccl_backend *n, lane *l, timed *t, uint64
 
 static mgrid_status collectives_leave(nccl_backend *n, lane *l, const timed *t, mgrid_error *err) {
   cudaError_t e = n->lib.cudaEventRecord(t->end, l->stream);
-  /* the calls are there, whether this event is or not */
+  /* the calls are in the stream, whether this event is there or not */
   l->call[(l->first + l->n++) % l->room] = *t;
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
 }
@@ -425,7 +426,7 @@ static ncclResult_t run_several(const nccl_library *lib, void *ud) {
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-/* Begin them, and wait until all are in the stream. */
+/* Begin the calls, and wait until all are in the stream. */
 static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t count,
                                const mgrid_together *calls, double seconds, mgrid_error *err) {
   several *all = malloc(sizeof *all + count * sizeof *all->call);
@@ -492,8 +493,8 @@ static mgrid_outcome collectives_is_idle(void *ud) {
                           : (mgrid_outcome)cuda_failed(l->n, e, GPU_CALL("StreamQuery"), l->err);
 }
 
-/* Calls on communicators of the carrier: this rank waits for what is before them in the stream, and
-** for them. */
+/* Make calls on communicators of the carrier. This rank waits for what is before them in the
+** stream, and then for the calls. */
 static mgrid_outcome carried(nccl_backend *n, lane *l, size_t count, const mgrid_together *calls,
                              double seconds, mgrid_error *err) {
   int64_t who;
@@ -532,7 +533,8 @@ static mgrid_outcome streams_begin(mgrid_backend *b, int stream, size_t count,
 
   give_event(n, t.begin), give_event(n, t.end);
   n->broken = true;
-  for (size_t i = 0; i < count; i++) { /* the other members wait in NCCL, which has no deadline */
+  /* the other members wait inside NCCL, which has no deadline */
+  for (size_t i = 0; i < count; i++) {
     if (ours) ((nccl_comm *)calls[i].native)->lost = true;
     mgrid_nccl_tell(n, calls[i].spec);
   }
@@ -575,13 +577,13 @@ static mgrid_status streams_mark(mgrid_backend *b, int stream, size_t mark, mgri
 
 static mgrid_status streams_after(mgrid_backend *b, int stream, size_t mark, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  if (!n->streams->mark[mark]) return MGRID_OK; /* nothing came before it */
+  if (!n->streams->mark[mark]) return MGRID_OK; /* nothing came before the mark */
   cudaError_t e =
       n->lib.cudaStreamWaitEvent(n->streams->lane[stream].stream, n->streams->mark[mark], 0);
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("StreamWaitEvent"), err);
 }
 
-/* An error of a communicator that has been waiting for others. */
+/* Make the error of a call: that of its communicator, if it has one. */
 static mgrid_status asynchronous(const nccl_backend *n, const timed *t, mgrid_error *err) {
   ncclResult_t state = ncclSuccess;
   if (!t->comm || !t->comm->comm || n->lib.CommGetAsyncError(t->comm->comm, &state) != ncclSuccess)
@@ -602,7 +604,7 @@ static mgrid_status streams_look(mgrid_backend *b, int stream, size_t most, mgri
     cudaError_t e = n->lib.cudaEventQuery(t->end);
     *in = t->tag;
     if (e == cudaSuccess && *count == most) return MGRID_OK;
-    /* not ready: `zero` */
+    /* not ready: this is so for `zero` */
     if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&begun, n->streams->zero, t->begin);
     if (e == cudaErrorNotReady) return asynchronous(n, t, err);
     if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&took, t->begin, t->end);
@@ -630,7 +632,7 @@ static void destroy_events(nccl_backend *n, size_t count, cudaEvent_t *event) {
     if (event[i]) n->lib.cudaEventDestroy(event[i]);
 }
 
-/* After a failure calls hang in the streams; they end with their communicators. */
+/* End the streams. After a failure calls hang in them; these end with their communicators. */
 static void streams_close(mgrid_backend *b, bool failed) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_streams *s = n->streams;

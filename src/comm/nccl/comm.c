@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** comm.c - one communicator from its options to its end: its ncclConfig_t, its windows, its
-** deadline, whether anything is in progress on it, its memory while it lives. And the list of all
-** communicators of the backend. Calls over members that contain a barrier are made in schedule
-** order. create.c, nccl_recover.c and end.c call it.
+** deadline, whether anything is in progress on it, and its memory while it lives. Also the list of
+** all communicators of the backend. Calls over members that contain a barrier are made in schedule
+** order. create.c, nccl_recover.c and end.c call this file.
 */
 #include "comm/nccl/nccl.h"
 
@@ -13,10 +13,10 @@
 
 /* =================================================================== options */
 
-/* The NCCL options of a family as an ncclConfig_t for the NCCL that runs. */
+/* Turn the NCCL options of a family into an ncclConfig_t for the NCCL that runs. */
 
-/* Set a field only if the header has it and the running library reads it: NCCL silently ignores
-** fields that it does not know. */
+/* Set a field only if the header has it and the running library reads it. NCCL ignores fields that
+** it does not know, without an error. */
 static mgrid_status comm_set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
   int n = (int)v->number[field];
 
@@ -59,7 +59,7 @@ static mgrid_status comm_set(ncclConfig_t *c, const mgrid_nccl_values *v, int fi
 #if NCCL_VERSION_CODE >= 23200
   case MGRID_NCCL_NVLS_HOST_MODE: c->nvlsHostMode = n; return MGRID_OK;
 #endif
-  default: return MGRID_REFUSED; /* newer than the headers of this build */
+  default: return MGRID_REFUSED; /* the field is newer than the headers of this build */
   }
 }
 
@@ -87,8 +87,7 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
   return MGRID_OK;
 }
 
-/* Set both bounds of the CTAs or neither, because NCCL refuses a lower bound without an upper
-** one. */
+/* Set both bounds of the CTAs, or neither: NCCL refuses a lower bound without an upper one. */
 static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
   bool min = v->given[MGRID_NCCL_MIN_CTAS], max = v->given[MGRID_NCCL_MAX_CTAS];
   if (min && !max) c->maxCTAs = 64;
@@ -143,7 +142,8 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
                      " to %.0f MiB of GPU memory, the "
                      "budget is %.0f MiB; %s",
                      spec[i].name, b->rank, mib(bytes), mib(m->options.budget),
-                     spec[i].ranks == m->move.ranks /* no recipe has a family of these ranks */
+                     /* the communicator of moves: no recipe has a family of these ranks */
+                     spec[i].ranks == m->move.ranks
                          ? "a larger budget has room for it, or MPI moves, where it is CUDA-aware"
                          : "fewer channels (nccl = { max_ctas = ... }) take less");
   }
@@ -194,7 +194,7 @@ typedef struct progress {
   mgrid_error *err;
 } progress;
 
-/* mgrid_look */
+/* An mgrid_look: whether anything is in progress on the communicator. */
 static mgrid_outcome in_progress(void *ud) {
   const progress *p = ud;
   ncclResult_t state = ncclSuccess, r = p->n->lib.CommGetAsyncError(p->comm->comm, &state);
@@ -279,14 +279,15 @@ void mgrid_nccl_lose(mgrid_backend *b, void *native) {
 
 /* =================================================================== windows */
 
-/* What a family asks for besides its communicator: windows, which are memory of ncclMemAlloc that
-** all members register (ncclCommWindowRegister), and a device communicator (ncclDevCommCreate).
-** Both calls contain a barrier of the members, so they are made in schedule order; their results
-** are freed in the opposite order. */
+/* What a family asks for besides its communicator. Windows are memory of ncclMemAlloc that all
+** members register (ncclCommWindowRegister). A device communicator is made by ncclDevCommCreate.
+** Both calls contain a barrier of the members, so they are made in schedule order, and undone in
+** the opposite order. */
 
-/* ncclDevCommRequirements, as the public header of each version has it (nccl_device/core.h): `body`
-** alone in 2.28.7 to 2.28.9, `head` before it since 2.29.2, `late` after it since 2.29.7. What
-** later versions added, NCCL takes from its own initializer if `head.size` ends before it. */
+/* ncclDevCommRequirements, as the public header of each version has it (nccl_device/core.h). 2.28.7
+** to 2.28.9 have only `body`; `head` is before it since 2.29.2, `late` after it since 2.29.7. For
+** fields of later versions NCCL takes the values of its own initializer, because `head.size` ends
+** before them. */
 typedef struct device_needs {
   struct {
     size_t size;
@@ -308,8 +309,8 @@ typedef struct device_needs {
 #define MAGIC 0xcafebeefU
 enum { HEAD_SINCE = 22902, LATE_SINCE = 22907, SHORT_SINCE = 23000, GIN_CONTEXTS = 4 };
 
-/* What NCCL's network carries (GIN) has to be asked for by its connection since 2.29.7. Before, it
-** was made unasked. */
+/* Check that the network can carry what the family asks for (GIN). Since 2.29.7 one must ask for
+** the connection of GIN; before, NCCL made it in any case. */
 static mgrid_status check_network(const nccl_backend *n, const mgrid_comm_spec *spec,
                                   mgrid_error *err) {
   static const char *const carried[] = { "barriers", "gin_counters", "gin_signals",
@@ -376,13 +377,15 @@ void mgrid_nccl_free_memory(nccl_comm *c) {
 
 /* ------------------------------------------------------------------------ make */
 
-typedef struct window_job { /* leaked if the call does not end, because its thread still uses it */
-  nccl_comm *comm; /* NCCL writes into it, for non-blocking ones also after the call has returned */
+/* not freed if the call does not end, because its thread still uses it */
+typedef struct window_job {
+  /* NCCL writes into it; for non-blocking communicators also after the call has returned */
+  nccl_comm *comm;
   nccl_window *window;
   device_needs needs;
 } window_job;
 
-/* Windows are symmetric: every member's starts with memory of one size. */
+/* Register a window. Windows are symmetric: every member registers memory of one size. */
 static ncclResult_t run_register(const nccl_library *lib, void *ud) {
   const window_job *j = ud;
   return lib->CommWindowRegister(j->comm->comm, j->window->buffer, (size_t)j->window->bytes,
@@ -439,7 +442,7 @@ mgrid_outcome mgrid_nccl_register_windows(nccl_backend *n, const mgrid_comm_spec
   for (size_t i = 0; i < c->nwindows && !s; i++) {
     j.window = &c->window[i];
     s = call(n, spec, c, &j, run_register, "ncclCommWindowRegister", err);
-    /* without NVLink or cuMem, and with NCCL_LOCAL_REGISTER=0, the call does nothing */
+    /* the call does nothing without NVLink or cuMem, or with NCCL_LOCAL_REGISTER=0 */
     if (!s && !c->window[i].handle)
       s = mgrid_fail(err, MGRID_UNSUPPORTED,
                      MAKER ": ncclCommWindowRegister gave no window for '%s' of %s",
@@ -480,7 +483,7 @@ const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version)
 
 /* ==================================================================== memory */
 
-/* The GPU memory of communicators while they live: report it, give it back for a while, take it
+/* The GPU memory of communicators while they live: report it, give it back for a while, and take it
 ** again. */
 
 /* of nccl.h since 2.29.7 */
@@ -491,7 +494,7 @@ static ncclResult_t run_suspend(const nccl_library *lib, void *ud) {
 }
 static ncclResult_t run_resume(const nccl_library *lib, void *ud) { return lib->CommResume(ud); }
 
-/* Make one call, over the members. */
+/* Suspend or resume one communicator; this is a call over its members. */
 static mgrid_outcome one(nccl_backend *n, nccl_comm *c, bool resume, mgrid_error *err) {
   const char *what = resume ? "ncclCommResume" : "ncclCommSuspend";
   double seconds = c->options->asked.timeout > 0 ? c->options->asked.timeout : n->options.timeout;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - create all NCCL communicators of a rank: from unique ids, or from one of the host or
-** of a parent. A rank handles its groups in schedule order, so no rank waits forever: the proof in
-** plan/plan.h holds for any call over members. A rank that gives up notifies the other members, so
-** that they give up at once.
+** create.c - creates all NCCL communicators of a rank: from unique ids, or from a communicator of
+** the host or of a parent. A rank handles its groups in schedule order, so no rank waits forever:
+** the proof in plan/plan.h holds for any call over members. A rank that gives up notifies the other
+** members, so that they give up at once.
 */
 #include "comm/nccl/nccl.h"
 
@@ -17,11 +17,11 @@
 
 /* ================================================================ unique ids */
 
-/* Send a unique id from the first member of a group to all, along a binomial tree of messages; only
-** members take part. Above ranks_per_id members there are several ids, each made by another member,
-** because the maker of an id serves the sockets of all ranks that use it. */
+/* Send a unique id from the first member of a group to all others, along a binomial tree of
+** messages. Only members take part. The maker of an id serves the sockets of all ranks that use the
+** id. So a group of more than ranks_per_id members has several ids, each made by another member. */
 
-/* The message: a digest of members and options as the sender knows them, then the ids. */
+/* The message: a digest of members and options as the sender knows them, and the ids. */
 typedef struct parcel {
   nccl_header header;
   uint64_t digest;
@@ -69,7 +69,7 @@ static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUni
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
 }
 
-/* Collect, in the first member, the ids that others made. */
+/* Collect in the first member the ids that others have made. */
 static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds,
                             parcel *p, mgrid_error *err) {
   struct {
@@ -89,8 +89,8 @@ static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int ni
   return s;
 }
 
-/* Position p receives from p without its lowest set bit, and sends to p + 1, p + 2, p + 4, ...
-** below that bit. */
+/* Send the message along the tree. Position p receives from the position that is p without its
+** lowest set bit. It sends to p + 1, p + 2, p + 4, ... below that bit. */
 static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes,
                             double seconds, parcel *p, mgrid_error *err) {
   int64_t at = spec->position, low = at & -at;
@@ -136,18 +136,19 @@ static mgrid_outcome share_ids(nccl_backend *n, const mgrid_comm_spec *spec, dou
 
 /* =============================================================== from others */
 
-/* Split one that the host passed in, or a parent's; and shrink one that lost ranks (nccl_recover.c
-** decides when). These calls block if the older communicator is blocking, so they run in a thread
-** (process.c). Memory that NCCL may still write to is never freed. */
+/* Split a communicator that the host passed in, or a parent's; or shrink a communicator that has
+** lost ranks (nccl_recover.c decides when). These calls block if the older communicator is
+** blocking, so they run in a thread (process.c). Memory to which NCCL may still write is never
+** freed. */
 
-/* one call; leaked if it does not end, because its thread still uses it */
+/* one call; not freed if it does not end, because its thread still uses it */
 typedef struct derive_job {
   ncclComm_t from;
   int color, key;   /* split */
   int nlost, *lost; /* shrink: NCCL sorts the list in place */
-  /* shrink failed at once: the older communicator may point to memory that NCCL has freed */
+  /* shrink failed at once. The older communicator may then point to memory that NCCL has freed */
   bool refused;
-  nccl_comm *made; /* NULL: this rank is not in any group of this split */
+  nccl_comm *made; /* NULL: this rank is in no group of this split */
   ncclComm_t nobody;
   ncclConfig_t config;
 } derive_job;
@@ -167,7 +168,7 @@ static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
 }
 
 /* Make the call, and wait three times: for the call; for the older communicator, because the new
-** one exists only when nothing is in progress on the older; for the new one. */
+** one exists only when nothing is in progress on the older one; and for the new communicator. */
 static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
                             ncclResult_t (*call)(const nccl_library *, void *), const char *what,
                             bool listen, bool *keep, mgrid_error *err) {
@@ -176,7 +177,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   mgrid_outcome s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
   if (s) return s;
   s = mgrid_nccl_wait(n, &from, until - mgrid_now(), listen, what, spec->name, err);
-  *keep = s != MGRID_OK; /* NCCL may still write there */
+  *keep = s != MGRID_OK; /* NCCL may still write to it */
   if (s || !j->made) return s;
   if (!j->made->comm)
     return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s gave no communicator for %s", what,
@@ -187,10 +188,10 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   return s;
 }
 
-/* End a split: hand the new communicator out, or abort it; in a creation over all ranks that is
-** done after the verdict. */
+/* End a split: hand out the new communicator, or abort it. In a creation over all ranks the abort
+** comes after the verdict. */
 static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
-  if (keep) return; /* NCCL may still write there */
+  if (keep) return; /* NCCL may still write to it */
   if (j->made && (!s || n->creates)) {
     j->made->lost = s != MGRID_OK;
     *native = j->made;
@@ -223,7 +224,7 @@ static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, ncc
   return s;
 }
 
-/* In sequence: NCCL fails if several splits of one parent are in progress. */
+/* Split one after the other: NCCL fails if several splits of one parent are in progress. */
 static mgrid_outcome split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
                                void **native, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
@@ -237,7 +238,8 @@ static mgrid_outcome split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_
   return s;
 }
 
-/* Split those that have a parent from it, in sequence; the parents are in the list. */
+/* Split the communicators that have a parent, one after the other. The parents are in the list,
+** too. */
 static mgrid_outcome split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
                                    void **native, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
@@ -273,7 +275,7 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
   if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", true, &keep, err);
   if (n->leaks > before) {
     from->comm = NULL, from->stuck = true; /* the thread still uses it */
-  } else if (keep) { /* still in progress: the abort of the older one ends it */
+  } else if (keep) { /* still in progress; it ends when the older one is aborted */
     if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
     mgrid_nccl_abort_all(n, 1, &from);
     keep = from->stuck;
@@ -294,14 +296,15 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
 
 /* ================================================================== from ids */
 
-/* First wait until the GPU is idle and send the ids, in schedule order. When all ranks have done
-** so, start creations in that order, a few at a time, and poll until all are complete, one has
-** failed, or a deadline has passed. A creation that blocks runs in its own thread. */
+/* Create communicators from unique ids. First wait until the GPU is idle, and send the ids, in
+** schedule order. When all ranks have done so, start creations in that order, a few at a time. Poll
+** until all are complete, one has failed, or a deadline has passed. A creation that blocks runs in
+** a thread of its own. */
 
-/* A creation that blocks: the thread that is in NCCL, and everything that it uses. Never freed if
-** it does not end. */
+/* A creation that blocks: its thread, which is inside NCCL, and all that the thread uses. It is not
+** freed if the creation does not end. */
 typedef struct maker {
-  nccl_library lib; /* the backend may end before the thread */
+  nccl_library lib; /* a copy, because the backend may end before the thread */
   int device, size, position, nids;
   ncclUniqueId *ids;
   ncclConfig_t config; /* points into the nccl_comm */
@@ -313,14 +316,15 @@ typedef struct maker {
 
 /* One creation in progress. */
 typedef struct flight {
-  const mgrid_comm_spec *spec; /* NULL: not made by NCCL here */
+  const mgrid_comm_spec *spec; /* NULL: NCCL does not make it here */
   nccl_comm *made;
-  maker *maker; /* NULL: it does not block */
+  maker *maker; /* NULL: the creation does not block */
   ncclUniqueId *ids;
   int nids;
   ncclConfig_t config;
   bool begun, done;
-  bool unregistered; /* made, but without its windows yet: its members wait for this rank */
+  /* it is made, but without its windows yet, so its members wait for this rank */
+  bool unregistered;
 } flight;
 
 /* Write "4 ranks: 0 2 4 6", or "1024 ranks: 0 1 2 3 4 5 6 ... 1023". */
@@ -383,12 +387,12 @@ static mgrid_status begin_blocking(nccl_backend *n, flight *f, mgrid_error *err)
     return mgrid_fail(err, MGRID_BACKEND, MAKER ": no thread for the creation of %s%s",
                       f->spec->name, mgrid_allowed(MGRID_SCARCE_THREADS, why));
   }
-  f->ids = NULL; /* the maker's */
+  f->ids = NULL; /* the maker owns them now */
   f->maker = m, f->begun = true;
   return MGRID_OK;
 }
 
-/* Take the result of a thread that has ended, or leave the thread behind. */
+/* Take the result of a thread that has ended; or leave the thread behind. */
 static void end_maker(nccl_backend *n, flight *f) {
   maker *m = f->maker;
   f->maker = NULL;
@@ -419,13 +423,13 @@ static mgrid_status create_begin(nccl_backend *n, flight *f, mgrid_error *err) {
 
 typedef struct flights {
   nccl_backend *n;
-  size_t count, next; /* those before `next` were started */
-  size_t most;        /* in progress at a time */
+  size_t count, next; /* `next`: creations before this one were started */
+  size_t most;        /* how many may be in progress at a time */
   flight *at;         /* [count] */
   mgrid_error *err;
 } flights;
 
-/* Return the state of a creation; ncclInProgress: not complete yet. */
+/* Return the state of a creation. ncclInProgress: it is not complete. */
 static ncclResult_t state_of(nccl_backend *n, flight *f) {
   ncclResult_t state = ncclSuccess, r;
   if (!f->maker) {
@@ -438,8 +442,8 @@ static ncclResult_t state_of(nccl_backend *n, flight *f) {
   return state;
 }
 
-/* Start creations in schedule order until `most` are in progress. Nobody waits forever, because the
-** first incomplete one in that order is in progress on all its members. */
+/* Start creations in schedule order until `most` are in progress. Nobody waits forever: the first
+** incomplete one in this order is in progress on all its members. */
 static mgrid_status start_some(flights *all, size_t *running) {
   mgrid_status s = MGRID_OK;
   for (; all->next < all->count && *running < all->most && !s; all->next++) {
@@ -450,7 +454,7 @@ static mgrid_status start_some(flights *all, size_t *running) {
   return s;
 }
 
-/* mgrid_look: poll all creations in progress, each with its own deadline, and start more. */
+/* An mgrid_look. Poll all creations in progress, each with its own deadline, and start more. */
 static mgrid_outcome in_flight(void *ud) {
   flights *all = ud;
   nccl_backend *n = all->n;
@@ -472,10 +476,10 @@ static mgrid_outcome in_flight(void *ud) {
   return left ? MGRID_NOT_YET : MGRID_OK;
 }
 
-/* How many creations to have in progress on this rank: NCCL waits in each of them with a thread
-** that spins, so more than there are processors for would slow down all. On one H200, 8 ranks on 16
-** processors made 6 communicators each in 140 ms two at a time, 200 one at a time, 280 all at once
-** (tests/gpu/README.md). */
+/* Return how many creations this rank should have in progress. NCCL waits in each of them with a
+** thread that spins, so more creations than processors would slow down all. On one H200, 8 ranks on
+** 16 processors made 6 communicators each: two at a time in 140 ms, one at a time in 200, all at
+** once in 280 (tests/gpu/README.md). */
 static size_t create_at_once(const nccl_backend *n) {
   int64_t usable, online = mgrid_cores(&usable);
   int64_t own = usable < online ? usable
@@ -494,22 +498,22 @@ static mgrid_outcome create_all(nccl_backend *n, size_t count, flight *f, mgrid_
 
 /* ---------------------------------------------------------------------- create */
 
-/* Notify the members of all incomplete creations, also of those not started here, because they may
-** wait there. */
+/* Notify the members of all incomplete creations, even of those not started here, because members
+** may wait there. */
 static void tell_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, const flight *f) {
   for (size_t i = 0; i < nspecs; i++)
     if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done && !f[i].unregistered))
       mgrid_nccl_tell(n, &spec[i]);
 }
 
-/* Return whether this rank serves the sockets of the creation. The thread for that ends only when
-** all members have arrived. */
+/* Return whether this rank serves the sockets of a creation. The thread that serves them ends only
+** when all members have arrived. */
 static bool serves(const nccl_backend *n, const flight *f) {
   return f->nids > 0
          && f->spec->position % (f->nids > 1 ? n->options.ranks_per_id : f->spec->size) == 0;
 }
 
-/* Leave the creations in progress. One that blocks cannot be cancelled. */
+/* Leave the creations in progress behind. One that blocks cannot be cancelled. */
 static void create_give_up(nccl_backend *n, size_t nspecs, flight *f) {
   int before = n->leaks;
   for (size_t i = 0; i < nspecs; i++) {
@@ -524,12 +528,12 @@ static void create_give_up(nccl_backend *n, size_t nspecs, flight *f) {
               n->leaks - before, n->leaks, NCCL_LEAKS_MAX);
 }
 
-/* Return whether NCCL makes it from an id, not by splitting another. */
+/* Return whether NCCL makes a communicator from an id, and not by a split. */
 static bool by_id(const mgrid_comm_spec *spec) {
   return mgrid_nccl_makes(spec->backend) && !spec->parent;
 }
 
-/* Wait until the GPU is idle, up to the longest deadline of the creations. */
+/* Wait until the GPU is idle, at most as long as the longest deadline of the creations. */
 static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_spec *spec,
                                mgrid_error *err) {
   const char *first = NULL;
@@ -546,7 +550,7 @@ static bool has_windows(const mgrid_comm_spec *spec) {
   return spec->options->windows || spec->options->device;
 }
 
-/* Create everything prepared, then register its windows, in schedule order. */
+/* Create all that is prepared, then register the windows, in schedule order. */
 static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
   mgrid_outcome s = create_all(n, count, f, err);
   for (size_t i = 0; i < count && !s; i++)
@@ -559,19 +563,19 @@ static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_er
   return s;
 }
 
-/* Agree that all ranks have an idle GPU and their ids. Only then call NCCL, where a creation that
-** blocks cannot be cancelled. */
+/* Agree that all ranks have an idle GPU and their ids. Only after that call NCCL, because a
+** creation that blocks cannot be cancelled. */
 static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
   mgrid_error told = MGRID_ERROR_INIT;
-  n->after = false; /* the phase does not end yet */
+  n->after = false; /* the phase does not end with this call */
   mgrid_status s = mgrid_verdict(&n->base, mine, NULL, &told);
   n->after = n->creates = true;
-  mgrid_error_clear(&told); /* the verdict after the creation reports it */
+  mgrid_error_clear(&told); /* the verdict after the creation reports this error */
   return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
 }
 
-/* The carrier creates the groups whose families ask for it, in schedule order. Call it even after a
-** failure: MPI has no deadline, and other members would wait forever. */
+/* Let the carrier create the groups whose families ask for it, in schedule order. Do so even after
+** a failure: MPI has no deadline, and other members would wait forever. */
 static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
                                     void **native, mgrid_error *err) {
   return n->carrier->ops->create(n->carrier, nspecs, spec, native, err);
@@ -582,7 +586,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   nccl_backend *n = (nccl_backend *)b;
   mgrid_error why = MGRID_ERROR_INIT;
 
-  n->carry->phase(n->carrier, 2 * b->epoch); /* even: creation; odd: use */
+  n->carry->phase(n->carrier, 2 * b->epoch); /* even numbers are for creation, odd ones for use */
   n->begun = mgrid_now();
   n->after = n->creates = true;
   if (b->whole) {
@@ -609,12 +613,13 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   if (!s) s = make_all(n, nspecs, f, &why);
   if (s && !here && !elsewhere) {
     s = mgrid_nccl_whose(n, s);
-    /* before the first abort, which a member may notice before the notice */
+    /* this comes before the first abort: a member may notice the abort before it gets the notice */
     tell_all(n, nspecs, spec, f);
   }
   if (s && f) create_give_up(n, nspecs, f);
   for (size_t i = 0; f && i < nspecs;
-       /* also what is half made: it is aborted after the verdict, which waits for no abort */
+       /* also those that are half made: they are aborted after the verdict, which waits for no
+       ** abort */
        i++) {
     free(f[i].ids);
     if (!f[i].made) continue;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** end.c - destroy communicators. Destroying a communicator that was used is a call over its
-** members, so two ranks that destroy two of them in opposite order wait for each other forever.
-** Therefore all communicators of a state are ended together: wait for the streams, finalize each of
-** them, then destroy all in two NCCL groups, one of non-blocking ones and one of blocking ones.
-** Failed communicators are aborted, all in one group: an abort waits for the proxy thread, which
-** lives while ranks of this machine are connected, and for the kernels of other communicators,
-** which end when their aborts have started. Each of these calls has a deadline.
+** end.c - destroys communicators. Destroying a used communicator is a call over its members, so two
+** ranks that destroy two of them in opposite order wait for each other forever. Therefore all
+** communicators of a state end together: wait for the streams, finalize each, then destroy all in
+** two NCCL groups, the non-blocking and the blocking ones. Failed communicators are aborted, all in
+** one group, because an abort may wait for the proxy thread, which lives while ranks of this machine
+** are connected, or for kernels of the others. Each of these calls has a deadline.
 */
 #include "comm/nccl/nccl.h"
 
@@ -64,8 +63,8 @@ static void *abort_one(void *ud) {
   return NULL;
 }
 
-/* Before NCCL 2.22 a group cannot contain aborts, so each abort has a thread: the first may wait
-** for what the last one ends. */
+/* Abort each communicator in a thread of its own, because the first abort may wait for something
+** that the last one ends. Before NCCL 2.22 a group cannot contain aborts. */
 static ncclResult_t run_aborts_beside(const nccl_library *lib, const bundle *b) {
   one_abort *all = calloc(b->n + 1, sizeof *all);
   for (size_t i = 0; i < b->n && all; i++) {
@@ -85,7 +84,7 @@ static ncclResult_t run_abort(const nccl_library *lib, void *ud) {
                                            : in_group(lib, ud, lib->CommAbort);
 }
 
-/* Make the call for those of `comm` that have `chosen` set. If it does not end they are stuck. */
+/* Make the call for all of `comm` that have `chosen` set. If it does not end, they are stuck. */
 static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **comm,
                                   const bool *chosen, double seconds,
                                   ncclResult_t (*run)(const nccl_library *, void *),
@@ -141,7 +140,7 @@ typedef struct stream_look {
   nccl_comm *comm;
 } stream_look;
 
-/* mgrid_look */
+/* An mgrid_look: whether the stream is empty. */
 static mgrid_outcome is_dry(void *ud) {
   const stream_look *l = ud;
   cudaError_t e = l->n->lib.cudaStreamQuery(l->comm->stream);
@@ -155,7 +154,7 @@ static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   return mgrid_wait(is_dry, &l, until, NULL, NULL) == MGRID_OK;
 }
 
-/* Destroy those that the carrier made; leave those of NCCL in the list. */
+/* Destroy the communicators that the carrier made. Leave those of NCCL in the list. */
 static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   for (size_t i = 0; i < count; i++) {
     if (!native[i] || mgrid_nccl_find(n, native[i])) continue;
@@ -164,9 +163,9 @@ static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   }
 }
 
-/* Finalize all that are `clean`; clear that for those that fail. For non-blocking ones the call
-** returns at once, and this function waits for them afterwards; for blocking ones the call
-** waits. */
+/* Finalize all communicators that are `clean`, and clear this mark if one fails. For non-blocking
+** communicators the call returns at once, and this function waits for them afterwards; for blocking
+** ones the call waits. */
 static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clean,
                          bool *blocking, double until) {
   for (size_t i = 0; i < count; i++) blocking[i] = clean[i] && comm[i]->blocking;
@@ -178,7 +177,8 @@ static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *
     ncclResult_t r = n->lib.CommFinalize(comm[i]->comm);
     clean[i] = r == ncclSuccess || r == ncclInProgress;
   }
-  for (size_t i = 0; i < count; i++) { /* finalize has started for all: they may end in any order */
+  /* finalize has started for all, so they may end in any order */
+  for (size_t i = 0; i < count; i++) {
     double left = until - mgrid_now();
     if (clean[i] && !blocking[i])
       clean[i] = mgrid_nccl_wait(n, comm[i], left > 0.1 ? left : 0.1, false, "ncclCommFinalize",
@@ -190,7 +190,8 @@ static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *
 static void forget_all(nccl_backend *n, size_t count, nccl_comm **comm) {
   for (size_t i = 0; i < count; i++) {
     if (!comm[i]) continue;
-    if (n->broken) comm[i]->nwindows = 0; /* kernels that use it may hang: it is kept */
+    /* keep the memory, because kernels that use it may hang */
+    if (n->broken) comm[i]->nwindows = 0;
     if (comm[i]->stream) n->lib.cudaStreamDestroy(comm[i]->stream);
     mgrid_nccl_forget(n, comm[i]);
   }
@@ -209,7 +210,7 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
   }
   destroy_carried(n, count, native);
   n->lib.cudaSetDevice(n->device);
-  double until = mgrid_now() + n->options.timeout; /* for all of them */
+  double until = mgrid_now() + n->options.timeout; /* one deadline for all */
   for (size_t i = 0; i < count; i++)
     clean[i] = comm[i] && comm[i]->comm && !comm[i]->lost && !comm[i]->idle
                && drained(n, comm[i], until);
@@ -241,7 +242,8 @@ void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
 
 /* ----------------------------------------------------------------------------- revoke */
 
-/* Choose the communicators of one kind, blocking or not, that are to be revoked, and mark them. */
+/* Choose the communicators of one kind, blocking or not, that are to be revoked. Mark them as
+** revoked. */
 static void end_choose(size_t count, nccl_comm **comm, bool blocking, bool *chosen) {
   for (size_t i = 0; i < count; i++) {
     chosen[i] = comm[i] && comm[i]->comm && !comm[i]->revoked && comm[i]->blocking == blocking;
@@ -249,8 +251,8 @@ static void end_choose(size_t count, nccl_comm **comm, bool blocking, bool *chos
   }
 }
 
-/* NCCL before 2.28.7 cannot revoke: there all are aborted. A communicator that has an error keeps
-** it, and shrink makes a new one. */
+/* Revoke communicators. NCCL before 2.28.7 cannot revoke, so there they are aborted. A communicator
+** that has an error keeps it, and shrink makes a new one. */
 mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm **comm = malloc((count + 1) * sizeof *comm);
@@ -258,7 +260,7 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mg
   mgrid_outcome s = comm && chosen ? MGRID_OK : mgrid_oom(err);
   double until = mgrid_now() + n->options.timeout;
 
-  /* except those of the carrier */
+  /* those of the carrier stay NULL */
   for (size_t i = 0; i < count && !s; i++) comm[i] = mgrid_nccl_find(n, native[i]);
   if (!s && !n->lib.CommRevoke) {
     mgrid_nccl_abort_all(n, count, comm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** library.c - open the libraries and probe the machine. Without a driver no communicator may be
-** created: ncclCommInitRankConfig would fail and leave an NCCL group open in its thread.
+** library.c - opens the libraries and looks at the machine. Without a driver no communicator may be
+** created: ncclCommInitRankConfig would fail, and leave an NCCL group open in its thread.
 */
 #include "comm/nccl/library.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Before 2.19 two threads could not abort at the same time (NVIDIA/nccl#992). */
+/* Before 2.19 two threads could not abort at one time (NVIDIA/nccl#992). */
 enum { OLDEST = 21900 };
 
 const char *mgrid_nccl_library_text(int version, char text[24]) {
@@ -24,7 +24,7 @@ mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *fun
                             const char *what, mgrid_error *err) {
   char text[24], first[24];
   if (found) return MGRID_OK;
-  if (lib->version >= since) /* it claims to follow a newer NCCL than it does */
+  if (lib->version >= since) /* the library claims to follow a newer NCCL than it does */
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "%s needs %s, which this " MAKER_TITLE " %s does not have", what, function,
                       mgrid_nccl_library_text(lib->version, text));
@@ -34,7 +34,7 @@ mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *fun
                     mgrid_nccl_library_text(lib->version, text));
 }
 
-/* Find a function of a library, of any type: all function pointers are alike here. */
+/* Find a function of a library, of any type. All function pointers have one representation here. */
 static bool library_symbol(void *lib, const char *name, void *function) {
   void *found = dlsym(lib, name);
   if (found) memcpy(function, &found, sizeof found);
@@ -50,8 +50,8 @@ static void *library_open(const char *file, mgrid_error *err) {
                     why ? why : "unknown reason");
 }
 
-/* Return whether the driver is new enough for this runtime. Within one major version all are
-** compatible. */
+/* Return whether the driver is new enough for this runtime. All versions with one major number
+** fit. */
 static bool library_fits(void *runtime, int major) {
   int driver = 0;
   cudaError_t (*get)(int *) = NULL;
@@ -59,8 +59,8 @@ static bool library_fits(void *runtime, int major) {
          && GPU_MAJOR(driver) >= major;
 }
 
-/* Open a runtime that fits; all of them have the functions needed. If none fits, the probe reports
-** what is wrong with the newest. */
+/* Open a runtime that fits the driver; all of them have the functions that are needed. If none
+** fits, the error says what is wrong with the newest. */
 static void *open_runtime(char file[32], mgrid_error *err) {
   mgrid_error newest = MGRID_ERROR_INIT;
   int found = 0;
@@ -71,7 +71,8 @@ static void *open_runtime(char file[32], mgrid_error *err) {
       if (lib && library_fits(lib, major)) return lib;
       if (lib && major > found) found = major;
     }
-  if (found == 0) { /* the first error stays: it is that of the newest, which is to be installed */
+  /* the first error stays: it is about the newest runtime, which is the one to install */
+  if (found == 0) {
     mgrid_error_pass(err, &newest);
     return NULL;
   }

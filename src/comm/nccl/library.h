@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** library.h - NCCL and the CUDA runtime, or RCCL and HIP (maker.h), opened at run time: a table of
-** their functions. The types come from the headers, so the compiler checks every call as if it were
-** linked.
+** library.h - a table of the functions of NCCL and the CUDA runtime, or of RCCL and HIP (maker.h).
+** The libraries are opened at run time. The types come from the headers, so the compiler checks
+** every call as if the libraries were linked.
 */
 #ifndef MGRID_NCCL_LIBRARY_H
 #define MGRID_NCCL_LIBRARY_H
@@ -10,17 +10,16 @@
 #include "base/base.h"
 #include "comm/nccl/maker.h"
 
-/* All are needed except NCCL_OPTIONAL_FUNCTIONS, which are NULL if the library does not have
-** them. */
+/* All of these are needed. NCCL_OPTIONAL_FUNCTIONS may be NULL: the library does not have them. */
 /* clang-format off */
 #define NCCL_FUNCTIONS(X) \
   X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) X(CommCuDevice) \
   X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(GroupStart) X(GroupEnd) \
   X(AllReduce) X(Broadcast) X(Reduce) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
 #define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError)
-/* Not in the headers of every version that moongrid is built with, or in C++ alone: their types are
-** ours. X(name, the first NCCL that has it, or 0 to take it where it is found, parameters). NULL
-** where the library is older. */
+/* Functions that some headers lack with which moongrid is built, or that are in C++ only; so their
+** types are ours. X(name, the first NCCL that has it, parameters); 0: take it wherever it is found.
+** NULL if the library is older. */
 #define NCCL_NEWER_FUNCTIONS(X) \
   X(CommInitRankScalable, 0, (ncclComm_t *, int, int, int, ncclUniqueId *, ncclConfig_t *)) \
   X(CommShrink, 0, (ncclComm_t, int *, int, ncclComm_t *, ncclConfig_t *, int)) \
@@ -52,17 +51,17 @@ typedef struct nccl_library {
 #define X(name) __typeof__(GPU_FUNCTION(name)) *cuda##name;
   CUDA_FUNCTIONS(X)
 #undef X
-  int version; /* of the NCCL that runs: 22809 */
-  /* versions of CUDA or HIP: GPU_MAJOR; GPUs that this process sees */
+  int version; /* of the NCCL that runs, such as 22809 */
+  /* versions of CUDA or HIP (GPU_MAJOR); how many GPUs this process sees */
   int runtime, driver, devices;
   char machine[64]; /* its host name, for messages */
 } nccl_library;
 
-/* 13 and 0 of 13000 in CUDA */
+/* Of 13000 in CUDA these give 13 and 0. */
 #define GPU_MAJOR(version) ((version) / GPU_MAJOR_UNIT)
 #define GPU_MINOR(version) ((version) % GPU_MAJOR_UNIT / GPU_MINOR_UNIT)
 
-enum { NCCL_GROUPS_ABORTS = 22200 }; /* from this version on a group may hold aborts */
+enum { NCCL_GROUPS_ABORTS = 22200 }; /* since this version a group may hold aborts */
 
 /* The first NCCL that has a function of NCCL_NEWER_FUNCTIONS. */
 enum {
@@ -71,17 +70,17 @@ enum {
 #undef X
 };
 
-/* Open both libraries: NCCL, and the CUDA runtime that the process has loaded or the newest that
-** the driver supports. Check their versions, the driver (which may be a stub) and the GPUs, without
-** a call of NCCL that needs a GPU. MGRID_MISSING names the first thing that is missing. */
+/* Open both libraries: NCCL, and the CUDA runtime that the process has loaded, or else the newest
+** that the driver supports. Check their versions, the driver (which may be a stub) and the GPUs,
+** without a call of NCCL that needs a GPU. MGRID_MISSING names the first thing that is missing. */
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err);
-/* Return MGRID_UNSUPPORTED, for `what` that needs it, unless the library has the function: `found`,
-** or by its version. */
+/* Return MGRID_UNSUPPORTED, about `what`, if the library lacks the function: it was not `found`, or
+** the version is before `since`. */
 mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *function, int since,
                             const char *what, mgrid_error *err);
 #define MGRID_NCCL_HAS(lib, name, what, err) \
   mgrid_nccl_has(lib, (lib)->name != NULL, "nccl" #name, NCCL_SINCE_##name, what, err)
-/* Return "2.28.9". */
+/* Write a version as "2.28.9", and return text. */
 const char *mgrid_nccl_library_text(int version, char text[24]);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** maker.h - the library that makes the communicators: NCCL on CUDA, or RCCL on HIP, for which the
-** same files are compiled with MGRID_RCCL. RCCL has NCCL's names, and follows its versions and
-** ncclConfig_t (ROCm/rccl, src/nccl.h.in). HIP has the functions of CUDA's runtime under its own
-** names, with the same arguments, so the code uses CUDA's names.
+** maker.h - the names of the library that makes communicators: NCCL on CUDA, or RCCL on HIP, for
+** which the same files are compiled with MGRID_RCCL. RCCL has NCCL's names, and follows NCCL's
+** versions and ncclConfig_t (ROCm/rccl, src/nccl.h.in). HIP has the functions of CUDA's runtime
+** under names of its own, with the same arguments. The code uses CUDA's names.
 */
 #ifndef MGRID_NCCL_MAKER_H
 #define MGRID_NCCL_MAKER_H
@@ -23,7 +23,7 @@
 #define GPU_FUNCTION(of) hip##of
 #define GPU_FILE         "libamdhip64.so.%d"
 #define GPU_MASK         "HIP_VISIBLE_DEVICES"
-/* hipPointerAttribute_t has CUDA's fields from HIP 6 on. */
+/* hipPointerAttribute_t has CUDA's fields since HIP 6. */
 enum {
   GPU_NEWEST = HIP_VERSION_MAJOR,
   GPU_OLDEST = 6,
@@ -71,7 +71,7 @@ enum {
 };
 #endif
 
-/* Headers before 2.28 lack some of these; the library that runs may have them. */
+/* Headers before 2.28 lack some of these. The library that runs may have them. */
 #if NCCL_VERSION_CODE < 22703
 typedef void *ncclWindow_t;
 #define NCCL_WIN_COLL_SYMMETRIC 0x01

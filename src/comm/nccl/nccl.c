@@ -10,10 +10,10 @@
 
 /* ---------------------------------------------------------------- over all ranks */
 
-/* After a creation, a collective or an abort, ranks arrive here at different times: some at once,
-** others only after a deadline. Early ranks wait for that deadline and these seconds more. The
-** deadline of a creation counts from its start, when all ranks have met; a collective waits twice,
-** to begin and to end. */
+/* After a creation, a collective or an abort, some ranks arrive here at once, others only after a
+** deadline. So early ranks wait for that deadline, and LATE seconds more. The deadline of a
+** creation counts from its start, when all ranks have met. A collective waits twice, at its
+** beginning and at its end. */
 #define LATE 2.0
 
 static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count,
@@ -27,7 +27,7 @@ static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t cou
     seconds = 2 * seconds + NCCL_END_SECONDS + LATE;
   n->carry->deadline(n->carrier, seconds);
   mgrid_status s = n->carrier->ops->allreduce_min(n->carrier, words, count, err);
-  if (n->after) n->carry->phase(n->carrier, 2 * b->epoch + 1); /* odd: use */
+  if (n->after) n->carry->phase(n->carrier, 2 * b->epoch + 1); /* odd numbers are for use */
   n->after = n->creates = n->used = false, n->carrier->waited = 0;
   return s;
 }
@@ -58,7 +58,7 @@ static void *nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, siz
   return NULL;
 }
 
-/* After a failure the memory is kept: cudaFree waits for kernels, and some may hang. */
+/* Free a buffer. After a failure keep the memory: cudaFree waits for kernels, and some may hang. */
 static void nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
   nccl_backend *n = (nccl_backend *)b;
   if (!mgrid_nccl_makes(kind))
@@ -84,7 +84,7 @@ static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
                     rank, count, device, n->base.rank, n->base.world, n->device);
 }
 
-/* Allocate what copies and proofs use. */
+/* Allocate the buffers for copies and proofs. */
 static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
   void *number = NULL;
   cudaError_t e = n->lib.cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking, 0);
@@ -93,13 +93,13 @@ static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("Malloc"), "");
 }
 
-/* Free it; after a failure keep the memory, because cudaFree waits for kernels, which may hang. */
+/* Free these buffers. After a failure keep them: cudaFree waits for kernels, and some may hang. */
 static void drop_proofs(nccl_backend *n) {
   if (n->stream) n->lib.cudaStreamDestroy(n->stream);
   if (n->number && !n->broken) n->lib.cudaFree(n->number);
 }
 
-/* Open the library and the GPU; local. */
+/* Open the library and the GPU. Local. */
 static mgrid_status open_gpu(nccl_backend *n, mgrid_error *err) {
   mgrid_status s = mgrid_nccl_open(&n->lib, err);
   if (!s) s = mgrid_nccl_choose_gpu(n, err);
@@ -119,7 +119,8 @@ static void nccl_close(mgrid_backend *b) {
 }
 
 /* ------------------------------------------------------------------ the job goes on
-** The carrier survives. NCCL's communicators are made again over the carrier of the survivors. */
+** After a loss the carrier opens a backend of the survivors. NCCL's communicators are made again
+** over that. */
 
 static mgrid_status nccl_able(const mgrid_backend *b, mgrid_error *err) {
   const nccl_backend *n = (const nccl_backend *)b;
@@ -160,7 +161,8 @@ static mgrid_status nccl_find_lost(mgrid_backend *b, bool *lost, mgrid_error *er
 static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_options *options,
                                      mgrid_error *err);
 
-/* A rank keeps its GPU, even if its number on the machine changes. */
+/* Open a backend over the new carrier. This rank keeps its GPU, even if its index on the machine
+** changes. */
 static mgrid_backend *nccl_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   mgrid_nccl_options o = n->options;
@@ -169,7 +171,7 @@ static mgrid_backend *nccl_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *
   o.devices = &n->device, o.ndevices = 1;
   mgrid_backend *rest = nccl_open_over(carrier, &o, err);
   if (!rest) carrier->ops->survival->interrupt(carrier);
-  /* leaks are counted for the process */
+  /* leaks are counted for the whole process */
   if (rest) rest->hooks = b->hooks, ((nccl_backend *)rest)->leaks = n->leaks;
   if (--carrier->users == 0) carrier->ops->close(carrier);
   return rest;
@@ -212,7 +214,7 @@ static const mgrid_backend_ops nccl_ops = {
   .streams = &mgrid_nccl_streams,
 };
 
-/* Return whether the carrier makes the communicators of a family, as of those that ask for mpi. */
+/* Return whether the carrier makes a communicator for groups of one rank of this family. */
 static bool carried_wants(const mgrid_backend *b, const mgrid_choice *options) {
   const mgrid_backend *carrier = ((const nccl_backend *)b)->carrier;
   return carrier->wants_single(carrier, options);
@@ -247,7 +249,7 @@ static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_op
   n->options.timeout = mgrid_timeout_of(n->options.timeout);
   mgrid_status s =
       n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
-  if (!s || s == MGRID_NO_MEMORY) { /* the carrier works: what fails on one rank fails on all */
+  if (!s || s == MGRID_NO_MEMORY) { /* the carrier works, so a failure of one rank can reach all */
     if (!s && !made) s = mgrid_oom(&why);
     if (!s) s = open_gpu(n, &why);
     s = mgrid_verdict(carrier, s, &why, &why);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl_move.c - messages of moves on NCCL. What a rank posts at once is one group of sends and receives,
-** on a communicator of all ranks that the first move creates. Rows are packed and unpacked in the
-** backend's stream for copies, while the previous group is sent. Events order the two streams, and
-** tell which group has ended.
+** nccl_move.c - messages of moves on NCCL. What a rank posts at once is one group of sends and
+** receives. It runs on a communicator of all ranks, which the first move creates. Rows are packed
+** and unpacked in the backend's stream for copies while the group before is sent. Events order the
+** two streams, and tell which group has ended.
 */
 #include "comm/nccl/nccl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* CTAs of that communicator. More CTAs are more channels, and more memory for each peer
+/* CTAs of that communicator. More CTAs mean more channels, and more memory for each peer
 ** (README.md). */
 enum { MOVE_CTAS = 16 };
 
@@ -18,7 +18,7 @@ enum { MOVE_CTAS = 16 };
 
 static mgrid_backend *move_carrier(mgrid_backend *b) { return ((nccl_backend *)b)->carrier; }
 
-/* Until `close` all calls have the deadline of the move. */
+/* Begin a move. Until `close`, all calls have the deadline of the move. */
 static mgrid_status move_open(mgrid_backend *b, double *seconds, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   (void)err;
@@ -84,7 +84,7 @@ static mgrid_status move_ready(mgrid_backend *b, mgrid_error *err) {
 static mgrid_status move_reaches(mgrid_backend *b, const void *data, const char *what,
                                  mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  union { /* it has grown in CUDA 13 */
+  union { /* the struct has grown in CUDA 13 */
     struct cudaPointerAttributes is;
     char room[256];
   } of;
@@ -105,7 +105,8 @@ static mgrid_status move_connect(mgrid_backend *b, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   void *native = NULL;
   mgrid_comm_spec spec = move_spec_of(n);
-  n->used = true; /* ranks reach the verdict when their messages have ended */
+  /* ranks come to the verdict at different times, when their own messages have ended */
+  n->used = true;
   if (n->move.comm) return MGRID_OK;
   b->epoch++;
   mgrid_outcome made = mgrid_nccl_create(b, 1, &spec, &native, err);
@@ -116,8 +117,8 @@ static mgrid_status move_connect(mgrid_backend *b, mgrid_error *err) {
   return s;
 }
 
-/* Allocate the window. It is kept for the next move, because cudaFree waits for everything that
-** runs on the GPU. */
+/* Allocate the window, and keep it for the next move: cudaFree would wait for everything that runs
+** on the GPU. */
 static void *move_memory(mgrid_backend *b, size_t bytes, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (n->move.bytes >= bytes) return n->move.memory;
@@ -134,7 +135,8 @@ static void *move_memory(mgrid_backend *b, size_t bytes, mgrid_error *err) {
 
 /* ------------------------------------------------------------------ copies */
 
-/* Copy the rows of one plane. CUDA accepts no pitch of 2 GiB: such rows are copied one by one. */
+/* Copy the rows of one plane. CUDA accepts no pitch of 2 GiB or more; such rows are copied one by
+** one. */
 static cudaError_t copy_plane(nccl_backend *n, const mgrid_slab *s, int64_t plane) {
   char *apart = s->apart + plane * s->plane_stride, *packed = s->packed + plane * s->count * s->row;
   char *to = s->pack ? packed : apart, *from = s->pack ? apart : packed;
@@ -150,7 +152,8 @@ static cudaError_t copy_plane(nccl_backend *n, const mgrid_slab *s, int64_t plan
   return e;
 }
 
-/* Copy all planes in one call, which CUDA accepts if planes are a whole number of rows apart. */
+/* Copy all planes in one call. CUDA accepts that if the distance of planes is a whole number of
+** rows. */
 static cudaError_t copy_planes(nccl_backend *n, const mgrid_slab *s) {
   size_t row = (size_t)s->row, count = (size_t)s->count, stride = (size_t)s->stride;
   struct cudaPitchedPtr apart = { s->apart, stride, row, (size_t)(s->plane_stride / s->stride) };
@@ -180,7 +183,8 @@ static mgrid_outcome move_copied(mgrid_backend *b, mgrid_error *err) {
 
 /* ---------------------------------------------------------------- messages */
 
-/* Prepare for groups of messages, which are posted and end together. Two may be in transit. */
+/* Prepare for groups of messages. A group is posted together and ends together; two groups may be
+** on their way. */
 static mgrid_status move_prepare(mgrid_backend *b, size_t slots, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   int *more = realloc(n->move.slot, (slots + 2) * sizeof *more); /* a slot is in one group */
@@ -262,8 +266,8 @@ static mgrid_outcome move_look(mgrid_backend *b, bool news, size_t *count, int *
 
 /* ----------------------------------------------------------------- the end */
 
-/* After a failure kernels that use the memory may hang; they end with their communicator, when the
-** backend does. */
+/* End a move. After a failure, kernels that use the memory may hang. They end with their
+** communicator, when the backend ends. */
 static bool move_close(mgrid_backend *b, bool failed) {
   nccl_backend *n = (nccl_backend *)b;
   n->options.timeout = n->move.before;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl_recover.c - the communicator of a group whose ranks change: without its lost members, or with new
-** ones. The members vote what all of them can do, by messages among themselves, which have
-** deadlines. Only if all can is the new communicator made from the old one, else from a fresh id.
+** nccl_recover.c - the communicator of a group whose ranks change: it lost members, or gets new
+** ones. The members vote, by messages among themselves with deadlines, what all of them can do.
+** Only if all can is the new communicator made from the old one, else from a fresh id.
 */
 #include "comm/nccl/nccl.h"
 
@@ -11,7 +11,7 @@
 
 /* ================================================================== the vote */
 
-/* The minimum of the numbers that all members say. */
+/* Find the minimum of the numbers of all members. */
 
 typedef struct ballot {
   nccl_header header;
@@ -22,10 +22,10 @@ static void take_least(ballot *own, const ballot *other) {
   if (other->number < own->number) own->number = other->number;
 }
 
-/* Vote up a binomial tree to the first member and down again; the tree is that of the unique ids
-** (create.c). A member arrives at most so much later than another: both may have waited for a
-** deadline before; in a call over all ranks, which met, for one. The votes of one creation have
-** different rounds; `whom` names the members in messages. */
+/* Find it by messages up a binomial tree to the first member, and down again. The tree is that of
+** the unique ids (create.c). A member may come two deadlines later than another, because both may
+** have waited before; in a call over all ranks, which have met, one deadline later. Votes of one
+** creation have different rounds. `whom` names the members in messages. */
 static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round,
                               uint64_t mine, uint64_t *least, const char *whom, mgrid_error *err) {
   int64_t at = spec->position, low = at & -at, step;
@@ -33,7 +33,7 @@ static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint
   double left = mgrid_nccl_left(n, spec) + NCCL_END_SECONDS,
          seconds = (n->creates ? left : 2 * left) + 3;
   nccl_header header = mgrid_nccl_header(n, round);
-  /* room for anything that an earlier call has left */
+  /* large enough for any message that an earlier call has left */
   ballot own = { header, mine }, *got = malloc(bytes);
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_outcome s = got ? MGRID_OK : mgrid_oom(&why);
@@ -65,13 +65,13 @@ static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint
 
 /* ============================================================== lost members */
 
-/* ncclCommShrink makes the smaller communicator only if the old one has no error: an error of the
-** network stays with a communicator forever. If not all survivors can shrink, or if the shrink
-** fails, the old one is aborted and a new one is created from a fresh id. Messages go only between
-** survivors. */
+/* ncclCommShrink makes the smaller communicator only if the old one has no error, and an error of
+** the network stays with a communicator forever. If not all survivors can shrink, or if the shrink
+** fails, the old one is aborted and a new one is created from a fresh id. Only survivors exchange
+** messages. */
 
-/* Ignore notices of earlier attempts: they name ranks that are known to be lost. Only those of this
-** attempt and method count. */
+/* Ignore notices of earlier attempts, because they name ranks that are known to be lost. Only
+** notices of this attempt and this method count. */
 typedef enum way { BY_SHRINK, FROM_ID } way;
 
 static void begin_phase(nccl_backend *n, uint32_t attempt, way w) {
@@ -85,7 +85,7 @@ static void end_phase(nccl_backend *n) {
   n->carry->phase(n->carrier, 2 * n->base.epoch + 1);
 }
 
-/* Vote whether all remaining members say yes. */
+/* Vote on whether all remaining members say yes. */
 static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, bool mine,
                           bool *all, mgrid_error *err) {
   uint64_t least = 0;
@@ -94,7 +94,7 @@ static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t
   return s;
 }
 
-/* Return why this rank cannot shrink the old communicator; NULL: it can. */
+/* Return why this rank cannot shrink the old communicator. NULL: it can. */
 static const char *why_not_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old,
                                   char text[96]) {
   ncclResult_t state = ncclSuccess, r;
@@ -119,8 +119,9 @@ static const char *why_not_shrink(nccl_backend *n, const mgrid_comm_spec *spec, 
   return text;
 }
 
-/* Agree on whether all members can begin (mine). Nobody waits in NCCL, so one that cannot votes:
-** its notice could come to a member that is not in this phase yet, and be ignored there. */
+/* Agree on whether all members can begin; `mine`: whether this one can. Nobody waits inside NCCL
+** yet. So a member that cannot begin votes no. It sends no notice, which could come to a member
+** that is not in this phase yet, and would be ignored there. */
 static mgrid_outcome all_begin(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round,
                                mgrid_outcome mine, mgrid_error *err) {
   uint64_t first = 0;
@@ -136,8 +137,9 @@ static mgrid_outcome all_begin(nccl_backend *n, const mgrid_comm_spec *spec, uin
   return mine ? mine : s;
 }
 
-/* Agree on whether all members have *made. If not, abort it on all of them, with `old` from which
-** it was shrunk. A member that failed notifies the others, which wait for its vote. */
+/* Agree on whether all members have *made. If not, abort it on all of them, together with `old`,
+** from which it was shrunk. A member that has failed notifies the others, which wait for its
+** vote. */
 static mgrid_outcome recover_vote_on(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round,
                                      mgrid_outcome mine, nccl_comm *old, nccl_comm **made,
                                      mgrid_error *err) {
@@ -146,17 +148,17 @@ static mgrid_outcome recover_vote_on(nccl_backend *n, const mgrid_comm_spec *spe
   mgrid_outcome s = mine ? mine : vote(n, spec, round, true, &all, err);
   if (!s) return s;
   if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
-  /* on all members now: an abort waits for those of this machine */
+  /* all members abort now, because an abort waits for those of this machine */
   mgrid_nccl_abort_all(n, 2, both);
   if (*made) mgrid_nccl_abort_one(n, *made);
   *made = NULL;
   return s;
 }
 
-/* Call ncclCommShrink if all members can. If not, or if it fails, make nothing, and put the reason
-** in *why. `hinders`: why this rank cannot. A notice may overtake the first vote: another member
-** then knew its result, called ncclCommShrink, and that failed. So a member that gives up in either
-** vote goes on like all others: without a shrunk communicator. */
+/* Call ncclCommShrink if all members can. If one cannot, or if the call fails, make nothing, and
+** put the reason in *why. `hinders`: why this rank cannot. A notice may overtake the first vote:
+** another member already knew the result and called ncclCommShrink, which failed. So a member that
+** gives up in either vote does what all others do: it goes on without a shrunk communicator. */
 static void try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, int nlost,
                        const int *lost, const char *hinders, nccl_comm **made, mgrid_text *why) {
   bool all = false;
@@ -186,10 +188,11 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   try_shrink(n, spec, old, nlost, lost, why_not_shrink(n, spec, old, text), &made, &why);
   if (!made) {
     begin_phase(n, old->shrinks, FROM_ID);
-    /* on all members now: an abort waits for those of this machine */
+    /* all members abort now, because an abort waits for those of this machine */
     mgrid_nccl_abort_all(n, 1, &old);
     mgrid_outcome one = mgrid_nccl_idle(n, mgrid_nccl_patience(n, spec), spec->name, err);
-    s = all_begin(n, spec, 3, one, err); /* before NCCL is called, where a rank cannot give up */
+    /* before NCCL is called, because a rank cannot give up inside it */
+    s = all_begin(n, spec, 3, one, err);
     if (!s) one = mgrid_nccl_create_one(n, spec, &made, err);
     if (!s) s = recover_vote_on(n, spec, 4, one, NULL, &made, err);
   }
@@ -209,11 +212,11 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   return s;
 }
 
-/* Shrink a communicator of an older backend. Do so once: NCCL computes the number of the new one
-** from the old one alone, so a second attempt would have the number of the first. */
+/* Shrink a communicator of an older backend. Do so only once: NCCL computes the number of the new
+** one from the old one alone, so a second attempt would get the same number. */
 static void remake_one(nccl_backend *n, const mgrid_comm_spec *spec, mgrid_origin *o,
                        const char *hinders, nccl_comm **made) {
-  enum { REMAKES = 1 << 28 }; /* above all attempts of mgrid_nccl_shrink */
+  enum { REMAKES = 1 << 28 }; /* higher than any attempt of mgrid_nccl_shrink */
   nccl_comm *old = o->native;
   mgrid_text why = { 0 };
   char text[96];
@@ -231,7 +234,7 @@ void mgrid_nccl_remake(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *s
   nccl_backend *n = (nccl_backend *)b;
   mgrid_error busy = MGRID_ERROR_INIT;
   const char *idle = NULL;
-  n->begun = mgrid_now(), n->creates = true; /* one deadline for all of them */
+  n->begun = mgrid_now(), n->creates = true; /* one deadline for all */
   n->lib.cudaSetDevice(n->device);
   for (size_t i = 0; i < nspecs; i++) {
     nccl_comm *made = NULL;
@@ -251,15 +254,15 @@ void mgrid_nccl_remake(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *s
 
 /* =============================================================== new members */
 
-/* The communicator is kept, grown by ncclCommGrow, or created again. ncclCommGrow leaves the old
-** ranks their positions and appends new ones. The first member gets an id from the old communicator
-** and sends it to the new members; the old ones learn it inside NCCL. */
+/* A communicator is kept, grown by ncclCommGrow, or created again. ncclCommGrow leaves the old
+** ranks at their positions and appends the new ones. The first member gets an id from the old
+** communicator, and sends it to the new members. The old members learn the id inside NCCL. */
 
 enum { ROUND_VOTE = 5, ROUND_ID };
 
 /* ------------------------------------------------------------------------ the vote */
 
-/* Write why this rank can only create it again; "": it can do better. */
+/* Write why this rank can only create it again. "": it can do better. */
 static void why_not_grow(nccl_backend *n, const mgrid_comm_spec *spec, const mgrid_origin *o,
                          char why[96]) {
   const nccl_comm *old = o->native;
@@ -316,7 +319,7 @@ mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t nspecs, const mgrid_com
 
 /* ---------------------------------------------------------------------------- grow */
 
-/* one call; leaked if it does not end, because its thread still uses it */
+/* one call; not freed if it does not end, because its thread still uses it */
 typedef struct grow_job {
   ncclComm_t from; /* NULL: this rank is new */
   int size, rank;
@@ -401,7 +404,7 @@ mgrid_outcome mgrid_nccl_grow(mgrid_backend *b, const mgrid_comm_spec *spec,
     mgrid_nccl_keep(n, j->made);
     *native = j->made;
   } else if (j && j->made && !keep) {
-    if (spec->position == 0) n->leaks++; /* the thread that serves the id */
+    if (spec->position == 0) n->leaks++; /* the thread that serves the id is left */
     mgrid_nccl_abort_one(n, j->made);
   }
   if (!keep) free(j);

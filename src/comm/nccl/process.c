@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** process.c - what one rank has and does below communicators: its environment, files and GPU; how a
-** call of NCCL or CUDA that fails becomes an error, how a rank tells others that it gave up, and a
-** deadline for calls that block. Only library.c lies below it.
+** process.c - what one rank needs below communicators: its environment, its files and its GPU;
+** errors of NCCL and CUDA; notices to other ranks that it gave up; and a deadline for calls that
+** block. The file calls only library.c.
 */
 #include "comm/nccl/nccl.h"
 
@@ -58,8 +58,9 @@ void mgrid_nccl_tell_world(nccl_backend *n) {
 
 /* ========================================================== calls that block */
 
-/* They run in a thread, and the caller waits for it. A call whose deadline has passed cannot be
-** ended, so the memory that it uses is never freed; its thread ends if the call does. */
+/* A call that blocks runs in a thread, and the caller waits for the thread. After its deadline the
+** call cannot be ended. So the memory that it uses is never freed, and its thread ends only if the
+** call does. */
 
 enum { RUNS, DONE, LEFT };
 #define GRACE_SECONDS 0.2
@@ -70,7 +71,8 @@ typedef struct watch {
   ncclResult_t (*call)(const nccl_library *lib, void *ud);
   void *ud;
   ncclResult_t result;
-  atomic_int state; /* the thread sets DONE, the waiting rank sets LEFT: the later one frees */
+  /* the thread sets DONE, the waiting rank sets LEFT; the later of the two frees this */
+  atomic_int state;
 } watch;
 
 static void *process_run(void *ud) {
@@ -83,12 +85,12 @@ static void *process_run(void *ud) {
 
 typedef struct watching {
   watch *w;
-  nccl_backend *n; /* NULL: only the end of the call counts */
+  nccl_backend *n; /* NULL: wait only for the end of the call */
   const char *name;
   mgrid_error *err;
 } watching;
 
-/* mgrid_look */
+/* An mgrid_look: whether the call has returned. */
 static mgrid_outcome has_returned(void *ud) {
   const watching *x = ud;
   if (atomic_load(&x->w->state) == DONE) return MGRID_OK;
@@ -136,22 +138,22 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   ncclResult_t r = w->result;
   free(w);
 
-  /* the notice arrives only once */
+  /* a notice arrives only once */
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LOST_RANK) return outcome;
   return r == ncclSuccess || r == ncclInProgress ? MGRID_OK
                                                  : mgrid_nccl_failed(n, err, r, what, name);
 }
 
-/* mgrid_look */
+/* An mgrid_look that only waits. */
 static mgrid_outcome never(void *ud) {
   (void)ud;
   return MGRID_NOT_YET;
 }
 
-/* A creation may have failed here because another rank gave up and its notice has not arrived yet.
-** So a rank that fails listens for a moment before it notifies others. If no notice arrives, it is
-** the one that failed first. */
+/* Find out who failed first. A creation may have failed here because another rank gave up, while
+** its notice is still on its way. So a rank that fails listens for a moment before it notifies
+** others. If no notice arrives, it is the first that failed. */
 mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s) {
   const double listen = 0.1;
   int64_t who;
@@ -163,8 +165,8 @@ mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s) {
 
 /* =========================================================== the environment */
 
-/* What NCCL will read. Its variables override ncclConfig_t. They also come from files, which NCCL
-** reads when it makes its first unique id or communicator, too late to ask NCCL. */
+/* What NCCL will read. Its variables override ncclConfig_t. They also come from files. NCCL reads
+** these only when it makes its first unique id or communicator, which is too late to ask it. */
 
 /* The variables that override a field of ncclConfig_t (envConfigOverride in NCCL's init.cc), and
 ** the identity of the host. */
@@ -184,7 +186,7 @@ static const char *const overriding[] = {
   "NCCL_HOSTID",
 };
 
-/* Find the first line NAME=VALUE of a file. */
+/* Find the first line NAME=VALUE in a file. */
 static bool in_file(const char *path, const char *name, char value[NCCL_SETTING]) {
   FILE *file = fopen(path, "re");
   char line[1024];
@@ -236,20 +238,20 @@ bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v) {
 
 /* ================================================================ open files */
 
-/* Raise the soft limit of this process to the hard limit if communicators may need more, and log
-** it. NCCL raises it only in a process that serves a unique id. */
+/* If communicators may need more files than the soft limit of this process, raise it to the hard
+** limit, and log it. NCCL raises the limit only in a process that serves a unique id. */
 
-/* Return the number of open descriptors; 0 without /proc. */
+/* Return the number of open descriptors; 0 if there is no /proc. */
 static int64_t open_now(void) {
   DIR *list = opendir("/proc/self/fd");
   int64_t n = 0;
   while (list && readdir(list)) n++;
   if (list) closedir(list);
-  return n > 3 ? n - 3 : 0; /* without ".", ".." and the list */
+  return n > 3 ? n - 3 : 0; /* do not count ".", ".." and the open folder itself */
 }
 
-/* Return how many files these communicators may open. Ranks that share a GPU are on different hosts
-** for NCCL, and with several machines a group may be spread over them. */
+/* Return how many files these communicators may open. For NCCL, ranks that share a GPU are on
+** different hosts. With several machines, a group may be spread over them. */
 static int64_t needed_by(const nccl_backend *m, size_t n, const mgrid_comm_spec *spec) {
   bool spread = m->options.share_gpu || m->local_size < m->base.world;
   int64_t files = 0;
@@ -286,7 +288,7 @@ void mgrid_nccl_files(const nccl_backend *m, size_t n, const mgrid_comm_spec *sp
 
 /* =================================================================== the GPU */
 
-/* The GPU of this rank, whether other ranks use it, and waiting until it is idle. */
+/* The GPU of this rank, whether other ranks use it, and when it is idle. */
 
 mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
   const mgrid_nccl_options *o = &n->options;
@@ -304,20 +306,18 @@ mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
                       n->base.rank, wanted, n->lib.machine, n->lib.devices - 1);
   n->device = wanted < 0 ? n->local_rank % n->lib.devices : wanted;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
-  if (e == cudaSuccess) /* creates the context, which cudaSetDevice does only since CUDA 12 */
+  if (e == cudaSuccess) /* this creates the context, as cudaSetDevice does only since CUDA 12 */
     e = n->lib.cudaFree(NULL);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "");
 }
 
 /* -------------------------------------------------------------- one GPU, several ranks */
 
-typedef struct gpu_use { /* of one rank: its GPU, and whether ranks may share it */
+typedef struct gpu_use { /* the GPU of one rank, and whether ranks may share it */
   uint64_t machine;
   char bus[32];
-  uint8_t share,
-      /* not bool, because received bytes may be no valid bool. chosen: by its index on the machine
-      ** */
-      chosen;
+  /* not bool, because received bytes may be no valid bool. chosen: by its index on the machine */
+  uint8_t share, chosen;
 } gpu_use;
 
 static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err) {
@@ -351,9 +351,9 @@ static mgrid_status process_refuse(const nccl_backend *n, const gpu_use *mine, i
       low, high, mine->bus, n->lib.machine);
 }
 
-/* NCCL refuses two ranks of one host on one GPU. So the second ranks on all GPUs of a machine
-** become another host, and so on; the first ones keep their host. NVLink works among the ranks of
-** each. */
+/* Give ranks that share a GPU different hosts, because NCCL refuses two ranks of one host on one
+** GPU. The first ranks on all GPUs of a machine keep their host; the second ones become another
+** host, and so on. NVLink works among the ranks of each host. */
 static void set_host_id(uint64_t machine, int64_t nth) {
   char host_id[64];
   if (nth == 0) return;
@@ -399,7 +399,7 @@ mgrid_outcome mgrid_nccl_idle(nccl_backend *n, double seconds, const char *name,
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_outcome s = mgrid_nccl_watch(n, seconds, true, run_synchronize, NULL,
                                      GPU_CALL("DeviceSynchronize"), name, &left_behind, &why);
-  if (left_behind) n->leaks--; /* it ends with the kernels */
+  if (left_behind) n->leaks--; /* it ends when the kernels end */
   if (s == MGRID_TIMED_OUT)
     mgrid_error_reword(&why,
                        MAKER ": GPU %d was not idle within %.3g seconds, before %s: communicators "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** collect.c - job:machine(): the machine of a running job: its hosts with their boot ids, the GPU
-** of each rank by its PCI id, and NVLink cliques, which NVML says where it is installed.
-** machine:meets(job): whether the hosts are those of another machine.
+** collect.c - the machine of a running job: job:machine() makes it. Its hosts are known by their
+** boot ids, the GPU of each rank by its PCI id, and NVLink cliques by NVML, if that is installed.
+** machine:meets(job) checks whether a job runs on the hosts of a given machine.
 */
 #include "machine/lua/machine_words.h"
 
@@ -17,16 +17,16 @@
 
 enum { NAME = 64, BOOT = 40, PCI = 32, CLIQUE = 48 };
 
-/* What a rank says about itself. */
+/* What each rank tells about itself. */
 typedef struct seat {
-  uint64_t host; /* by name and boot id */
+  uint64_t host; /* a hash that identifies the host */
   int64_t rank;
   char name[NAME], boot[BOOT], pci[PCI], clique[CLIQUE];
 } seat;
 
 /* ----------------------------------------------------------------------- NVML */
 
-/* NVML's public types, as far as needed. */
+/* The parts of NVML's public structs that are used here. */
 typedef struct nvml_pci {
   char legacy[16];
   unsigned domain, bus, device, id, subsystem;
@@ -36,7 +36,7 @@ typedef struct nvml_fabric {
   unsigned char cluster[16];
   int status;
   unsigned clique;
-  unsigned char state; /* 3: it is known */
+  unsigned char state; /* 3: cluster and clique are known */
 } nvml_fabric;
 
 typedef struct nvml {
@@ -44,7 +44,7 @@ typedef struct nvml {
   int (*shutdown)(void);
   int (*handle)(unsigned i, void **device);
   int (*pci)(void *device, nvml_pci *out);
-  int (*fabric)(void *device, nvml_fabric *out); /* may be missing in an old driver */
+  int (*fabric)(void *device, nvml_fabric *out); /* old drivers do not have this function */
 } nvml;
 
 static bool collect_find(void *library, const char *name, void *to) {
@@ -53,8 +53,8 @@ static bool collect_find(void *library, const char *name, void *to) {
   return at != NULL;
 }
 
-/* The GPU that this rank's process sees first, else that of its index on the host. Without NVML
-** nothing is known. */
+/* Describe the GPU of this rank: the first one that CUDA_VISIBLE_DEVICES shows, else the one with
+** the rank's index on the host. Without NVML nothing is described. */
 static void describe_gpu(seat *s, int64_t index) {
   void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL), *device = NULL;
   nvml n = { 0 };
@@ -76,7 +76,7 @@ static void describe_gpu(seat *s, int64_t index) {
     bool known = collect_find(library, "nvmlDeviceGetGpuFabricInfo", &n.fabric)
                  && n.fabric(device, &fabric) == 0;
     size_t at = 0;
-    bool named = false; /* a cluster of zeros is that of a host whose NVLink ends there */
+    bool named = false; /* a cluster id of zeros means that NVLink does not leave the host */
     for (int i = 0; i < 16; i++) named |= fabric.cluster[i] != 0;
     if (known && named && fabric.state == 3) {
       for (int i = 0; i < 16; i++)
@@ -99,10 +99,11 @@ static void describe_host(seat *s) {
 
 /* --------------------------------------------------------------- the machine */
 
-/* Order of places: cliques and hosts by their lowest rank, then ranks. */
+/* What ranks are sorted by into places: first by clique, then by host, then by rank. Cliques and
+** hosts are ordered by their lowest ranks. */
 typedef struct order {
   const seat *s;
-  int64_t clique, host; /* lowest ranks of these */
+  int64_t clique, host; /* the lowest rank of each */
 } order;
 
 static int collect_by_place(const void *a, const void *b) {
@@ -124,8 +125,8 @@ static int by_clique(const void *a, const void *b) {
   return c ? c : (x->s->rank > y->s->rank) - (x->s->rank < y->s->rank);
 }
 
-/* Sort the ranks into the order of places. Return whether cliques are a level: all ranks know
-** theirs, and no host has several. */
+/* Sort the ranks into the order of places. Return whether cliques become a level: every rank knows
+** its clique, and no host has several cliques. */
 static bool collect_sort(order *o, int64_t n) {
   bool cliques = true;
   qsort(o, (size_t)n, sizeof *o, by_clique);
@@ -159,7 +160,7 @@ static mgrid_status collect_name_all(mgrid_machine_model *m, const order *o, int
   return s;
 }
 
-/* Levels clique (where known), node and gpu. */
+/* Build the levels clique (if known), node and gpu. */
 static mgrid_status collect_build(mgrid_machine_model *m, order *o, int64_t n, int64_t *counts,
                                   mgrid_error *err) {
   const mgrid_link none = { 0, 0 };
@@ -168,13 +169,13 @@ static mgrid_status collect_build(mgrid_machine_model *m, order *o, int64_t n, i
   int32_t *at = NULL;
   mgrid_status s = MGRID_OK;
 
-  for (int64_t i = 0; i < n && cliques; i++) { /* hosts of each clique */
+  for (int64_t i = 0; i < n && cliques; i++) { /* count the hosts of each clique */
     if (i == 0 || o[i].clique != o[i - 1].clique) counts[nodes++] = 0;
     counts[nodes - 1] += i == 0 || o[i].host != o[i - 1].host;
   }
   if (cliques) s = mgrid_machine_add(m, "clique", 1, &nodes, none, err);
   if (cliques && !s) s = mgrid_machine_add(m, "node", (size_t)nodes, counts, none, err);
-  for (int64_t i = 0; i < n; i++) { /* ranks of each host */
+  for (int64_t i = 0; i < n; i++) { /* count the ranks of each host */
     if (i == 0 || o[i].host != o[i - 1].host) counts[hosts++] = 0;
     counts[hosts - 1]++;
     plain &= o[i].s->rank == i;
@@ -208,7 +209,7 @@ static mgrid_machine_model *model_of(const seat *all, int64_t n, mgrid_text *boo
 
 /* ------------------------------------------------------------------------ run */
 
-/* Replace what cannot be: another rank may say anything. */
+/* Replace what a text of another rank must not contain: its bytes cannot be trusted. */
 static void collect_heard(seat *s) {
   char *const text[] = { s->name, s->boot, s->pci, s->clique };
   const size_t size[] = { sizeof s->name, sizeof s->boot, sizeof s->pci, sizeof s->clique };

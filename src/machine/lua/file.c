@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** file.c - `file`, what the readers of machines in Lua (lua/machine/) get: the lines of a text, or
-** the tables that it holds as JSON, YAML or XML; refusals with their line; and the machine that is
-** made from what they return. All that a reader refuses goes through one function, so each message
-** names file and line.
+** file.c - run the readers of machines, which are written in Lua (lua/machine/). A reader gets an
+** object `file`: its methods return the lines of the text, or tables made from its JSON, YAML or
+** XML, and refuse a text with the number of the line. All refusals go through file_refuse, so that
+** each message names file and line. At the end the machine is made from the table that the reader
+** returns.
 */
 #include "machine/lua/machine_words.h"
 #include "machine/readers.h"
@@ -16,24 +17,24 @@
 #include <lualib.h>
 #include <string.h>
 
-/* xml(): the root element of the text. */
+/* file.xml(): return the root element of the text. */
 static int file_xml(lua_State *L);
-/* Make the machine of the table at i, and apply the words. */
+/* Make the machine of the table at i, then apply the words that follow the file's name. */
 static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_file *f);
 
 /* ========================================================== text, JSON, YAML */
 
-/* Return the file that is being read: the first upvalue. */
+/* Return the file that is being read; it is the first upvalue of each method. */
 static mgrid_machine_file *file_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
 
-/* What was refused is in file->why; Lua only unwinds. */
+/* End the reader. The error is in file->why, so the Lua error has no message. */
 static int unwind(lua_State *L) {
   lua_pushnil(L);
   return lua_error(L);
 }
 
-/* Refuse the file at a line, or at a path as items[3].status, or as a whole: the place is at 1, a
-** format for string.format and its values behind it. */
+/* Refuse the file. Argument 1 is the place: a line number, a path as "items[3].status", or nil for
+** the whole file. Then come a format for string.format and its values. */
 static int file_refuse(lua_State *L, mgrid_status status) {
   mgrid_machine_file *f = file_of(L);
   lua_getglobal(L, LUA_STRLIBNAME);
@@ -51,12 +52,12 @@ static int file_refuse(lua_State *L, mgrid_status status) {
   return unwind(L);
 }
 
-/* fault(where, format, ...), and limit(...): it is too large */
+/* file.fault(where, format, ...): bad value. file.limit(...): the file is too large. */
 static int file_fault(lua_State *L) { return file_refuse(L, MGRID_BAD_VALUE); }
 static int file_limit(lua_State *L) { return file_refuse(L, MGRID_LIMIT); }
 
-/* Step to the next line, without its end, and push its number. Upvalues: the file, the next byte,
-** the last number. False: there is none. */
+/* Go to the next line; return it without its end, and push its number. Return false after the last
+** line. Upvalues: the file, the next byte, the last number. */
 static bool file_step(lua_State *L, const char **line, size_t *len) {
   const mgrid_machine_file *f = file_of(L);
   const size_t from = (size_t)lua_tointeger(L, lua_upvalueindex(2));
@@ -82,7 +83,8 @@ static int next_line(lua_State *L) {
 
 static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* The next line that is not blank: its first word, and the others without blanks around. */
+/* Go to the next line that is not blank. Push its first word, and the other words without blanks
+** around. */
 static int next_words(lua_State *L) {
   const char *line;
   size_t len, from, to;
@@ -111,7 +113,7 @@ static int iterate(lua_State *L, lua_CFunction next) {
 static int file_lines(lua_State *L) { return iterate(L, next_line); }
 static int file_words(lua_State *L) { return iterate(L, next_words); }
 
-/* has(words): are these bytes in the text? */
+/* file.has(words): whether the text contains these bytes */
 static int file_has(lua_State *L) {
   const mgrid_machine_file *f = file_of(L);
   size_t len;
@@ -121,7 +123,7 @@ static int file_has(lua_State *L) {
   return 1;
 }
 
-/* machine_lua_file_check(what, name, where): refuse a name that is not one line of text */
+/* file.check(what, name, where): refuse a name that is not one line of text */
 static int file_check(lua_State *L) {
   size_t len;
   const char *what = luaL_checkstring(L, 1), *name = luaL_checklstring(L, 2, &len);
@@ -135,7 +137,7 @@ static int file_check(lua_State *L) {
   return file_fault(L);
 }
 
-/* suggest(name, known names): the end of a message about an unknown name */
+/* file.suggest(name, known names): the end of a message about an unknown name */
 static int file_suggest(lua_State *L) {
   enum { MOST = 32 };
   const char *known[MOST];
@@ -150,8 +152,9 @@ static int file_suggest(lua_State *L) {
   return 1;
 }
 
-/* Push JSON as Lua's values: null in a list is false, and a field that is null is not there. The
-** names of the fields are a list at 0, in the order of the text; a list has nothing there. */
+/* Push a JSON value as a Lua value. In a list, null becomes false; in an object, a field that is
+** null is left out. The names of an object's fields are a list at index 0, in the order of the
+** text; the table of a list has no index 0. */
 static void file_push(lua_State *L, const json_t *v) {
   const char *key;
   json_t *item;
@@ -191,7 +194,7 @@ static int push_all(lua_State *L) {
   return 1;
 }
 
-/* Push what was parsed, and free it in every case. */
+/* Push a parsed value, and free it even if pushing raises. */
 static int file_take(lua_State *L, json_t *v) {
   if (!v) return unwind(L);
   lua_pushcfunction(L, push_all);
@@ -220,7 +223,7 @@ static int file_yaml(lua_State *L) {
   return file_take(L, mgrid_read_yaml(f->name, f->text, f->length, &f->why));
 }
 
-/* run(name, ...): what lua/machine/NAME.lua returns for `file` and these values */
+/* file.run(name, ...): what lua/machine/NAME.lua returns for `file` and these values */
 static int file_run(lua_State *L) {
   char name[64];
   snprintf(name, sizeof name, "moongrid/machine/%s.lua", luaL_checkstring(L, 1));
@@ -266,8 +269,8 @@ static int read_body(lua_State *L) {
   return 0;
 }
 
-/* Half the memory that a short text may take, and for a long one what lines of a name each
-** become. */
+/* The limits of one reader: a fixed part, which is enough for short texts, and a part for each
+** byte, which is enough for long texts even if each line is only a name. */
 static mgrid_limits limits_of(const mgrid_machine_file *f) {
   mgrid_limits l = MGRID_LIMITS_INIT;
   l.memory = ((size_t)160 << 20) + 160 * f->length;
@@ -286,10 +289,10 @@ mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_err
   if (zero)
     return mgrid_fail(err, MGRID_BAD_VALUE, "%s: byte %td is zero: this is not text", f->name,
                       zero - f->text + 1);
-  /* a byte order mark */
+  /* skip a byte order mark */
   if (f->length >= 3 && memcmp(f->text, "\xEF\xBB\xBF", 3) == 0) f->text += 3, f->length -= 3;
   mgrid_status s = mgrid_runtime_apart(&limits, read_body, f, &mine);
-  /* a budget, in the words for recipes */
+  /* an exhausted budget is reported in words about recipes: reword it */
   const bool spent = strncmp(mine.message, recipe, sizeof recipe - 1) == 0;
   if (s && s != MGRID_NO_MEMORY)
     mgrid_error_reword(&mine, "%s: %s%s", f->name, spent ? "reading it " : "",
@@ -300,9 +303,9 @@ mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_err
 
 /* ======================================================================= XML */
 
-/* As tables, by expat: an element is { name, line, of = its attributes, its elements ... }. Text
-** between elements is left out. Entities that a text declares are refused: they could make a small
-** file huge. */
+/* XML as tables, parsed by expat. An element is { name, line, of = its attributes, its elements ...
+** }. Text between elements is left out. A text that declares entities is refused, because entities
+** can make a small file huge. */
 
 enum { DEPTH = 64 };
 
@@ -313,7 +316,8 @@ typedef struct parsing {
   int depth;
 } parsing;
 
-/* Return the number of the line that is parsed: expat 2.9 has a function of its own for it. */
+/* Return the number of the line that is being parsed. expat 2.9 has a function of its own for
+** this. */
 static lua_Integer xml_line(const parsing *p) {
 #if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
   return (lua_Integer)XML_GetCurrentLineNumber64(p->parser);
@@ -322,13 +326,14 @@ static lua_Integer xml_line(const parsing *p) {
 #endif
 }
 
-/* Refuse at the place of the parser, and end it. */
+/* Refuse the file at the parser's present line, and stop the parser. */
 static void xml_refuse(parsing *p, mgrid_status status, const char *what, const char *name) {
   mgrid_fail(&p->file->why, status, "%s:%d: %s%.40s", p->file->name, (int)xml_line(p), what, name);
   XML_StopParser(p->parser, false);
 }
 
-/* The table of open elements is at 1: at depth d its element d. */
+/* Called at the start of an element. The table at 1 has the open elements: the element at depth d
+** is its field d. */
 static void file_begin(void *ud, const XML_Char *name, const XML_Char **attributes) {
   parsing *p = ud;
   lua_State *L = p->L;
@@ -372,7 +377,7 @@ static void entity(void *ud, const XML_Char *name, int parameter, const XML_Char
   xml_refuse(ud, MGRID_REFUSED, "entities are not read: ", name);
 }
 
-/* Run the parser in a protected call, so that it can be freed. */
+/* Run the parser in a protected call, so that the parser is freed after an error. */
 static int file_parse(lua_State *L) {
   enum { PIECE = 1 << 16 };
   parsing *p = lua_touserdata(L, 1);
@@ -418,12 +423,12 @@ static int file_xml(lua_State *L) {
 
 /* =============================================================== the machine */
 
-/* Of a table, as readers return it and machine/machine_item.c writes it:
+/* Make a machine from a table. Readers return such a table, and machine_item.c writes it as JSON:
 **   { levels = { { name, counts = { 2, 3 }, bandwidth, latency, domains = { "n0", false } }, ... },
 **     crossings = { { name, of, share, in, bandwidth, latency }, ... }, ranks = { 8, 9 } }
-** and besides: hosts, the domains of the level with the index `node` in the order of ranks, where
-** it is not that of places; notes, lines; nccl, a topology that NCCL reads, too.
-** lua/machine/machine_json.lua checks tables that files hold. */
+** A reader may add more fields. hosts: the domains of level number `node`, in the order of ranks,
+** if ranks do not fill the places in order. notes: lines. nccl: the file is a topology that NCCL
+** can read, too. lua/machine/machine_json.lua checks tables that come from files. */
 
 typedef struct making {
   lua_State *L;
@@ -432,7 +437,7 @@ typedef struct making {
   mgrid_error why;
 } making;
 
-/* Raise what a function of machines refused. */
+/* Raise the error of the last call, if it failed. */
 static void machine_lua_file_check(making *k) {
   if (!k->why.status) return;
   mgrid_error_reword(&k->why, "%s: %s", k->file->name, k->why.message);
@@ -443,7 +448,7 @@ static void machine_lua_file_check(making *k) {
 static const char *file_text(lua_State *L, const char *field) {
   lua_getfield(L, -1, field);
   const char *t = lua_tostring(L, -1);
-  lua_pop(L, 1); /* the table keeps it */
+  lua_pop(L, 1); /* the string stays valid, because the table holds it */
   return t;
 }
 
@@ -458,7 +463,7 @@ static mgrid_link link_of(lua_State *L) {
   return (mgrid_link){ file_number(L, "bandwidth"), file_number(L, "latency") };
 }
 
-/* Name the domains by the list on the top. */
+/* Name the domains by the list on the top of the stack. */
 static void name_domains(making *k) {
   const size_t tier = k->m->ntiers - 1;
   for (int64_t d = 0; d < k->m->tier[tier].domains; d++) {
@@ -469,7 +474,7 @@ static void name_domains(making *k) {
   }
 }
 
-/* Add the level on the top. */
+/* Add the level on the top of the stack. */
 static void file_add_level(making *k) {
   const char *name = file_text(k->L, "name");
   const mgrid_link link = link_of(k->L);
@@ -497,7 +502,8 @@ static void file_each(making *k, int table, const char *list, void (*add)(making
   lua_settop(k->L, table);
 }
 
-/* Give the places of the ranks: those listed, or those of the hosts listed. */
+/* Set the places of the ranks: those in the list `ranks`, or those of the hosts in the list
+** `hosts`. */
 static void file_add_ranks(making *k, int table) {
   size_t n = 0;
   int64_t node = -1, places = 0, r = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_module.c - machines for Lua: the word `machine` and laws, the field `machine` of recipe { ... }
-** and of Plan.
+** machine_module.c - what machines add to Lua: the word `machine` and the laws about domains, the
+** field `machine` of recipe { ... }, and fields of Plan.
 */
 #include "machine/lua/machine_words.h"
 #include "machine/lua/machine_words.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_words.c - machine.node and its like, the laws within, aligned and spread of such
-** families, and what a Machine of Lua answers. `machine` is one value for all plans of a Lua state:
-** the machine of the plan that is being made. Where it is, for which world, and whether the recipe
-** has read it, is in a table of the registry, which begin() makes and end() empties. A Machine of
-** its own, machine("node:4 gpu:8"), has all of that itself.
+** machine_words.c - `machine` in recipes (machine.node), the laws within, aligned and spread about
+** such families, and the methods of Machine. `machine` is one object for all plans of a Lua state;
+** it stands for the machine of the plan that is being made. begin() puts that Machine into the
+** registry, end() removes it. A call, machine("node:4 gpu:8"), makes a Machine of its own.
 */
 #include "machine/lua/machine_words.h"
 #include "machine/readers.h"
@@ -18,7 +17,7 @@
 
 /* ==================================================== what a Machine answers */
 
-/* Its levels, where ranks are, itself as text and as JSON; presets. */
+/* Methods for levels, ranks, text, JSON and presets. */
 
 static const mgrid_machine_model *machine_words_check(lua_State *L) {
   return mgrid_lua_check_machine(L, 1);
@@ -29,22 +28,22 @@ static void set_text(lua_State *L, const char *key, mgrid_text *t) {
   lua_setfield(L, -2, key);
 }
 
-/* A number below 0 is not known. */
+/* Set a field of the table on the top. A value below 0 is not known, and the field is left out. */
 static void set_known(lua_State *L, const char *key, int64_t value) {
   if (value >= 0) mgrid_lua_set_integer(L, key, value);
 }
 
-/* Return the rank at 2. */
+/* Return the rank that is argument 2. */
 static int64_t check_rank(lua_State *L, const mgrid_machine_model *m) {
   int64_t rank = mgrid_lua_check_integer(L, 2);
-  int64_t most = m->at ? m->nranks : m->places; /* 0: as many as there are */
+  int64_t most = m->at ? m->nranks : m->places; /* 0: the machine has as many as are needed */
   if (rank < 0 || (most && rank >= most))
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the machine has no rank %" PRId64, rank);
   return rank;
 }
 
-/* machine:where(rank) -> a list of { level, domain, text, link, crossing }, the domain of each
-** level that has the rank */
+/* machine:where(rank) -> a list of { level, domain, text, link, crossing }: the rank's domain in
+** each level */
 static int where(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   int64_t rank = check_rank(L, m);
@@ -74,7 +73,7 @@ static int seat(lua_State *L) {
   lua_pushinteger(L, place);
   lua_pushinteger(L, host);
   lua_pushinteger(L, place - mgrid_tier_start(&m->tier[node], host));
-  lua_pushstring(L, mgrid_machine_domain_name(m, node, host)); /* nil: NULL */
+  lua_pushstring(L, mgrid_machine_domain_name(m, node, host)); /* NULL pushes nil */
   return 4;
 }
 
@@ -88,8 +87,8 @@ static int domain_name(lua_State *L) {
   return 1;
 }
 
-/* machine:nvlink_level() -> its name; the ranks of each domain, nil if these differ or do not
-** follow each other */
+/* machine:nvlink_level() -> the name of the level; the ranks of each domain, nil if the numbers
+** differ or the ranks do not follow each other */
 static int nvlink_level(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   const mgrid_tier *t = &m->tier[mgrid_nvlink_level(m)];
@@ -101,7 +100,7 @@ static int nvlink_level(lua_State *L) {
   return 2;
 }
 
-/* machine:nccl_topology() -> the file that it was read from, if that is one of NCCL, too */
+/* machine:nccl_topology() -> the file that made the machine, if that is an NCCL topology */
 static int nccl_topology(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   return lua_pushstring(L, m->topology ? m->source : NULL), 1;
@@ -131,7 +130,7 @@ static int levels(lua_State *L) {
   return 1;
 }
 
-/* machine:fits(world): raise unless it has a place for every rank */
+/* machine:fits(world): raise if the machine has not enough places for the ranks */
 static int machine_words_fits(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   return mgrid_machine_fits(machine_words_check(L), mgrid_lua_check_integer(L, 2), &e)
@@ -139,13 +138,13 @@ static int machine_words_fits(lua_State *L) {
              : 0;
 }
 
-/* machine:node_size() -> ranks of a node */
+/* machine:node_size() -> the number of ranks of a node */
 static int node_size(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   return lua_pushinteger(L, m->tier[mgrid_node_level(m)].most), 1;
 }
 
-/* machine:family(level, world) -> Family: machine.node for any world */
+/* machine:family(level, world) -> Family: what machine.node is in a recipe, for any world */
 static int family(lua_State *L) {
   const char *level = luaL_checkstring(L, 2);
   int64_t world = mgrid_lua_check_integer(L, 3);
@@ -191,7 +190,7 @@ static int machine_words_counts(lua_State *L) {
   return 1;
 }
 
-/* machine:text() -> its text, from which open_machine makes it again, without names of domains */
+/* machine:text() -> its text without names of domains; open_machine reads it */
 static int machine_text(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_machine_text(machine_words_check(L), &t);
@@ -199,19 +198,19 @@ static int machine_text(lua_State *L) {
   return 1;
 }
 
-/* machine:json() -> its text as JSON, with names of domains: a file for open_machine */
+/* machine:json() -> its text as JSON with names of domains; open_machine reads it as a file */
 static int machine_words_json(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_machine_print_json(machine_words_check(L), mgrid_text_sink, &t, &e)) {
     mgrid_text_free(&t);
-    return mgrid_lua_oom(L); /* nothing else can fail: its names are UTF-8 */
+    return mgrid_lua_oom(L); /* nothing else can fail, because its names are UTF-8 */
   }
   mgrid_lua_push_text(L, &t);
   return 1;
 }
 
-/* machine:notes() -> lines about what the reader of its file left out */
+/* machine:notes() -> lines about what the reader of the file left out */
 static int machine_words_notes(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   mgrid_lua_push_lines(L, m->notes ? m->notes : "");
@@ -256,13 +255,13 @@ static int machine_presets(lua_State *L) {
 /* ========================================================== words of recipes */
 
 typedef struct machine_box {
-  mgrid_machine_model *model; /* NULL: that of the plan, in the registry */
+  mgrid_machine_model *model; /* NULL: the machine of the plan, which is in the registry */
   int64_t world;
   bool current, read;
 } machine_box;
 
-/* Registry keys: the Machine of the plan that is made; marks: Family -> name of its level, of
-** families of machines; the laws that held, a list of { law, Family, level }. */
+/* Keys of the registry: the Machine of the plan that is being made; `marks`, a table from families of
+** machines to their Machine; the laws that held, a list of { law, Family, level }. */
 static const char current_key = 'c', marks_key = 'm', laws_key = 'l',
                   traffic_key = 't'; /* the field `traffic`, a table */
 
@@ -270,12 +269,13 @@ static void free_machine(void *box) { mgrid_machine_free(((machine_box *)box)->m
 
 static machine_box *new_machine(lua_State *L) {
   machine_box *box = mgrid_lua_new_box(L, sizeof *box, 1, MGRID_LUA_MACHINE, free_machine);
-  lua_newtable(L); /* families made before, by level */
+  lua_newtable(L); /* by level: the families that were made before */
   lua_setiuservalue(L, -2, 1);
   return box;
 }
 
-/* Replace a Machine that stands for the plan's by that one. */
+/* Return the Machine at i. If it stands for the machine of the plan, replace it on the stack by
+** that machine, which is read from now on. */
 static machine_box *machine_at(lua_State *L, int i) {
   machine_box *box = mgrid_lua_check_box(L, i, MGRID_LUA_MACHINE);
   if (!box->current) return box;
@@ -296,14 +296,14 @@ const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i) {
 
 mgrid_machine_model **mgrid_lua_new_machine(lua_State *L) { return &new_machine(L)->model; }
 
-/* Raise the error about a machine, or free it. */
+/* Make the machine from its text, or raise the error. */
 static MGRID_APART void machine_words_parse(lua_State *L, machine_box *box, const char *text,
                                             const char *where) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, (int64_t)strlen(text));
   mgrid_budget *budget = mgrid_lua_work(L);
   if (strlen(text) > MGRID_MACHINE_TEXT)
-    mgrid_machine_parse(text, &e); /* its error */
+    mgrid_machine_parse(text, &e); /* fails with the error about the length */
   else
     box->model = mgrid_machine_words(text, "machine", budget, &e);
   mgrid_lua_charge(L, 0);
@@ -322,7 +322,7 @@ static MGRID_APART void machine_words_parse(lua_State *L, machine_box *box, cons
 
 /* ------------------------------------------------------------------ families */
 
-/* Charge for lists: O(world) where the machine or its domains follow no modes. */
+/* Charge for lists: O(world) if the machine or its domains are not described by modes. */
 static void charge(lua_State *L, const machine_box *box, size_t level) {
   const mgrid_machine_model *m = box->model;
   if (level < m->ntiers && m->tier[level].each && !m->at) return;
@@ -339,7 +339,7 @@ static MGRID_APART int machine_words_push_family(lua_State *L, const machine_box
   return mgrid_lua_made_family(L, f, &e);
 }
 
-/* machine.node -> Family; machine.has */
+/* machine.has(level), machine.node -> Family */
 static int machine_has(lua_State *L) {
   const machine_box *box = machine_at(L, 1);
   lua_pushboolean(L, mgrid_machine_find(box->model, luaL_checkstring(L, 2)) >= 0);
@@ -374,7 +374,7 @@ static int machine_index(lua_State *L) {
   machine_words_push_family(L, box, level, name);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &marks_key);
   lua_pushvalue(L, -2);
-  lua_pushvalue(L, 1); /* the Machine; its level is found by the family's name there */
+  lua_pushvalue(L, 1); /* the Machine; the table by level says which level the family is */
   lua_rawset(L, -3);
   lua_pop(L, 1);
   lua_pushvalue(L, -1);
@@ -411,8 +411,8 @@ static int machine_tostring(lua_State *L) {
 
 /* ---------------------------------------------------------------------- laws */
 
-/* Push the name of the level that the Family at i is of, and return its Machine; NULL, with nothing
-** pushed: it is of none. */
+/* If the Family at i is a level of some Machine, push the name of the level and return the Machine.
+** Else push nothing and return NULL. */
 static machine_box *machine_words_level_of(lua_State *L, int i) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &marks_key);
   lua_pushvalue(L, i);
@@ -442,8 +442,8 @@ static MGRID_APART void hold(lua_State *L, const mgrid_machine_law *law, const m
   mgrid_lua_raise_as(L, e.status, "%s(a, machine.%s): %s", law->name, level, e.message);
 }
 
-/* law(a, machine.node): raise with the first group that breaks it, or remember that it held.
-** Upvalues: the name of the law, and the function for families of no machine, or nil. */
+/* law(a, machine.node): raise with the first group that breaks the law, or note that it held.
+** Upvalues: the name of the law; the law of this name for other families, or nil. */
 static int check_law(lua_State *L) {
   const char *name = lua_tostring(L, lua_upvalueindex(1));
   const mgrid_machine_law *law = mgrid_machine_law_named(name);
@@ -523,14 +523,14 @@ const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L) {
   return m;
 }
 
-/* Return the name in the topology of the Family on the top; NULL: it is not there under any. */
+/* Return the name that the Family on the top has in the topology; NULL: none. */
 static const char *machine_words_name_of(const mgrid_content *c, const mgrid_family *f) {
   for (size_t i = 0; i < c->nentries; i++)
     if (c->entry[i].family == f) return c->entry[i].name;
   return NULL;
 }
 
-/* Append the laws that held of families in the topology, each once. */
+/* Append the laws that held, each once, for families that are in the topology. */
 static void list_laws(lua_State *L, const mgrid_content *c, mgrid_text *out) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &laws_key);
   for (lua_Integer i = 1; lua_rawgeti(L, -1, i) == LUA_TTABLE; i++, lua_pop(L, 1)) {
@@ -561,8 +561,8 @@ static MGRID_APART void machine_words_put_item(lua_State *L, int topology, const
   if (s) mgrid_lua_raise_error(L, &e);
 }
 
-/* Read the field traffic = { tp = "2 GiB all_reduce x 96" }, whose keys are on the top. Nothing
-** here raises. */
+/* Read the field traffic = { tp = "2 GiB all_reduce x 96" }; the keys are on the top of the stack.
+** Nothing here raises, so the traffic can be freed. */
 static MGRID_APART mgrid_status machine_words_read_traffic(lua_State *L, int table,
                                                            const mgrid_content *c, mgrid_traffic *t,
                                                            mgrid_error *e) {
@@ -582,7 +582,7 @@ static MGRID_APART void put_traffic(lua_State *L, int topology, int table, const
   mgrid_topology *t = mgrid_lua_check_topology(L, topology);
   mgrid_error e = MGRID_ERROR_INIT;
   int top = lua_gettop(L);
-  mgrid_lua_keys(L, table); /* may raise, so before the traffic is made */
+  mgrid_lua_keys(L, table); /* this may raise, so it comes before the traffic is made */
   mgrid_traffic *traffic = mgrid_traffic_new(t->content.world, &e);
   if (traffic && !machine_words_read_traffic(L, table, &t->content, traffic, &e))
     mgrid_topology_put_item(t, MGRID_TRAFFIC_NAME, &mgrid_traffic_kind, traffic, &e);
@@ -610,7 +610,7 @@ void mgrid_lua_machine_end(lua_State *L, int topology, const char *where) {
   }
 }
 
-/* plan.machine -> the text of the machine that its recipe read, "" for none */
+/* plan.machine -> the text of the machine that the recipe read; "": it read none */
 int mgrid_lua_plan_machine(lua_State *L) {
   const mgrid_machine_model *m = mgrid_plan_machine(mgrid_lua_check_plan(L, 1));
   mgrid_text t = { 0 };
@@ -619,7 +619,7 @@ int mgrid_lua_plan_machine(lua_State *L) {
   return 1;
 }
 
-/* plan.traffic -> what its recipe says that families send, false if nothing does */
+/* plan.traffic -> what the recipe says that the families send, or false */
 int mgrid_lua_plan_traffic(lua_State *L) {
   const mgrid_traffic *own = mgrid_plan_traffic(mgrid_lua_check_plan(L, 1));
   mgrid_text t = { 0 };
@@ -629,8 +629,8 @@ int mgrid_lua_plan_traffic(lua_State *L) {
   return 1;
 }
 
-/* plan.laws -> the laws about that machine that held, a list of "within(tp, machine.node)"; false
-** if build did not read it */
+/* plan.laws -> the laws about the machine that held, a list of "within(tp, machine.node)"; false if
+** build did not read the machine */
 int mgrid_lua_plan_laws(lua_State *L) {
   const mgrid_machine_item *item = mgrid_content_machine(&mgrid_lua_check_plan(L, 1)->content);
   if (!item || item->unread) return lua_pushboolean(L, false), 1;
@@ -657,7 +657,7 @@ static int open_machine(lua_State *L) {
   return box->model ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-/* recipe:on(machine): plan for it, as --machine does; nil: for none again */
+/* recipe:on(machine): make plans for this machine, as --machine does; nil: for none again */
 int mgrid_lua_recipe_on(lua_State *L) {
   luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
   luaL_checkany(L, 2);
@@ -688,7 +688,7 @@ void mgrid_lua_open_machine(lua_State *L) {
   mgrid_lua_open_class(L, &machine_class);
   lua_newtable(L);
   set_registry(L, &marks_key);
-  for (int i = 0; i < 3; i++) { /* what `within` did for other families, it still does */
+  for (int i = 0; i < 3; i++) { /* for other families `within` does the same as before */
     lua_pushstring(L, laws[i]);
     lua_getfield(L, -2, laws[i]);
     lua_pushcclosure(L, check_law, 2);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_words.h - machines for Lua: `machine` in recipes, laws about its domains, what a plan
-** knows of it. collect.c and sending.c are in a circle with machine_words.c: its class lists their
-** methods, which check that their argument is of it.
+** machine_words.h - machines for Lua: `machine` in recipes, laws about its domains, and what a plan
+** says about its machine. machine_words.c, collect.c and sending.c need each other: the class is in
+** machine_words.c and lists methods of the other two files, and these methods check that their
+** argument is of this class.
 */
 #ifndef MGRID_MACHINE_WORDS_H
 #define MGRID_MACHINE_WORDS_H
@@ -10,10 +11,10 @@
 #include "machine/machine_item.h"
 #include "recipe/module_row.h"
 
-#define MGRID_LUA_MACHINE \
-  "moongrid.MachineModel" /* moongrid.Machine is what a State knows of its own */
+/* moongrid.Machine is another class: the nodes of a running job (state.machine). */
+#define MGRID_LUA_MACHINE "moongrid.MachineModel"
 
-/* The `serve` of mgrid_lua_module; the request is an mgrid_machine_file. file.c */
+/* The function `serve` of mgrid_lua_module; the request is an mgrid_machine_file. file.c */
 mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_error *err);
 void mgrid_lua_open_machine(lua_State *L);
 void mgrid_lua_open_machine_host(lua_State *L);
@@ -27,9 +28,9 @@ mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p,
                                    bool *mine, mgrid_error *err);
 /* Return the model of the Machine at i. */
 const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
-/* Push a Machine without a model, and return where it goes. */
+/* Push a Machine without a model, and return the pointer to set. */
 mgrid_machine_model **mgrid_lua_new_machine(lua_State *L);
-/* Raise about a level that the machine does not have, with the nearest name. */
+/* Raise the error about a level that the machine does not have. It names the most similar level. */
 int mgrid_lua_unknown_level(lua_State *L, const mgrid_machine_model *m, const char *name);
 int mgrid_lua_machine_cost(lua_State *L); /* sending.c */
 int mgrid_lua_machine_leaving(lua_State *L);
@@ -37,8 +38,8 @@ int mgrid_lua_machine_assignable(lua_State *L);
 int mgrid_lua_machine_assign(lua_State *L);
 int mgrid_lua_job_machine(lua_State *L); /* collect.c */
 int mgrid_lua_machine_meets(lua_State *L);
-/* Return the machine of the plan that is being made, which has been read now; NULL: none. For other
-** modules. */
+/* Return the machine of the plan that is being made, and note that the recipe has read it; NULL:
+** none. For other modules. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** sending.c - what a plan sends between the domains of a Machine of Lua, what that costs, and which
-** hosts take its ranks.
+** sending.c - methods of Machine about what a plan sends: how many bytes go between domains, what
+** that costs, and which hosts should take the ranks.
 */
 #include "machine/assign.h"
 #include "machine/count.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Return the traffic of the text at i, to be freed; NULL: there is none. */
+/* Return the traffic of the text at i, which the caller frees; NULL: there is no text. */
 static mgrid_traffic *sending_read_traffic(lua_State *L, int i, int64_t world) {
   const char *text = luaL_optstring(L, i, NULL);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -20,7 +20,7 @@ static mgrid_traffic *sending_read_traffic(lua_State *L, int i, int64_t world) {
   return mgrid_lua_raise_error(L, &e), NULL;
 }
 
-/* Return the plan at 2, which fits the machine. */
+/* Return the plan that is argument 2. Raise if it does not fit the machine. */
 static const mgrid_plan *check_plan(lua_State *L, const mgrid_machine_model *m) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 2);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -53,7 +53,7 @@ int mgrid_lua_machine_cost(lua_State *L) {
   return 1;
 }
 
-/* Push memory for n values, zeroed. */
+/* Push memory for n values, set to 0. */
 static void *push_room(lua_State *L, int64_t n, size_t each) {
   size_t size = (size_t)(n + 1) * each;
   return memset(lua_newuserdatauv(L, size, 0), 0, size);
@@ -61,14 +61,14 @@ static void *push_room(lua_State *L, int64_t n, size_t each) {
 
 typedef struct leaving {
   const mgrid_content *c;
-  bool *chosen;          /* [c->nentries]: its flows count */
-  double *sum;           /* [c->nentries]; -1: it sends nothing */
-  const int32_t *domain; /* of each rank */
-  double *out;           /* [n]: of each domain */
+  bool *chosen;          /* [c->nentries]: the flows of this family count */
+  double *sum;           /* [c->nentries]: bytes of the family; -1: it sends nothing */
+  const int32_t *domain; /* the domain of each rank */
+  double *out;           /* [n]: bytes that leave each domain */
   int64_t n;
 } leaving;
 
-/* Choose the families of the list at i; nil: all. */
+/* Choose the families of the list at i; without a list, all. */
 static void sending_choose(lua_State *L, int i, const leaving *x) {
   mgrid_error e = MGRID_ERROR_INIT;
   for (size_t k = 0; k < x->c->nentries; k++) x->chosen[k] = lua_isnil(L, i), x->sum[k] = -1;
@@ -94,8 +94,8 @@ static mgrid_status add_flows(const leaving *x, const mgrid_traffic *t, mgrid_er
   return MGRID_OK;
 }
 
-/* machine:leaving(plan, level, traffic [, families]) -> bytes by family, and a list of what leaves
-** each domain */
+/* machine:leaving(plan, level, traffic [, families]) -> the bytes by family, and a list of the
+** bytes that leave each domain */
 int mgrid_lua_machine_leaving(lua_State *L) {
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
   const mgrid_plan *p = check_plan(L, m);
@@ -125,14 +125,14 @@ int mgrid_lua_machine_leaving(lua_State *L) {
   return 2;
 }
 
-/* machine:assignable(world) -> whether hosts can be assigned */
+/* machine:assignable(world) -> whether machine:assign can work */
 int mgrid_lua_machine_assignable(lua_State *L) {
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
   return lua_pushboolean(L, mgrid_assignable(m, mgrid_lua_check_integer(L, 2))), 1;
 }
 
-/* machine:assign(plan [, traffic]) -> Machine with the ranks on the hosts that were found, Machine
-** with them in the order of places */
+/* machine:assign(plan [, traffic]) -> the Machine with the ranks on the hosts that were found; the
+** Machine with the ranks in the order of places */
 int mgrid_lua_machine_assign(lua_State *L) {
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
   const mgrid_plan *p = check_plan(L, m);

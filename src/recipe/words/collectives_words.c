@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** collectives_words.c - collectives for Lua, the same over MPI and NCCL, on buffers that the library
-** allocates: for self-tests and small benchmarks, not for tensors of a trainer. A call that fails
-** returns nil, message, status.
+** collectives_words.c - collectives for Lua, on buffers that the library allocates. They are the
+** same over MPI and NCCL. They are for self-tests and small benchmarks, not for tensors of a
+** trainer. A call that fails returns nil, message, status.
 */
 #include "comm/compare.h"
 #include "recipe/bind.h"
@@ -13,8 +13,8 @@
 #define MGRID_LUA_BUFFER "moongrid.Buffer"
 
 typedef struct buffer {
-  mgrid_backend *backend;       /* holds a reference */
-  const mgrid_descriptor *kind; /* backend that allocated the memory */
+  mgrid_backend *backend;       /* the buffer is an owner of it */
+  const mgrid_descriptor *kind; /* the backend that allocated the memory */
   void *data;
   mgrid_type type;
   size_t n; /* elements */
@@ -31,8 +31,8 @@ static buffer *check_buffer(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------------ Buffer */
 
-/* group:buffer(n [, type]) -> Buffer of n zeros, in memory of the CPU or the GPU, as the group's
-** backend needs */
+/* group:buffer(n [, type]) -> Buffer of n zeros, in memory of the CPU or of the GPU: the group's
+** backend decides */
 static int group_buffer(lua_State *L) {
   mgrid_lua_check_group_of_host(L, 1);
   lua_Integer n = mgrid_lua_check_integer(L, 2);
@@ -80,14 +80,14 @@ static void collectives_store(const buffer *b, void *to, size_t i, lua_State *L,
   }
 }
 
-/* buffer:set(number) fills it; buffer:set{ ... } writes its first elements */
+/* buffer:set(number) fills it. buffer:set{ ... } writes its first elements */
 static int buffer_set(lua_State *L) {
   const buffer *b = check_buffer(L, 1);
   bool list = lua_istable(L, 2);
   size_t n = list ? lua_rawlen(L, 2) : b->n;
   if (n > b->n) return mgrid_lua_raise(L, "%d values for a buffer of %d", (int)n, (int)b->n);
   lua_settop(L, 2);
-  /* userdata: freed if a wrong value raises */
+  /* a userdata, so that it is freed if a wrong value raises */
   void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1, 0);
   for (size_t i = 0; i < n; i++) {
     if (list) lua_rawgeti(L, 2, (lua_Integer)i + 1);
@@ -102,7 +102,7 @@ static int buffer_set(lua_State *L) {
   return 1;
 }
 
-/* buffer:get([n]) -> list of the first n elements, by default all */
+/* buffer:get([n]) -> list of the first n elements; without n, of all */
 static int buffer_get(lua_State *L) {
   const buffer *b = check_buffer(L, 1);
   lua_Integer n = mgrid_lua_opt_integer(L, 2, (lua_Integer)b->n);
@@ -146,7 +146,8 @@ static int buffer_tostring(lua_State *L) {
 
 /* -------------------------------------------------------------------- collectives */
 
-/* Check a buffer that the group can use, of at least `least` elements and of the type of `like`. */
+/* Check that the group can use this buffer. It has at least `least` elements, of the type of
+** `like`. */
 static buffer *check_use(lua_State *L, int i, const mgrid_group *g, size_t least,
                          const buffer *like) {
   buffer *b = check_buffer(L, i);
@@ -165,8 +166,8 @@ static mgrid_reduction reduction(lua_State *L, int i) {
   return (mgrid_reduction)luaL_checkoption(L, i, "sum", names);
 }
 
-/* Return r of a member that is given as { rank = r }, a rank of the world; -1 for a position.
-** Reading the table may run Lua, so this comes before the group is asked for. */
+/* A member may be given as { rank = r }, with a rank of the world. Return r, or -1 if it is given
+** as a position. Reading the table may run Lua, so call this before asking for the group. */
 static int64_t read_rank(lua_State *L, int i) {
   static const char *const known[] = { "rank" };
   if (!lua_istable(L, i)) return -1;
@@ -179,8 +180,7 @@ static int64_t read_rank(lua_State *L, int i) {
   return rank;
 }
 
-/* Return the position of a member of the group, given as a position or { rank = r } with that
-** rank. */
+/* Return the position of a member, which is given as a position or as { rank = r }. */
 static int64_t collectives_check_position(lua_State *L, int i, int64_t rank, const mgrid_group *g) {
   if (lua_istable(L, i)) {
     int64_t position = mgrid_group_position_of(g, rank);
@@ -209,7 +209,7 @@ static int done(lua_State *L, const mgrid_group *g, const mgrid_work *w) {
   return 1;
 }
 
-/* group:allreduce(buffer [, "sum"]) in place */
+/* group:allreduce(buffer [, "sum"]), in place */
 static int group_allreduce(lua_State *L) {
   mgrid_lua_check_group_of_host(L, 1);
   mgrid_reduction how = reduction(L, 3);
@@ -237,7 +237,7 @@ static int group_broadcast(lua_State *L) {
   return done(L, g, &w);
 }
 
-/* group:allgather(mine, all): #all is the group's size times #mine */
+/* group:allgather(mine, all): `all` has the group's size times #mine elements */
 static int group_allgather(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer *mine = check_use(L, 2, g, 1, NULL),
@@ -266,8 +266,8 @@ static int group_reduce_scatter(lua_State *L) {
   return done(L, g, &w);
 }
 
-/* group:all_to_all(out, into): block i of out goes to position i, block i of into comes from
-** there */
+/* group:all_to_all(out, into): block i of `out` goes to position i; block i of `into` comes from
+** position i */
 static int group_all_to_all(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   size_t members = (size_t)g->size;
@@ -284,8 +284,8 @@ static int group_all_to_all(lua_State *L) {
   return done(L, g, &w);
 }
 
-/* group:sendrecv(out, to, into, from): positions or { rank = r }; either pair may be nil, for only
-** a receive or only a send */
+/* group:sendrecv(out, to, into, from). `to` and `from` are positions or { rank = r }. Either pair
+** may be nil: then it is only a receive, or only a send */
 static int group_sendrecv(lua_State *L) {
   lua_settop(L, 5);
   mgrid_lua_check_group_of_host(L, 1);
@@ -316,9 +316,8 @@ static int group_barrier(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (!b->ops->buffer_new)
     return mgrid_lua_raise(L, "a %s state has no communicators", b->kind->name);
-  void *one =
-      /* on NCCL a barrier is an all-reduce of this */
-      b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e);
+  /* on NCCL, a barrier is an all-reduce of this */
+  void *one = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e);
   mgrid_work w = {
     .call = MGRID_BARRIER, .type = MGRID_INT32, .send = one, .recv = one, .count = 1
   };
@@ -340,7 +339,7 @@ const luaL_Reg mgrid_lua_group_use[] = { { "buffer", group_buffer },
                                          { NULL, NULL } };
 
 /* ------------------------------------------------------------------ over the whole job
-** These use the calls by which ranks agree: they need no state, and are for small data. */
+** These use the calls by which ranks agree. So they need no state, and are for small data. */
 
 mgrid_backend *mgrid_lua_check_job(lua_State *L, int i) {
   mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, i, MGRID_LUA_JOB);
@@ -366,8 +365,8 @@ static int job_barrier(lua_State *L) {
                 &e);
 }
 
-/* job:settle([done [, message, status]]) -> true | nil, message, status: the verdict; then all also
-** know where ranks run */
+/* job:settle([done [, message, status]]) -> true | nil, message, status: the verdict of all ranks.
+** Afterwards all also know where ranks run */
 static int job_settle(lua_State *L) {
   mgrid_location *locations = NULL;
   mgrid_error e = MGRID_ERROR_INIT;
@@ -393,16 +392,16 @@ static int job_agree(lua_State *L) {
   return agreed(L, mgrid_agree_in(b, mgrid_meet_call(b, true, "%s", call), p, false, &e, &e), &e);
 }
 
-/* The first message of the root, so that every rank can say whether the data fits before it is
+/* The root's first message. From it each rank can say whether the data fits, before the data is
 ** sent. */
 typedef struct heading {
-  int64_t type; /* of a buffer; VALUE: JSON */
+  int64_t type; /* of a buffer; VALUE: the data is JSON */
   size_t bytes; /* at most MOST */
 } heading;
 
 enum { VALUE = -1, MOST = 1 << 30 };
 
-/* Pack the root's data: *data is for mgrid_release. */
+/* Pack the root's data. *data is freed by mgrid_release. */
 static mgrid_status pack(lua_State *L, const buffer *own, heading *p, void **data,
                          mgrid_error *err) {
   if (own) {
@@ -432,8 +431,8 @@ static mgrid_status pack(lua_State *L, const buffer *own, heading *p, void **dat
   return MGRID_OK;
 }
 
-/* Check that this rank can receive the root's data: a value always, else it needs a buffer of equal
-** size. */
+/* Check that this rank can receive the root's data. A value always fits; a buffer needs a buffer of
+** equal size. */
 static mgrid_status buffer_fits(const buffer *own, const heading *p, bool root, void **data,
                                 mgrid_error *err) {
   if (p->type < VALUE || p->type >= (int64_t)(sizeof type_sizes / sizeof *type_sizes))
@@ -481,14 +480,14 @@ static int job_broadcast(lua_State *L) {
   heading p = { VALUE, 0 };
   void *data = NULL;
   bool is_root = root == b->rank;
-  mgrid_backend_ref(b); /* a walk through the value may close the job */
+  mgrid_backend_ref(b); /* reading the value may close the job */
   mgrid_status mine = is_root ? pack(L, own, &p, &data, &e) : MGRID_OK, s;
   const heading packed = p;
   s = b->ops->bcast(b, &p, sizeof p, root, mine ? NULL : &e);
-  if (is_root) p = packed; /* its own size, even if the broadcast returned another */
+  if (is_root) p = packed; /* the broadcast may have returned another size */
   if (!s) {
     if (!mine && (p.type != VALUE || p.bytes > 0))
-      mine = buffer_fits(own, &p, is_root, &data, &e); /* else the root failed */
+      mine = buffer_fits(own, &p, is_root, &data, &e); /* otherwise the root has failed */
     s = mgrid_verdict(b, mine, &e, &e);
   }
   if (!s) s = b->ops->bcast(b, data, p.bytes, root, &e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** facts.c - what a Plan for Lua tells about its parameters, its communicators, and what NCCL needs
-** for them.
+** facts.c - what a Plan for Lua says about its parameters and its communicators, and what NCCL
+** needs for these.
 */
 #include "recipe/words/facts.h"
 
@@ -125,8 +125,8 @@ static int plan_lines(lua_State *L) {
   return 1;
 }
 
-/* plan:idle() -> how many ranks are in no group, which, whether the recipe allows it; nil: it is
-** not known */
+/* plan:idle() -> how many ranks are in no group, which, and whether the recipe allows it; nil: this
+** is not known */
 static int plan_idle(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   mgrid_text which = { 0 };

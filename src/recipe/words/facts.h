@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
 **
-** facts.h - what the files of Plan call in each other: plan_words.c and facts.c.
+** facts.h - functions that plan_words.c and facts.c share.
 */
 #ifndef MGRID_FACTS_H
 #define MGRID_FACTS_H
 
 #include "recipe/bind.h"
 
-/* Return the index of the family named at i; raise with the nearest name. */
+/* Return the index of the family named at i. If there is none, raise with the nearest name. */
 int mgrid_lua_check_entry(lua_State *L, const mgrid_plan *p, int i);
-/* Return the rank at i; -1 for all ranks, if it is missing. */
+/* Return the rank at i, or -1 for all ranks if there is none. */
 int64_t mgrid_lua_opt_rank(lua_State *L, const mgrid_plan *p, int i);
-/* Return the site of NCCL that the table at i describes; nothing is the default. */
+/* Return the site of NCCL that the table at i describes. Without a table, return the default. */
 mgrid_site mgrid_lua_check_site(lua_State *L, int i);
 
 int mgrid_lua_plan_params(lua_State *L);

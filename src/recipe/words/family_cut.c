@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** family_cut.c - Family for Lua: groups cut into pieces, counted in another order, and selected.
+** family_cut.c - Family for Lua: groups cut into pieces, numbered in another order, or selected.
 */
 #include "moongrid_lua.h"
 #include "recipe/bind.h"
@@ -10,22 +10,22 @@
 #include <string.h>
 
 /* ---------------------------------------------------- functions that choose
-** Family:pick and family:map, for which a function of the recipe may return positions or ranks.
+** family:pick and family:map, where a function of the recipe may return positions or ranks.
 */
 
-/* A Lua function as a C callback. It is called through lua_pcall: an error must not jump over the
-** algebra's C functions, which free what they hold. */
+/* A Lua function as a C callback. It is called by lua_pcall: an error must not jump over the C
+** functions of families, which free what they hold. */
 typedef struct lua_call {
   lua_State *L;
-  int fn;                      /* stack index of the function */
-  int64_t group, n, cap, made; /* made: members so far */
+  int fn;                      /* its index on the stack */
+  int64_t group, n, cap, made; /* made: how many members so far */
   int64_t *positions;
   int64_t *ranks;
 } lua_call;
 
 /* Charge for the result of a callback, which is work and memory of the recipe. */
 static void count_made(lua_call *c, lua_State *L) {
-  if (c->n > c->cap) return; /* the caller refuses it */
+  if (c->n > c->cap) return; /* the caller will refuse it */
   c->made += c->n;
   mgrid_lua_charge(L, 8 * c->n + 8);
   mgrid_lua_reserve(L, c->made, 24);
@@ -77,7 +77,7 @@ static int call_map(lua_State *L) { /* function, call */
   return 0;
 }
 
-/* Call body(function, call); -1 on an error, whose message is then on the top of the stack. */
+/* Call body(function, call). -1: an error, whose message is on the top of the stack. */
 static int64_t protected_call(lua_call *c, lua_CFunction body, mgrid_error *err) {
   if (!lua_checkstack(c->L, 8)) {
     mgrid_oom(err);
@@ -105,16 +105,16 @@ static int64_t map_callback(void *ud, int64_t group, int64_t *ranks, int64_t n, 
   return protected_call(c, call_map, err);
 }
 
-/* Push an error, to fill while a function of the recipe runs. On the C stack recipes could nest
-** many of them. */
+/* Push an error, to be filled while a function of the recipe runs. Recipes could nest too many of
+** these for the C stack. */
 static mgrid_error *push_error(lua_State *L) {
   mgrid_error *e = lua_newuserdatauv(L, sizeof *e, 0);
   *e = (mgrid_error)MGRID_ERROR_INIT;
   return e;
 }
 
-/* Finish a call: the family is on the stack at `at`, its error above. If the callback raised, its
-** message is on the top: raise that. */
+/* Finish a call. The family is on the stack at `at`, and its error is above it. If the callback
+** raised, its message is on the top: raise that. */
 static int done_callback(lua_State *L, mgrid_lua_family *box, int at, const mgrid_error *e) {
   if (box->f) {
     lua_settop(L, at);
@@ -123,7 +123,7 @@ static int done_callback(lua_State *L, mgrid_lua_family *box, int at, const mgri
   return lua_gettop(L) > at + 1 ? lua_error(L) : mgrid_lua_raise_error(L, e);
 }
 
-/* Replace the numbers from 2 on with a list of them. */
+/* Replace the numbers from 2 on by a list of them. */
 static void take_list(lua_State *L) {
   int n = lua_gettop(L) - 1;
   for (int i = 2; i <= n + 1; i++) mgrid_lua_check_integer(L, i);
@@ -169,7 +169,7 @@ int mgrid_lua_family_pick(lua_State *L) {
   return pick_list(L, f);
 }
 
-/* family:map(function(ranks, group) return ranks end): a table, O(world) */
+/* family:map(function(ranks, group) return ranks end): the result is a table, O(world) */
 int mgrid_lua_family_map(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   mgrid_lua_charge_lists(L, f->f);
@@ -184,7 +184,7 @@ int mgrid_lua_family_map(lua_State *L) {
 
 /* --------------------------------------------------------------------- cuts */
 
-/* Return the word on the top, for a message: never an address. */
+/* Return the word on the top, for a message. It is never an address. */
 static const char *by_row_word(lua_State *L) {
   return lua_isstring(L, -1) ? lua_tostring(L, -1) : luaL_typename(L, -1);
 }
@@ -255,7 +255,7 @@ static int family_segments(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* Replace the function at 2 with the list of its results for each group. */
+/* Replace the function at 2 by the list of its results, one for each group. */
 static void list_order(lua_State *L, int64_t count) {
   mgrid_lua_charge(L, count);
   mgrid_lua_reserve(L, count, 16);
@@ -294,7 +294,7 @@ MGRID_APART static int renumber(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* Replace the argument at 2 with the list of the groups by their first members. */
+/* Replace the argument at 2 by the list of groups in the order of their first members. */
 static void list_firsts(lua_State *L, const mgrid_family *f) {
   mgrid_lua_charge(L,
                    f->count < INT64_MAX / (16 * f->nodes) ? 16 * f->nodes * f->count : INT64_MAX);
@@ -308,8 +308,8 @@ static void list_firsts(lua_State *L, const mgrid_family *f) {
   lua_settop(L, 2);
 }
 
-/* Push the groups of a rule by their first members: the index counts its smallest strides
-** first. */
+/* Push the groups of a rule in the order of their first members: the index counts its smallest
+** strides first. */
 static int rule_by_first(lua_State *L, const mgrid_family *f) {
   const mgrid_modes *own = &f->rule->index;
   mgrid_mode at[MGRID_MODES_MAX];
@@ -354,7 +354,7 @@ MGRID_APART static int some_groups(lua_State *L) {
   box->f = mgrid_select_by_rule(f->f, n, groups, &e);
   mgrid_release(groups);
   if (box->f || e.status) return mgrid_lua_made_family(L, box, &e);
-  mgrid_lua_charge(L, 16 * listed * most); /* no rule has them: both are below 2^31 */
+  mgrid_lua_charge(L, 16 * listed * most); /* no rule has them. Both factors are below 2^31 */
   mgrid_lua_reserve(L, listed * (most + 1), 24);
   groups = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_select(f->f, n, groups, &e);
@@ -400,7 +400,8 @@ static int where_it_says(lua_State *L) {
   return some_groups(L);
 }
 
-/* family:where{ pp = 0 }, family:where(grid, { pp = 0 }): the groups whose ranks are all there */
+/* family:where{ pp = 0 }, family:where(grid, { pp = 0 }): the groups whose ranks all have these
+** coordinates */
 MGRID_APART static int where_there(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   int64_t coords[MGRID_DIMS_MAX];

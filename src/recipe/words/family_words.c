@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** family_words.c - Family for Lua: the operations of the algebra as methods, options, listing.
-** family_cut.c has those that cut groups or select some, also by a function of the recipe.
+** family_words.c - Family for Lua: operations on families as methods, options, and listing.
+** family_cut.c has the methods that cut groups or select some.
 */
 #include "recipe/budget.h"
 
@@ -16,7 +16,7 @@ int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error
 
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f) {
   mgrid_lua_charge(L, 16 * f->total);
-  mgrid_lua_reserve(L, f->total + f->count, 24); /* ranks, two lists to sort, starts */
+  mgrid_lua_reserve(L, f->total + f->count, 24); /* for each: a rank, two lists to sort, a start */
 }
 
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f) {
@@ -38,7 +38,7 @@ static int family_bundle(lua_State *L) {
 static int neighbours(lua_State *L, int64_t step, bool wrap) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error e = MGRID_ERROR_INIT;
-  /* of groups that differ in size */
+  /* only groups of different sizes make lists */
   if (f->f->size < 0 && !f->f->form->in_turn) mgrid_lua_charge_lists(L, f->f);
   box->f = mgrid_family_neighbours(f->f, step, wrap, &e);
   return mgrid_lua_made_family(L, box, &e);
@@ -71,7 +71,7 @@ static int family_lists(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* family:twin([{ backend = "mpi" }]): the same groups, with these options added */
+/* family:twin([{ backend = "mpi" }]): a twin, with these options added */
 static int family_twin(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   const bool other = !lua_isnoneornil(L, 2);
@@ -83,7 +83,7 @@ static int family_twin(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* Return whether zip's last argument is "spread", and remove it from the stack. */
+/* If the last argument of zip is "spread", remove it from the stack and return true. */
 static bool take_spread(lua_State *L) {
   static const char *const known[] = { "spread" };
   if (lua_type(L, -1) != LUA_TSTRING) return false;
@@ -93,7 +93,7 @@ static bool take_spread(lua_State *L) {
   return true;
 }
 
-/* Charge for the members of the lists of a zip whose families are spread over the largest number of
+/* Charge for the members of the lists of a zip. Its families are spread over the largest number of
 ** groups. */
 static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
   int64_t count = 0, total = 0;
@@ -103,14 +103,14 @@ static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
     even &= fs[i]->count == count;
     if (fs[i]->count && fs[i]->size < 0) mgrid_lua_charge(L, fs[i]->count * fs[i]->nodes);
     if (fs[i]->count) total += mgrid_spread_total(fs[i], count);
-    if (total > MGRID_WORLD_MAX) return; /* refused */
+    if (total > MGRID_WORLD_MAX) return; /* the zip will be refused */
   }
   if (even) return;
   mgrid_lua_charge(L, 16 * total);
   mgrid_lua_reserve(L, total + count, 24);
 }
 
-/* Charge for the lists of a closure, unless a rule makes it. */
+/* Make the closure. Unless a rule makes it, charge for its lists. */
 static mgrid_family *closure(lua_State *L, size_t n, const mgrid_family *const *fs,
                              mgrid_error *e) {
   bool one_world = n > 0;
@@ -118,7 +118,8 @@ static mgrid_family *closure(lua_State *L, size_t n, const mgrid_family *const *
   mgrid_family *made = one_world ? mgrid_closure_by_rule(n, fs, e) : NULL;
   if (made || e->status) return made;
   if (one_world) mgrid_lua_charge(L, fs[0]->world);
-  if (one_world) mgrid_lua_reserve(L, fs[0]->world, 32); /* roots, groups, ranks, starts */
+  /* for each rank: its root, group, rank and start */
+  if (one_world) mgrid_lua_reserve(L, fs[0]->world, 32);
   for (size_t i = 0; i < n; i++) mgrid_lua_charge_lists(L, fs[i]);
   return mgrid_family_closure(n, fs, e);
 }
@@ -156,7 +157,7 @@ static int family_with(lua_State *L) {
   return 1;
 }
 
-/* Push the text of a list; of a long one the first elements and the last. */
+/* Push the text of a list. A long list shows its first elements and the last. */
 static int list_tostring(lua_State *L) {
   enum { WHOLE = 64, FIRST = 32 };
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -181,7 +182,8 @@ static int list_tostring(lua_State *L) {
 }
 
 void mgrid_lua_printed_list(lua_State *L) {
-  /* of the metatable in the registry; it has no __name, so the list stays a table in messages */
+  /* its address: the key of the metatable. That has no __name, so messages still call the list a
+  ** table */
   static const char key;
   if (mgrid_budget_of(L)) return;
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) != LUA_TTABLE) {
@@ -219,7 +221,7 @@ static int family_ranks(lua_State *L) {
   return 1;
 }
 
-/* Push { { group, position }, ... }: all groups of a rank. */
+/* Push all groups of a rank: { { group, position }, ... }. */
 static int all_places(lua_State *L, const mgrid_family *f, int64_t rank) {
   lua_newtable(L);
   for (int64_t nth = 0, at[2]; mgrid_family_locate(f, rank, nth, &at[0], &at[1]); nth++) {
@@ -260,8 +262,8 @@ static int next_group(lua_State *L) { /* family, last group or nil -> group, ran
   return 2;
 }
 
-/* for group, ranks in family:groups() do; also `pairs(family)`. family:groups{0, 3},
-** family:groups(0, 3): some of them */
+/* for group, ranks in family:groups() do; the same as `pairs(family)`. family:groups{0, 3} and
+** family:groups(0, 3) give some of the groups */
 static int family_groups(lua_State *L) {
   mgrid_lua_check_family(L, 1);
   if (lua_gettop(L) > 1) return mgrid_lua_some_groups(L);
@@ -293,7 +295,7 @@ static int family_largest(lua_State *L) {
   return 1;
 }
 
-/* nil of a family without groups */
+/* Push a bound of the members; nil for a family without groups. */
 static int push_bound(lua_State *L, const mgrid_family *f, int64_t rank) {
   f->count ? lua_pushinteger(L, rank) : lua_pushnil(L);
   return 1;
@@ -309,8 +311,8 @@ static int family_high(lua_State *L) {
   return push_bound(L, f, f->high);
 }
 
-/* family:member(group, position) -> rank, ranks in the group; a position from the end is
-** negative */
+/* family:member(group, position) -> rank, number of ranks in the group. A negative position counts
+** from the end */
 static int family_member(lua_State *L) {
   const mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   int64_t group = mgrid_lua_check_integer(L, 2), at = mgrid_lua_check_integer(L, 3);
@@ -343,7 +345,7 @@ static void set_modes(lua_State *L, const char *name, const mgrid_modes *modes) 
   lua_setfield(L, -2, name);
 }
 
-/* family:modes() -> what world:modes takes, or nil */
+/* family:modes() -> a table for world:modes, or nil */
 static int family_modes(lua_State *L) {
   const mgrid_strided *rule = mgrid_lua_check_family(L, 1)->f->rule;
   if (!rule) return lua_pushnil(L), 1;
@@ -365,8 +367,8 @@ static int family_eq(lua_State *L) {
 
 enum { SUMMARY = 256 };
 
-/* Write how many groups a family has, of which size, and its rule: "4 groups of 2: (2:1) x (4:2)".
-** Nothing is collected meanwhile, so no finalizer changes what the family is of. */
+/* Write the number of groups, their size, and the rule: "4 groups of 2: (2:1) x (4:2)". No garbage
+** is collected meanwhile, so no finalizer can change the family. */
 static void summarize(lua_State *L, const mgrid_family *f, char text[SUMMARY]) {
   char rule[160];
   mgrid_lua_charge_family(L, f);
@@ -386,7 +388,7 @@ static int family_tostring(lua_State *L) {
 }
 
 void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of, mgrid_lua_line *write) {
-  enum { LINES = 20 }; /* of a screen */
+  enum { LINES = 20 }; /* lines of a screen */
   int head = lua_gettop(L);
   size_t shown = n <= LINES ? n : LINES - 1;
   luaL_checkstack(L, LINES + 4, NULL);
@@ -413,7 +415,7 @@ void mgrid_lua_add_families(lua_State *L, const mgrid_content *c) {
   mgrid_lua_add_lines(L, c->nentries, c, write_entry);
 }
 
-/* family:explain() -> its rule, and the rule in words */
+/* family:explain() -> its rule; the rule in words */
 static int family_explain(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   mgrid_text t = { 0 };
@@ -426,12 +428,12 @@ static int family_explain(lua_State *L) {
   return 2;
 }
 
-/* same(a, b), within(a, b), disjoint(a, b), covers(f) raise if the law does not hold, with the
+/* same(a, b), within(a, b), disjoint(a, b), covers(f): raise if the law does not hold, with the
 ** first counterexample */
-/* here families have no names yet */
+/* the families have no names here */
 static const mgrid_law_names in_order = { "the first family", "the second" };
 
-/* Finish a law that was checked: raise its error, if any. */
+/* Finish checking a law: raise its error, if there is one. */
 static int finish_law(lua_State *L, const char *law, mgrid_status s, const mgrid_error *e) {
   mgrid_lua_charge(L, 0);
   if (!s) return 0;

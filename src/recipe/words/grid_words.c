@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** grid_words.c - Grid for Lua: make one, its families and coordinates, and other grids from it.
+** grid_words.c - Grid for Lua: how to make one, its families and coordinates, and other grids made
+** from it.
 */
 #include "recipe/bind.h"
 
@@ -62,8 +63,7 @@ static int64_t dim_size(lua_State *L, const char *name) {
   return size;
 }
 
-/* Append the dims that have a size but are not in the order: those of size 1; a larger one is an
-** error. */
+/* Append the dims that have a size but are not in the order. Their size must be 1. */
 static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t n,
                                const char *order) {
   const char *extra[MGRID_DIMS_MAX], *known[MGRID_DIMS_MAX];
@@ -103,9 +103,9 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
   return n;
 }
 
-/* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, with the sizes by name at `sizes`.
-** `slowest`: the order has the slowest dim first. Return their number. The names live as long as
-** they are on the stack. */
+/* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, and return their number. Their sizes,
+** by name, are in the table at `sizes`. `slowest`: the first name is the slowest dim. The names
+** live as long as they are on the stack. */
 static size_t push_dims(lua_State *L, int order, int sizes, bool slowest, mgrid_dim *dims) {
   const char *names[MGRID_DIMS_MAX];
   luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order,
@@ -124,7 +124,7 @@ static size_t push_dims(lua_State *L, int order, int sizes, bool slowest, mgrid_
   return append_unordered(L, sizes, dims, n, said);
 }
 
-/* Finish making a grid in this box: raise the error, or count its memory; return 1. */
+/* Finish making a grid in this box: raise the error, or count the grid's memory and return 1. */
 static int made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e) {
   if (!*box) return mgrid_lua_raise_error(L, e);
   size_t order = (*box)->order ? (*box)->order->bytes : 0;
@@ -132,7 +132,7 @@ static int made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e) {
   return 1;
 }
 
-/* Return whether the argument at i is the word `known`; nil: it is not there. */
+/* Return whether the argument at i is the word `known`. nil: it is not given. */
 static bool check_word(lua_State *L, int i, const char *known) {
   if (lua_isnoneornil(L, i)) return false;
   const char *word = luaL_checkstring(L, i);
@@ -140,8 +140,8 @@ static bool check_word(lua_State *L, int i, const char *known) {
   return true;
 }
 
-/* grid(world, order, sizes [, "slowest first"]): order fastest first; a name without a size has
-** size 1 */
+/* grid(world, order, sizes [, "slowest first"]). The order has the fastest dim first. A name
+** without a size has size 1 */
 static int new_grid(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_world_argument(L);
   bool slowest = check_word(L, 4, "slowest first");
@@ -159,7 +159,7 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
   mgrid_lua_reserve(L, ranks, 24);
 }
 
-/* Return the name of a dim at i, argument `nth` of g(...) or g:along(...). */
+/* Return the name of a dim at i. It is argument `nth` of g(...) or g:along(...). */
 static const char *dim_name(lua_State *L, int i, int nth) {
   if (lua_type(L, i) != LUA_TSTRING)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument %d is %s, not the name of a dim", nth,
@@ -180,7 +180,7 @@ static mgrid_lua_family *new_family_of_grid(lua_State *L) {
   return box;
 }
 
-/* Return the dims at the arguments from 2 on. */
+/* Return the dims that are the arguments from 2 on. */
 static size_t check_dims(lua_State *L, const char **dims) {
   int n = lua_gettop(L) - 1;
   if (n > MGRID_DIMS_MAX)
@@ -193,7 +193,7 @@ static int along(lua_State *L, mgrid_order order) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *inside[MGRID_DIMS_MAX], *index[MGRID_DIMS_MAX];
   size_t n = 0, nindex = 0;
-  bool chosen = false; /* grid:along{ "tp", index = {...} } */
+  bool chosen = false; /* as in grid:along{ "tp", index = {...} } */
 
   if (lua_istable(L, 2)) {
     static const char *const options[] = { "index" };
@@ -217,13 +217,13 @@ static int along(lua_State *L, mgrid_order order) {
 }
 
 static int grid_along(lua_State *L) {
-  if (lua_gettop(L) == 3 && lua_isnil(L, 2) && lua_isnil(L, 3)) /* for x in grid do */
+  if (lua_gettop(L) == 3 && lua_isnil(L, 2) && lua_isnil(L, 3)) /* as in: for x in grid do */
     return mgrid_lua_no_iterator(L, MGRID_LUA_GRID);
   return along(L, MGRID_GRID_ORDER);
 }
 static int grid_ordered(lua_State *L) { return along(L, MGRID_AS_WRITTEN); }
 
-/* Choose the dims at the arguments from 2 on. */
+/* Choose the dims that are the arguments from 2 on. */
 static void choose_dims(lua_State *L, const mgrid_grid *g, mgrid_chosen *c) {
   const char *dims[MGRID_DIMS_MAX];
   mgrid_error e = MGRID_ERROR_INIT;
@@ -231,7 +231,7 @@ static void choose_dims(lua_State *L, const mgrid_grid *g, mgrid_chosen *c) {
     mgrid_lua_raise_error(L, &e);
 }
 
-/* grid:except(dim, ...): along all other dims */
+/* grid:except(dim, ...): the family along all other dims */
 static int grid_except(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   mgrid_chosen c;
@@ -242,8 +242,8 @@ static int grid_except(lua_State *L) {
   return along(L, MGRID_GRID_ORDER);
 }
 
-/* Push the option `cartesian` for the groups along the marked dims: "x:4:periodic y:2". The table
-** at `periods` has the periodic dims by name, or is nil. */
+/* Push the value of the option `cartesian` for the groups along the marked dims: "x:4:periodic
+** y:2". The table at `periods` has the periodic dims by name, or it is nil. */
 static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *inside, int periods) {
   luaL_Buffer text;
   bool periodic[MGRID_DIMS_MAX] = { false };
@@ -269,8 +269,8 @@ static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *ins
   return lua_tostring(L, -1);
 }
 
-/* grid:cartesian{ "x", "y", periods = { x = true } }: grid:along(...), or along all dims, with the
-** option that gives its communicators on MPI a Cartesian topology */
+/* grid:cartesian{ "x", "y", periods = { x = true } }: as grid:along(...), or along all dims. It
+** adds the option that gives communicators on MPI a Cartesian topology */
 static int grid_cartesian(lua_State *L) {
   static const char *const options[] = { "periods" };
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
@@ -352,7 +352,7 @@ void mgrid_lua_check_coords(lua_State *L, int at, const mgrid_grid *g, int64_t a
         mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the coordinate of dim '%s' is %s, not an integer",
                            known[i], mgrid_lua_kind(L, -1));
       const int64_t size = g->axis[i].size, given = coords[i];
-      /* a rank has no end to count from */
+      /* this is for `absent` -1 only: a rank has no end from which to count */
       if (given < 0 && absent < 0 && given >= -size) coords[i] += size;
       if (coords[i] < 0 || coords[i] >= size)
         mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
@@ -363,7 +363,7 @@ void mgrid_lua_check_coords(lua_State *L, int at, const mgrid_grid *g, int64_t a
   }
 }
 
-/* grid:rank{ tp = 0, dp = 1 } -> integer; a dim that is not named is at 0 */
+/* grid:rank{ tp = 0, dp = 1 } -> integer. A dim that is not named has coordinate 0 */
 static int grid_rank(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   int64_t coords[MGRID_DIMS_MAX];
@@ -372,7 +372,7 @@ static int grid_rank(lua_State *L) {
   return 1;
 }
 
-/* grid:dims() -> { {name, size}, ... } fastest first */
+/* grid:dims() -> { {name, size}, ... }, fastest first */
 static int grid_dims(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   lua_createtable(L, (int)g->n, 0);
@@ -409,7 +409,7 @@ static int grid_eq(lua_State *L) {
 ** Grids made from a grid: unflatten, flatten, rename, at.
 */
 
-/* Push the order of { NAME = size, NAME = fill } at i as a list: the filled dim is the slower one.
+/* Push the order of { NAME = size, NAME = fill } at i, as a list. The filled dim is the slower one.
 ** Other sizes need an order, and the message shows one. */
 static void push_default_order(lua_State *L, int i) {
   const char *names[MGRID_DIMS_MAX];
@@ -484,7 +484,7 @@ static int grid_rename(lua_State *L) {
   mgrid_lua_stack(L, MGRID_DIMS_MAX + 4);
   for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
   mgrid_lua_check_keys(L, 2, "dim", known, g->n, false);
-  for (size_t i = 0; i < g->n; i++) { /* the names stay on the stack, which keeps them */
+  for (size_t i = 0; i < g->n; i++) { /* the names stay on the stack, which keeps them alive */
     int type = lua_getfield(L, 2, known[i]);
     if (type != LUA_TNIL && type != LUA_TSTRING)
       return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the new name of dim '%s' is a %s, not a name",
@@ -497,7 +497,7 @@ static int grid_rename(lua_State *L) {
   return made_grid(L, box, &e);
 }
 
-/* grid:at{ pp = 0 }: the grid of the dims that are not named, over the ranks there */
+/* grid:at{ pp = 0 }: a grid of the dims that are not named, over the ranks at these coordinates */
 static int grid_at(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   int64_t coords[MGRID_DIMS_MAX];
@@ -511,8 +511,8 @@ static int grid_at(lua_State *L) {
   return made_grid(L, box, &e);
 }
 
-/* grid:squeeze(dim, ...): the grid without these dims where their size is 1; without names, without
-** all dims of size 1 */
+/* grid:squeeze(dim, ...): the grid without those of these dims that have size 1. Without names:
+** without all dims of size 1 */
 static int grid_squeeze(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   mgrid_chosen c;
@@ -551,7 +551,7 @@ static const luaL_Reg grid_meta[] = { { "__index", grid_index },
 static const mgrid_lua_class grid_class = { MGRID_LUA_GRID, NULL, grid_methods, other_grids,
                                             grid_meta };
 
-/* grid.tp is the size of dim tp; methods come first */
+/* grid.tp is the size of dim tp. Methods come first */
 static int grid_index(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_GRID);

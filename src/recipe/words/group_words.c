@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** group_words.c - Group for Lua: this rank's place in one group of a state.
+** group_words.c - Group for Lua: this rank's group of a family, in a state.
 */
 #include "moongrid_lua.h"
 #include "recipe/bind.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* ------------------------------------------------------------------- fields
-** Userdata whose fields cost no more than those of a Lua table.
+** Reading a field of such a userdata costs no more than reading a field of a Lua table (lookup.h).
 */
 
 const char mgrid_lua_state_key = 's', mgrid_lua_group_key = 'g';
@@ -61,8 +61,8 @@ void mgrid_lua_keep_answer(lua_State *L, int answers, const char *name) {
 }
 
 /* ------------------------------------------------------------------- memory
-** For Lua: the windows and the device communicator of a group; the GPU memory that a state holds,
-** releases and takes again. Addresses are light userdata, which a program passes on to kernels.
+** The windows and the device communicator of a group, and the GPU memory that a state holds, gives
+** back and takes again. Addresses are light userdata, which a program passes on to kernels.
 */
 
 static void set_address(lua_State *L, const char *key, const void *address) {
@@ -73,7 +73,7 @@ static void set_address(lua_State *L, const char *key, const void *address) {
   lua_setfield(L, -2, key);
 }
 
-/* group:window(name) -> { buffer, bytes, handle }, or nil where there is no communicator */
+/* group:window(name) -> { buffer, bytes, handle }, or nil if the group has no communicator */
 static int group_window(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   const char *name = luaL_checkstring(L, 2);
@@ -139,14 +139,15 @@ int mgrid_lua_state_held_memory(lua_State *L) {
 
 /* ------------------------------------------------------------------- groups */
 
-typedef struct group_box { /* user value MGRID_OWNER is the State userdata, whose box is `from` */
+typedef struct group_box { /* user value MGRID_OWNER is the State, whose box is `from` */
   const mgrid_group *g;
   const mgrid_state_box *from;
 } group_box;
 
 static int group_missing(lua_State *L);
 
-/* The Group is kept among the answers by the handle's address, so each call pushes the same one. */
+/* Push the Group of a handle. It is kept among the answers, by the address of the handle, so each
+** call pushes the same Group. */
 int mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g) {
   if (!g) {
     lua_pushnil(L);
@@ -212,7 +213,7 @@ static int group_prev(lua_State *L) {
   return push_rank(L, mgrid_group_beside(mgrid_lua_check_group(L, 1), -1, wrap));
 }
 
-/* group:at(position) -> global rank | nil; negative positions count from the end */
+/* group:at(position) -> rank of the world | nil. A negative position counts from the end */
 static int group_at(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group(L, 1);
   int64_t position = mgrid_lua_check_integer(L, 2);
@@ -225,8 +226,8 @@ static int group_position_of(lua_State *L) {
   return push_rank(L, mgrid_group_position_of(g, mgrid_lua_check_integer(L, 2)));
 }
 
-/* group:shift(dim [, displacement]) -> source, dest: positions, nil past an end that is not
-** periodic */
+/* group:shift(dim [, displacement]) -> source, dest. They are positions; nil past an end that is
+** not periodic */
 static int group_shift(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   const char *dim = luaL_checkstring(L, 2);
@@ -315,7 +316,7 @@ static int group_eq(lua_State *L) {
 static int group_tostring(lua_State *L) {
   group_box *box = check_group_box(L, 1);
   const mgrid_group *g = box->g;
-  if (!box->from->s) { /* then `g` is freed */
+  if (!box->from->s) { /* then `g` has been freed */
     lua_pushliteral(L, "Group (closed)");
     return 1;
   }
@@ -350,7 +351,7 @@ static const luaL_Reg group_meta[] = {
 static const mgrid_lua_class group_class = { MGRID_LUA_GROUP, group_fields, group_methods,
                                              mgrid_lua_group_use, group_meta };
 
-/* Called with (answers, key). */
+/* Find an answer. Called with (answers, key). */
 static int group_missing(lua_State *L) {
   enum { GROUP = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** mesh_words.c - Mesh for Lua: a grid as one rank sees it. It is a table of the rank's coordinates by
-** dim, so `pairs` and copies of it see only these. Its metatable holds the grid and the rank, and
-** answers the rest.
+** mesh_words.c - Mesh for Lua: a grid as one rank sees it. A Mesh is a table with the rank's
+** coordinates by dim, so `pairs` and copies see only these. Its metatable holds the grid and the
+** rank, and answers the rest.
 */
 #include "recipe/bind.h"
 
-static const char grid_key = 'g', rank_key = 'r'; /* keys in the metatable, by their addresses */
+static const char grid_key = 'g', rank_key = 'r'; /* their addresses are keys in the metatable */
 
 typedef struct mesh {
   mgrid_grid *grid;
@@ -95,7 +95,7 @@ static const luaL_Reg mesh_fields[] = { { "position", mesh_position }, { "size",
 static const luaL_Reg mesh_methods[] = { { "submesh", mesh_submesh }, { NULL, NULL } };
 static const mgrid_lua_class mesh_class = { MGRID_LUA_MESH, mesh_fields, mesh_methods, NULL, NULL };
 
-/* Called for a name that is not a coordinate. */
+/* __index of a Mesh, for a name that is not a coordinate. */
 static int mesh_index(lua_State *L) {
   mesh m = check_mesh(L, 1);
   const char *key = luaL_checkstring(L, 2), *known[MGRID_DIMS_MAX];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** options_words.c - the options of a family for Lua: family:with reads them, a recipe's evaluation sets
-** single ones, moongrid.options() lists them. All use the tables of plan/options.h and plan/nccl_options.h.
+** options_words.c - the options of a family for Lua. family:with reads them, the evaluation of a
+** recipe sets single ones, moongrid.options() lists them. All use the tables of plan/options.h and
+** plan/nccl_options.h.
 */
 #include "recipe/bind.h"
 
@@ -21,7 +22,7 @@ static void read_seconds(lua_State *L, const char *name, double *out) {
 
 static void options_read_word(lua_State *L, const mgrid_option *row, const char **out) {
   if (lua_type(L, -1) == LUA_TSTRING) {
-    *out = lua_tostring(L, -1); /* the record checks the word */
+    *out = lua_tostring(L, -1); /* the record will check the word */
     return;
   }
   lua_pushfstring(L, "option '%s' is", row->name);
@@ -39,18 +40,18 @@ static void options_read_text(lua_State *L, const char *name, const char **out) 
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                        "option '%s' is text such as \"x:4:periodic y:2\", not %s", name,
                        mgrid_lua_kind(L, -1));
-  *out = lua_tostring(L, -1); /* the record parses it */
+  *out = lua_tostring(L, -1); /* the record will parse it */
 }
 
 static void options_read_name(lua_State *L, const char *name, const char **out) {
   if (lua_type(L, -1) != LUA_TSTRING)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is the name of a family, not %s", name,
                        mgrid_lua_kind(L, -1));
-  *out = lua_tostring(L, -1); /* the record checks it */
+  *out = lua_tostring(L, -1); /* the record will check it */
 }
 
-/* Read a table { kv = 4194304 } as the text "kv=4194304", which replaces it on the stack; or that
-** text itself. The record parses and sorts it. */
+/* Read a table { kv = 4194304 } as the text "kv=4194304", which replaces it on the stack. Or read
+** such a text. The record parses and sorts it. */
 static void options_read_numbers(lua_State *L, const mgrid_option *row, const char **out) {
   if (lua_istable(L, -1)) {
     int at = lua_gettop(L), keys = at + 1;
@@ -69,7 +70,7 @@ static void options_read_numbers(lua_State *L, const mgrid_option *row, const ch
       if (!lua_isinteger(L, -1))
         mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' of option '%s' is a whole number, not %s",
                            lua_tostring(L, keys + 2), row->name, mgrid_lua_kind(L, -1));
-      if (n > MGRID_NUMBERS_MAX + 1) break; /* the record refuses that many */
+      if (n > MGRID_NUMBERS_MAX + 1) break; /* the record will refuse so many */
       lua_pushfstring(L, "%s %s=%I", lua_tostring(L, -3), lua_tostring(L, -2),
                       (LUAI_UACINT)lua_tointeger(L, -1));
       lua_replace(L, -4);
@@ -147,7 +148,7 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) known[n++] = row->name;
   mgrid_lua_check_keys(L, i, "option", known, n, false);
   mgrid_lua_stack(L, MGRID_OPTIONS_MAX + 8);
-  /* words stay on the stack, alive */
+  /* the words stay on the stack, which keeps them alive */
   for (const mgrid_option *row = mgrid_option_table; row->name; row++)
     if (lua_getfield(L, i, row->name) != LUA_TNIL) read_option(L, row, &o, &nccl);
   if (mgrid_choice_make(&o, &nccl, out, &e)) mgrid_lua_raise_error(L, &e);
@@ -156,7 +157,7 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
 
 /* ------------------------------------------------- choose(topology, family, ...) */
 
-/* Turn the text at i, from a command line, into a value of the row's kind if it is text for one. */
+/* If the text at i, from a command line, is a value of the row's kind, turn it into that value. */
 static void parse_value(lua_State *L, int i, const mgrid_option *row) {
   static const char *const flags[] = { "false", "0", "true", "1" };
   if (lua_type(L, i) != LUA_TSTRING) return;
@@ -256,8 +257,8 @@ static void options_push_backend(lua_State *L, const mgrid_descriptor *d) {
   }
 }
 
-/* moongrid.options() -> a table each for the options of family:with, the fields of its `nccl`, and
-** the backends that are opened by name */
+/* moongrid.options() -> three tables: the options of family:with, the fields of its `nccl`, and the
+** backends that are opened by name */
 static int options(lua_State *L) {
   lua_newtable(L);
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {

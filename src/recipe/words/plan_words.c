@@ -14,11 +14,11 @@
 #include <string.h>
 
 /* -------------------------------------------------------------------- saved
-** Saved plans, for Lua programs: recipes read no files.
+** Saved plans. These are only for Lua programs, because recipes read no files.
 */
 
-/* moongrid.is_saved(path [, text]) -> whether the file, or the text instead of it, is a saved
-** plan */
+/* moongrid.is_saved(path [, text]) -> whether the file is a saved plan; if a text is given, whether
+** that is */
 static int is_saved(lua_State *L) {
   char head[64];
   size_t n = 0;
@@ -51,8 +51,8 @@ void mgrid_lua_open_saved(lua_State *L) {
 }
 
 /* -------------------------------------------------------------- differences
-** What changes from one plan to another, for Lua. The answer is JSON first, as a recipe's: the
-** library tells each difference while it holds memory, so Lua must not raise there.
+** What changes from one plan to another. The answer is collected as JSON first: the library reports
+** each difference while it holds memory, so Lua must not raise there.
 */
 
 /* Return a grid of a plan as JSON. */
@@ -98,7 +98,7 @@ typedef struct collected {
 static void collect(void *ud, const mgrid_difference *d) {
   collected *c = ud;
   json_t *change = mgrid_json_pack("{ss%ss}", "kind", &d->sign, (size_t)1, "what", d->what);
-  /* otherwise it is a sentence */
+  /* otherwise it is a whole sentence */
   if (d->from || d->to) json_object_set_new(change, "name", json_string(d->name));
   if (d->from && *d->from)
     json_object_set_new(change, "from", value_json(c->was, d->what, d->name, d->from));
@@ -113,7 +113,8 @@ static int put_line(void *ud, const char *s, size_t len) {
 
 static int plan_text_of(lua_State *L) { return lua_pushvalue(L, lua_upvalueindex(1)), 1; }
 
-/* plan:diff(other [, rank]) -> { differ, changes, kept, created, dropped }; tostring gives lines */
+/* plan:diff(other [, rank]) -> { differ, changes, kept, created, dropped }; tostring gives its
+** lines */
 int mgrid_lua_plan_diff(lua_State *L) {
   const mgrid_plan *was = mgrid_lua_check_plan(L, 1), *is = mgrid_lua_check_plan(L, 2);
   int64_t rank = lua_isnoneornil(L, 3) ? 0 : mgrid_lua_check_integer(L, 3);
@@ -157,11 +158,11 @@ static int new_plan(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-/* A text that is printed: it is returned, or given to a function in pieces. In a recipe it is
-** bounded and its work is charged. */
+/* A text that is printed. It is returned, or passed to a function in pieces. In a recipe its length
+** is limited and its work is charged. */
 typedef struct printed {
   lua_State *L;
-  int write; /* where the function is; 0: none */
+  int write; /* index of the function; 0: there is none */
   mgrid_text text;
   mgrid_lua_budget *budget;
   bool long_text, raised;
@@ -197,11 +198,12 @@ static int print_piece(void *to, const char *s, size_t len) {
   lua_pushcfunction(t->L, write_piece);
   lua_pushvalue(t->L, t->write);
   lua_pushlightuserdata(t->L, &p);
-  t->raised = lua_pcall(t->L, 2, 0, 0) != LUA_OK; /* the writer of JSON above has memory to free */
+  /* raise later, because the writer of JSON above has memory to free */
+  t->raised = lua_pcall(t->L, 2, 0, 0) != LUA_OK;
   return t->raised;
 }
 
-/* Push the text, or nothing if a function has it; or raise. */
+/* Push the text, or nothing if a function got it. Raise after an error. */
 static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_error *e) {
   if (!s && t->write) return 0;
   if (!s) {
@@ -214,11 +216,11 @@ static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_er
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                               "the text has more than %d bytes; a recipe's have no more",
                               MGRID_TEXT_MAX);
-  mgrid_lua_charge(L, 0); /* raises if that is the reason */
+  mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
   return mgrid_lua_raise_error(L, e);
 }
 
-/* Pay for the questions of json and schedule about all groups. */
+/* Charge for the questions of json and schedule about all groups. */
 static void charge_groups(lua_State *L, const mgrid_plan *p) {
   mgrid_budget *budget = mgrid_lua_work(L);
   int64_t led[MGRID_ROUNDS_MAX];
@@ -314,7 +316,7 @@ static int plan_counts(lua_State *L) {
   return 1;
 }
 
-/* plan:rehearse() -> communicators, memberships; raises if creating them would deadlock */
+/* plan:rehearse() -> communicators, memberships. It raises if creating them would deadlock */
 static int plan_rehearse(lua_State *L) {
   mgrid_created r = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -328,14 +330,15 @@ static int plan_rehearse(lua_State *L) {
   return 2;
 }
 
-/* Count all families with all their parts, which a question about a rank goes through. */
+/* Count all families with all their parts, because a question about a rank goes through all of
+** them. */
 static int64_t nodes_of(const mgrid_plan *p) {
   int64_t n = 0;
   for (size_t i = 0; i < p->content.nentries; i++) n += p->content.entry[i].family->nodes;
   return n;
 }
 
-/* plan:check() -> members, communicators | nil; raises when a law of the plan is broken */
+/* plan:check() -> members, communicators | nil. It raises if a law of the plan is broken */
 static int plan_check(lua_State *L) {
   mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
@@ -351,8 +354,8 @@ static int plan_check(lua_State *L) {
   return 2;
 }
 
-/* plan:law(text [, machine]) -> true | false, why; raises if the text is not a law, or names what is
-** unknown */
+/* plan:law(text [, machine]) -> true | false, why. It raises if the text is not a law, or
+** names something unknown */
 static int plan_law(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char *law = luaL_checkstring(L, 2);
@@ -371,7 +374,7 @@ static int plan_law(lua_State *L) {
   return 2;
 }
 
-/* Push the text of an answer of plan:why; upvalue: plan */
+/* tostring of an answer of plan:why. Upvalue: the plan */
 static int why_tostring(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, lua_upvalueindex(1));
   mgrid_text t = { 0 };
@@ -381,12 +384,12 @@ static int why_tostring(lua_State *L) {
     mgrid_text_free(&t);
     return mgrid_lua_raise_error(L, &e);
   }
-  if (t.len) t.data[--t.len] = '\0'; /* print ends the line */
+  if (t.len) t.data[--t.len] = '\0'; /* print adds the newline */
   mgrid_lua_push_text(L, &t);
   return 1;
 }
 
-/* plan:why(a, b) -> how two ranks are connected, as a table that tostring turns into text */
+/* plan:why(a, b) -> how two ranks are connected, as a table; tostring turns it into text */
 static int plan_why(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t a = mgrid_lua_check_integer(L, 2), b = mgrid_lua_check_integer(L, 3);
@@ -423,7 +426,7 @@ static int plan_dry(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-/* Push what a view creates: the view and the plan are the arguments. */
+/* Push what a view creates. The arguments are the view and the plan. */
 static int push_creations(lua_State *L) {
   const mgrid_view *v = lua_touserdata(L, 1);
   const mgrid_plan *p = lua_touserdata(L, 2);
@@ -553,7 +556,7 @@ static int plan_notes(lua_State *L) {
   mgrid_lua_stack(L, 4);
   lua_newtable(L);
   for (const char *at = lua_tostring(L, -2), *end; (end = strchr(at, '\n')); at = end + 1) {
-    mgrid_lua_charge(L, 1 << 16); /* ranks that were looked at for it */
+    mgrid_lua_charge(L, 1 << 16); /* ranks that were looked at for this note */
     lua_pushlstring(L, at, (size_t)(end - at));
     lua_rawseti(L, -2, ++n);
   }

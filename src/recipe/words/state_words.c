@@ -9,14 +9,14 @@
 #include <string.h>
 
 /* ------------------------------------------------------------ where it runs
-** State.machine: where this rank runs, and how the job is spread over machines. Read only.
+** state.machine: where this rank runs, and how the job is spread over machines. It is read-only.
 */
 
 static const char *const fields[] = { "name",  "machines",     "index",  "local_size", "local_rank",
                                       "cores", "usable_cores", "memory", "gpus",       "gpu" };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
-/* Called for a name without a value: an error, except for `gpu` without a GPU. */
+/* __index, for a name without a value. Raise, except for `gpu` without a GPU. */
 static int machine_missing(lua_State *L) {
   const char *key = luaL_checkstring(L, 2);
   return strcmp(key, "gpu") == 0
@@ -28,7 +28,7 @@ static int machine_fixed(lua_State *L) {
   return mgrid_lua_raise(L, "the machine cannot be changed");
 }
 
-/* machine, last name or nil -> the next name with a value, that value */
+/* next(machine, last name or nil) -> the next name that has a value, and the value */
 static int machine_next(lua_State *L) {
   size_t i = 0;
   if (!lua_isnil(L, 2))
@@ -48,8 +48,8 @@ static int machine_pairs(lua_State *L) {
   return 3;
 }
 
-/* Push an empty table whose metatable holds the values, so that __newindex sees and refuses every
-** assignment. */
+/* Push an empty table whose metatable holds the values. So __newindex sees every assignment, and
+** refuses it. */
 static void push_machine(lua_State *L, const mgrid_state *s) {
   static const luaL_Reg meta[] = { { "__newindex", machine_fixed },
                                    { "__pairs", machine_pairs },
@@ -91,15 +91,15 @@ mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned) {
 
 static void free_kept(void *box) { mgrid_state_free(*(mgrid_state **)box); }
 
-/* Freeing a dry state involves no other rank, so it may be garbage-collected. Another userdata does
-** that; its box still holds the state if Lua skips the finalizer. */
+/* Freeing a dry state involves no other rank, so it may be garbage-collected. Another userdata, the
+** keeper, does that. Its box still holds the state if Lua skips the finalizer. */
 void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank,
                         mgrid_error *err) {
   mgrid_state_box *box = (mgrid_state_box *)state;
   mgrid_state **kept = mgrid_lua_new_box(L, sizeof *kept, 0, MGRID_LUA_KEPT, free_kept);
   mgrid_backend *b = mgrid_backend_dry(p->content.world, rank, err);
   if (b) *kept = mgrid_materialize(p, b, NULL, err);
-  mgrid_backend_free(b); /* the state keeps it */
+  mgrid_backend_free(b); /* the state is an owner of it */
   if (!*kept) return;
   size_t bytes = (*kept)->view.nmembers * sizeof(mgrid_group) + (*kept)->view.ncomms * 256 + 1024;
   mgrid_lua_weigh(L, kept, bytes);
@@ -124,7 +124,7 @@ mgrid_state *mgrid_lua_check_state(lua_State *L, int i) {
   return box->s;
 }
 
-/* Empty a table of answers, and those of the groups in it. */
+/* Empty a table of answers, and the tables of the groups in it. */
 static void state_forget(lua_State *L, int answers) {
   answers = lua_absindex(L, answers);
   for (lua_pushnil(L); mgrid_lua_next(L, answers);) {
@@ -136,7 +136,7 @@ static void state_forget(lua_State *L, int answers) {
     lua_pop(L, 1);
     lua_pushvalue(L, -1);
     lua_pushnil(L);
-    lua_rawset(L, answers); /* the walk allows clearing the key that it returned */
+    lua_rawset(L, answers); /* a walk allows clearing the key that it has returned */
   }
 }
 
@@ -145,7 +145,7 @@ void mgrid_lua_close_state(lua_State *L, int i) {
   lua_getiuservalue(L, i, MGRID_ANSWERS);
   state_forget(L, -1);
   lua_pop(L, 1);
-  /* Without s, its finalizer was called by hand, and the keeper frees the state. */
+  /* If s is NULL, the keeper's finalizer was called by hand, and the keeper frees the state. */
   if (box->s && box->kept && lua_getiuservalue(L, i, MGRID_KEEPER) == LUA_TUSERDATA) {
     *(mgrid_state **)mgrid_lua_in_box(lua_touserdata(L, -1)) = NULL;
     lua_pop(L, 1);
@@ -156,7 +156,7 @@ void mgrid_lua_close_state(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------- State */
 
-/* state:groups(family) -> list of Group: one of a partition, several of a cover, or none */
+/* state:groups(family) -> list of Group: one for a partition, several for a cover, or none */
 static int state_groups(lua_State *L) {
   mgrid_lua_check_state(L, 1);
   const char *family = luaL_checkstring(L, 2);
@@ -171,8 +171,7 @@ static int state_groups(lua_State *L) {
   }
 }
 
-/* state:has(family) -> boolean: whether there is a family of that name; this rank need not be in
-** it */
+/* state:has(family) -> whether there is a family of that name; this rank need not be in it */
 static int state_has(lua_State *L) {
   mgrid_lua_check_state(L, 1);
   const char *family = luaL_checkstring(L, 2);
@@ -226,8 +225,8 @@ static int state_close(lua_State *L) {
   return 0;
 }
 
-/* Freeing a state is collective unless it is dry, and ranks collect garbage at different moments,
-** so only disown it here. */
+/* Freeing a state is collective unless it is dry. Ranks collect garbage at different moments, so
+** only remove an owner here. */
 static int state_gc(lua_State *L) {
   mgrid_state_box *box = check_state_box(L, 1);
   if (box->owned && box->s && !box->kept) mgrid_state_abandon(box->s);
@@ -267,8 +266,8 @@ static int state_ngroups(lua_State *L) {
   return 1;
 }
 
-/* Push a new Mesh of a named grid, of which the caller keeps a reference: its table is the caller's
-** to change. Its metatable is kept among the answers. */
+/* Push a new Mesh of a named grid. The caller keeps a reference to the grid, and may change the
+** Mesh's table. The metatable is kept among the answers. */
 static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t rank) {
   if (lua_rawgetp(L, answers, grid) == LUA_TNIL) {
     lua_pop(L, 1);
@@ -279,14 +278,14 @@ static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t
   mgrid_lua_push_mesh(L, grid, rank, lua_gettop(L));
 }
 
-/* state.tp is a Group or nil, state.dense the Mesh of a named grid; the State's own fields and
+/* state.tp is a Group or nil; state.dense is the Mesh of a named grid. The State's own fields and
 ** methods come first. Called with (answers, key). */
 static int state_missing(lua_State *L) {
   enum { STATE = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
 
   if (mgrid_lua_class_get(L, &mgrid_lua_state_class, STATE, key)) {
-    /* These are asked anew each time, as would be any other field that may change. */
+    /* These are asked for each time, as any field that may change must be. */
     bool fresh = strcmp(key, "ncomms") == 0 || strcmp(key, "ngroups") == 0
                  || strcmp(key, "plan") == 0;
     if (!fresh) mgrid_lua_keep_answer(L, 1, key);
@@ -309,7 +308,7 @@ static int state_missing(lua_State *L) {
   return 1;
 }
 
-/* A finalizer may have closed the State since the last line. */
+/* Write a line about a membership. A finalizer may have closed the State since the last line. */
 static size_t write_membership(lua_State *L, const void *of, size_t i,
                                char line[MGRID_LUA_COLUMNS + 1]) {
   const mgrid_group *g = &mgrid_lua_check_state(L, 1)->group[i];

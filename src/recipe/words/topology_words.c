@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology_words.c - Topology for Lua: families, grids and the things of modules by name.
+** topology_words.c - Topology for Lua: families, grids and items of modules by name.
 */
 #include "recipe/budget.h"
 #include "recipe/module_row.h"
 
 #include <string.h>
 
-/* User values of a Topology, 1: name -> the Family, Grid or other value that was assigned; 2: name
+/* User values of a Topology. 1: name -> the Family, Grid or other value that was assigned. 2: name
 ** -> "file:line: ". */
 
 static void free_topology(void *box) { mgrid_topology_free(*(mgrid_topology **)box); }
@@ -31,7 +31,7 @@ static int new_topology(lua_State *L) {
   return 1;
 }
 
-/* Set field `name` of user value i of the topology to the value on the top, which is popped. */
+/* Set field `name` of user value i of the topology to the value on the top. Pop the value. */
 static void remember(lua_State *L, int i, const char *name) {
   lua_getiuservalue(L, 1, i);
   lua_insert(L, -2);
@@ -39,7 +39,7 @@ static void remember(lua_State *L, int i, const char *name) {
   lua_pop(L, 1);
 }
 
-/* t.x = nil. False: there is no x. */
+/* Do t.x = nil. False: there is no x. */
 static bool topology_forget(lua_State *L, mgrid_topology *t, const char *name) {
   if (!mgrid_topology_remove(t, name)) return false;
   for (int i = 1; i <= 2; i++) {
@@ -66,7 +66,7 @@ static void weigh_topology(lua_State *L, int i) {
                   sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
 }
 
-/* Put the Family f, or the grid g, under that name; `again`: f is already there and gets other
+/* Put the Family f, or the grid g, under that name. `again`: f is there already and gets other
 ** options (t.x = t.x:with { ... }). */
 MGRID_APART static void topology_put(lua_State *L, mgrid_topology *t, const char *name,
                                      const mgrid_lua_family *f, bool again, mgrid_grid *g) {
@@ -77,7 +77,7 @@ MGRID_APART static void topology_put(lua_State *L, mgrid_topology *t, const char
   if (s) mgrid_lua_raise_error(L, &e);
 }
 
-/* Return the module that has values of this class for a topology; NULL: none. */
+/* Return the module that has values of this class for a topology. NULL: there is none. */
 static const mgrid_lua_module *topology_module_of(lua_State *L, int value) {
   const mgrid_lua_module *const *s = mgrid_lua_modules;
   while (*s && !((*s)->class && luaL_testudata(L, value, (*s)->class))) s++;
@@ -142,8 +142,8 @@ static int topology_newindex(lua_State *L) {
   return 0;
 }
 
-/* Push the Family, Grid or other value of that name in the topology at 1; false, with nothing
-** pushed: there is none. What a host has added has no value yet, and gets one. */
+/* Push the Family, Grid or other value of that name in the topology at 1. If a host has added it,
+** it has no value yet, and gets one. False: there is none, and nothing is pushed. */
 static bool push_named(lua_State *L, const mgrid_content *c, const char *name) {
   lua_getiuservalue(L, 1, 1);
   int type = lua_getfield(L, -1, name);
@@ -165,8 +165,8 @@ static bool push_named(lua_State *L, const mgrid_content *c, const char *name) {
   return true;
 }
 
-/* t:has "x": whether there is a family, grid or other thing x. No family can be called "has",
-** because a State answers that, too. */
+/* t:has "x": whether there is a family, grid or item x. No family can be called "has", because a
+** State also has this method. */
 static int topology_has(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   lua_pushboolean(L, push_named(L, &t->content, luaL_checkstring(L, 2)));
@@ -191,8 +191,8 @@ static int topology_index(lua_State *L) {
   return mgrid_lua_unknown(L, "family", name, known, n);
 }
 
-/* Upvalues: the families' names when the loop started, and how many of them were visited. The
-** loop's body may remove families. */
+/* Upvalues: the names of the families when the loop started; how many of them were visited. The
+** body of the loop may remove families. */
 static int topology_next(lua_State *L) { /* topology -> name, Family */
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   lua_Integer i = lua_tointeger(L, lua_upvalueindex(2));
@@ -233,10 +233,10 @@ static int topology_tostring(lua_State *L) {
 }
 
 /* ------------------------------------------------ families at the same time
-** For Lua: which families of a topology are used at the same time.
+** Which families of a topology are used at the same time.
 */
 
-/* Raise at the position in the third argument, "file:line: ", if there is one; else at that of
+/* Raise with the position in the third argument, "file:line: ", if there is one; else with that of
 ** Lua. */
 static int topology_fail(lua_State *L, mgrid_status status, const char *text) {
   if (lua_type(L, 3) != LUA_TSTRING) return mgrid_lua_raise_as(L, status, "%s", text);
@@ -295,7 +295,7 @@ int mgrid_lua_concurrent_at(lua_State *L) {
     topology_put_list(L, 2, t);
     return 0;
   }
-  /* an empty list: nothing is used at the same time */
+  /* an empty list says that nothing is used at the same time */
   lua_Integer n = topology_check_list(L, 2, LUA_TTABLE);
   for (lua_Integer k = 1; k <= n; k++) {
     lua_rawgeti(L, 2, k);

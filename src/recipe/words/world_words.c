@@ -11,10 +11,10 @@
 #include <string.h>
 
 /* -------------------------------------------------- families by their modes
-** World for Lua: families by their modes.
+** world:modes makes a family from its modes.
 */
 
-/* Read the modes {size, stride} in the field `name` of the table at 2; return their number. */
+/* Read the modes {size, stride} in field `name` of the table at 2. Return their number. */
 static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, size_t most) {
   if (lua_getfield(L, 2, name) == LUA_TNIL) {
     lua_pop(L, 1);
@@ -75,7 +75,7 @@ static int world_modes(lua_State *L) {
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error e = MGRID_ERROR_INIT;
 
-  /* charge for lists before making them */
+  /* try without lists first; charge for lists before making them */
   for (int lists = 0; lists < 2 && !box->f && !e.status; lists++) {
     if (lists) mgrid_lua_charge(L, 16 * w.size);
     if (lists) mgrid_lua_reserve(L, w.size, 24);
@@ -88,19 +88,19 @@ static int world_modes(lua_State *L) {
 static const luaL_Reg layouts[] = { { "modes", world_modes }, { NULL, NULL } };
 
 /* --------------------------------------------------- lists of ranks as text
-** Lists of ranks as Python prints them, "[[0, 1], [2, 3]]", turned into a Lua table: a user who
-** ports a system pastes what its loops print. Also accepted: lists in sequence, one a line; tuples;
+** Turn lists of ranks as Python prints them, "[[0, 1], [2, 3]]", into a Lua table, because a user
+** who ports a system pastes what its loops print. Also accepted: one list on each line; tuples;
 ** range(0, 8, 2); the words around an array or a tensor; and numpy's blanks instead of commas.
 */
 
 typedef struct reader {
   lua_State *L;
   const char *text, *p;
-  int64_t world; /* ranks are below it */
-  int words;     /* open words such as list(tuple(... around the current value */
+  int64_t world; /* all ranks are below it */
+  int words;     /* how many words such as list(tuple(... are open around the current value */
 } reader;
 
-/* Raise with the position in the text, as Python's parser would: its line and the text there. */
+/* Raise with the position in the text, as Python's parser would: its line, and the text there. */
 static int world_stuck(const reader *r, const char *expected) {
   int line = 1;
   for (const char *p = r->text; p < r->p; p++) line += *p == '\n';
@@ -130,7 +130,7 @@ static lua_Integer world_integer(reader *r) {
   return n;
 }
 
-/* Append the numbers of "(0, 8, 2)", after the word range, to the table on the top. */
+/* Append the numbers of "(0, 8, 2)", which stands after the word range, to the table on the top. */
 static void range(reader *r) {
   lua_Integer n[3] = { 0, 0, 1 }, given = 0, at = (lua_Integer)lua_rawlen(r->L, -1);
   if (*r->p++ != '(') r->p--, world_stuck(r, "'(' of range");
@@ -185,15 +185,15 @@ static void items(reader *r, char close, int level) {
   pasted_skip(r);
 }
 
-/* Replace the text at i, lists of ranks below `world` as Python prints them, with a table.
-** Raises. */
+/* Replace the text at i by a table. It has lists of ranks below `world`, as Python prints them. May
+** raise. */
 static void read_pasted(lua_State *L, int i, int64_t world) {
   reader r = { L, lua_tostring(L, i), NULL, world, 0 };
   mgrid_lua_charge(L, (int64_t)lua_rawlen(L, i));
   mgrid_lua_stack(L, 8);
   r.p = r.text + strspn(r.text, " \t\r\n");
   if (mgrid_is_digit(*r.p)
-      /* in world:table [[0, 1], [2, 3]] Lua took the outer ones */
+      /* in world:table [[0, 1], [2, 3]] Lua has taken the outer brackets */
       && r.p[strcspn(r.p, "]\n")] != '\n') {
     lua_pushfstring(L, "[[%s]]", r.text);
     r.text = r.p = lua_tostring(L, -1);
@@ -215,7 +215,7 @@ static int64_t size_of(const mgrid_lua_world *w) {
   return w->order ? w->order->size : w->window.size;
 }
 
-/* Give a World an order, which it owns from now on; NULL raises the error. */
+/* Give a World an order, and take the order over. NULL: raise the error. */
 static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order,
                      const mgrid_error *e) {
   bool plain;
@@ -231,8 +231,8 @@ static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order,
 
 /* ------------------------------------------------------------------- parts */
 
-/* world:window(offset [, size]): consecutive ranks, or in another order consecutive positions,
-** O(size) */
+/* world:window(offset [, size]): consecutive ranks. If the World has another order: consecutive
+** positions, O(size) */
 static int world_window(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   int64_t all = size_of(w), offset = mgrid_lua_check_integer(L, 2);
@@ -260,7 +260,7 @@ static int world_window(lua_State *L) {
   return set_order(L, box, mgrid_order_list(w->window, size, ranks, &e), &e);
 }
 
-/* Raise unless all ranks of the order are among those of the World. */
+/* Raise unless all ranks of the order are ranks of the World. */
 static void check_within(lua_State *L, const mgrid_lua_world *w, const mgrid_lua_world *part) {
   const mgrid_window *in = &w->window, *of = &part->window;
   if (of->world != in->world)
@@ -283,7 +283,7 @@ static void check_within(lua_State *L, const mgrid_lua_world *w, const mgrid_lua
   }
 }
 
-/* Replace the function with the list of fn(position, size) for every position. */
+/* Replace the function by the list of fn(position, size) for all positions. */
 static void call_for_each(lua_State *L, int fn, int64_t size) {
   lua_createtable(L, 0, 0);
   for (int64_t i = 0; i < size; i++) {
@@ -300,7 +300,7 @@ static void call_for_each(lua_State *L, int fn, int64_t size) {
   lua_replace(L, fn);
 }
 
-/* Push the World at 1 in the order of the list of n ranks, or of the family, at 2. */
+/* Push the World at 1 in another order: that of the list of n ranks, or of the family, at 2. */
 MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t n) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   mgrid_lua_world *box = mgrid_lua_new_world(L);
@@ -311,7 +311,7 @@ MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t
     check_within(L, w, box);
     return 1;
   }
-  for (int64_t i = 0; i < n; i++) { /* check all before allocating: an error would leak */
+  for (int64_t i = 0; i < n; i++) { /* check all before allocating, because an error would leak */
     lua_rawgeti(L, 2, i + 1);
     int64_t rank = lua_tointeger(L, -1);
     if (!lua_isinteger(L, -1))
@@ -336,8 +336,8 @@ MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t
   return 1;
 }
 
-/* world:order(list), (function(position, size)), O(size) log(size); (family of one group), O(modes)
-** if it is strided */
+/* world:order(list) and (function(position, size)): O(size log(size)). (family of one group):
+** O(modes) if it is strided */
 static int world_order(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   const mgrid_lua_family *f = mgrid_lua_test_box(L, 2, MGRID_LUA_FAMILY);
@@ -369,7 +369,8 @@ static int world_table(lua_State *L) {
   if (kind == 3) return mgrid_lua_unknown(L, "kind of table", said, kinds, 3);
   int64_t count = (int64_t)lua_rawlen(L, 2), total = 0;
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  for (int64_t g = 1; g <= count; g++) { /* check all before allocating: an error would leak */
+  /* check all before allocating, because an error would leak */
+  for (int64_t g = 1; g <= count; g++) {
     if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
       return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                                 "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
@@ -483,7 +484,7 @@ static int new_world(lua_State *L) {
   return 1;
 }
 
-/* Refuse arithmetic and comparison with a world; usually its size is meant. */
+/* Refuse arithmetic and comparison with a World; usually its size is meant. */
 static int no_number(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                             "a World is not a number; world.size is its number of ranks");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** evaluate.c - evaluate the step of a recipe for a plan: once for each class of ranks, each time
-** with the budget of a call, and once more at the end to see that it is pure.
+** with the budget of one call. At the end it is evaluated once more for rank 0, to check that the
+** program is still the same.
 */
 #include "recipe/prelude.h"
 #include "recipe/runtime.h"
@@ -10,14 +11,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char function_key = 'f', anchor_key = 'a'; /* registry keys, by their addresses */
+static const char function_key = 'f', anchor_key = 'a'; /* keys of the registry: their addresses */
 
 typedef struct preparation {
   const step_request *request;
   bool found;
 } preparation;
 
-/* Keep the step, a function of s, in the registry. */
+/* Put the step, which is a function of s, into the registry. */
 static int prepare_body(lua_State *L) {
   preparation *x = lua_touserdata(L, 1);
   mgrid_prelude_push(L, "step");
@@ -41,12 +42,13 @@ static int prepare_body(lua_State *L) {
   return 0;
 }
 
-/* Raise at the line of an entry. */
+/* Raise an error with the line of an entry. */
 static int evaluate_raise_at(lua_State *L, const step_writer *w, uint32_t node, mgrid_status status,
                              const char *message) {
   const step_node *n = &w->now.node[node];
   mgrid_lua_note(L, status, message);
-  lua_pushfstring(L, "%s:%d: %s", w->step->word[n->file] + 1, n->line, message); /* after its @ */
+  /* + 1: behind the @ of the file's name */
+  lua_pushfstring(L, "%s:%d: %s", w->step->word[n->file] + 1, n->line, message);
   return lua_error(L);
 }
 
@@ -64,7 +66,7 @@ static int evaluate_body(lua_State *L) {
                        : 0;
 }
 
-/* Evaluate for a rank. Nothing here allocates after the call. */
+/* Evaluate the step for a rank. Nothing after the call allocates memory of Lua. */
 static mgrid_status evaluate_rank(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank,
                                   mgrid_error *err) {
   mgrid_step_writer_begin(w, s, rank);
@@ -91,7 +93,7 @@ static mgrid_status evaluate_add_class(mgrid_runtime *rt, step_writer *w, mgrid_
   return program < 0 ? mgrid_oom(err) : mgrid_step_add_class(w, program, err);
 }
 
-/* Evaluate for rank 0 again: the program must be the same. */
+/* Evaluate the step for rank 0 again, and fail if the program differs. */
 static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s, mgrid_error *err) {
   mgrid_status status = evaluate_rank(rt, w, s, 0, err);
   if (status) return status;
@@ -104,8 +106,8 @@ static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s,
                     "the next evaluation sees");
 }
 
-/* Name files as the host does: Lua knows them by names that start with @ or =. A path may be any
-** bytes: it is escaped. */
+/* Lua's names of files begin with @ or =. Replace them by the names that a host uses. A path may
+** contain any bytes, so it is escaped. */
 static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
   bool *file = mgrid_zeroed(NULL, s->nwords * sizeof *file);
   if (!file) return mgrid_oom(err);
@@ -128,7 +130,7 @@ static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
   return status;
 }
 
-/* The budget is spent. */
+/* Fail, because the budget is exhausted. */
 static mgrid_status evaluate_give_up(const mgrid_step *s, const step_budget *b, int64_t rank,
                                      mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
@@ -154,8 +156,8 @@ static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *
     if (class < 0) {
       mgrid_status status = evaluate_add_class(rt, w, s, rank, err);
       if (status) return status;
-      if (!mgrid_budget_look(&b.work, 0))
-        return evaluate_give_up(s, &b, rank, err); /* each class has the instructions of a call */
+      if (!mgrid_budget_look(&b.work, 0)) /* each class may use the instructions of one call */
+        return evaluate_give_up(s, &b, rank, err);
       class = (int32_t)s->nclasses - 1;
     }
     s->of[rank] = class;

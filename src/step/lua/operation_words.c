@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** operation_words.c - the operations of a step as methods of s: each checks its arguments and appends an
-** entry.
+** operation_words.c - the operations of a step as methods of s. Each checks its arguments and
+** appends an entry to the program.
 */
 #include "step/lua/step_words.h"
 
@@ -18,7 +18,7 @@ static uint32_t operation_word(lua_State *L, step_writer *w, const char *text) {
   return n < 0 ? (uint32_t)mgrid_lua_oom(L) : (uint32_t)n;
 }
 
-/* Return the name at i of the recipe, as a word. `what` is "the name of a mark". */
+/* Return the name at i, as a word of the step. `what` is for messages: "the name of a mark". */
 static uint32_t name(lua_State *L, int i, step_writer *w, const char *what) {
   size_t len;
   const char *text = luaL_checklstring(L, i, &len);
@@ -59,7 +59,7 @@ static step_node *operation_put(lua_State *L, step_word_step *s, step_writer *w,
   return n;
 }
 
-/* Return the whole number of 0 or more at i, which may be a float as 2 * p.hidden ^ 2 is. */
+/* Return the whole number, 0 or more, at i. It may be a float, as 2 * p.hidden ^ 2 is. */
 static int64_t whole(lua_State *L, int i, const char *operation, const char *what, int64_t most) {
   double x = 0;
   int is_integer = 0;
@@ -95,7 +95,7 @@ static const char *operation_name_of(const step_writer *w, const step_word_group
   return w->step->plan->content.entry[g->entry].name;
 }
 
-/* Return the position at i: a number, or a member of the group. */
+/* Return the position at i, which is a number or a member of the group. */
 static int64_t operation_check_position(lua_State *L, int i, const step_writer *w,
                                         const step_word_group *g, const char *operation) {
   const step_word_peer *p = luaL_testudata(L, i, STEP_LUA_PEER);
@@ -121,7 +121,7 @@ typedef struct extras {
   uint32_t type;
 } extras;
 
-/* Read { root, type } at i. */
+/* Read the fields root and type of the table at i. */
 static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_group *g,
                           const step_operation *o) {
   static const char *const known[] = { "type", "root" };
@@ -139,7 +139,7 @@ static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_g
   return x;
 }
 
-/* Return the sum of a list of bytes by position; *as is the list as a word, "4,5". */
+/* Return the sum of a list of bytes by position. *as: the list as a word, "4,5". */
 static int64_t operation_check_list(lua_State *L, int i, step_writer *w, const step_word_group *g,
                                     const char *operation, uint32_t *as) {
   luaL_Buffer text;
@@ -163,7 +163,7 @@ static int64_t operation_check_list(lua_State *L, int i, step_writer *w, const s
   for (lua_Integer k = 1; k <= n; k++) {
     if (k > 1) luaL_addchar(&text, ',');
     lua_rawgeti(L, i, k);
-    lua_pushinteger(L, lua_tointeger(L, -1)); /* 4.0 is 4 */
+    lua_pushinteger(L, lua_tointeger(L, -1)); /* 4.0 becomes 4 */
     lua_remove(L, -2);
     luaL_addvalue(&text);
   }
@@ -175,7 +175,7 @@ static int64_t operation_check_list(lua_State *L, int i, step_writer *w, const s
 
 /* -------------------------------------------------------------- collectives */
 
-/* The kind is the upvalue. */
+/* The upvalue is the kind. */
 static int operation_together(lua_State *L) {
   step_kind kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
   const step_operation *o = &mgrid_step_rows[kind];
@@ -210,7 +210,7 @@ static int operation_point(lua_State *L) {
   return 0;
 }
 
-/* Refuse another block in the open ones. */
+/* Raise if too many blocks are open for another one. */
 static void check_depth(lua_State *L, const step_writer *w) {
   if (w->grouped)
     mgrid_lua_raise(L, "a group has sends, receives and collectives in it, and no loops or groups");
@@ -220,7 +220,7 @@ static void check_depth(lua_State *L, const step_writer *w) {
                        STEP_DEPTH_MAX);
 }
 
-/* s:sendrecv(group, to, from, bytes): either may be nil at the end of a line */
+/* s:sendrecv(group, to, from, bytes): either position may be nil, at the end of a line */
 static int sendrecv(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
@@ -229,7 +229,7 @@ static int sendrecv(lua_State *L) {
   int64_t from = lua_isnil(L, 4) ? -1 : operation_check_position(L, 4, w, g, "sendrecv");
   int64_t bytes = whole(L, 5, "sendrecv", "bytes", STEP_BYTES_MAX);
   extras x = read_extras(L, 6, w, g, &mgrid_step_rows[STEP_SENDRECV]);
-  bool grouped = w->grouped; /* it may stand in a group: then its two parts do */
+  bool grouped = w->grouped; /* inside a group its two parts belong to that group */
   if (!grouped) {
     check_depth(L, w);
     operation_put(L, s, w, STEP_SENDRECV);
@@ -283,7 +283,7 @@ static int loop(lua_State *L) {
 
 /* ------------------------------------------------------------------ streams */
 
-/* Return the stream whose name is at 2; -1: there is none, and it is not to be made. */
+/* Return the stream whose name is argument 2. If there is none, create it (`make`) or return -1. */
 static int stream_of(lua_State *L, step_writer *w, bool make) {
   step_program *p = &w->now;
   uint32_t is = name(L, 2, w, "the name of a stream");
@@ -296,8 +296,7 @@ static int stream_of(lua_State *L, step_writer *w, bool make) {
   return p->nstreams++;
 }
 
-/* s:on "grads" -> s on another stream */
-/* Push an object of a class that keeps what the step at 1 keeps; the caller fills it. */
+/* Push an object of a class, with the anchor of the object s at 1. The caller sets its fields. */
 static void *push_of_step(lua_State *L, size_t size, const char *class) {
   lua_getiuservalue(L, 1, 1);
   void *made = lua_newuserdatauv(L, size, 1);
@@ -307,6 +306,7 @@ static void *push_of_step(lua_State *L, size_t size, const char *class) {
   return made;
 }
 
+/* s:on "grads" -> s on another stream */
 static int on(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
@@ -316,8 +316,9 @@ static int on(lua_State *L) {
   return 1;
 }
 
-/* Return the stream at 2; -1: nothing was put there before, so there is nothing to wait for, as in
-** CUDA. In a loop the rest of the round may put something there, for which the next one waits. */
+/* Return the stream that is argument 2; -1: it has no operations before, so there is nothing to
+** wait for, as in CUDA. But in a loop a later operation of the same iteration may be on that
+** stream, and the next iteration waits for it. */
 static int used_stream(lua_State *L, const step_word_step *s, step_writer *w) {
   int stream = stream_of(L, w, w->depth > 0);
   return stream >= 0 && (w->depth > 0 || s->anchor->used >> stream & 1) ? stream : -1;
@@ -356,7 +357,7 @@ static int host_wait(lua_State *L) {
 
 /* -------------------------------------------------------------------- local */
 
-/* Return the number of 0 or more in the field, 0 if it is not given. */
+/* Return the number, 0 or more, in a field; 0 if the field is not there. */
 static double amount(lua_State *L, const char *field) {
   int type = lua_getfield(L, 2, field);
   double x = type == LUA_TNUMBER ? mgrid_lua_number(L, -1) : 0;
@@ -367,7 +368,7 @@ static double amount(lua_State *L, const char *field) {
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "compute: %s is a number of 0 or more, not %.14g", field,
                        x);
   lua_pop(L, 1);
-  return x > 0 ? x : 0; /* -0.0 is 0 */
+  return x > 0 ? x : 0; /* -0.0 becomes 0 */
 }
 
 static int operation_compute(lua_State *L) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** programs.c - plan:step() for hosts: the step of a plan's recipe, its verdict, and the program of a
-** rank, as tables and text.
+** programs.c - plan:step() and the class Programs for hosts: the step of a plan, its verdict, and
+** the program of each rank, as tables and as text.
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
@@ -22,8 +22,8 @@ mgrid_step **mgrid_step_lua_new(lua_State *L) {
   return mgrid_lua_new_box(L, sizeof(mgrid_step *), 0, STEP_LUA_PROGRAMS, free_step);
 }
 
-/* plan:has_step() -> whether plan:step() has one: of a recipe, and in a world that is not too
-** large */
+/* plan:has_step() -> whether plan:step() can work: the plan's recipe has a step, and the world is
+** not too large */
 static int plan_has_step(lua_State *L) {
   step_request r = { .plan = mgrid_lua_check_plan(L, 1), .ask = true };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -35,7 +35,7 @@ static int plan_has_step(lua_State *L) {
   return 1;
 }
 
-/* plan:step([file]) -> Programs. The plan is of a Recipe, which is its user value. */
+/* plan:step([file]) -> Programs. The plan has its Recipe as a user value. */
 static int plan_step(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char *file = luaL_optstring(L, 2, NULL);
@@ -72,7 +72,7 @@ static int programs_operations(lua_State *L) {
   return lua_pushinteger(L, mgrid_step_total(check_step(L))), 1;
 }
 
-/* programs.reads -> what differs between ranks that the step asks for */
+/* programs.reads -> what the step reads that differs between ranks */
 static int programs_reads(lua_State *L) {
   static const char *const what[] = { [STEP_ASKED_SIZE] = "size",
                                       [STEP_ASKED_POSITION] = "position",
@@ -99,7 +99,7 @@ static int programs_reads(lua_State *L) {
   return 1;
 }
 
-/* programs:class(rank) -> integer, from 0 on, and how many ranks it has */
+/* programs:class(rank) -> the number of its class, from 0 on; the number of ranks in the class */
 static int programs_class(lua_State *L) {
   const mgrid_step *s = check_step(L);
   int64_t class = mgrid_step_class(s, mgrid_lua_check_integer(L, 2));
@@ -117,7 +117,7 @@ step_rules mgrid_step_lua_rules(lua_State *L, int i) {
   return STEP_BLOCKING;
 }
 
-/* Push the counterexample as a list. */
+/* Push the counterexample, a list of ranks. */
 static void push_waiting(lua_State *L, const mgrid_step *s, const step_verdict *v) {
   lua_createtable(L, (int)v->n, 0);
   for (size_t i = 0; i < v->n; i++) {
@@ -138,7 +138,7 @@ static void push_waiting(lua_State *L, const mgrid_step *s, const step_verdict *
   }
 }
 
-/* Push the pairs of families that a proof assumes something of, as a list of pairs. */
+/* Push the pairs of families about which the proof assumes something. */
 static int push_assumes(lua_State *L, const mgrid_step *s, const step_verdict *v) {
   lua_createtable(L, (int)v->nassumes, 0);
   for (size_t i = 0; i < v->nassumes; i++) {
@@ -152,8 +152,8 @@ static int push_assumes(lua_State *L, const mgrid_step *s, const step_verdict *v
   return 1;
 }
 
-/* programs:prove(["nccl" | "mpi" [, eager]]) -> true [, what it assumes] | false, verdict, the
-** counterexample as text and as a list */
+/* programs:prove(["nccl" | "mpi" [, eager]]) -> true [, the pairs that it assumes] | false,
+** verdict, the counterexample as text, the same as a list */
 static int programs_prove(lua_State *L) {
   const mgrid_step *s = check_step(L);
   step_rules rules = mgrid_step_lua_rules(L, 2);
@@ -174,7 +174,7 @@ static int programs_prove(lua_State *L) {
   return 4;
 }
 
-/* programs:sums() -> { families, memory } of the rank with the most */
+/* programs:sums() -> { families, memory } of the rank with the largest sums */
 static int programs_sums(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   json_t *all = mgrid_step_report(check_step(L), NULL, &e);
@@ -182,7 +182,7 @@ static int programs_sums(lua_State *L) {
   return mgrid_take_json(L, all) ? lua_error(L) : 1;
 }
 
-/* programs:traffic() -> "tp = 12 B all_reduce; dp = 3 B send", the mean of what the ranks send */
+/* programs:traffic() -> "tp = 12 B all_reduce; dp = 3 B send", the mean over all ranks */
 static int programs_traffic(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -191,14 +191,14 @@ static int programs_traffic(lua_State *L) {
   return mgrid_lua_raise_error(L, &e);
 }
 
-/* What a compute says of itself. */
+/* Set the fields of a compute. */
 static void put_work(lua_State *L, const step_node *n) {
   mgrid_lua_set_number(L, "flops", n->flops);
   if (n->bytes > 0) mgrid_lua_set_integer(L, "bytes", n->bytes);
   if (n->seconds > 0) mgrid_lua_set_number(L, "seconds", n->seconds);
 }
 
-/* Push an entry, without what is in it. */
+/* Push an entry without its contents. */
 static void push_entry(lua_State *L, const mgrid_step *s, const step_program *p, uint32_t at) {
   const step_node *n = &p->node[at];
   const step_operation *o = &mgrid_step_rows[n->kind];
@@ -242,7 +242,8 @@ static const step_program *programs_find(lua_State *L, const mgrid_step *s, int6
   return &s->program[s->class[s->of[rank]].program];
 }
 
-/* programs:program(rank) -> list of entries; a loop or group has its own in `body` */
+/* programs:program(rank) -> a list of entries; the contents of a loop or a group are in its field
+** `body` */
 static int programs_of_rank(lua_State *L) {
   const mgrid_step *s = check_step(L);
   const step_program *p = programs_find(L, s, mgrid_lua_check_integer(L, 2));
@@ -250,8 +251,8 @@ static int programs_of_rank(lua_State *L) {
   return 1;
 }
 
-/* programs:entry(rank, i) -> an entry by its number in the text, with its file, and the number of
-** the one after it */
+/* programs:entry(rank, i) -> the entry with this number in the text, with its file; the number of
+** the entry behind it */
 static int programs_entry(lua_State *L) {
   const mgrid_step *s = check_step(L);
   const step_program *p = programs_find(L, s, mgrid_lua_check_integer(L, 2));
@@ -271,8 +272,8 @@ static void put_class(const mgrid_step *s, int64_t rank, mgrid_text *t) {
   mgrid_step_program_text(s, &s->program[s->class[class].program], true, t);
 }
 
-/* programs:text([rank]) -> the program of a rank, or of the lowest one of each class, an entry a
-** line */
+/* programs:text([rank]) -> the program of a rank, one entry on each line; without a rank that of
+** the lowest rank of each class */
 static int programs_text(lua_State *L) {
   const mgrid_step *s = check_step(L);
   bool one = !lua_isnoneornil(L, 2);

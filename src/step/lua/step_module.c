@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** step_module.c - the step for Lua: what a step sees, and how one is evaluated.
+** step_module.c - what steps add to Lua: the object s that a step gets, and the function that
+** evaluates a step.
 */
 #include "recipe/module_row.h"
 #include "step/lua/step_words.h"

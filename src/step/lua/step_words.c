@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** step_words.c - s, what a step of a recipe gets: its operations, and the groups, members and grids
-** of its rank. They answer as those of a state do, and note what was asked. A member is a position
-** in its group: its rank, which would differ for every rank, only on request.
+** step_words.c - the object s that a step gets: its operations, and the groups, members and grids
+** of the rank. They have the same fields as those of a state, and each read is noted. A member is
+** only a position in its group, which many ranks have in common. Its rank differs from group to
+** group, so it is read only if the step asks for it.
 */
 #include "step/lua/step_words.h"
 
@@ -10,7 +11,7 @@
 
 /* =================================================== groups, members, grids */
 
-/* Return the writer of an anchor; raise if the evaluation is over. */
+/* Return the writer of an anchor. Raise if the evaluation is over. */
 static step_writer *writer_of(lua_State *L, const step_anchor *a) {
   if (!a->writer)
     mgrid_lua_raise(
@@ -18,7 +19,8 @@ static step_writer *writer_of(lua_State *L, const step_anchor *a) {
   return a->writer;
 }
 
-/* Ask for the rank whose program is written. Raises. */
+/* Return the answer for the rank whose program is being written, and note the read. It may
+** raise. */
 static int64_t ask(lua_State *L, step_writer *w, step_asked asked, int32_t of, int32_t nth) {
   step_read read = { (int32_t)asked, of, nth };
   int64_t answer;
@@ -32,7 +34,7 @@ static step_word_group *groups_check_group(lua_State *L, step_writer **w) {
   return g;
 }
 
-/* Push a userdata with the anchor at that index. */
+/* Push a userdata of a class. Its user value is the anchor at index `anchor`. */
 static void *new_word(lua_State *L, int anchor, size_t size, const char *class) {
   anchor = lua_absindex(L, anchor);
   void *word = lua_newuserdatauv(L, size, 1);
@@ -42,8 +44,7 @@ static void *new_word(lua_State *L, int anchor, size_t size, const char *class) 
   return word;
 }
 
-/* Push the nth group of this rank in a family, nil if there is none; `anchor` is the index of the
-** anchor. */
+/* Push the rank's nth group in a family, or nil if there is none. `anchor`: index of the anchor. */
 static void push_step_group(lua_State *L, int anchor, int32_t entry, int32_t nth) {
   step_anchor *a = lua_touserdata(L, anchor);
   step_writer *w = writer_of(L, a);
@@ -87,7 +88,7 @@ static int step_group_name(lua_State *L) {
   return lua_pushstring(L, w->step->plan->content.entry[g->entry].name), 1;
 }
 
-/* Push the member at a position, nil beyond the ends. */
+/* Push the member at a position, or nil beyond the ends of the group. */
 static int push_peer(lua_State *L, const step_word_group *g, int64_t position) {
   if (position < 0 || position >= g->size) return lua_pushnil(L), 1;
   lua_getiuservalue(L, 1, 1);
@@ -156,7 +157,7 @@ static int peer_position(lua_State *L) {
   return lua_pushinteger(L, ((step_word_peer *)luaL_checkudata(L, 1, STEP_LUA_PEER))->position), 1;
 }
 
-/* Its rank differs from group to group: this reads the index of the group. */
+/* The rank of a member differs from group to group, so this reads the index of the group. */
 static int peer_rank(lua_State *L) {
   step_word_peer *p = luaL_checkudata(L, 1, STEP_LUA_PEER);
   step_writer *w = writer_of(L, p->anchor);
@@ -199,7 +200,7 @@ static void push_step_grid(lua_State *L, int anchor, int32_t grid) {
       (step_word_grid){ a, grid };
 }
 
-/* s.dense.tp: the coordinate of this rank, nil outside of the grid */
+/* s.dense.tp: the coordinate of the rank, or nil outside the grid */
 static int step_grid_index(lua_State *L) {
   step_word_grid *m = luaL_checkudata(L, 1, STEP_LUA_GRID);
   step_writer *w = writer_of(L, m->anchor);
@@ -225,7 +226,7 @@ step_word_step *mgrid_step_lua_check(lua_State *L, int i, step_writer **w) {
   return s;
 }
 
-/* s:groups(family): the groups of this rank in it, of which a cover may have several */
+/* s:groups(family): the rank's groups in the family; a cover may have several */
 static int groups(lua_State *L) {
   step_writer *w;
   mgrid_step_lua_check(L, 1, &w);
@@ -263,7 +264,7 @@ static int world(lua_State *L) {
   return lua_pushinteger(L, w->step->plan->content.world), 1;
 }
 
-/* Raise about a name that is neither an operation nor a family. */
+/* Raise the error about an unknown name. */
 static int step_unknown(lua_State *L, const step_writer *w, const char *key) {
   const mgrid_content *c = &w->step->plan->content;
   const char *known[256];
@@ -274,15 +275,15 @@ static int step_unknown(lua_State *L, const step_writer *w, const char *key) {
   return mgrid_lua_unknown(L, "family or operation of a step", key, known, n);
 }
 
-/* s.NAME: an operation, a family's group, a grid. Answers are kept in the user value of the
-** anchor. */
+/* s.NAME: an operation, the group in a family, or a grid. The user value of the anchor is a table
+** of the results so far. */
 static int index_step(lua_State *L) {
   step_writer *w;
 
   mgrid_step_lua_check(L, 1, &w);
   lua_settop(L, 2);
   lua_getiuservalue(L, 1, 1);
-  lua_getiuservalue(L, 3, 1); /* the answers */
+  lua_getiuservalue(L, 3, 1); /* the results so far */
   lua_pushvalue(L, 2);
   if (lua_rawget(L, 4) != LUA_TNIL) return lua_toboolean(L, -1) ? 1 : (lua_pushnil(L), 1);
   const char *key = luaL_checkstring(L, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** step_words.h - what a step sees: s, its groups, peers and grids. The files of this folder share it.
+** step_words.h - what the files of this folder share: s, its groups, members and grids.
 */
 #ifndef MGRID_STEP_WORDS_H
 #define MGRID_STEP_WORDS_H
@@ -14,11 +14,12 @@
 #define STEP_LUA_GRID  "moongrid.StepGrid"
 #define STEP_LUA_EVENT "moongrid.StepEvent"
 
-/* All of one evaluation point to its anchor, a userdata that is their user value 1 and outlives
-** them; it forgets the writer at the end, because the recipe may keep them. */
+/* The anchor of one evaluation. All objects of the evaluation have it as their user value 1. A
+** recipe may keep such objects after the evaluation; then the anchor has no writer any more, and
+** they can raise an error. */
 typedef struct step_anchor {
   step_writer *writer; /* NULL: the evaluation is over */
-  uint64_t used;       /* streams with an entry, a bit each */
+  uint64_t used;       /* a bit for each stream with an entry */
 } step_anchor;
 
 typedef struct step_word_step {
@@ -32,7 +33,7 @@ typedef struct step_word_group {
   int64_t size;
 } step_word_group;
 
-typedef struct step_word_peer { /* a member, by its position */
+typedef struct step_word_peer { /* a member, known by its position */
   step_anchor *anchor;
   int32_t entry, nth;
   int64_t position;
@@ -43,29 +44,29 @@ typedef struct step_word_event {
   int32_t node;
 } step_word_event;
 
-/* step_words.c. Return s at index i, and its writer; raise if the evaluation is over. */
+/* step_words.c. Return the object s at i, and its writer. Raise if the evaluation is over. */
 step_word_step *mgrid_step_lua_check(lua_State *L, int i, step_writer **w);
-/* Register the classes. */
+/* Register the classes of the objects. */
 void mgrid_step_lua_open(lua_State *L);
-/* Push s, of an evaluation with this writer, and its anchor into the registry at `key`. */
+/* Push the object s of an evaluation with this writer; keep its anchor in the registry at `key`. */
 void mgrid_step_lua_push(lua_State *L, step_writer *w, const void *key);
 
-/* operation_words.c: push the method of s for an operation; false: there is none of this name */
+/* operation_words.c: push the method of s for an operation; false: no operation has this name */
 bool mgrid_step_lua_push_operation(lua_State *L, const char *key);
 
-/* evaluate.c: the `serve` of mgrid_lua_module */
+/* evaluate.c: the function `serve` of mgrid_lua_module */
 mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid_error *err);
-/* programs.c: plan:step(), and the class of what it returns; times.c: the methods of State */
+/* programs.c: plan:step() and the class Programs; times.c: methods of State */
 void mgrid_step_lua_open_host(lua_State *L);
 extern const luaL_Reg mgrid_step_lua_plan_methods[];
 extern const luaL_Reg mgrid_step_lua_state_methods[];
-/* push an empty Programs; where its step is stored */
+/* push a Programs without a step, and return the pointer to set */
 mgrid_step **mgrid_step_lua_new(lua_State *L);
 
-/* Read "nccl" or "mpi" at i, nil: "nccl". */
+/* Return the rules that the text at i names, "nccl" or "mpi"; nil: NCCL. */
 step_rules mgrid_step_lua_rules(lua_State *L, int i);
 
-/* price.c */
+/* times.c */
 int mgrid_step_lua_price(lua_State *L, const mgrid_step *s);
 
 extern const mgrid_lua_class mgrid_step_lua_timeline_class;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** times.c - a step in time: step:price, state:run_step, and their Timeline, what each type of ranks
-** did when, or each rank. One call for one span, without a table, because there are hundreds of
-** thousands.
+** times.c - steps in time: step:price, state:run_step, and their Timeline: what each type of ranks,
+** or each rank, did when. A Timeline may have hundreds of thousands of spans, so a host gets each
+** by a call, without a table.
 */
 #include "machine/lua/machine_words.h"
 #include "machine/readers.h"
@@ -19,7 +19,7 @@
 
 #define STEP_LUA_TIMELINE "moongrid.Timeline"
 
-/* An executed step, with what it stands on. */
+/* An executed or priced step, and the objects to which its parts point. */
 typedef struct step_timeline {
   mgrid_step *step;
   mgrid_machine_model *machine;
@@ -49,7 +49,7 @@ static step_timeline *new_timeline(lua_State *L, const mgrid_step *s) {
   return t;
 }
 
-/* Return the type at i, counted from 1. */
+/* Return the type at i. Lua counts types from 1. */
 static int32_t timeline_check_type(lua_State *L, const step_timeline *t, int i) {
   lua_Integer n = luaL_checkinteger(L, i);
   if (n < 1 || (uint64_t)n > t->price.by.types.n)
@@ -62,7 +62,7 @@ static const step_program *timeline_program_of(const step_timeline *t, int32_t t
   return &t->step->program[t->step->class[t->price.by.types.type[type].class].program];
 }
 
-/* timeline:span(i) -> type, stream, entry, began, moved, ended, the type that was waited for */
+/* timeline:span(i) -> type, stream, entry, began, moved, ended, the type that came last */
 static int timeline_span(lua_State *L) {
   const step_timeline *t = timeline_check(L);
   lua_Integer i = luaL_checkinteger(L, 2);
@@ -80,8 +80,8 @@ static int timeline_span(lua_State *L) {
   return 7;
 }
 
-/* timeline:seconds(type, entry): of one compute or call, without waiting; 0 of other entries, and
-** where it was measured */
+/* timeline:seconds(type, entry) -> the seconds of a compute or call, without waiting; 0 for other
+** entries, and in a measured timeline */
 static int timeline_seconds(lua_State *L) {
   const step_timeline *t = timeline_check(L);
   int32_t type = timeline_check_type(L, t, 2);
@@ -170,8 +170,8 @@ const mgrid_lua_class mgrid_step_lua_timeline_class = { STEP_LUA_TIMELINE, field
 
 /* =================================================================== prices */
 
-/* Return the machine of the options at 2: a MachineModel, a text, or else that of the plan. The
-** timeline owns it. */
+/* Return the machine of the options at 2: a MachineModel, or text; if not given, the machine of the
+** plan. The timeline owns it. */
 static const mgrid_machine_model *price_read_machine(lua_State *L, step_timeline *t) {
   mgrid_error e = MGRID_ERROR_INIT;
   lua_getfield(L, 2, "machine");
@@ -198,8 +198,8 @@ static double price_number_of(lua_State *L, const char *name) {
   return x;
 }
 
-/* Push the costs as JSON text: those of a table, of a file, or in the file of the machine; "":
-** none. */
+/* Push the costs as JSON text: from a table, from a file, or from the file of the machine; "" if
+** there are none. */
 static const char *push_costs(lua_State *L, const mgrid_machine_model *m) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_text t = { 0 };
@@ -226,7 +226,7 @@ static const char *push_costs(lua_State *L, const mgrid_machine_model *m) {
 }
 
 /* step:price { machine = "dgx-h100", rules = "nccl" | "mpi", eager = 0, flops = 0, costs = {},
-** timeline = 400000 } -> table, and the Timeline if it is asked for */
+** timeline = 400000 } -> table; the Timeline, if it is asked for */
 int mgrid_step_lua_price(lua_State *L, const mgrid_step *s) {
   static const char *const known[] = { "machine", "rules", "eager", "flops", "costs", "timeline" };
   mgrid_step_price_options o = MGRID_STEP_PRICE_OPTIONS_INIT;
@@ -262,16 +262,16 @@ int mgrid_step_lua_price(lua_State *L, const mgrid_step *s) {
 
 /* ===================================================================== runs */
 
-/* Return the runtime of the state's recipe: of its plan, or its own. It stays on the stack. NULL:
-** none. */
+/* Return the runtime of the recipe: of the state's plan, or of the state itself; NULL: there is
+** none. It stays on the stack. */
 static mgrid_runtime *recipe_of(lua_State *L, const mgrid_state *state) {
   mgrid_lua_push_recipe(L, 1);
   mgrid_runtime **rt = luaL_testudata(L, -1, MGRID_LUA_RECIPE);
   return rt && *rt ? *rt : mgrid_state_runtime(state);
 }
 
-/* Push the step of the State at 1, of a file at i or the recipe's; all ranks agree on it. NULL:
-** they do not. */
+/* Push the step of the State at 1: from the file at i, or of the recipe. All ranks agree on it.
+** Return NULL if they do not. */
 static mgrid_step *push_step(lua_State *L, int i, mgrid_error *e) {
   mgrid_lua_check_state(L, 1);
   const char *file = luaL_optstring(L, i, NULL);
@@ -305,13 +305,13 @@ static double positive(lua_State *L, const char *name, double usual) {
   return x;
 }
 
-/* Where the function of the option `compute` runs. */
+/* Where the function of the option `compute` is. */
 typedef struct working {
-  lua_State *L; /* it is at 3 */
+  lua_State *L; /* the function is at index 3 */
   mgrid_error broken;
 } working;
 
-/* A `work` of step_how: call it with so many flops. */
+/* The function `work` of step_how: call the Lua function with so many flops. */
 static double call_work(void *ud, double flops) {
   working *w = ud;
   lua_State *L = w->L;
@@ -334,7 +334,7 @@ static double call_work(void *ud, double flops) {
   return done > 0 ? done : flops;
 }
 
-/* Read "sleep" or a function, which goes to 3. */
+/* Read the option compute: "sleep", or a function, which is put at index 3. */
 static void read_compute(lua_State *L, step_how *how, working *w) {
   int kind = lua_getfield(L, 2, "compute");
   how->sleeps = kind == LUA_TSTRING && strcmp(lua_tostring(L, -1), "sleep") == 0;
@@ -346,7 +346,7 @@ static void read_compute(lua_State *L, step_how *how, working *w) {
                                            : mgrid_lua_kind(L, -1));
 }
 
-/* Let a timeline tell of each rank as of a type of its own. */
+/* Make the timeline one of ranks: each rank gets a type of its own. */
 static bool tell_ranks(step_timeline *t) {
   const mgrid_step *s = t->step;
   size_t world = (size_t)s->plan->content.world;
@@ -358,7 +358,7 @@ static bool tell_ranks(step_timeline *t) {
   return true;
 }
 
-/* Return the text of an option, which stays on the stack; NULL: nil. */
+/* Return the text of an option; NULL: it is nil. The text stays on the stack. */
 static const char *run_text_of(lua_State *L, const char *name) {
   lua_getfield(L, 2, name);
   if (!lua_isnil(L, -1) && lua_type(L, -1) != LUA_TSTRING)
@@ -379,8 +379,8 @@ static void run_check_names(lua_State *L) {
   }
 }
 
-/* state:run_step{ steps, scale, compute, timeout, unproved, timeline, file } -> what all ranks
-** measured, on all ranks; on rank 0 the Timeline; or nil, message, status, missing */
+/* state:run_step { steps, scale, compute, timeout, unproved, timeline, file } -> what all ranks
+** measured, on all ranks; on rank 0 also the Timeline. Or nil, message, status, missing */
 static int state_run_step(lua_State *L) {
   step_how how = STEP_HOW_INIT;
   mgrid_error e = MGRID_ERROR_INIT;

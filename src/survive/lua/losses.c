@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts: what a job becomes, as
-** tables; and who has the copies of a tensor's parts, plan:holders(...) and plan:together(...).
+** tables. Also plan:holders(...) and plan:together(...): who has the copies of a tensor's parts.
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
@@ -10,7 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LOSS   "moongrid.Loss"   /* what the text of a Loss is made of; the Loss is a table */
+/* the box from which the text of a Loss is made; the Loss itself is a table */
+#define LOSS   "moongrid.Loss"
 #define LOSSES "moongrid.Losses" /* its user value is the Recipe */
 
 /* ---------------------------------------------------------------- arguments */
@@ -28,14 +29,14 @@ const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t
   return args;
 }
 
-/* Push the texts that the Plan at 1 was made of, or else its parameters, and return them as a list;
-** *file: of parameters. */
+/* Push the texts from which the Plan at 1 was made, or else its parameters, and return them as a
+** list. *file: the file of parameters. */
 static const char **push_given(lua_State *L, const mgrid_plan *p, size_t *n, const char **file) {
   *file = NULL;
   if (lua_getiuservalue(L, 1, 2) != LUA_TTABLE) return mgrid_lua_push_changed(L, &p->content, n);
   *n = lua_rawlen(L, -1);
   const char **args = lua_newuserdatauv(L, (*n + 1) * sizeof *args, 0);
-  for (size_t i = 0; i <= *n; i++) { /* the table, which stays on the stack, keeps the texts */
+  for (size_t i = 0; i <= *n; i++) { /* the table stays on the stack, and keeps the texts alive */
     if (i == *n)
       lua_getfield(L, -2, "file");
     else
@@ -89,7 +90,7 @@ static int loss_tostring(lua_State *L) { /* upvalue: the box */
     mgrid_text_free(&t);
     return mgrid_lua_raise_error(L, &e);
   }
-  if (t.len) t.data[--t.len] = '\0'; /* print ends the line */
+  if (t.len) t.data[--t.len] = '\0'; /* print adds the newline */
   mgrid_lua_push_text(L, &t);
   return 1;
 }
@@ -116,7 +117,7 @@ int mgrid_lua_push_loss(lua_State *L, int box, int plan) {
 
 static void free_losses(void *box) { mgrid_losses_free(*(mgrid_losses **)box); }
 
-/* Push the Losses of the Plan at 1, which is of a Recipe. */
+/* Push the Losses of the Plan at 1, which a Recipe has made. */
 static void push_losses(lua_State *L, const char *how) {
   mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
@@ -137,7 +138,7 @@ static void push_losses(lua_State *L, const char *how) {
   if (!*box) mgrid_lua_raise_loss(L, &e);
 }
 
-/* Decide about these ranks of the Losses at i. */
+/* Decide about the loss of these ranks, by the Losses at i. */
 static int push_loss_of(lua_State *L, int i, size_t n, const int64_t *ranks) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_loss **box = mgrid_lua_new_loss(L);
@@ -149,7 +150,7 @@ static int push_loss_of(lua_State *L, int i, size_t n, const int64_t *ranks) {
   return *box ? mgrid_lua_push_loss(L, at, at + 1) : mgrid_lua_raise_loss(L, &e);
 }
 
-/* plan:lose{ ranks = { 5, 13 } [, how = "shrink"] } -> Loss. The plan is of a Recipe, which is its
+/* plan:lose{ ranks = { 5, 13 } [, how = "shrink"] } -> Loss. A Recipe has made the plan, and is its
 ** user value. */
 int mgrid_lua_plan_lose(lua_State *L) {
   size_t n;
@@ -210,7 +211,7 @@ static int losses_sums(lua_State *L) {
   mgrid_lua_push_lines(L, mgrid_text_chars(&x->params));
   lua_setfield(L, -2, "params");
 
-  /* at once: a sweep has many, and the collector does not know how large they are */
+  /* free it at once: a sweep has many, and the collector does not know how large they are */
   mgrid_loss_free(x);
   *box = NULL;
   return 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover_words.c - state:recover, :settle, :least and :hurt for hosts: the survivors of a loss go on.
+** recover_words.c - state:recover, :settle, :least and :hurt for hosts: how the survivors of a loss
+** go on.
 */
 #include "comm/state.h"
 #include "moongrid_lua.h"
@@ -10,17 +11,17 @@
 
 #include <string.h>
 
-/* What a recovery makes, each in the box of its Lua object as soon as it is there; the move has
-** none yet. */
+/* What a recovery makes. Each result is in the box of its Lua object as soon as it exists, except
+** the move, which has no object yet. */
 typedef struct made {
   mgrid_state **state;
   mgrid_loss **loss;
-  mgrid_backend *backend; /* the state's */
+  mgrid_backend *backend; /* the backend of the state */
   mgrid_move *move;
-  bool mistake; /* the error is one of the program, on this rank alone */
+  bool mistake; /* the error is a mistake of the program, on this rank alone */
 } made;
 
-/* Recover; nothing here raises. */
+/* Recover. Nothing in this function raises. */
 static MGRID_APART bool recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs,
                                 const char *const *args, const char *how,
                                 const mgrid_recover_options *o, made *m, mgrid_error *err) {
@@ -34,8 +35,8 @@ static MGRID_APART bool recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs,
   return done;
 }
 
-/* Read { how, name, timeout, lost, job, nccl_shrink } at 2; what is read stays on the stack, the
-** Job at *job. */
+/* Read { how, name, timeout, lost, job, nccl_shrink } at 2. What is read stays on the stack; the
+** Job is at *job. */
 static const char *recover_read_options(lua_State *L, mgrid_recover_options *o, int *job) {
   static const char *const known[] = { "how", "job", "lost", "name", "nccl_shrink", "timeout" };
 
@@ -87,7 +88,7 @@ static int state_recover(lua_State *L) {
   mgrid_lua_stack(L, 32);
   if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
   luaL_checktype(L, 2, LUA_TTABLE);
-  int survivors = 0; /* where the Job of the survivors is; 0: none is given */
+  int survivors = 0; /* index of the Job of the survivors; 0: none is given */
   const char *how = recover_read_options(L, &o, &survivors);
   if (strcmp(mgrid_lua_check_host_state(L)->backend->kind->name, "dry") == 0)
     return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
@@ -122,7 +123,7 @@ static int state_recover(lua_State *L) {
   lua_pushcfunction(L, recover_push_move);
   lua_pushlightuserdata(L, m.move);
   int raised = lua_pcall(L, 1, 1, 0);
-  mgrid_move_free(m.move); /* the Move keeps it */
+  mgrid_move_free(m.move); /* the Move is an owner now */
   if (raised) return lua_error(L);
   lua_pushvalue(L, state);
   mgrid_lua_push_loss(L, state + 2, plan);
@@ -131,8 +132,8 @@ static int state_recover(lua_State *L) {
   return 4;
 }
 
-/* state:settle([done [, message, status]]) -> true | nil, message, status: so
-** settle(move:prove(job)) will do. Collective. */
+/* state:settle([done [, message, status]]) -> true | nil, message, status. So
+** settle(move:prove(job)) works. Collective. */
 static int state_settle(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_check_host_state(L);

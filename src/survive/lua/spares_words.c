@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** spares_words.c - the field `spares` of recipe { ... }: build gets a World without them, and the plan
-** names them.
+** spares_words.c - the field `spares` of recipe { ... }. build gets a World without the spares, and
+** the plan names them.
 */
 #include "families/grid.h"
 #include "machine/lua/machine_words.h"
@@ -13,7 +13,7 @@
 
 #define SPARES "moongrid.Spares"
 
-/* registry key: the spares of the plan that is made, in a box */
+/* a key of the registry: the spares of the plan that is being made, in a box */
 static const char current_key = 's';
 
 static void free_box(void *box) {
@@ -28,7 +28,8 @@ static MGRID_APART int spares_raise_at(lua_State *L, const char *where, mgrid_st
   return lua_error(L);
 }
 
-/* Return the integer of a field of the table at i, `usual` without it, or -1 for anything else. */
+/* Return the integer in a field of the table at i; `usual` if there is none, -1 if it is something
+** else. */
 static int64_t spares_count_of(lua_State *L, int i, const char *name, int64_t usual) {
   int type = lua_getfield(L, i, name);
   int64_t n = type == LUA_TNIL ? usual : lua_isinteger(L, -1) ? lua_tointeger(L, -1) : -1;
@@ -36,7 +37,7 @@ static int64_t spares_count_of(lua_State *L, int i, const char *name, int64_t us
   return n;
 }
 
-/* Refuse other fields than `per` and `count`. */
+/* Refuse fields other than `per` and `count`. */
 static void check_fields(lua_State *L, int i, const char *where) {
   static const char *const known[] = { "per", "count" };
   char tail[128], message[320];
@@ -59,7 +60,7 @@ static MGRID_APART mgrid_spares *last(int64_t world, int64_t n, mgrid_error *e) 
   return mgrid_spares_new(world, n, list, e);
 }
 
-/* Read the field at the top. NULL: there are none. */
+/* Read the field `spares`, on the top. NULL: there are no spares. */
 static MGRID_APART mgrid_spares *spares_read_field(lua_State *L, int64_t world, const char *where) {
   static const char expected[] =
       "spares is a number of ranks, 2, or so many in each domain of the machine, "
@@ -110,7 +111,7 @@ static MGRID_APART mgrid_spares *spares_read_field(lua_State *L, int64_t world, 
   return x;
 }
 
-/* Make the World of all other ranks. */
+/* Make the World of all ranks that are not spares. */
 static MGRID_APART mgrid_family *others(const mgrid_spares *x, mgrid_error *e) {
   int64_t n = 0, group, position;
   int32_t *list = mgrid_realloc(NULL, NULL, 0, (size_t)x->world * sizeof *list);
@@ -137,7 +138,7 @@ bool mgrid_lua_spares_world(lua_State *L, int world, int values, const char *whe
   if (x->world != all) spares_raise_at(L, where, MGRID_REFUSED, "the spares are of another world");
   mgrid_lua_world *rest = mgrid_lua_new_world(L);
   rest->window = (mgrid_window){ all, 0, all - x->f->total };
-  if (x->f->rule && x->f->low == all - x->f->total) return true; /* the last ones */
+  if (x->f->rule && x->f->low == all - x->f->total) return true; /* the spares are the last ranks */
   mgrid_lua_charge(L, 32 * all);
   mgrid_lua_reserve(L, all, 24);
   bool plain;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** survive_words.h - spares and losses for Lua.
+** survive_words.h - functions that the files of this folder share.
 */
 #ifndef MGRID_SURVIVE_WORDS_H
 #define MGRID_SURVIVE_WORDS_H
@@ -18,20 +18,20 @@ int mgrid_lua_plan_together(lua_State *L);
 int mgrid_lua_plan_holders(lua_State *L);
 void mgrid_lua_open_losses(lua_State *L);
 
-/* Push the parameters of a plan that differ from their defaults, "tp=2", and return them as a list;
-** *n: how many. */
+/* Push the parameters of a plan that differ from their defaults, "tp=2". Return them as a list, and
+** their number in *n. */
 const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t *n);
-/* Push the list of ranks at i as an array; `call` and `name` are for the messages. */
+/* Push the list of ranks at i as an array. `call` and `name` are for messages. */
 int64_t *mgrid_lua_push_lost(lua_State *L, int i, const char *call, const char *name, size_t *n);
 /* Push a box for a loss. */
 mgrid_loss **mgrid_lua_new_loss(lua_State *L);
-/* Push the Loss of such a box; its next plan goes into the Plan at `plan`, which is empty. */
+/* Push the Loss of this box. Its next plan goes into the Plan at `plan`, which is empty before. */
 int mgrid_lua_push_loss(lua_State *L, int box, int plan);
 int mgrid_lua_raise_loss(lua_State *L, const mgrid_error *e);
 
 extern const luaL_Reg mgrid_lua_survive_state[]; /* methods of State: recover_words.c */
 
-/* What a runtime has been lent: an mgrid_lent_request. */
+/* Answer an mgrid_lent_request: what was lent to a runtime. */
 mgrid_status mgrid_lua_serve_lent(mgrid_runtime *rt, void *request, mgrid_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** move_words.c - moves in Lua, for hosts: what a rank, or all of them, send and receive when tensors
-** change their layout; the proof.
+** move_words.c - moves in Lua, for hosts: what a rank, or all ranks, send and receive when tensors
+** change their layout; and the proof of a move.
 */
 #include "moongrid_lua.h"
 
@@ -16,7 +16,7 @@ static mgrid_move *check_move(lua_State *L, int i) {
   return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE);
 }
 
-/* Return the plan at i. It may be that of a State, which is put into *state. */
+/* Return the plan at i. If a State is there, return its plan, and the state in *state. */
 static const mgrid_plan *move_check_side(lua_State *L, int i, const mgrid_state **state) {
   *state = NULL;
   if (!lua_isuserdata(L, i) || luaL_testudata(L, i, MGRID_LUA_PLAN))
@@ -25,7 +25,7 @@ static const mgrid_plan *move_check_side(lua_State *L, int i, const mgrid_state 
   return (*state)->plan;
 }
 
-/* Return the length of the list on the top. With holes it may seem to have any length. */
+/* Return the length of the list on the top. A list with holes may have any length. */
 static size_t move_length(lua_State *L, const char *what) {
   luaL_checktype(L, -1, LUA_TTABLE);
   size_t n = lua_rawlen(L, -1);
@@ -35,8 +35,8 @@ static size_t move_length(lua_State *L, const char *what) {
   return n;
 }
 
-/* Return the names in the list `tensors` of the table at i. The array stays on the stack, and a
-** list of the names: the caller's may change. */
+/* Return the names in the list `tensors` of the table at i. The array stays on the stack. So does a
+** list of the names, because the caller's list may change. */
 static const char **move_read_tensors(lua_State *L, int i, size_t *n) {
   if (lua_getfield(L, i, "tensors") == LUA_TNIL) return NULL;
   *n = move_length(L, "tensors");
@@ -52,7 +52,7 @@ static const char **move_read_tensors(lua_State *L, int i, size_t *n) {
   return names;
 }
 
-/* Read the list `ranks` in the same way. */
+/* Read the list `ranks` in this way. */
 static void move_read_ranks(lua_State *L, int i, mgrid_move_options *o) {
   if (lua_getfield(L, i, "ranks") == LUA_TNIL) return;
   o->nranks = move_length(L, "ranks");
@@ -84,10 +84,10 @@ static void *to_move(lua_State *L, int i, const char *class) {
 
 const mgrid_lua_handed mgrid_lua_move_handed = { MGRID_LUA_MOVE, push_planned, to_move };
 
-/* What both functions are asked: the plans at 1 and 2, the options at 3. */
+/* What both functions get: the plans at 1 and 2, and the options at 3. */
 typedef struct asked {
-  int64_t rank; /* -1: no side is a State, and none is given */
-  bool states;  /* both sides are */
+  int64_t rank; /* -1: neither side is a State, and no rank is given */
+  bool states;  /* both sides are States */
   size_t n;
   const char **tensors;
   mgrid_move_options options;
@@ -140,7 +140,7 @@ static int move_receive(lua_State *L) {
   return lua_pushinteger(L, check_move(L, 1)->sums.receive), 1;
 }
 
-/* nil if they were not asked for */
+/* nil: no rounds were asked for */
 static int move_rounds(lua_State *L) {
   int64_t rounds = check_move(L, 1)->sums.rounds;
   return rounds ? lua_pushinteger(L, rounds) : lua_pushnil(L), 1;
@@ -152,7 +152,7 @@ static int move_tensors(lua_State *L) {
   return 1;
 }
 
-/* { { rank, send, receive, send_round, receive_round }, ... } by rank */
+/* { { rank, send, receive, send_round, receive_round }, ... }, by rank */
 static int move_peers(lua_State *L) {
   const mgrid_move *m = check_move(L, 1);
   lua_createtable(L, (int)m->npeers, 0);
@@ -202,7 +202,7 @@ static void push_tally(lua_State *L, const mgrid_tally *t, int64_t machine) {
   if (machine) mgrid_lua_set_integer(L, "crossing", t->crossing);
 }
 
-/* Push what all ranks send of each tensor, a list, and of all. */
+/* Push a list of what all ranks send of each tensor, and what they send of all tensors. */
 static void push_sums(lua_State *L, const mgrid_pairs *p, const mgrid_schedule *s) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_tally *tally = lua_newuserdatauv(L, (p->n + 1) * sizeof *tally, 0);
@@ -216,8 +216,8 @@ static void push_sums(lua_State *L, const mgrid_pairs *p, const mgrid_schedule *
   push_tally(L, &tally[p->n], p->machine);
 }
 
-/* move:sums() -> { { name, stay, sent, ... }, ... } of each tensor, { stay, sent, ... } of all: of
-** all ranks */
+/* move:sums() -> { { name, stay, sent, ... }, ... } for each tensor; { stay, sent, ... } for all.
+** These are sums over all ranks */
 static int move_sums(lua_State *L) {
   push_sums(L, &check_move(L, 1)->pairs, NULL);
   return 2;
@@ -249,8 +249,8 @@ typedef struct moves {
   mgrid_pairs pairs;
   mgrid_schedule schedule;
   mgrid_error why;     /* why there are no rounds */
-  bool scheduled;      /* there are, or why not is known */
-  mgrid_messages list; /* of a rank */
+  bool scheduled;      /* there are rounds, or it is known why not */
+  mgrid_messages list; /* the messages of one rank */
 } moves;
 
 static void free_moves(void *box) {
@@ -286,7 +286,7 @@ static const mgrid_schedule *schedule_of(lua_State *L, moves *m) {
   return m->why.status ? NULL : &m->schedule;
 }
 
-/* moves:sums() -> { { name, stay, sent, ... }, ... } of each tensor, { stay, sent, ... } of all,
+/* moves:sums() -> { { name, stay, sent, ... }, ... } for each tensor; { stay, sent, ... } for all;
 ** why there are no rounds */
 static int moves_sums(lua_State *L) {
   moves *m = check_moves(L);
@@ -296,8 +296,8 @@ static int moves_sums(lua_State *L) {
   return 3;
 }
 
-/* moves:messages(rank) -> { { from, to, tensor, bytes, round }, ... }, those that the rank sends,
-** by receiver, then tensor */
+/* moves:messages(rank) -> { { from, to, tensor, bytes, round }, ... }: what the rank sends, by
+** receiver, then by tensor */
 static int moves_messages(lua_State *L) {
   moves *m = check_moves(L);
   int64_t rank = mgrid_lua_check_integer(L, 2);

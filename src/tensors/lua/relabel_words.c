@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** relabel_words.c - relabel(was, now [, { pieces, weights }]) for Lua: which piece gets which of the new
-** shares of an axis.
+** relabel_words.c - relabel(was, now [, { pieces, weights }]) for Lua: which piece gets which of an
+** axis's new shares.
 */
 
 #include "tensors/lua/tensor_words.h"
 
 #include <inttypes.h>
 
-/* Push the list of integers at i, called `what` in messages, as an array of *n, or if that is 0 of
-** any length. */
+/* Push the list of integers at i as an array, and set *n to its length. If *n is not 0, the list
+** must have that length. Messages call it `what`. */
 static int64_t *relabel_read_list(lua_State *L, int i, const char *what, size_t *n) {
   if (lua_type(L, i) != LUA_TTABLE)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are %s, not a list of integers", what,
@@ -59,7 +59,8 @@ int mgrid_lua_relabel(lua_State *L) {
     if (lua_getfield(L, 3, "weights") != LUA_TNIL)
       weights = relabel_read_list(L, lua_gettop(L), "the weights", &n);
   }
-  if (pieces > 0 && pieces <= INT32_MAX) { /* an eighth, as most of its steps are shorter */
+  /* charge an eighth, because most of the steps are shorter */
+  if (pieces > 0 && pieces <= INT32_MAX) {
     int64_t shares = (int64_t)n < pieces ? (int64_t)n : pieces;
     mgrid_lua_charge(L, shares < 4096 ? shares * shares * pieces / 8 : INT64_MAX);
     mgrid_lua_reserve(L, 7 * pieces + (int64_t)n, sizeof(int64_t));

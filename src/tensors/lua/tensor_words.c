@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensor_words.c - tensor { ... } and flat { ... } for Lua, and what a plan answers about its tensors. A
-** tensor's table is kept until it is assigned to a topology, whose grids it may name; then it is
-** read, axis by axis. Arrays are userdata that stay on the stack while a tensor is read, so that an
-** error leaks nothing.
+** tensor_words.c - tensor { ... } and flat { ... } for Lua, and what a plan answers about its
+** tensors. A Tensor keeps its table until it is assigned to a topology, whose grids the table may
+** name. Then the table is read, axis by axis. Arrays are userdata that stay on the stack while a
+** tensor is read, so an error leaks nothing.
 */
 #include "tensors/lua/tensor_words.h"
 
@@ -29,8 +29,8 @@ static int lua_tensor_new(lua_State *L) {
 
 /* -------------------------------------------------------------------- axes */
 
-/* A tensor that is being read: its table at `table`, its topology. A function of the recipe that
-** gives bounds may change all of these meanwhile; so names and the grid stay on the stack. */
+/* A tensor that is being read: its table at `table`, and its topology. A function of the recipe
+** that returns bounds may change both meanwhile, so names and the grid stay on the stack. */
 typedef struct reading {
   lua_State *L;
   const char *what; /* "tensor 'x'", for messages */
@@ -54,11 +54,11 @@ static void tensor_refuse(const reading *r, mgrid_status status, const char *fmt
   mgrid_lua_raise_as(r->L, status, "%s: %s", r->what, text);
 }
 
-/* Return the length of the list on the top, and charge for the copies and the text that the
-** topology will have. */
+/* Return the length of the list on the top. Charge for the copies and the text that the topology
+** will have. */
 static size_t tensor_length(const reading *r, const char *axis, const char *what) {
   size_t n = lua_istable(r->L, -1) ? lua_rawlen(r->L, -1) : 0;
-  if (n > (size_t)MGRID_WORLD_MAX) /* with holes a list may seem to be of any length */
+  if (n > (size_t)MGRID_WORLD_MAX) /* a list with holes may have any length */
     tensor_refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': '%s' has more than %" PRId64 " elements", axis,
                   what, MGRID_WORLD_MAX);
   mgrid_lua_charge(r->L, 16 * (int64_t)n);
@@ -96,8 +96,8 @@ static int64_t integer_field(const reading *r, const char *axis, const char *fie
   return lua_tointeger(L, -1);
 }
 
-/* Return how many pieces the dims of an axis make: with `on`, from the coordinates that its ranks
-** have. */
+/* Return how many pieces the dims of an axis make. With `on`, only the coordinates count that its
+** ranks have. */
 MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axis *a) {
   mgrid_error e = MGRID_ERROR_INIT;
   int64_t n = 1;
@@ -113,8 +113,8 @@ MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axi
   return n;
 }
 
-/* Read bounds: a list, or a function of the number of pieces that returns one. `sizes` are
-** converted to bounds. They stay on the stack as an array. */
+/* Read bounds: a list, or a function of the number of pieces that returns a list. `sizes` are
+** turned into bounds. They stay on the stack as an array. */
 static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *field) {
   lua_State *L = r->L;
   bool sizes = strcmp(field, "sizes") == 0;
@@ -177,8 +177,8 @@ static void tensor_read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
   a->dims = dims;
 }
 
-/* Read the cut of an axis, which is on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the
-** stack above it. */
+/* Read the cut of an axis, on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the stack above
+** it. */
 static void read_cut(const reading *r, mgrid_tensor_axis *a) {
   static const char *const known[] = { "sizes", "cyclic", "parts", "bounds",
                                        "unit",  "owners", "copies" };
@@ -319,8 +319,8 @@ MGRID_APART static void tensor_read_grid(reading *r, const mgrid_content *c) {
   *box = mgrid_grid_ref(r->grid);
 }
 
-/* Charge for a search of every member in the grid, and for lists of the members' coordinates in
-** each dim. */
+/* Charge for searching every member in the grid, and for listing the members' coordinates in each
+** dim. */
 static void charge_members(const reading *r, const mgrid_family *f) {
   int64_t coords = 0;
   for (size_t d = 0; d < r->grid->n; d++) coords += r->grid->axis[d].size;
@@ -358,9 +358,8 @@ mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const 
                                     int table) {
   int top = lua_gettop(L);
   mgrid_lua_stack(L, 32);
-  reading *r =
-      /* not on the C stack: a function of the recipe may read another one */
-      lua_newuserdatauv(L, sizeof *r, 0);
+  /* not on the C stack, because a function of the recipe may read another tensor */
+  reading *r = lua_newuserdatauv(L, sizeof *r, 0);
   *r = (reading){ .L = L, .what = what, .table = table };
   tensor_read_grid(r, c);
   read_type(r);
@@ -406,7 +405,7 @@ int mgrid_lua_plan_tensors(lua_State *L) {
   return 1;
 }
 
-/* Push { axes, bytes, largest, copies, without, rule }: the whole tensor. */
+/* Push { axes, bytes, largest, copies, without, rule }, which describes the whole tensor. */
 static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
   mgrid_error e = MGRID_ERROR_INIT;
   const mgrid_tensor *t = mgrid_plan_require_tensor(p, name, &e);
@@ -426,8 +425,8 @@ static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
   return 1;
 }
 
-/* plan:tensor(name, rank [, most]) -> { shape, elements, bytes, copy, copies, runs, nruns } | nil;
-** without a rank the whole tensor */
+/* plan:tensor(name, rank [, most]) -> { shape, elements, bytes, copy, copies, runs, nruns } | nil.
+** Without a rank it describes the whole tensor */
 int mgrid_lua_plan_tensor(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char *name = luaL_checkstring(L, 2);
@@ -503,16 +502,17 @@ void mgrid_lua_open_tensor(lua_State *L) {
 
 /* ===================================================================== flats */
 
-/* flat { a, b, over = "dp" } returns as many tensors as it is given. These share a Flat, which
-** keeps the tables of its members until one of them is assigned to a topology. Then it reads all of
-** them, once. */
+/* flat { a, b, over = "dp" } returns as many tensors as it gets. These share a Flat. The Flat keeps
+** the tables of its members until one of the tensors is assigned to a topology. Then it reads all
+** tables, once. */
 
-/* User values of a Flat: a table of members' tables with `over`, a list of dims, and `pad`; the
-** topology that it was read for. User values of a Tensor: its table; its Flat; its index there. */
+/* User values of a Flat: 1, a table with the members' tables, the list of dims `over`, and `pad`;
+** 2, the topology for which it was read. User values of a Tensor: its table; its Flat; its index in
+** the Flat. */
 typedef struct flat_box {
   size_t n;
   bool read;
-  mgrid_tensor *member[]; /* [n], after reading */
+  mgrid_tensor *member[]; /* [n], once the Flat is read */
 } flat_box;
 
 static void tensor_drop(flat_box *b) {
@@ -620,7 +620,7 @@ int mgrid_lua_flat(lua_State *L) {
 
 /* ------------------------------------------------------------------- reading */
 
-/* Concatenate the members of `from`, as the table at `table` says. */
+/* Concatenate the members of `from` by the table at `table`. */
 MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, const char *name,
                                 int table) {
   const char *dims[MGRID_DIMS_MAX];
@@ -630,7 +630,7 @@ MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, con
   size_t ndims = lua_rawlen(L, -1);
   for (size_t i = 0; i < ndims; i++) {
     lua_rawgeti(L, -1, (lua_Integer)i + 1);
-    dims[i] = lua_tostring(L, -1); /* the list keeps it */
+    dims[i] = lua_tostring(L, -1); /* the list keeps the string */
     lua_pop(L, 1);
   }
   lua_getfield(L, table, "pad");
@@ -644,8 +644,8 @@ MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, con
   box->read = true;
 }
 
-/* Read all members, whose tables are in the one at `table`, with the grids of a topology. Meanwhile
-** a function of the recipe that gives bounds may cause the same. */
+/* Read all members with the grids of a topology. Their tables are in the table at `table`.
+** Meanwhile a function of the recipe that returns bounds may make this happen again. */
 static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, const char *name,
                       int table) {
   size_t bytes = 0;
