@@ -238,7 +238,7 @@ function Programs:text(rank) end
 ---@return string
 function Programs:traffic() end
 
----Return what the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. `estimate` is
+---Return what the step costs on a machine, a preview (src/stability.md): the fields of `moongrid step --machine --json` that need no verdict. `estimate` is
 ---what the seconds rest on, and of data sheets how many times as long published runs took, least and most; of measured steps the mean error. Seconds of ranks
 ---are means: compute + exposed + bubble = seconds. With `timeline` also what happens when; rounds of loops are told one by one up
 ---to about that number of operations. Raises without a machine, for one whose rates are not known, if a rank does not reach the

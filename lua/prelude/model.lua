@@ -138,26 +138,26 @@ end
 -- Without alike(k) all are alike. It returns a key, equal for those that are, and the next k that may have another one;
 -- keys repeat with each `period`.
 function M.each(s, from, to, apart, body, alike, period)
-  local function loops(k, upto)
-    while k <= upto do
-      local first, key, next = k, nil, upto + 1
+  local function loops(k, last)
+    while k <= last do
+      local first, key, next = k, nil, last + 1
       if alike then key, next = alike(k) end
-      while next <= upto do
+      while next <= last do
         local other, after = alike(next)
         if other ~= key then break end
         next = after
       end
-      k = math.min(next, upto + 1)
+      k = math.min(next, last + 1)
       s:loop(k - first, function() body(first) end)
     end
   end
-  local function run(upto)
-    local periods = alike and (upto - from + 1) // period or 0
+  local function run(last)
+    local periods = alike and (last - from + 1) // period or 0
     if periods > 1 then
       s:loop(periods, function() loops(from, from + period - 1) end)
       from = from + periods * period
     end
-    loops(from, upto)
+    loops(from, last)
   end
   for _, k in ipairs(apart) do
     if k >= from and k <= to then

@@ -31,12 +31,12 @@ $(B)/fortran/moongrid.f90: scripts/make/fortran.lua src/fortran/moongrid.inc $(C
 	$(LUA) scripts/make/fortran.lua src/fortran/moongrid.inc $(VERSION) $(CORE_HEADERS) src/moongrid_mpi.h > $@
 
 # The manual.
-MAN := build/man/moongrid.1 build/man/moongrid.3
+MAN := $(B)/man/moongrid.1 $(B)/man/moongrid.3
 man: $(MAN)
-$(MAN): build/man/moongrid.%: scripts/make/man.lua scripts/make/man3.lua scripts/make/headers.lua scripts/make/annotations.lua src/embedding.md src/CHANGES.md \
+$(MAN): $(B)/man/moongrid.%: scripts/make/man.lua scripts/make/man3.lua scripts/make/headers.lua scripts/make/annotations.lua src/embedding.md src/CHANGES.md \
   $(B)/moongrid $(wildcard src/*.h lua/moongrid/meta*.lua)
 	@mkdir -p $(@D)
-	$(LUA) scripts/make/man.lua $* $@
+	$(LUA) scripts/make/man.lua $* $@ $(B)/moongrid
 
 # A backend's header has the name of the folder of its files: rccl has that of nccl.
 HEADERS := $(CORE_HEADERS) src/moongrid_lua.h src/moongrid_cpp.h $(sort $(wildcard $(foreach b,$(BACKENDS),$(patsubst src/comm/%/,src/moongrid_%.h,$(dir $(firstword $(SRC_$(b))))))))
@@ -56,8 +56,8 @@ install: all man fortran
 	install -m 644 $(ARCHIVES) '$(D)$(LIBDIR)'/
 	$(if $(LUA_ARCHIVE),,echo 'libmoongrid_lua.a is left out: it takes an archive of Lua 5.4, and there is none (LUA_ARCHIVE=FILE)')
 	install -d '$(D)$(MANDIR)'/man1 '$(D)$(MANDIR)'/man3
-	install -m 644 build/man/moongrid.1 '$(D)$(MANDIR)'/man1/
-	install -m 644 build/man/moongrid.3 '$(D)$(MANDIR)'/man3/
+	install -m 644 $(B)/man/moongrid.1 '$(D)$(MANDIR)'/man1/
+	install -m 644 $(B)/man/moongrid.3 '$(D)$(MANDIR)'/man3/
 	for name in moongrid moongrid_lua $(if $(LUA_ARCHIVE),moongrid_static); do scripts/make/pkgconfig $$name $(VERSION) '$(PREFIX)' '$(LIBDIR)' > '$(PC)'/$$name.pc || exit 1; done
 	$(foreach b,$(BACKENDS),scripts/make/pkgconfig moongrid_$(b) $(VERSION) '$(PREFIX)' '$(LIBDIR)' $(PC_$(b)) > '$(PC)'/moongrid_$(b).pc &&) true
 	install -d '$(CMAKE)'
@@ -104,11 +104,12 @@ uninstall:
 
 # ---------------------------------------------------------------- release
 # What is linked, with versions and licences, as SPDX.
+SPDX = PKG_CONFIG='$(PKG_CONFIG)' scripts/release/licences $(VERSION) $(filter-out %.a $(PYTHON_FILES),$(OUT))
 $(B)/moongrid.spdx: scripts/release/licences $(OUT)
-	PKG_CONFIG='$(PKG_CONFIG)' scripts/release/licences $(VERSION) $(filter-out %.a $(PYTHON_FILES),$(OUT)) > $@
+	$(SPDX) > $@
 
 # The same for LuaRocks: the tarball, and how to build it.
-rock: dist
+rock:
 	scripts/release/rock $(VERSION)
 
 # For pip: the Python package with all that it needs.
@@ -120,14 +121,12 @@ list-headers:
 
 # The packages of this version, from its tarball.
 deb:
-	scripts/release/deb --tools
-	$(MAKE) dist
 	scripts/release/deb $(VERSION) $(BACKENDS)
 
 # With KEY=NAME, a key of gpg's, SHA256SUMS is signed, too. What make deb, wheel and rock have made is in it.
-dist: $(B)/moongrid.spdx
+dist: $(OUT)
 	scripts/release/dist $(VERSION)
-	install -m 644 $< build/dist/moongrid-$(VERSION).spdx
+	$(SPDX) > build/dist/moongrid-$(VERSION).spdx
 	scripts/release/sums $(VERSION) $(KEY)
 
 .PHONY: man fortran install lua install-lua uninstall dist rock wheel list-headers deb

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- man.lua 1|3 OUT: write a manual page: moongrid.1 from the command's own
--- --help and the annotations of Lua, moongrid.3 from the headers, by man3.lua.
+-- man.lua 1|3 OUT COMMAND: write a manual page: moongrid.1 from the --help of the command and the annotations of Lua,
+-- moongrid.3 from the headers, by man3.lua.
 
-local section, path = arg[1], arg[2]
+local section, path, moongrid = arg[1], arg[2], arg[3]
 local out = {}
 
 local function put(...) out[#out + 1] = string.format(...) end
@@ -98,7 +98,7 @@ local codes = { "all is well", "the recipe or the sizes are refused", "the comma
 
 if section == "1" then
   put "moongrid \\- process groups of parallel training, from a recipe to communicators"
-  local own = output "build/moongrid --help"
+  local own = output(moongrid .. " --help")
   put ".SH SYNOPSIS\n.nf"
   for name, takes in own:gmatch "\n  (%l+) (.-)  " do put(".BI \"moongrid %s\" \" %s\"", name, plain(takes)) end
   put ".B moongrid \\-\\-help\n.B moongrid \\-\\-version\n.fi\n.SH DESCRIPTION"
@@ -109,7 +109,7 @@ if section == "1" then
   put ".SH COMMANDS"
   for name in own:gmatch "\n  (%l+) " do
     put(".SS %s", name)
-    help(output("build/moongrid " .. name .. " --help"))
+    help(output(moongrid .. " " .. name .. " --help"))
   end
   local annotations = dofile "scripts/make/annotations.lua"
   for _, class in ipairs { { "Options", "OPTIONS OF A FAMILY" }, { "Nccl", "FIELDS OF THE OPTION nccl" } } do

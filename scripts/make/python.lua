@@ -207,7 +207,6 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, Union, c_bool, c_char, c_char
 from typing import Any
 ]==]
 say('VERSION = "%s"', version)
-say('INTERFACE = "%s"', version:match "^%d+")
 for _, constant in ipairs(constants) do say("%s = %d", constant[1]:gsub("^MGRID_", ""), constant[2]) end
 for _, e in ipairs(enums) do
   local name = e.name:gsub("^mgrid_", "_"):gsub("_(%l)", string.upper)

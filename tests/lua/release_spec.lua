@@ -39,6 +39,17 @@ describe("make dist", function()
     assert.equal(first, run("sha256sum < " .. tarball))
   end)
 
+  it("takes a wheel of these files, and leaves out by name one that is older", function()
+    local wheel = name .. "-py3-none-manylinux_0_0_none.whl"
+    run(("mkdir -p build/wheel; touch build/wheel/%s; scripts/release/sums %s"):format(wheel, support.version))
+    assert.truthy(io.open("build/dist/SHA256SUMS"):read "a":find(wheel, 1, true))
+    run("touch -d @0 build/wheel/" .. wheel)
+    local _, err = run("scripts/release/sums " .. support.version)
+    os.remove("build/wheel/" .. wheel)
+    assert.truthy(err:find("sums: left out, made of older files: .*" .. wheel:gsub("%p", "%%%0")), err)
+    assert.is_nil(io.open("build/dist/SHA256SUMS"):read "a":find(wheel, 1, true))
+  end)
+
   it("lists the licences of what is linked, and of what is opened", function()
     local text = io.open(("build/dist/%s.spdx"):format(name)):read "a"
     assert.truthy(text:find "^SPDXVersion: SPDX%-2.3\nDataLicense: CC0%-1.0\n")

@@ -213,9 +213,9 @@ end)
 
 describe("scripts/lab/systems", function()
   it("lists its names, and refuses another", function()
-    assert.equal("debian12\ndebian13\nubuntu24.04\narm64\nmusl\nhere\n", (run "scripts/lab/systems --list"))
+    assert.equal("debian12\ndebian13\nubuntu22.04\nubuntu24.04\nubuntu26.04\narm64\nmusl\nhere\n", (run "scripts/lab/systems --list"))
     local _, err, code = run "scripts/lab/systems debian14"
-    assert.equal("systems: no system 'debian14'; there are debian12 debian13 ubuntu24.04 arm64 musl here\n", err)
+    assert.equal("systems: no system 'debian14'; there are debian12 debian13 ubuntu22.04 ubuntu24.04 ubuntu26.04 arm64 musl here\n", err)
     assert.equal(2, code)
   end)
 

@@ -169,9 +169,9 @@ def kinds(tap: Tap) -> None:
     except IndexError as why:
         tap.same(str(why), "group 4 of 4", "no such group")
     try:
-        plan()["tp"].map(lambda ranks: [1 // 0])
-    except ZeroDivisionError as why:
-        tap.same(str(why), "integer division or modulo by zero", "a function that raises")
+        plan()["tp"].map(lambda ranks: [{}["own"]])
+    except KeyError as why:
+        tap.same(str(why), "'own'", "a function that raises")
 
 
 def attributes(tap: Tap) -> None:
@@ -213,12 +213,10 @@ def libraries(tap: Tap) -> None:
              (401, f"no moongrid library: {other}: undefined symbol: mgrid_version{way_out}"), "another library")
     if shutil.which("cc"):
         with tempfile.TemporaryDirectory() as folder:
-            tap.same(refusal(lambda: _library.Library(library_of(folder, "9.8.7"))),
-                     (401, f"no moongrid library: {folder}/9.8.7.so is of moongrid 9.8.7, this package is of {_abi.VERSION}"
-                           f"{way_out}"), "a library of another interface")
-            later = library_of(folder, f"{_abi.INTERFACE}.98.7")
-            _, why = refusal(lambda: _library.Library(later))
-            tap.check(f"{later}: undefined symbol: mgrid_" in why, "one of a later release is opened", why)
+            version = _abi.VERSION.rpartition(".")[0] + ".99"  # it calls functions that only one release has
+            tap.same(refusal(lambda: _library.Library(library_of(folder, version))),
+                     (401, f"no moongrid library: {folder}/{version}.so is of moongrid {version}, this package is of "
+                           f"{_abi.VERSION}{way_out}"), "a library of another release")
     said = subprocess.run([sys.executable, "-c", "import moongrid as mg; mg.recipes()"], capture_output=True, text=True,
                           check=False, env={**os.environ, "MOONGRID_LIBRARY": "/none/from-the-environment.so",
                                             "PYTHONPATH": os.pathsep.join(sys.path)})

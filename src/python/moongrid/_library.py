@@ -30,7 +30,7 @@ Ranks = Union["numpy.typing.NDArray[numpy.int64]", "array.array[int]"]
 _Owner = TypeVar("_Owner", bound="Owner")
 
 PACKAGE = Path(__file__).resolve().parent
-NAME = f"libmoongrid.so.{_abi.INTERFACE}"
+NAME = f"libmoongrid.so.{_abi.VERSION.partition('.')[0]}"
 
 
 def _where() -> str:
@@ -53,7 +53,7 @@ class Library:
             self.c = ctypes.CDLL(self.path)
             self.c.mgrid_version.restype = c_char_p
             version = self.c.mgrid_version().decode()
-            if version.partition(".")[0] != _abi.INTERFACE:
+            if version != _abi.VERSION:  # it calls functions that only one release has
                 raise OSError(f"{self.path} is of moongrid {version}, this package is of {_abi.VERSION}")
             for name, (result, arguments, _) in _abi.FUNCTIONS.items():
                 function = getattr(self.c, name)
