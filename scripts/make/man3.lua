@@ -104,7 +104,7 @@ return function(put, plain, read)
     for i, line in ipairs(lines) do
       local indent, text = #line:match "^ *", line:gsub("^ +", "")
       local name, about = text:match "^(.-)  +(.+)$"
-      local heading = indent == 0 and text:match "^(%u%u[%u ]+)%f[^%u ]"
+      local heading = indent == 0 and (lines[i - 1] or "") == "" and text:match "^(%u%u[%u ]+)%f[^%u ]"
       if text == "" then
         close()
         end_table()
