@@ -6,7 +6,7 @@
 
 local _, _, model = ...
 
-local kinds = { recompute = { none = "none", full = "full" }, fp8 = { e4m3 = "e4m3" } }
+local kinds = { recompute = { none = "none", full = "full", selective = "selective" }, fp8 = { e4m3 = "e4m3" } }
 local usual = { layers = 32, recompute = "none", hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1,
                 weight_type = "bf16", grad_type = "fp32", sequence_parallel = true, reshard = true, zero = 3 }
 
@@ -22,8 +22,8 @@ function M.step(s, p, families, defaults, own, where)
         size(role), role)
     end
   end
-  if v.recompute == "full" and tp > 1 then
-    refuse("recompute full with tp %d has not been recorded, so its calls are not known; tp 1 would do", tp)
+  if v.recompute ~= "none" and tp > 1 then
+    refuse("recompute %s with tp %d has not been recorded, so its calls are not known; tp 1 would do", v.recompute, tp)
   end
   if v.zero ~= 3 then refuse("zero %d: FSDP2 shards weights, which is 3; leave it out", v.zero) end
   -- The checks of torch's tensor parallelism, and of torchtitan's decoder.py, trainer.py and context_parallel/api.py.
@@ -80,10 +80,18 @@ function M.step(s, p, families, defaults, own, where)
   local function norm_back() if tensor and sp then s:all_reduce(tensor, h * 4) end end
   local keys_values = b * q * v.keys_values // tp * w -- what goes around cp, which is not recorded
   local cost = model.costs(v, tp, sp and tp or 1, b * q)
-  local flops = cost.layer(3, ffn)
+  local flops, kept, again = cost.layer(3, ffn), cost.kept(v.recompute), 0
+  if v.recompute == "full" then
+    again = flops
+  elseif v.recompute == "selective" then
+    -- torchtitan's distributed/activation_checkpoint.py, SelectiveAC: every second product is made again, k, wo and w3;
+    -- the input of a block, attention and the other products, q, v, w1 and w2, are kept
+    again = 2 * b * q * h * (kv + v.queries + ffn) // (v.fp8 and 2 or 1)
+    kept = 2 * b * q * (2 * h + 2 * v.queries + kv + ffn)
+  end
   local function forward()
     s:mark "forward"
-    s:alloc("activations", cost.kept(v.recompute) * v.layers + cost.logits)
+    s:alloc("activations", kept * v.layers + cost.logits)
     gather(root)
     leave() -- the embedding
     s:loop(v.layers, function()
@@ -104,7 +112,7 @@ function M.step(s, p, families, defaults, own, where)
     enter_back(1)
     local function one(next)
       if next then ahead() end -- before this block's gradients travel: _fsdp_param_group.py, _backward_prefetch
-      if v.recompute == "full" then s:compute { name = "recompute", flops = flops } end
+      if again > 0 then s:compute { name = "recompute", flops = again } end
       s:compute { name = "backward", flops = 2 * flops }
       model.around_ring(s, group "cp", 2 * keys_values)
       enter()

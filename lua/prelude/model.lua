@@ -134,6 +134,17 @@ function M.hold(s, weights, gradients, optimizer)
   s:alloc("optimizer", optimizer)
 end
 
+-- Return once(key, body, ...): call body(...), or if there was a call with this key, write its entries again.
+function M.once(s)
+  local from, to = {}, {}
+  return function(key, body, ...)
+    if to[key] then return s:again(from[key], to[key]) end
+    from[key] = s:again(0, 0)
+    body(...)
+    to[key] = s:again(0, 0)
+  end
+end
+
 -- Call body(k) for k from `from` to `to`: in loops, but for those of the sorted list `apart`, which stand alone.
 -- Without alike(k) all are alike. It returns a key, equal for those that are, and the next k that may have another one;
 -- keys repeat with each `period`.

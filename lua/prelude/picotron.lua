@@ -10,6 +10,10 @@ local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batc
                 weight_type = "bf16" }
 local cap = 25 * 1024 * 1024 // 4 -- elements of a bucket: data_parallel/data_parallel.py
 
+-- The backward pass of a layer: the gradients of its parameters (norms 1 and 2, q, k, v, out, up, gate, down), sums
+-- over tp, and the ring of cp.
+local layer_back = { 9, 7, "sum", 8, "sum", 2, 6, "ring", 5, "sum", 4, "sum", 3, "sum", 1 }
+
 local M = {}
 
 function M.step(s, p, families, defaults, own, where)
@@ -53,29 +57,38 @@ function M.step(s, p, families, defaults, own, where)
     end)
   end
 
-  -- Buckets of gradients, filled in the order of parameters; one goes when its first unit (the embedding 0, the layers,
-  -- the end) has its gradients: data_parallel/bucket.py.
-  local buckets, held = {}, 0
+  -- Buckets of gradients, filled in the order of parameters: data_parallel/bucket.py. `of` has the bucket of parameter
+  -- i of a unit: the embedding 0, a layer, the end.
+  local buckets, held, of, waiting = {}, 0, {}, 0
   local function add(unit, ...)
-    for _, n in ipairs { ... } do
+    of[unit] = {}
+    for i, n in ipairs { ... } do
       local now = buckets[#buckets]
       if not now or now.size + n > cap then
-        now = { unit = unit, size = 0 }
+        now = { size = 0, left = 0 }
         buckets[#buckets + 1] = now
       end
-      now.size, held = now.size + n, held + n
+      now.size, now.left, held, of[unit][i] = now.size + n, now.left + 1, held + n, now
     end
   end
   if first then add(0, v.vocab // tp * h) end
   for i = 1, layers do
     add(i, h, h, h * h // tp, h * kv // tp, h * kv // tp, h * h // tp, h * ffn // tp, h * ffn // tp, h * ffn // tp)
   end
-  if last then add(layers + 1, h, v.vocab // tp * h) end
-  local function reduce(k, unit)
-    if k < microbatches - 1 or dp == 1 then return end -- with dp 1 cp's gradients are not summed
-    for i = #buckets, 1, -1 do
-      if buckets[i].unit == unit then s:all_reduce(group "cp_dp", buckets[i].size * 4) end
-    end
+  local head, norm = v.vocab // tp * h, h
+  if last and pp == 1 then add(layers + 1, head, norm) end -- model.py
+  if last and pp > 1 then add(layers + 1, norm, head) end -- pipeline_parallel.py
+  local function flush()
+    sums(waiting)
+    waiting = 0
+  end
+  -- Gradients are there: a bucket goes with its last one.
+  local function ready(unit, i)
+    local bucket = of[unit][i]
+    bucket.left = bucket.left - 1
+    if bucket.left > 0 or dp == 1 then return end -- with dp 1 cp's gradients are not summed
+    flush()
+    s:all_reduce(group "cp_dp", bucket.size * 4)
   end
 
   local cost = model.costs(v, tp, 1, b * q)
@@ -96,25 +109,35 @@ function M.step(s, p, families, defaults, own, where)
   end
   local function backward(k)
     s:mark "backward"
+    local travels = k == microbatches - 1
+    local apart = travels and #buckets > 1 -- several go, each between other calls
     if last then
       s:compute { name = "head", flops = 2 * cost.head }
+      if apart then ready(layers + 1, pp > 1 and 2 or 1) end
       sums(1)
+      if apart then ready(layers + 1, pp > 1 and 1 or 2) end
     end
-    reduce(k, layers + 1)
     local function layer(unit)
       s:compute { name = "backward", flops = 2 * flops }
-      sums(2)
-      around_ring(2 * cp - 1)
-      sums(3)
-      if unit then reduce(k, unit) end
+      for _, what in ipairs(layer_back) do
+        if what == "sum" then
+          waiting = waiting + 1
+        elseif what == "ring" then
+          flush()
+          around_ring(2 * cp - 1)
+        elseif unit then
+          ready(unit, what)
+        end
+      end
+      flush()
     end
-    if k == microbatches - 1 and #buckets > 1 then
+    if apart then
       for i = layers, 1, -1 do layer(i) end
+      if first then ready(0, 1) end
     else
       s:loop(layers, layer)
-      reduce(k, 1)
+      if travels and dp > 1 then s:all_reduce(group "cp_dp", buckets[1].size * 4) end
     end
-    reduce(k, 0)
     s:free "activations"
   end
 

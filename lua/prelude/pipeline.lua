@@ -15,7 +15,17 @@ local model = ...
 -- passes make the same calls; differ: they are not all alike.
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
-  local forward, backward = t.forward, t.backward
+  -- A pass of a chunk whose microbatch is not apart writes the same entries each time.
+  local is_apart = {}
+  for _, k in ipairs(apart) do is_apart[k] = true end
+  local function passes(pass)
+    local once = model.once(s)
+    return function(k, chunk)
+      if is_apart[k] then return pass(k, chunk) end
+      once(t.like and t.like[chunk] or 0, pass, k, chunk)
+    end
+  end
+  local forward, backward = passes(t.forward), passes(t.backward)
   local first, last = stage == 0, stage == pp - 1
   local function to_above() if not last then line.send(stage + 1) end end
   local function from_below() if not first then line.recv(stage - 1) end end

@@ -19,8 +19,8 @@ local function cut(parameters, limit, to)
     local p = parameters[i]
     if p.alone and to then close() end
     if to then at = up(at, 64) end
-    now = now or { from = at, keys = {} }
-    now.keys[#now.keys + 1] = p.key
+    now = now or { from = at, parameters = {} }
+    now.parameters[#now.parameters + 1] = p
     at = at + p.size
     if p.alone and to or limit and at - now.from >= limit then close() end
   end
@@ -38,7 +38,7 @@ local function parameters_of(x, chunk)
   local expert = x.apart and {} or dense -- with ep 1 they are as all others: "allreduce" in tensor_parallel/layers.py
   local ffn, moe_ffn, matrices, qkv = v.ffn, v.moe_ffn, v.gated and 2 or 1, v.queries + v.keys_values
   local function add(list, key, n)
-    list[#list + 1] = { key = layer and layer .. key or key, size = n, layer = layer }
+    list[#list + 1] = { key = key, size = n, layer = layer }
   end
   local function bias(list, key, n) if v.bias then add(list, key, n) end end
   local function row_bias(key)
@@ -137,10 +137,11 @@ local function new_replicas(x)
   local out, chunk = { whole = 0, dense = 0, expert = 0 }, {}
 
   -- Each bucket knows what it waits for. Only the first chunk of the first stage has a limit; all buckets of another
-  -- chunk travel as one (DDP's disable_bucketing).
+  -- chunk travel as one (DDP's disable_bucketing). Of the layers in a bucket the first one is used first, and its
+  -- gradients are there last: only such a layer, which is `apart`, starts calls.
   for c = 0, x.chunks - 1 do
     local parameters, whole = parameters_of(x, c)
-    local one = { parameters = parameters, buckets = {}, of = {} }
+    local one = { parameters = parameters, buckets = {}, of = {}, apart = {} }
     chunk[c], out.whole = one, out.whole + whole
     local cuts = x.is_first(c) and v.overlap.gradients
     local limit = cuts and (v.bucket or math.max(40000000, 1000000 * x.replicas)) or nil
@@ -150,18 +151,26 @@ local function new_replicas(x)
       local to = sharded and 128 // model.gcd(128, size(role)) * size(role) or nil
       for _, part in ipairs(cut(parameters[kind], limit, to)) do
         if c == 0 or not last then
-          last = { role = role, sizes = {}, after = last, left = 0 }
+          last = { role = role, sizes = {}, after = last, left = 0, parameters = {} }
           table.insert(one.buckets, last)
         end
         table.insert(last.sizes, part.size)
-        for _, key in ipairs(travel ~= s and part.keys or {}) do -- they matter next to computes
+        table.move(part.parameters, 1, #part.parameters, #last.parameters + 1, last.parameters)
+        one.apart[part.parameters[#part.parameters].layer or 0] = true
+      end
+    end
+    for _, bucket in ipairs(travel ~= s and one.buckets or {}) do -- they matter next to computes
+      for _, p in ipairs(bucket.parameters) do
+        if not p.layer or one.apart[p.layer] then
+          local key = (p.layer or "") .. p.key
           one.of[key] = one.of[key] or {}
-          table.insert(one.of[key], last)
-          last.left = last.left + 1
+          table.insert(one.of[key], bucket)
+          bucket.left = bucket.left + 1
         end
       end
     end
   end
+  function out.apart(c) return chunk[c].apart end
 
   -- A bucket's gradients over the replicas, and its new weights: start_grad_sync, start_param_sync.
   local function each(bucket, on, over, op, width)
@@ -216,9 +225,9 @@ local function new_replicas(x)
 
   -- Call body(shard) for what ranks of dp, and of expert_dp, share of a layer [Z, section 7.2.2].
   function out.each_shard(c, i, body)
-    for kind, list in pairs(chunk[c].parameters) do
+    for _, kind in ipairs { "dense", "expert" } do
       local n = 0
-      for _, p in ipairs(list) do n = n + (p.layer == i and p.size or 0) end
+      for _, p in ipairs(chunk[c].parameters[kind]) do n = n + (p.layer == i and p.size or 0) end
       if n > 0 and group(roles[kind]) then body { role = roles[kind], sizes = { n } } end
     end
   end

@@ -107,7 +107,8 @@ function own.fsdp2()
     sequence_parallel = param.flag(nil, "activations between tensor-parallel regions are cut by the sequence (true)"),
     reshard = param.flag(nil, "weights are freed after the forward pass, and gathered again (true)",
       "reshard_after_forward"),
-    recompute = param.text(nil, "what the backward pass computes again: none or full, each block (none)"),
+    recompute = param.text(nil, "what the backward pass computes again: none, selective, every second matrix product, "
+      .. "or full, each block (none)"),
     fp8 = param.text(nil, "layers' matrices are multiplied in FP8, twice as fast, and travel as before: e4m3"),
     clip = param.flag(nil, "gradients are clipped: their norms are summed (false)"),
     zero = param.index(nil, "3, which this step is"),

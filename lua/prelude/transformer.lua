@@ -62,6 +62,10 @@ local function check(v, tp, pp, cp, ep, etp, refuse)
     refuse("tied with mtp_num_layers %d, pp %d and overlap of gradients: the last stage has a head beside its "
       .. "embedding, without gradients, for which the overlap waits; tied=false would do", v.mtp_num_layers, pp)
   end
+  if v.grad < v.width then
+    refuse("grad_type %s with weight_type %s: gradients have the type of the weights, or fp32; grad_type=fp32 would do",
+      v.grad_type, v.weight_type)
+  end
   if v.zero > 3 then refuse("zero is 0 to 3, not %d; nearest is 3", v.zero) end
   if v.load <= 0 then refuse("load is above 0, not %.14g; 1 would do", v.load) end
   if not v.experts or v.moe_every > 1 or v.dense_layers then multiple(refuse, "ffn", v.ffn, tp, "tp") end
@@ -247,11 +251,9 @@ function M.step(s, p, families, defaults, own, where)
   local function is_first(chunk) return stage == 0 and chunk == 0 end
   local function is_last(chunk) return stage == pp - 1 and chunk == chunks - 1 end
   -- Return the index in the model of the first layer of a chunk.
-  local function begin(chunk)
-    local before = 0
-    for i = 0, chunk * pp + stage - 1 do before = before + virtual_layers[i] end
-    return before
-  end
+  local before = { [0] = 0 }
+  for i = 1, pp * chunks - 1 do before[i] = before[i - 1] + virtual_layers[i - 1] end
+  local function begin(chunk) return before[chunk * pp + stage] end
 
   local function has_norm(chunk) -- the last one: transformer/transformer_block.py, has_final_layernorm_in_this_stage
     if deeper == 0 then return is_last(chunk) end
@@ -457,15 +459,18 @@ function M.step(s, p, families, defaults, own, where)
     end
   end
 
-  -- Call pass(c, i) for each layer of a chunk. Make a loop of those that nothing tells apart.
-  local function each_layer(c, apart, backward, pass)
-    local from, left = begin(c), layers_of(c)
+  -- Call pass(c, i) for each layer of a chunk. Make a loop of those that nothing tells apart; if weights or gradients
+  -- travel beside them, each stands alone.
+  local function each_layer(c, beside_them, backward, pass)
+    local from, left, once = begin(c), layers_of(c), model.once(s)
     if backward then from = from + left - 1 end
     local step, k = backward and -1 or 1, 0
     while k < left do
       local i, n = from + step * k, 1
-      if apart then
+      if beside_them and replicas.apart(c)[i] then
         pass(c, i)
+      elseif beside_them then
+        once(has_experts(i) or false, pass, c, i)
       else
         while k + n < left and has_experts(i + step * n) == has_experts(i) do n = n + 1 end
         s:loop(n, function() pass(c, i) end)
@@ -658,7 +663,8 @@ function M.step(s, p, families, defaults, own, where)
     call(group "model", "all_reduce", 4)
     if ep > 1 then call(group "expert_model", "all_reduce", 4) end
   end
-  if v.weight_type == "fp16" then sum_norm() end
+  local checks = v.weight_type ~= "fp16" and 0 or sharded and ep > 1 and 2 or 1 -- one for each optimizer
+  for _ = 1, checks do sum_norm() end
   sum_norm()
   s:compute { name = "optimizer", bytes = held(12, 1) }
   if sharded and not v.overlap.weights then

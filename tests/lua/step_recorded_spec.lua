@@ -186,3 +186,73 @@ it("a step that lacks one call differs, at that call", function()
   table.remove(mine, 18) -- of the cross entropy
   assert.equal("call 20 is all_reduce(tp {0,1}) 8192 bytes, and was recorded as all_reduce(tp {0,1}) 256 bytes", difference(mine, real))
 end)
+
+-- Layouts that were recorded beside those of the files, in the same way: calls of one rank, equal ones counted.
+describe("a layout that was recorded apart has its calls:", function()
+  local function told(recipe, world, rank, params)
+    local list = {}
+    local plan, counted = mg.load(recipe):plan(world, params), {}
+    local function walk(entries)
+      for _, e in ipairs(entries) do
+        if e.operation == "loop" then
+          for _ = 1, e.times do walk(e.body) end
+        elseif e.operation == "mark" then
+          counted[#counted + 1] = e.name:sub(1, 1):upper()
+        elseif e.body then
+          local together = {}
+          for i, one in ipairs(e.body) do together[i] = one.to and ">" .. one.to or "<" .. one.from end
+          counted[#counted + 1] = table.concat(together)
+        elseif e.family then
+          counted[#counted + 1] = e.family .. e.bytes
+        end
+      end
+    end
+    walk(plan:step():program(rank))
+    local i = 1
+    while i <= #counted do
+      local n = 1
+      while counted[i + n] == counted[i] do n = n + 1 end
+      list[#list + 1] = n > 1 and n .. "x" .. counted[i] or counted[i]
+      i = i + n
+    end
+    return table.concat(list, " ")
+  end
+
+  it("as many microbatches as stages, of several chunks: the middle stage warms up with 5 of 6 passes", function()
+    assert.equal("<0 F >2<0 F >2<0 F >2<0 F >2<0 F >2<0<2 F B >2>0<2 B >0<2 B >0<2 B >0<2 B >0<2 B >0 O mp4",
+      told("megatron", 3, 1, { pp = 3, vpp = 2, layers = 6, hidden = 32, heads = 4, vocab = 64, seq = 16, global_batch = 3 }))
+  end)
+  it("fp16 with experts: each optimizer checks that gradients are finite", function()
+    local params = { ep = 2, experts = 2, layers = 1, hidden = 32, heads = 4, vocab = 64, seq = 16, zero = 1, weight_type = "fp16" }
+    assert.truthy(told("megatron", 2, 0, params):find " 3xintra_dist_opt4 ")
+    params.weight_type = "bf16"
+    assert.truthy(told("megatron", 2, 0, params):find " intra_dist_opt4 ")
+  end)
+  it("picotron's buckets go between the sums of a layer, and one that has a last stage without layers once", function()
+    local params = { tp = 2, layers = 4, hidden = 1024, heads = 8, ffn = 512, vocab = 512, seq = 16, global_batch = 2,
+                     weight_type = "fp32" }
+    assert.equal("F 9xtp65536 tp32768 B 10xtp65536 cp_dp24129536 11xtp65536 cp_dp24141824 O cp_dp4", told("picotron", 4, 0, params))
+    params = { layers = 1, hidden = 2048, heads = 8, ffn = 512, vocab = 4096, seq = 16, global_batch = 2, weight_type = "fp32" }
+    assert.truthy(told("picotron", 2, 0, params):find "B cp_dp33554432 ") -- the head is before the last norm
+    params.pp, params.vocab = 2, 512
+    assert.equal("world_group131072 F B cp_dp4202496 world_group131072 O cp_dp4", told("picotron", 4, 1, params))
+  end)
+end)
+
+it("entries are written again only as a whole, and not too deep", function()
+  local head = "local t = topology(world) t.all = grid(world, 'x', { x = fill }) 'x' return t end, step = function(s) "
+  local function told(body)
+    local r = mg.load("again", { text = "return recipe { build = function(world) " .. head .. body .. " end }" })
+    local done, why = pcall(function() return r:plan(2):step() end)
+    return done or tostring(why)
+  end
+  local loop = "s:loop(2, function() s:all_reduce(s.all, 4) end) "
+  assert.is_true(told(loop .. "s:again(0, 2)"))
+  for _, range in ipairs { "0, 1", "0, 3", "-1, 1", "2, 1" } do
+    assert.truthy(told(loop .. "s:again(" .. range .. ")"):find("entries", 1, true), range)
+  end
+  assert.truthy(told(loop .. "s:group(function() s:again(0, 2) end)"):find("no such entries", 1, true))
+  local deep = "local function nest(n, f) if n == 0 then f() else s:loop(2, function() nest(n - 1, f) end) end end "
+    .. "nest(10, function() s:all_reduce(s.all, 4) end) "
+  assert.truthy(told(deep .. "nest(10, function() s:again(0, 11) end)"):find("too deep", 1, true))
+end)

@@ -110,6 +110,8 @@ local refused = {
   -- the optimizer
   { "megatron", "overlap=weights zero=0", "overlap of weights needs zero=1, the distributed optimizer", "L 1025" },
   { "megatron", "overlap=weights zero=1", "overlap of weights needs that of gradients; overlap=gradients,weights would do", "L 1028" },
+  { "megatron", "weight_type=fp32 grad_type=bf16", "grad_type bf16 with weight_type fp32: gradients have the type of the weights, or "
+    .. "fp32; grad_type=fp32 would do", "M distributed/distributed_data_parallel.py" },
   { "megatron", "instances=2 zero=0", "zero 0 has no distributed optimizer, but 2 instances of it are given; zero 1 would do",
     "M distributed/param_and_grad_buffer.py:733" },
 
@@ -129,6 +131,8 @@ local refused = {
   { "torchtitan", "tp=2 cp=2 seq=1002", "seq 1002 is not a multiple of 2 x cp x tp, 8; nearest: 1000 or 1008", "T trainer.py:307" },
   { "torchtitan", "tp=2 cp=2 seq=1002 sequence_parallel=false", "seq 1002 is not a multiple of 2 x cp, 4; nearest: 1000 or 1004",
     "T trainer.py:307" },
+  { "torchtitan", "tp=2 recompute=selective", "recompute selective with tp 2 has not been recorded, so its calls are not known; "
+    .. "tp 1 would do", "no recording" },
   { "torchtitan", "global_batch=12", "global_batch 12 is not a multiple of replicas x micro_batch, 8; nearest: 8 or 16", "T trainer.py:422" },
   { "torchtitan", "cp=2 spmd_backend=partial_dtensor", "cp 2 needs spmd_backend=spmd_types, not partial_dtensor",
     "D distributed/context_parallel/api.py:26" },
@@ -144,6 +148,7 @@ local taken = {
   { "picotron", "pp=4 layers=7" },
   { "picotron", "pp=8 layers=7" }, -- the last stage has a norm and the head
   { "torchtitan", "seq=1001" },
+  { "torchtitan", "recompute=selective" },
   { "torchtitan", "tp=2 seq=1001 sequence_parallel=false" },
   { "torchtitan", "cp=2 spmd_backend=partial_dtensor version=0.3.0" },
 }

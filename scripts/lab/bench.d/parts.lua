@@ -390,9 +390,15 @@ function parts.proofs(B)
   t:target("a call, ns", t:find "in a loop, one of four".median, 20)
   t = B.table("a proof where 512 ranks have 512 programs", "operations a second")
   t:row("executed", data.executed)
-  t = B.table("the step of megatron, 1,048,576 ranks, tp=8 pp=16", "s")
-  t:row("evaluated", data.evaluated)
-  t:row("proved", data.proved)
+  t = B.table("steps of megatron evaluated in one process, 96 layers", "ms")
+  for _, row in ipairs {
+    { "1f1b", "1,024 ranks, 8 stages, 1f1b" }, { "interleaved", "12 virtual stages" },
+    { "overlap", "gradients on a stream of their own" }, { "million", "1,048,576 ranks, 16 stages" },
+  } do
+    t:row(row[2], data[row[1]])
+    t:row("  proved", data[row[1] .. " proved"])
+  end
+  t:target("1f1b evaluated, ms", t:find "1,024 ranks, 8 stages, 1f1b".median, 3)
 end
 
 -- ---------------------------------------------------------------------- start

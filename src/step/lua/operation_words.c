@@ -27,6 +27,13 @@ static uint32_t name(lua_State *L, int i, step_writer *w, const char *what) {
   return operation_word(L, w, text);
 }
 
+static int too_many(lua_State *L) {
+  return mgrid_lua_raise_as(
+      L, MGRID_LIMIT,
+      "the step has more than %d entries; s:loop(n, function() ... end) keeps a loop as one",
+      STEP_NODES_MAX);
+}
+
 /* Append an entry of the operation on the stream of s, with the line of the recipe. */
 static step_node *operation_put(lua_State *L, step_word_step *s, step_writer *w, step_kind kind) {
   lua_Debug ar;
@@ -47,11 +54,7 @@ static step_node *operation_put(lua_State *L, step_word_step *s, step_writer *w,
   bool known = mgrid_lua_caller(L, &ar);
   uint32_t file = known ? operation_word(L, w, ar.source) : 0;
   step_node *n = mgrid_step_write(w, kind);
-  if (!n)
-    mgrid_lua_raise_as(
-        L, MGRID_LIMIT,
-        "the step has more than %d entries; s:loop(n, function() ... end) keeps a loop as one",
-        STEP_NODES_MAX);
+  if (!n) too_many(L);
   n->file = file;
   n->line = known ? ar.currentline : 0;
   n->stream = (uint16_t)stream;
@@ -281,6 +284,33 @@ static int loop(lua_State *L) {
   return 0;
 }
 
+/* s:again(from, to): write these entries once more, which are whole; return how many there are. For
+** the prelude: most passes of a pipeline write the same ones. */
+static int again(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  lua_Integer from = luaL_checkinteger(L, 2), to = luaL_checkinteger(L, 3);
+  uint32_t open[STEP_DEPTH_MAX];
+  int depth = 0;
+  luaL_argcheck(L, from >= 0 && to >= from && to <= (lua_Integer)w->now.n && !w->grouped, 3,
+                "no such entries");
+  mgrid_lua_charge(L, 20 * (to - from));
+  for (uint32_t i = (uint32_t)from, by = (uint32_t)w->now.n - i; i < (uint32_t)to; i++) {
+    step_node *n = mgrid_step_write(w, w->now.node[i].kind);
+    if (!n) return too_many(L);
+    *n = w->now.node[i];
+    while (depth && i >= open[depth - 1]) depth--;
+    if (mgrid_step_rows[n->kind].role == STEP_BLOCK) {
+      luaL_argcheck(L, n->end <= (uint32_t)to && w->depth + depth < STEP_DEPTH_MAX, 3,
+                    "parts of entries, or too deep");
+      open[depth++] = n->end;
+    }
+    n->end += by;
+    if (n->kind == STEP_WAIT && n->listed && n->other >= from) n->other += (int32_t)by;
+  }
+  return lua_pushinteger(L, (lua_Integer)w->now.n), 1;
+}
+
 /* ------------------------------------------------------------------ streams */
 
 /* Return the stream whose name is argument 2. If there is none, create it (`make`) or return -1. */
@@ -426,12 +456,19 @@ static int operation_mark(lua_State *L) {
   return 0;
 }
 
-static const luaL_Reg methods[] = { { "sendrecv", sendrecv },   { "group", group },
-                                    { "loop", loop },           { "on", on },
-                                    { "event", event },         { "wait", operation_wait_for },
-                                    { "host_wait", host_wait }, { "compute", operation_compute },
-                                    { "alloc", alloc },         { "free", free_name },
-                                    { "mark", operation_mark }, { NULL, NULL } };
+static const luaL_Reg methods[] = { { "sendrecv", sendrecv },
+                                    { "group", group },
+                                    { "loop", loop },
+                                    { "again", again },
+                                    { "on", on },
+                                    { "event", event },
+                                    { "wait", operation_wait_for },
+                                    { "host_wait", host_wait },
+                                    { "compute", operation_compute },
+                                    { "alloc", alloc },
+                                    { "free", free_name },
+                                    { "mark", operation_mark },
+                                    { NULL, NULL } };
 
 bool mgrid_step_lua_push_operation(lua_State *L, const char *key) {
   for (int i = 0; i < STEP_KINDS; i++) {
