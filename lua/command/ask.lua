@@ -4,6 +4,7 @@
 
 local asking = require "command.base.asking"
 local recipe = require "command.base.line_recipe"
+local text = require "command.base.text"
 
 -- Whether the name is a getter, or meant as one. A query may be asked under the system's own name, get_NAME.
 local function is_getter(info, name)
@@ -15,8 +16,21 @@ local function is_getter(info, name)
   return true
 end
 
+-- Refuse a family, unless a query has its name.
+local function refuse_family(state, name, info)
+  for _, query in ipairs(info.queries) do
+    if query == name then return end
+  end
+  local is_family = pcall(function() return state[name] end)
+  if not is_family then return end
+  text.usage("%s is a family, no query: moongrid plan --rank %d shows its group", name, state.rank)
+end
+
 local function ask(loaded, state, name, arguments, info)
-  if not is_getter(info, name) then return loaded:ask(state, name, arguments) end
+  if not is_getter(info, name) then
+    if not name:find "^get_" then refuse_family(state, name, info) end
+    return loaded:ask(state, name, arguments)
+  end
   local group = loaded:group(state, name, arguments)
   return group and group.ranks
 end

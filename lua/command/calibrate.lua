@@ -99,7 +99,7 @@ local function evaluate(run, args)
 end
 
 local function read(of)
-  local path = of.words[1]
+  local path = of.words[1] or text.usage "calibrate needs measured steps: a file of JSON or CSV"
   local all, why = host.read(path)
   if not all then text.refuse(1, "%s", why) end
   local runs = all:find "^%s*[%[{]" and read_json(path, all) or read_csv(path, all)

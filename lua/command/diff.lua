@@ -38,6 +38,7 @@ local function in_few_lines(words)
 end
 
 local function compare_plans(of, was, is)
+  line.beyond(of.rank or 0, math.max(was.world, is.world))
   local diff = was:diff(is, of.rank)
   if of.json then
     json.put(diff, { named = true, changes = change })

@@ -44,6 +44,7 @@ end
 
 local function run(of)
   local folder = of.words[1] or "."
+  if host.kind(folder) == "file" then text.usage("init takes a folder, and %s is a file", folder) end
   if #folder > 2048 then text.usage "the name of the folder is longer than 2048 bytes" end
   make_folders(folder)
   for _, name in ipairs { "layout.lua", "layout_spec.lua", of.c and "trainer.c", of.c and "Makefile" } do

@@ -124,7 +124,8 @@ end
 local function run(a, b)
   if a.list and a.rank then text.usage "--list prints the messages of all ranks; it takes no --rank" end
   host.progress(("planning the move of %d ranks"):format(math.max(a.world or 0, b.world or 0)))
-  local from, to = recipe.plan(a), recipe.plan(b);
+  local from, to = recipe.plan(a), recipe.plan(b)
+  line.beyond(a.rank or 0, math.max(from.world, to.world));
   (a.rank and show_rank or show_all)(a, from, to, {
     tensors = a.tensor and { a.tensor }, ranks = a.map and line.map(a.map, to.world), convert = a.convert,
     machine = recipe.node_size(a, from),

@@ -285,6 +285,7 @@ local options = {
   { "bandwidth", agreed = true,
     help = "also measure all-reduce, all-gather, reduce-scatter and all-to-all of every family" },
 }
+local general = #options
 local usages = { "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend B] [--world N] [--json]" }
 
 local function add(usage, more)
@@ -306,10 +307,11 @@ if rawget(mg, "move") then
   })
 end
 if recipe.field(mg.plan(mg.topology(mg.world(1))), "step") then
+  table.insert(options, general + 1, {
+    "step", "STEPS", line.number, agreed = true,
+    help = "then execute the step of the recipe that many times, over MPI or on streams of GPUs: every call with its "
+           .. "bytes; and compare planned with measured values, by family (moongrid step)" })
   add("mpirun -n N moongrid run RECIPE [NAME=VALUE ...] --step STEPS [--scale X] [--compute sleep|gemm] [--unproved]", {
-    { "step", "STEPS", line.number, agreed = true,
-      help = "then execute the step of the recipe that many times, over MPI or on streams of GPUs: every call with its "
-             .. "bytes; and compare planned with measured values, by family (moongrid step)" },
     { "scale", "X", scale, agreed = true, head = "with --step",
       help = "multiply the bytes and the compute of a step by X; default: 1" },
     { "compute", "sleep|gemm", agreed = true,

@@ -3,6 +3,7 @@
 -- moongrid shell: a prompt with a topology in scope.
 
 local host = require "host"
+local commands = require "command.base.commands"
 local line = require "command.base.line"
 local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
@@ -78,10 +79,14 @@ local function run(shell, typed)
 end
 
 -- Say what was raised, without a position in what is on the screen; return its exit code.
-local function say(raised)
+local function say(raised, typed)
   if math.type(raised) == "integer" then return raised end
   local code = (mg.status(raised) or 100) // 100
-  text.say((raised:gsub("^line:%d+: ", "")))
+  local word, hint = typed:match "^%s*(%l+)%f[%s\0]", ""
+  for _, command in ipairs(word and commands() or {}) do
+    if command.name == word then hint = ("; a subcommand has a colon: :%s"):format(typed:match "^%s*(.-)%s*$") end
+  end
+  text.say(raised:gsub("^line:%d+: ", "") .. hint)
   return code
 end
 
@@ -100,7 +105,7 @@ local function converse(shell)
     if typed ~= "" and next_line == "" and asks then typed = "" end -- an empty line gives up
     typed = typed .. (typed == "" and "" or "\n") .. next_line
     local done, more = pcall(run, shell, typed)
-    code = done and 0 or say(more)
+    code = done and 0 or say(more, typed)
     io.stdout:flush()
     if not done or not more then typed = "" end
   end

@@ -7,9 +7,6 @@ local file, _, all = ...
 local fields = file.run "fields"
 local t = file.run "tree" "switch"
 
-if not all[0] or #all[0] == 0 then
-  file.fault(nil, "an object that names the switch of each node, {\"10.0.0.1\": \"sw-3\"}, expected")
-end
 for _, host in ipairs(all[0]) do
   local switch = fields.text(all[host] or false, host, "the name of its switch")
   t:add(host, host, nil, t:node("switch", switch, host))

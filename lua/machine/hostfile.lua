@@ -27,7 +27,8 @@ local function slots_of(host, rest, where)
     elseif most[word] then
       limit = t.count(host, value, where)
     elseif not skipped[word] then
-      file.fault(where, "'slots=8' or nothing expected behind host '%.40s', not '%.40s'", host, rest:sub(at))
+      file.fault(where, "in a list of hosts 'slots=8' or nothing is expected behind host '%.40s', not '%.40s'", host,
+        rest:sub(at))
     end
     at = behind
   end
@@ -39,7 +40,7 @@ local function host_of(word, where)
   local name, slots = word:match "^([^:]+):(%d+)$"
   local host = (name or word):match "@(.+)$" or name or word
   if host:find "[=,{}<>\"'()%[%]*^+]" or not host:find "^[%w_\x80-\xff]" then
-    file.fault(where, "a host expected, as 'n0 slots=8', not '%.40s'", word)
+    file.fault(where, "a host of a list expected, as 'n0 slots=8', not '%.40s'", word)
   end
   return host, name and t.count(host, slots, where) or false
 end

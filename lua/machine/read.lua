@@ -29,7 +29,11 @@ local function of_json()
   local all = file.json()
   if all.levels then return "machine_json", all end
   if all.items or all.kind or all.metadata then return "kubectl", all end
-  return "dlrover", all
+  local switches = type(all[0]) == "table" and #all[0] > 0
+  for _, host in ipairs(switches and all[0] or {}) do switches = switches and type(all[host]) == "string" end
+  if switches then return "dlrover", all end
+  file.fault(nil, "JSON of a machine has levels (moongrid machine --json), items (kubectl), or the switch of each "
+    .. "node, {\"10.0.0.1\": \"sw-3\"}")
 end
 
 -- The readers of XML by the root element.
@@ -50,7 +54,7 @@ local function reader()
   local line, number = first_line()
   if line:find "^%s*[{%[]" then return of_json() end
   if line:find "^%s*<" then return of_xml() end
-  if line:find "^%s*%-" then return "slurm_yaml", file.yaml() end
+  if (line .. " "):find "^%s*%-%s" or line:find "^%-%-%-" then return "slurm_yaml", file.yaml() end
   if file.has "NVSMI LOG" or file.has "Attached GPUs" then return "nvidia_q" end
   if file.has "GPU0" and (file.has "CPU Affinity" or file.has "Legend:" or file.has " X " or file.has "\tX") then
     return "nvidia_topo"
@@ -60,7 +64,7 @@ local function reader()
   end
   if line:find "^%s*rank%s" then return "rankfile" end
   if line:find "^%s*%a+%s*=" then return "slurm" end
-  if line:find "^GPU %d+:" or line:find "^[%w_.]+, " then
+  if line:find "^GPU %d+:" or line:find "^[%w_.]+, " or file.has "NVIDIA-SMI" then
     file.fault(number, "of nvidia-smi the output of topo -m and of -q is read, not this")
   end
   return "hostfile"

@@ -188,9 +188,12 @@ static bool has_parts(const char *a, const char *b) {
   return true;
 }
 
+/* A word with many slips begins as the candidate does, or has it inside; one of two letters begins
+** as it does, or has them the other way round. */
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
   int least = 0;
+
   /* of equally near words, prefer one with the same first letter */
   for (size_t i = 0; i < n; i++) {
     int d = distance(word, candidates[i]);
@@ -201,13 +204,18 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
   /* SHORTEST: characters to recognize a word by. SLIP: edits that may be a slip of the hand */
   enum { SHORTEST = 4, SLIP = 2 };
   bool close = best && (size_t)least * 3 <= longer + 1;
-  if (close && least <= SLIP) return best;
+  bool begins = best && lower(*best) == lower(*word);
+  bool same = longer > 2 || begins || (best && *word && word[1] == *best && *word == best[1]);
+  if (close && least <= SLIP && same) return best;
   for (size_t i = 0; i < n; i++)
     if (strlen(word) >= SHORTEST && has_parts(word, candidates[i])) return candidates[i];
-  if (close) return best;
-  for (size_t i = 0; i < n; i++)
-    if (candidates[i][0] && candidates[i][1] && has_parts(candidates[i], word))
-      return candidates[i];
+  if (close && longer > 2 && (begins || strstr(word, best) || strstr(best, word))) return best;
+  for (size_t i = 0; i < n; i++) {
+    size_t len = strlen(candidates[i]);
+    bool heads = len >= SHORTEST && strlen(word) <= 2 * len /* worldsize */
+                 && strncmp(word, candidates[i], len) == 0;
+    if (heads || (len > 1 && has_parts(candidates[i], word))) return candidates[i];
+  }
   return NULL;
 }
 

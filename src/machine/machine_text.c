@@ -250,7 +250,8 @@ static int64_t machine_text_read_number(scan *s) {
     }
     s->at++;
   }
-  if (s->at == from) machine_text_fault(s, "a number");
+  if (s->at == from)
+    machine_text_fault(s, from > s->text && from[-1] == ',' ? "a number behind ','" : "a number");
   return n;
 }
 
@@ -263,7 +264,7 @@ static void machine_text_read_name(scan *s, char name[MGRID_NAME_MAX + 1]) {
          && (mgrid_is_letter(s->at[n]) || s->at[n] == '_' || (n > 0 && mgrid_is_digit(s->at[n]))))
     n++;
   if (n == 0 || n > MGRID_NAME_MAX) {
-    machine_text_fault(s, "a name of at most 31 letters, digits and _");
+    machine_text_fault(s, "a name of at most 31 letters, digits and _, as in node:4[400GB/s],");
     return;
   }
   memcpy(name, s->at, n);
@@ -509,7 +510,7 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
     snprintf(plain, sizeof plain, "node:* gpu:%s", text);
     rest = text = plain;
   }
-  if (!preset && !strpbrk(text, ":=") && *text) {
+  if (!preset && *text && (!strpbrk(text, ":=") || text[strcspn(text, "-:= ")] == '-')) {
     machine_text_refuse_name(text, err);
     return NULL;
   }
@@ -518,7 +519,7 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
   const char *first = preset ? preset->text : "";
   scan s = { .text = first, .at = first, .err = &why };
   read_words(&s, w);
-  s = (scan){ .text = rest, .at = rest, .err = &why, .budget = budget, .failed = s.failed };
+  s = (scan){ .text = text, .at = rest, .err = &why, .budget = budget, .failed = s.failed };
   read_words(&s, w);
   if (!s.failed) m = machine_text_made(w, &why);
   if (m && preset && !(m->source = mgrid_strdup(preset->name))) {

@@ -135,9 +135,14 @@ static void check_format(const mgrid_field *all) {
   const mgrid_field format = mgrid_field_of(all, "format"), by = mgrid_field_of(all, "moongrid");
   const char *recipe = json_string_value(json_object_get(all->v, "recipe"));
   const char *version = json_string_value(by.v);
+
   if (json_object_get(all->v, "rank")) {
     mgrid_fail(all->all->err, MGRID_BAD_VALUE,
                "this is the view of one rank; without --rank the whole plan is saved");
+    mgrid_field_fail(all);
+  } else if (!json_object_get(all->v, "rules") && !json_object_get(all->v, "format")) {
+    mgrid_fail(all->all->err, MGRID_BAD_VALUE,
+               "this is not a saved plan, which moongrid plan RECIPE --world N --rules writes");
     mgrid_field_fail(all);
   } else if (!json_is_integer(format.v) || json_integer_value(format.v) != MGRID_SAVED_FORMAT) {
     mgrid_fail(all->all->err, MGRID_BAD_VALUE,

@@ -333,8 +333,8 @@ static void put_answer(mgrid_text *t, const json_t *why) {
   }
   if (n == 0 || json_is_null(first)) return;
   mgrid_text_add(t,
-                 "they first meet in %s[%" PRId64 "]: step %" PRId64 " of rank %" PRId64
-                 ", step %" PRId64 " of rank %" PRId64 "\n",
+                 "they first meet when %s[%" PRId64 "] is created: creation %" PRId64
+                 " of rank %" PRId64 ", creation %" PRId64 " of rank %" PRId64 "\n",
                  why_text(first, "family"), why_integer(first, "group"), nth(first, "steps", 0), a,
                  nth(first, "steps", 1), b);
 }

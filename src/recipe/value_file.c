@@ -287,8 +287,8 @@ json_t *mgrid_read_table(const char *path, mgrid_error *err) {
   mgrid_locale_back(host);
   if (value && !json_is_object(value)) {
     json_decref(value);
-    value =
-        read_refuse(&r, 0, is_json ? "a JSON object is expected" : "a table by name is expected");
+    value = read_refuse(
+        &r, 0, is_json ? "a JSON object is expected" : "a table by name is expected, as tp: 2");
   }
   if (!value) mgrid_error_pass(err, &mine);
   return value;

@@ -314,9 +314,9 @@ mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t
   json_error_t why;
   json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
   if (!all && machine) return MGRID_OK; /* the file is not JSON, so it has no costs */
+  if (!all && why.line < 0) return mgrid_fail(err, MGRID_BAD_VALUE, "costs: %.300s", why.text);
   if (!all)
-    return mgrid_fail(err, MGRID_BAD_VALUE, "costs %s:%d: %.300s", path,
-                      why.line > 0 ? why.line : 0, why.text);
+    return mgrid_fail(err, MGRID_BAD_VALUE, "costs %s:%d: %.300s", path, why.line, why.text);
   const json_t *costs = machine ? json_object_get(all, "costs") : all;
   if (costs) mgrid_json_text(costs, 0, t);
   json_decref(all);

@@ -382,7 +382,7 @@ static void test_submesh(void **unused) {
     }
     mgrid_grid_free(sub);
     assert_null(mgrid_state_submesh(s, "mesh", 1, wrong, anew(&err)));
-    assert_string_equal(err.message, "unknown dim 'xp'; nearest is 'tp' (tp, dp, pp)");
+    assert_string_equal(err.message, "unknown dim 'xp'; known: tp, dp, pp");
     assert_null(mgrid_state_submesh(s, "mash", 2, names, anew(&err)));
     assert_string_equal(err.message, "unknown grid 'mash'; nearest is 'mesh' (mesh)");
     anew(&err);
@@ -417,7 +417,7 @@ static void test_refusals(void **unused) {
   refused(mgrid_grid_unflatten(g, "dp", 1, some, anew(&err)), MGRID_REFUSED,
           "a 3 does not make dp 4; nearest: a 4, or dp 3");
   refused(mgrid_grid_unflatten(g, "cp", 1, some, anew(&err)), MGRID_UNKNOWN_NAME,
-          "unknown dim 'cp'; nearest is 'tp' (tp, dp, one, pp)");
+          "unknown dim 'cp'; known: tp, dp, one, pp");
   refused(mgrid_grid_unflatten(g, "dp", 1, some + 2, anew(&err)), MGRID_DUPLICATE,
           "dim 'tp' occurs twice in the grid");
   refused(mgrid_grid_flatten(g, "x", 2, apart, anew(&err)), MGRID_REFUSED,

@@ -435,8 +435,9 @@ static void test_why(void **unused) {
   int pieces = 0;
   assert_int_equal(mgrid_plan_why(p, 1, 5, false, collect, &text, anew(&why)), MGRID_OK);
   assert_string_equal(
-      text.data, "ranks 1 and 5 are together in 1 group\n  dp[1]: positions 0 and 1 of 2, a pair\n"
-                 "they first meet in dp[1]: step 1 of rank 1, step 1 of rank 5\n");
+      text.data,
+      "ranks 1 and 5 are together in 1 group\n  dp[1]: positions 0 and 1 of 2, a pair\n"
+      "they first meet when dp[1] is created: creation 1 of rank 1, creation 1 of rank 5\n");
   text.len = 0;
   assert_int_equal(mgrid_plan_why(p, 0, 5, false, collect, &text, anew(&why)), MGRID_OK);
   assert_string_equal(

@@ -139,7 +139,7 @@ describe("moongrid why", function()
     assert.equal("", err)
     assert.equal(0, code)
     assert.equal("ranks 4 and 12 are together in 2 groups\n  pp[0]: positions 1 and 3 of 4; between them 8\n"
-      .. "  mp[0]: positions 2 and 6 of 8; between them 5, 8, 9\nthey first meet in pp[0]: step 1 of rank 4, step 1 of rank 12\n",
+      .. "  mp[0]: positions 2 and 6 of 8; between them 5, 8, 9\nthey first meet when pp[0] is created: creation 1 of rank 4, creation 1 of rank 12\n",
       out)
   end)
 

@@ -78,7 +78,7 @@ describe("a parameter from a file", function()
     ["a text that C would cut"] = { "a.yaml", 'a: "b\\0c"\n', "a.yaml:1: a text with a zero byte" },
     ["a key that C would cut"] = { "a.yaml", '"a\\0b": 1\n', "a.yaml:1: a key is not text" },
     ["a key that is not text"] = { "a.yaml", "? [1, 2]\n: 3\n", "a.yaml:1: a key is not text" },
-    ["a list"] = { "a.yaml", "- 1\n", "a.yaml:1: a table by name is expected" },
+    ["a list"] = { "a.yaml", "- 1\n", "a.yaml:1: a table by name is expected, as tp: 2" },
     ["deep nesting"] = { "a.yaml", "a: " .. deep, "a.yaml:1: nested too deep" },
     ["a file that unfolds without end"] = { "a.yaml", table.concat(laughs), "a.yaml:1: too many values" },
     ["texts that unfold"] = { "a.yaml", "a: &a " .. ("x"):rep(1000000) .. "\nb: [" .. ("*a, "):rep(4) .. "]\n",

@@ -232,7 +232,7 @@ describe("A grid out of a grid", function()
     { "g:unflatten('dp', 'a-b', { a = fill, b = fill })", "dims 'a' and 'b' are both to be inferred; only one can be" },
     { "g:unflatten('dp', 'tp-b', { tp = 2, b = 2 })", "dim 'tp' occurs twice in the grid" },
     { "g:unflatten('dp', 'a', { a = 2, b = 2 })", [[dim 'b' of size 2 is not in the order "a"; known: a]] },
-    { "g:unflatten('ep', 'a', { a = 4 })", "unknown dim 'ep'; nearest is 'tp' (tp, dp, pp)" },
+    { "g:unflatten('ep', 'a', { a = 4 })", "unknown dim 'ep'; known: tp, dp, pp" },
     { "g:unflatten('dp', { shard = 2, rep = 2 })", "unflatten needs the order of the new dims, fastest first, as in "
       .. "(dim, \"rep-shard\", sizes); only two dims, one of them fill, go without" },
     { "g:unflatten('dp', { c = 2, a = fill, b = 1 })", "unflatten needs the order of the new dims, fastest first, as in "
@@ -260,7 +260,7 @@ describe("A grid out of a grid", function()
     { "g:at { pp = 2 }", "coordinate 2 of dim 'pp' is out of range (0 to 1)" },
     { "g:at { pp = -3 }", "coordinate -3 of dim 'pp' is out of range (0 to 1)" },
     { "g:at { pp = 'a' }", "the coordinate of dim 'pp' is a string, not an integer" },
-    { "g:at { ep = 0 }", "unknown dim 'ep'; nearest is 'tp' (tp, dp, pp)" },
+    { "g:at { ep = 0 }", "unknown dim 'ep'; known: tp, dp, pp" },
     { "g:at(0)", "bad argument #1 to 'at' (a table such as { pp = 0 } expected, got number)" },
   }
 end)
@@ -280,8 +280,8 @@ describe("A grid as one rank sees it", function()
     { "s.mesh:submesh('tp', 'dp', 'pp').grid == g, text(s.mesh:submesh('dp').grid)", true, "Grid dp 4 over ranks (4:2) + 9" },
   }
   refuses {
-    { "local _ = s.mesh.ep", "unknown dim 'ep'; nearest is 'tp' (tp, dp, pp)" },
-    { "local _ = s.mesh:submesh('dp').tp", "unknown dim 'tp'; nearest is 'dp' (dp)" },
+    { "local _ = s.mesh.ep", "unknown dim 'ep'; known: tp, dp, pp" },
+    { "local _ = s.mesh:submesh('dp').tp", "unknown dim 'tp'; known: dp" },
     { "s.mesh:submesh('dq')", "unknown dim 'dq'; nearest is 'dp' (tp, dp, pp)" },
     { "s.mesh:submesh('dp', 'dp')", "dim 'dp' is named twice" },
     { "s.mesh:submesh('tp', 'dp', 'pp', 'tp')", "4 dims asked of a grid that has 3" },

@@ -201,7 +201,7 @@ describe("moongrid plan", function()
     refuses("plan " .. moe, 2, "moongrid: plan needs --world N, the number of ranks")
     refuses("plan " .. moe .. " --world 0", 2, "moongrid: --world is an integer from 1 to 2147483647, not '0'")
     refuses("plan " .. moe .. " --world eight", 2, "moongrid: --world is an integer from 1 to 2147483647, not 'eight'")
-    refuses("plan " .. moe .. " --world 4,8", 2, "moongrid: --world takes one size")
+    refuses("plan " .. moe .. " --world 4,8", 2, "moongrid: --world takes one size, its digits alone, not '4,8'; moongrid check takes several")
     refuses("plan " .. moe .. " --world 8 --rank 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
     refuses("plan " .. moe .. " --world 8 --json --text", 2,
       "moongrid: --json, --rules, --schedule and --text exclude each other")
@@ -217,7 +217,7 @@ describe("moongrid plan", function()
     refuses("plan " .. moe .. " --world 8 tp=3", 1,
       "moongrid: examples/moe.lua:18: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
     refuses("plan " .. moe .. " --world 8 cp=2 order=tp-dp-pp", 1,
-      "moongrid: examples/moe.lua:18: dim 'cp' of size 2 is not in the order \"tp-dp-pp\"; nearest is 'tp' (tp, dp, pp)")
+      "moongrid: examples/moe.lua:18: dim 'cp' of size 2 is not in the order \"tp-dp-pp\"; known: tp, dp, pp")
     refuses("plan " .. moe .. " --world 8 order=tp-tp-dp-pp", 1,
       "moongrid: examples/moe.lua:18: dim 'tp' occurs twice in the grid")
     local here = run "pwd":gsub("\n", "") -- a job may have been started elsewhere
@@ -321,7 +321,7 @@ describe("moongrid plan and the memory of NCCL", function()
       .. "(nccl = { max_ctas = ... }) take less\n", err)
     assert.equal(0, (select(3, run(plan .. " --gpu-memory 588"))))
     refuses("plan picotron --world 8 --gpu-memory much", 2,
-      "moongrid: --gpu-memory is an integer from 1 to 2147483647, not 'much'")
+      "moongrid: --gpu-memory is an integer from 1 to 2147483647, the number of MiB, not 'much'")
   end)
 end)
 
@@ -471,7 +471,7 @@ ranks 0 and 1 are together in 8 groups
   cut[0]: positions 0 and 1 of 3, neighbours
   joined[0]: positions 0 and 1 of 4, neighbours
   asked[0]: positions 0 and 1 of 4, neighbours; no communicator
-they first meet in some[0]: step 1 of rank 0, step 1 of rank 1
+they first meet when some[0] is created: creation 1 of rank 0, creation 1 of rank 1
 ]], (run("build/moongrid why " .. recipe .. " --world 16 0 1")))
   end)
 

@@ -224,7 +224,7 @@ describe("policies.gradient_family", function()
       "policies.gradient_family: no family of experts' data parallelism (expert_data, expt_dp, ep_dp, efsdp, edp); name it "
       .. "in the setting 'expert': one of dp_cp, tp" },
     { "policies.gradient_family { dense = 'dp' }", nil,
-      "policies.gradient_family: unknown family 'dp'; nearest is 'tp' (dp_cp, tp)" },
+      "policies.gradient_family: unknown family 'dp'; known: dp_cp, tp" },
     { "policies.gradient_family()", {}, "policies.gradient_family: argument 'expert' is missing, true or false; given: none" },
   }
 end)

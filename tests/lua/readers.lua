@@ -16,7 +16,7 @@ M.hostfile = {
   { "n0 slots=4\nn1 slots=4\nn0 slots=2\n",
     "", "f:3: host 'n0' is there twice, first in line 1: slots= is for a host that has one line" },
   { "n0 slots=four\n", "", "f:1: 'four' is not a number of slots" },
-  { "n0 8\n", "", "f:1: 'slots=8' or nothing expected behind host 'n0', not '8'" },
+  { "n0 8\n", "", "f:1: in a list of hosts 'slots=8' or nothing is expected behind host 'n0', not '8'" },
   { "n0 slots=100000\n", "", "f:1: host 'n0' has 1 to 65536 slots, not 100000" },
   { "n0 slots=4\n", "gpu:8", "f: level 'gpu' is there twice" },
   { "n0 slots=4\n", "rail = gpus", "f: unknown level 'gpus'; nearest is 'gpu' (node, gpu)" },
@@ -24,15 +24,15 @@ M.hostfile = {
   { "n0\nn1\n", "nodes=n[0-1],n0", "f: nodes=: host 'n0' is there twice" },
   { "# none\n", "", "f: there is no host in it" },
   { "", "", "f: there is no host in it" },
-  { "n0 lots=8\n", "", "f:1: 'slots=8' or nothing expected behind host 'n0', not 'lots=8'" },
+  { "n0 lots=8\n", "", "f:1: in a list of hosts 'slots=8' or nothing is expected behind host 'n0', not 'lots=8'" },
   { "n0 slots = 8\n", "", "node:1 gpu:8" },
-  { "n0 slots=4 n1 slots=4\n", "", "f:1: 'slots=8' or nothing expected behind host 'n0', not 'n1 slots=4'" },
+  { "n0 slots=4 n1 slots=4\n", "", "f:1: in a list of hosts 'slots=8' or nothing is expected behind host 'n0', not 'n1 slots=4'" },
   { "n0 count=2 user=me\nn1 max-slots=4\nn2 Slots=3 max_slots=9\n", "", "node:3 gpu:2,4,3" },
   { "n0 slots=0\n", "", "f: there is no host in it: host 'n0' gets no ranks: it has no slots" },
   { "n0:0\n", "", "f: there is no host in it: host 'n0' gets no ranks: it has no slots" },
-  { "node[01-04] slots=2\n", "", "f:1: a host expected, as 'n0 slots=8', not 'node[01-04]'" },
+  { "node[01-04] slots=2\n", "", "f:1: a host of a list expected, as 'n0 slots=8', not 'node[01-04]'" },
   { "rank 0=n0 slot=0\n", "", "node:1 gpu:1" },
-  { "what is this?\n", "", "f:1: 'slots=8' or nothing expected behind host 'what', not 'is this?'" },
+  { "what is this?\n", "", "f:1: in a list of hosts 'slots=8' or nothing is expected behind host 'what', not 'is this?'" },
 }
 
 local conf = "# a tree\nSwitchName=s0 Nodes=n[0-1]\nswitchname=s1 nodes=n[2-3] LinkSpeed=1\nSwitchName=s2 \\\n"
@@ -110,8 +110,8 @@ M.json = {
   { '{"levels": [{"name": "node", "counts": [2]', "", "f:1: '}' expected near end of file" },
   { '{"10.0.0.1": "sw-3", "10.0.0.2": "sw-4", "10.0.0.3": "sw-3"}', "gpu:2", "switch:2 node:2,1 gpu:2 ranks = 0..1,4..5,2..3" },
   { '{"10.0.0.1": "sw-3", "10.0.0.1": "sw-4"}', "", "f:1: duplicate object key near '\"10.0.0.1\"'" },
-  { '{"10.0.0.1": 3}', "", "f: 10.0.0.1: the name of its switch expected, as text in quotes, not '3'" },
-  { "[]", "", 'f: an object that names the switch of each node, {"10.0.0.1": "sw-3"}, expected' },
+  { '{"10.0.0.1": 3}', "", 'f: JSON of a machine has levels (moongrid machine --json), items (kubectl), or the switch of each node, {"10.0.0.1": "sw-3"}' },
+  { "[]", "", 'f: JSON of a machine has levels (moongrid machine --json), items (kubectl), or the switch of each node, {"10.0.0.1": "sw-3"}' },
   { '{"kind": "List", "items": [\n'
     .. '{"metadata": {"name": "a", "labels": {"nvidia.com/gpu.clique": "u.1"}}, "status": {"allocatable": {"'
     .. 'nvidia.com/gpu": "4"}}},\n'
@@ -248,7 +248,7 @@ table.insert(M.limits, { table.concat(deep), "", "switch13:1 switch12:1 switch11
 M.rows = {
   { "n0 slots=0\nn1 slots=4\n", "", "node:1 gpu:4", "host 'n0' gets no ranks: it has no slots" },
   { "n0 slots = 8\nn1 count=2\nn2 cpu=2\n", "", "node:3 gpu:8,2x2" },
-  { "node[01-04]\n", "", "f:1: a host expected, as 'n0 slots=8', not 'node[01-04]'" },
+  { "node[01-04]\n", "", "f:1: a host of a list expected, as 'n0 slots=8', not 'node[01-04]'" },
   { "n0\nn0\nn0\nn0\nn1\nn1\nn1\nn1\n", "", "node:2 gpu:4" }, -- $PBS_NODEFILE
   { "n0\nn1\nn0\nn1\n", "", "node:2 gpu:2 ranks = 0,2,1,3" },
   { "rank 0=n0 slot=0:0\nrank 1=n0 slot=0:1\nrank 2=n1 slot=0:0\nrank 3=n1 slot=0:1\n", "", "node:2 gpu:2" },
@@ -264,7 +264,7 @@ M.rows = {
   { "SwitchName=s1 Nodes+=n1\n", "", "f:1: Key=value expected, not 'Nodes+=n1'" },
   { "SwitchName=s1 Node=n1\n", "", "f:1: unknown key 'Node' of a line of SwitchName=" },
   { "Include other.conf\nSwitchName=s1 Nodes=n1\n", "",
-    "f:1: 'slots=8' or nothing expected behind host 'Include', not 'other.conf'" },
+    "f:1: in a list of hosts 'slots=8' or nothing is expected behind host 'Include', not 'other.conf'" },
   { "- topology: t\n  tree:\n    switches:\n    - {nodes: 'n[1-2]', switch: s1}\n    - switch: s2\n      nodes: >-\n"
     .. "        n[3-4]\n", "", "switch:2 node:2" }, -- flow style, and a folded text
   { "- cluster_default: true\n  topology: a\n  tree:\n    switches:\n    - children: s[1-2]\n      switch: root\n"

@@ -200,7 +200,7 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
       assert.same({ "", 0 }, { err, code })
     end
     refuses(("step %s --world 8 --rules mpi --eager 9007199254740993"):format(file), 2,
-      "moongrid: --eager is an integer from 1 to 9007199254740992, not '9007199254740993'")
+      "moongrid: --eager is an integer from 1 to 9007199254740992, the number of bytes, not '9007199254740993'")
     os.remove(file)
   end)
 

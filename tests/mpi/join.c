@@ -185,7 +185,7 @@ static void cases(MPI_Comm all, mgrid_state *was, mgrid_state *own) {
                  "differing from rank 0: 4, 5",
           "the same groups from another text");
   refused(all, was, &(brought){ .narg = rank == 5, .arg = { "dp=1" } }, 0, MGRID_DISAGREE,
-          UNLIKE "rank 5 has none (join:1: unknown parameter 'dp'; nearest is 'tp' (only, tp))",
+          UNLIKE "rank 5 has none (join:1: unknown parameter 'dp'; known: only, tp)",
           "a new rank that cannot plan");
   refused(all, was, &(brought){ .narg = 1, .arg = { "tp=7" } }, 0, MGRID_REFUSED,
           "join:3: tp 7 does not divide the 6 ranks; nearest: tp 6, or a world of 7 ranks",

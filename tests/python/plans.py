@@ -160,7 +160,12 @@ def questions(tap: Tap) -> None:
     tap.same(plan.diff(plan).data, mg.Change(plan.counts(0)["communicators"], 0, 0), "a plan keeps its communicators")
     tap.same(plan.diff(mg.plan("megatron", 32)).data, None, "between worlds nothing is kept")
     tap.same(plan.check("within(tp, mp)", "covers(tp)").sampled, False, "laws that hold")
-    tap.same(str(plan), command("plan", "megatron", "--world", "16", "tp=2", "pp=2", "--text"), "the canonical text")
+    tap.same(str(mg.plan("picotron", 4, tp=2)).splitlines()[:3],
+             ["Plan('picotron', world=4, tp=2: 7 families)", "  tp           2 groups of 2: {0,1} {2,3}",
+              "  cp           4 groups of 1: {0} {1} {2} ..."], "a line for each family")
+    tap.same(str(mg.plan("picotron", 2**30)["world_group"]) and repr(mg.plan("picotron", 2**30)["world_group"]),
+             "Family(1 group of 1073741824: {0,1,2,3,4,5,6,7,...})", "a group that no memory holds")
+    tap.same(plan.text(), command("plan", "megatron", "--world", "16", "tp=2", "pp=2", "--text"), "the canonical text")
     tap.same(plan.resources(0), {k: v for k, v in plan.json(0)["resources"].items() if k != "machine_ranks"}, "resources")
     tap.same(plan.counts()["communicators"], plan.json()["communicators"]["total"], "counts")
     with tempfile.TemporaryDirectory() as folder:
@@ -171,7 +176,7 @@ def questions(tap: Tap) -> None:
                  "saved and read")
         tap.same(mg.plan("megatron", 16, _file(folder, "p.json", '{"tp": 2, "pp": 2}')), plan, "parameters of a file")
         tap.same(mg.plan("megatron", 16, {"tp": 2}, pp=2), plan, "parameters of a mapping")
-        tap.check("max_ctas=8" in str(mg.plan("megatron", 16, {"tp": 2, "tp.max_ctas": 8})), "an option of a family")
+        tap.check("max_ctas=8" in mg.plan("megatron", 16, {"tp": 2, "tp.max_ctas": 8}).text(), "an option of a family")
     group = mg.grid(8, a=4, b=2)
     t = mg.topology(8)
     t["g"], t["a"] = group, group("a")

@@ -138,6 +138,30 @@ def calls(tap: Tap) -> None:
         ("a union with a number", lambda: mg.union(p["tp"], 3), (102, "3 is not a Family")),
         ("a group that is not there", lambda: p["tp"].groups(4),
          (103, "groups: group 4 is out of range (0 to 3, or -1 to -4 from the end)")),
+        ("a list of positions", lambda: p["tp"].pick([0, 1]), (102, "[0, 1] is not an integer; leave out the brackets")),
+        ("a list of names", lambda: grid(["a", "b"]), (102, "['a', 'b'] is not a name; leave out the brackets")),
+        ("a list of families", lambda: mg.union([p["tp"]]), (102, f"[{p['tp']!r}] is not a Family; leave out the brackets")),
+        ("a list of names of families", lambda: p.draw(["tp"]),
+         (101, "unknown family ['tp']; known: tp, cp, pp, dp, cp_dp, pp_dp, world_group; leave out the brackets")),
+        ("one rank is lost", lambda: p.lose(3), (102, "3 is not a list; [3] is one")),
+        ("calls of a rank outside the world", lambda: mg.plan("picotron", 8, layers=1).step().calls(8),
+         (103, "rank 8 is out of range in a world of 8")),
+        ("sizes in a dict", lambda: mg.grid(8, {"a": 2, "b": 4}),
+         (102, "the order of dims is written 'tp-dp', and sizes tp=2, dp=4; not {'a': 2, 'b': 4}")),
+        ("parameters as a line", lambda: mg.plan("picotron", 8, "tp=2"),
+         (102, "params is 'tp=2', neither a dict nor a file; parameters are written tp=2, or {'tp': 2}")),
+        ("parameters as a number", lambda: mg.plan("picotron", 8, 2),
+         (102, "params is 2, neither a dict nor a file; parameters are written tp=2, or {'tp': 2}")),
+        ("the text of a recipe as its name", lambda: mg.plan("return\nrecipe {}", 8),
+         (102, "the name of a recipe has one line; load_text loads a recipe from its text")),
+        ("a file as a text", lambda: mg.load_text("own.lua"), (102, "'own.lua' is not the text of a recipe; load takes a file")),
+        ("a recipe as a saved plan", lambda: mg.read("own.lua"), (102, "own.lua is a recipe, not a saved plan; plan() plans it")),
+        ("a saved plan as a recipe", lambda: mg.load("tests/golden/accelerate.json"),
+         (100, "tests/golden/accelerate.json:1: this is not a recipe; read() reads a saved plan")),
+        ("a bundled recipe with .lua", lambda: mg.load("megatron.lua"),
+         (100, f"cannot open megatron.lua: No such file or directory, in {os.getcwd()}; the bundled recipe is 'megatron'")),
+        ("a file of nearly that name", lambda: mg.load("examples/mo.lua"),
+         (100, "cannot open examples/mo.lua: No such file or directory, in {cwd}; nearest is 'examples/moe.lua'".format(cwd=os.getcwd()))),
         ("a move of other tensors", lambda: plan().move(plan(), 0, tensors=["w"]), (101, "unknown tensor 'w'; the plan has none")),
     ]:
         tap.same(refusal(call), wanted, name)
@@ -164,6 +188,14 @@ def kinds(tap: Tap) -> None:
     except mg.MoongridError as why:
         tap.same((why.file, why.line), ("picotron", 39), "file and line of the recipe")
     tap.same(plan().get("x", None), None, "get of no family")
+    for kind in (mg.Plan, mg.Recipe, mg.Topology, mg.Grid, mg.Family, mg.State, mg.Job, mg.Step, mg.Loss, mg.Move):
+        for arguments in ((), (8,), ("megatron", 16), (plan(), 3)):  # C must not get what is not an address
+            try:
+                kind(*arguments)
+            except TypeError as why:
+                tap.check(str(why).startswith(f"a {kind.__name__} is made by "), f"{kind.__name__}{arguments}", str(why))
+            else:
+                tap.check(False, f"{kind.__name__}{arguments}")
     try:
         plan()["tp"][4]
     except IndexError as why:

@@ -18,6 +18,7 @@ import torch.distributed as dist
 
 WORLD = 8
 MOONGRID = ("RefusedError: ", "UnknownNameError: ", "UsageError: ", "BackendError: ")
+NO_PARAMETER = refusal(lambda: mt.plan("picotron", WORLD, timout=3))[1]
 ODD, BARE = str(ROOT / "tests/torch/recipes/odd.lua"), str(ROOT / "tests/torch/recipes/bare.lua")
 Refusal = tuple[int, str]
 MISFIT = "picotron:39: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
@@ -57,6 +58,8 @@ def together(rank: int) -> dict[str, Refusal]:
         "a plan with parameters": lambda: mt.groups(plan, {"tp": 2}),
         "a plan with parameters by name": lambda: mt.groups(plan, tp=2),
         "no such backend": lambda: mt.groups(plan, backends={"mpj": "gloo"}),
+        "a world": lambda: mt.groups("picotron", world=8),
+        "an argument of nearly that name": lambda: mt.groups("picotron", timout=3),
         "a backend that torch lacks": lambda: mt.groups(plan, backends={"": "golo"}),
         "a backend of one rank": lambda: mt.groups(plan, backends={"": "golo"} if odd else None),
         "then it works": lambda: mt.groups(plan),
@@ -74,6 +77,9 @@ def together(rank: int) -> dict[str, Refusal]:
         "no such grid": lambda: mt.device_mesh(made, "mash"),
         "no family for a dim": lambda: mt.device_mesh(bare, "dense"),
         "no collection": lambda: mt.megatron_collection(made),
+        "a plan as groups": lambda: mt.mpu(plan), "a mesh over a plan": lambda: mt.device_mesh(plan, "dense"),
+        "a collection of a plan": lambda: mt.megatron_collection(plan),
+        "calls of a plan": lambda: mt.checked(plan).__enter__(),
     }.items():
         found[name] = refusal(call)
     return found
@@ -209,6 +215,10 @@ WANTED: list[tuple[str, Refusal, Refusal]] = [
     ("no family for a dim", *everywhere(101, "no family has the groups of dim 'cp' of grid 'dense'; add t.cp = t.dense "
                                              "\"cp\" to the recipe")),
     ("no collection", *everywhere(200, "a ProcessGroupCollection needs the families of the recipe megatron")),
+    ("a world", *everywhere(200, "groups takes no world: it is that of torch, 8 ranks")),
+    ("an argument of nearly that name", *everywhere(101, f"{NO_PARAMETER}; groups takes timeout")),
+    *((name, *everywhere(102, "Plan('picotron', world=8, tp=2: 7 families) is not what groups(...) makes"))
+      for name in ("a plan as groups", "a mesh over a plan", "a collection of a plan", "calls of a plan")),
 ]
 
 GONE = "is gone: destroy_process_group destroyed the groups with torch's world"

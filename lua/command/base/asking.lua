@@ -38,6 +38,9 @@ local function sort_arguments(of, info)
     local is_param = recipe.declared(info.params, name)
     local near = not is_param and not near_declared(info.params, name) and near_declared(info.settings, name)
     if i > of.before then
+      if is_param and not recipe.declared(info.arguments or {}, name) then
+        text.usage("%s is a parameter: it stands before %s, whose arguments follow", name, of.words[1])
+      end
       put_value(arguments, argument)
     elseif not is_param and recipe.declared(info.settings, name) then
       put_value(settings, argument)
@@ -65,12 +68,12 @@ end
 function M.run(of, kind, ask)
   local name = of.command.name
   line.needs(of, of.world)
+  local loaded = recipe.load(of)
   if #of.words == 0 then
     text.usage("%s needs the name of a %s; 'moongrid recipes %s' lists them", name, kind, of.recipe)
   end
   if not of.rank then text.usage("%s needs --rank R, or --rank all", name) end
   if of.rank ~= "all" then line.beyond(of.rank, of.world) end
-  local loaded = recipe.load(of)
   local info = loaded:info()
   local params, settings, arguments = sort_arguments(of, info)
   local plan = loaded:plan(of.world, params, of.params)

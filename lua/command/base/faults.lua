@@ -99,9 +99,17 @@ local function of_family(message, plan)
   local name = message:match "unknown parameter '([^']+)'"
   local there, family = pcall(plan.family, plan, name or "")
   if not there then return message end
+  local size = family.size == family.largest and family.size or "up to " .. family.largest
   return ("%s; %s is a family: its groups have the %s ranks that the parameters leave"):format(
-    message:gsub("; nearest.*", ""), name, family.size == family.largest and family.size or "up to " .. family.largest)
+    message:gsub("; nearest.*", ""):gsub("; known.*", ""), name, size)
 end
+
+-- What a value that was refused may have too much.
+local written = {
+  { "[,; ][%a_][%w_]*%s*=", "put blanks between parameters, outside of quotes" },
+  { "^=", "one = is enough" }, { "[,;]$", "put blanks alone between parameters" },
+  { "^%-?%d+,[%d,-]*%d$", "several values are for draw -o FILE.html and place --search order" },
+}
 
 -- Return the errors of the other arguments, where `message` refuses one. named(name): the parameter's own name.
 -- plan(arguments): evaluate with these.
@@ -112,7 +120,12 @@ local function of_arguments(message, arguments, named, plan)
     for i, argument in ipairs(left) do wrong = wrong or name and named(argument:match "^[^=]*") == name and i end
     if not wrong then return found end
     local value = table.remove(left, wrong):match "=(.*)"
-    if value:find ",[%w_]+=" then found[#found] = found[#found] .. "; put blanks between parameters" end
+    for _, one in ipairs(written) do
+      if value:find(one[1]) then
+        found[#found] = found[#found] .. "; " .. one[2]
+        break
+      end
+    end
     local done, planned = pcall(plan, left)
     if done then
       for i = 1, #found do found[i] = of_family(found[i], planned) end

@@ -18,14 +18,20 @@ local WORLD_MAX, MACHINE_MAX, WORLDS_MAX = 2147483647, 4096, 64
 local usage = text.usage
 
 -- Values -------------------------------------------------------------------------
--- A reader gets the name of the option with its dashes, the word, and what was given before; it returns the value.
+-- A reader gets the name of the option with its dashes, the word, what was given before, and the option; it returns
+-- the value.
+
+-- What the numbers of an option count, by what its help calls its value.
+local units = { S = "seconds", SECONDS = "seconds", MIB = "MiB", BYTES = "bytes" }
 
 -- Return a reader of integers.
 function M.integer(low, most)
-  return function(name, word)
+  return function(name, word, _, option)
     local n = word:find "^%s*[+-]?%d+$" and math.tointeger(tonumber(word))
     if n and n >= low and n <= most then return n end
-    usage("%s is an integer from %d to %d, not '%s'", name, low, most, word)
+    local unit = option and units[option[2]]
+    usage("%s is an integer from %d to %d%s, not '%s'", name, low, most, unit and (", the number of %s"):format(unit)
+          or "", word)
   end
 end
 
@@ -35,13 +41,13 @@ M.size = M.integer(1, 1 << 53) -- of bytes
 
 -- Append a size, or those of a range: 8-64 is 8, 16, 32, 64.
 local function put_range(sizes, name, word)
-  local first, dash, last = word, word:match "^([^-]*)-(.*)$"
-  if dash then first = dash end
-  if word:find "^%d+%.%.%d+$" then
-    usage("%s is an integer from 1 to %d, not '%s'; a range is %s", name, WORLD_MAX, word, (word:gsub("%.%.", "-")))
+  local first, last = word:match "^(%d+)%-?(%d*)$"
+  if not first or word:find "%-$" then
+    usage("%s is an integer from 1 to %d, a list as 8,16 without blanks, or a range as 8-64; not '%s'", name, WORLD_MAX,
+          word)
   end
   first = M.number(name, first)
-  last = dash and M.number(name, last) or first
+  last = last ~= "" and M.number(name, last) or first
   if last < first then usage("%s %d-%d ends before it starts", name, first, last) end
   local size = first
   while size <= last do
@@ -56,11 +62,8 @@ end
 
 -- A list of sizes, "8,64-4096".
 function M.worlds(name, list, sizes)
-  if list == "" or list:find "^," or list:find ",$" or list:find ",," then
-    usage("%s is an integer from 1 to %d, not ''", name, WORLD_MAX)
-  end
   sizes = sizes or {}
-  for word in list:gmatch "[^,]+" do put_range(sizes, name, word) end
+  for word in (list .. ","):gmatch "([^,]*)," do put_range(sizes, name, word == "" and list or word) end
   return sizes
 end
 
@@ -75,9 +78,11 @@ function M.flops(name, word)
   usage("%s is what a GPU does in a second, as 400e12 or 400T, not '%s'", name, word)
 end
 
-local function world(name, list, was)
-  if list:find "^%d+," or was then usage("%s takes one size", name) end
-  return M.number(name, list)
+local function world(name, word)
+  if word:find "^%d+[%-,.:]+%d" and not tonumber(word) then
+    usage("%s takes one size, its digits alone, not '%s'; moongrid check takes several", name, word)
+  end
+  return M.number(name, word)
 end
 
 -- The Machine of --machine, or the number of its ranks where moongrid is built without machines.
@@ -95,10 +100,18 @@ end
 -- The option of a world, in every subcommand that takes one.
 function M.world(help) return { "world", "N", world, help = help, side = true } end
 
+-- The file of --params.
+local function params(name, word)
+  if word:find "[={]" and not host.kind(word) then
+    usage("%s is a file, JSON, YAML or Lua, not '%s'; a parameter is written tp=2, without %s", name, word, name)
+  end
+  return word
+end
+
 local recipe_options = {
   { "machine", "MACHINE", M.machine, agreed = true,
     help = 'where ranks run: levels, as "node:4 gpu:8", a preset, a file, or the ranks of a machine' },
-  { "params", "FILE", side = true,
+  { "params", "FILE", params, side = true,
     help = "parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them" },
   { "option", "FAMILY.OPTION=VALUE", side = true,
     help = "an option of a family, as tp.max_ctas=8; * matches any: '*.timeout=600'" },
@@ -149,21 +162,15 @@ local function read_option(line, option, value)
     return
   end
   value = value or option.maybe and "" or value == nil and true
-  line.given[name] = value
-  line[name] = read and read("--" .. name, value, line[name]) or value
+  local was = line.given[name]
+  line[name] = read and read("--" .. name, value, line[name], option) or value
+  if was ~= nil and was ~= value and type(line[name]) ~= "table" then
+    local list = (option[2] or ""):find "," and ("; a list is one word: --%s %s,%s"):format(name, was, value)
+    usage("--%s is given twice, '%s' and '%s'%s", name, was, value, list or "")
+  end
+  line.given[name], line.last = value, { name, value, option }
   if name == line.command.recipe_from then line.recipe = value end
   if line.other and not option.side then line.other[name], line.other.given[name] = line[name], value end
-end
-
-local function unknown_option(line, options, typed)
-  local command, word, names = line.command, typed:match "^%-%-([^=]*)", {}
-  for i, option in ipairs(options) do
-    names[i] = option[1]
-    if typed:find "=" and option[1] == word then usage("option '--%s' takes no value", word) end
-  end
-  local tail, near = host.nearest(word, names)
-  usage("unknown option '--%s' of %s%s%s", word, command.name, tail,
-        command.recipe and not near and ("; parameters are written %s=VALUE"):format(word) or "")
 end
 
 -- The option that a word names, whole or by its first letters if these are of no other; and a value behind "=".
@@ -180,14 +187,15 @@ local function find_option(options, word)
   if found and not many then return found, word:find "=" and value or nil end
 end
 
+-- The option of one letter, and a value behind it; nil: there is none.
 local function find_letter(options, word)
   if word == "-h" then return help end
   for _, option in ipairs(options) do
-    if option.letter and word:sub(2, 2) == option[1]:sub(1, 1) then return option, #word > 2 and word:sub(3) or nil end
+    local whole = #word > 3 and option[1]:sub(1, #word - 1) == word:sub(2) -- -out, which is to be --output
+    if option.letter and not whole and word:sub(2, 2) == option[1]:sub(1, 1) then
+      return option, #word > 2 and word:sub(3) or nil
+    end
   end
-  usage("unknown option '%s' of %s%s", word, options.name,
-        word:find "^%-[nw]" and "; --world N is the number of ranks"
-        or word:find "^%-%d" and "; ranks are 0 or more" or "")
 end
 
 -- Words --------------------------------------------------------------------------
@@ -195,74 +203,60 @@ end
 -- Is it NAME=VALUE, and no path?
 local function is_argument(word) return word:find "^[^/=]*=" ~= nil end
 
--- Refuse a rank where the recipe is expected, with the line that has the recipe first.
-local function recipe_first(line, word)
-  local words = table.move(line.typed or {}, 1, #(line.typed or {}), 1, {})
-  local bundled = "\n" .. table.concat(mg.recipes(), "\n") .. "\n"
-  for i, one in ipairs(words) do
-    if one:find "%.lua$" or one:find "%.json$" or bundled:find("\n" .. one .. "\n", 1, true) then
-      table.insert(words, 1, table.remove(words, i))
-      usage("the recipe goes before '%s': moongrid %s %s", word, line.command.name, table.concat(words, " "))
-    end
-  end
-end
+-- What refuses a word.
+local function meant() return require "command.base.meant" end
 
-local function read_word(line, word, following)
-  local command = line.command
-  if not command.recipe and #line.words < (command.words or 0) then
+local function read_word(line, words, at)
+  local command, word = line.command, words[at]
+  if word:byte() == 0xE2 then meant().dash(word) end
+  if word == "help" and #words == 1 and not host.kind(word) then
+    line.help = true
+  elseif not command.recipe and #line.words < (command.words or 0) then
     line.words[#line.words + 1] = word
-    return
-  end
-  if not command.recipe then
+  elseif not command.recipe then
     local levels = word:find ":" and line.words[1]
     usage("%s takes no argument '%s'%s", command.name, word,
           levels and ('; in quotes it is one: moongrid %s "%s %s"'):format(command.name, levels, word) or "")
-  end
-  if is_argument(word) then
+  elseif is_argument(word) then
     if #line.args == 256 then usage "more than 256 arguments" end
     line.args[#line.args + 1] = word
-  elseif not line.recipe and not command.recipe_from then
-    if word:find "^%d+$" and not host.kind(word) then recipe_first(line, word) end
+  elseif not line.recipe and not command.recipe_from and word ~= "vs" then
+    if word:find "^%d+$" and not host.kind(word) then meant().recipe_first(line, word, words) end
     line.recipe = word
   elseif #line.words < (command.words or 0) then
     line.words[#line.words + 1], line.before = word, #line.args
   elseif command.words then
     usage("unexpected argument '%s': moongrid %s %s", word, command.name, command.takes)
   else
-    local blanks = following:find "^=" or (line.args[#line.args] or ""):find "=$" -- tp = 2 is three words
-    local ranks = word:find "^%d+$" and not line.world
-    usage("argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'%s", word,
-          blanks and ", without blanks" or "", line.recipe,
-          ranks and ("; the number of ranks is --world %s"):format(word)
-          or line.other and not blanks and "; 'vs' stands between two sides, unless both are saved plans" or "")
+    meant().word(line, words, at)
   end
 end
 
 -- Read the words from `at` to `last`. With `alone` stop before the second of two saved plans; return its index.
 local function read_words(line, words, at, last, alone)
   local options = M.options(line.command)
-  options.name = line.command.name
   while at <= last do
     local word, option, value = words[at], nil, nil
     if word == "--" then
-      for i = at + 1, last do read_word(line, words[i], words[i + 1] or "") end
+      for i = at + 1, last do read_word(line, words, i) end
       return
     elseif word:find "^%-%-" then
       option, value = find_option(options, word)
       local takes = option and (option[2] or option.values or option.maybe)
-      if not option or value and not takes then unknown_option(line, options, word) end
+      if not option or value and not takes then meant().option(line, options, words, at) end
     elseif word:find "^%-." then
       option, value = find_letter(options, word)
+      if not option then meant().option(line, options, words, at) end
     elseif alone and line.recipe and M.is_saved(line) and M.is_saved { recipe = word } then
       return at
     else
-      read_word(line, word, words[at + 1] or "")
+      read_word(line, words, at)
     end
     -- --groups tp is --groups=tp unless tp can be the recipe or a parameter
     if option and option.maybe and not value and line.recipe and at < last and not words[at + 1]:find "[-=./]" then
       at, value = at + 1, words[at + 1]
     elseif option and (option[2] or option.values) and not option.maybe and not value then
-      if at == last then usage("option '%s' needs a value", word) end
+      if at == last then usage("option '%s' needs a value%s", word, option[2] and ": " .. option[2] or "") end
       at, value = at + 1, words[at + 1]
     end
     if option then read_option(line, option, value) end
@@ -315,12 +309,23 @@ local function check_output(line, words)
   end
 end
 
+-- Refuse options below a head "with --step" in the help, if that option is not given.
+local function check_heads(line)
+  local needed
+  for _, option in ipairs(line.command.options or {}) do
+    if option.head then needed = option.head:match "^with %-%-([%w-]+)$" end
+    if needed and line[option[1]] ~= nil and not line[needed] then
+      usage("--%s is for --%s", option[1], needed)
+    end
+  end
+end
+
 local function read(command, words)
   local line = new(command)
   line.typed = words
   read_words(line, words, 1, #words)
   text.color(line.color)
-  if not line.help then check_output(line, words) end
+  if not line.help then check_output(line, words) check_heads(line) end
   return line
 end
 
@@ -333,7 +338,11 @@ function M.needs(line, size)
   for _, argument in ipairs(line.args) do
     if argument:find "^world=" then hint = "; world=N would be a parameter of the recipe" end
   end
-  if line.recipe:find "%.json$" then hint = (": %s is not a saved plan"):format(line.recipe) end
+  if line.recipe:find "%.json$" and host.kind(line.recipe) == "file" then
+    hint = (": %s is not a saved plan"):format(line.recipe)
+  elseif not M.from_stdin(line) then
+    require "command.base.line_recipe".load(line) -- a recipe that is not there comes first
+  end
   usage("%s needs --world N, the number of ranks%s", name, hint)
 end
 
@@ -407,6 +416,7 @@ local function sides(command, words)
   text.color(a.color)
   if a.help then return a, b end
   check_output(a, words)
+  check_heads(a)
   b.recipe = b.recipe or a.recipe
   if not command.launched then a.world, b.world = a.world or b.world, b.world or a.world end
   M.needs(a, command.launched or a.world)

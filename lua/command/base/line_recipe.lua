@@ -22,10 +22,15 @@ local function printer(which)
   end
 end
 
--- For a recipe that is not there: name the file of its folder with its name and .lua, or with the nearest name.
+-- For a recipe that is not there: name the bundled one that it names as a file, the file of its folder with its name
+-- and .lua, or with the nearest name.
 local function nearest_file(path)
-  if host.kind(path) then return "" end
   local folder, name = path:match "^(.-)([^/]*)$"
+  if host.kind(path) == "folder" then return ("; %s is a folder, a recipe is a file"):format(path) end
+  if host.kind(path) then return "" end
+  for _, bundled in ipairs(mg.recipes()) do
+    if path == bundled .. ".lua" then return ("; the bundled recipe is '%s'"):format(bundled) end
+  end
   local known = {}
   for _, other in ipairs(host.folder(folder == "" and "." or folder) or {}) do
     if other:find ".%.lua$" then known[#known + 1] = other end

@@ -51,6 +51,7 @@ class Grid(Owner):
     """
 
     _free = "mgrid_grid_free"
+    _by = "moongrid.grid(8, tp=2, dp=4)"
 
     @functools.cached_property
     def dims(self) -> dict[str, int]:
@@ -171,6 +172,8 @@ def grid(world: int | Window, order: str | Sequence[str] | None = None, /, **siz
         grid(8, "tp-dp-pp", tp=2, pp=2, dp=fill)   # a name of the order without a size has size 1
 
     The product must be the number of ranks; if not, the error has the nearest sizes that fit."""
+    if isinstance(order, Mapping) or (isinstance(order, str) and "," in order):
+        raise error(Status.BAD_VALUE, f"the order of dims is written 'tp-dp', and sizes tp=2, dp=4; not {order!r}")
     if order is not None:
         names = order.split("-") if isinstance(order, str) else list(order)
         for dim, size in sizes.items():
@@ -188,6 +191,7 @@ class Family(Owner):
     str(f), which print writes, is the rule, for `rule`; repr(f) has the groups."""
 
     _free = "mgrid_family_free"
+    _by = 'plan["dp"], moongrid.grid(8, tp=2, dp=4)("dp") or moongrid.table(8, [[0, 1], [2, 3]])'
 
     @property
     def world(self) -> int:
@@ -368,11 +372,18 @@ class Family(Owner):
     def __str__(self) -> str:
         return library().described("mgrid_family_describe", self._handle)
 
+    def few(self, groups: int = 4, ranks: int = 8) -> str:
+        """Return the number of groups, and of the first ones the first ranks, as text."""
+        shown, c = [], library().c
+        for group in range(min(groups, self.count)):
+            size = self.size_of(group)
+            some = (str(c.mgrid_family_rank(self._handle, group, i)) for i in range(min(ranks, size)))
+            shown.append("{" + ",".join(some) + (",...}" if size > ranks else "}"))
+        return (f"{self.count} group{'s' * (self.count != 1)} of {self.size}: {' '.join(shown)}"
+                f"{' ...' if self.count > groups else ''}")
+
     def __repr__(self) -> str:
-        few = [self[i] for i in range(min(4, self.count))]
-        shown = " ".join("{" + ",".join(map(str, ranks.tolist()[:8])) + (",..." if len(ranks) > 8 else "") + "}"
-                         for ranks in few)
-        return f"Family({self.count} groups of {self.size}: {shown}{' ...' if self.count > 4 else ''})"
+        return f"Family({self.few()})"
 
 
 def union(*families: Family) -> Family:

@@ -143,6 +143,13 @@ class Bound:
     """An object that stays in its process: to copy or to pickle it is a TypeError, with `_remedy`."""
 
     _remedy = ""
+    _by = ""  # how it is made, if from a handle alone
+
+    def __new__(cls, *arguments: Any, **_named: Any) -> Any:
+        """Refuse a call by a program: an address, the first argument, is above those that no object has."""
+        if cls._by and not (arguments and type(arguments[0]) is int and arguments[0] >= 1 << 16):
+            raise TypeError(f"a {cls.__name__} is made by {cls._by}")
+        return super().__new__(cls)
 
     def _ipython_key_completions_(self) -> list[Any]:
         """The families, where plan["<TAB> asks for them."""
@@ -188,6 +195,11 @@ def whole(value: Any, what: str) -> int:
     return number
 
 
+def brackets(value: Any) -> str:
+    """The end of a message about a list where its elements are taken one by one."""
+    return "; leave out the brackets" if isinstance(value, list) else ""
+
+
 def is_rank(value: Any, world: int) -> bool:
     """Is it an integer of Python or of numpy, and one of the ranks of a world?"""
     return hasattr(value, "__index__") and 0 <= operator.index(value) < world
@@ -213,14 +225,14 @@ def known(name: str, names: Sequence[str], kind: str) -> str:
         return name
     near, listed = library().nearest(str(name), names), ", ".join(names) or "none"
     raise error(_abi.Status.UNKNOWN_NAME, f"unknown {kind} {name!r}; " + (f"nearest is '{near}' ({listed})" if near
-                                                                            else f"known: {listed}"))
+                                                                            else f"known: {listed}") + brackets(name))
 
 
 def no_attribute(owner: object, name: str, items: Iterable[str], item: str) -> AttributeError:
     """Return the error for an attribute that is not there: perhaps it is an item, which is written as `item` says."""
     said = f"'{type(owner).__name__}' object has no attribute '{name}'"
     if not name.startswith("_"):
-        items, words = list(items), [word for word in dir(type(owner)) if not word.startswith("_")]
+        items, words = list(items), [word for word in dir(type(owner)) if word[0] != "_" and 2 * len(word) >= len(name)]
         near = name if name in items else library().nearest(name, [*items, *words])
         if near:
             said += f"; {item.format(near)}" if near in items else f"; nearest is '{near}'"
@@ -230,14 +242,14 @@ def no_attribute(owner: object, name: str, items: Iterable[str], item: str) -> A
 def handle_of(value: Any, kind: type[Owner]) -> int | None:
     """Return what C knows an object by, which is of that kind."""
     if not isinstance(value, kind):
-        raise error(_abi.Status.BAD_VALUE, f"{value!r} is not a {kind.__name__}")
+        raise error(_abi.Status.BAD_VALUE, f"{value!r} is not a {kind.__name__}{brackets(value)}")
     return value._handle
 
 
 def encoded(name: Any) -> bytes:
     """Return a name as C takes it."""
     if not isinstance(name, str):
-        raise error(_abi.Status.BAD_VALUE, f"{name!r} is not a name")
+        raise error(_abi.Status.BAD_VALUE, f"{name!r} is not a name{brackets(name)}")
     try:
         return name.encode()
     except UnicodeEncodeError:
@@ -255,7 +267,11 @@ def numbers_of(numbers: Iterable[int]) -> tuple[int, Any]:
     if numpy is not None and isinstance(numbers, numpy.ndarray) and numbers.dtype.kind == "i":
         numbers = numpy.ascontiguousarray(numbers, dtype=numpy.int64)
         return numbers.size, numbers.ctypes.data_as(POINTER(c_int64))
+    if not hasattr(numbers, "__iter__"):
+        raise error(_abi.Status.BAD_VALUE, f"{numbers!r} is not a list; [{numbers!r}] is one")
     listed = list(numbers)
+    if len(listed) == 1 and isinstance(listed[0], list):
+        raise error(_abi.Status.BAD_VALUE, f"{listed[0]!r} is not an integer{brackets(listed[0])}")
     try:
         plain = array.array("q", listed)
     except (TypeError, OverflowError):

@@ -39,6 +39,7 @@ class Loss(Owner):
     """
 
     _free = "mgrid_loss_free"
+    _by = "plan.lose([3])"
     _remedy = "pickle the plan, and ask it again: plan.lose(ranks)"
 
     def __init__(self, handle: int, before: Plan) -> None:

@@ -63,6 +63,7 @@ class Move(Owner):
     """What one rank sends and receives. Made by `move` and `Plan.move` with a rank."""
 
     _free = "mgrid_move_free"
+    _by = "a.move(b, rank)"
     _remedy = "pickle the two plans, and plan the move again: a.move(b, rank)"
 
     def __init__(self, handle: int, rank: int) -> None:

@@ -76,6 +76,7 @@ class Job(Bound):
     and before MPI is finalized (it is a context manager)."""
 
     _remedy = "it belongs to its process; open it there, by mpi(comm)"
+    _by = "moongrid.mpi()"
 
     def __init__(self, handle: int, MPI: Any) -> None:
         self._handle: int | None = handle

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _abi
 from ._abi import Status
-from ._errors import error
+from ._errors import MoongridError, error
 from ._families import Family, Grid
 from ._library import Owner, encoded, handle_of, known, library, names_of, no_attribute, rank_of, record, whole
 from ._pictures import Picture, Report, rows
@@ -60,6 +60,7 @@ class Plan(Owner, Mapping[str, Family]):
     """
 
     _free = "mgrid_plan_free"
+    _by = 'moongrid.plan("megatron", 16, tp=2)'
 
     def __init__(self, handle: int, recipe: Recipe | _Source | None = None, name: str = "", words: Sequence[str] = (),
                  file: bytes | None = None, alone: bool = False) -> None:
@@ -282,9 +283,14 @@ class Plan(Owner, Mapping[str, Family]):
         return (f"<p>{html.escape(repr(self))}</p>{rows(table, ('family', 'groups', 'ranks', 'rule', 'shares'))}"
                 f"{self.draw().svg if self.world <= 4096 else ''}")
 
-    def __str__(self) -> str:
-        """The canonical text: a line for each thing in the plan."""
+    def text(self) -> str:
+        """Return the canonical text, of which the digest is made: a line for each thing in the plan."""
         return library().text("mgrid_plan_print", self._handle)
+
+    def __str__(self) -> str:
+        """A line for each family: its first groups."""
+        width = max(map(len, self.families), default=0)
+        return "\n".join([repr(self), *(f"  {name:<{width}}  {family.few(3, 4)}" for name, family in self.items())])
 
     def __repr__(self) -> str:
         words = "".join(f", {word}" for word in self._line())
@@ -322,6 +328,7 @@ class Recipe(Owner):
     """
 
     _free = "mgrid_runtime_free"
+    _by = 'moongrid.load("layout.lua")'
 
     def __init__(self, handle: int, name: str, text: str | None = None, limits: Mapping[str, float] | None = None) -> None:
         super().__init__(handle)
@@ -367,6 +374,8 @@ def params_of(params: Params) -> tuple[bytes | None, Mapping[str, Any]]:
     """Return the file of parameters, and the parameters by name: one of them is empty."""
     if params is None or isinstance(params, Mapping):
         return None, params or {}
+    if not isinstance(params, (str, os.PathLike)) or ("=" in str(params) and not os.path.exists(params)):
+        raise error(Status.BAD_VALUE, f"params is {params!r}, neither a dict nor a file; parameters are written tp=2, or {{'tp': 2}}")
     return os.fsencode(params), {}
 
 
@@ -385,13 +394,41 @@ def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
     """Load a recipe: the name of a bundled one, or a file. limits: memory in bytes, instructions, seconds, call_seconds."""
     if not isinstance(recipe, (str, os.PathLike)):
         raise error(Status.BAD_VALUE, f"{recipe!r} is not a recipe; a name, a file or a Recipe would do")
+    if "\n" in os.fspath(recipe):
+        raise error(Status.BAD_VALUE, "the name of a recipe has one line; load_text loads a recipe from its text")
     made = Recipe(_runtime(limits), os.fspath(recipe), None, limits)
-    library().call("mgrid_runtime_load", made._handle, os.fsencode(recipe), None, 0)
+    try:
+        library().call("mgrid_runtime_load", made._handle, os.fsencode(recipe), None, 0)
+    except MoongridError as why:
+        raise _with_file(why, Path(recipe)) from None
     return made
+
+
+def _with_file(why: MoongridError, path: Path) -> MoongridError:
+    """Name what may be meant by a recipe that cannot be loaded: the file of its folder, or what else the file is."""
+    hint = "" if "; nearest is" in str(why) else _file_near(path)
+    if path.suffix == ".json" and path.is_file():
+        hint = "; read() reads a saved plan"
+    found = error(why.status, f"{why}{hint}", why.file, why.line)
+    return found if hint else why
+
+
+def _file_near(path: Path) -> str:
+    if path.is_dir():
+        return f"; {path} is a folder, a recipe is a file"
+    if path.exists():
+        return ""
+    if path.suffix == ".lua" and str(path)[:-4] in recipes():
+        return f"; the bundled recipe is {str(path)[:-4]!r}"
+    names = sorted(one.name for one in path.parent.glob("*.lua"))
+    near = f"{path.name}.lua" if f"{path.name}.lua" in names else library().nearest(path.name, names)
+    return f"; nearest is '{path.parent / near}'" if near else ""
 
 
 def load_text(text: str, name: str = "recipe", **limits: float) -> Recipe:
     """Load a recipe from its text; messages call it `name`."""
+    if not isinstance(text, str) or text.endswith(".lua"):
+        raise error(Status.BAD_VALUE, f"{text!r} is not the text of a recipe; load takes a file")
     made, lines = Recipe(_runtime(limits), name, text, limits), encoded(text)
     library().call("mgrid_runtime_load", made._handle, encoded(name), lines, len(lines))
     return made
@@ -409,6 +446,8 @@ def plan(recipe: str | os.PathLike[str] | Recipe, world: int, params: Params = N
 
 def read(file: str | os.PathLike[str]) -> Plan:
     """Read a plan that was saved, by `Plan.save` or by the command (plan --rules, --json)."""
+    if Path(file).suffix == ".lua":
+        raise error(Status.BAD_VALUE, f"{os.fspath(file)} is a recipe, not a saved plan; plan() plans it")
     return Plan(saved(Path(file).read_bytes(), os.fsencode(file)), None, os.fspath(file))
 
 

@@ -199,6 +199,7 @@ class State(Bound, Mapping[str, "Group | Any"]):
     job, on all ranks in one order (it is a context manager)."""
 
     _remedy = "it belongs to its process; pickle state.plan, and ask plan.at(rank) there"
+    _by = "plan.at(rank), or by job.open over MPI"
 
     def __init__(self, handle: int, plan: Plan, recipe: Recipe | None, job: Any = None) -> None:
         self._at: int | None = handle

@@ -42,6 +42,7 @@ class Step(Owner):
     """
 
     _free = "mgrid_step_free"
+    _by = "plan.step()"
 
     def __init__(self, handle: int, plan: Plan, file: bytes | None) -> None:
         super().__init__(handle)
@@ -83,6 +84,9 @@ class Step(Owner):
 
     def calls(self, rank: int) -> Iterator[StepCall]:
         """Yield the calls of a rank one by one, loops unrolled as it goes."""
+        return self._follow(rank_of(rank, self._plan.world))
+
+    def _follow(self, rank: int) -> Iterator[StepCall]:
         c = library().c
         follower = library().call("mgrid_step_follow", self._handle, rank)
         found = _abi.mgrid_step_call()

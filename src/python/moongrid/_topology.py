@@ -25,6 +25,7 @@ class Topology(Owner):
     """
 
     _free = "mgrid_topology_free"
+    _by = "moongrid.topology(8)"
 
     def __init__(self, handle: int, world: int) -> None:
         super().__init__(handle)

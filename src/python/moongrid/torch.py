@@ -34,9 +34,9 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from ._abi import Status
 from ._checked import CheckedCalls
-from ._errors import MoongridError, error
+from ._errors import MoongridError, UnknownNameError, error
 from ._families import Family, Grid
-from ._library import Bound, known, no_attribute
+from ._library import Bound, known, library, no_attribute
 from ._plan import Plan, Recipe, plan, recipes
 from ._step import Step
 
@@ -96,7 +96,7 @@ def _compare(calls: Any, number: int, plan: Plan | None, asked: str, timeout: ti
     store = stores.PrefixStore(str(number), calls)
     mine = f"{plan.digest} {asked}" if plan is not None else f"failed: {asked}"
     if store.add(f"count {mine}", 1) == 1 and plan is not None:
-        store.set(f"text {mine}", str(plan))  # by the first that has it
+        store.set(f"text {mine}", plan.text())  # by the first that has it
     # One counter decides: the last rank to come, or the first that waits no longer.
     late = 1 << 32
     if store.add("here", 1) == world:
@@ -348,7 +348,9 @@ def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *, backe
             raise error(Status.BAD_VALUE, f"timeout is {timeout!r}, not a timedelta above 0")
         if isinstance(recipe, Plan) and (params or more):
             raise error(Status.USAGE, "a Plan has its parameters already")
-        found = recipe if isinstance(recipe, Plan) else plan(recipe, dist.get_world_size(), params, **more)
+        if "world" in more:
+            raise error(Status.USAGE, f"groups takes no world: it is that of torch, {dist.get_world_size()} ranks")
+        found = recipe if isinstance(recipe, Plan) else _planned(recipe, params, more)
         if found.world != dist.get_world_size():
             raise error(Status.USAGE, f"the plan is for {found.world} ranks, torch has {dist.get_world_size()}")
         asked = f"backends={json.dumps(chosen)} timeout={timeout} sort_ranks={sort_ranks}"
@@ -356,6 +358,17 @@ def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *, backe
     number, made = _agreed(choose, agreement)
     made.make(number)
     return made
+
+
+def _planned(recipe: str, params: Mapping[str, Any] | None, more: Mapping[str, Any]) -> Plan:
+    try:
+        return plan(recipe, dist.get_world_size(), params, **more)
+    except UnknownNameError as why:
+        for name in more:  # perhaps it is an argument of `groups`
+            near = library().nearest(name, ("backends", "timeout", "agreement", "sort_ranks"))
+            if near and f"unknown parameter '{name}'" in str(why):
+                raise error(why.status, f"{why}; groups takes {near}", why.file, why.line) from None
+        raise
 
 
 def _backends(given: Mapping[str, str] | None) -> dict[str, str]:
@@ -371,12 +384,18 @@ def _backends(given: Mapping[str, str] | None) -> dict[str, str]:
 # ------------------------------------------------------- what torch users hold
 
 
+def _of_groups(made: Any) -> Groups:
+    if isinstance(made, Groups):
+        return made
+    raise error(Status.BAD_VALUE, f"{made!r} is not what groups(...) makes")
+
+
 def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> DeviceMesh | Any:
     """A DeviceMesh over a named grid of the plan, slowest dim first as torch has it, with our groups inside.
     Each dim needs a family of the plan with its groups; dims of one rank need none. None on ranks outside the
     grid. Local. Dims that have joint groups of a family are flattened, under its name and under theirs, "dp_cp":
     mesh["dp", "cp"]._flatten() has the groups of that family. Where no family has them torch makes groups of its own."""
-    over = made.plan.grids[known(grid, list(made.plan.grids), "grid")]
+    over = _of_groups(made).plan.grids[known(grid, list(made.plan.grids), "grid")]
     made.alive(f"a mesh over grid '{grid}'")
     dims = list(over.dims.items())[::-1]
     ranks = over(*over.dims)[0].tolist()
@@ -440,7 +459,7 @@ def megatron_collection(made: Groups) -> Any:
 
     The recipe's `version` ("0.16") is that of the installed Megatron-core, or an error. Give sort_ranks=True to `groups`
     where the order of intra_dist_opt should be that of Megatron, which leaves sorting to torch."""
-    if "tp" not in made or "intra_dist_opt" not in made:
+    if "tp" not in _of_groups(made) or "intra_dist_opt" not in made:
         raise error(Status.USAGE, "a ProcessGroupCollection needs the families of the recipe megatron")
     try:
         from megatron.core import __version__ as installed
@@ -466,10 +485,11 @@ class Mpu(Bound):
     _remedy = "it belongs to its process; pickle groups.plan, and make them there"
 
     def __init__(self, made: Groups) -> None:
-        if made.plan.recipe is None:
+        recipe = _of_groups(made).plan.recipe
+        if recipe is None:
             raise error(Status.NOT_NOW, "the functions of a system are its recipe's: groups of a recipe have them")
-        self._made, self._state, info = made, made.plan.at(dist.get_rank()), made.plan.recipe.info
-        self._bundled = made.plan.recipe.name in recipes()
+        self._made, self._state, info = made, made.plan.at(dist.get_rank()), recipe.info
+        self._bundled = recipe.name in recipes()
         self._names: dict[str, Callable[..., Any]] = {}
         for query in info["queries"]:
             self._names[query] = self._names[f"get_{query}"] = functools.partial(self._state.ask, query)
@@ -531,7 +551,7 @@ def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _A
     compared. Sends and receives of one batch_isend_irecv may be in any order. Functional collectives, as DTensor's, and
     those of DistributedDataParallel are not seen."""
     def choose() -> tuple[Plan, str, Step]:
-        found = made.plan.step() if step is None else step
+        found = _of_groups(made).plan.step() if step is None else step
         return made.plan, f"step={found.digest}", found
     _, found = _agreed(choose, agreement)
     check = CheckedCalls(made, found, dist.get_rank())
