@@ -47,6 +47,10 @@ function M.step(s, p, families, defaults, own, where)
       .. "version 0.3.0 has one", cp, replicas)
   end
   local shards, over, tensor = size(role), group(role), group "tp"
+  if shards == 1 and replicas > 1 then
+    refuse("%d replicas of whole models: torchtitan does not use FSDP2 there, and its calls are not known; 2 shards or "
+      .. "more would do", replicas)
+  end
 
   -- Elements of a unit's parameters, each padded to whole rows on each rank: _fsdp_collectives.py, all_gather_copy_in.
   local function padded(list)
