@@ -1,6 +1,6 @@
--- Two models with different layouts in one job, as reinforcement learning has them: two states,
--- no "current" one. Where groups of both have the same members and options, they use the same
--- communicator; each state ends on its own.
+-- Two models with different layouts in one job, as in reinforcement learning: each has its own
+-- state. Groups of both that have the same members and options share one communicator. The
+-- states are closed independently.
 --
 --   mpirun -n 8 lua5.4 examples/actor_critic.lua
 

@@ -56,7 +56,7 @@ static mgrid_status get(void *ud, int64_t from, const char *key, void *data, siz
   const struct timespec little = { 0, 1000000 };
   double until = now() + seconds;
   char path[512];
-  (void)from; /* every rank sees every key */
+  (void)from; /* every rank can read every key */
   snprintf(path, sizeof path, "%s/%s", s->folder, key);
   for (;; nanosleep(&little, NULL)) {
     FILE *f = fopen(path, "rb");

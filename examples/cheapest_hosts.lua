@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- A program that asks what the groups of a plan send between the domains of a machine, and finds hosts for its ranks:
+-- Compute what the groups of a plan send between the domains of a machine, and assign nodes to its ranks:
 --
 --     lua5.4 examples/cheapest_hosts.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 --
--- For each level it tells the bytes, the least that any order of the ranks has, the domain that most bytes leave, and
--- which family sends most; then the hosts in the order of their ranks.
+-- For each level it prints the bytes, a lower bound for every order of the ranks, the domain that most bytes leave, and
+-- the family that sends most; then the nodes in the order of their ranks.
 
 local mg = require "moongrid"
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Of several layouts, the one that the tensors of a job reach soonest: where the busiest rank sends fewest bytes.
+-- Find the layout to which the tensors of a job move fastest, since its busiest rank sends the fewest bytes.
 --
 --     lua5.4 examples/cheapest_move.lua RECIPE WORLD "tp=8" "tp=4 pp=2" "tp=2"      from the first to any of the others
 

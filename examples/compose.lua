@@ -14,7 +14,7 @@ return recipe {
     -- Tensor x weight rematerialization, fused: an optimizer that needs whole weights (Muon).
     t.tp_remat = t.dense("tp", "gtp_remat")
 
-    -- A ring of data-parallel leaders: the first rank of every model replica, pair by pair.
+    -- A ring of the first ranks of all model replicas, pair by pair.
     t.leaders = t.mp:pick(0):bundle(t.mp.count)
     t.leader_ring = t.leaders:pairs "wrap"
 

@@ -1,6 +1,6 @@
--- Data-parallel attention with tensor-parallel experts, as inference engines run models with latent attention, whose KV
--- cache cannot be cut by heads: attention is cut over a few ranks, or one, each with requests of its own; experts are
--- cut over all of them. Both grids are of the same ranks.
+-- Data-parallel attention with tensor-parallel experts, as in inference engines for models with latent attention, whose
+-- KV cache cannot be cut by heads. Attention is cut over few ranks, or not at all, and each such block has its own
+-- requests. Experts are cut over all ranks. Both grids have the same ranks.
 --
 --   moongrid plan examples/dp_attention.lua --world 16 tp=8 attn_tp=2 ep=4
 --   moongrid move examples/dp_attention.lua --world 16 tp=8 ep=8 vs tp=8 ep=4      when ranks of ep become ranks of tp

@@ -17,7 +17,7 @@ return recipe {
     local t = topology(world)
     t.dp_cp = g "dpcp" t.tp = g "tp"
     if #p.pieces > 0 then t.pieces = t.dp_cp:segments(p.pieces) end
-    t.loss = t.dp_cp:with { backend = "none" } -- used for its numbers, never for communication
+    t.loss = t.dp_cp:with { backend = "none" } -- only its sizes and positions are used
     return t
   end,
   policy = {

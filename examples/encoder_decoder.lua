@@ -20,7 +20,7 @@ return recipe {
     t.tp = union(enc "tp", dec "tp") -- a family has the groups of both windows
     t.dp = union(enc "dp", dec "dp")
 
-    -- Each encoder rank (a group each: no dims inside) starts a line of decoder stages.
+    -- Each encoder rank (enc() makes each rank a group) is before a pipeline of the decoder.
     t.pp = zip(enc(), dec "pp")
     t.embedding = t.pp:pick(0, 1) -- shared by the encoder and the decoder's first stage
     return t

@@ -5,7 +5,7 @@
 --   moongrid move examples/experts.lua --world 8 vs loads=...                  the fewest experts move
 --   moongrid move examples/experts.lua --world 8 vs loads=... relabel=false pieces in the order of division
 
--- Assign each expert, heaviest first, to the lightest piece that has room.
+-- Assign each expert, the heaviest first, to the lightest piece that is not full.
 local function balance(loads, shares)
   local order, load, count, owners = {}, {}, {}, {}
   for i = 1, #loads do order[i] = i end

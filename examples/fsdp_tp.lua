@@ -2,9 +2,9 @@
 -- and gives each rank of dp a slice, which may start and end inside a tensor; tensor parallelism cuts each tensor along
 -- one of its axes. This recipe makes either, or FSDP inside tensor parallelism.
 --
---   moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false to tp
---   moongrid move examples/fsdp_tp.lua --world 8 tp=4 fsdp=false vs back
---   mpirun -n 8 moongrid run examples/fsdp_tp.lua vs tp=4 fsdp=false --move with proof of each element
+--   moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false
+--   moongrid move examples/fsdp_tp.lua --world 8 tp=4 fsdp=false vs
+--   mpirun -n 8 moongrid run examples/fsdp_tp.lua vs tp=4 fsdp=false --move
 
 return recipe {
   doc = "The weights of a transformer under FSDP, tensor parallelism, or both",

@@ -4,8 +4,8 @@
 ** so each step has the same sum as in a job that never changed.
 **
 **     cc joining.c -o joining $(pkg-config --cflags --libs moongrid_mpi)
-**     mpirun -n 4 joining spawn 8 joining.lua [NAME=VALUE ...]     whenever it has less than 8 ranks, it starts the others
-**     mpirun -n 4 joining accept FILE joining.lua [NAME=VALUE ...] whoever calls at the port in FILE is let in
+**     mpirun -n 4 joining spawn 8 joining.lua [NAME=VALUE ...]     starts ranks whenever it has less than 8
+**     mpirun -n 4 joining accept FILE joining.lua [NAME=VALUE ...] accepts jobs that connect to the port in FILE
 **     mpirun -n 4 joining connect FILE joining.lua [NAME=VALUE ...] joins the job above
 **
 ** Under mpirun --with-ft ulfm (Open MPI 5) the job also goes on when ranks are killed, and `spawn`
@@ -57,17 +57,17 @@ static mgrid_status train(job *j, mgrid_error *e) {
   const double *now = j->w[j->step % 2];
   double *next = j->w[(j->step + 1) % 2], gradient = 0, sum = 0;
   int64_t n = elements(j->state, e), least = INT64_MAX, less = INT64_MAX;
-  usleep(200000); /* as if it computed */
+  usleep(200000); /* instead of computing */
   if (dp) {
     for (int64_t s = mgrid_group_position(dp); s < SAMPLES; s += mgrid_group_size(dp))
       gradient += (double)s;
     int rc = MPI_Allreduce(MPI_IN_PLACE, &gradient, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(dp));
     for (int64_t i = 0; i < n; i++) sum += next[i] = now[i] + gradient / SAMPLES;
     if (!rc) rc = MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(tp));
-    if (rc) return MGRID_LOST_RANK; /* or another error of MPI: then the recovery fails */
+    if (rc) return MGRID_LOST_RANK; /* or MPI had another error: then the recovery fails */
     least = (int64_t)sum, less = -least;
   }
-  /* done here; no rank goes on, and overwrites the older weights, before all have done it */
+  /* done here; no rank overwrites the older weights before all have done this step */
   j->step++;
   mgrid_status s = mgrid_state_least(j->state, &least, e);
   if (!s) s = mgrid_state_least(j->state, &less, e);
@@ -81,9 +81,9 @@ static mgrid_status train(job *j, mgrid_error *e) {
 
 /* ----------------------------------------------------------- another layout */
 
-/* Fill the new state. If all ranks could, free the old one; else go on with the old one. */
+/* Fill the new state. If all ranks succeed, free the old one; else keep the old one. */
 static mgrid_status change_to(job *j, mgrid_state *now, mgrid_move *move, mgrid_error *e) {
-  /* gives a new rank the step of the others */
+  /* tells a new rank the step of the others */
   int64_t step = j->state ? j->step : INT64_MAX, n = elements(now, e);
   double *w = calloc((size_t)n + 1, sizeof *w);
   mgrid_state_least(now, &step, e);
@@ -100,7 +100,7 @@ static mgrid_status change_to(job *j, mgrid_state *now, mgrid_move *move, mgrid_
   return MGRID_OK;
 }
 
-/* Go on without the lost ranks; if others are lost meanwhile, without these, too. */
+/* Go on without the lost ranks, and without others that are lost meanwhile. */
 static mgrid_status recover(job *j, mgrid_error *e) {
   mgrid_losses *losses =
       mgrid_losses_new(j->rt, mgrid_state_plan(j->state), j->nargs, j->args, NULL, e);
@@ -117,9 +117,9 @@ static mgrid_status recover(job *j, mgrid_error *e) {
   return s;
 }
 
-/* Make one job of old and new ranks; or all get the reason, and the old job goes on. */
+/* Make one job of old and new ranks. If that fails, all get the error, and the old job goes on. */
 static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
-  MPI_Comm all = MPI_COMM_NULL; /* after a loss, too: then the backend says so */
+  MPI_Comm all = MPI_COMM_NULL; /* also after a loss, which the backend then reports */
   mgrid_state *now = NULL;
   mgrid_move *move = NULL;
   MPI_Intercomm_merge(inter, j->state == NULL, &all); /* the old ranks come first */
@@ -170,7 +170,7 @@ static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid
   return s;
 }
 
-/* The port of the job: written there by `accept`, read by `connect`. */
+/* The file with the port of the job: `accept` writes it, `connect` reads it. */
 static void find_port(bool opens, const char *file, char port[MPI_MAX_PORT_NAME]) {
   char name[4096], knock[4096];
   int rank;

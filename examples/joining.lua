@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The layout of joining.c: weights cut over tp, with copies over dp. There are as many copies as there are ranks for.
+-- The layout of joining.c: weights are cut over tp, with as many copies over dp as the ranks allow.
 
 return recipe {
   doc = "Weights cut over tp, and as many copies as there are ranks for",

@@ -1,4 +1,4 @@
--- The groups of one job. Plan it at any size, look at it, prove it:
+-- The groups of one job. Commands to draw it, to check it, and to create it:
 --
 --     moongrid draw layout.lua --world 8
 --     moongrid check layout.lua --world 8,64,4096

@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
   int mine, sum = 0, rank, bad = 1;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  /* the program's own: even ranks, and odd ones */
+  /* the program's own communicator: of even ranks, and of odd ones */
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comm);
   MPI_Comm_rank(comm, &mine);
 

@@ -17,14 +17,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the trainer passes around. Only the last four are moongrid's. */
+/* The trainer's data. Only the last four fields are moongrid's. */
 typedef struct multi_gpu {
   int process_rank, num_processes;
 #ifdef WITH_NCCL
   ncclComm_t nccl_comm; /* for gradients: the data-parallel group */
   cudaStream_t nccl_stream;
 #endif
-  MPI_Comm mpi_comm; /* the same group where NCCL is not used */
+  MPI_Comm mpi_comm; /* the same group without NCCL */
   mgrid_backend *mpi, *backend;
   mgrid_state *state;
   const mgrid_group *dp;
@@ -47,7 +47,7 @@ static mgrid_status set_up(multi_gpu *m, const char *backend, int nargs, char **
   m->nccl_comm = mgrid_nccl_comm(m->dp);
   m->nccl_stream = mgrid_nccl_stream(m->dp);
 #endif
-  /* the first use of all communicators, in one order */
+  /* use all communicators for the first time, in one order */
   return mgrid_state_prove(m->state, NULL, err);
 }
 

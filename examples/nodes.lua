@@ -1,10 +1,10 @@
--- A launcher that places ranks on the nodes in turn (rank 0 on node 0, rank 1 on node 1, ...), sharding inside
--- replicas, and a group of only the last pipeline stage: grids from a grid.
+-- Grids made from a grid: for a launcher that places ranks on the nodes in turn (rank 0 on node 0, rank 1 on node 1,
+-- ...), with shards inside replicas, and a group of only the last pipeline stage.
 --
 --   moongrid plan examples/nodes.lua --world 32 tp=4 pp=2 shard=2 gpus_per_node=8
 --   mpirun --map-by node -n 16 moongrid run examples/nodes.lua tp=2 pp=2 shard=2 gpus_per_node=4
 --
--- All families are rules: they cost the same for two nodes and for a hundred thousand.
+-- All families follow rules, so they cost the same for two nodes and for a hundred thousand.
 
 return recipe {
   doc = "Ranks that lie side by side on a node, hybrid sharding, and a group of one stage",

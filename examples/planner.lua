@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- A program that plans as the command does, and saves the plan with the domain of each rank's node beside it:
+-- Plan a recipe as the command does, and save the plan together with the node of each rank:
 --
 --     lua5.4 examples/planner.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 --
--- On stderr it tells what NCCL takes, and which ranks are in no group; of each family its rule, the line of the recipe
--- that made it, which families make its communicators if it does not, and whether its groups stay inside a domain of
+-- On stderr it prints what NCCL takes, which ranks are in no group; for each family its rule, the line of the recipe
+-- that made it, the families that make its communicators if it does not, and whether its groups stay inside a domain of
 -- the machine; and whether the step of the recipe is proved.
--- With MOONGRID_WAS=FILE, a plan that was saved, it tells there what changes from that one.
--- RECIPE may be a saved plan, too. A refusal ends it with the exit code of the command.
+-- With MOONGRID_WAS=FILE, a saved plan, it also prints what changes from that plan.
+-- RECIPE may be a saved plan, too. A refusal ends the program with the exit code of the command.
 
 local mg = require "moongrid"
 

@@ -1,6 +1,6 @@
--- Prefill and decode apart: one engine reads prompts, others generate, each with its own tensor parallelism, and the KV
--- cache moves from the first to the second. Heads of keys and values are cut by tp; where tp has more ranks than heads,
--- neighbours hold the same head. Requests are dealt to the engines of a side by their loads (`owners`).
+-- Separate engines for prefill and decode: one reads prompts, others generate, each with own tensor parallelism, and
+-- the KV cache moves from the first to the others. Heads of keys and values are cut by tp; if tp has more ranks than
+-- heads, neighbours hold the same head. `owners` assigns requests to the engines of a side, by their loads.
 --
 --   moongrid move examples/prefill_decode.lua --world 16 vs first=8 tp=2 owners=0,0,1,2,3,1,2,3
 --   mpirun -n 16 moongrid run examples/prefill_decode.lua vs first=8 tp=2 owners=0,0,1,2,3,1,2,3 --move
@@ -17,7 +17,7 @@ return recipe {
     head = param.size(64, "elements of a head"),
     tokens = param.size(512, "tokens of a request"),
   },
-  idle = "allow", -- the other side
+  idle = "allow", -- ranks of the other side
   build = function(world, p)
     local g = grid(world:window(p.first, p.ranks), "tp-engine", { tp = p.tp, engine = fill })
     local t = topology(world)

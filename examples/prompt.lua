@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- A prompt about the plan of a recipe, in a program:
+-- A program with a prompt for questions about the plan of a recipe:
 --
 --     lua5.4 examples/prompt.lua RECIPE WORLD [NAME=VALUE ...]
 --
--- It runs the lines of standard input, as `tp` or `#tp`. A line that ends in ? shows how it may go on: `tp:lo?`.
+-- It runs the lines of standard input, as `tp` or `#tp`. For a line that ends in ? it lists completions: `tp:lo?`.
 
 local mg = require "moongrid"
 
@@ -22,6 +22,6 @@ for line in io.lines() do
     typed = typed .. line .. "\n"
     local done, answer = pcall(recipe.run, recipe, typed)
     if answer then print(answer) end
-    if not done or answer then typed = "" end -- nil: it is unfinished
+    if not done or answer then typed = "" end -- nil: it is incomplete
   end
 end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- A checkpoint of safetensors files cut for a recipe, as `moongrid reshard` does; here of tensors with equal names.
+-- Rewrite a checkpoint of safetensors files for a recipe, as `moongrid reshard` does; tensors must have equal names.
 --
 --     lua5.4 examples/recut.lua CHECKPOINT RECIPE WORLD FOLDER [NAME=VALUE ...]
 

@@ -21,7 +21,7 @@ return recipe {
     vocab = param.size(5000, "size of the vocabulary, in tokens"),
     tied = param.flag(false, "the last stage has the embedding too, and no head of its own"),
   },
-  idle = "allow", -- the other window
+  idle = "allow", -- ranks of the other window
   build = function(world, p)
     local g = grid(world:window(p.first, p.ranks), "tp-dp-pp", { tp = p.tp, pp = p.pp, dp = fill })
     local t = topology(world)

@@ -10,12 +10,12 @@ local mg = require "moongrid"
 
 local open = assert(({ mpi = mg.mpi, nccl = mg.nccl })[arg[1] or "mpi"], "self_test.lua mpi|nccl")
 local job, why = open()
-if not job then -- say what works here
+if not job then -- print what works on this machine
   for _, part in ipairs(mg.probe()) do io.stderr:write(("%s: %s\n"):format(part.name, part.text)) end
   error(why, 0)
 end
 local plan = mg.load("picotron"):plan(job.world, { tp = job.world % 2 == 0 and 2 or 1 })
-assert(job:agree("self_test of picotron", plan)) -- as materialize does; a rank that could not plan would say why
+assert(job:agree("self_test of picotron", plan)) -- as materialize does; a rank without a plan would pass its error
 local state = assert(job:materialize(plan, "self_test"))
 
 -- over the whole job, without a group: a broadcast of a value, then a barrier
@@ -57,7 +57,7 @@ local function test(group)
   assert(group:barrier())
 end
 
-for _, family in ipairs(plan.families) do assert(state:create(family)) end -- the lazy ones
+for _, family in ipairs(plan.families) do assert(state:create(family)) end -- lazy families
 
 local last = job.world - 1
 for _, group in pairs(state) do -- a buffer of any group, in the memory of its backend; all ranks have these groups
@@ -72,7 +72,7 @@ for _, group in pairs(state) do -- in the order of the plan, which is identical 
     groups = groups + 1
   end
 end
-assert(job:settle(mg.now() - begun < 60, "this rank took a minute")) -- the verdict of all ranks
+assert(job:settle(mg.now() - begun < 60, "this rank took a minute")) -- an error of one rank is raised on all ranks
 if job.rank == 0 then print(("%s: %d ranks, %d groups of rank 0 tested"):format(job.backend, job.world, groups)) end
 state:close()
 job:close()

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- A program that asks who waits for whom in the step of a recipe, and in which calls: for each type of ranks the
--- longest waits, and how often.
+-- Print which ranks wait for which others in the step of a recipe, and in which calls: for each type of ranks the
+-- longest waits, and how often they occur.
 --
 --     lua5.4 examples/waits.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 
 local mg = require "moongrid"
 
-local MOST = 3 -- waits of a type
+local MOST = 3 -- most waits of a type to print
 
--- Add up the waits of each type by call and by the type that came last.
+-- Add up the waits of each type, by call and by the type for which it waits.
 local function add_up(step, timeline, types)
   local found = {}
   for i = 1, #timeline do

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The domain of a machine whose loss costs a job most, for each level:
+-- Find, for each level of a machine, the domain whose loss costs a job most:
 --
 --     lua5.4 examples/worst_loss.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 

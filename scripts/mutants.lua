@@ -5,7 +5,7 @@
 
 local path, seed, count = arg[1], tonumber(arg[2]), tonumber(arg[3])
 
--- What stands for what; blanks and frontiers keep names, arrows and longer operators whole.
+-- The replacements; blanks and frontiers in the patterns protect names, arrows and longer operators.
 local CHANGES = {
   { " == ", path:find "%.lua$" and " ~= " or " != " }, { " [~!]= ", " == " }, { " < ", " <= " },
   { " <= ", " < " }, { " > ", " >= " }, { " >= ", " > " }, { " %+ ", " - " }, { " %- ", " + " }, { " %* ", " + " },
@@ -15,7 +15,7 @@ local CHANGES = {
   { "%f[%w_.]%d+%f[^%w_.]", function(digits) return tostring(math.tointeger(digits) + 1) end },
 }
 
--- The line with blanks for texts and comments, in which nothing is changed.
+-- Return the line with blanks in place of texts and comments, which are not changed.
 local function bare(line)
   local function blank(text) return (" "):rep(#text) end
   line = line:gsub("\\.", "__"):gsub('"[^"]*"', blank):gsub("'[^']*'", blank):gsub("/%*.*", blank)

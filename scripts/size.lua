@@ -3,7 +3,7 @@
 -- size.lua [--record | --grown]: for scripts/size: count the tokens of the files that standard input names, and print
 -- them by folder, record them, or say which folders have grown.
 
--- The ends of what begins at a place of a text; nil: it does not begin there.
+-- Return the end of a comment or string that begins at a position of a text, or nil.
 local function block(text, at) return text:match("^/%*.-%*/()", at) end
 
 local function long_bracket(text, at)
@@ -50,7 +50,7 @@ end
 
 local function words(text) return select(2, text:gsub("%S+", "")) end
 
--- Letters beyond ASCII go on in a name, but begin none; other characters are operators. They become one byte each.
+-- Letters beyond ASCII continue a name, but begin none; other characters are operators. Each becomes one byte.
 local LETTER, OTHER = "\xFF", "\xFE"
 local function plain(text)
   return (text:gsub("[\x1C-\x1F]", " "):gsub("[\xC2-\xF4][\x80-\xBF]+", function(char)

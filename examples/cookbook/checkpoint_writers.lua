@@ -1,4 +1,4 @@
--- One writer of checkpoints on each host, which gathers from the host, and a group of all writers for the index.
+-- One writer of checkpoints on each node, which gathers from the node, and a group of all writers for the index.
 return recipe {
   params = { host = param.size(4, "ranks of a host") },
   build = function(world, p)

@@ -1,4 +1,4 @@
--- ZeRO with a second copy of the weights inside a host (hpZ): gradients over all replicas, weights from the same host.
+-- ZeRO with a second copy of the weights inside a node (hpZ): gradients over all replicas, weights from the same node.
 return recipe {
   params = { tp = 2, host = param.size(8, "ranks of a host") },
   build = function(world, p)
@@ -8,7 +8,7 @@ return recipe {
     t.dp = g "dp"           -- shards gradients and optimizer
     local near, far = g "dp":split(p.host // p.tp)
     t.secondary = near      -- shards the copy
-    t.across = far          -- the same shard on the other hosts
+    t.across = far -- the same shard on the other nodes
     within(t.secondary, grid(world, "gpu-host", { gpu = p.host, host = fill }) "gpu")
     return t
   end,

@@ -6,7 +6,7 @@ return recipe {
     local t = topology(world)
     t.mesh = g
     t.experts = g("gpu", "tray")
-    t.dispatch_inside = g "gpu"        -- to the GPU of this tray that has the expert's place
+    t.dispatch_inside = g "gpu"        -- to the GPU of this tray at the expert's position
     t.dispatch_between = g "tray"      -- and from there to the tray that has the expert
     t.expert_data = g "rack"
     within(t.dispatch_between, t.experts)

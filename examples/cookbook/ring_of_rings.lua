@@ -1,4 +1,4 @@
--- Ring attention in two levels: keys and values go around inside a host, and then to the next host.
+-- Ring attention in two levels: keys and values go around inside a node, and then to the next node.
 return recipe {
   params = { inner = param.size(4, "ranks of a ring inside a host") },
   build = function(world, p)

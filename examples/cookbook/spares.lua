@@ -1,4 +1,4 @@
--- Spare ranks on every host: the first ones train, the others wait to replace a lost one.
+-- Spare ranks on every node: the first ranks of a node train, the others wait to replace a lost one.
 return recipe {
   params = { host = param.size(4, "ranks of a host"), spare = 1, tp = param.size(3, "ranks of a host that train") },
   idle = "allow",
@@ -11,7 +11,7 @@ return recipe {
     local t = topology(world)
     t.tp = g "tp"
     t.dp = g "dp"
-    t.standby = hosts "gpu":pick(-p.spare)    -- groups of one rank: a name that costs nothing
+    t.standby = hosts "gpu":pick(-p.spare)    -- groups of one rank, without communicators
     return t
   end,
 }

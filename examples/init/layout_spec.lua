@@ -1,4 +1,4 @@
--- What layout.lua promises, at several sizes. Run it beside layout.lua: busted --lua=lua5.4 layout_spec.lua
+-- Tests of layout.lua at several sizes. Run them in its folder: busted --lua=lua5.4 layout_spec.lua
 
 local mg = require "moongrid"
 
@@ -7,7 +7,7 @@ describe("layout.lua", function()
 
   it("has these groups on 8 ranks", function()
     local plan = layout:plan(8, { tp = 2, pp = 2 })
-    assert.same({ 4, 5 }, plan:family "tp":ranks(2)) -- of group 2
+    assert.same({ 4, 5 }, plan:family "tp":ranks(2)) -- the ranks of group 2
     assert.same({ 0, 4 }, plan:family "pp":ranks(0))
   end)
 

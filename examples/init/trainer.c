@@ -2,7 +2,7 @@
 #include <moongrid_mpi.h>
 #include <stdio.h>
 
-/* Whether all went well; else rank 0 prints the first error. */
+/* Return whether there is no error; else rank 0 prints the first one. */
 static bool is_well(const mgrid_error *e, int rank) {
   if (e->status && rank == 0) fprintf(stderr, "trainer: %s\n", e->message);
   return !e->status;
@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  mgrid_error e = MGRID_ERROR_INIT; /* a call after an error does nothing: one check is enough */
+  mgrid_error e = MGRID_ERROR_INIT; /* calls after an error do nothing, so one check is enough */
   const char *const *args = (const char *const *)argv + 1;
   mgrid_state *state = mgrid_mpi_open(MPI_COMM_WORLD, "layout.lua", argc - 1, args, NULL, NULL, &e);
   const mgrid_group *tp = mgrid_state_group(state, "tp", &e);

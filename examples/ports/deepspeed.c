@@ -91,7 +91,7 @@ static void run_experts(const model *actor) {
 
   int copies = port_ask(actor->state, "expert_data_parallel_world_size");
   MPI_Allreduce(MPI_IN_PLACE, &grad, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(actor->ep_dp));
-  /* the tokens of all replicas pass one of the expert's copies */
+  /* the tokens of all replicas go through one of the expert's copies */
   for (int r = 0; r < RANKS / TP; r++)
     for (int i = 0; i < TOKENS; i++) want += token(r, mine, i);
   EXPECT(copies == RANKS / TP / EP && grad / copies == want / copies);
@@ -158,7 +158,7 @@ static void run_zero(const model *m, const mgrid_group *dp, const char *getter) 
   EXPECT(port_ask(m->state, getter) == n);
   for (int i = 0; i < PARAMETERS; i++) grad[i] = (port_rank + 1) * i, parameter[i] = 7;
   for (int k = 0; k < n; k++) ranks += (double)mgrid_group_at(dp, k) + 1;
-  /* to the front of grad */
+  /* written to the front of grad */
   MPI_Reduce_scatter_block(MPI_IN_PLACE, grad, shard, MPI_DOUBLE, MPI_SUM, comm);
   for (int i = 0; i < shard; i++) parameter[first + i] -= grad[i] / n;
   MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, parameter, shard, MPI_DOUBLE, comm);
@@ -195,11 +195,11 @@ int main(int argc, char **argv) {
   run_zero(&actor, actor.dp, "data_parallel_world_size");
   run_zero(&critic, critic.sp_dp, "sequence_data_parallel_world_size");
 
-  /* One getter, three answers. */
+  /* One getter has three answers. */
   EXPECT(port_ask(actor.state, "tensor_model_parallel_world_size") == 2);
   EXPECT(port_ask(critic.state, "tensor_model_parallel_world_size") == 1);
   EXPECT(port_ask(reference.state, "tensor_model_parallel_world_size") == 4);
-  /* All ranks are a group of two models, and one communicator. */
+  /* The group of all ranks is in two models, and has one communicator. */
   EXPECT(mgrid_group_size(actor.tp_dp) == RANKS && mgrid_group_size(critic.sp_dp) == RANKS);
   EXPECT(mgrid_mpi_comm(actor.tp_dp) == mgrid_mpi_comm(critic.sp_dp));
   size_t apart = mgrid_state_ncomms(actor.state) + mgrid_state_ncomms(critic.state)

@@ -18,7 +18,7 @@
 /* cells of the plane; 8 ranks cut it as 2 x 4, 4 x 2, 8 x 1, 1 x 8 */
 enum { WIDE = 48, HIGH = 40, STEPS = 60 };
 
-/* Cells of one rank with a halo around them; cell (x, y) is at[(y + 1) * (nx + 2) + x + 1]. */
+/* The cells of a rank with a halo around them; cell (x, y) is at[(y + 1) * (nx + 2) + x + 1]. */
 typedef struct block {
   int nx, ny;
   double *at, *next;
@@ -68,7 +68,7 @@ typedef struct solver {
   const mgrid_group *cart, *ring, *line;
   MPI_Comm comm;            /* of cart */
   int west, east, up, down; /* ranks of comm; MPI_PROC_NULL beyond an end */
-  int nx, ny, x, y;         /* cells of this rank; its place in the plane of ranks */
+  int nx, ny, x, y;         /* cells of this rank; its coordinates in the plane of ranks */
 } solver;
 
 static bool set_up(solver *s, mgrid_backend *mpi, const char *recipe, int n,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- A plane of x times y ranks, x periodic: as square as it can be, as MPI_Dims_create makes it, unless x is given.
+-- A plane of x times y ranks, x periodic. Without a given x it is as square as possible, as MPI_Dims_create makes it.
 
 return recipe {
   doc = "The Cartesian communicators of a solver on a cylinder",

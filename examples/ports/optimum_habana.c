@@ -14,7 +14,7 @@
 
 typedef struct parallel_state {
   mgrid_state *state;
-  const mgrid_group *sp, *dp, *copies; /* dp is what the file calls so: sequence x data */
+  const mgrid_group *sp, *dp, *copies; /* dp is the file's data-parallel group: sequence x data */
 } parallel_state;
 
 static bool set_up(parallel_state *p, mgrid_backend *mpi, int n, const char *const *args) {
@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
   int sp = (int)mgrid_group_size(p.sp), copies = (int)mgrid_group_size(p.copies);
   EXPECT(sp * copies == port_size && mgrid_group_size(p.dp) == port_size);
 
-  /* train, evaluate, and again: what was switched comes back */
+  /* train, evaluate, and train again: switching back restores the answers */
   for (int round = 0; round < 2; round++) {
     EXPECT(ask(&p, "is_training_mode") == 1);
     EXPECT(ask(&p, "data_parallel_world_size") == port_size);

@@ -49,7 +49,7 @@ static bool set_up(manager *m, mgrid_backend *mpi, int n, const char *const *arg
 
 /* --- the end of the set-up */
 
-typedef double tensor[WIDTH]; /* the part of a sequence that one rank of cp holds */
+typedef double tensor[WIDTH]; /* the part of a sequence on one rank of cp */
 
 /* The weight that one rank has of a stage, and the tokens of one part of a sequence. */
 static double weight(const manager *m, int stage, int tp_rank) {

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- Sharded optimizer state, as in ZeRO: `shards` ranks hold one copy of it together, and the copies are equal. With
--- as many shards as ranks this is llm.c's ZeRO stage 1; with fewer, the hybrid of FSDP: shards that stay within a
--- machine, copies across machines.
+-- Sharded optimizer state, as in ZeRO: `shards` ranks together hold one copy of the state; all copies are equal. With
+-- as many shards as ranks this is llm.c's ZeRO stage 1; with fewer it is FSDP's hybrid sharding: shards stay within a
+-- machine, copies are across machines.
 
 return recipe {
   doc = "Optimizer state in shards, and copies of them",

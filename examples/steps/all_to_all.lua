@@ -1,5 +1,5 @@
--- An all-to-all against a reduce-scatter: the ranks of the last pipeline stage take another path through the experts.
--- Reported as Megatron-LM#5749. `fixed=true`: one path.
+-- An all-to-all meets a reduce-scatter: the ranks of the last pipeline stage make other calls for the experts.
+-- Reported as Megatron-LM#5749. With `fixed=true` all make the same calls.
 return recipe {
   params = { pp = 2, fixed = false },
   build = function(world, p)

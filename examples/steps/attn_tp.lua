@@ -1,6 +1,6 @@
--- An all-reduce over tp that only some of its members reach: attention runs in groups of their own, attn_tp, and the
--- ranks whose attention has no tokens in this step skip the layer, with the all-reduce over all of tp in it.
--- Reported as sglang#34442 and sglang#36802. `fixed=true`: the all-reduce is outside of what is skipped.
+-- An all-reduce over tp that only some of its members make: attention runs in groups attn_tp inside tp. Ranks whose
+-- attention has no tokens in this step skip the layer, and so the all-reduce over tp in it.
+-- Reported as sglang#34442 and sglang#36802. With `fixed=true` the skipped part does not contain the all-reduce.
 return recipe {
   params = { tp = 8, attn_tp = 4, layers = 4, fixed = false },
   build = function(world, p)

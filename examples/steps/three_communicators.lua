@@ -1,5 +1,5 @@
--- Three communicators at once, launched in another order on every rank of a group: rccl#2191, pytorch#175145. One order
--- (`ordered=true`) is not enough, as kernels of several streams start in any. `fixed=true`: each waits for one before.
+-- Three communicators at once, which each rank launches in its own order: rccl#2191, pytorch#175145. One order
+-- (`ordered=true`) is not enough, as kernels of several streams start in any. With `fixed=true` calls wait in turn.
 return recipe {
   params = { fixed = false, ordered = false },
   build = function(world)

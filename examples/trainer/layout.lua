@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The layout of the trainer in this folder: tensor, context, data and pipeline parallelism, and
--- experts that have a grid of their own over the same ranks.
+-- a grid of experts over the same ranks.
 --
 --   moongrid plan examples/trainer/layout.lua --world 8 tp=2 pp=2
 --   scripts/launch 8 build/trainer/trainer examples/trainer/layout.lua ep=4
 
 local trainer = recipe.import "./step.lua"
 
--- If a smaller layout has too few ranks for `zero`, try half as many, and so on.
+-- If a smaller layout has too few ranks for `zero`, halve `zero` until it fits.
 local bundled = policies.on_lost()
 local function on_lost(s, q, p)
   local answer, tries, zero = bundled(s, q, p), {}, p.zero
@@ -19,14 +19,14 @@ local function on_lost(s, q, p)
   return answer == "shrink" and { how = answer, params = tries } or answer
 end
 
--- Decisions that policy.c asks for. All are bundled policies; any function (state, q, p) would do.
+-- The policies that policy.c calls. All are bundled; any function (state, q, p) would do.
 local policy = {
-  layers = policies.layers(), -- a remainder goes to the front, because the last stage also has the loss
+  layers = policies.layers(), -- the first stages get the remainder, because the last stage also has the loss
   schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
   bucket_bytes = policies.bucket_bytes { least = 64 << 10, per_rank = 0 }, -- about a layer of a small model
   gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
   learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
-  checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file
+  checkpoint = policies.checkpoint { every = 50 }, -- if the user named a folder
   on_lost = on_lost,
 }
 
@@ -50,7 +50,7 @@ return recipe {
     same(dense "pp", expert "pp") -- and the stages are the same
 
     local t = topology(world)
-    -- Neighbours share the optimizer's state, so the copies of it lie far apart.
+    -- Neighbours share the optimizer's state, so copies of it are on distant ranks.
     local slices = { zero = p.zero, replica = fill }
     t.dense = dense:unflatten("dp", "zero-replica", slices)
     t.expert = expert:unflatten("edp", "zero-replica", slices)

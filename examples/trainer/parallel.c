@@ -89,8 +89,8 @@ mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Does this error of MPI say that a rank is lost, or that another rank has noticed a loss and
-** revoked the group? */
+/* Return whether this error of MPI says that a rank is lost, or that another rank has noticed a
+** loss and revoked the group. */
 static bool tells_of_loss(int code) {
 #ifdef MPIX_ERR_PROC_FAILED
   int class = MPI_SUCCESS;
@@ -103,8 +103,8 @@ static bool tells_of_loss(int code) {
 #endif
 }
 
-/* Is a rank lost, whatever the error? Open MPI 5 may return MPI_ERR_OTHER some time before its
-** detector reports a stopped rank. */
+/* Return whether a rank is lost, for any error. Open MPI 5 may return MPI_ERR_OTHER some time
+** before its detector reports a stopped rank. */
 static bool hurt_soon(const mgrid_state *s) {
   for (int i = 0; i < 1000; i++) {
     if (mgrid_state_hurt(s)) return true;
@@ -127,7 +127,7 @@ static void check(const group *g, int code, const char *what) {
   MPI_Abort(g->comm, exit_code(MGRID_BACKEND));
 }
 
-/* All calls of MPI go through this: it says when they begin. */
+/* All calls of MPI go through this function, which records when they begin. */
 #define TRY(g, call, what) (watch_call(), check(g, call, what))
 
 /* If all ranks fail, each keeps its own message. */
@@ -141,7 +141,7 @@ bool everybody(const layout *l, mgrid_error *err) {
   return false;
 }
 
-/* Is this rank alone in the group? */
+/* Return whether this rank is alone in the group. */
 static bool alone(const group *g) { return g->size <= 1 || g->comm == MPI_COMM_NULL; }
 
 void group_sum_double(const group *g, double *x, int n) {

@@ -20,7 +20,7 @@ typedef struct curve {
   double *step, *loss;
 } curve;
 
-/* A part of the page, and the range of values in it. */
+/* A part of the page, and the range of its values. */
 typedef struct panel {
   double left, top, width, height;
   double x0, x1, y0, y1;
@@ -102,7 +102,7 @@ static void line(FILE *f, const panel *p, const curve *c, const curve *first, si
     if (first) {
       if (k >= first->n) break;
       y = fabs(y - first->loss[k]) / first->loss[k];
-      y = y > 0 ? log10(y) : p->y0; /* equal: at the bottom */
+      y = y > 0 ? log10(y) : p->y0; /* equal values are at the bottom */
       y = y < p->y0 ? p->y0 : y > p->y1 ? p->y1 : y;
     }
     fprintf(f, "%.1f,%.1f ", px(p, c->step[k]), py(p, y));

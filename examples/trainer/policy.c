@@ -14,8 +14,8 @@
 
 struct policies {
   mgrid_policy *layers, *schedule, *bucket_bytes, *gradient_family, *learning_rate, *checkpoint;
-  double rate;                                  /* the last good one */
-  bool talks;                                   /* this rank prints errors; only one does */
+  double rate; /* the last good result */
+  bool talks;  /* whether this rank prints errors; only one rank does */
   char said[sizeof((mgrid_error *)0)->message]; /* the last error printed, to print it once */
 };
 

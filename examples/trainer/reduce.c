@@ -50,7 +50,7 @@ void buckets_cut(model *m) {
 
 void buckets_forget(model *m) {
   for (int i = 0; i < m->nbuckets; i++) {
-    /* else MPI may still write there */
+    /* otherwise MPI may still write there */
     if (group_forget(&m->buckets[i].request)) free(m->buckets[i].values);
     m->buckets[i].values = NULL;
   }
@@ -65,7 +65,7 @@ static void empty(bucket *b) {
   b->values = NULL;
 }
 
-/* The parameter of a bucket after p, or its first one after NULL; NULL: there is none. */
+/* Return the parameter of a bucket after p, or its first one for NULL, or NULL if there is none. */
 static param *after(model *m, const bucket *b, param *p) {
   for (p = p ? p + 1 : m->params + b->from; p < m->params + b->to; p++)
     if (p->sum == b->over) return p;

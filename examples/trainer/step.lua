@@ -32,9 +32,9 @@ local function messages(s)
   return flush, send, receive
 end
 
--- Add the buckets in which gradients of parameters are summed over the ranks that share them, from the last parameter
--- to the first. A bucket ends before the parameter that would make it too large, and starts when the gradients from
--- `from` on are final. `each`: bytes of the slices of a rank.
+-- Add the buckets in which gradients are summed over the ranks that share the parameters, from the last parameter to
+-- the first. A bucket ends before the parameter that would make it too large, and starts when the gradients from `from`
+-- on are final. `each`: bytes of the shards of a rank.
 local function cut(buckets, over, params, most)
   local one = { values = 0, each = 0 }
   if over.all.size == 1 then return end
@@ -63,7 +63,7 @@ local function step(s, p, policy)
   local x = T * c.width * REAL
   local flush, send, receive = messages(s)
 
-  -- The layers of a stage, from 1 on; those before it.
+  -- Return the number of layers of a stage (from 1 on), and the number of layers before it.
   local before = {}
   for stage = 1, stages do before[stage] = stage == 1 and 0 or before[stage - 1] + each[stage - 1] end
   local function has_experts(layer) return layer % c.moe_every == 0 end
@@ -73,7 +73,7 @@ local function step(s, p, policy)
     if group.size > 1 then s[operation](s, group, bytes) end
   end
 
-  -- Tokens go to the owners of their experts, and come back; how many go to whom depends on the data.
+  -- Tokens go to the ranks with their experts, and come back; how many each rank gets depends on the data.
   local function experts(forward)
     if forward then over("all_to_all", s.ep, c.experts // ep * ep * INT) end -- numbers of rows
     over("all_to_all", s.ep, x)
@@ -85,12 +85,12 @@ local function step(s, p, policy)
     over("all_reduce", s.tp, x)
   end
   local function attention(forward)
-    local keys = T * 2 * (c.width // tp) * s.cp.size * REAL -- and values, of all positions
+    local keys = T * 2 * (c.width // tp) * s.cp.size * REAL -- keys and values of all positions
     over(forward and "all_gather" or "reduce_scatter", s.cp, keys)
     over("all_reduce", s.tp, x)
   end
 
-  -- This rank's parameters, in the order of weights.c: their values, and the ranks that share them; and the index at
+  -- This rank's parameters in the order of weights.c, with their sizes and the ranks that share them; and the index at
   -- which a layer's attention and MLP begin.
   local D, H, V, rows = c.width, c.hidden // tp, c.vocab // tp, c.width // tp
   local params, attention_of, mlp_of = {}, {}, {}
@@ -121,13 +121,13 @@ local function step(s, p, policy)
   cut(buckets, dense, params, policy.bucket_bytes(s, { ranks = dense.all.size }, p))
   cut(buckets, expert, params, policy.bucket_bytes(s, { ranks = expert.all.size }, p))
   table.sort(buckets, function(a, b) return a.from > b.from end)
-  -- The slices of the ranks of `shard` are summed over the copies when the next bucket starts.
+  -- The shards are summed over their copies when the next bucket starts.
   local grads = s:on "grads"
   local function go_on()
     local b = buckets[started]
     if b and b.over.shard.size > 1 and b.over.copies.size > 1 then grads:all_reduce(b.over.copies, b.each) end
   end
-  -- Gradients of the parameters from `from` on are final.
+  -- The gradients of parameters from `from` on are final.
   local function start_buckets(from)
     while started < #buckets and buckets[started + 1].from >= from do
       flush()
@@ -138,13 +138,13 @@ local function step(s, p, policy)
       if n > 1 then grads:reduce_scatter(b.over.shard, n * b.each) else grads:all_reduce(b.over.copies, b.each) end
     end
   end
-  -- The step begins with whole weights.
+  -- The step begins by gathering whole weights.
   for _, b in ipairs(buckets) do
     if b.over.shard.size > 1 then s:all_gather(b.over.shard, b.over.shard.size * b.each) end
   end
 
   local previous, following = (s.pp.position - 1) % pp, (s.pp.position + 1) % pp
-  -- The stage in which the n-th work of this rank is.
+  -- Return the stage of this rank's n-th pass.
   local function stage_of(n, back)
     local turn = n // pp % chunks
     return (back and chunks - 1 - turn or turn) * pp + s.pp.position + 1

@@ -35,7 +35,7 @@ _Noreturn void end_now(const char *why, mgrid_status s) {
           saved ? "; the job goes on from its last checkpoint by --resume " : "",
           saved ? folder : "");
   fflush(NULL);
-  _exit(exit_code(s)); /* MPI_Finalize would wait as well */
+  _exit(exit_code(s)); /* MPI_Finalize would wait, too */
 }
 
 /* All ranks of a host have the same parent, the launcher. */
@@ -102,7 +102,7 @@ void watch_begin(int r, int n, double seconds, const char *checkpoint) {
   deadline = seconds > 0 ? seconds : 120;
   folder = checkpoint;
   watch_as(r, n);
-  if (n > 1) pthread_create(&thread, NULL, watch, NULL); /* without a thread nothing is watched */
+  if (n > 1) pthread_create(&thread, NULL, watch, NULL); /* without the thread no call is watched */
 }
 
 void watch_as(int r, int n) {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What declaring parameters needs to know, and its first error. */
+/* The state while parameters are declared, and the first error. */
 typedef struct declaring {
   model *m;
   holders where; /* of the next ones */
@@ -25,7 +25,7 @@ static bool is_here(const declaring *d) {
          && (d->where.ep < 0 || d->where.ep == l->ep.rank);
 }
 
-/* A parameter of the whole model; NULL where this rank has nothing of it. */
+/* Return a parameter of the whole model, or NULL if this rank has nothing of it. */
 static param *declare(const declaring *d, cut how, int rows, int cols, real middle, double range,
                       const char *format, ...) {
   model *m = d->m;
@@ -262,7 +262,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   place_values(m);
   make_slots(m);
 
-  /* Scratch: room for the largest use of any layer. */
+  /* Scratch memory for the largest need of any layer. */
   size_t T = (size_t)m->T, D = (size_t)c->width, S = (size_t)c->seq;
   m->scratch = T * (size_t)l->ep.size * (D + (size_t)m->hidden) + 2 * (size_t)m->b * S * D
                + 3 * T * D + (size_t)m->s * S;

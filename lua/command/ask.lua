@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid ask: answers of a recipe's queries and getters, without a program.
+-- moongrid ask: call a query or a getter of a recipe, without a program.
 
 local asking = require "command.base.asking"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
--- Whether the name is a getter, or meant as one. A query may be asked under the system's own name, get_NAME.
+-- Return whether the name is that of a getter or looks like one. A query NAME also has the system's own name, get_NAME.
 local function is_getter(info, name)
   if recipe.declared(info.getters, name) then return true end
   if not name:find "^get_" or #info.getters == 0 then return false end
@@ -42,8 +42,8 @@ return {
   summary = "an answer of a recipe",
   usage = "moongrid ask RECIPE --world N [NAME=VALUE ...] --rank R QUERY [ARG=VALUE ...]",
   about = "Ask a query of a recipe, or the group of a getter (the modelled system's own names; 'moongrid recipes\n"
-    .. "RECIPE' lists them), as a rank would. What comes before QUERY are parameters and settings, what comes\n"
-    .. "after it its arguments; a value is JSON, otherwise text. The answer is JSON; null: none on this rank.",
+    .. "RECIPE' lists them), as a rank would. The words before QUERY are parameters and settings, those after\n"
+    .. "it its arguments; a value is JSON, otherwise text. The answer is JSON; null: none on this rank.",
   example = "moongrid ask megatron --world 16 tp=2 --rank 3 context_parallel_rank",
   recipe = true,
   words = 1,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid blame: a job hangs; which rank of which family, and what was it doing.
+-- moongrid blame: find out which rank makes a job hang, and what it was doing.
 
 local files = require "command.blame.files"
 local host = require "host"
@@ -14,9 +14,9 @@ local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 local verdict_of = require "command.blame.verdict"
 
-local CERTAIN = 95 -- weight of what a launcher says
+local CERTAIN = 95 -- the weight of a launcher's message
 
--- {name of torch: [ranks]} of --names.
+-- Read --names, a file of JSON: {torch's name of a group: [ranks]}.
 local function names_of(path)
   if not path then return end
   local all, why = host.read(path)
@@ -30,7 +30,8 @@ local function names_of(path)
   return names
 end
 
--- A certain log replaces an unsure verdict of the dumps; a stack confirms one; without dumps the logs decide.
+-- Combine the verdict of the dumps with findings in logs and stacks. A certain log replaces an unsure verdict, and a
+-- stack can confirm one; without dumps the logs decide.
 local function weigh(verdict, found, plan)
   local best = found[1]
   if not verdict or best and best.weight >= CERTAIN and not verdict.sure then
@@ -47,7 +48,7 @@ local function weigh(verdict, found, plan)
              settle = best.settle, group = best.members and plan and job_of.named(plan, best)
                                            or best.label and { label = best.label } or verdict and verdict.group }
   end
-  for _, one in ipairs(found) do -- a stack tells what a rank in no call does
+  for _, one in ipairs(found) do -- a stack shows what a rank in no call does
     if verdict.kind == one.kind and #one.ranks == 1 and one.ranks[1] == verdict.ranks[1] then
       verdict.words, verdict.sure = one.words, verdict.sure or one.sure
     end
@@ -106,7 +107,7 @@ return {
   summary = "a job hangs: which rank, and what it was doing (preview)",
   usage = "moongrid blame FILE|FOLDER ... [--recipe RECIPE --world N [NAME=VALUE ...]] [--names FILE] [--json]\n"
     .. "       [-o FILE.html]",
-  about = "Say which rank of which group makes a job hang, and who waits for whom, from what the job left: dumps of\n"
+  about = "Say which rank of which group makes a job hang, and which ranks wait for which. It reads dumps of\n"
     .. "torch's flight recorder (torch 2.3 and newer; pickle or JSON; names end in the rank), the output of ncclras\n"
     .. "-v, logs of NCCL_DEBUG=INFO, messages of torch's watchdog, gloo and launchers, stacks of py-spy.\n"
     .. "A FILE may be a folder, a tar or tar.gz of one, - for standard input, or ncclras, which is run.",

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid calibrate: fit what a step costs on a site to steps that were measured there.
+-- moongrid calibrate: fit the costs of a site to steps that were measured there.
 --
--- The price of a step is that of src/step/operations.c, with few numbers that no data sheet has: the share of a GPU's
--- flops, the fixed time of each compute (the host starts its kernels, and small kernels do not fill a GPU), and of each
--- level the share of the bandwidth. Each has a usual value and a tolerance, in logarithms. The fit takes the most
--- likely values (Gauss and Newton's method on the logarithms of the seconds). The design that tells most is D-optimal
--- [Fedorov 1972]: the next measurement is the one with the highest variance of its prediction.
+-- The price of a step (src/step/operations.c) depends on a few numbers that are in no data sheet: the share of a GPU's
+-- flops, the fixed time of each compute (the host starts its kernels, and small kernels do not fill a GPU), and the
+-- share of the bandwidth of each level. Each number has a usual value and a tolerance, as logarithms. The fit finds the
+-- most likely values (the Gauss-Newton method on the logarithms of the seconds). The next layout to measure is the one
+-- whose predicted time has the highest variance (D-optimal design, Fedorov 1972).
 
 local host = require "host"
 local json = require "command.base.json"
@@ -16,19 +16,19 @@ local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
 local LEAST <const>, MOST <const> = 2, 20
-local NOISE <const> = 0.05  -- of a measured step, and of the model: a layout that was measured twice differed by 3 %
-local NUDGE <const> = 0.1   -- of a logarithm, for derivatives
-local ROUNDS <const> = 6    -- of the fit
-local NEAR <const> = 0.02   -- the logarithms move less: the fit has ended
-local TOLD <const> = 0.9    -- of the tolerance may be left of a number that the data tell
-local MOST_ERROR <const> = 0.2 -- of left-out runs, in the mean: what is above it is refused
-local VARIED = { "tp", "pp", "micro_batch", "seq" } -- in the layout that may be measured next
-local USUAL = { tp = 1, pp = 1, micro_batch = 1 }   -- values of a run that does not say them
+local NOISE <const> = 0.05  -- error of a measurement and of the model: a layout measured twice differed by 3 %
+local NUDGE <const> = 0.1   -- change of a logarithm, for derivatives
+local ROUNDS <const> = 6    -- most rounds of the fit
+local NEAR <const> = 0.02   -- the fit ends when the logarithms change less
+local TOLD <const> = 0.9    -- a number counts as determined if its error falls below this share of the tolerance
+local MOST_ERROR <const> = 0.2 -- refuse a fit whose mean error for left-out runs is larger
+local VARIED = { "tp", "pp", "micro_batch", "seq" } -- parameters to change in the layout to measure next
+local USUAL = { tp = 1, pp = 1, micro_batch = 1 }   -- values of a run without these parameters
 
 -- Read ---------------------------------------------------------------------------------
 
 local FIELDS = { "recipe", "machine", "world", "seconds", "memory", "flops" }
--- What a run in JSON may have beside them: moongrid run --step prints these, too.
+-- Further keys of a run in JSON, which moongrid run --step prints.
 local KEYS = { "params", "scale", "families", "late", "planned", "ranks", "steps", "worst" }
 table.move(FIELDS, 1, #FIELDS, #KEYS + 1, KEYS)
 
@@ -56,7 +56,7 @@ local function read_csv(path, all)
   return runs
 end
 
--- Objects one after the other, as several runs write them, are a list.
+-- Read JSON. Objects one after the other, as several runs write them, count as a list.
 local function read_json(path, all)
   local is, list = host.json("[" .. all:gsub("}%s*{", "},{") .. "]")
   if not is then is, list = host.json(all) end
@@ -130,7 +130,8 @@ local function read(of)
 end
 
 -- The numbers --------------------------------------------------------------------------
--- A number has a name, its value as a logarithm, the usual one, the tolerance of that, and the most that it can be.
+-- A number has a name, its value, the usual value, the tolerance of the usual value, and the largest possible value,
+-- all as logarithms.
 
 local function numbers_of(runs)
   local flops, peak, used = runs[1].flops, nil, {}
@@ -168,7 +169,7 @@ local function priced(run, numbers)
   return run.program:price { machine = run.on, costs = costs_of(numbers) }
 end
 
--- Return the logarithm of the seconds, and its derivatives.
+-- Return the logarithm of a run's predicted seconds, and its derivatives by the numbers.
 local function slopes(run, numbers)
   local at, d = math.log(priced(run, numbers).seconds), {}
   for k, number in ipairs(numbers) do
@@ -183,7 +184,7 @@ end
 
 -- Linear algebra -----------------------------------------------------------------------
 
--- Solve a x = b for several b, by elimination; a is symmetric and positive.
+-- Solve a x = b for several b, by elimination; a is symmetric and positive definite.
 local function solve(a, b)
   local n, m = #a, {}
   for i = 1, n do m[i] = table.move(b[i], 1, #b[i], n + 1, table.move(a[i], 1, n, 1, {})) end
@@ -203,7 +204,8 @@ local function solve(a, b)
   return x
 end
 
--- Return the covariance of the numbers, and the step that the most likely values are away, of these rows.
+-- Return, for these rows of derivatives, the covariance of the numbers, and the change that leads to the most likely
+-- values.
 local function likely(numbers, rows)
   local a, b = {}, {}
   for j, number in ipairs(numbers) do
@@ -227,7 +229,7 @@ end
 
 -- Fit --------------------------------------------------------------------------------
 
--- Move the numbers to the most likely values, at most by a factor of e; return how far at most.
+-- Change the numbers towards the most likely values, at most by a factor of e. Return the largest change.
 local function move(numbers, away)
   local most = 0
   for k, number in ipairs(numbers) do
@@ -250,13 +252,13 @@ local function fit(runs, numbers)
     for k, number in ipairs(numbers) do values[k] = number.value end
     if move(numbers, select(2, likely(numbers, rows))) < NEAR then break end
     if round == ROUNDS then
-      for k, number in ipairs(numbers) do number.value = values[k] end -- those of the rows
+      for k, number in ipairs(numbers) do number.value = values[k] end -- the values at which the rows were computed
     end
   end
   return rows
 end
 
--- Fit all numbers, then again without those that the data do not tell. Return the rows, and what is known of all.
+-- Fit all numbers, then again without those that the runs do not determine. Return the rows, and the covariance.
 local function fit_told(runs, numbers)
   local rows = fit(runs, numbers)
   local covariance, held = likely(numbers, rows), false
@@ -268,8 +270,8 @@ local function fit_told(runs, numbers)
   return held and fit(runs, numbers) or rows, covariance
 end
 
--- Return the error of each run as a fit to the others predicts it. The fit begins at that of all, and chooses again
--- which numbers the others tell.
+-- Return for each run the error of its prediction by a fit to the other runs. This fit begins at the fit to all runs,
+-- and chooses again which numbers the other runs determine.
 local function leave_out(runs, numbers)
   local values, errors = {}, {}
   for k, number in ipairs(numbers) do values[k] = { number.value, number.held, number.deviation } end
@@ -284,7 +286,7 @@ local function leave_out(runs, numbers)
   return errors
 end
 
--- Say how the layouts of one job are ordered: Kendall's tau over pairs of runs that do the same work, else over all.
+-- Compute how well the prices order the layouts: Kendall's tau over pairs of runs that do the same work, else over all.
 local SAME = { "world", "layers", "hidden", "seq", "global_batch" }
 local function same_work(a, b)
   for _, name in ipairs(SAME) do
@@ -312,7 +314,7 @@ local function mean(list)
   return sum / #list
 end
 
--- Return the bytes that ranks hold beside the step, and the mean error of the left-out runs; nil: the runs do not tell.
+-- Return the bytes that ranks hold apart from the step, and the mean error for left-out runs, or nil if unknown.
 local function memory_beside(runs)
   local rests, errors = {}, {}
   for _, run in ipairs(runs) do
@@ -343,7 +345,8 @@ local function changed(params, name, value)
   return copy
 end
 
--- Return the layout near a run, with one parameter doubled or halved, whose seconds the fit knows least; nil: none.
+-- Return the layout to measure next, or nil: that of a run with one parameter doubled or halved whose seconds the fit
+-- predicts with the largest error.
 local function next_measurement(runs, numbers, covariance)
   local best
   local function try(run, name, value)

@@ -11,13 +11,13 @@ local recipe = require "command.base.line_recipe"
 local reports = require "pictures.reports"
 local text = require "command.base.text"
 
-local REFUSED, UNPROVED, USAGE = 100, 406, 200 -- statuses; a law that does not hold gives one of the first two
+local REFUSED, UNPROVED, USAGE = 100, 406, 200 -- statuses; a law that does not hold has one of the first two
 local EVERY = "positions, partitions, schedule" -- the laws of every plan
 
 local function is_broken(status) return status == REFUSED or status == UNPROVED end
 
--- Prove the step of a recipe, under the rules of NCCL. Return true and what it assumes, or false and why not; nil: it
--- has none.
+-- Prove the step of a recipe under the rules of NCCL. Return true and the assumptions of the proof, false and a
+-- message, or nil if the recipe has no step.
 local function prove(plan)
   if not recipe.has_step(plan) then return nil end
   local proved, verdict, why = plan:step():prove()
@@ -25,11 +25,12 @@ local function prove(plan)
   return false, ("the step is not proved (%s): %s"):format(verdict, why:sub(1, 800))
 end
 
--- Check a plan. Return the laws that were checked, { name, held } in their order, with what plan:check counted; and the
--- first message and status of what does not hold, or cannot be checked.
+-- Check a plan. Return the checked laws in order, { name, held }, with the counts of plan:check in fields; and the
+-- message and status of the first law that does not hold, or cannot be checked.
 local function check(of, plan)
   local laws, machine, message, status = {}, type(of.machine) == "userdata" and of.machine or nil, nil, nil
-  -- Call a function that returns whether a law holds, and why not; or nothing; or raises.
+  -- Record the law that `ask` checks. It returns whether the law holds, and a message; or nothing, if the plan has no
+  -- such law; or raises an error.
   local function note(name, ask, ...)
     local done, held, why = pcall(ask, ...)
     local is = REFUSED
@@ -47,7 +48,7 @@ local function check(of, plan)
     if proved then laws.assumes = why end
     return proved, why
   end)
-  for _, law in ipairs(recipe.field(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end -- else no plan
+  for _, law in ipairs(recipe.field(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end -- of `build`
   return laws, message, status
 end
 
@@ -86,7 +87,8 @@ end
 
 -- All worlds -----------------------------------------------------------------------
 
--- Return the verdict on a law: the worlds in which it held, and did not; verdicts has all in their order, and by name.
+-- Return the verdict on a law: the worlds in which it held and in which it did not. `verdicts` has all verdicts in
+-- order, and by name.
 local function verdict_on(verdicts, name)
   if not verdicts[name] then
     verdicts[name] = { name = name, held = {}, broken = {} }
@@ -95,7 +97,7 @@ local function verdict_on(verdicts, name)
   return verdicts[name]
 end
 
--- Note the laws of the nth world. A law may be asked for twice.
+-- Record the laws of the nth world. The command line may name a law twice.
 local function note_verdicts(verdicts, nth, world, laws)
   for _, law in ipairs(laws) do
     local one = verdict_on(verdicts, law[1])
@@ -105,7 +107,7 @@ local function note_verdicts(verdicts, nth, world, laws)
   end
 end
 
--- Print a line for each law: where it held, and where not.
+-- Print a line for each law: the worlds in which it held, and in which it did not.
 local function put_verdicts(verdicts, nworlds)
   local width = 0
   for _, one in ipairs(verdicts) do width = math.max(width, #one.name) end
@@ -122,7 +124,7 @@ local function put_verdicts(verdicts, nworlds)
   end
 end
 
--- Return the plan for a world; or nothing, why not, and its status.
+-- Return the plan for a world, or nil, a message and its status.
 local function plan_for(of, loaded, saved, world)
   if saved and saved.world ~= world then return nil, recipe.other_world(of, saved, world), USAGE end
   if saved then return saved end
@@ -145,7 +147,7 @@ local function run(of)
     if plan then laws, message, status = check(of, plan) end
     host.progress()
     local broken = plan and is_broken(status)
-    if i == 1 and message and plan and not broken then -- as a law that is misspelt
+    if i == 1 and message and plan and not broken then -- such as a misspelt law
       text.refuse(status // 100, "%s", message)
     end
     if not message then overview.notes(plan) end
@@ -175,17 +177,17 @@ return {
   takes = "RECIPE --world N,N,... [NAME=VALUE ...]",
   summary = "its laws at several sizes",
   usage = "moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--law LAW ...] [--json]",
-  about = "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
-    .. "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
-    .. "through. Worlds above 1048576 ranks are sampled, and this is printed. Then the laws, with the\n"
-    .. "sizes at which they hold, and the step of a recipe that has one (moongrid step). A saved plan has its\n"
-    .. "world, and needs no --world.",
+  about = "Check a recipe at several world sizes: each rank is found in the groups that list it,\n"
+    .. "partitions have each rank once, and no rank waits forever when groups are created. Worlds\n"
+    .. "above 1048576 ranks are sampled, and this is printed. Also check the laws, and print the\n"
+    .. "sizes at which they hold, and the step of a recipe that has one (moongrid step). A saved\n"
+    .. "plan has its world, and needs no --world.",
   example = 'moongrid check megatron --world 16-64 tp=2 pp=2 --law "within(tp, mp)"',
   recipe = true,
   options = {
     { "world", "N,...", line.worlds, help = "worlds to check; 8-64 is 8, 16, 32, 64" },
     { "law", "LAW", function(_, law, laws) return table.move({ law }, 1, 1, #(laws or {}) + 1, laws or {}) end,
-      help = "also this of every world: within(a, b), every group of a inside one of b; disjoint(a, b), "
+      help = "also check this law: within(a, b), every group of a inside one of b; disjoint(a, b), "
              .. "same(a, b), covers(a); may be given several times" },
     { "json", help = "an array with one object per world" },
   },

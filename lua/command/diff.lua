@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid diff: the differences between two recipes, sets of parameters or worlds, and the communicators that a
--- running job would keep, create and destroy; or where bytes, memory and time of a step change.
+-- moongrid diff: print the differences between two recipes, sets of parameters or worlds, and the communicators that a
+-- running job would keep, create and destroy; or the changes of a step's bytes, memory and time.
 
 local json = require "command.base.json"
 local line = require "command.base.line"
@@ -12,9 +12,9 @@ local text = require "command.base.text"
 
 -- Plans -----------------------------------------------------------------------------
 
-local FAMILY = { "count", "options", "rule", "size" } -- also where groups differ in size
+local FAMILY = { "count", "options", "rule", "size" } -- `size` is null if groups differ in size
 
--- Shapes: a family is an object with a rule, and without changes there is an empty list.
+-- Return the shape of a value for json.put: that of a family, which is a table with a rule, or nil.
 local function keys(value) return type(value) == "table" and value.rule and FAMILY or nil end
 local function change(list) return list[1] and { named = true, from = keys, to = keys } or nil end
 
@@ -51,7 +51,7 @@ end
 
 -- Steps -----------------------------------------------------------------------------
 
--- The step of a side: its families and memory, with a machine its price; and the orders of their names.
+-- Return the step of a side: its families and memory, and with a machine its price; and the names in order.
 local function side(of, plan)
   local step = plan:step()
   local proved, verdict, message = step:prove "nccl"
@@ -71,7 +71,7 @@ local function side(of, plan)
   return all, order
 end
 
--- Call f for each name that is in a or b, once: in the order of the first, then of the second.
+-- Call f once for each name in a or b, in the order of order_a, then of order_b.
 local function each(a, b, order_a, order_b, f)
   local seen = {}
   for i, order in ipairs { order_a, order_b } do
@@ -87,7 +87,7 @@ end
 
 local function alike(a, b) return a == b or a > 0 and b > 0 and a / b < 1 + 1e-9 and b / a < 1 + 1e-9 end
 
--- What differs: a list of { of, name, what, from, to }.
+-- Return the differences, a list of { of, name, what, from, to }.
 local function compare(a, b, order_a, order_b)
   local rows = {}
   local function add(of, name, what, from, to)
@@ -141,7 +141,7 @@ local function put_rows(rows, estimate)
 end
 
 local function side_shape(all)
-  local named = { named = true } -- empty, these are objects
+  local named = { named = true } -- in JSON an object, even if it is empty
   local shape = { named = true, families = { named = true }, memory = { named = true, by = named }, fits = named }
   for name in sorted(all.families) do
     shape.families[name] = { named = true, levels = named, algorithms = named }

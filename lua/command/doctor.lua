@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid doctor: what works on this machine, and why the rest does not.
+-- moongrid doctor: print what works on this machine, and why other things do not.
 
 local host = require "host"
 local json = require "command.base.json"

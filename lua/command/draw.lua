@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid draw: the groups of a recipe as a picture, in the terminal or in a file.
+-- moongrid draw: draw the groups of a recipe, in the terminal or in a file.
 
 local host = require "host"
 local line = require "command.base.line"
@@ -11,12 +11,12 @@ local text = require "command.base.text"
 local words = require "pictures.words"
 
 local PLANS = 64                 -- most plans of a page
-local LEAST, LEAST_OF_MANY = 8, 32 -- ranks of a grid that a screen gets: of one picture, of several
+local LEAST, LEAST_OF_MANY = 8, 32 -- least ranks of a grid on a screen: with one picture, with several
 local MORE = "more: | less -R, or -o FILE.txt, .svg, .html; a part: --family F,G, --rank R"
 
 -- The screen -----------------------------------------------------------------------
 
--- How many lines of a screen a line of text takes.
+-- Return how many lines of the screen a line of text takes.
 local function height(row)
   local wide = text.width((row:gsub("\27.[%d;]*m", "")))
   return math.max(1, (wide + text.columns - 1) // text.columns)
@@ -28,12 +28,12 @@ local function total(rows)
   return n
 end
 
--- Draw what fits the screen: fewer ranks of each grid, and where that is not enough, the first lines.
+-- Draw as much as fits the screen: fewer ranks of each grid; if that is still too much, only the first lines.
 local function draw_screen(plan, options)
-  local screen = text.lines - 1 -- a line is the prompt's
+  local screen = text.lines - 1 -- the prompt takes a line
   local room = screen - (#MORE - 1 + text.columns) // text.columns
   local many = options.families and #options.families or options.all and #plan.families or 0
-  local list = many > 0 and 0 or #plan.families -- lines below the grids; these may take half
+  local list = many > 0 and 0 or #plan.families -- lines below the grids, at most half of the screen
   local function rows_of()
     local rows = {}
     for row in pictures.text(plan, options):gmatch "([^\n]*)\n" do rows[#rows + 1] = row end
@@ -66,7 +66,8 @@ end
 
 local NUMERIC = { size = true, index = true, integer = true, number = true, flag = true }
 
--- The axes of a page, worlds, and numeric parameters with several values; and of each which of the arguments it is.
+-- Return the axes of a page: the worlds, and numeric parameters with several values; and for each its index among the
+-- arguments.
 local function axes_of(of, info)
   local axes, args = {}, {}
   if #of.world > 1 then
@@ -86,7 +87,7 @@ local function axes_of(of, info)
   return axes, args
 end
 
--- Plan choice number `which` of a page; return the plan, or why there is none.
+-- Return the plan for choice number `which` of a page, or nil and a message.
 local function plan_choice(of, loaded, axes, at, which)
   local args, world = table.move(of.args, 1, #of.args, 1, {}), of.world[1]
   for i = #axes, 1, -1 do
@@ -100,9 +101,9 @@ local function plan_choice(of, loaded, axes, at, which)
   return plan, done
 end
 
--- Raise the first error of a value with which no plan of the page is made: such a value is wrong with all others.
+-- If no plan of the page can be made with one value of an axis, raise the first error for this value.
 local function refuse_values(axes, frames, failed)
-  local below = #frames -- plans between two values of an axis
+  local below = #frames -- distance in `frames` between two values of an axis
   for _, axis in ipairs(#axes > 0 and axes or { { values = { "" } } }) do
     below = below // #axis.values
     for value = 0, #axis.values - 1 do
@@ -140,7 +141,7 @@ end
 
 -- The playground --------------------------------------------------------------------
 
--- The page of `make wasm`, beside the program where it was built or installed.
+-- Return the text of the page that `make wasm` made, found beside the program in the build or installation folder.
 local function playground()
   local folder = host.program():match "^(.*)/"
   for _, path in ipairs { folder .. "/wasm/playground.html", folder .. "/../share/moongrid/playground.html" } do
@@ -151,7 +152,7 @@ local function playground()
               .. "--site, make wasm and make install bring it")
 end
 
--- The text of the recipe in a page, and its name; without a text: a bundled one.
+-- Return the text of the recipe for the page, and its name. A bundled recipe has no text here.
 local function source(of)
   if line.from_stdin(of) then return line.stdin(), "stdin.lua" end
   if mg.recipes(of.recipe) then return nil, of.recipe end
@@ -217,9 +218,9 @@ return {
   usage = "moongrid draw RECIPE --world N [NAME=VALUE ...] [--family F,G] [--rank R] [--machine M] [-o FILE.svg]",
   about = "Draw the grids of a recipe and the groups in them: in the terminal, or as SVG, a panel per family.\n"
     .. "Without --family the terminal gets the grids, and the groups of all families below. Worlds above\n"
-    .. "4096 ranks are drawn in part, and said to be; so is, on a terminal, what does not fit the screen.\n"
-    .. "With --machine ranks are drawn where they run, in boxes of nodes and racks, and what crosses them is\n"
-    .. "coloured: in the terminal yellow for a node, red for more.",
+    .. "4096 ranks are drawn in part, as are pictures that do not fit the terminal; a note says so.\n"
+    .. "With --machine ranks are drawn where they run, in boxes of nodes and racks, and groups that cross\n"
+    .. "them are coloured: in the terminal yellow for a node, red for more.",
   example = "moongrid draw megatron --world 16 tp=2 pp=2 --family tp,pp",
   recipe = true,
   options = {
@@ -228,7 +229,7 @@ return {
     { "rank", "R", line.index, help = "make the groups of one rank stand out" },
     { "output", "FILE", letter = true,
       help = "write a file: .svg; .txt for what the terminal gets; .html, a page without network, in which families "
-             .. "are chosen, ranks are asked why they talk, and --world 8,16 and NAME=1,2,4 become sliders" },
+             .. "are chosen, two ranks show why they communicate, and --world 8,16 and NAME=1,2,4 become sliders" },
     { "live", help = "make the page of -o FILE.html a playground, in which the recipe is edited" },
   },
   run = run,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid explain: how each family was made, in words and numbers.
+-- moongrid explain: describe how each family was made.
 
 local explain = require "pictures.explain"
 local host = require "host"

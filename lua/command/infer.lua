@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid infer: which bundled recipe, with which parameters, makes the groups of a list.
+-- moongrid infer: find the bundled recipe and the parameters that make the groups of a list.
 
 local host = require "host"
 local json = require "command.base.json"
@@ -15,8 +15,8 @@ local function groups_of(n, size)
   return ("%d group%s%s"):format(n, text.plural(n), size and (" of %d"):format(size) or "")
 end
 
--- Return for each set of groups of the plan its families and how many are given; and how many of the given groups have
--- their members in the order of no family.
+-- Return, for each set of groups of the plan, its families and how many of its groups are given; and the number of
+-- given groups whose members are in another order than in any family.
 local function rows_of(x, state)
   local rows, by, ordered, turned = {}, {}, {}, 0
   for _, name in ipairs(state.plan.families) do
@@ -54,8 +54,8 @@ local function names_alike(x, plan)
   return n
 end
 
--- Of those that explain as much as the best one, let the one whose names are those of the input be the first; of
--- several the likeliest.
+-- Among the states that explain as much as the best one, put first the state with most names of the input; of several
+-- the likeliest.
 local function put_named_first(x, states)
   local first, best, most = states[1], 1, names_alike(x, states[1].plan)
   for i, state in ipairs(states) do
@@ -68,7 +68,7 @@ local function put_named_first(x, states)
   return most
 end
 
--- Say what the best one is: "are" only without any difference.
+-- Print the best recipe. Write that the groups "are" its groups only if nothing differs.
 local function put_best(x, best, names)
   local rows, turned = rows_of(x, best)
   local extra, explained = best.result.extra, best.result.explained

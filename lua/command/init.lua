@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid init: a folder with a first recipe and its tests, and with what editors need to know the words of recipes.
+-- moongrid init: write a folder with a first recipe, its tests, and the annotations of recipes' words for editors.
 
 local host = require "host"
 local text = require "command.base.text"
 
 local ANNOTATIONS = ".moongrid"
 
--- For the Lua language server: annotations are a library, and recipes are Lua 5.4.
+-- The settings of the Lua language server: the annotations are a library, and recipes are Lua 5.4.
 local LUARC = '{\n  "runtime.version": "Lua 5.4",\n  "workspace.library": ["' .. ANNOTATIONS
               .. '"],\n  "workspace.checkThirdParty": false\n}\n'
 
@@ -19,7 +19,7 @@ local function make_folders(path)
   host.make_folder(path)
 end
 
--- Write a file of the folder and say so.
+-- Write a file of the folder, and print its name.
 local function put(folder, name, content, otherwise)
   local path = folder .. "/" .. name
   local kept = host.kind(path)

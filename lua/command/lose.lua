@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid lose: what a job becomes when ranks, or whole nodes, are lost.
+-- moongrid lose: print how a job goes on when ranks, or whole nodes, are lost.
 
 local host = require "host"
 local json = require "command.base.json"
@@ -8,9 +8,9 @@ local line = require "command.base.line"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
-local MOST_RANKS <const> = 1 << 24 -- a loss takes some 100 bytes for each
-local MOST_STEPS <const> = 1 << 27 -- ranks that all losses of a sweep look at: some seconds for ten million
-local LEAST_LOSSES <const> = 16 -- that a sweep counts as: the ranks take memory even for one
+local MOST_RANKS <const> = 1 << 24 -- a loss takes some 100 bytes of memory for each rank
+local MOST_STEPS <const> = 1 << 27 -- losses of a sweep (--all) x ranks: ten million take some seconds
+local LEAST_LOSSES <const> = 16 -- count a sweep as so many losses, because even one takes memory for the ranks
 
 local loss_shape = {
   "lost", "how", "why", "layout", "params", "idle", "old_ranks", "digest", "communicators", "bytes", "uncounted",
@@ -20,24 +20,24 @@ local loss_shape = {
   missing = { "tensor", "range", "bytes", "holders", line = true },
 }
 
--- What is lost at once: a rank, or the ranks of a domain of the machine -----------------
+-- Units, which are lost as a whole: a rank, or the ranks of a domain of the machine -------
 
 -- Return the number and the text of a rank's domain of a level.
 local function domain_of(machine, level, rank)
   for _, at in ipairs(machine:where(rank)) do
     if at.level == level then return at.domain, at.text end
   end
-  return 0 -- an error that follows
+  return 0 -- another check refuses this rank
 end
 
--- Return the name of a unit, their number, and a function that returns the ranks of one.
+-- Return the name of a unit, the number of units, and a function that returns the ranks of a unit.
 local function units_of(level, machine, world)
   if not level then return "rank", world, function(unit) return { unit } end end
   local domains = machine:family(level, world)
   return level, domains.count, function(unit) return domains:ranks(unit) end
 end
 
--- Return the names of units of a level, as a file of the machine tells them, and the number of each name.
+-- Return the names of a level's units in a file of the machine, and the number of each name.
 local function names_of(machine, level, count, ranks_of)
   local names, numbers = {}, {}
   for unit = 0, machine and count - 1 or -1 do
@@ -47,7 +47,8 @@ local function names_of(machine, level, count, ranks_of)
   return names, numbers
 end
 
--- Read "5,13" or "8..15" as numbers below `count`, which messages call `what`; a name stands for its number.
+-- Read "5,13" or "8..15" as a list of numbers below `count`; names of units are allowed, too. `what` is the word for a
+-- number in messages.
 local function read_list(option, list, what, count, names, numbers)
   local found, seen = {}, {}
   for word in list:gmatch "[^,]+" do
@@ -72,7 +73,7 @@ end
 
 -- Hints ----------------------------------------------------------------------------
 
--- Say where the recipe has no on_lost, but a policy whose name is nearly that.
+-- Print a hint if the recipe has no on_lost, but a policy with a similar name.
 local function hint_policy(loaded)
   local near
   for _, policy in ipairs(loaded:info().policies) do
@@ -91,7 +92,7 @@ local function first_holders(plan, tensor)
   return {}
 end
 
--- Return a family with a group of exactly these ranks; nil: there is none.
+-- Return a family with a group of exactly these ranks, or nil.
 local function family_of(plan, ranks)
   for _, name in ipairs(plan.families) do
     local family = plan:family(name)
@@ -102,7 +103,7 @@ local function family_of(plan, ranks)
   end
 end
 
--- Say where one domain of the machine has all copies of something. One such tensor is enough: the others are cut alike.
+-- Print a hint if one domain of the machine has all copies of a part. One tensor is enough, as others are cut alike.
 local function hint_copies(plan, machine, level)
   local single, tensors = 0, plan.tensors
   for _, name in ipairs(tensors) do
@@ -161,7 +162,7 @@ local function check_sweep(of, machine)
     text.refuse(3, "--all %d: %d %ss of %d ranks are too many to try in turn; lose those of interest, as --nodes 0,1, "
                 .. "or take a smaller --world", at_once, units, of.level, world)
   end
-  local fits, fails = 1, world -- worlds of which every rank is a unit
+  local fits, fails = 1, world -- worlds in which every rank is a unit
   while fails - fits > 1 do
     local middle = fits + (fails - fits) // 2
     if too_many(at_once, middle, middle) then fails = middle else fits = middle end
@@ -171,7 +172,7 @@ local function check_sweep(of, machine)
               at_once == 1 and "each" or "each pair", fits)
 end
 
--- Count a loss of units in the row of those that become the same.
+-- Count a loss of units in the row of losses with the same outcome.
 local function count_loss(rows, losses, ranks, units)
   local sums = losses:sums(ranks)
   local becomes = sums.how == "stop" and sums.why or table.concat(sums.params, "\n")
@@ -190,7 +191,8 @@ local function count_loss(rows, losses, ranks, units)
   end
 end
 
--- Those after which the job goes on first, then by the number of losses, then the larger layouts.
+-- Return whether row a comes before row b: rows in which the job goes on come first, then those with more losses, then
+-- those with larger layouts.
 local function is_before(a, b)
   if (a.how == "stop") ~= (b.how == "stop") then return b.how == "stop" end
   if a.losses ~= b.losses then return a.losses > b.losses end
@@ -213,7 +215,7 @@ local function rows_of(losses, at_once, count, ranks_of)
   return rows
 end
 
--- "1.50 GiB (5, 13)"
+-- Return the worst loss as "1.50 GiB (5, 13)".
 local function worst_text(worst)
   if worst.bytes <= 0 then return "0 B" end
   return ("%s (%s)"):format(text.bytes(worst.bytes), table.concat(worst.lost, ", "))

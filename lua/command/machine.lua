@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid machine: what a machine is; without one that of the running job, or the presets.
+-- moongrid machine: print a machine; without an argument the machine of the running job, or the presets.
 
 local jobs = require "command.base.job"
 local json = require "command.base.json"
@@ -8,7 +8,7 @@ local line = require "command.base.line"
 local mg = require "moongrid"
 local text = require "command.base.text"
 
--- Print the levels of a machine, far to near: how many domains, how many places each has, and its link.
+-- Print the levels of a machine, far to near: the number of domains, the places in each, and the link.
 local function put_levels(machine)
   text.machine(machine:text())
   text.printf("\n%-16s %12s %12s  %s\n", "level", "domains", "places", "link")
@@ -39,7 +39,7 @@ local function put_presets(of)
   if of.json then json.put(all) end
 end
 
--- Print the machine of the running job, and with JSON the boot ids of its hosts.
+-- Print the machine of the running job; JSON also has the boot ids of its nodes.
 local function put_collected(of)
   local job = jobs.open()
   local machine, boots = jobs.need(job:machine())
@@ -64,9 +64,9 @@ return {
   summary = "the levels of a machine, of the running job, or the presets",
   usage = "moongrid machine [M | --machine M] [--json]\n"
     .. "       mpirun -n N moongrid machine [--json]",
-  about = "Show a machine, M: its levels from far to near, their domains, places and links. As JSON it has the names\n"
-    .. "of domains, too, and is a file for --machine. Under a launcher, without a machine: that of the job, its\n"
-    .. "hosts, the GPU of each rank by its PCI id, NVLink cliques where NVML says them. Else the presets.",
+  about = "Show a machine, M: its levels from far to near, their domains, places and links. JSON also has the\n"
+    .. "names of domains, and is a file for --machine. Without a machine show that of the job under a launcher (its\n"
+    .. "nodes, the GPU of each rank by its PCI id, NVLink cliques if NVML reports them), otherwise the presets.",
   example = 'moongrid machine "rack:4 node:18[400GB/s,3us] gpu:4 rail = gpu"',
   words = 1,
   options = {

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid move: which bytes go where when the tensors of one plan become those of another.
+-- moongrid move: print the messages that turn the tensors of one plan into those of another.
 
 local host = require "host"
 local json = require "command.base.json"
@@ -11,10 +11,10 @@ local text = require "command.base.text"
 
 local columns = { "stay", "sent", "minimum", "max_send", "max_receive", "peers", "rounds", "gather", "crossing" }
 local heads = { "stays", "sent", "minimum", "max send", "max recv", "peers", "rounds", "by gather", "crossing" }
-local TENSORS <const> = 12 -- that are listed: of more those that send most
-local counts = { peers = true, rounds = true } -- the others are bytes
+local TENSORS <const> = 12 -- the most tensors that are listed: those that send most
+local counts = { peers = true, rounds = true } -- the other columns are bytes
 
--- The notes of both plans, as JSON has them; nil: there are none.
+-- Return the notes of both plans for the JSON, or nil if there are none.
 local function notes_of(from, to)
   local notes = {}
   for _, note in ipairs(from.notes) do notes[#notes + 1] = "before: " .. note end
@@ -24,7 +24,7 @@ end
 
 -- All ranks ------------------------------------------------------------------------
 
--- Return a function that returns one message after the other, those of rank 0 first.
+-- Return a function that returns the next message, those of rank 0 first.
 local function each_message(moves)
   local rank, list, at = -1, {}, 0
   return function()

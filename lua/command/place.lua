@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid place: show how the groups of a recipe lie on a machine, and what they send between its domains. Or find the
--- values of its parameters that cost least (place/search.lua).
+-- moongrid place: print which domains of a machine the groups of a recipe cross, and the bytes that they send between
+-- them; or find the values of parameters that cost least (place/search.lua).
 
 local host = require "host"
 local json = require "command.base.json"
@@ -12,15 +12,15 @@ local search = require "command.place.search"
 local sending = require "command.place.sending"
 local text = require "command.base.text"
 
-local RANKS <const> = 65536 -- a larger world counts the traffic of a step only with --traffic
+local RANKS <const> = 65536 -- in a larger world count the traffic of a step only with --traffic
 
 local named = { named = true } -- in JSON an object, even if it is empty
 
 local function bytes(n) return n < 9e18 and text.bytes(n // 1) or "over 8 EiB" end
 
--- Where ranks run, as launchers read it ----------------------------------------------------------
+-- Files for launchers that say where ranks run ---------------------------------------------------
 
--- Return the ending of the name of a file, by which the form is chosen.
+-- Return the ending of a file's name, which chooses the form.
 local function ending(path) return path:match "rankfile$" or path:match "%.%l+$" end
 
 local FORMS = {
@@ -28,7 +28,7 @@ local FORMS = {
   rankfile = function(rank, _, slot, name) return ("rank %d=%s slot=%d\n"):format(rank, name, slot) end,
   -- A line for each rank: SLURM_HOSTFILE with srun --distribution=arbitrary; MPICH's mpiexec -f FILE
   [".hosts"] = function(_, _, _, name) return name .. "\n" end,
-  -- A line for each host, in the order of its first rank: line i is torchrun's --node-rank i, and JAX's process i
+  -- A line for each node, in the order of its first rank: line i is torchrun's --node-rank i, and JAX's process i
   [".nodes"] = function(_, is_next, _, name) return is_next and name .. "\n" or "" end,
 }
 
@@ -47,8 +47,8 @@ local function write_hosts(path, machine, world)
   end)
 end
 
--- Write world:order { ... }, for a recipe whose launcher numbers ranks host by host, in the order of places. Position i
--- of the order is the rank that the launcher puts where our rank i should be.
+-- Write world:order { ... }, for a recipe whose launcher numbers ranks node by node, in the order of places. The i-th
+-- number of the order is the launcher's rank at the place where rank i of the plan should run.
 local function write_order(path, machine, world)
   local places = 0
   for _, level in ipairs(machine:levels()) do
@@ -78,7 +78,7 @@ end
 
 -- What groups cross ------------------------------------------------------------------------------
 
--- Return the domain that most bytes leave; nil: none do.
+-- Return the domain that most bytes leave, or nil if no bytes leave a domain.
 local function busiest(domains)
   local most
   for i, sent in ipairs(domains) do
@@ -97,8 +97,8 @@ local function inside(placed, level)
   return list
 end
 
--- Return what a placement means for NCCL: the families inside one NVLink domain, where NVLink SHARP (NVLS) can reduce;
--- the families inside one rail of the network; and the environment variables that NCCL and DeepEP read.
+-- Return hints for NCCL: the families inside one NVLink domain, where NVLink SHARP (NVLS) can reduce; the families
+-- inside one rail of the network; and environment variables that NCCL and DeepEP read.
 local function nccl_of(placed)
   local machine, level, each = placed.machine, placed.machine:nvlink_level()
   local rails, variables, ranks = {}, {}, 0
@@ -202,7 +202,7 @@ local function show(of)
   local plan = recipe.plan(of)
   local machine = recipe.required_machine(of, plan)
   local sends, traffic = sending.new(of), nil
-  -- the step of a recipe is evaluated for every rank
+  -- to count a step takes an evaluation for every rank
   if of.traffic or plan.traffic or plan.world <= RANKS then traffic = sending.traffic(sends, plan) end
   local placed = count(plan, machine, of.family and recipe.families(plan, of.family) or plan.families, traffic)
   if of.json then
@@ -224,7 +224,7 @@ end
 
 -- The search -------------------------------------------------------------------------------------
 
--- Return the level whose bytes are the cost: the farthest one that any of the best candidates crosses.
+-- Return the level whose bytes are compared: the farthest one that any of the best candidates crosses.
 local function level_of(found)
   for _, level in ipairs(found.levels) do
     for _, candidate in ipairs(found.best) do
@@ -234,7 +234,7 @@ local function level_of(found)
   return found.levels[1]
 end
 
--- Return the level whose bytes compare orders of hosts: the farthest one that is crossed in the order of arrival.
+-- Return the level whose bytes compare orders of nodes: the farthest one that is crossed with the nodes as listed.
 local function hosts_level(found)
   for _, level in ipairs(found.levels) do
     if found.hosts.arrival[level] > 0 then return level end
@@ -242,8 +242,8 @@ local function hosts_level(found)
   return found.levels[#found.levels]
 end
 
--- Return which host takes which ranks: hosts in the order of their ranks, the place of each rank, and the cost of three
--- orders.
+-- Return for the JSON which node has which ranks: nodes in the order of their ranks, the place of each rank, and the
+-- costs of three orders.
 local function hosts_json(found)
   local hosts, level, order, ranks = found.hosts, hosts_level(found), {}, {}
   for rank = 0, found.of.world - 1 do

@@ -11,8 +11,8 @@ local overview = require "command.base.overview"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
-local RUNS = 8                -- most runs to list for an axis
-local SOME, MANY = 8, 4096    -- most groups to list of each family: with --groups, and with --family
+local RUNS = 8 -- most runs of indices to list for an axis
+local SOME, MANY = 8, 4096 -- most groups to list of a family: with --groups, with --family
 
 -- Budgets -------------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ end
 
 -- A tensor ------------------------------------------------------------------------------
 
--- Print which part of a tensor each rank holds, or only one rank.
+-- Print which part of a tensor each rank holds, with --rank only that rank.
 local function put_tensor(of, plan)
   local name, first, last = of.tensor, of.rank or 0, of.rank or plan.world - 1
   line.all_ranks("a list of parts", last - first + 1)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid policy: decisions of a recipe, without a program.
+-- moongrid policy: call a policy of a recipe, without a program.
 
 local asking = require "command.base.asking"
 
@@ -16,9 +16,9 @@ return {
   takes = "RECIPE --world N --rank R NAME [...]",
   summary = "a decision of a recipe",
   usage = "moongrid policy RECIPE --world N [NAME=VALUE ...] --rank R POLICY [ARG=VALUE ...]",
-  about = "Call a policy of a recipe as a rank would. What comes before POLICY are parameters, what comes after\n"
-    .. "it its arguments; a value is JSON, otherwise text. The answer is JSON. Ranks do not compare theirs here,\n"
-    .. "even if the recipe declares the policy as agreed.",
+  about = "Call a policy of a recipe as a rank would. The words before POLICY are parameters, those after it\n"
+    .. "its arguments; a value is JSON, otherwise text. The answer is JSON. Ranks do not compare their answers\n"
+    .. "here, even if the recipe declares the policy as agreed.",
   example = "moongrid policy examples/dynamic_context.lua --world 8 --rank 0 POLICY ARG=VALUE",
   recipe = true,
   words = 1,

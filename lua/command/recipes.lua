@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid recipes: the bundled recipes, and the parameters of one.
+-- moongrid recipes: list the bundled recipes, or the parameters of one recipe.
 
 local host = require "host"
 local json = require "command.base.json"
@@ -9,7 +9,7 @@ local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
--- Return the families at the defaults, in the smallest power of two that the recipe accepts; nil: in none.
+-- Return the families with default parameters, in the smallest world of a power of two that the recipe accepts, or nil.
 local function default_families(loaded)
   for power = 0, 12 do
     local done, plan = pcall(loaded.plan, loaded, 1 << power)
@@ -17,7 +17,7 @@ local function default_families(loaded)
   end
 end
 
--- Return the comment that a bundled recipe starts with, as paragraphs: which system it is, the source, what differs.
+-- Return the comment at the start of a bundled recipe, as paragraphs: the system, its source, what differs.
 local function head_of(name)
   local lines = {}
   for row in (mg.recipes(name) or ""):gmatch "([^\n]*)\n" do
@@ -45,7 +45,7 @@ local function describe(of)
   if families then text.put_lines("\nfamilies at the defaults\n  " .. table.concat(families, " ")) end
 end
 
--- Print the text unchanged; on a terminal escape what would control it.
+-- Print the text; on a terminal escape characters that would control it.
 local function put_source(source)
   text.put((text.is_terminal and source:gsub("[^\n\t]+", host.shown) or source))
 end
@@ -54,7 +54,7 @@ end
 local function show_source(of)
   local source, parts = mg.recipes(of.recipe)
   if not source then
-    recipe.load(of) -- reports what is wrong with the name, or the file
+    recipe.load(of) -- raises the error of the name or the file
     return put_source(line.from_stdin(of) and line.stdin() or host.read(of.recipe) or "")
   end
   text.put(source)
@@ -78,7 +78,7 @@ local function show_getters(of)
   for _, family in ipairs(info.families) do text.put_lines(("  %-36s %s\n"):format(family.name, family.with)) end
 end
 
--- What the systems of the bundled recipes do; others train.
+-- The use of the bundled recipes; all others are for training.
 local of_use = {
   sglang = "inference", sglang_diffusion = "inference", vllm = "inference", xdit = "inference",
   deepspeed_topology = "meshes", jax_mesh = "meshes",

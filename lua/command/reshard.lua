@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid reshard: a checkpoint of safetensors files in another layout.
+-- moongrid reshard: write a checkpoint of safetensors files in another layout.
 
 local host = require "host"
 local line = require "command.base.line"
@@ -8,10 +8,10 @@ local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
-local WORLDS = 4096 -- that are tried where none is given
+local WORLDS = 4096 -- without --world, try worlds up to this one
 
--- Plan for the smallest world that the recipe takes with these sizes. A refusal of a world names one that would do; any
--- other is of something else.
+-- Return the plan for the smallest world that the recipe accepts with these sizes. The message that refuses a world
+-- names a world that fits; any other message is an error.
 local function smallest_plan(of, loaded)
   local first
   for world = 1, WORLDS do
@@ -24,14 +24,14 @@ local function smallest_plan(of, loaded)
   text.refuse(1, "%s; no world of up to %d ranks would do", first, WORLDS)
 end
 
--- Refuse an output in the folder of a checkpoint that is named by its index.
+-- If the checkpoint is named by its index, refuse an output in its folder.
 local function check_apart(of)
   local folder = ("/" .. of.words[1]):match "^/(.-)/?model%.safetensors%.index%.json$"
   if folder then host.apart(of.output, folder == "" and "." or folder, true) end
 end
 
--- Return the rules between names of the recipe, as text; nil: there are none. Such a recipe is one of checkpoints: its
--- parameters are the config in their folder, if the command line names no file.
+-- Return the recipe's rules between names, as text, or nil if it has none. A recipe with rules is for checkpoints: it
+-- reads the config in the checkpoint's folder as its parameters, unless the command line names a file.
 local function own_names(of, loaded)
   local names = loaded and loaded:info().names or {}
   if #names == 0 then return nil end
@@ -40,7 +40,7 @@ local function own_names(of, loaded)
   return table.concat(names, "\n")
 end
 
--- Write all of it; on a terminal tell how far it is.
+-- Write the checkpoint; on a terminal show the progress.
 local function write(resharding)
   local told = -1
   while resharding:step() do

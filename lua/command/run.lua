@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid run: create a recipe's communicators on the ranks of a launcher, and prove each of them.
+-- moongrid run: create a recipe's communicators on the ranks that a launcher started, and prove each of them.
 
 local host = require "host"
 local jobs = require "command.base.job"
@@ -11,11 +11,11 @@ local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local TIMED_OUT, DIFFERS, USAGE = 403, 100, 200
-local DEVICES, GPUS = 64, 1024 -- most ranks of a machine; GPUs are below
+local DEVICES, GPUS = 64, 1024 -- most ranks of a node; numbers of GPUs are below 1024
 
 local need, plural = jobs.need, text.plural
 
--- A value that calls a function when it is closed.
+-- Return a value that calls a function when it is closed.
 local function finally(f) return setmetatable({}, { __close = f }) end
 
 -- Print ------------------------------------------------------------------------------
@@ -51,8 +51,9 @@ local function tell(of, job, plan)
   io.stdout:flush()
 end
 
--- Print an error that all ranks have: rank 0 prints it, but if rank 0 is missing or was stopped, the others. A deadline
--- passes by the clock of each rank, and the first rank to end ends all; so the others wait until rank 0 has printed.
+-- Print an error that all ranks have. Rank 0 prints it; the others do so if rank 0 is missing or was stopped. Ranks
+-- reach a deadline at different times, and the launcher ends all ranks when the first one ends; so the others wait
+-- until rank 0 has printed.
 local function say(message, status)
   local alone = status == TIMED_OUT and jobs.missing and jobs.missing.ranks[1] == 0
   text.say(message, alone)
@@ -61,18 +62,19 @@ end
 
 -- Plan -------------------------------------------------------------------------------
 
--- Return what a function returns, or nil, what it raised, and its status: other ranks wait for this one.
+-- Return the results of a function, or nil, its error and the status. The error must not end this rank at once, because
+-- other ranks wait for it.
 local function attempt(f, ...)
   local done, result = pcall(f, ...)
   if done then return result end
   return nil, result, jobs.status(result)
 end
 
--- Load the recipe of a side, before the job starts: { loaded } or { nil, message, status }; of a saved plan `loaded` is
--- true.
+-- Load the recipe of a side before the job starts. Return { loaded } or { nil, message, status }; for a saved plan
+-- `loaded` is true.
 local function load(of) return { attempt(function() return line.is_saved(of) or recipe.load(of) end) } end
 
--- Return the plan of a side, for its own world or that of the job; or nil, message, status.
+-- Return the plan of a side, for the world of the side or of the job; or nil, a message and its status.
 local function plan_of(of, side, world)
   if not side[1] then return nil, side[2], side[3] end
   of.world = of.world or world
@@ -87,7 +89,7 @@ local function other_world(of, world)
           .. "rehearses them"):format(of.world, of.world)
 end
 
--- The name of the first call over all ranks, with the options that must be the same on all.
+-- Return the name of the first call over all ranks. It contains the options that must be equal on all ranks.
 local function call_of(of)
   local words = "run"
   for _, option in ipairs(line.options(of.command)) do
@@ -97,8 +99,8 @@ local function call_of(of)
   return words
 end
 
--- Note where the job differs from --machine. A machine that the plan has read is compared when its state is made, and
--- refused; of another one only figures depend, as the slots of multicast.
+-- Print a note if the job differs from --machine. (If the plan has read the machine, a difference is refused when the
+-- state is made; otherwise only figures depend on it, such as multicast slots.)
 local function compare_machine(of, job, plan)
   if type(of.machine) ~= "userdata" or plan.laws then return end
   local alike, message, status = of.machine:meets(job)
@@ -107,7 +109,7 @@ end
 
 -- GPUs -------------------------------------------------------------------------------
 
--- The GPUs in the recipe's parameter `devices`; nil: it has none.
+-- Return the GPUs in the recipe's parameter `devices`, or nil.
 local function devices_of(plan)
   for _, param in ipairs(plan.params) do
     local list = {}
@@ -134,7 +136,7 @@ local function devices(name, list, all)
   return all
 end
 
--- Return the backend that the line asks for, over the open one, and what gives it back.
+-- Return the backend that the line names, opened over the open one, and a value that frees it when it is closed.
 local function choose(of, job, plan)
   local list, wanted = of.devices or devices_of(plan), jobs.backends[of.backend]
   if of.backend ~= "auto" and not wanted.carried then return job end
@@ -161,7 +163,7 @@ local function materialize(of, job, chosen, plan)
   local function tell_first()
     if job.rank == 0 and not (of.step and of.json) then tell(of, chosen, plan) end
   end
-  -- if rank 0 fails to print, no rank measures
+  -- if rank 0 cannot print, all ranks must know before they measure
   if of.bandwidth or of.step then jobs.settle(chosen, tell_first) else tell_first() end
   if of.bandwidth then require "command.run.bandwidth"(state, chosen, carried) end
   if of.step then require "command.run.step"(of, plan, state, chosen, carried) end
@@ -206,7 +208,7 @@ local function run_on_ranks(of, other)
   end)
   local status = done and 0 or jobs.status(raised)
   host.guard()
-  -- Now, not after MPI_Finalize, because the launcher kills all ranks when the first exits with an error.
+  -- Print now, not after MPI_Finalize, because the launcher kills all ranks when the first exits with an error.
   if not done then say(raised, status) end
   jobs.close(job, of.timeout)
   return status // 100
@@ -247,7 +249,7 @@ local function run(of, other)
   check(of, other)
   if of.backend == "dry" then return rehearse(of) end
   local code = run_on_ranks(of, other)
-  if not text.launcher and code <= 1 then -- a failed backend has its own reason
+  if not text.launcher and code <= 1 then -- a failed backend has its own message
     text.note "this is one rank, because no launcher started it: mpirun -n N moongrid run ..."
   end
   return code

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid shell: a prompt with a topology in scope.
+-- moongrid shell: a prompt for Lua, in which the recipe's topology and the words of recipes are defined.
 
 local host = require "host"
 local commands = require "command.base.commands"
@@ -20,7 +20,7 @@ local help = table.concat({
   "exit              end, as Ctrl-D does",
 }, "\n") .. "\n"
 
--- The file of the history, in a folder that is made if needed; nil: there is no place for it.
+-- Return the path of the history file, and make its folder; or nil if there is no folder for it.
 local function history()
   local state, home = os.getenv "XDG_STATE_HOME" or "", os.getenv "HOME" or ""
   local folder = state:find "^/" and state or home:find "^/" and home .. "/.local/state"
@@ -31,7 +31,7 @@ local function history()
   return folder .. "/moongrid/shell"
 end
 
--- Plan the recipe; return it, with the plan that its lines are about.
+-- Load and plan the recipe. Return the shell's Lua and the plan.
 local function begin(of)
   local loaded = recipe.load(of)
   return loaded, recipe.plan(of, loaded)
@@ -48,7 +48,7 @@ local words = {
 }
 words.quit = words.exit
 
--- Run ":why 0 8" as `moongrid why` of this recipe, with what the command line has.
+-- Run a line such as ":why 0 8" as `moongrid why` for this recipe, with the parameters of the command line.
 local function start(of, typed)
   local name, rest = typed:match "^[ \t]*([^ \t]*)(.*)$"
   local all = { name }
@@ -63,7 +63,7 @@ local function start(of, typed)
   if code ~= 0 then error(code, 0) end
 end
 
--- Run what was typed. Return whether it is unfinished.
+-- Run the typed text. Return whether it is incomplete.
 local function run(shell, typed)
   local word = typed:match "^%s*:?(%a+)%s*%(?%s*%)?%s*$" or typed:find "^%s*:?%?%s*$" and "help"
   local subcommand = typed:match "^%s*:([^:].*)$" or typed:match "^%s*:$" and ""
@@ -78,7 +78,7 @@ local function run(shell, typed)
   end
 end
 
--- Say what was raised, without a position in what is on the screen; return its exit code.
+-- Print an error without its line number, since the line is on the screen. Return its exit code.
 local function say(raised, typed)
   if math.type(raised) == "integer" then return raised end
   local code = (mg.status(raised) or 100) // 100
@@ -90,7 +90,8 @@ local function say(raised, typed)
   return code
 end
 
--- Run lines up to the end. At a terminal mistakes are shown and the prompt goes on; else the first one ends it.
+-- Run lines up to the end of input. At a terminal an error is printed and the prompt goes on; otherwise the first error
+-- ends the shell.
 local function converse(shell)
   local asks, typed, code = shell.asks, "", 0
   local function complete(before) return shell.loaded:complete(before) end
@@ -102,7 +103,7 @@ local function converse(shell)
   while not shell.ended and (asks or code == 0) do
     local next_line = read(typed == "" and "> " or ">> ")
     if not next_line then break end
-    if typed ~= "" and next_line == "" and asks then typed = "" end -- an empty line gives up
+    if typed ~= "" and next_line == "" and asks then typed = "" end -- an empty line drops the incomplete text
     typed = typed .. (typed == "" and "" or "\n") .. next_line
     local done, more = pcall(run, shell, typed)
     code = done and 0 or say(more, typed)

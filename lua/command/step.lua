@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid step: what travels in the step of a recipe, whether every rank reaches its end, and what it costs.
+-- moongrid step: print what the step of a recipe sends, prove that every rank reaches its end, and estimate its time.
 
 local chart = require "pictures.chart"
 local host = require "host"
@@ -13,9 +13,9 @@ local reports = require "pictures.reports"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
-local EVERY = 400000 -- operations that a picture has before rounds of loops are drawn as one
+local EVERY = 400000 -- after so many operations a picture shows repeated rounds of a loop as one bar
 local LIMIT = 300
-local MOST_GROUPS = 512 -- of a family, that are looked at
+local MOST_GROUPS = 512 -- check at most so many groups of a family
 
 -- Pictures -------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ local function output(name, word)
   text.usage("%s is a file that ends with .svg, .html or .json, not '%s'", name, word)
 end
 
--- Price the step, and write the picture of --output; nil: there is no machine.
+-- Price the step and write the picture of --output. Return the price, or nil if there is no machine.
 local function priced(of, plan, step, verdict)
   if not of.machine and plan.machine == "" then return end
   local done, price, timeline = pcall(step.price, step, {
@@ -49,7 +49,7 @@ end
 -- JSON -----------------------------------------------------------------------------
 
 local function put_json(plan, all, price)
-  local named = { named = true } -- empty, these are objects
+  local named = { named = true } -- in JSON an object, even if it is empty
   local shape = { named = true, families = { named = true }, memory = { named = true, by = named },
                   fits = named }
   if all.counterexample[1] then
@@ -64,7 +64,7 @@ end
 
 -- Text -----------------------------------------------------------------------------
 
--- Return those of these names that a table has.
+-- Return the names that a table has, in order.
 local function those_of(names, has)
   local list = {}
   for _, name in ipairs(names) do
@@ -73,7 +73,7 @@ local function those_of(names, has)
   return list
 end
 
--- Return the names of the levels of the machine, far to near, and then those that cross them.
+-- Return the names of the levels of the machine, far to near, then those of domains that cross levels, such as rails.
 local function levels_of(of, plan)
   local levels = {}
   for i, at in ipairs(recipe.machine(of, plan):where(0)) do levels[i] = at.level end
@@ -122,7 +122,7 @@ local function put_price(of, plan, all, price)
   end
 end
 
--- Say that a rank holds more than its GPU has, in few digits: "3.1 TiB of 80 GiB"; nil: it fits, or nobody knows.
+-- If a rank holds more than its GPU has, return both as text, "3.1 TiB of 80 GiB"; else, or if unknown, nil.
 local function excess(memory)
   local held = memory.peak + (memory.beside or 0)
   if held <= (memory.capacity or math.huge) then return end
@@ -130,8 +130,8 @@ local function excess(memory)
   return "does not fit: " .. words:gsub("(%d%.%d)%d ", "%1 "):gsub("%.0 ", " ")
 end
 
--- Say which groups of a family that a domain could hold lie in two domains, while others lie in one; nil: none. The
--- first ranks show that: ranks fill domains one after the other.
+-- Return a text if some groups of a family lie in two domains, although a domain is large enough and other groups lie
+-- in one; else nil. Only the first groups are checked, because ranks fill the domains in order.
 local function straddles(family, machine, name)
   local levels, words = machine:levels(), nil
   for l, level in ipairs(levels) do

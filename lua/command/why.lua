@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid why: what two ranks have in common.
+-- moongrid why: print the groups that two ranks have in common, or a chain of groups between them.
 
 local json = require "command.base.json"
 local line = require "command.base.line"
@@ -15,8 +15,8 @@ local shape = {
   chain = { "from", "to", "family", "group" },
 }
 
--- Print in which domains two ranks run, and the nearest level that has both: what is sent between them takes the links
--- of the levels below it.
+-- Print the domains in which two ranks run, and the nearest level with a domain that has both. Messages between them
+-- use the links of the levels below it.
 local function put_machine(machine, a, b)
   local x, y, words, l = machine:where(a), machine:where(b), {}, 1
   while x[l] and not x[l].crossing and x[l].domain == y[l].domain do l = l + 1 end

@@ -1,20 +1,21 @@
 -- SPDX-License-Identifier: MIT
 --
--- elements.lua - what a text of XML may hold, and the parts of a node that hold GPUs. The grammar has of each element
--- those that may be in it and its attributes, "a b"; an unknown element is refused, an unknown attribute noted.
+-- elements.lua - check the elements of an XML text, and count the parts of a node that hold GPUs. The grammar has, for
+-- each element, the elements that may be in it and its attributes, as "a b". An unknown element is refused; an unknown
+-- attribute is a note.
 
 local file = ...
 local M = {}
 
--- The names in a text, as a list and as a set.
+-- Return the names in a text, as a list and as a set.
 function M.names(text)
   local all = {}
   for name in text:gmatch "%S+" do all[#all + 1], all[name] = name, true end
   return all
 end
 
--- Check an element and all in it; see(element, elements above it ...) gets each before those in it, after(element)
--- behind them.
+-- Check an element and all elements in it. see(element, elements above it ...) is called for each element before those
+-- inside it, after(element) after them.
 function M.walk(root, grammar, notes, see, after)
   local known = {}
   for name, rule in pairs(grammar) do known[name] = { elements = M.names(rule[1]), attributes = M.names(rule[2]) } end
@@ -42,7 +43,7 @@ function M.walk(root, grammar, notes, see, after)
   visit(root)
 end
 
--- Ranks go to GPUs in the order of their numbers, which must be that of the text, or they would be in other parts.
+-- Refuse GPUs that are not in the order of their numbers: ranks go to GPUs by number, so they would be in other parts.
 function M.in_order(last, number, where)
   if last and number < last then
     file.fault(where, "GPU %d is behind GPU %d: GPUs of one part do not follow each other", number, last)
@@ -50,14 +51,14 @@ function M.in_order(last, number, where)
   return number
 end
 
--- The machine of nodes that are all as this one, with levels { { name, number }, ... }.
+-- Return the machine whose nodes are all like this one, with levels { { name, number }, ... }.
 function M.node(levels, notes)
   local list = { { name = "node", counts = { 0 } } }
   for _, of in ipairs(levels) do list[#list + 1] = { name = of[1], counts = { of[2] } } end
   return { levels = list, notes = notes }
 end
 
--- node:* PART:n HELD:g, of those parts that hold something: as many each.
+-- Return the machine node:* PART:n HELD:g of the parts that hold GPUs. All must hold the same number.
 function M.parts(counts, part, held, notes)
   local n, each = 0, nil
   for _, count in ipairs(counts) do

@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- fields.lua - the fields of what a text of JSON or YAML holds: those that a reader knows, and no others. A path says
--- where: items[3].status.
+-- fields.lua - check the fields in a text of JSON or YAML: a field that the reader does not know is refused. Messages
+-- name its path: items[3].status.
 
 local file = ...
 local M = {}
 
--- The path of a field, or of the i-th item of a list.
+-- Return the path of a field, or of an item of a list.
 function M.path(where, name) return where == "" and name or where .. "." .. name end
 function M.item(where, i) return ("%s[%d]"):format(where, i - 1) end
 
--- A table by name that has no other fields than these, "a b"; nil: any.
+-- Return an object after a check that it has only the fields `known`, "a b" (nil: any fields).
 function M.object(value, where, known)
   if type(value) ~= "table" or not value[0] then file.fault(where, "a table by name expected") end
   local names = {}
@@ -36,7 +36,7 @@ function M.text(value, where, of)
   return value
 end
 
--- A list of integers from 0.
+-- Return a list after a check that it has only integers from 0 on.
 function M.integers(value, where)
   M.list(value, where, "integers from 0")
   for i = 1, #value do

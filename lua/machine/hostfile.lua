@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: MIT
 --
--- hostfile.lua - the hosts of a launcher, a line each: of mpirun "n0 slots=8" (Open MPI 5.0, PRRTE's
+-- hostfile.lua - read a launcher's list of nodes, one on each line: of mpirun "n0 slots=8" (Open MPI 5.0, PRRTE's
 -- src/util/hostfile/hostfile_lex.l and hostfile.c; 4.1, orte/util/hostfile), of mpiexec "n0:8" (MPICH 4, Hydra's
 -- utils/args/args.c), and a line for each rank: $PBS_NODEFILE, $SLURM_HOSTFILE, `place -o x.hosts`.
 --
--- Skipped, as it changes no place: comments (#, //), the maximum of slots, user and port, ifname and binding, sockets
--- and cores. Not read: hosts by number (+n1), hosts that are left out (^n1), comments /* */.
+-- Skipped, because they change no place: comments (#, //), the maximum of slots, user and port, ifname and binding,
+-- sockets and cores. Refused: nodes by number (+n1), excluded nodes (^n1), comments /* */.
 
 local file = ...
 local t = file.run "tree" "switch"
 
--- Words behind a host, with "_" for "-".
+-- Keys of words after a node, with "_" for "-": numbers of slots, most slots, and skipped ones.
 local counts = { slots = true, count = true, cpu = true, cpus = true }
 local most = { slots_max = true, max_slots = true, cpu_max = true, max_cpu = true, count_max = true, max_count = true }
 local skipped = { username = true, user_name = true, user = true, port = true, ifname = true, binding = true,
   boards = true, sockets = true, sockets_per_board = true, cores = true, cores_per_socket = true }
 
--- The slots of what is behind a host, false: it does not say.
+-- Return the number of slots in the words after a node, or false if there is none.
 local function slots_of(host, rest, where)
   local slots, at, limit = false, 1, false
   while at <= #rest do
@@ -35,7 +35,7 @@ local function slots_of(host, rest, where)
   return slots or limit
 end
 
--- The host of "user@n0:8", and its slots; false: it does not say.
+-- Return the node in "user@n0:8", and its number of slots, or false if there is none.
 local function host_of(word, where)
   local name, slots = word:match "^([^:]+):(%d+)$"
   local host = (name or word):match "@(.+)$" or name or word
@@ -45,7 +45,7 @@ local function host_of(word, where)
   return host, name and t.count(host, slots, where) or false
 end
 
--- A host that has a line already: lines of a host alone, and those of MPICH, add up.
+-- Read another line of a node: lines with only a name, and MPICH's, add slots; others are refused.
 local function again(i, slots, by_word, where)
   if by_word then
     file.fault(where, "host '%.60s' is there twice, first in line %d: slots= is for a host that has one line",
@@ -82,7 +82,7 @@ for where, host, rest in file.words() do
   end
 end
 
--- Lines of a host alone, of which one is there twice: rank i runs where line i says.
+-- All lines are only names, and one is there twice: the i-th line is the node of rank i.
 if alone and #ranks > t.nhosts then
   for _, i in ipairs(t.hosts) do t.slots[i] = t.slots[i] or 1 end
   t.ranks = ranks

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- hwloc.lua - the topology of one node, `lstopo --of xml` (hwloc/hwloc2.dtd of hwloc 2.11, hwloc.dtd of 1.11):
--- packages, and the GPUs in each, or the cores if there is none. GPUs are the devices of NVML or RSMI, else of CUDA
+-- hwloc.lua - read the topology of one node, `lstopo --of xml` (hwloc/hwloc2.dtd of hwloc 2.11, hwloc.dtd of 1.11):
+-- packages, and the GPUs in each, or the cores if there are no GPUs. GPUs are the devices of NVML or RSMI, else of CUDA
 -- or Level Zero, else PCI devices of the classes 3D controller and accelerator, and graphics of NVIDIA and AMD.
 --
 -- Skipped: all other objects, infos, page types, distances, memory attributes, kinds of CPU, supports.
@@ -34,7 +34,8 @@ local grammar = {
 local types = elements.names("Machine System Misc Group NUMANode MemCache Package Socket Die Cache L1Cache L2Cache "
   .. "L3Cache L4Cache L5Cache L1iCache L2iCache L3iCache Core PU Bridge PCIDev OSDev")
 
--- A library that manages GPUs counts before one that runs on them: nvml0 and cuda0 are one GPU.
+-- Libraries that manage GPUs, and libraries that run programs on them. nvml0 and cuda0 are the same GPU, so the second
+-- kind counts only without the first.
 local kinds = { nvml = "managed", rsmi = "managed", cuda = "run", ze = "run" }
 local order = { "managed", "run", "pci", "core" }
 local held, last, outside, packages, open = {}, {}, nil, 0, 0

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- kubectl.lua - the nodes of a cluster, `kubectl get nodes -o json` (the Node of Kubernetes' API, core/v1): the
--- devices that are allocatable, and the label nvidia.com/gpu.clique of NVIDIA's GPU feature discovery, the NVLink
--- domain.
+-- kubectl.lua - read the nodes of a cluster, `kubectl get nodes -o json` (the Node of Kubernetes' API, core/v1): the
+-- allocatable devices, and the NVLink domain in the label nvidia.com/gpu.clique of NVIDIA's GPU feature discovery.
 --
 -- Skipped: metadata besides name and labels, other labels, conditions, addresses, images, volumes, nodeInfo, taints,
 -- resources of processors, memory, storage, pods. Other resources are noted. Left out, with a note: nodes that are
@@ -13,7 +12,7 @@ local fields = file.run "fields"
 local t = file.run "tree" "clique"
 local path = fields.path
 
--- What a rank gets one of. GPUs that are cut into MIG slices, or shared in turns, are refused.
+-- The devices of which each rank gets one. GPUs that are cut into MIG slices, or time-shared, are refused.
 local devices = { ["nvidia.com/gpu"] = true, ["amd.com/gpu"] = true, ["habana.ai/gaudi"] = true,
   ["google.com/tpu"] = true, ["gpu.intel.com/i915"] = true, ["gpu.intel.com/xe"] = true }
 local usual = { "^cpu$", "^memory$", "^pods$", "^storage$", "^ephemeral%-storage$", "^hugepages%-",
@@ -27,7 +26,7 @@ local function is_usual(name)
   end
 end
 
--- The devices of a node, nil: none, and it does not say.
+-- Return the number of devices of a node, or nil if the node has none.
 local function count(node, labels, where)
   if (tonumber(labels["nvidia.com/gpu.replicas"] or 1) or 2) > 1 then
     file.fault(path(where, "metadata.labels"),

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- machine_json.lua - what `moongrid machine --json` prints (src/machine/machine_item.c). Skipped: boot_ids of a
+-- machine_json.lua - read the output of `moongrid machine --json` (src/machine/machine_item.c). Skipped: boot_ids of a
 -- running job, and costs, which the price of a step reads (src/step).
 
 local file, _, all = ...
@@ -18,7 +18,7 @@ local function link(of, where)
   positive(of.latency, path(where, "latency"))
 end
 
--- A level, and how many domains it has, of the number above it.
+-- Return a level and its number of domains; `above` is the number of domains of the level above.
 local function level(of, where, above)
   fields.object(of, where, "name counts bandwidth latency domains")
   fields.text(of.name, path(where, "name"), "the name of the level")

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- nccl.lua - NCCL's topology of one node, which NCCL_TOPO_DUMP_FILE writes (src/graph/xml.cc and xml.h of NCCL 2.28):
--- the CPUs and the GPUs below each.
+-- nccl.lua - read NCCL's topology of one node, which NCCL_TOPO_DUMP_FILE writes (src/graph/xml.cc and xml.h of NCCL
+-- 2.28): the CPUs, and the GPUs below each.
 --
 -- Skipped: attributes besides `dev`, `host_hash` and `version`; NVLinks, network cards, PCI links.
 

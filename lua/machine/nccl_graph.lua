@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- nccl_graph.lua - NCCL's graphs of one node, which NCCL_GRAPH_DUMP_FILE writes (src/graph/search.cc and xml.cc of
--- NCCL 2.28): each channel goes through all of its GPUs. It says nothing of CPUs, which NCCL_TOPO_DUMP_FILE has.
+-- nccl_graph.lua - read NCCL's graphs of one node, which NCCL_GRAPH_DUMP_FILE writes (src/graph/search.cc and xml.cc of
+-- NCCL 2.28): each channel goes through all GPUs of the node. CPUs are only in NCCL_TOPO_DUMP_FILE.
 --
 -- Skipped: attributes besides `dev` of <gpu>; network cards.
 

@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: MIT
 --
--- nvidia_q.lua - `nvidia-smi -q` of one node, or of several one after the other: the fabric says which nodes are of
--- one NVLink domain (ClusterUUID and CliqueId; nvidia-smi's manual, "Fabric"). Nodes have their number as name.
+-- nvidia_q.lua - read `nvidia-smi -q` of one node, or of several one after the other. ClusterUUID and CliqueId
+-- (nvidia-smi's manual, "Fabric") are equal on nodes of one NVLink domain. Nodes are named by their numbers.
 --
--- Skipped: all else that it prints. GPUs that are cut by MIG are refused.
+-- Skipped: all other output. GPUs that are cut by MIG are refused.
 
 local file = ...
 local t = file.run "tree" "clique"
 
 local nodes, mig = 0, false
-local node -- that is being read: where it begins, its GPUs, those that it says it has, and the clique of the GPU
+local node -- the node that is being read: its first line, its GPUs, their stated number, the clique of the last GPU
 
--- The name of its clique; "": NVLink ends in the node, or nothing is said.
+-- Return the name of a GPU's clique, or "" if NVLink ends in the node or the text does not say.
 local function clique_of(gpu)
   local known = gpu.ClusterUUID and gpu.ClusterUUID ~= "N/A" and gpu.ClusterUUID:find "[^0-]" and gpu.CliqueId
   return known and gpu.ClusterUUID .. "." .. gpu.CliqueId or ""

@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- nvidia_topo.lua - `nvidia-smi topo -m` of one node, which stands for all (the legend below its matrix has the
--- words): GPUs that NVLink connects are one domain. The matrix may be inside a longer text, as that of torch's
--- collect_env.
---
--- Skipped: the columns behind the GPUs, rows of other devices, the text before and after the matrix.
+-- nvidia_topo.lua - read `nvidia-smi topo -m` of one node, which stands for all nodes (the legend below its matrix
+-- explains the words). GPUs that NVLink connects are one domain. The matrix may be inside a longer text, as that of
+-- torch's collect_env. Skipped: the columns after the GPUs, rows of other devices, the text before and after the
+-- matrix.
 
 local file = ...
 
@@ -57,7 +56,7 @@ end
 if n == 0 then file.fault(nil, "there is no line of GPUs") end
 if rows < n then file.fault(header, "%d rows of %d GPUs: the text may be cut short", rows, n) end
 
--- The GPUs of a domain must follow each other, as ranks do.
+-- The GPUs of a domain must have consecutive numbers, since consecutive ranks get them.
 local counts, first, order = {}, {}, {}
 for i = 1, n do
   local d = domain[i]

@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- rankfile.lua - Open MPI's rankfile, "rank 0=n0 slot=0" (mpirun --rankfile; PRRTE's
--- src/mca/rmaps/rank_file/rmaps_rank_file_lex.l): a host has a place for each of its ranks, by the order of their
--- slots where each is a number, else by that of the ranks. `place -o rankfile` writes it.
---
--- Skipped: which processors a slot has (0:1, 0-3, *). Not read: hosts by number (+n1).
+-- rankfile.lua - read Open MPI's rankfile, "rank 0=n0 slot=0" (mpirun --rankfile; PRRTE's
+-- src/mca/rmaps/rank_file/rmaps_rank_file_lex.l). A node has a place for each of its ranks, in the order of their slots
+-- if each is a number, else in the order of the ranks. `place -o rankfile` writes such a file.
+-- Skipped: the processors of a slot (0:1, 0-3, *). Refused: nodes by number (+n1).
 
 local file = ...
 local t = file.run "tree" "switch"
@@ -30,7 +29,7 @@ for where, word, rest in file.words() do
   end
 end
 
--- Hosts in the order of their ranks, and the ranks of each.
+-- Nodes in the order of their ranks, and the ranks of each.
 local ranks = {}
 for rank = 0, n - 1 do
   if not line_of[rank] then

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- read.lua - machines from the files of other tools: which reader a text is for, and the words behind the file's
--- name. A reader is a file of this folder. It gets `file` (src/machine/lua/file.c), the words by name, and what was
--- parsed; it returns a tree (tree.lua), or the table of a machine (src/machine/lua/file.c). A line, a word, a field
--- or an element that a reader does not know is refused.
+-- read.lua - read machines from the files of other tools: find the reader of a text, and read the words after the
+-- file's name. A reader is a file of this folder. It gets `file` (src/machine/lua/file.c), the words by name, and the
+-- parsed text; it returns a tree (tree.lua), or the table of a machine (src/machine/lua/file.c). It refuses every line,
+-- word, field and element that it does not know.
 
 local file, words = ...
 
--- topology=NAME and nodes=LIST; the other words add levels to what the reader made.
+-- The words topology=NAME and nodes=LIST; other words add levels to the reader's machine.
 local given = {}
 words = words:gsub("%f[^%s\0](%l+)=(%S*)", function(name, value)
   if name ~= "topology" and name ~= "nodes" then return nil end
@@ -16,7 +16,7 @@ words = words:gsub("%f[^%s\0](%l+)=(%S*)", function(name, value)
 end)
 given.levels = words:find(":", 1, true)
 
--- The first line that is neither blank nor a comment.
+-- Return the first line that is neither blank nor a comment.
 local function first_line()
   for number, line in file.lines() do
     if line:find "^%s*[^%s#]" then return line, number end
@@ -24,7 +24,7 @@ local function first_line()
   return ""
 end
 
--- The name of the reader of a text in JSON, by its keys.
+-- Return the name of the reader of a JSON text, found by its keys.
 local function of_json()
   local all = file.json()
   if all.levels then return "machine_json", all end
@@ -36,7 +36,7 @@ local function of_json()
     .. "node, {\"10.0.0.1\": \"sw-3\"}")
 end
 
--- The readers of XML by the root element.
+-- The reader of an XML text by its root element.
 local roots = { system = "nccl", graphs = "nccl_graph", topology = "hwloc" }
 
 local function of_xml()
@@ -49,7 +49,7 @@ local function of_xml()
   return roots[root.name], root
 end
 
--- The name of the reader, and what was parsed to find it.
+-- Return the name of the reader, and the text as parsed to find it.
 local function reader()
   local line, number = first_line()
   if line:find "^%s*[{%[]" then return of_json() end

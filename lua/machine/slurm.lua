@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- slurm.lua - read Slurm's topology.conf, and what `scontrol show topology` prints: a tree of switches, or blocks of
--- nodes.
--- The grammar is that of Slurm 24.11, src/common/parse_config.c (pairs of key and value, with blanks around = and
--- quotes; comments, lines that go on behind a backslash) and src/plugins/topology/{tree,block}.
+-- slurm.lua - read Slurm's topology.conf or the output of `scontrol show topology`: a tree of switches, or blocks of
+-- nodes. The grammar is that of Slurm 24.11, src/common/parse_config.c (pairs of key and value, with blanks around =
+-- and quotes; comments; a backslash continues a line) and src/plugins/topology/{tree,block}.
 --
--- These are skipped, because they change no place: LinkSpeed, Level, BlockIndex, BlockSizes, BlockSize, and lines of
+-- Skipped, because they change no place: LinkSpeed, Level, BlockIndex, BlockSizes, BlockSize, and lines of
 -- AggregatedBlock, which repeat the blocks.
 
 local file, given = ...
@@ -19,8 +18,8 @@ local kinds = {
   aggregatedblock = { aggregatedblock = false, nodes = false, blocksize = false, blockindex = false },
 }
 
--- Return a line without its comment, and whether the next line continues it: then it ends with an odd number of
--- backslashes, and maybe blanks.
+-- Return a line without its comment, and whether the next line continues it, because it ends with an odd number of
+-- backslashes and perhaps blanks.
 local function content(line)
   if line:find("#", 1, true) then
     local at = 1
@@ -39,7 +38,7 @@ local function content(line)
   return line
 end
 
--- Return the values of a line by key, in lower case; at 1 is the first key, as written.
+-- Return the values of a line by key in lower case; element 1 is the first key as written.
 local function pairs_of(line, where)
   local all, at, known = {}, line:match "^%s*()", nil
   while at <= #line do

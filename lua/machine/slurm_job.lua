@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- slurm_job.lua - what a job of Slurm knows, lines of `srun env` or `srun --label env`, or of this process
--- (https://slurm.schedmd.com/srun.html, output environment variables): SLURM_JOB_NODELIST (SLURM_NODELIST),
--- SLURM_TASKS_PER_NODE, and of each task SLURM_TOPOLOGY_ADDR, its switches from the top and its node, with the
+-- slurm_job.lua - read the environment of a Slurm job: lines of `srun env` or `srun --label env`, or that of this
+-- process (https://slurm.schedmd.com/srun.html, output environment variables): SLURM_JOB_NODELIST (SLURM_NODELIST),
+-- SLURM_TASKS_PER_NODE, and for each task SLURM_TOPOLOGY_ADDR, its switches from the top and its node, with its
 -- pattern.
 --
--- Skipped: all other variables. The tasks of a node are its places unless the words behind the name give levels.
+-- Skipped: all other variables. The tasks of a node are its places, unless words after the file's name give levels.
 
 local file, given = ...
 local t = file.run "tree" "switch"
@@ -13,7 +13,7 @@ local t = file.run "tree" "switch"
 local once = { SLURM_JOB_NODELIST = "list", SLURM_NODELIST = "list", SLURM_TASKS_PER_NODE = "tasks" }
 local read, line_of = {}, {}
 
--- "s0.s4.tux1": switches from the top, then the node.
+-- Read "s0.s4.tux1": switches from the top, then the node.
 local function address(value, where)
   local above
   for part, ends in value:gmatch "([^.]*)(%.?)" do
@@ -47,10 +47,10 @@ end
 if read.list and t.n == 0 then
   t:names(read.list, line_of.list, function(name) t:add(name, line_of.list) end)
 elseif read.list then
-  t:order(read.list, line_of.list) -- hosts without an address are named
+  t:order(read.list, line_of.list) -- refuses nodes without an address
 end
 
--- "8(x4),2": the tasks of the hosts in the order of the list.
+-- "8(x4),2": the numbers of tasks of the nodes, in the order of the list.
 if read.tasks and read.list and not given.levels then
   local hosts, n = t.chosen or t.hosts, 0
   for word in (read.tasks .. ","):gmatch "([^,]*)," do

@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- slurm_yaml.lua - Slurm's topology.yaml, several topologies by name (https://slurm.schedmd.com/topology.yaml.html,
--- of Slurm 25.05): trees of switches and blocks of nodes are read, others refused.
---
--- Skipped, as it changes no place: cluster_default, block_sizes.
+-- slurm_yaml.lua - read Slurm's topology.yaml, topologies by name (https://slurm.schedmd.com/topology.yaml.html,
+-- of Slurm 25.05): trees of switches, and blocks of nodes. Others are refused.
+-- Skipped, because they change no place: cluster_default, block_sizes.
 
 local file, given, all = ...
 local fields = file.run "fields"

@@ -1,23 +1,24 @@
 -- SPDX-License-Identifier: MIT
 --
--- tree.lua - hosts, and switches, blocks or cliques above them, as the levels of a machine. A level is a height in
--- the tree: a host that hangs higher than others has a domain of its own at each level between. Places follow the
--- tree; ranks go to the hosts in the order in which the file lists them.
+-- tree.lua - turn a tree of nodes, with switches, blocks or cliques above them, into the levels of a machine. (In this
+-- folder a host is a computer, since a node is a node of the tree.) A level is a height in the tree. A host that is
+-- attached higher than others has its own domain at each level between. Places are in the order of the tree; ranks go
+-- to the hosts in the order in which the file lists them.
 
 local file = ...
 
-local NAMES, LEVELS = 1 << 18, 13 -- that lists may name, and one more for each byte of the text; above a host
+local NAMES, LEVELS = 1 << 18, 13 -- most names in lists (and one more for each byte of the text); levels above a host
 
 local Tree = {}
 Tree.__index = Tree
 
--- A tree whose nodes are numbers; `above` is what the node above a host is called.
+-- Return an empty tree, whose nodes are numbers. `above` is the word for the node above a host.
 local function new(above)
   return setmetatable({ above = above, n = 0, nhosts = 0, named = 0, host = {}, switch = {}, hosts = {}, name = {},
     line = {}, parent = {}, slots = {}, out = {}, notes = {}, own = {} }, Tree)
 end
 
--- The node of a host ("host") or of what is above ("switch"), which is added if it is not there.
+-- Return the node of a host (kind "host") or of a switch ("switch"); add it if it is not there.
 function Tree:node(kind, name, where)
   local of = self[kind]
   local i = of[name]
@@ -34,10 +35,10 @@ end
 
 local function shown(name) return #name > 60 and name:sub(1, 60) .. "..." or name end
 
--- "line 3" or "items[3]"
+-- Return the position for a message: "line 3" or "items[3]".
 local function place(where) return type(where) == "number" and "line " .. where or tostring(where) end
 
--- A host that must not be there yet, the next that gets ranks; `slots` may be nil.
+-- Add a host, which must not be there yet. It gets the next ranks. `slots` may be nil.
 function Tree:add(name, where, slots, parent)
   local i = self.host[name]
   if i then file.fault(where, "host '%s' is there twice, first in %s", shown(name), place(self.line[i])) end
@@ -46,7 +47,7 @@ function Tree:add(name, where, slots, parent)
   return i
 end
 
--- Slots as a number, of a text.
+-- Return the number of slots in a text.
 function Tree.count(name, text, where)
   local n = text:find "^%d+$" and #text < 10 and tonumber(text)
   if not n then file.fault(where, "'%s' is not a number of slots", shown(text)) end
@@ -65,7 +66,7 @@ function Tree:below(i, parent, where)
   self.parent[i] = parent
 end
 
--- A switch or block that the file describes here, as it does once.
+-- Return the node of a switch or block that the file describes here. Refuse a second description.
 function Tree:describe(name, where)
   local i = self:node("switch", name, where)
   if self.own[i] then
@@ -75,7 +76,7 @@ function Tree:describe(name, where)
   return i
 end
 
--- Put the names of a list below a switch.
+-- Attach the names of a list below a switch.
 function Tree:put(kind, list, parent, where)
   self:names(list, where, function(name) self:below(self:node(kind, name, where), parent, where) end)
 end
@@ -92,7 +93,8 @@ end
 
 -- ------------------------------------------------------------------------------------------------------- lists
 
--- The ranges "1-3,07]" at a position: { { 1, 3, width 1 }, ... }, and the position behind; nil, and what does not fit.
+-- Read the ranges "1-3,07]" at a position. Return { { 1, 3, width 1 }, ... } and the position after them, or nil and
+-- the wrong text.
 local function ranges(list, at)
   local all = {}
   if not list:find("]", at, true) then return nil, at - 1 end
@@ -118,7 +120,7 @@ function Tree:names(list, where, each)
     local part = parts[k]
     if not part then
       if #name > 255 then file.limit(where, "the name '%s' has more than 255 bytes", shown(name)) end
-      self.named = self.named + 1 + #name // 64 -- long ones take longer
+      self.named = self.named + 1 + #name // 64 -- long names count more, because they take longer
       if self.named > most then
         file.limit(where, "the lists of its names have more than %d: %d, and one for each of its bytes", most, NAMES)
       end
@@ -138,7 +140,7 @@ function Tree:names(list, where, each)
       local text, behind = list:match("^([^%s,%[%]%%]+)()", at)
       if text then parts[#parts + 1] = text end
       if list:sub(behind or at, behind or at) ~= "[" then
-        bad = #parts == 0 or text and #parts > 1 -- nothing, or text behind the last bracket
+        bad = #parts == 0 or text and #parts > 1 -- no name, or text after the last bracket
         at = not bad and behind or at
         break
       end
@@ -155,7 +157,7 @@ function Tree:names(list, where, each)
   until ends == ""
 end
 
--- Ranks go to the hosts of a list alone, in its order.
+-- Let ranks go only to the hosts of a list, in its order.
 function Tree:order(list, where)
   local chosen, seen = {}, {}
   self:names(list, where, function(name)
@@ -169,7 +171,7 @@ end
 
 -- ---------------------------------------------------------------------------------------------------- the machine
 
--- Name the loop that a switch is in.
+-- Refuse a switch in a loop, and print the loop.
 local function refuse_loop(t, i)
   local loop, at = { t.name[i] }, i
   repeat
@@ -179,7 +181,7 @@ local function refuse_loop(t, i)
   file.fault(t.line[i], "%s '%s' is below itself: %s", t.above, shown(t.name[i]), table.concat(loop, " < "))
 end
 
--- Refuse switches that are above themselves, whether a host is below them or not.
+-- Refuse switches that are above themselves, also those without a host below.
 local function check_loops(t)
   local seen = {}
   for i = 1, t.n do
@@ -192,7 +194,7 @@ local function check_loops(t)
   end
 end
 
--- The heights of the hosts and of what is above them, and the largest.
+-- Return the heights of hosts and of the nodes above them, and the largest height.
 local function heights(t, hosts)
   local height, most, parent = {}, 0, t.parent
   for k = 1, #hosts do
@@ -212,7 +214,7 @@ local function heights(t, hosts)
   return height, most
 end
 
--- What hangs at the top and below each node, in the order of the first host below.
+-- Return the nodes at the top, and the nodes below each node, in the order of the first host below them.
 local function children_of(t, hosts)
   if not next(t.parent) then return hosts, {} end
   local children, roots, placed = {}, {}, {}
@@ -232,8 +234,8 @@ local function children_of(t, hosts)
   return roots, children
 end
 
--- The levels from the top, and the hosts in the order of places. A domain of a height is a node of that height, or one
--- that hangs higher than it is and has no name there.
+-- Return the levels from the top, and the hosts in the order of places. A domain of a level is a node of this height,
+-- or a lower node that is attached above it; the second kind has no name.
 local function levels_of(t, hosts)
   local height, top = heights(t, hosts)
   local domains, children = children_of(t, hosts)
@@ -257,7 +259,8 @@ local function levels_of(t, hosts)
   return levels, domains
 end
 
--- Where the ranks are: `ranks` has the host of each, `slot` the place in it, else they follow each other.
+-- Return the places of the ranks: `ranks` has the host of each rank, `slot` the place in it. Without them ranks fill
+-- the places in order.
 local function places(t, hosts, slots)
   local at, list, first = {}, {}, 0
   for k = 1, #hosts do at[hosts[k]], first = first, first + slots[k] end
@@ -273,7 +276,7 @@ local function places(t, hosts, slots)
   end
 end
 
--- The table of the machine; with a list of hosts, that of these in this order.
+-- Return the table of the machine; with a list of hosts, a machine of these hosts in this order.
 function Tree:machine(nodes)
   local notes, hosts = self.notes, self.hosts
   if nodes then self:order(nodes) end

@@ -5,15 +5,14 @@
 -- families are in meta_families.lua; jobs, states and their groups in meta_state.lua; the words that only recipes have
 -- in meta_recipe.lua; plans, tensors, losses, steps, machines, checkpoints and pictures in files of these names.
 --
--- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
--- sequence. A function communicates only if its text says "Collective". A wrong argument or an
--- unknown name raises an error, which has the file and line of the caller and the nearest valid
--- name. Grids, families and plans never change. An object keeps alive what it was made from; Lua collects it like any
--- other value. `==` compares contents.
+-- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a sequence. A function
+-- communicates only if its text says "Collective". A wrong argument or an unknown name raises an error, which has the
+-- file and line of the caller and the nearest valid name. Grids, families and plans never change. An object keeps the
+-- objects alive from which it was made; Lua collects it like any other value. `==` compares contents.
 
 -- options: written by make docs
----What a family asks of its communicators. Families with the same members share one only where these are
----equal (`first`, `lazy` and `single` aside). In parentheses: the backend that heeds it, where not all do.
+---The options of a family for its communicators. Families with the same members share communicators only if these
+---are equal (except `first`, `lazy` and `single`). In parentheses: the backends that use the option, if not all do.
 ---@class moongrid.Options
 ---@field unique? boolean never share with another family
 ---@field first? boolean create before the families that do not say so; excludes `lazy`
@@ -30,8 +29,8 @@
 -- options: end
 
 -- fields: written by make docs
----Fields of ncclConfig_t, and the first NCCL that has them; flags are true, false, 1 or 0. Left out:
----NCCL's default.
+---Fields of ncclConfig_t, and the first NCCL that has them; flags are true, false, 1 or 0. A field that is left out
+---has NCCL's default.
 ---@class moongrid.Nccl
 ---@field blocking? boolean|integer calls return when they are done, not at once; NCCL 2.14.0
 ---@field cga_cluster_size? integer thread blocks in a cluster of a kernel; 0 to 8; NCCL 2.17.0
@@ -117,9 +116,9 @@ function Recipe:group(state, getter, arguments) end
 ---@param value any a plain value; nil restores the default
 function Recipe:set(state, name, value) end
 
----Call one of the recipe's policies, as mgrid_policy_call does in C. Collective if the policy is
----agreed: over the job, or over this rank's group of the family. An error in the policy raises. If
----the ranks get different results, this returns nil, message, status on all of them.
+---Call one of the recipe's policies, as mgrid_policy_call does in C. Collective over the job, or over this rank's group
+---of a family, if the policy is agreed over these. Raises the error of a policy that fails. If the ranks get different
+---results, this returns nil, message, status on all of them.
 ---@param state moongrid.State of a plan of this recipe
 ---@param policy string
 ---@param arguments? table<string, any> plain values, which the policy gets as `q`
@@ -129,16 +128,16 @@ function Recipe:set(state, name, value) end
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Recipe:call(state, policy, arguments, kind) end
 
----Run lines of Lua, as `moongrid shell` does, about the last plan of the recipe: they see the words of recipes, the
----families and grids of that plan by name, its topology `t`, `world` and the parameters `p`. A name that is assigned stays
----until the next plan.
+---Run lines of Lua, as `moongrid shell` does. The lines can use the words of recipes, and of the last plan of the
+---recipe the families and grids by name, the topology `t`, `world` and the parameters `p`. A name that they assign
+---stays until the next plan.
 ---@param lines string
----@return string? text what they print and return; nil if the last statement is unfinished
+---@return string? text what they print and return; nil if the last statement is incomplete
 function Recipe:run(lines) end
 
 ---Complete a line for `run`.
 ---@param line string up to the cursor
----@return string[] words that may complete its last one
+---@return string[] words that can complete its last word
 function Recipe:complete(line) end
 
 ---Return a description of the recipe, which `tostring` turns into a text. A terminal can show its texts safely.
@@ -171,7 +170,7 @@ function Recipe:info() end
 ---@field default string? as text; nil where the parameter may be left out
 ---@field doc string
 ---@field aliases string[]
----@field of_step true? of the step: no family depends on it
+---@field of_step true? the parameter is of the step: no family depends on it
 
 -- The module ----------------------------------------------------------------------
 
@@ -213,10 +212,11 @@ function moongrid.union(...) end
 ---@return moongrid.Family
 function moongrid.zip(...) end
 
----Join ranks that share a group of any of the families, which may share ranks, and the ranks that chains of such groups
----join. Members ascend, and groups are counted by their lowest ranks. A rank in no group stays in none. O(dims) for
+---Join all groups that share a rank, directly or through other groups, into one group. The families may share ranks.
+---Members ascend, and groups are in the order of their lowest ranks. A rank in no group stays in none. O(dims) for
 ---families with a rule over the same ranks, if their sizes divide each other; else O(members), and explicit lists if
 ---the groups follow no rule.
+---
 ---Example: `closure(g "tp", g "pp")` is `{0,1,4,5} {2,3,6,7}`.
 ---@param ... moongrid.Family 1 to 64, of one world
 ---@return moongrid.Family
@@ -236,10 +236,10 @@ function moongrid.tensor(tensor) end
 ---@return moongrid.Tensor ... one for each given, in their order
 function moongrid.flat(flat) end
 
----Renumber the pieces of an axis cut by `owners`, so that the fewest elements move. `was` has the present piece of each
----element (for example an expert), `now` its new piece. This permutes the numbers of the new pieces so that the largest
----weight stays where it is. The result is exact (Hungarian method), and always the same one if several are best.
----O(elements + pieces^3) at most.
+---Renumber the pieces of an axis that is cut by `owners`, so that the fewest elements move. `was` has the present piece
+---of each element (for example an expert), `now` its new piece. This permutes the numbers of the new pieces so that the
+---elements that stay have the largest weight. The result is exact (Hungarian method); if several are best, it is always
+---the same one. O(elements + pieces^3) at most.
 ---@param was integer[] from 0; an element of a piece that no longer exists has to move
 ---@param now integer[] of the same length, from 0, below pieces
 ---@param options? { pieces?: integer, weights?: integer[] } 1 to 1024 pieces, default 1 + the largest of `now`; the weight
@@ -315,14 +315,13 @@ function moongrid.is_saved(path, text) end
 function moongrid.saved(path, text) end
 
 ---Open a machine: a text such as "node:4 gpu:8", a preset such as "dgx-h100", a file name with more words after it, or
----"slurm" for the Slurm job of this process (src/machine/README.md). The error says what is wrong, for a file with its
----line.
+---"slurm" for the Slurm job of this process (src/machine/README.md). An error in a file names the line.
 ---@param source string
 ---@return moongrid.MachineModel
 function moongrid.open_machine(source) end
 
 ---Return the machines that are presets, in the order of their names.
----@return { name: string, text: string, source: string }[] source: where its figures are from
+---@return { name: string, text: string, source: string }[] source: the origin of its figures
 function moongrid.presets() end
 
 ---Return the status of a caught error. Only the last message that this module raised has one. Its hundreds digit is the
@@ -392,8 +391,8 @@ function moongrid.auto(options) end
 ---@return number
 function moongrid.now() end
 
----Return the names of the bundled recipes. With a name, return the text of that recipe and the names of its parts. A
----name such as "megatron.grids" is that of a part. Return nil if there is none of this name.
+---Return the names of the bundled recipes. With a name, return the text of this recipe and the names of its parts, or
+---nil if there is no such recipe. "megatron.grids" is the name of a part.
 ---@return string[]
 ---@overload fun(name: string): string?, string[]?
 function moongrid.recipes() end
@@ -419,11 +418,11 @@ function moongrid.options() end
 ---@field makes boolean it makes communicators, and a family may ask for it
 ---@field carries boolean it can be the carrier of another backend
 ---@field carried boolean it needs a carrier
----@field exchanges boolean its proof includes an all-to-all
+---@field exchanges boolean `prove` also makes an all-to-all
 ---@field timeout integer seconds that a call over all ranks may take, by default
 
 ---@class moongrid.PartInfo
----@field name string "planning", or of a backend
+---@field name string "planning", or the name of a backend
 ---@field works boolean
 ---@field text string versions of its libraries, or why it does not work
 

@@ -2,31 +2,31 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Annotations for editors (LuaCATS) of worlds, grids and families, in recipes and in the module: nothing here runs.
--- meta.lua says what holds for all of them. Examples show the groups of 8 ranks: `g` is
--- grid(world, "tp-dp-pp", { tp = 2, dp = 2, pp = 2 }), `low` and `high` are grids "x-y" of 2 x 2 over the lower and the
--- upper half of the world. The manual and the site make a table of them (scripts/make/annotations.lua).
+-- meta.lua has the rules for all annotations. Examples show the groups of 8 ranks: `g` is grid(world, "tp-dp-pp", { tp
+-- = 2, dp = 2, pp = 2 }), `low` and `high` are grids "x-y" of 2 x 2 over the lower and the upper half of the world.
+-- scripts/make/annotations.lua puts the examples into the manual and the site.
 
 -- World -------------------------------------------------------------------------
 
----The ranks for a grid: a whole world, a window of consecutive ranks of one, or some ranks in another
----order. `#world` is the number of ranks. Two are equal if they have the same ranks in the same order.
+---The ranks for a grid: a whole world, a window of consecutive ranks of a world, or some ranks in another order.
+---`#world` is the number of ranks. Two worlds are equal if they have the same ranks in the same order.
 ---@class moongrid.World
 ---@field size integer number of ranks, 1 to 2147483647
 ---@field offset integer the first rank, 0 unless this is a window; raises for ranks in another order: use `rank(0)`
 local World = {}
 
----Return a window: consecutive ranks of this world or window. For ranks in another order it has consecutive positions,
----and costs O(size). The result still belongs to the whole world.
+---Return a window: consecutive ranks of this world or window. If this world is in another order, the window has
+---consecutive positions of it, and costs O(size). The result still belongs to the whole world.
 ---@param offset integer first position, counted from the start of this window; 0 to size - 1
 ---@param size? integer number of ranks, 1 to size - offset; default: all that follow
 ---@return moongrid.World
 function World:window(offset, size) end
 
 ---Return these ranks, or some of them, in another order. Position 0 of a grid over the result is the first rank of the
----list; coordinates, families and plans follow. A function returns the rank at each position. A family must have one
----group, whose members are the order. Raises if a rank occurs twice or is outside this World. An order that follows a
----rule of modes (every second rank, a transposed grid) costs nothing afterwards. With any other order, families along
----dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of a grid.
+---list; coordinates, families and plans use this order. A function returns the rank at each position. A family gives
+---the order by the members of its one group. Raises if a rank occurs twice or is outside this World. An order that
+---follows a rule of modes (every second rank, a transposed grid) costs nothing afterwards. With any other order,
+---families along dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of a grid.
 ---Example: `grid(world:order { 7, 6, 5, 4, 3, 2, 1, 0 }, "tp-dp", { tp = 2, dp = fill }) "tp"` is `{7,6} {5,4} {3,2} {1,0}`.
 ---@param ranks integer[]|moongrid.Family|fun(position: integer, size: integer): integer
 ---@return moongrid.World
@@ -71,13 +71,16 @@ function World:modes(modes) end
 ---@field [string] integer
 local Grid = {}
 
----Return the family of the named dims. They vary inside a group, always in the grid's order; the
----other dims number the groups. Without names each rank is a group. A table may also order the
----groups: `grid:along{ "tp", index = {"pp", "dp"} }`. Then members and groups follow the written
----order, the first name fastest.
+---Return the family of the named dims. They vary inside a group, always in the grid's order; the groups are numbered by
+---the other dims. Without names each rank is a group. A table may also order the groups:
+---`grid:along{ "tp", index = {"pp", "dp"} }`. Then members and groups follow the written order, the first name fastest.
+---
 ---Example: `g "tp"` is `{0,1} {2,3} {4,5} {6,7}`.
+---
 ---Example: `g("tp", "dp")` is `{0,1,2,3} {4,5,6,7}`.
+---
 ---Example: `g()` is `{0} {1} {2} {3} {4} {5} {6} {7}`.
+---
 ---Example: `g("dp", "tp")` is `{0,1,2,3} {4,5,6,7}`.
 ---@param ... string names of dims, each once; or one table as above
 ---@return moongrid.Family
@@ -127,8 +130,9 @@ function Grid:rank(coords) end
 function Grid:dims() end
 
 ---Return the grid with one dim split into several; the product of their sizes is its size:
----`grid:unflatten("dp", "shard-rep", { shard = 2, rep = fill })`. Without an order give two dims; one is `fill`, and that
----one is the slower.
+---`grid:unflatten("dp", "shard-rep", { shard = 2, rep = fill })`. Without an order give two dims, of which the slower
+---one is `fill`.
+---
 ---Example: `g:unflatten("dp", { a = 1, b = fill }) "b"` is `{0,2} {1,3} {4,6} {5,7}`.
 ---@param dim string
 ---@param order string|string[] of the new dims, fastest first, as for `grid(world, order, sizes)`
@@ -156,18 +160,17 @@ function Grid:rename(names) end
 ---@return moongrid.Grid
 function Grid:at(coords) end
 
----Return the grid without these dims where their size is 1, for a system whose meshes have only dims above 1.
+---Return the grid without those of these dims that have size 1, for a system whose meshes have only dims above 1.
 ---@param ... string names of dims, each once; none: all dims
 ---@return moongrid.Grid
 function Grid:squeeze(...) end
 
 -- Family ------------------------------------------------------------------------
 
----All groups made by one rule; a group is an ordered list of ranks. `#family` is the number
----of groups, `for group, ranks in pairs(family)` visits them. Two are equal if they have
----the same groups in the same order, with the same order of members. For families of grids this
----compares the rules, at any world size. Equality ignores options (`with`). Only `twin`, `lists`
----and `with` return a family that keeps the options.
+---All groups made by one rule; a group is an ordered list of ranks. `#family` is the number of groups,
+---`for group, ranks in pairs(family)` visits them. Two families are equal if they have the same groups in the same
+---order, with the same order of members. For families of grids this compares the rules, at any world size. Equality
+---ignores options (`with`). Only `twin`, `lists` and `with` return a family that keeps the options.
 ---@class moongrid.Family
 ---@field count integer number of groups
 ---@field size integer? ranks in each group; nil if groups differ

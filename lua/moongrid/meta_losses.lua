@@ -1,18 +1,18 @@
 ---@meta moongrid.losses
 -- SPDX-License-Identifier: MIT
 --
--- Annotations of what a job becomes when ranks are lost: plan:lose and plan:losses. meta.lua has the rest.
+-- Annotations for lost ranks: plan:lose and plan:losses. meta.lua has the rest.
 
 ---@class moongrid.Plan
 local Plan = {} -- luacheck: ignore
 
----Return what the job becomes when these ranks are lost (src/survive/README.md). The recipe of the plan decides, with
+---Return how the job goes on when these ranks are lost (src/survive/README.md). The recipe of the plan decides, with
 ---the arguments of the plan. Raise for unknown ranks, ranks given twice, and a policy on_lost that fails.
 ---@param what { ranks: integer[], how?: "replace"|"shrink"|"stop" } `how` instead of asking the policy
 ---@return moongrid.Loss
 function Plan:lose(what) end
 
----Return what possible losses share, for many of them: each plan of fewer ranks is made once.
+---Return an object that computes many possible losses faster: it makes each plan of fewer ranks only once.
 ---@param options? { how?: "replace"|"shrink"|"stop" }
 ---@return moongrid.Losses
 function Plan:losses(options) end
@@ -25,8 +25,8 @@ function Plan:losses(options) end
 function Plan:holders(tensor, rank) end
 
 ---Return the first group of a family that has all copies of some part of a tensor, and the first rank with such a part;
----nil: there is none, or ranks hold only one copy. If that group is lost, so is the part. Raises for an unknown tensor.
----O(ranks).
+---nil if there is no such group, or if there is only one copy. If all ranks of the group are lost, the part is lost.
+---Raises for an unknown tensor. O(ranks).
 ---@param tensor string
 ---@param family moongrid.Family of the same world, as the nodes of a machine
 ---@return integer? group
@@ -41,7 +41,7 @@ local Losses = {} -- luacheck: ignore
 ---@return moongrid.Loss
 function Losses:lose(ranks) end
 
----Return the sums of a loss alone, whose size does not depend on the world. Raises as `plan:lose`.
+---Return only the sums of a loss, whose size does not depend on the world. Raises as `plan:lose`.
 ---@param ranks integer[]
 ---@return moongrid.LossSums
 function Losses:sums(ranks) end
@@ -49,7 +49,7 @@ function Losses:sums(ranks) end
 ---Communicators and bytes as in `moongrid.Loss`.
 ---@class moongrid.LossSums
 ---@field how "replace"|"shrink"|"stop"
----@field why string of a stop
+---@field why string the reason of a stop
 ---@field params string[]
 ---@field layout integer
 ---@field idle integer how many ranks
@@ -64,15 +64,15 @@ function Losses:sums(ranks) end
 ---`tostring` gives the text that `moongrid lose` prints.
 ---@class moongrid.Loss
 ---@field how "replace"|"shrink"|"stop"
----@field why string of a stop
+---@field why string the reason of a stop
 ---@field plan? moongrid.Plan of the survivors; nil after a stop
 ---@field lost integer[] ascending
 ---@field layout integer ranks of the new layout
 ---@field old_ranks integer[] the old rank of each rank of the plan, from rank 0 on
----@field idle integer[] old ranks that are in none of its families
+---@field idle integer[] survivors in no family of the new layout, by old rank
 ---@field params string[] parameters that changed, "dp=3"
 ---@field digest? string of the plan
 ---@field communicators { kept: integer, made: integer, dropped: integer, families: table<string, table> }
 ---@field bytes { stay: integer, moved: integer, missing: integer }
----@field uncounted integer tensors that do not move: of one plan alone, or of another shape
----@field missing { tensor: string, range: string, bytes: integer, holders: integer[] }[] parts of which no copy is left
+---@field uncounted integer number of tensors that only one of the two plans has, or that changed their shape
+---@field missing { tensor: string, range: string, bytes: integer, holders: integer[] }[] parts without a copy

@@ -1,21 +1,21 @@
 ---@meta moongrid.recipe
 -- SPDX-License-Identifier: MIT
 --
--- Annotations for editors (LuaCATS) of the language of recipes: nothing here runs. Grids, families,
--- topologies and states are those of meta.lua.
+-- Annotations for editors (LuaCATS) of the language of recipes: nothing here runs. Grids, families, topologies and
+-- states are in meta.lua.
 --
--- A recipe is Lua text that returns `recipe { ... }`. It sees the names below and this much
--- of Lua (a global it assigns to, or any other name it reads, is an error):
+-- A recipe is Lua text that returns `recipe { ... }`. It can use the names below and these names of Lua (any other name
+-- is an error, and so is the assignment of a global):
 --
 --   globals  assert error ipairs pairs pcall print select tonumber tostring type
 --   math     abs ceil floor fmod huge max maxinteger min mininteger sqrt tointeger type ult
 --   string   byte char format len lower rep split sub upper
 --   table    concat insert pack remove sort unpack
 --
--- Changed, so that a recipe means the same in every process: `pairs` goes through integers in
--- order, then strings in order of their bytes, and refuses other keys; `table.sort` is
--- stable; `tostring` and `string.format` show no address, and %p is refused; `string.rep`
--- makes at most 65536 bytes; `assert` adds the position to its message.
+-- Some functions are changed, so that a recipe means the same in every process: `pairs` visits integers in order, then
+-- strings in the order of their bytes, and refuses other keys; `table.sort` is stable; `tostring` and `string.format`
+-- show no address, and %p is refused; `string.rep` makes at most 65536 bytes; `assert` adds the position to its
+-- message.
 
 local moongrid = require "moongrid"
 
@@ -31,13 +31,14 @@ local Word = {}
 
 ---Return the functions of another file, `return { name = function, ... }`, which several recipes may share. The file
 ---runs once, in the same sandbox. Raises inside `build`, for a file outside the folder of the recipe that the host has
----loaded, and for one that imports itself or returns something else. Using an unknown name of it is an error.
+---loaded, and for a file that imports itself or returns something else. To use an unknown name of the result is an
+---error.
 ---@param path string relative to this file, ending with .lua: "./helpers.lua"
 ---@return table<string, function>
 function Word.import(path) end
 
----`recipe { ... }` defines a recipe, `recipe "name"` returns another: bundled, or a file beside or below this,
----NAME.lua.
+---`recipe { ... }` defines a recipe. `recipe "name"` returns another recipe: a bundled one, or a file NAME.lua beside
+---or below this one.
 ---@type moongrid.RecipeWord
 recipe = nil
 
@@ -45,21 +46,21 @@ recipe = nil
 ---@field doc? string one line for `moongrid recipes`
 ---@field base? string|moongrid.Definition a recipe whose parameters, families and queries this one inherits
 ---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
----@field rest? string the parameter (of kind file or table) that gets the entries of a file of parameters whose names no parameter has
----@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
+---@field rest? string a parameter of kind file or table: it gets the entries of a file of parameters that are not parameters of the recipe
+---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read-only; `t` is the topology of the base
 ---@field concurrent? string[]|string[][] families that are used at the same time, the most urgent first, or several such lists; added to the base's. See `concurrent` below
----@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>, set: table<string, any>): any>|fun(): table `set`: the settings of the state, read only; a function that returns the table is called at the first question
----@field getters? table<string, string|fun(s: moongrid.State?, q: table<string, any>, p: table<string, any>, set: table<string, any>): string?>|fun(): table getters of groups under the system's names: the family of each; a function returns its name, or nil for none (`s` is nil when the getters are listed)
----@field families? table<string, string>|fun(): table for families that exist only with some parameters (a * in a name stands for any part): a text that names these parameters
----@field arguments? table<string|integer, moongrid.Param|boolean|integer|number|string|integer[]>|fun(): table arguments of queries and getters: by name as in `params`, with their defaults in `q`; a bare name accepts any value, "..." any name; others are refused
+---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>, set: table<string, any>): any>|fun(): table `set`: the settings of the state, read-only; a function that returns the table is called at the first question
+---@field getters? table<string, string|fun(s: moongrid.State?, q: table<string, any>, p: table<string, any>, set: table<string, any>): string?>|fun(): table getters of groups under the system's names: the family of each, or a function that returns its name, or nil for no group (`s` is nil when the getters are listed)
+---@field families? table<string, string>|fun(): table for each family that exists only with some parameters (a * in a name stands for any part), a text that names these parameters
+---@field arguments? table<string|integer, moongrid.Param|boolean|integer|number|string|integer[]>|fun(): table arguments of queries and getters: by name as in `params`, with their defaults in `q`; a name without a declaration accepts any value, "..." any name; unknown arguments are refused
 ---@field settings? table<string, moongrid.Param|boolean|integer|number|string|integer[]> modes that a trainer switches while it runs, by name as in `params`; Recipe:set, in C mgrid_runtime_set
----@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
+---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> functions that decide something for the trainer, which calls them by mgrid_policy_call in C; results are plain values
 ---@field names? string rules between names of tensors, one on a line, which `moongrid reshard` reads
----@field idle? "allow" ranks may be in no group; without it `moongrid plan`, `check` and `run` list those that are
----@field spares? integer|moongrid.SparesPer ranks that are in no family, to take the place of a lost one: the last ones of the world, or of each node; build gets a World without them
----@field machine? string where ranks run, as text or a preset: "node:4 gpu:8 rail = gpu", "dgx-h100". That of the host (--machine) replaces it
+---@field idle? "allow" ranks may be in no group; without it `moongrid plan`, `check` and `run` list ranks without a group
+---@field spares? integer|moongrid.SparesPer how many ranks are in no family, and take the places of lost ranks: the last ones of the world, or of each node; build gets a World without them
+---@field machine? string where ranks run, as text or a preset: "node:4 gpu:8 rail = gpu", "dgx-h100". The machine of the host (--machine) replaces it
 ---@field traffic? table<string, string> what each family sends in a step, for `moongrid place`: tp = "2 GiB all_reduce x 96"
----@field step? false|fun(s: moongrid.Step, p: table<string, any>, base: fun(s: moongrid.Step)?) what one rank does in a step, see src/step/README.md; `base` is the base's step; false: none, although the base has one
+---@field step? false|fun(s: moongrid.Step, p: table<string, any>, base: fun(s: moongrid.Step)?) the calls of one rank in a step (src/step/README.md); `base` is the step of the base; false: no step, although the base has one
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry
 
 ---A declared parameter.
@@ -79,17 +80,17 @@ recipe = nil
 ---@field list fun(default?: integer[], doc?: string, ...: string): moongrid.Param integers (0,-1)
 ---@field names fun(default?: string[], doc?: string, ...: string): moongrid.Param names, each once (tp-dp, or a list of JSON)
 ---@field table fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param plain values by name (JSON)
----@field file fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param the same, or the path of a JSON or YAML file that contains it (only the caller of plan can give a path, never a recipe); the plan has the contents of the file
+---@field file fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param as `table`, or the path of a JSON or YAML file with such values (only the caller of plan, not a recipe, can give a path); the plan has the contents of the file
 ---@field any fun(default?: any, doc?: string, ...: string): moongrid.Param a plain value (JSON, else text)
 
 ---@type moongrid.Params
 param = {}
 
----A bundled policy, for the table `policy` of a recipe: `layers = policies.layers { loss = 1 }`. Each
----setting is a value, or a function (state, q, p) that is called for it in each call of the policy. A wrong
----setting or argument is an error at the line of the recipe that made the policy. A family that the topology
----lacks is an error when the recipe is planned; to name a family that exists only sometimes, use a function.
----Unknown arguments are ignored. Results are identical on every machine, so that ranks can agree on them.
+---A bundled policy, for the table `policy` of a recipe: `layers = policies.layers { loss = 1 }`. Each setting is a
+---value, or a function (state, q, p) that returns the value in each call of the policy. A wrong setting or argument is
+---an error at the line of the recipe that made the policy. A family that the topology does not have is an error when
+---the recipe is planned; to name a family that exists only sometimes, use a function. Unknown arguments are ignored.
+---Results are identical on every machine, so that ranks can agree on them.
 ---@class moongrid.Policies
 local Policies = {}
 
@@ -110,7 +111,7 @@ function Policies.layers(settings) end
 ---@field chunks? integer runs of layers per rank, 1 or more (1); more than 1 is interleaved
 ---@field order? "1f1b"|"gpipe"|"interleaved" by default "1f1b", with several chunks "interleaved"
 ---@field microbatch? integer samples of a microbatch, 1 or more; without it `per_rank` decides
----@field per_rank? integer most microbatches for each rank of the pipeline (2); more if no divisor of the samples up to that gives every rank one
+---@field per_rank? integer most microbatches for each rank of the pipeline (2); more if no divisor of the samples up to this number gives every rank one
 
 ---Choose the pipeline schedule for the samples of one replica.
 ---Arguments: q.samples and q.ranks (of the pipeline), each 1 or more. Returns { microbatches, order,
@@ -147,8 +148,8 @@ function Policies.gradient_family(settings) end
 ---@field peak number after the warm-up, 0 or more
 ---@field least? number after the last step, 0 to peak (0)
 ---@field warmup? integer steps, 0 or more (0); with q.steps or more `peak` is not reached
----@field decay? integer steps over which it falls, at the end; at most, and by default, all after the warm-up
----@field shape? "cosine"|"linear"|"constant"|"inverse_sqrt" how it falls ("cosine")
+---@field decay? integer steps at the end over which the rate falls; at most, and by default, all after the warm-up
+---@field shape? "cosine"|"linear"|"constant"|"inverse_sqrt" how the rate falls ("cosine")
 
 ---Return the learning rate of a step: a line from 0 up to `peak`, then down to `least`. "inverse_sqrt" is
 ---peak x sqrt(warmup / step), not below `least`, and ignores `decay`; "constant" stays at `peak`.
@@ -174,20 +175,20 @@ function Policies.checkpoint(settings) end
 ---@class moongrid.LostSettings
 ---@field keep? string[] families that the trainer can do without
 ---@field shrink? string[] families whose groups continue without the lost ranks
----@field least? integer ranks of a group, or of the job, that must remain for that, 1 or more (1)
+---@field least? integer ranks of a group, or of the job, that must remain for a shrink, 1 or more (1)
 ---@field job? "replace"|"shrink"|"stop" the only answer about the job; left out: "replace" if enough spares are left,
 ---else "shrink" if `least` ranks are left, else "stop"
 ---@field params? table<string, any> parameters of the smaller layout, in place of those of the plan: { dp = 3 }
 ---@field majority? boolean stop the job unless more than half of its ranks are left, or half of them with rank 0: so after a
 ---cut link only one side goes on (false)
 
----Choose the reaction to lost ranks: of a group over which a call failed (q.family), or of the job.
----Arguments: q.family (left out: the job), q.ranks (of the group, or of the job), q.lost (of them, 0 to q.ranks;
----default 1), and of the job q.spares (those that are left; default 0), q.which (the lost ranks, ascending), q.places
----(how many of them had a place in the layout; default q.lost) and q.missing (bytes of tensors of which every copy is lost).
----Returns "keep", "shrink" or "stop" about a group; "replace", "shrink", "stop" or { how = "shrink", params = { ... } }
----about the job (`params` may also be a list of such tables, tried in this order). Only the remaining ranks call it, so
----do not declare it agreed.
+---Choose the reaction to lost ranks: of a group over which a call failed (q.family), or of the job. Arguments: q.family
+---(left out: the job), q.ranks (number of ranks of the group, or of the job), q.lost (how many of them are lost, 0 to
+---q.ranks; default 1), and for the job q.spares (how many are left; default 0), q.which (the lost ranks, ascending),
+---q.places (how many of the lost ranks had a place in the layout; default q.lost) and q.missing (bytes of tensors of
+---which every copy is lost). Returns "keep", "shrink" or "stop" about a group; "replace", "shrink", "stop" or { how =
+---"shrink", params = { ... } } about the job (`params` may also be a list of such tables, tried in this order). Only
+---the remaining ranks call it, so do not declare it agreed.
 ---@param settings? moongrid.LostSettings
 ---@return function policy
 function Policies.on_lost(settings) end
@@ -199,24 +200,24 @@ policies = Policies ---@type moongrid.Policies
 local Steps = {}
 
 ---@class moongrid.TransformerSettings
----@field tp? string|string[]|false the family, or those of which the first that the plan has counts; false: none ("tp")
+---@field tp? string|string[]|false the family, or a list, of which the first family in the plan counts; false: none ("tp")
 ---@field pp? string|string[]|false ("pp")
 ---@field dp? string|string[]|false over which gradients are summed (dp_cp, dp)
 ---@field cp? string|string[]|false ("cp")
 ---@field ep? string|string[]|false ("ep")
----@field expert_dp? string|string[]|false of experts' gradients (expt_dp, expert_data)
----@field expert_tp? string|string[]|false of experts (expt_tp); without it tp
----@field tp_ep? string|string[]|false both of experts ("tp_ep")
----@field tp_cp? string|string[]|false of the router's counts ("tp_cp")
----@field tp_dp_cp? string|string[]|false of the counts for biases of experts ("tp_dp_cp")
----@field embeddings? string|string[]|false of a tied embedding ("embd")
----@field model? string|string[]|false of the norm of gradients ("mp")
----@field expert_model? string|string[]|false ... of experts ("tp_ep_pp")
----@field optimizer? string|string[]|false ... of the distributed optimizer ("intra_dist_opt")
----@field shards? string|string[]|false of an instance of that ("intra_dp_cp")
----@field expert_shards? string|string[]|false ("intra_expt_dp")
----@field instances? string|string[]|false between instances ("inter_dist_opt")
----@field world? string|string[]|false of all ranks, of overlap_p2p and two stages, of multi-token prediction and cp ("default_pg")
+---@field expert_dp? string|string[]|false over which gradients of experts are summed (expt_dp, expert_data)
+---@field expert_tp? string|string[]|false tensor parallelism of experts (expt_tp); without it tp
+---@field tp_ep? string|string[]|false tensor and expert parallelism of experts together ("tp_ep")
+---@field tp_cp? string|string[]|false for the router's counts ("tp_cp")
+---@field tp_dp_cp? string|string[]|false for the counts of biases of experts ("tp_dp_cp")
+---@field embeddings? string|string[]|false the stages that share a tied embedding ("embd")
+---@field model? string|string[]|false for the norm of gradients ("mp")
+---@field expert_model? string|string[]|false for the norm of gradients of experts ("tp_ep_pp")
+---@field optimizer? string|string[]|false for the norm of gradients with the distributed optimizer ("intra_dist_opt")
+---@field shards? string|string[]|false the ranks of an instance of the distributed optimizer ("intra_dp_cp")
+---@field expert_shards? string|string[]|false the same for experts ("intra_expt_dp")
+---@field instances? string|string[]|false ranks with the same shard in all instances ("inter_dist_opt")
+---@field world? string|string[]|false all ranks, for overlap_p2p with two stages, and for multi-token prediction with cp ("default_pg")
 ---@field [string] any defaults of the step's parameters
 
 ---@class moongrid.PicotronSettings
@@ -225,32 +226,32 @@ local Steps = {}
 ---@field cp? string|string[]|false ("cp")
 ---@field dp? string|string[]|false ("dp")
 ---@field cp_dp? string|string[]|false over which gradients are summed ("cp_dp")
----@field world? string|string[]|false of all ranks, over which messages go ("world_group")
+---@field world? string|string[]|false all ranks, for messages between stages ("world_group")
 ---@field [string] any defaults of the step's parameters
 
 ---@class moongrid.Fsdp2Settings
 ---@field tp? string|string[]|false ("tp")
 ---@field cp? string|string[]|false ("cp")
 ---@field pp? string|string[]|false refused if it has several ranks ("pp")
----@field ep? string|string[]|false likewise ("ep")
----@field shard? string|string[]|false of the ranks that shard weights ("fsdp")
----@field whole? string|string[]|false these, if the plan has none and there are no replicas ("loss")
----@field dp_shard? string|string[]|false these, if there are replicas and cp is 1 ("dp_shard")
----@field replicate? string|string[]|false of replicas ("dp_replicate")
+---@field ep? string|string[]|false refused if it has several ranks ("ep")
+---@field shard? string|string[]|false the ranks that shard weights ("fsdp")
+---@field whole? string|string[]|false used if the plan has no `shard`, and there are no replicas ("loss")
+---@field dp_shard? string|string[]|false used if the plan has no `shard`, there are replicas, and cp is 1 ("dp_shard")
+---@field replicate? string|string[]|false the replicas ("dp_replicate")
 ---@field [string] any defaults of the step's parameters
 
----Return one training step of Megatron-core, with parameters that the recipe then has, too: layers, hidden, ...
+---Return one training step of Megatron-core. Its parameters, layers, hidden, ..., become parameters of the recipe
 ---(`moongrid recipes megatron` lists them; src/step/README.md explains them).
 ---@param settings? moongrid.TransformerSettings
 ---@return fun(s: moongrid.Step, p: table<string, any>) step
 function Steps.transformer(settings) end
 
----The same of picotron.
+---Return one training step of picotron, likewise.
 ---@param settings? moongrid.PicotronSettings
 ---@return fun(s: moongrid.Step, p: table<string, any>) step
 function Steps.picotron(settings) end
 
----The same of a Llama under torch's FSDP2.
+---Return one training step of a Llama under torch's FSDP2, likewise.
 ---@param settings? moongrid.Fsdp2Settings
 ---@return fun(s: moongrid.Step, p: table<string, any>) step
 function Steps.fsdp2(settings) end
@@ -267,16 +268,16 @@ tensor, flat, relabel = moongrid.tensor, moongrid.flat, moongrid.relabel
 ---neither in a state nor between states, even if their groups and options are equal: NCCL runs the calls on one
 ---communicator in sequence, on any streams. `group.launch_order` follows the order of the names. The first family with
 ---communicators gets `high_priority`, unless families of the list have that option already. A family in no list still
----shares with a listed one of equal groups. Raises for a name that the topology lacks or that occurs twice, for a list
----of one name, and for an order that contradicts an earlier list. The field `concurrent` of a recipe does this after
----build; call it in `build` if the families depend on parameters.
+---shares communicators with a listed family of equal groups. Raises for an unknown name, for a name that occurs twice,
+---for a list of one name, and for an order that contradicts an earlier list. The field `concurrent` of a recipe does
+---this after build; call it in `build` if the families depend on parameters.
 ---@param topology moongrid.Topology
 ---@param names string[]|string[][] one list, or several
 function concurrent(topology, names) end
 
----In a recipe: `print(string.format(format, ...))`. `print` and `log` write to the host's log, with the line of the
----recipe in front (`mgrid_hooks`; the command writes it to stderr, once, in a job only rank 0's), never to stdout. At
----most 1000 lines of a call are written, 800 bytes of each.
+---In a recipe `log(format, ...)` is `print(string.format(format, ...))`. Both write to the host's log (`mgrid_hooks`),
+---with the line of the recipe in front, never to stdout. The command writes the log to stderr, in a job only that of
+---rank 0. At most 1000 lines of a call are written, 800 bytes of each.
 ---@param format string
 ---@param ... any
 function log(format, ...) end

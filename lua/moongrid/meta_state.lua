@@ -6,14 +6,14 @@
 
 -- Job -----------------------------------------------------------------------------
 
----A running MPI job, this process being one rank of it.
+---A running job, of which this process is one rank.
 ---@class moongrid.Job
 ---@field rank integer
 ---@field world integer
----@field backend string its name, as of the function that opened it
----@field ncomms integer communicators that all states of the job hold on this rank, shared ones once
----@field machine_ranks integer? ranks of a machine, if those of each are consecutive and equally many (the last one may have
----fewer); nil: otherwise, with one machine or one for each rank, and before the first `materialize` or `settle`
+---@field backend string the name of the backend, which is that of the function that opened the job
+---@field ncomms integer communicators that all states of the job hold on this rank; a shared one counts once
+---@field machine_ranks integer? ranks of a machine, if each has the same number of consecutive ranks (the last one may have
+---fewer); else nil. Also nil with one machine, with one for each rank, and before the first `materialize` or `settle`
 local Job = {}
 
 ---Compare the plan's digest between all ranks, then create this rank's communicators: all or
@@ -32,8 +32,8 @@ function Job:materialize(plan, name) end
 ---@return integer? status
 function Job:barrier(call) end
 
----Agree on whether all ranks of the job have done their part. A rank passes no arguments if it has, or the results of a
----call: `job:settle(job:broadcast(...))`. All get true, or all the error of one. Collective.
+---Agree on whether all ranks of the job have done their part. A rank that has passes no arguments, or the results of a
+---call: `job:settle(job:broadcast(...))`. All ranks get true, or all get the error of one rank. Collective.
 ---@param done? any nil or false: this rank failed, with the message and status that follow
 ---@param message? string
 ---@param status? integer
@@ -42,7 +42,7 @@ function Job:barrier(call) end
 ---@return integer? status
 function Job:settle(done, message, status) end
 
----Compare a plan between all ranks. A rank that has none passes why; all get that error. Collective.
+---Compare a plan between all ranks. A rank without a plan passes its error instead, which all ranks get. Collective.
 ---@param call string what the ranks are about to do, the same on all, with options on which they must agree
 ---@param plan moongrid.Plan|nil
 ---@param message? string
@@ -53,9 +53,9 @@ function Job:settle(done, message, status) end
 function Job:agree(call, plan, message, status) end
 
 ---Send one rank's value to every rank: a plain value (lists or tables by name of finite numbers, booleans and UTF-8
----text), or the elements of a Buffer, if every rank gives a Buffer of the same size and type. For small things, such as
----a seed or a path. Collective; an invalid value on one rank is nil, message, status on all. If the value itself is
----nil, only the message shows a failure.
+---text), or the elements of a Buffer, if every rank gives a Buffer of the same size and type. It is for small values,
+---such as a seed or a path. Collective; if one rank has an invalid value, all get nil, message, status. If the sent
+---value is nil, only the message shows a failure.
 ---@generic T
 ---@param value T|nil only the root's is sent; of other ranks only whether it is a Buffer matters
 ---@param root? integer rank of the job that has the value, the same on all; 0 by default
@@ -64,10 +64,10 @@ function Job:agree(call, plan, message, status) end
 ---@return integer? status
 function Job:broadcast(value, root) end
 
----Return the machine that the job runs on: its hosts, the GPU of each rank by its PCI id, NVLink cliques where NVML says
----them. Collective.
+---Return the machine that the job runs on: its nodes, the GPU of each rank by its PCI id, and NVLink cliques if NVML
+---reports them. Collective.
 ---@return moongrid.MachineModel? machine nil, message, status if the job failed
----@return string[]|string boot_ids of its hosts, in their order; or the message
+---@return string[]|string boot_ids of its nodes, in their order; or the message
 ---@return integer? status
 function Job:machine() end
 
@@ -76,11 +76,11 @@ function Job:close() end
 
 -- State and Group -----------------------------------------------------------------
 
----A plan whose communicators exist, seen from this rank. `state.tp` is this rank's Group of
----family tp, nil if it is in none; `state.dense` its Mesh, the coordinates in a grid of that name
----(nil outside). The names below take precedence. `#state` is ngroups; `pairs(state)` visits each
----family's name with the Group, or false. `local s <close> = ...` closes it at the end of the block.
----`print(state)` gives an overview: this rank's groups, at most a screen of them.
+---A plan whose communicators exist, seen from this rank. `state.tp` is this rank's Group of family tp, nil if it is in
+---none; `state.dense` its Mesh, the coordinates in a grid of that name (nil outside the grid). The names below take
+---precedence. `#state` is ngroups; `pairs(state)` visits each family's name with the Group, or false.
+---`local s <close> = ...` closes it at the end of the block. `print(state)` gives an overview: this rank's groups, at
+---most a screen of them.
 ---@class moongrid.State
 ---@field rank integer
 ---@field world integer
@@ -108,20 +108,21 @@ function State:coord(grid, dim) end
 ---@return boolean
 function State:has(family) end
 
----Return the step of the recipe that the state's plan is of. All ranks compare its digest. Raises for a plan that no recipe
----made. Collective.
+---Return the step of the recipe that made the state's plan. All ranks compare its digest. Raises for a plan without a
+---recipe. Collective.
 ---@param file? string a file that returns the step, instead of the recipe's
 ---@return moongrid.Programs? step
 ---@return string? message
 ---@return integer? status 500: ranks have different steps
 function State:step(file) end
 
----Execute the step for real, and return what all ranks measured, on each of them. Collective. compute: "sleep" through the
----time of computes, or, over MPI, a function that does some of so many flops and returns how many, called until all are
----done (what it raises all ranks get at the end of the step); else no compute takes time; timeout: seconds in which nothing moves on any rank, or, with GPUs, that a call may take,
----until all ranks give up and the error names those that are not there; timeline: rank 0 also gets what each rank did in
----the last step; file: as in `step`; unproved: also a step that is not proved. If it fails, all ranks get
----nil, message, status, and `moongrid.Missing` if ranks are not there; wrong options raise.
+---Execute the step on the ranks of the job. Every rank returns what all ranks measured. Collective. Options: compute:
+---"sleep" for the time of computes, or, over MPI, a function that gets a number of flops, executes some of them and
+---returns how many; it is called until all are done, and at the end of the step all ranks get its error. By default
+---computes take no time. timeout: seconds without progress on any rank (with GPUs: seconds of a call), after which all
+---ranks give up, and the error names the missing ranks. timeline: rank 0 also gets what each rank did in the last step.
+---file: as in `step`. unproved: execute also a step that is not proved. After a failure all ranks get nil, message,
+---status, and `moongrid.Missing` if ranks are missing; wrong options raise.
 ---@param options? { steps?: integer, scale?: number, compute?: "sleep"|fun(flops: number): number, timeout?: number, timeline?: boolean, file?: string, unproved?: boolean }
 ---@return moongrid.Measured? measured
 ---@return moongrid.Timeline|string|nil timeline or the message
@@ -129,13 +130,14 @@ function State:step(file) end
 function State:run_step(options) end
 
 ---Go on without lost ranks, under Open MPI 5 (`mpirun --with-ft ulfm`; src/survive/README.md). All survivors call it,
----including spares, when a call fails because a rank was lost (status 404), or when `hurt` is true. Decides as
----`plan:lose` does: by `how`, else by the recipe's policy on_lost. Returns the State of the next plan, which is made
----beside this one, the Loss, the move that fills the new layout, and the Job of the survivors. Fill the new State, then
----call `settle` on it. If that fails because of another loss, close the new State and recover from this one again; else
----close this one. If no rank is lost, all keep their places. After a failure the job goes on from its last checkpoint. lost,
----job: a host that finds the lost ranks itself gives the list, and a Job of the survivors. nccl_shrink: NCCL makes groups that only
----lost members by ncclCommShrink where it can; false: all by new ids. Raises for unknown options. Collective.
+---including spares, when a call fails because a rank was lost (status 404), or when `hurt` is true. As in `plan:lose`,
+---`how` or else the recipe's policy on_lost decides what the job becomes. Returns the State of the next plan, the Loss,
+---the move that fills the new layout, and the Job of the survivors. This State stays. Fill the new State, then call
+---`settle` on it. If that fails because of another loss, close the new State and recover from this one again; else
+---close this one. If no rank is lost, all keep their places. After a failure start again from the last checkpoint.
+---Options: lost, job: a host that finds the lost ranks itself gives their list, and a Job of the survivors.
+---nccl_shrink: if true, NCCL makes groups that only lost members by ncclCommShrink where possible; if false, all groups
+---get new ids. Raises for unknown options. Collective.
 ---@param options? { how?: "replace"|"shrink"|"stop", name?: string, timeout?: number, lost?: integer[], job?: moongrid.Job, nccl_shrink?: boolean }
 ---@return moongrid.State? next nil on failure
 ---@return moongrid.Loss|string loss or the message
@@ -143,8 +145,8 @@ function State:run_step(options) end
 ---@return moongrid.Job? job
 function State:recover(options) end
 
----Agree on whether all ranks of the state have done their part. A rank passes no arguments if it has, or the results of
----a call: `next:settle(move:prove(job))`. All get true, or all one error. Collective, also for spares.
+---Agree on whether all ranks of the state have done their part. A rank that has passes no arguments, or the results of
+---a call: `next:settle(move:prove(job))`. All ranks get true, or all get one error. Collective, also for spares.
 ---@param done? any nil or false: this rank failed, with the message and status that follow
 ---@param message? string
 ---@param status? integer
@@ -153,14 +155,15 @@ function State:recover(options) end
 ---@return integer? status 404: a rank was lost
 function State:settle(done, message, status) end
 
----Return the least of the ranks' numbers, such as the last step that every rank has done. Collective, also for spares.
+---Return the minimum of a number over all ranks, such as the last step that every rank has done. Collective, also for
+---spares.
 ---@param number integer
 ---@return integer? least nil on failure
 ---@return string? message
 ---@return integer? status
 function State:least(number) end
 
----Return whether a rank of the state is lost, or one has begun to recover. Local.
+---Return whether a rank of the state is lost, or has begun to recover. Local.
 ---@return boolean
 function State:hurt() end
 
@@ -227,10 +230,10 @@ local Mesh = {}
 ---@return moongrid.Mesh
 function Mesh:submesh(...) end
 
----Where this rank runs, and how the job is spread over machines, which are identified by host name and
----boot id and numbered by their lowest rank. Read only; `pairs` visits the fields that have a value. In a
----dry state: as if the whole job ran on this machine. A policy that reads fields which differ between
----machines decides for its own rank; an agreed one may read only fields that are identical on all ranks.
+---Where this rank runs, and how the job is spread over machines (nodes). Machines are identified by host name and boot
+---id, and numbered by their lowest rank. Read-only; `pairs` visits the fields that have a value. A dry state has the
+---values of a job that runs on this machine alone. An agreed policy may read only fields that are identical on all
+---ranks.
 ---@class moongrid.Machine
 ---@field name string its host name
 ---@field machines integer of the job
@@ -243,8 +246,8 @@ function Mesh:submesh(...) end
 ---@field gpus integer visible to this process with the NCCL backend; 0 with another backend
 ---@field gpu integer? index of this rank's GPU; nil without one
 
----A handle on this rank's group of a family. It keeps its state alive. `#group` is its size;
----two are equal if they are the same list of ranks seen from the same position.
+---This rank's group of a family. It keeps its state alive. `#group` is its size; two groups are equal if they have the
+---same list of ranks and the same position of this rank.
 ---@class moongrid.Group
 ---@field position integer of this rank in the group, 0 to size - 1; `rank` always means the rank in the world
 ---@field size integer
@@ -253,7 +256,7 @@ function Mesh:submesh(...) end
 ---@field last integer global rank at the last position
 ---@field ranks integer[] global ranks in order
 ---@field name string of the family
----@field backend string that has made its communicator; "": there is none
+---@field backend string the backend that made its communicator; "": it has none
 ---@field launch_order integer order of calls on this rank's groups: of several used at a time launch the lowest first.
 ---Identical on all members, different for each group of a rank
 local Group = {}
@@ -278,8 +281,8 @@ function Group:position_of(rank) end
 ---@return boolean
 function Group:contains(rank) end
 
----In a group with a Cartesian shape (`grid:cartesian`), return the positions that this rank receives from and sends to
----if all members send some steps along a dim. As MPI_Cart_shift; nil past an end that is not periodic.
+---In a group with a Cartesian shape (`grid:cartesian`), return the positions from which this rank receives and to which
+---it sends if all members send some steps along a dim, as MPI_Cart_shift does; nil past an end that is not periodic.
 ---@param dim string
 ---@param displacement? integer default 1; negative: the opposite direction
 ---@return integer? source position
@@ -315,23 +318,22 @@ function Group:device() end
 ---@field position integer of this rank in it
 ---@field first integer global rank at its position 0
 ---@field last integer global rank at its last position
----@field next integer global rank one position on, around the end
----@field prev integer global rank one position back, around the start
+---@field next integer global rank one position on; after the last the first
+---@field prev integer global rank one position back; before the first the last
 ---@field ranks integer[] global ranks in order
 
----Ranks that did not come to a call over several ranks in time, or are lost: the fourth value of each call that fails with
----status 403 or 404, where the library knows them.
+---Ranks that did not come to a call over several ranks in time, or are lost. It is the fourth result of a call that
+---fails with status 403 or 404, if the library knows these ranks.
 ---@class moongrid.Missing
 ---@field n integer how many
 ---@field ranks integer[] the first 8 of them
 ---@field seconds number that this rank waited for them
 ---@field call string the call over all ranks in which it waited, as "prove 'train'"; or ""
 
----Allocate a buffer in the memory that the group's communicator uses: on the GPU for NCCL. Local. It is for the
----calls below, which are for self-tests and benchmarks. They have finished when they return, and return nil, message,
----status if the job fails: at the timeout of the job status 403, with the ranks that are not there, and as a fourth value
----`moongrid.Missing`. They raise in a
----query, which runs on only one rank.
+---Allocate a buffer in the memory that the group's communicator uses: on the GPU for NCCL. Local. It is for the calls
+---below, which are for self-tests and benchmarks. These calls return when they are complete. If the job fails they
+---return nil, message, status; at the timeout of the job the status is 403, and the fourth result `moongrid.Missing`.
+---In a query, which runs on one rank only, they raise an error.
 ---@param n integer elements, 1 or more; zeros at first
 ---@param type? "float"|"double"|"int32"|"int64" default "float"
 ---@return moongrid.Buffer? buffer closed by the caller, or garbage collected

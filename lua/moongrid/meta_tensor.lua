@@ -3,14 +3,14 @@
 --
 -- Annotations of tensors: how a recipe describes them, and the answers of a plan. meta.lua has the rest.
 
----How one axis is cut: a dim, "tp", or a list of dims, outermost first, each of which cuts the pieces of the previous
----one; and the fields below. Give at most one of `sizes`, `cyclic`, `bounds` and `owners`; without them sizes differ by
----at most one, larger ones first. A dim cuts at most one axis.
+---How one axis is cut: a dim, "tp", or a list of dims, outermost first, in which each dim cuts the pieces of the dim
+---before it; and the fields below. Give at most one of `sizes`, `cyclic`, `bounds` and `owners`; without them the sizes
+---of pieces differ by at most one, larger pieces first. A dim cuts at most one axis.
 ---@class moongrid.Cut
 ---@field [integer] string dims
 ---@field sizes? "ceil"|integer[] "ceil": all but the last have length / pieces rounded up, trailing ones may be empty
 ---(torch.chunk); a list: the length of each piece
----@field cyclic? integer blocks of that many elements, 1 or more, assigned to the pieces in turn; at most 2^24 blocks
+---@field cyclic? integer elements of a block, 1 or more; blocks are assigned to the pieces in turn; at most 2^24 blocks
 ---@field bounds? integer[]|fun(pieces: integer, length: integer): integer[] pieces + 1 ascending numbers from 0 to the
 ---length; or a function that returns them, or the length of each piece, as `policies.layers { embedding = 1 }` does
 ---@field parts? integer[] lengths of concatenated arrays, each cut separately: fused QKV, gate and up
@@ -31,7 +31,7 @@
 ---@class moongrid.FlatTable
 ---@field [integer] moongrid.Tensor in the order of concatenation, none of them flat
 ---@field over string|string[] the dims that cut the result, outermost first
----@field pad? integer slices are multiples of that many elements, 1 or more (1); padding follows the last tensor
+---@field pad? integer slices are multiples of this number of elements, 1 or more (1); padding follows the last tensor
 
 ---The description of a tensor: the assignment `t.weights = tensor {...}` checks it, and raises if it is wrong.
 ---@class moongrid.Tensor
@@ -47,8 +47,8 @@ local Tensor = {} -- luacheck: ignore
 ---@field bytes integer
 ---@field copy integer which of the copies this is, 0 to copies - 1
 ---@field copies integer ranks that hold the same part
----@field nruns? integer[] of each axis how many runs there are, where the number of those in `runs` was limited
----@field runs integer[][][] of each axis, ascending: { start, length } each; the part is every combination, in C order
+---@field nruns? integer[] the number of runs of each axis, if `runs` was limited
+---@field runs integer[][][] for each axis { start, length } of each run, ascending; the part is every combination, in C order
 
 ---A tensor as all ranks have it.
 ---@class moongrid.WholeTensor
@@ -59,8 +59,8 @@ local Tensor = {} -- luacheck: ignore
 ---@field without integer ranks that hold nothing
 ---@field rule string how it is cut, in words
 
----One rank's share of a move of tensors from one layout to another. Each element that a rank needs and does not hold is
----sent to it once.
+---What one rank sends and receives when tensors move from one layout to another. Each element that a rank needs and
+---does not hold is sent to it once.
 ---@class moongrid.Move
 ---@field rank integer whose view this is
 ---@field stay integer bytes that it needs and already holds
@@ -72,7 +72,7 @@ local Tensor = {} -- luacheck: ignore
 local Move = {}
 
 ---Test a move: fill the parts of every rank with numbers that encode the index of the element, run the move over the
----job's backend, and check every element where it arrives. Collective: each rank calls its own move.
+---job's backend, and check every element that arrives. Collective: each rank calls its own move.
 ---@param job moongrid.Job
 ---@param options? { window?: integer, timeout?: number } bytes of memory for packing, 64 MiB; seconds
 ---without progress
@@ -81,7 +81,7 @@ local Move = {}
 ---@return integer? status
 function Move:prove(job, options) end
 
----Sum up what all ranks send, as `Moves:sums` without rounds. Local, O(messages of all ranks).
+---Return the sums over all ranks, as `Moves:sums` does, without rounds. Local, O(messages of all ranks).
 ---@return moongrid.MoveSums[] tensors
 ---@return moongrid.MoveSums all
 function Move:sums() end
@@ -93,16 +93,16 @@ function Move:sums() end
 ---@field send_round? integer
 ---@field receive_round? integer
 
----A move of tensors as all ranks see it.
+---A move of tensors, for all ranks.
 ---@class moongrid.Moves
 ---@field ranks integer ranks that take part, of both plans
 ---@field tensors string[]
 local Moves = {}
 
----Sum up what ranks send. O(messages of all ranks).
+---Return the sums of a move over all ranks. O(messages of all ranks).
 ---@return moongrid.MoveSums[] tensors
 ---@return moongrid.MoveSums all
----@return string? why why there are no rounds: too many messages
+---@return string? why the reason if there are no rounds: too many messages
 function Moves:sums() end
 
 ---Return the messages that a rank sends, by receiver, then tensor. The first call puts those of all ranks into rounds.
@@ -110,7 +110,7 @@ function Moves:sums() end
 ---@return { from: integer, to: integer, tensor: string, bytes: integer, round?: integer }[]
 function Moves:messages(rank) end
 
----Bytes, but where it says something else.
+---Numbers are bytes, unless the field says otherwise.
 ---@class moongrid.MoveSums
 ---@field name? string of the tensor
 ---@field stay integer that ranks need and already hold
@@ -118,29 +118,29 @@ function Moves:messages(rank) end
 ---@field minimum integer that ranks need and do not hold
 ---@field max_send integer by one rank
 ---@field max_receive integer
----@field peers integer ranks that one exchanges messages with, at most
----@field messages integer their number; all tensors between two ranks are one message
----@field busiest integer messages that one rank sends, or receives, at most
----@field rounds? integer in which each rank sends one message at most, and receives one; nil: too many messages
+---@field peers integer the most ranks with which one rank exchanges messages
+---@field messages integer number of messages; all tensors between two ranks are one message
+---@field busiest integer the most messages that one rank sends, or receives
+---@field rounds? integer number of rounds, in which each rank sends and receives at most one message; nil: too many messages
 ---@field gather integer that would be sent if each rank gathered the whole tensor
 ---@field crossing? integer sent between machines; nil without `machine`
 
 ---@class moongrid
 local moongrid = {}
 
----Plan the move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises if a
+---Plan the move of tensors between two plans or states for one rank: this rank with a State, else `rank`. Raises if a
 ---tensor is in only one of the plans, or its axes or type differ. Local.
 ---@param from moongrid.Plan|moongrid.State
 ---@param to moongrid.Plan|moongrid.State
 ---@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[], convert?: boolean, machine?: integer } tensors: only these;
----rounds: put messages into rounds, in which a rank sends one and receives one at most (time and memory grow with the
----job); ranks: which rank of the move each rank of `to` is; convert: a tensor may be f32 on one side and bf16 on the
----other; machine: the number of consecutive ranks on a machine; a rank then receives from its own machine what that
----holds; default between two states: the job's machines
+---rounds: put messages into rounds, in which a rank sends and receives at most one (time and memory grow with the job);
+---ranks: for each rank of `to` its rank in the move; convert: a tensor may be f32 on one side and bf16 on the other;
+---machine: the number of consecutive ranks on a machine; a rank then receives elements from its own machine if a rank
+---there holds them; default between two states: the job's machines
 ---@return moongrid.Move
 function moongrid.move(from, to, options) end
 
----The same as all ranks see it: sums, and every message. Raises as `move`.
+---Plan the move for all ranks: sums, and every message. Raises as `move`.
 ---@param from moongrid.Plan|moongrid.State
 ---@param to moongrid.Plan|moongrid.State
 ---@param options? { tensors?: string[], ranks?: integer[], convert?: boolean, machine?: integer }

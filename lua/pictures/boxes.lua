@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- text: a plan as text: grids as boxes of ranks, groups by the lines between them; covers as lists.
+-- boxes: draw a plan as text: grids are boxes of ranks, lines separate the groups. Covers (families in which a rank is
+-- in several groups) are lists.
 --
 --       pp 0               pp 1
 --             tp 0 tp 1          tp 0 tp 1
@@ -9,21 +10,21 @@
 --       dp 1 │  2    3 │   dp 1 │  6    7 │
 --            └─────────┘        └─────────┘
 --
--- With a family, lines separate its groups. If lines cannot show the groups, because a group has ranks in several
--- boxes, each rank has its group beside it: "4 g2".
+-- If lines cannot separate the groups of a family, because a group has ranks in several boxes, each rank has its group
+-- after it: "4 g2".
 
 local canvas = require "pictures.canvas"
 local groups = require "pictures.groups"
 local sheets = require "pictures.sheet"
 
 local INDENT, GAP = 2, 3
-local OUTSIDE, IDLE, ALONE = -2, -1, -3 -- keys of places that are in no group
+local OUTSIDE, IDLE, ALONE = -2, -1, -3 -- keys of cells without a group
 
 -- A part while it is drawn has
---   drawing, part, family?   group: of each cell, from 1
---   numbered   each rank has its group beside it     open    no line between two rows
---   per        ranks in a row of a box               chunks  rows that level 0 takes    rows  of a box
---   cell       columns of a rank                     label   of the label before a row  digits  of the largest rank
+--   drawing, part, family?   group: the group of each cell, from 1
+--   numbered   ranks have their group after them     open    no lines between rows
+--   per        ranks in a row of a box               chunks  rows for level 0             rows  rows of a box
+--   cell       columns of a rank                     label   columns of a row's label     digits  of the largest rank
 
 local function boxes_of(part)
   local n = 1
@@ -39,8 +40,8 @@ local function cell_at(t, box, row, column)
   return (box * n1 + i1) * n0 + i0
 end
 
--- Return the groups of the cells of a box, with those around it: that of row and column 0 is at width + 2, and that of
--- the next row is `width` later. OUTSIDE the box: a line separates different ones.
+-- Return the groups of the cells of a box, with a border of OUTSIDE around them: the cell of row 0 and column 0 is at
+-- width + 2, and each row has `width` entries. A line separates neighbours that differ.
 local function keys_of(t, box)
   local width, keys = t.per + 2, t.keys[box]
   if keys then return keys, width end
@@ -59,7 +60,7 @@ end
 
 -- Measures -------------------------------------------------------------------------
 
--- Count the areas into which the boxes of this part cut the groups. It counts corners, so an area that is not a
+-- Count the areas into which the boxes of this part divide the groups. It counts corners, so an area that is not a
 -- rectangle counts more than once.
 local function pieces(t)
   local n = 0
@@ -102,7 +103,7 @@ local function measure(t)
   local room = t.drawing.columns - INDENT - t.label - 1
   if t.cell < head + 1 and n0 * (head + 2) <= room then t.cell = head + 1 end
   t.per = n0
-  if n0 * (t.cell + 1) > room then -- cut level 0 into rows, each after its first coordinate
+  if n0 * (t.cell + 1) > room then -- divide level 0 into rows; their labels have the first coordinate
     t.label = t.label + head + 1
     room = t.drawing.columns - INDENT - t.label - 1
     t.per = 1
@@ -114,7 +115,7 @@ end
 
 -- Drawing --------------------------------------------------------------------------
 
--- The colour of a group: its own; on a machine what it crosses, yellow at the last level before the places, red beyond.
+-- Return the colour of a group: its own; on a machine yellow if it crosses the nearest level, red if it crosses more.
 local function colour_of(t, group)
   if not t.part.machine then return 1 + group % 6 end
   local reach = t.part.machine:group_reach(t.family, group)
@@ -139,7 +140,7 @@ local function write_rank(t, c, x, y, cell, own)
   c:put(x + ((t.numbered or chosen) and blank - 1 or (blank + 1) // 2), y, text, style)
 end
 
--- Draw the lines around and between ranks: wherever the two sides differ.
+-- Draw lines around and between ranks wherever the groups on the two sides differ.
 local function draw_lines(t, c, x0, y0, box)
   local high, keys, width = t.open and 1 or 2, keys_of(t, box)
   for row = 0, t.rows do
@@ -158,7 +159,7 @@ local function draw_lines(t, c, x0, y0, box)
   end
 end
 
--- The title of a box: the coordinates of the further dims, slowest last.
+-- Return the title of a box: its coordinates in the other dims, the slowest last.
 local function title_of(part, box)
   local words = {}
   for k = 3, #part.levels do
@@ -199,7 +200,7 @@ local function draw_box(t, c, x0, y, box, own)
   end
 end
 
--- Return how many boxes fit beside each other: a whole row of the next level, if possible.
+-- Return how many boxes to draw side by side: if possible all boxes of the next level.
 local function abreast(t, width)
   local fit, third = math.max(1, (t.drawing.columns - INDENT + GAP) // (width + GAP)), t.part.levels[3]
   local n2 = third and third.shown or 1
@@ -222,7 +223,7 @@ local function draw_part(t, put)
   end
 end
 
--- Say which ranks a sampled sheet has, in lines of words.
+-- Write which ranks a sampled sheet has.
 local function say_sampled(d, sheet, put)
   local text = ("%d of %d ranks are drawn: %s"):format(sheet.cells, d.world, sheets.sampled_text(sheet))
   local line = (" "):rep(INDENT - 1)
@@ -268,7 +269,7 @@ end
 
 -- Covers ---------------------------------------------------------------------------
 
--- A rank in so many columns, and each of its groups on a line:
+-- Write a rank in `columns` columns, and each of its groups on a line:
 --  12 ──┬── 0 {0,12}
 --       └── 3 {12,15}
 local function list_groups(d, family, rank, columns, left, put)
@@ -284,7 +285,7 @@ local function list_groups(d, family, rank, columns, left, put)
   end
 end
 
--- In a cover a rank is in several groups, which lines cannot show: write each rank with its groups.
+-- Write each rank of a cover with its groups.
 local function list_cover(d, sheet, family, put)
   local digits = #tostring(d.world - 1)
   local columns = math.max(4, digits)
@@ -319,8 +320,8 @@ local function list_families(d, put)
   end
 end
 
--- Draw a picture (pictures.drawing) to a sink, in so many columns: the families that are chosen; without any the
--- sheets, and all groups below. `most`: ranks to draw of a sheet.
+-- Write a picture (pictures.drawing) to a sink: the chosen families, or without any the sheets with all groups below.
+-- `most`: the largest number of ranks to draw of a sheet.
 return function(d, put, most)
   local all, of = sheets.make(d, most)
   for i, entry in ipairs(d.chosen) do

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- canvas: a rectangle of characters to draw on: ASCII text, lines of boxes, a style for each text. Texts do not lie on
--- each other, no line crosses one, and none ends with a blank.
+-- canvas: a rectangle of characters to draw on: ASCII text with a style, and lines. Callers never let a text overlap
+-- another text or a line, or end with a blank.
 
 local M = { BOLD = 64, FAINT = 128, UP = 1, DOWN = 2, LEFT = 4, RIGHT = 8 } -- styles: add these to a colour, 1 to 6
 
-local LINES = { [0] = " ", "│", "│", "│", "─", "┘", "┐", "┤", -- of the sum of the arms
+local LINES = { [0] = " ", "│", "│", "│", "─", "┘", "┐", "┤", -- by the sum of the arms
                 "─", "└", "┌", "├", "─", "┴", "┬", "┼" }
 
 local Canvas = {}
@@ -22,7 +22,7 @@ function Canvas:put(x, y, text, style)
   self.what[at], self.style[at] = text:sub(1, self.width - x), style
 end
 
--- Add arms of lines to a character.
+-- Add arms of lines (UP, DOWN, LEFT, RIGHT) to a character.
 function Canvas:line(x, y, arms)
   local at = y * self.width + x
   if arms ~= 0 then self.what[at] = (self.what[at] or 0) | arms end

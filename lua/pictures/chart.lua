@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- chart.make(plan, step, price, timeline) -> what happens when in a step, for pictures: a row for each stream of each
--- type of ranks. Without a price the timeline is measured. It has
---   seconds, title, settings, about   of the step; the last is its time, in a sentence
---   kinds   what has a colour: { name, sort, colour }; columns show them from the bottom up
---   texts   of entries of programs: { text, parts, entry, bytes }; parts: { kind, share }, several of a loop that was
---           taken as one, or of calls that begin together
+-- chart.make(plan, step, price, timeline) returns a chart of time, from which pictures of a step are drawn, with a row
+-- for each stream of each type of ranks. Without a price the timeline is measured. The chart has
+--   seconds, title, settings, about   of the step; `about` is a sentence with its time
+--   kinds   kinds of bars, by colour: { name, sort, colour }; columns show them from the bottom up
+--   texts   of entries of programs: { text, parts, entry, bytes }; parts: { kind, share }, several if a loop was taken
+--           as one operation, or if calls begin together
 --   rows    { label, stream, type, rank, ranks, spans }
---   gaps    { from, to, times }: rounds that were not executed one by one
+--   gaps    { from, to, times }: rounds of loops that were not executed one by one
 --   cut     whether the end is left out
---   measured   ... and each rank is a type
--- Times of spans and gaps are whole picoseconds; numbers of kinds, texts and rows count from 1.
+--   measured   whether times are measured; each rank is a type then
+-- Times of spans and gaps are integers, picoseconds; kinds, texts and rows are counted from 1.
 
 local words = require "pictures.words"
 
@@ -77,7 +77,7 @@ local function add_part(c, parts, e, seconds)
   parts[#parts + 1] = { kind, seconds }
 end
 
--- Add the parts of a loop that was taken as one, or of calls together, and their names, at most some.
+-- Add the parts of a loop that was taken as one operation, or of calls that begin together, and some of their names.
 local function add_parts(c, type, loop, at, times, parts, names)
   local rank = c.types[type].rank
   local last = loop.after
@@ -120,7 +120,7 @@ local function make_text(c, type, at)
   return { text = said, parts = parts, entry = e, bytes = bytes }
 end
 
--- Put waiting first, then calls, then computes, and let parts have the numbers of their kinds.
+-- Sort the kinds (waiting, then calls, then computes), and replace the kinds of parts by their numbers.
 local function sort_kinds(c)
   local sorted = {}
   for _, sort in ipairs { WAITS, "moves", "computes" } do
@@ -145,7 +145,7 @@ local function answer(plan, read, rank)
   return position or -1
 end
 
--- Return the positions that the step reads, if they differ between types: they tell a rank from others.
+-- Return the positions that the step reads and that differ between types, for the labels of ranks.
 local function find_differences(plan, reads, types)
   local differ = {}
   for _, read in ipairs(reads) do
@@ -213,8 +213,8 @@ local function make_rows(c, plan)
       end
     end
   end
-  -- Return of a span when it began to wait, to work, and ended; its text; the row of the type that came last, nil:
-  -- nobody was waited for.
+  -- Return for a span the times when it began to wait, began to work, and ended; its text; and the row of the type for
+  -- which it waited, or nil.
   local texts = {}
   for number, type in ipairs(c.types) do texts[number] = text_of[type.program] end
   function c.bar(i)

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- chart_page(chart, put): a chart of time as one HTML page that needs no network: chart.html with its script, which
--- puts texts into text nodes only. The data are JSON in which the characters of markup are escaped.
+-- chart_page(chart, put): write a chart of time as one HTML page that needs no network: chart.html with its script and
+-- the data as JSON. The script puts texts only into text nodes; characters of markup are escaped in the JSON.
 
 local words = require "pictures.words"
 
--- Return the bars of a row as a list of numbers, five each: nanoseconds since the end of the bar before until it begins
--- to wait, that it waits, that it takes; its text; who came last. The page counts from 0.
+-- Return the bars of a row as a list of numbers, five for each bar: nanoseconds from the end of the bar before, of
+-- waiting, of work; its text; the row for which it waited. Texts and rows count from 0 in the page.
 local function bars_of(c, row)
   local bars, last = {}, 0
   for i, span in ipairs(row.spans) do
@@ -18,7 +18,7 @@ local function bars_of(c, row)
   return "[" .. table.concat(bars, ",") .. "]"
 end
 
--- Return all else, which is small.
+-- Return all other data, which are small.
 local function about(c)
   local data = { title = c.title, settings = c.settings, about = c.about, cut = c.cut, seconds = c.seconds, kinds = {},
                  texts = {}, rows = {}, gaps = {} }

@@ -1,14 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- chart_svg(chart, put): a chart of time as SVG. A row is cut into columns of a pixel; a column shows each kind by its
--- share of that time, one above the other, so that what is thinner than a pixel is merged with its neighbours and
--- nothing gets lost.
+-- chart_svg(chart, put): write a chart of time as SVG. A row is divided into columns of a pixel. A column shows each
+-- kind by its share of the column's time, one above the other, so bars that are thinner than a pixel still count.
 
 local chart = require "pictures.chart"
 local words = require "pictures.words"
 
 local WIDTH, TOP, RIGHT, ROWS = 1200, 102, 24, 512
-local STEPS, BITS = 8, 5 -- shares are drawn in eighths; a column is a number with the kind of each in so many bits
+local STEPS, BITS = 8, 5 -- shares are drawn in eighths; a column is a number with BITS bits for the kind of each eighth
 
 local HEAD = '<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img">\n'
 local STYLE = "<defs><style type=\"text/css\">text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;fill:#1b1f24}"
@@ -23,7 +22,7 @@ local function text(x, y, class, said)
   return ('<text x="%g" y="%g" class="%s">%s</text>\n'):format(x, y, class, words.xml(said))
 end
 
--- Return the shares of the columns of a row: of column x and kind k at x * kinds + k.
+-- Return the shares of the columns of a row; the share of kind k in column x is at x * kinds + k.
 local function shares_of(c, row)
   local share, kinds, seconds, floor = {}, #c.kinds, c.seconds, math.floor
   local function spread(from, to, kind, weight)
@@ -43,7 +42,7 @@ local function shares_of(c, row)
   return share
 end
 
--- Return the column as a number, the kind on top first; waiting, kind 1, is last: below the others.
+-- Return a column as a number, the topmost kind first. Waiting, kind 1, is below the others.
 local function column_of(share, x, kinds)
   local sum, at, done, column = 0, 0, 0, 0
   for k = 1, kinds do sum = sum + (share[x * kinds + k] or 0) end
@@ -60,7 +59,7 @@ end
 
 local function put_row(c, row, left, y, high, put)
   local share, kinds, paths, x = shares_of(c, row), #c.kinds, {}, 0
-  local top, tall = {}, {} -- as text, by eighths
+  local top, tall = {}, {} -- coordinates as text, by eighths
   for eighth = 0, STEPS do
     top[eighth], tall[eighth] = ("%g"):format(y + high * eighth / STEPS), ("%g"):format(high * eighth / STEPS)
   end

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- chart_trace(chart, put [, planned]): a chart of time as a trace: a process for each type of ranks, a thread for each
--- stream. Slices of a thread must not overlap: calls of a group, which travel at once, are on further threads of the
--- stream. Below what each rank did is what was planned for it, another chart.
+-- chart_trace(chart, put [, planned]): write a chart of time as a trace, with a process for each type of ranks and a
+-- thread for each stream. Slices of a thread must not overlap, so calls of a group, which run at the same time, are on
+-- further threads of the stream. `planned` is another chart; its rows follow the measured ones of each rank.
 
 local trace = require "pictures.trace"
 
 local LANES = 8
 local MICROSECOND = 1e6
 
--- Put a row of a chart into a process, from a thread on.
+-- Write a row of a chart into a process, beginning with thread `first`.
 local function put_row(t, c, row, names, process, first, name)
   local until_of, used = {}, 0
   for lane = 1, LANES do until_of[lane] = 0 end
@@ -39,7 +39,7 @@ local function kind_of(c, said)
   return e.operation
 end
 
--- What was planned of an entry that was measured, as members of an object.
+-- Return the planned values for a measured entry, as members of a JSON object.
 local function planned_of(said)
   local e = said.entry
   local bytes = said.bytes and ('"bytes":%d'):format(said.bytes)
@@ -47,7 +47,7 @@ local function planned_of(said)
   return (bytes or "") .. (bytes and at and "," or "") .. (at or "")
 end
 
--- Return the names that come many times, as JSON.
+-- Return the names of all texts as JSON, since each occurs many times.
 local function names_of(c)
   local names = { rows = {}, texts = {}, kinds = {}, arguments = {} }
   for i, row in ipairs(c.rows) do names.rows[i] = trace.text(("%s (rank %d)"):format(row.label, row.rank)) end
@@ -59,7 +59,7 @@ local function names_of(c)
   return names
 end
 
--- Put the planned rows of each rank into its process, from a thread on.
+-- Write the planned rows of each rank into its process, beginning with thread `first`.
 local function put_planned(t, c, world, first)
   local names, of_type = names_of(c), {}
   for i, row in ipairs(c.rows) do

@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- drawing: what pictures need to know of a plan. A drawing has
---   plan, world, rank?  the rank whose groups stand out
+-- drawing: a plan and the options of its picture. A drawing has
+--   plan, world, rank?  `rank`: the rank whose groups are highlighted
 --   entries   the families: { name, family, same, shares }; same: the first family with the same groups
---   chosen    of entries, those to draw
+--   chosen    the entries to draw
 --   machine   where ranks run, or nil
---   columns, unicode, color   of text
+--   columns, unicode, color   for text: its width, and whether to use box characters and colours
 
 local machines = require "pictures.machine"
 
 -- Make a drawing. options: { families = {name}, all = true, machine = Machine, rank, columns, unicode, color, most };
--- all: draw every family, but those with the groups of another, where `families` names none.
+-- all: if `families` names none, draw every family except those with the same groups as another one.
 return function(plan, options)
   local d = { plan = plan, world = plan.world, entries = {}, chosen = {}, rank = options.rank,
               columns = options.columns or 80, unicode = options.unicode, color = options.color }

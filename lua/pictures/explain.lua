@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- explain: how each family of a plan was made, in words and numbers.
+-- explain: describe how each family of a plan was made.
 
 local groups = require "pictures.groups"
 local moongrid = require "moongrid"
 local reports = require "pictures.reports"
 local shown = require "pictures.words".shown
 
--- Return a function that returns the words of a place of the recipe, "moe.lua:28  t.dp = dense". read(file) returns the
--- text of a file, or nil.
+-- Return a function that returns a line of the recipe with its position, "moe.lua:28 t.dp = dense". read(file) returns
+-- the text of a file, or nil.
 local function source_lines(safe, read)
   local sources = {}
   local function lines_of(source)
@@ -34,7 +34,7 @@ local function put_lines(r, name)
   end
 end
 
--- Return what is asked of other families, too: of each its communicators and the families that make them, by its name.
+-- Return by name, for every family, its communicators and the families that make them.
 local function ask_all(plan, site)
   local all = {}
   for _, name in ipairs(plan.families) do
@@ -46,7 +46,7 @@ local function ask_all(plan, site)
   return all
 end
 
--- Which communicators the family uses.
+-- Describe the communicators that the family uses.
 local function communicators(all, name)
   local one = all[name]
   local head = all[one.shares]
@@ -76,7 +76,7 @@ local function communicators(all, name)
   return table.concat(words)
 end
 
--- Which families use them too, in full or in part.
+-- Write which other families use all or some of its communicators.
 local function put_users(r, name)
   local plan, all = r.plan, r.all
   local one, users = all[name], {}
@@ -100,7 +100,7 @@ local function put_users(r, name)
   end
 end
 
--- Which families have the same groups but other communicators.
+-- Write which families have the same groups but other communicators.
 local function put_apart(r, name)
   local plan, all = r.plan, r.all
   local one = all[name]
@@ -147,13 +147,13 @@ local function put_family(r, name)
   put_cost(r, one)
 end
 
--- Evaluate the recipe { name, text, args, file } of a plan again, and keep the lines.
+-- Evaluate the recipe { name, text, args, file } of a plan again, and record the lines that make families.
 local function again(plan, recipe)
   return moongrid.load(recipe.name, { text = recipe.text, lines = true }):plan(plan.world, recipe.args, recipe.file)
 end
 
--- Explain these families, or all after a line about the plan. options: { families, columns, read, recipe }; the command
--- also gives `writer` and `ranks` of a machine.
+-- Explain these families; without `families` write a line about the plan, and explain all. options: { families,
+-- columns, read, recipe }; the command also gives `writer`, and `ranks`, the number of ranks of a node.
 return function(plan, options, put)
   local recipe = options.recipe
   if recipe then plan = again(plan, recipe) end

@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- frame: what the page shows of a plan, as tables that page.js reads as JSON: families, grids, steps, and where ranks
--- lie.
+-- frame: the data of a plan for the page, as tables that page.js reads as JSON: families, grids, steps of creation, and
+-- where ranks are drawn.
 
 local drawing = require "pictures.drawing"
 local sheets = require "pictures.sheet"
 local words = require "pictures.words"
 
-local LISTED = 1 << 18 -- members of a family without a rule that are listed; of a drawn part fewer
-local EACH = 1 << 16   -- ranks that are asked what they create
+local LISTED = 1 << 18 -- most members to list of a family without a rule; fewer if only a part of the world is drawn
+local EACH = 1 << 16   -- in larger worlds do not ask each rank what it creates
 
--- The groups of a family: its modes, or lists of at most so many members.
+-- Return the groups of a family: its modes, or lists of at most `listed` members.
 local function groups_of(family, listed)
   local modes, lists = family:modes(), nil
   if not modes and family.count * family.largest <= listed then
@@ -25,7 +25,7 @@ local function families_of(d, listed)
   for i, entry in ipairs(d.entries) do
     all[i] = groups_of(entry.family, listed)
     all[i].name, all[i].same, all[i].shares = entry.name, entry.same, entry.shares
-    if entry.same then all[i].groups = nil end -- the page asks the first one
+    if entry.same then all[i].groups = nil end -- the page takes those of the first family
   end
   return all
 end
@@ -40,8 +40,8 @@ local function grids_of(plan)
   return all
 end
 
--- The steps that make communicators: { family, count, groups }, in their order; groups: nil for all of the family. Of
--- rounds of a very large world the groups are not told apart.
+-- Return the steps that create communicators in order, { family, count, groups }; `groups` is nil for all groups of the
+-- family. For a very large world the groups of a round are not listed.
 local function steps_of(plan)
   local steps, at, partial = {}, {}, false
   for line in plan:schedule():gmatch "[^\n]+" do
@@ -66,7 +66,7 @@ local function steps_of(plan)
   return steps
 end
 
--- Where ranks are drawn, and of each family which of these sheets.
+-- Return the sheets on which ranks are drawn, and the sheet of each family.
 local function sheets_of(d, most)
   local all, of = sheets.make(d, most)
   if d.machine and all[1].parts[1].size ~= d.world then -- the page draws no empty places

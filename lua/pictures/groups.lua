@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- groups: the groups of a family in few columns.
+-- groups: write the groups of a family in a limited number of columns.
 
 local M = {}
 
@@ -33,7 +33,7 @@ function M.all(family, width)
   end
   if #list == count and columns <= width or count == 1 then return table.concat(list, " ") end
   local last, shown = M.one(family, count - 1, third), 1
-  while shown + 1 < count and at[shown + 1] do -- as many as leave room for the rest
+  while shown + 1 < count and at[shown + 1] do -- as long as the end still fits
     if at[shown + 1] + #(" ... %d more ... "):format(count - shown - 2) + #last > width then break end
     shown = shown + 1
   end
@@ -41,7 +41,7 @@ function M.all(family, width)
   return table.concat(list, " ", 1, shown) .. more .. " " .. last
 end
 
--- "4 groups of 2", "1 group of 8", "4 groups of up to 3"
+-- Return "4 groups of 2", "1 group of 8", "4 groups of up to 3".
 function M.count(family)
   return ("%d group%s of %s%d"):format(family.count, family.count == 1 and "" or "s", family.size and "" or "up to ",
                                        family.largest)

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- pictures: what `moongrid.pictures` is: plans as text, as SVG, as a page, in words. A sink gets them piece by piece.
+-- pictures: the module `moongrid.pictures`: it writes plans as text, as SVG, as a page, or in words. A sink is a
+-- function that gets the output piece by piece.
 
 local drawing = require "pictures.drawing"
 
 local M = {}
 
--- Give what a function puts to a sink, or return it.
+-- Pass the output of a function to a sink, or without a sink return it.
 local function gather(put, write)
   local pieces = {}
   write(put or function(piece) pieces[#pieces + 1] = piece end)

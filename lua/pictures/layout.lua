@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- layout: place the cells of a part in an SVG. Rows and columns make tiles; tiles go beside or below each other,
--- whichever keeps the picture nearer to the shape of a page. Lengths are pixels.
+-- layout: place the cells of a part in an SVG. Rows and columns of ranks make tiles; tiles are beside or below each
+-- other, so that the picture is near to the shape of a page. Lengths are pixels.
 
 local M = {}
 
 local SHAPE = 1.5 -- width to height: a page in landscape
 local SHORT, ROW, COLUMN, TITLE, PAD = 12, 32, 48, 15, 5
 
--- Return how many of n blocks of width x height to put in a row. Divisors of n leave no holes.
+-- Return how many of n blocks of width x height to put in a row: a divisor of n, so that all rows are full.
 local function side_by_side(n, width, height)
   local best, least = 1, math.huge
   for per = 1, n do
@@ -25,8 +25,8 @@ local function text_width(level, font) return font * 0.58 * (#level.name + 1 + #
 function M.gap(l, level) return 8.0 + 6 * (level - l.tile - 1) end
 
 -- Lay out a part of a sheet with `cells` cells in all. A layout has
---   tile    levels of a tile: 1 or 2                 cell_width, cell_height, font, width, height
---   frame   of each level: `per` entries in a row, dx and dy from one to the next, x and y of the first in its block,
+--   tile    the number of levels of a tile: 1 or 2    cell_width, cell_height, font, width, height
+--   frame   for each level: `per` entries in a row, dx and dy from one to the next, x and y of the first in its block,
 --           width and height of the block
 function M.make(part, cells)
   local levels = part.levels

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- machine: where the ranks of a world run, as pictures show it. `levels`: names, far to near, without those that cross
--- others; domains[l][rank]: the domain of level l.
+-- machine: where the ranks of a world run, for pictures. `levels` has the names of levels, far to near, without domains
+-- that cross levels; domains[l][rank] is the rank's domain of level l.
 
 local Machine = {}
 Machine.__index = Machine
 
--- Return how far two ranks are apart: 0 in one domain of the level before the places, 1 in two of these but one of the
--- level before, and so on.
+-- Return how many levels two ranks cross: 0 if they are in one domain of the nearest level, 1 if they are in one domain
+-- of the next level, and so on.
 function Machine:reach(a, b)
   local far = #self.levels - 1
   for l = 1, far do
@@ -16,7 +16,7 @@ function Machine:reach(a, b)
   return 0
 end
 
--- The same of the ranks of a group.
+-- Return how many levels the ranks of a group cross.
 function Machine:group_reach(family, group)
   local known = self.reaches[family]
   if not known then
@@ -31,7 +31,7 @@ function Machine:group_reach(family, group)
   return known[group]
 end
 
--- Say how many groups cross each level, the nearest first: "; 8 cross a node, 0 cross a rack".
+-- Return how many groups cross each level, the nearest first: "; 8 cross a node, 0 cross a rack".
 function Machine:crossings(family)
   local words = {}
   for l = #self.levels - 1, 1, -1 do

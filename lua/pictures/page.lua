@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- page: plans as one HTML page that needs no network: page.html with its scripts, and its data as JSON. The page puts a
--- user's texts into text nodes only, and the characters of markup are escaped in the JSON. page.js reads the data.
+-- page: write plans as one HTML page that needs no network: page.html with its scripts, and the data as JSON, which
+-- page.js reads. The page puts texts of users only into text nodes; characters of markup are escaped in the JSON.
 
 local frame = require "pictures.frame"
 local words = require "pictures.words"
 
--- Write a page to a sink: for each choice of values, the last axis fastest, a plan, or why there is none. page = {
--- recipe = title, axes = { { name, values = { text } } }, frames = { Plan|text }, machine = function(plan) ->
--- Machine|nil }
+-- Write a page to a sink. page = { recipe = title, axes = { { name, values = { text } } }, frames = { Plan|text },
+-- machine = function(plan) -> Machine|nil }. `frames` has, for each choice of values, the last axis fastest, a plan or
+-- the message that refuses it.
 return function(page, put)
   local html = require "pictures.page_html" -- page.html with its scripts
   local head, middle, tail = html:match "^(.-)@TITLE@(.-)@DATA@(.*)$"

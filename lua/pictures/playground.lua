@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: MIT
 --
--- playground: what the playground asks. answer(request) returns the text of JSON. A request has
+-- playground: answer the requests of the playground's page. answer(request) returns a text of JSON. A request has
 --   name, text       of the recipe; world; params = { "tp=2" }
---   laws             of the plan, { "within(tp, mp)" }
---   other            the side that the plan is compared with: name, text, world, params
--- and gets { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. With one of
--- these fields it gets only:
---   prove            true: { step, laws }: the proof of the step, and the law of every plan, which take longer
---   give             "json", "svg" or "text": { text }, of the plan, or its picture
---   complete         a line up to the cursor: { words }, of the plan before
--- A pane, as groups, laws, step and diff are, is { badge, kind, cards }; a card { title, about, kind, rows }, with the
--- family or the law that it is of; a row { label, words, kind, part }. kind: "good", "bad", "changed" or "code"; part:
--- of 1, the length of a bar.
+--   laws             further laws to check, { "within(tp, mp)" }
+--   other            another recipe to compare the plan with: name, text, world, params
+-- The answer is { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. With one of these
+-- fields in the request the answer is another:
+--   prove            true: { step, laws }, the proof of the step, and the law of every plan, which take longer
+--   give             "json", "svg" or "text": { text }, the plan or its picture
+--   complete         a line up to the cursor: { words }, completions from the plan of the last request
+-- groups, laws, step and diff are panes. A pane is { badge, kind, cards }; a card is { title, about, kind, rows }, with
+-- its family or law; a row is { label, words, kind, part }. kind is "good", "bad", "changed" or "code"; part is the
+-- length of a bar, 0 to 1.
 
 local explain = require "pictures.explain"
 local frame = require "pictures.frame"
@@ -19,16 +19,16 @@ local moongrid = require "moongrid"
 local reports = require "pictures.reports"
 local words = require "pictures.words"
 
-local DRAWN, SAMPLE = 1024, 256 -- ranks of a world that is drawn whole; of a part
-local CHECKED = 1 << 18       -- members that are checked one by one
-local COLUMNS, LINES = 110, 400 -- of the groups of a family; of a diff
+local DRAWN, SAMPLE = 1024, 256 -- most ranks to draw all; ranks to draw of a larger world
+local CHECKED = 1 << 18       -- most members to check one by one
+local COLUMNS, LINES = 110, 400 -- most columns for the groups of a family; most lines of a diff
 
-local last -- the recipe that was planned last, and its parameters, for completion
+local last -- the last planned recipe and its parameters, for completion
 
--- Return a message without the place in this file from which the module was called.
+-- Return a message without the position in this file that called the module.
 local function said(message) return (tostring(message):gsub("^[^:]*playground[^:]*:%-?%d+: ", "")) end
 
--- Return a message with the line of the recipe in which it is; of wrong Lua also the column behind the indentation.
+-- Return a message with its line of the recipe; for an error of Lua's parser also the column after the indentation.
 local function problem(name, message)
   message = said(message)
   local line, rest = message:match("^" .. name:gsub("%p", "%%%0") .. ":(%d+): (.*)$")
@@ -36,7 +36,7 @@ local function problem(name, message)
   return { message = first or rest or message, line = math.tointeger(tonumber(line)), column = first and #blanks }
 end
 
--- What a recipe declares; of a parameter its shortest name.
+-- Return the declarations of a recipe, with the shortest name of each parameter.
 local function declared(loaded)
   local info, params = loaded:info(), {}
   for i, param in ipairs(info.params) do
@@ -50,7 +50,7 @@ local function declared(loaded)
   return { doc = info.doc, params = params }
 end
 
--- Return the plan of a side, its recipe, and what that declares; or nil, why not, and what it declares.
+-- Return the plan of a side, its recipe, and the declarations; or nil, a message, and the declarations.
 local function plan_of(side)
   local known
   local done, plan, loaded = pcall(function()
@@ -66,7 +66,7 @@ end
 
 local CODE = { groups = true, rule = true, ["made by"] = true }
 
--- The lines of `moongrid explain`, a card for each family.
+-- Return the pane of groups: the lines of `moongrid explain`, with a card for each family.
 local function groups_of(plan, side)
   local cards, text = {}, {}
   explain(plan, {
@@ -87,7 +87,7 @@ local function groups_of(plan, side)
   return { badge = tostring(#cards), cards = cards }
 end
 
--- A law; held: nil, it was not checked.
+-- Return the card of a law. `held` is nil if the law was not checked.
 local function law_card(law, held, why)
   local mark, kind = "?", nil
   if held ~= nil then mark, kind = held and "\u{2713}" or "\u{2717}", held and "good" or "bad" end
@@ -101,7 +101,7 @@ local function laws_pane(cards)
   return { badge = whole and tostring(#cards) or broken .. " broken", kind = whole and "good" or "bad", cards = cards }
 end
 
--- The laws that the recipe has asked for, and those of the request.
+-- Return the laws that the recipe checked, and those of the request.
 local function laws_of(plan, asked)
   local cards, done, of_recipe = {}, pcall(function() return plan.laws end)
   for _, law in ipairs(done and of_recipe or {}) do cards[#cards + 1] = law_card(law, true, "in the recipe") end
@@ -114,7 +114,7 @@ local function laws_of(plan, asked)
   return laws_pane(cards)
 end
 
--- The same, after the law of every plan, which is checked where that is quick.
+-- Return the pane of laws: first the law of every plan, which is checked if that is quick, then the others.
 local function checked(plan, asked)
   local n, pane = 0, laws_of(plan, asked)
   for _, name in ipairs(plan.families) do n = n + plan:family(name).count * plan:family(name).largest end
@@ -127,7 +127,7 @@ local function checked(plan, asked)
   return laws_pane(pane.cards)
 end
 
--- Rows with bars: { name, value } in a list, and how a value is said.
+-- Return rows with bars for a list of { name, value }; say(value) returns the text of a value.
 local function bars(list, say)
   local rows, most = {}, 0
   for _, one in ipairs(list) do most = math.max(most, one[2]) end
@@ -141,7 +141,7 @@ local function calls_text(sum)
   return ("%s in %d call%s"):format(reports.bytes(sum[2]), sum[3], reports.plural(sum[3]))
 end
 
--- What the busiest rank sends and holds, and on a machine the time.
+-- Return cards with what the busiest rank sends and stores, and on a machine the time.
 local function step_cards(plan, step)
   local cards, sums = {}, step:sums()
   local priced, price = pcall(step.price, step)
@@ -174,7 +174,7 @@ local NO_STEP = "This recipe has no step. A function step in it says what a rank
 
 local function refused(why) return { title = "Refused", about = why, kind = "bad" } end
 
--- The proof of the step.
+-- Return the pane of the step, with its proof.
 local function step_of(plan)
   local done, has = pcall(plan.has_step, plan)
   if not (done and has) then return { badge = "", cards = { { title = "No step", about = NO_STEP } } } end
@@ -196,7 +196,7 @@ end
 
 local CHANGES = { ["+"] = "good", ["-"] = "bad", ["~"] = "changed" }
 
--- What changes from the other side to the plan.
+-- Return the pane with the differences from the other recipe to the plan.
 local function diff_of(plan, other)
   local before, why = plan_of(other)
   local done, diff = pcall(function() return before:diff(plan) end)
@@ -217,8 +217,8 @@ end
 
 -- The editor ---------------------------------------------------------------------------------------------------------
 
--- The words that the last one of a line may become: names of the plan within quotes, parameters after "p.", and the
--- words of recipes.
+-- Return the words that can complete the last word of a line: inside quotes names of the plan, after "p." parameters,
+-- else words of recipes.
 local function complete(line)
   if not last then return {} end
   local quoted = select(2, line:gsub("[\"']", "")) % 2 == 1
@@ -246,7 +246,7 @@ local function complete(line)
   return list
 end
 
--- A plan, or its picture, as text.
+-- Return a plan, or its picture, as text.
 local function give(plan, what)
   if what == "json" then return plan:json() end
   return moongrid.pictures[what](plan, { all = true })
@@ -269,7 +269,7 @@ end
 return function(request)
   local result, text = answer(request), {}
   local function put(piece) text[#text + 1] = piece end
-  if result.text then return '{"text":' .. words.quoted(result.text) .. "}" end -- whole, with its lines
+  if result.text then return '{"text":' .. words.quoted(result.text) .. "}" end -- with its line breaks
   words.json(result, put)
   return table.concat(text)
 end

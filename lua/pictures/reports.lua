@@ -1,25 +1,25 @@
 -- SPDX-License-Identifier: MIT
 --
--- reports: text of lines that fold. A writer has put(piece), fold (the last column), on and off (around what is bold),
--- and shown(text), which makes a text safe to print.
+-- reports: write text with folded lines. A writer has put(piece), fold (the last column), on and off (which begin and
+-- end bold text), and shown(text), which makes a text safe to print.
 
 local moongrid = require "moongrid"
 
 local M = {}
 
-local LABEL, VALUE = 15, 60 -- column of values; bytes of the value of a parameter
-local RANKS, MOST = 8, 4096 -- ranks of a machine of which nothing is known, and most
+local LABEL, VALUE = 15, 60 -- column of the text after a label; most bytes of a parameter's value
+local RANKS, MOST = 8, 4096 -- ranks of a node if unknown; most ranks of a node
 
--- The columns of a text; a character of UTF-8 has one.
+-- Return the columns of a text; each character of UTF-8 takes one.
 function M.width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
 
--- A word of ASCII, as names are, and blanks up to a width: string.format has widths up to 99 only.
+-- Return an ASCII word with blanks up to a width. (string.format allows widths up to 99 only.)
 function M.padded(word, wide) return word .. (" "):rep(wide - #word) end
 
--- The end of a word for so many: "", or "s".
+-- Return the plural ending for n things: "" or "s".
 function M.plural(n) return n == 1 and "" or "s" end
 
--- Write words after text that ends at `column`, each after a blank; further lines start at `indent`.
+-- Write words, each after a blank, after a text that ends at `column`; further lines start at `indent`.
 function M.put_words(w, words, column, indent)
   if words ~= "" and column + 1 + #words <= w.fold then
     w.put(" " .. words)
@@ -44,7 +44,7 @@ function M.wrap(w, label, words)
   M.put_words(w, words, #label, LABEL)
 end
 
--- What is safe to print of a value, in at most so many bytes; a longer one ends in "...".
+-- Return a value, safe to print, in at most `most` bytes; a longer value ends in "...".
 local function at_most(w, most, value)
   if #value > most then most = most - 3 end
   local shown, ends = w.shown(value), #value > most and "..." or ""
@@ -53,8 +53,8 @@ local function at_most(w, most, value)
   return shown:sub(1, most) .. ends
 end
 
--- Write the first line of what is about a plan: "megatron over 8 ranks: tp=2", after other words, with the parameters
--- that differ from their defaults, or `all`.
+-- Write the first line of a report about a plan: the words `before`, then "megatron over 8 ranks: tp=2" with the
+-- parameters that differ from their defaults, or with `all` parameters.
 function M.head(w, plan, before, all)
   local name = plan.recipe == "" and "plan" or w.shown(plan.recipe)
   local about = (" over %d rank%s"):format(plan.world, M.plural(plan.world))
@@ -79,13 +79,13 @@ end
 
 local NAMES = { gpus_per_node = true, ranks_per_node = true, nproc_per_node = true }
 
--- Return the machine that the recipe of the plan has read; nil: none, or this build is without machines.
+-- Return the machine that the recipe of the plan has read, or nil if there is none or this build has no machines.
 function M.machine(plan)
   local done, read = pcall(function() return plan.machine end)
   if done and read and read ~= "" then return moongrid.open_machine(read) end
 end
 
--- Return the ranks of a machine: those that are known, of that which the recipe read, or of a parameter.
+-- Return the number of ranks of a node: `known`, or that of the machine that the recipe read, or of a parameter.
 function M.machine_ranks(plan, known)
   local machine = not known and M.machine(plan)
   local ranks = known or machine and machine:node_size() or nil
@@ -95,14 +95,14 @@ function M.machine_ranks(plan, known)
   return ranks and ranks >= 1 and ranks <= MOST and ranks or RANKS
 end
 
--- Bytes for people: "1.50 GiB".
+-- Return bytes as text: "1.50 GiB".
 function M.bytes(n)
   local units, i = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" }, 1
   while n >= 1024 and i < 7 do n, i = n / 1024, i + 1 end
   return ((i == 1 and "%.0f" or n < 10 and "%.2f" or "%.1f") .. " %s"):format(n, units[i])
 end
 
--- Seconds for people: "12.3 ms".
+-- Return seconds as text: "12.3 ms".
 function M.seconds(s)
   if s <= 0 then return "0" end
   local unit, by = "ns", 1e9
@@ -116,7 +116,7 @@ function M.seconds(s)
   return (s * by >= 100 and "%.0f %s" or s * by >= 10 and "%.1f %s" or "%.2f %s"):format(s * by, unit)
 end
 
--- What the verdicts of a step's proof mean.
+-- The meaning of each verdict of a step's proof.
 M.verdicts = {
   proved = "every rank reaches the end of its program",
   mismatch = "two calls that meet are not the same",
@@ -126,7 +126,7 @@ M.verdicts = {
            .. "other's SMs",
 }
 
--- What the proof of a step assumes of pairs of families.
+-- Return a text with the assumptions of a step's proof about pairs of families.
 function M.assumes(pairs_of)
   local list = {}
   for i, pair in ipairs(pairs_of) do list[i] = pair[1] .. " and " .. pair[2] end

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- sheet: where ranks are drawn: on one grid, or on a few that share no ranks, as those of an encoder and a decoder,
--- or on a machine. A sheet has
---   parts    each { name, levels, cells, ranks, last, machine? }; ranks: of each cell, level 0 fastest, -1: nobody;
---            last: the largest number that a rank of it may have
---   cells    of all parts
---   sampled  ranks are left out
--- The levels of a part are the dims that are larger than 1, fastest first: { name, size, stride, shown, kept }; shown:
--- how many coordinates are drawn, the first ones and the last; kept: one that is drawn, too. Level 0 runs along a row,
--- level 1 down the rows; both make a tile, and further levels are tiles of tiles.
+-- sheet: the arrangement in which ranks are drawn: one grid; or a few grids that share no ranks, such as those of an
+-- encoder and a decoder; or a machine. A sheet has
+--   parts    each { name, levels, cells, ranks, last, machine? }; ranks: the rank of each cell, level 0 fastest, -1 for
+--            none; last: the largest possible rank of the part
+--   cells    the number of cells of all parts
+--   sampled  whether ranks are left out
+-- The levels of a part are the dims with sizes above 1, fastest first: { name, size, stride, shown, kept }. `shown` is
+-- the number of drawn coordinates, the first ones and the last; `kept` is another coordinate that must be drawn. Level
+-- 0 goes along a row, level 1 along the column of rows; both make a tile, and further levels arrange tiles.
 
 local moongrid = require "moongrid"
 
@@ -19,7 +19,7 @@ local LOOK = 64              -- groups, and members of each, to check when choos
 
 -- Cells --------------------------------------------------------------------------
 
--- Is the kept coordinate drawn out of turn, as the last but one?
+-- Return whether the kept coordinate is not among the first ones, so that it is drawn as the last but one.
 local function keeps(level)
   return level.kept > level.shown - 2 and level.kept < level.size - (level.shown > 1 and 1 or 0)
 end
@@ -55,7 +55,7 @@ local function new_part(name, dims)
   return part
 end
 
--- A grid with what is asked of it often. `line`: the family of its ranks in their order, one group.
+-- Return a grid with facts about it that are needed often. `line` is the family whose one group has all its ranks.
 local function known_grid(name, grid)
   local dims, names = grid:dims(), {}
   for i, dim in ipairs(dims) do names[i] = dim[1] end
@@ -75,7 +75,7 @@ local function grid_part(known)
   return part
 end
 
--- Draw fewer coordinates of the level with the most; if none has more than three, of the slowest one.
+-- Draw fewer coordinates of the level with the most drawn ones; if none has more than three, of the slowest level.
 local function show_less(sheet)
   local at, most
   for _, part in ipairs(sheet.parts) do
@@ -114,7 +114,7 @@ local function list_ranks(part)
   for _, rank in ipairs(part.ranks) do part.top = math.max(part.top, rank) end
 end
 
--- Choose what is drawn of a sheet: at most `most` ranks, and that of `rank`.
+-- Choose the coordinates to draw of a sheet: at most `most` ranks, and those of `rank`.
 local function sample(sheet, rank, most)
   if sheet.cells > (most or M.WHOLE) then
     sheet.sampled = true
@@ -127,7 +127,7 @@ local function sample(sheet, rank, most)
   for _, part in ipairs(sheet.parts) do list_ranks(part) end
 end
 
--- Say what a sampled sheet draws: "dp 0 to 6 and 63 of 64".
+-- Return a text about the drawn coordinates of a sampled sheet: "dp 0 to 6 and 63 of 64".
 function M.sampled_text(sheet)
   local words = {}
   for _, part in ipairs(sheet.parts) do
@@ -144,8 +144,8 @@ end
 
 -- A grid from strides ---------------------------------------------------------------
 
--- Insert a stride, or a stride times its size, into an ascending list in which each divides the next; false: it does
--- not fit.
+-- Insert a stride, or a stride times its size, into an ascending list in which each number divides the next. Return
+-- false if it does not fit.
 local function add_edge(edges, at)
   local i = 1
   while edges[i] and edges[i] < at do i = i + 1 end
@@ -156,8 +156,8 @@ local function add_edge(edges, at)
   return true
 end
 
--- Make the grid that the strides of the families have in common, else one dim of all ranks. A dim is named by the
--- family whose groups run along it alone.
+-- Make a grid from the strides of the families, or one dim of all ranks if the strides do not fit together. A dim is
+-- named after the family whose groups run along this dim only.
 local function common_grid(families, world)
   local edges, named = world > 1 and { 1, world } or { 1 }, {}
   for _, entry in ipairs(families) do
@@ -184,7 +184,7 @@ local function common_grid(families, world)
     local size = edges[k + 1] // edges[k]
     local family = named[size .. " " .. edges[k]]
     local name = family or #edges == 2 and "rank" or "dim" .. k - 1
-    while not family and named[name] do name = name .. "_" end -- a family has that name
+    while not family and named[name] do name = name .. "_" end -- a family has this name
     order[k], sizes[name], from_family = name, size, from_family or family
   end
   local known = known_grid("", moongrid.grid(moongrid.world(world), order, sizes))
@@ -194,7 +194,7 @@ end
 
 -- Choosing grids ----------------------------------------------------------------------
 
--- Visit the first members of the first groups until `seen` returns false; then return false.
+-- Call `seen` for the first members of the first groups. Return false as soon as it returns false.
 local function look(family, seen)
   for group = 0, math.min(family.count, LOOK) - 1 do
     local _, size = family:member(group, 0)
@@ -205,7 +205,7 @@ local function look(family, seen)
   return true
 end
 
--- Return whether the grid has the family's ranks, of those checked.
+-- Return whether the grid has the ranks of the family (of those that `look` checks).
 local function holds(known, family)
   if not family.low then return true end
   if not position(known, family.low) or not position(known, family.high) then return false end
@@ -224,8 +224,8 @@ local function aligned(known, family)
   return made == size
 end
 
--- Return how well a grid suits a family: 0 not at all, 1 it has the ranks, 2 groups run along its dims, 3 along the dim
--- of the family's name.
+-- Return how well a grid suits a family: 0 if it lacks ranks, 1 if it has them, 2 if groups run along its dims, 3 if
+-- they run along the dim with the family's name.
 local function suits(known, entry)
   if not holds(known, entry.family) then return 0 end
   if not aligned(known, entry.family) then return 1 end
@@ -235,7 +235,7 @@ local function suits(known, entry)
   return 2
 end
 
--- Choose several grids without common ranks that hold all ranks of the family; nil: there are none.
+-- Choose several grids without common ranks that have all ranks of the family, or return nil.
 local function choose_several(grids, family, world)
   local chosen, here = {}, 0
   for _, known in ipairs(grids) do
@@ -243,7 +243,7 @@ local function choose_several(grids, family, world)
     for _, other in ipairs(chosen) do apart = apart and (known.high < other.low or other.high < known.low) end
     if apart then chosen[#chosen + 1], here = known, here + #known.grid end
   end
-  local all = here == world or #chosen > 0 and look(family, function(rank) -- ranks outside may be idle
+  local all = here == world or #chosen > 0 and look(family, function(rank) -- other ranks may be idle
     for _, known in ipairs(chosen) do
       if position(known, rank) then return true end
     end
@@ -258,18 +258,18 @@ local function choose(grids, entry, world, common)
     if is > most then best, most = known, is end
   end
   if best and #best.grid == world then return { best } end
-  return choose_several(grids, entry.family, world) or { best or common } -- a family of one window is with the others
+  return choose_several(grids, entry.family, world) or { best or common } -- all windows
 end
 
 -- On a machine ------------------------------------------------------------------------
 
--- A sheet of the places of the ranks, whose levels are those of the machine that have several domains.
+-- Return the sheet of a machine. Its levels are those of the machine that have several domains.
 local function machine_sheet(machine, world)
   local at, dims, cells = {}, {}, 1
   for rank = 0, world - 1 do at[rank] = 0 end
   for l, level in ipairs(machine.levels) do
     local parents, domains = machine.domains[l - 1], machine.domains[l]
-    local first, size = {}, 1 -- the lowest domain in each of the level before
+    local first, size = {}, 1 -- for each domain of the level before, its first domain
     for rank = 0, world - 1 do
       local parent = parents and parents[rank] or 0
       if not first[parent] or domains[rank] < first[parent] then first[parent] = domains[rank] end
@@ -296,7 +296,7 @@ end
 
 -- All --------------------------------------------------------------------------------
 
--- Say what the names of dims mean where no grid has a name; nil: they are those of a grid.
+-- Return a text that explains the names of dims if they are not those of a grid, else nil.
 function M.dims_text(sheets)
   for _, sheet in ipairs(sheets) do
     local name = sheet.parts[1].known and sheet.parts[1].known.from_family
@@ -304,7 +304,8 @@ function M.dims_text(sheets)
   end
 end
 
--- Return the sheets of a drawing, without duplicates, and that of each family by name. `most`: ranks of a sheet.
+-- Return the sheets of a drawing, without duplicates, and the sheet of each family by name. `most`: most ranks of a
+-- sheet.
 function M.make(drawing, most)
   local sheets, of, by_grids = {}, {}, {}
   if drawing.machine then

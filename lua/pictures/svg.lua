@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- svg: a plan as SVG 1.1: one panel per family, the ranks of a group in one colour and pattern. The
--- numbers, labels and frames of a sheet are written once and used by all its panels, so more families add little. The
--- file has no script, and a user's texts are escaped. Lengths are pixels.
+-- svg: write a plan as SVG 1.1, with a panel for each family. The ranks of a group have one colour and pattern; covers
+-- are arrows. The numbers, labels and frames of a sheet are written once and used by all its panels, to keep the file
+-- small. It has no script, and texts of users are escaped. Lengths are pixels.
 
 local groups = require "pictures.groups"
 local put_groups = require "pictures.svg_groups"
@@ -12,11 +12,11 @@ local svg_sheet = require "pictures.svg_sheet"
 local words = require "pictures.words"
 
 local MARGIN = 24         -- around the picture
-local HEAD = 40           -- a panel's name and caption, above its sheet
-local BETWEEN = 36        -- panels
+local HEAD = 40           -- height of a panel's name and caption, above its sheet
+local BETWEEN = 36        -- between panels
 local PAGE, LEAST = 1180, 520 -- greatest width, unless a panel is wider; least width
 
--- "; rank 2: position 1 of group 0, 0 of group 1"
+-- Return the groups of a rank as "; rank 2: position 1 of group 0, 0 of group 1".
 local function own_groups(family, rank)
   local all, list, shown = family:locate(rank, "all"), {}, 4
   for i = 1, math.min(#all, shown) do list[i] = ("%d of group %d"):format(all[i][2], all[i][1]) end
@@ -36,7 +36,7 @@ local function caption(d, entry)
   return said .. (d.machine and d.machine:crossings(family) or "") .. (d.rank and own_groups(family, d.rank) or "")
 end
 
--- The families with the same groups but no panel, in lines of `width`.
+-- Return the families with the same groups, which have no panel, in lines of `width`.
 local function also(d, entry, width)
   local drawn, lines = {}, {}
   for _, chosen in ipairs(d.chosen) do drawn[chosen.name] = true end
@@ -51,7 +51,7 @@ local function also(d, entry, width)
   return lines
 end
 
--- A panel for each family. Words may be wider than the sheet.
+-- Make a panel for each family. Its text may be wider than its sheet.
 local function make_panels(d, of, laid)
   local panels = {}
   for i, entry in ipairs(d.chosen) do
@@ -62,8 +62,8 @@ local function make_panels(d, of, laid)
   return panels
 end
 
--- Put panels into rows. A row has its first and last panel, the greatest height of the words above its sheets, so that
--- these start at one height, and of the sheets.
+-- Put panels into rows. A row has its first and last panel, the greatest height of the text above its sheets, so that
+-- all sheets of the row start at one height, and the greatest height of the sheets.
 local function make_rows(panels)
   local rows, row = {}, nil
   for i, panel in ipairs(panels) do
@@ -88,7 +88,7 @@ local function put_panel(d, panel, x, y, head, put)
   put(('<use xlink:href="#ranks%d"/>\n</g>\n</g>\n'):format(panel.sheet.number))
 end
 
--- Return how to read the panels.
+-- Return a text that explains how to read the panels.
 local function reading(d, all, columns)
   local lines = {}
   local function say(text) words.wrap(lines, " ", text, columns) end
@@ -134,7 +134,7 @@ return function(d, put)
   local columns, given = width // 6, {}
   for _, text in ipairs(words.given(d.plan)) do words.wrap(given, "  ", text, columns) end
   local notes = reading(d, all, columns)
-  -- Lines, one below the other, then the rows of panels.
+  -- Write the lines of text, then the rows of panels.
   local top = MARGIN + 14
   local notes_at = top + 16 * #given + 17
   local y = notes_at + 16 * (#notes - 1) + 23

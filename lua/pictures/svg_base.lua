@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- svg_base: what every SVG needs: its first line, the style sheet, text in its classes, colours and patterns of groups.
+-- svg_base: the common parts of every SVG: first line, style sheet, text, and the colours and patterns of groups.
 
 local words = require "pictures.words"
 
@@ -32,7 +32,7 @@ local STYLE = table.concat({
   '</style>',
 }, "\n") .. "\n"
 
--- The colour and the pattern of a group. Neighbours differ in both.
+-- Return the number of a group's colour and of its pattern. Consecutive groups differ in both.
 local function colour(group) return (group + group // 8) % 8 end
 local function pattern(group) return (2 * (group // 8 % 5) + colour(group)) % 5 end
 
@@ -40,7 +40,7 @@ local function pattern(group) return (2 * (group // 8 % 5) + colour(group)) % 5 
 function M.fill(group) return ('fill="url(#c%dp%d)" '):format(colour(group), pattern(group)) end
 function M.ink(group) return DARK[colour(group)] end
 
--- Write what stands before <defs>.
+-- Write the part before <defs>.
 function M.open(width, height, put)
   put(('<?xml version="1.0" encoding="UTF-8"?>\n'
        .. '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" version="1.1" '

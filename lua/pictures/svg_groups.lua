@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- svg_groups: the groups of a family on a sheet: cells of one colour and pattern, cut into parts where groups share
--- ranks; pairs that share ranks are arrows.
+-- svg_groups: draw the groups of a family on a sheet: cells of one colour and pattern, cut into parts if a rank is in
+-- several groups. Pairs that share ranks are arrows.
 
 local groups = require "pictures.groups"
 local svg = require "pictures.svg_base"
 
-local TITLED, MANY = 256, 256 -- groups of a family: of more, none has a title, and arrows are faint
+local TITLED, MANY = 256, 256 -- with more groups than these, groups have no titles, and arrows are faint
 
--- The outline of a cell, as a path.
+-- Return the outline of a cell as a path.
 local function outline(v, spot)
   if not spot.outline then
     local w, h = v.cell_width - 1.5, v.cell_height - 1.5
@@ -44,7 +44,7 @@ local function groups_of(family, rank)
   return all
 end
 
--- Sort the cells by their groups; those of none first.
+-- Draw the cells sorted by their groups, first those without a group.
 local function put_groups(v, d, entry, put)
   local family = entry.family
   local own, idle, by_group, order = groups_of(family, d.rank), {}, {}, {}
@@ -63,7 +63,7 @@ local function put_groups(v, d, entry, put)
   table.sort(order)
   if #idle > 0 then put_cells('class="idle"', idle, put) end
   for _, group in ipairs(order) do
-    if own[group] then -- raised: a shadow, and a dark edge
+    if own[group] then -- highlight it by a shadow and a dark edge
       put_cells('class="shadow" transform="translate(2.5,2.5)"', by_group[group], put)
     end
     local class = own[group] and 'class="raised" ' or d.rank and 'class="back" ' or ""
@@ -73,19 +73,19 @@ end
 
 -- Arrows ---------------------------------------------------------------------------
 
--- A bent arrow from one cell to another. It keeps to the left of its way, beside the numbers, so that arrows there and
--- back do not cover each other.
+-- Draw a bent arrow from one cell to another. It is left of the straight line, beside the numbers, so that the arrows
+-- of the two directions do not cover each other.
 local function put_arrow(v, a, b, class, colour, put)
   local w, h = v.cell_width, v.cell_height
   local dx, dy = b.x - a.x, b.y - a.y
   local length = math.sqrt(dx * dx + dy * dy)
   if length < 1 then return end
-  local nx, ny = dy / length, -dx / length -- across the way
+  local nx, ny = dy / length, -dx / length -- perpendicular to the straight line
   local x0, y0 = a.x + w / 2 + nx * w * 0.33, a.y + h / 2 + ny * h * 0.34
   local x1, y1 = b.x + w / 2 + nx * w * 0.33, b.y + h / 2 + ny * h * 0.34
   local bend = 3 + 0.08 * length
   local cx, cy = (x0 + x1) / 2 + nx * bend, (y0 + y1) / 2 + ny * bend
-  local ux, uy = x1 - cx, y1 - cy -- where it comes in
+  local ux, uy = x1 - cx, y1 - cy -- the direction at its end
   local u = math.sqrt(ux * ux + uy * uy)
   ux, uy = ux / u, uy / u
   put(('<path class="%s" stroke="%s" fill="none" d="M%.1f,%.1fQ%.1f,%.1f %.1f,%.1f"/>\n')
@@ -95,7 +95,7 @@ local function put_arrow(v, a, b, class, colour, put)
             y1 - uy * 7 - ux * 3.5))
 end
 
--- Does an arrow go past several cells?
+-- Return whether an arrow passes several cells.
 local function is_far(v, a, b)
   return math.abs(a.x - b.x) > 4 * v.cell_width or math.abs(a.y - b.y) > 4 * v.cell_height
 end
@@ -121,8 +121,8 @@ local function put_arrows(v, d, entry, put)
   end
 end
 
--- Write the groups of a family, to be placed between the frames and the numbers of their sheet. Those of the rank of
--- the drawing are highlighted.
+-- Write the groups of a family, between the frames and the numbers of its sheet. The groups of the drawing's rank are
+-- highlighted.
 return function(v, d, entry, put)
   if not v.by_rank then
     v.by_rank = table.move(v.spots, 1, #v.spots, 1, {})

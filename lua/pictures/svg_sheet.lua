@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- svg_sheet: draw a sheet in an SVG: its parts in a row, labels and boxes around tiles, and the numbers of ranks.
+-- svg_sheet: draw a sheet in an SVG: its parts side by side, labels and boxes around tiles, and the numbers of ranks.
 
 local layout = require "pictures.layout"
 local sheets = require "pictures.sheet"
@@ -10,7 +10,7 @@ local M = {}
 
 local PARTS_GAP, PART_HEAD = 28, 18
 
--- Lay out a sheet. `spots` lists the cells that have a rank: { rank, x, y, part }; x and y are those of the corner.
+-- Lay out a sheet. `spots` lists the cells with a rank, { rank, x, y, part }; x and y are the corner of the cell.
 function M.lay(sheet)
   local v = { sheet = sheet, number = sheet.number, parts = {}, top = #sheet.parts > 1 and PART_HEAD or 0, spots = {} }
   local right, height = 0, 0
@@ -33,13 +33,13 @@ end
 
 local function named(name, n) return name ~= "" and name .. " " .. n or tostring(n) end
 
--- Write the labels and frames of the tile and of the boxes that start at a cell, from the outside in.
+-- Write the labels and frames of the tile and of the boxes that start at a cell, the outermost first.
 local function put_frames(v, l, cell, put)
   local part, index = l.part, sheets.index(l.part, cell)
   local inside = part.cells
   for k = #part.levels, 1, -1 do
     local level, f = part.levels[k], l.frame[k]
-    inside = inside // level.shown -- cells of an entry of this level
+    inside = inside // level.shown -- cells in an entry of this level
     if cell % inside == 0 then
       local coord, x, y = sheets.coord(level, index[k]), layout.at(l, k, index)
       x, y = x + l.left, y + v.top
@@ -65,7 +65,7 @@ local function is_plain(l, cell)
          and cell // first.shown % second.shown > 0
 end
 
--- Write what all panels of a sheet share: #framesN has the labels and boxes, #ranksN the numbers of ranks.
+-- Write the common parts of all panels of a sheet: #framesN has labels and boxes, #ranksN the numbers of ranks.
 function M.put(v, put)
   put(('<g id="frames%d">\n'):format(v.number))
   for _, l in ipairs(v.parts) do

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- trace: the trace event format of Chrome, which Perfetto and chrome://tracing read: processes with threads, on which
--- slices lie that do not overlap. Times are microseconds. Names of slices are JSON, by trace.text, because most come
--- many times.
+-- trace: write the trace event format of Chrome, which Perfetto and chrome://tracing read. It has processes with
+-- threads, on which there are slices that do not overlap. Times are microseconds. Callers convert the names of slices
+-- to JSON once (trace.text), because most occur many times.
 
 local words = require "pictures.words"
 
@@ -28,20 +28,20 @@ function Trace:name(what, process, thread, name)
                                                                                    M.text(name)))
 end
 
--- Put a slice, with members of an object as JSON.
+-- Write a slice; `arguments` are the members of an object, as JSON.
 function Trace:slice(name, category, process, thread, from, took, arguments)
   self:event(('{"ph":"X","name":%s,"cat":%s,"pid":%d,"tid":%d,"ts":%.15g,"dur":%.15g,"args":{%s}}'):format(
     name, category, process, thread, from, took, arguments))
 end
 
--- Put a mark over everything.
+-- Write a mark over all processes.
 function Trace:mark(name, from, took)
   self:event(('{"ph":"i","name":%s,"pid":0,"tid":0,"ts":%.15g,"dur":%.15g,"s":"g"}'):format(M.text(name), from, took))
 end
 
 function Trace:close() self.put "\n]}\n" end
 
--- Begin a trace, with an object about it.
+-- Begin a trace. `about` is an object that describes it.
 function M.open(about, put)
   put '{"displayTimeUnit":"ms","otherData":'
   words.json(about, put)

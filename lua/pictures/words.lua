@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- words: pieces of text that pictures share: text of users for XML and JSON, lines that wrap.
+-- words: functions on text for pictures: escape texts of users for XML and JSON, and wrap lines.
 
 local M = {}
 
--- Characters that control a terminal, change the direction of text, or are none in XML.
+-- Return whether a character controls a terminal, changes the direction of text, or is not allowed in XML.
 local function unsafe(code)
   return code < 0x20 or code >= 0x7f and code <= 0x9f or code >= 0x202a and code <= 0x202e
          or code >= 0x2066 and code <= 0x2069 or code == 0xfffe or code == 0xffff
@@ -13,13 +13,13 @@ end
 local ESCAPES = { ["\n"] = "\\n", ["\t"] = "\\t" }
 local function escaped(byte) return ESCAPES[byte] or ("\\x%02x"):format(byte:byte()) end
 
--- Return a text with such characters, and what is not UTF-8, escaped.
+-- Return a text in which unsafe characters, and bytes that are not UTF-8, are escaped.
 function M.shown(text)
   if not text:find "[^\x20-\x7e]" then return text end
   local out, at = {}, 1
   while at <= #text do
     local whole, after = utf8.len(text, at)
-    local stop = whole and #text + 1 or after -- up to here it is UTF-8
+    local stop = whole and #text + 1 or after -- the text is UTF-8 up to here
     for i, code in utf8.codes(text:sub(at, stop - 1)) do
       local char = utf8.char(code)
       out[#out + 1] = unsafe(code) and char:gsub("[\0-\xff]", escaped) or i and char
@@ -32,12 +32,12 @@ end
 
 local ENTITIES = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
 
--- Return a user's text for XML.
+-- Return a text, escaped for XML.
 function M.xml(text) return (M.shown(text):gsub('[&<>"]', ENTITIES)) end
 
 local function json_escape(c) return (c == "\\" or c == '"') and "\\" .. c or ("\\u%04x"):format(c:byte()) end
 
--- Return a whole text as JSON that may stand in a <script>.
+-- Return a text as JSON that is safe inside a <script>.
 function M.quoted(text)
   return '"' .. text:gsub('[%c"\\<>&]', function(c) return ("\\u%04x"):format(c:byte()) end) .. '"'
 end
@@ -50,7 +50,7 @@ function M.keys(value)
   return keys
 end
 
--- Write a value as JSON that may stand in a <script>. A table without keys is a list; keys are sorted.
+-- Write a value as JSON that is safe inside a <script>. A table without named keys is a list; keys are sorted.
 function M.json(value, put)
   if type(value) == "string" then
     put('"' .. M.shown(value):gsub('[\\"<>&]', json_escape) .. '"')
@@ -73,7 +73,7 @@ function M.json(value, put)
   end
 end
 
--- Return the parameters of a plan that differ from their defaults, "tp=2".
+-- Return the parameters of a plan that differ from their defaults, as "tp=2".
 function M.given(plan)
   local list = {}
   for _, param in ipairs(plan.params) do
@@ -82,7 +82,7 @@ function M.given(plan)
   return list
 end
 
--- Add a word to lines of at most `columns`; unless it is the first of a line, after the joint.
+-- Add a word to lines of at most `columns` columns, after `joint` unless it is the first word of a line.
 function M.wrap(lines, joint, word, columns)
   local line = lines[#lines]
   if not line then

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- Arithmetic on sizes that the prelude and more than one bundled recipe need. Every recipe file gets these functions
--- as its argument: `local arithmetic = ...` at its top.
+-- Arithmetic on sizes for the prelude and several bundled recipes. Every recipe file receives these functions as its
+-- first argument: `local arithmetic = ...` at its top.
 
 local M = {}
 
 function M.gcd(a, b) return b == 0 and a or M.gcd(b, a % b) end
 
--- Return whether the product of the sizes is n. Divides, since a product might not fit an integer.
+-- Return whether the product of the sizes is n. It divides n, since the product might not fit an integer.
 function M.multiply_to(n, sizes)
   for _, size in ipairs(sizes) do
     if size < 1 or n % size ~= 0 then return false end
@@ -16,8 +16,8 @@ function M.multiply_to(n, sizes)
   return n == 1
 end
 
--- Return the divisors of `whole` that are nearest to n, one on each side, as messages offer them: "4 or 6"; nil: none
--- fits. fits(divisor) says which would do; left out, all but n itself.
+-- Return the divisors of `whole` nearest to n, one below and one above, as text for messages: "4 or 6"; nil if there is
+-- none. fits(divisor) tells whether a divisor may be offered; without `fits` all but n may.
 function M.nearest(n, whole, fits)
   local below, above
   local function look_at(k)

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- steps.fsdp2: one training step of a Llama under torch's FSDP2, with tensor parallelism as torchtitan plans it, call
--- by call: torch 2.15, torch/distributed/fsdp/_fully_shard, recorded in tests/golden/steps. fully_shard is applied to
--- each block, then to the whole: the root has the embedding, the last norm and the head.
+-- steps.fsdp2: the calls of one training step of a Llama under torch's FSDP2, with tensor parallelism as torchtitan
+-- plans it. They equal the recordings of torch 2.15 (torch/distributed/fsdp/_fully_shard) in tests/golden/steps.
+-- fully_shard is applied to each block, then to the whole model, whose unit has the embedding, the last norm and the
+-- head.
 
 local _, _, model = ...
 
@@ -39,8 +40,8 @@ function M.step(s, p, families, defaults, own, where)
   end
   local microbatches = model.microbatches(v, s.world // (tp * cp), 1, refuse)
 
-  -- The group that shards: that of dp_shard x cp. If the plan has no family of both, `whole` has the same ranks unless
-  -- there are replicas, and then `dp_shard` unless there is cp.
+  -- The group over which weights are sharded has the ranks of dp_shard x cp. If the plan has no such family, the family
+  -- of the role `whole` has the same ranks if there are no replicas, and `dp_shard` if there is no cp.
   local role = families.shard and s:has(families.shard) and "shard" or replicas == 1 and "whole" or "dp_shard"
   if role == "dp_shard" and cp > 1 then
     refuse("cp %d with %d replicas: the plan has no family of the ranks that shard; spmd_backend=partial_dtensor of "
@@ -70,8 +71,9 @@ function M.step(s, p, families, defaults, own, where)
     if group "replicate" then s:all_reduce(group "replicate", unit.size * v.grad // shards) end
   end
 
-  -- torch/distributed/tensor/parallel/style.py: with sequence parallelism a region gathers and scatters, both ways;
-  -- without it rows are summed forward, and each matrix cut by columns backward.
+  -- torch/distributed/tensor/parallel/style.py: with sequence parallelism each region gathers and scatters, forward and
+  -- backward. Without it a matrix cut by rows sums its result in the forward pass, and each matrix cut by columns its
+  -- input's gradient in the backward pass.
   local b, q = v.micro_batch, v.seq // cp
   local act, sp = b * q * h * w, v.sequence_parallel
   local function enter() if tensor and sp then s:all_gather(tensor, act) end end
@@ -82,7 +84,7 @@ function M.step(s, p, families, defaults, own, where)
     s:loop(matrices, function() s:all_reduce(tensor, act) end)
   end
   local function norm_back() if tensor and sp then s:all_reduce(tensor, h * 4) end end
-  local keys_values = b * q * v.keys_values // tp * w -- what goes around cp, which is not recorded
+  local keys_values = b * q * v.keys_values // tp * w -- bytes sent around cp, which is not recorded
   local cost = model.costs(v, tp, sp and tp or 1, b * q)
   local flops, kept, again = cost.layer(3, ffn), cost.kept(v.recompute), 0
   if v.recompute == "full" then
@@ -115,7 +117,7 @@ function M.step(s, p, families, defaults, own, where)
     s:compute { name = "head", flops = 2 * cost.head }
     enter_back(1)
     local function one(next)
-      if next then ahead() end -- before this block's gradients travel: _fsdp_param_group.py, _backward_prefetch
+      if next then ahead() end -- before this block's gradients are reduced: _fsdp_param_group.py, _backward_prefetch
       if again > 0 then s:compute { name = "recompute", flops = again } end
       s:compute { name = "backward", flops = 2 * flops }
       model.around_ring(s, group "cp", 2 * keys_values)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- What an error of Lua means for somebody who writes another language every day: each hint says what to type. This file
--- is loaded when the first error happens. Where nothing is certain there is no hint: Lua's own words are better than a
--- wrong one. nearest(name, list): the name in a list that may be meant.
+-- Hints for people who usually write another language: they are added to Lua's errors, and say what to type. This file
+-- is loaded at the first error. If the meaning of an error is not certain there is no hint, because a wrong one is
+-- worse than none. nearest(name, list) returns the name in a list that was probably meant.
 
 local nearest = ...
 local find, match, gsub = string.find, string.match, string.gsub -- the strings of recipes have no patterns
@@ -27,7 +27,7 @@ local new_name = "write local x = 1"
 local list = "write { 1, 2 } for a list"
 local walk_table = "for name, x in pairs(t) do goes through a table"
 
--- Names and operators that recipes do not have. Some are Lua's, and left out (src/recipe/sandbox.c).
+-- Names and operators that recipes do not have; some exist in Lua, but not in the sandbox (src/recipe/sandbox.c).
 local names = {
   rank = "every rank evaluates the same recipe; queries and policies see state.rank",
   require = import, dofile = import, loadfile = import, load = import, import = import, from = import, include = import,
@@ -85,7 +85,7 @@ local names = {
   ["?"] = "write c and a or b for c ? a : b", ["/*"] = "write -- for /*, to begin a comment",
   ["*/"] = "write -- for /*, to begin a comment", ["@"] = "write f = g(f) for @g",
   ["\\"] = "leave out \\: a statement goes on in the next line", ["->"] = "write a.b for a->b",
-  -- what build has
+  -- locals of `build`
   t = "local t = topology(world) makes one", p = build, world = build,
   g = 'local g = grid(world, "tp-dp", { tp = 2, dp = fill }) makes one',
 }
@@ -106,7 +106,7 @@ local words = {
 -- Return what to write instead of a global that recipes do not have.
 function M.global(name) return names[name] end
 
--- Return how to visit the contents of a value: "a World is not a list; write ...".
+-- For values that are not lists: how to visit their contents.
 local walks = {
   table = "write for i, x in ipairs(list) do, or for name, x in pairs(table) do",
   World = "write for i = 0, world.size - 1 do; world:rank(i) is a rank",
@@ -160,7 +160,8 @@ local said = { -- parts of messages
   { "compare number with string", as_number }, { "compare string with number", as_number },
 }
 
--- For a field that is nil: return "'p' has 'batch'" if one of the tables, name and table in turn, has nearly this name.
+-- For a field that is nil: return "'p' has 'batch'" if one of the given tables (each with its name before it) has a
+-- similar field.
 local function nearly(field, name, fields, ...)
   if not name then return nil end
   local known, n = {}, 0
@@ -175,8 +176,8 @@ local function nearly(field, name, fields, ...)
   return nearly(field, ...)
 end
 
--- Return the message of an error with a hint. how: the namewhat of the function that raised it (debug.getinfo); ...:
--- names and tables of its first locals.
+-- Return the message of an error with a hint. `how` is the namewhat of the function that raised it (debug.getinfo); the
+-- other arguments are the names and tables of its first locals.
 function M.message(message, how, ...)
   if #message > 1000 then return message end
   local before, type_name = match(message, "^(.*)attempt to call a (%S+) value %(for iterator 'for iterator'%)$")
@@ -196,8 +197,9 @@ end
 
 -- Texts that Lua's parser refuses ------------------------------------------------
 
--- Lines that are not Lua, and what to write. The line has no comment, the texts in it only letters; ` stands before the
--- token that the parser names. %1 is the capture; `words` is indexed by it.
+-- Patterns of lines that are not Lua, and what to write. They match a line without its comment, with only letters
+-- inside its texts, and with a ` before the token that the parser refuses. In the hint %1 is the capture; `words` is a
+-- table that has a hint for each capture.
 local slashes = "write -- for //, to begin a comment"
 local lines = {
   { "`#", "write -- for #, to begin a comment" },
@@ -239,7 +241,7 @@ local lines = {
   { "[\"']`[.:]", 'write ("a"):upper(), with parentheses around the text' },
 }
 
--- Return a line without its comment, and with nothing but letters in its texts. No character moves.
+-- Return a line without its comment, and with only letters inside its texts. All characters keep their columns.
 local function bare(line)
   local plain = gsub(gsub(line, "\\[\\\"']", "__"), "([\"'])(.-)%1",
     function(quote, s) return quote .. gsub(s, "[^%w_]", "_") .. quote end)
@@ -255,14 +257,14 @@ local function by_pattern(line)
   end
 end
 
--- By an operator of the line; with a column, the one that is there.
+-- Return the hint for an operator in the line; with a column, only for one at this column.
 local function by_operator(line, column)
   for from, operator, to in string.gmatch(line, "()([!&|<>=*+/?@\\.%%-]+)()") do
     if names[operator] and (not column or (from <= column and column < to)) then return names[operator] end
   end
 end
 
--- By the word before the token, if it begins a statement, or by the token.
+-- Return the hint for the word before the token, if this word begins a statement, or for the token.
 local function by_word(before, rest)
   local token, start, word = match(rest, "^%a+"), match(before, "^(.-)([%a_][%w_]*)%s*$")
   if token == "is" then return "write == for is" end
@@ -272,13 +274,13 @@ local function by_word(before, rest)
   return begins and (find(rest, "^[%a_][%w_]*%s*=[^=]") and new_name or words[word]) or nil
 end
 
--- What the line before may mean for a token that begins a line, or stands behind an `end`.
+-- Return a hint from the line before, for a token that begins a line or follows an `end`.
 local function by_line_before(line, head, rest, message)
-  if not find(line, "[%w_)%]}\"']%s*$") then return nil end -- it goes on
+  if not find(line, "[%w_)%]}\"']%s*$") then return nil end -- the line before is not complete
   if find(rest, "^[,)}]") and find(head .. rest, "^%s*e?n?d?%s*[,)}]") then
     return not find(message, "' expected", 1, true) and "write end before it: a block above is open" or nil
   end
-  local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- and, or, then: that is code
+  local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- "and", "or", "then" are code
   if second and not find(" and or then do else end ", " " .. second .. " ", 1, true) then return slashes end
   if not find(head, "^%s*$") or find(rest, "^e[nl][ds]") or find(rest, "^until") then return nil end -- end, else
   if find(rest, "^[%a_]") and find(line, "^%s*return%f[%W]") then return "return is the last statement of its block" end
@@ -287,7 +289,8 @@ local function by_line_before(line, head, rest, message)
   end
 end
 
--- Without the end of something: an `else if`, which opens a block of its own, or the first brace that none closes.
+-- Return a hint for a missing end: for an `else if`, which opens a block of its own, or the first brace without its
+-- end.
 local function by_end(source, message)
   local number, open = 0, {} -- open: the lines of the braces
   for line in string.gmatch(source .. "\n", "([^\n]*)\n") do
@@ -300,12 +303,12 @@ local function by_end(source, message)
       if brace == "{" then open[#open + 1] = number else open[#open] = nil end
     end
   end
-  local named = find(message, "(to close ", 1, true) -- by Lua
+  local named = find(message, "(to close ", 1, true) -- Lua names the line
   return open[1] and not named and ("write } for the { of line %d"):format(open[1])
 end
 
--- Read the text again, a letter at a time, to see where the parser stops. Return what is before the token in its line,
--- the rest of the line, and the last line before it that is not blank.
+-- Parse the text again, a letter at a time, to find where the parser stops. Return the part of the line before the
+-- token, the rest of the line, and the last line before it that is not blank.
 local function stop(source, token, message)
   local at, from, written, before = 0, 1, false, ""
   local _, why = load(function()
@@ -318,7 +321,7 @@ local function stop(source, token, message)
     written = written or find(letter, "%S") ~= nil
     return letter
   end, "=")
-  local first = at - #token -- the parser has seen one letter behind the token
+  local first = at - #token -- the parser has read one letter after the token
   if not why or message:sub(-#why) ~= why or first < from or source:sub(first, at - 1) ~= token then return nil end
   return source:sub(from, first - 1), match(source, "^[^\n]*", first), before
 end
@@ -333,7 +336,7 @@ function M.syntax(message, source)
   token = gsub(token, "^<\\(%d+)>$", string.char) -- a letter that Lua does not know
   local before, rest, last = stop(source, token, message)
   if not before then return message, "" end
-  if #before + #rest < 500 then -- matching takes time that grows with the square of a line
+  if #before + #rest < 500 then -- the time to match grows with the square of the length
     local line = bare(before .. rest)
     local head, tail = line:sub(1, #before), line:sub(#before + 1)
     local statement = match(head, ".*;(.*)") or head

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- recipe.import "./helpers.lua": the functions of a file that several recipes of a folder share. The file runs once,
--- under the rules of recipe files: in their sandbox, and at or below the folder of the recipe that the host has loaded.
+-- recipe.import "./helpers.lua": return the functions of a file that several recipes of a folder share. The file runs
+-- once, under the rules of recipe files: in their sandbox, and at or below the folder of the recipe that the host
+-- loaded.
 
 local core, shared = ...
 local imported = {} -- by path: { the functions, the hash of the text with those of its own imports }
 
--- Run the file like a recipe file: paths in it are relative to it.
+-- Run the file as a recipe file: paths in it are relative to it.
 local function run(name, running, where)
   local path, chunk, key, text, _, called = core.load(name, running[#running].path)
   if imported[key] then return imported[key] end
@@ -33,7 +34,7 @@ local function run(name, running, where)
   return imported[key]
 end
 
--- running: the files now running, the innermost last, each with the hash of its text.
+-- `running` has the files that are running, the innermost last, each with the hash of its text.
 return function(name, running, where)
   local file = running[#running]
   if not file then core.raise_at(where, "recipe.import stands at the top of a file, outside of build") end
@@ -42,7 +43,7 @@ return function(name, running, where)
       .. shared.show(name))
   end
   local got = run(name, running, where)
-  file.text = file.text * 31 + got.text -- ranks compare it when they compare the recipe's
+  file.text = file.text * 31 + got.text -- ranks compare it together with the hash of the recipe
   file.called = shared.joined(file.called, got.called)
   return got.functions
 end

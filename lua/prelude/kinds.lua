@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- Kinds of values: parameters of recipes, settings and arguments of the bundled policies. A kind is a
--- table with `what` (for messages: "is an integer, not 'x'") and check(value). A kind of parameters may
--- have parse(text, of_host), which reads a value from the command line, or returns nil and maybe the reason;
--- text(value, p), which writes it in canonical form (default: tostring); nearest(value), which returns the
--- nearest accepted value.
+-- The kinds of values of parameters, and of settings and arguments of the bundled policies. A kind is a table with
+-- `what` (for messages: "is an integer, not 'x'") and check(value). A kind of parameters may have parse(text, of_host),
+-- which reads a value from the command line, or returns nil and perhaps a reason; text(value, p), which writes a value
+-- in canonical form (default: tostring); and nearest(value), which returns the nearest accepted value.
 
 local core, shared = ...
 local is_list = shared.is_list
@@ -51,7 +50,7 @@ end
 
 local function text_of_table(v, p) return next(v) == nil and "{}" or core.encode(v, p) end
 
--- Return whether v is text as tp-dp-pp, or one name.
+-- Return whether v is a text such as tp-dp-pp, or one name.
 local function is_order(v)
   if type(v) ~= "string" or not string.find(v, "^[%a_][%w_-]*$") then return false end
   local seen = {}
@@ -62,7 +61,7 @@ local function is_order(v)
   return true
 end
 
--- Return the names of a text: tp-dp, tp,dp, or a list of JSON.
+-- Return the names in a text: tp-dp, tp,dp, or a JSON list.
 local function names_of(text)
   if string.find(text, "^%[") then return core.decode(text) end
   local list = {}
@@ -81,7 +80,7 @@ local function are_names(v)
   return true
 end
 
--- Return whether these can be the choices of a parameter: integers alone or texts alone, each once.
+-- Return whether a list can be the choices of a parameter: only integers or only texts, each once.
 local function are_choices(list)
   if type(list) ~= "table" or #list == 0 then return false end
   local seen, n = {}, 0
@@ -104,7 +103,7 @@ local function text_of_choices(list)
   return table.concat(texts, ", ")
 end
 
--- The kinds of parameters: param.KIND. Functions also get the declaration p, which has the `choices` of some.
+-- The kinds of parameters, param.KIND. Their functions also get the declaration p, which may have `choices`.
 local declared = {
   size = {
     what = "a size (an integer of 1 or more)",
@@ -132,7 +131,7 @@ local declared = {
     check = function(v) return type(v) == "boolean" end,
   },
   text = { what = "text", parse = function(text) return text end, check = is_text },
-  order = { -- of dims; `choices`: candidates of a search, not all that is allowed
+  order = { -- of dims; `choices` are the candidates of a search, other orders are allowed, too
     what = "an order of names with '-' between, each once, as tp-dp-pp",
     parse = function(text) return text end,
     check = is_order,
@@ -175,7 +174,7 @@ local declared = {
     check = is_table,
     text = text_of_table,
   },
-  file = { -- the plan has its contents; only the caller can name a file, recipes cannot
+  file = { -- the plan has the contents of the file; only the caller, not a recipe, can name one
     what = "a table by name, or the path of a JSON or YAML file with one",
     parse = function(text, of_host)
       if string.find(text, "^%s*{") or not of_host then return core.decode(text) end
@@ -184,7 +183,7 @@ local declared = {
     check = is_table,
     text = text_of_table,
   },
-  any = { -- the recipe checks it
+  any = { -- the recipe checks the value
     what = "a plain value",
     parse = function(text)
       local value, why = core.decode(text)

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- The words of a text of Lua outside of its texts and comments: a set, { name = true }.
+-- Return the words in a Lua program outside of its strings and comments, as a set, { name = true }.
 
 local text = ...
 local words, at = {}, 1
 
--- Return the end of a text between long brackets that begins at a position; nil: there is none.
+-- Return the end of a long string, [[ ... ]], that begins at a position, or nil.
 local function long_bracket(from)
   local level = string.match(text, "^%[(=*)%[", from)
   if not level then return nil end

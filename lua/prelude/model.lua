@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the bundled steps share: the values of their parameters, the sizes that trainers refuse, groups by role, what a
--- layer computes and keeps, and loops whose first or last round differs. Sources:
+-- Functions that the bundled steps share: they read parameters, refuse sizes as trainers do, find groups by role, count
+-- what a layer computes and stores, and make loops whose first or last round differs. Sources:
 --   [M]  Narayanan et al. 2021, arXiv 2104.04473: flops of a layer (section 5.1)
 --   [K]  Korthikanti et al. 2022, arXiv 2205.05198: activation memory (section 4)
 --   [R]  Liu et al. 2023, arXiv 2310.01889: ring attention, which sends keys and values around
@@ -14,8 +14,8 @@ local M = { gcd = arithmetic.gcd }
 local bytes_of = { fp8 = 1, bf16 = 2, fp16 = 2, fp32 = 4 }
 local types = { fp8 = "fp8", bf16 = "bf16", fp16 = "fp16", fp32 = "fp32" }
 
--- Return the values of a step's parameters: those given, the recipe's defaults, then the usual ones; and a function
--- that refuses. `kinds` has the values that a text may have, and what each means.
+-- Return the values of a step's parameters (the given one, else the recipe's default, else the usual value), and a
+-- function that refuses a value. `kinds` has the allowed values of texts, and the meaning of each.
 function M.read(name, p, defaults, own, usual, kinds, where)
   local v, known = {}, shared.joined({ weight_type = types, grad_type = types }, kinds)
   local function refuse(message, ...) core.raise_at(where, string.format("steps.%s: " .. message, name, ...)) end
@@ -32,11 +32,12 @@ function M.read(name, p, defaults, own, usual, kinds, where)
   v.kv, v.width, v.grad = v.kv_heads or v.heads, bytes_of[v.weight_type], bytes_of[v.grad_type or "fp32"]
   if v.causal == nil then v.causal = true end
   v.ffn, v.head = v.ffn or 4 * v.hidden, v.head_dim or v.hidden // v.heads
-  v.queries, v.keys_values = v.heads * v.head, 2 * v.kv * v.head -- elements of a token
+  v.queries, v.keys_values = v.heads * v.head, 2 * v.kv * v.head -- elements for each token
   return v, refuse
 end
 
--- Return two functions of a role: its group, nil if it has one rank or none, as then nothing travels; and its size.
+-- Return two functions that take a role: one returns its group, or nil if there is none or it has only this rank, since
+-- then nothing is sent; the other returns the size of the group.
 function M.groups(s, families)
   local groups, sizes = {}, {}
   local function find(role)
@@ -61,8 +62,8 @@ function M.multiple(refuse, what, n, of, words, plus)
   end
 end
 
--- Refuse what a rank would have in part: words of the vocabulary, and heads. Those of queries are cut evenly, and one
--- of keys and values is on one rank, or with `copies` on several.
+-- Refuse sizes that would divide a word of the vocabulary or a head between ranks. Heads of queries are cut evenly; a
+-- head of keys and values is on one rank, or with `copies` on several.
 function M.check(v, tp, refuse, copies)
   local heads, kv, hidden = v.heads, v.kv_heads, v.hidden
   local function suits(n) return n % tp == 0 and n % (kv or 1) == 0 end
@@ -83,7 +84,7 @@ function M.check(v, tp, refuse, copies)
   end
 end
 
--- Refuse samples that microbatches and replicas do not share evenly; return the microbatches of a replica.
+-- Refuse a global batch that replicas and microbatches do not divide evenly. Return the microbatches of a replica.
 function M.microbatches(v, replicas, stages, refuse, rounds)
   local each, words = replicas * v.micro_batch, "replicas x micro_batch"
   local samples = v.global_batch or 4 * stages * each
@@ -91,17 +92,17 @@ function M.microbatches(v, replicas, stages, refuse, rounds)
   return samples // each
 end
 
--- Return what a rank computes and keeps of a microbatch of `tokens`, cut by tp, and by `cut` where activations are cut:
--- layer(matrices, width), flops of a layer's forward pass, whose feed-forward has so many matrices of this width [M];
--- core, those of attention among the tokens; head; joined, of the matrix that joins a state and the next token for
--- multi-token prediction; kept(recompute), the bytes of a layer's activations in 16 bits
--- [K, equations 1 to 4, without the scores, which fused attention never stores: Dao and others 2022, arXiv 2205.14135;
--- the ffn and the logits as in Megatron-LM's training/theoretical_memory_usage.py; 2sbh if all is recomputed]; traffic:
--- each of these is written and read once; and logits, those of the head.
+-- Return the costs of a microbatch of `tokens` on a rank, divided by tp, and by `cut` where activations are cut:
+-- layer(matrices, width), the flops of a layer's forward pass, whose feed-forward has so many matrices of this width
+-- [M]; core, the flops of attention among the tokens; head, those of the output; joined, those of the matrix that joins
+-- a state and the next token for multi-token prediction; kept(recompute), the bytes of a layer's activations in 16
+-- bits; traffic, the bytes of writing and reading each of them once; logits, the bytes of the logits. The bytes follow
+-- [K, equations 1 to 4] without the scores, which fused attention does not store (Dao and others 2022, arXiv
+-- 2205.14135); ffn and logits follow Megatron-LM's training/theoretical_memory_usage.py.
 function M.costs(v, tp, cut, tokens)
   local h, sbh = v.hidden, tokens * v.hidden
   local projections = h * (2 * v.queries + v.keys_values)
-  local per_pair = 2 * v.queries + 2 * v.queries -- of a query and a key: their product, and that with values
+  local per_pair = 2 * v.queries + 2 * v.queries -- flops of a query and key: product, and that with values
   if v.latent then
     projections, per_pair = h * v.heads * v.latent.value, 2 * v.heads * (v.latent.query + v.latent.value)
     for _, up in ipairs(v.latent.ups) do projections = projections + up.size end
@@ -127,14 +128,15 @@ function M.around_ring(s, ring, bytes)
   end
 end
 
--- Memory that a rank holds for the whole step: that of weights, gradients and Adam.
+-- Allocate the memory that a rank holds for the whole step: weights, gradients and Adam's state.
 function M.hold(s, weights, gradients, optimizer)
   s:alloc("weights", weights)
   s:alloc("gradients", gradients)
   s:alloc("optimizer", optimizer)
 end
 
--- Return once(key, body, ...): call body(...), or if there was a call with this key, write its entries again.
+-- Return once(key, body, ...), which calls body(...) the first time that it gets a key, and later writes the entries of
+-- that call again.
 function M.once(s)
   local from, to = {}, {}
   return function(key, body, ...)
@@ -145,9 +147,9 @@ function M.once(s)
   end
 end
 
--- Call body(k) for k from `from` to `to`: in loops, but for those of the sorted list `apart`, which stand alone.
--- Without alike(k) all are alike. It returns a key, equal for those that are, and the next k that may have another one;
--- keys repeat with each `period`.
+-- Call body(k) for k from `from` to `to`. Rounds that make the same calls become loops; those in the sorted list
+-- `apart` stand alone. alike(k) returns a key, which is equal for equal rounds, and the next k whose key may differ;
+-- keys repeat after `period` rounds. Without alike all rounds are equal.
 function M.each(s, from, to, apart, body, alike, period)
   local function loops(k, last)
     while k <= last do

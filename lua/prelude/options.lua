@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Options of families from outside the recipe, given among its parameters: ["tp.max_ctas"] = 8, or for several
--- families ["*.timeout"] = 600. Fields of NCCL have their own names. This file is loaded if there are any options.
+-- Options of families that are given among the recipe's parameters: ["tp.max_ctas"] = 8, or for several families
+-- ["*.timeout"] = 600. Fields of NCCL are named without `nccl`. This file is loaded only if there are such options.
 
 local core, shared = ...
 local sorted_pairs, fits = shared.sorted_pairs, shared.fits
@@ -17,8 +17,8 @@ local function families_of(t, meant, what)
   return chosen
 end
 
--- Apply them on top of the recipe's own options, in the order of their names: a * sorts before letters, so a
--- family's own option overrides one for several.
+-- Apply the options on top of the recipe's own, in the order of their names. A * sorts before letters, so an option of
+-- one family overrides one of several families.
 return function(t, given)
   for name, value in sorted_pairs(given) do
     local what = "option '" .. name .. "': "

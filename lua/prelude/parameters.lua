@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The declarations of a recipe, and their values: the parameters of its plans, the settings that a host
--- switches while it runs, the arguments of its queries. Each is a list of
--- `param.KIND(default, doc, aliases...)`.
+-- The declarations of a recipe, and their values: the parameters of its plans, the settings that a host switches while
+-- it runs, and the arguments of its queries. Each of the three is a list of `param.KIND(default, doc, aliases...)`.
 
 local core, shared, made = ...
 local kinds = made.declared
@@ -20,7 +19,7 @@ local function declare(kind, default, doc, ...)
   }
 end
 
--- Return whether it is still what param.KIND made: a recipe may have changed it.
+-- Return whether a declaration is unchanged since param.KIND made it; a recipe may have changed the table.
 local function is_sound(p)
   local kind, aliases = kinds[p.kind], p.aliases
   if not kind or math.type(p.serial) ~= "integer" then return false end
@@ -84,15 +83,15 @@ local function kind_of(value)
   return math.type(value) == "integer" and "integer" or type(value) == "number" and "number" or nil
 end
 
--- The field of a recipe that declares them, by the noun for one.
+-- The field of a recipe with the declarations, by the word for a declaration in messages.
 local field_of = { parameter = "params", setting = "settings", argument = "arguments" }
 
--- Turn {name = default or param.KIND(...)} into a list of parameters: first those made by param.KIND, in the order
--- of their lines, then the plain defaults by name. A plain default for a parameter of the base, under any of its names,
--- changes only the default. bundled: of a bundled recipe, which changes none.
+-- Turn {name = default or param.KIND(...)} into a list of parameters: first those made by param.KIND in the order of
+-- their lines, then the plain defaults by name. A plain default for a parameter of the base, under any of its names,
+-- changes only the default. `bundled`: skip the check that param.KIND's results are unchanged.
 local function list_of(what, table_, where, bundled, base)
-  local list, declared = {}, {} -- declared: serial -> a parameter, or a list: one param may be used twice
-  local changed = {} -- name of a parameter -> how it is written here
+  local list, declared = {}, {} -- declared: serial -> a parameter, or a list of those that use one declaration
+  local changed = {} -- name of a parameter -> the name written here
   for name, value in sorted_pairs(table_) do
     if type(name) ~= "string" then
       core.raise_at(where, string.format("%s are by name; a key is a %s", field_of[what], type(name)))
@@ -141,7 +140,7 @@ local function list_of(what, table_, where, bundled, base)
   return table.move(list, 1, #list, #all + 1, all)
 end
 
--- Return the base's parameters, then the recipe's own; an own one replaces the base's of the same name.
+-- Return the base's parameters, then the recipe's own; a parameter of the recipe replaces the base's of the same name.
 local function merge(base, own)
   local list, index = {}, {}
   for _, from in ipairs({ base, own }) do
@@ -153,7 +152,7 @@ local function merge(base, own)
   return list
 end
 
--- Return an index by names and aliases, and a list of both for messages. Refuse clashes at their line.
+-- Return an index by names and aliases, and a list of all names for messages. Refuse two parameters with one name.
 local function by_any_name(what, list)
   local index, known = {}, {}
   for _, p in ipairs(list) do
@@ -171,7 +170,7 @@ local function by_any_name(what, list)
   return index, known
 end
 
--- Return all declarations of a recipe in one field, its base's first. `base`: the base's of that field, or nil.
+-- Return all declarations of a recipe in one field. `base` has the base's declarations of this field, which come first.
 local function declared_in(what, base, own, where, bundled)
   local self = { what = what, where = where }
   self.list = merge(base and base.list or {}, list_of(what, own or {}, where, bundled, base))
@@ -180,7 +179,7 @@ local function declared_in(what, base, own, where, bundled)
   return self
 end
 
--- Return the value if it is of the kind of p, else refuse; `given` is its text as written.
+-- Return the value if it is of the kind of p, else refuse it. `given` is its text as written.
 local function checked(what, p, value, given)
   local kind = kinds[p.kind]
   if value == nil or not kind.check(value, p) then
@@ -192,7 +191,7 @@ local function checked(what, p, value, given)
   return value
 end
 
--- Return the value of a parameter, which may be text of a command line. of_host: given by the host.
+-- Return the value of a parameter, which may be given as text. of_host: the host gave it.
 local function value_of(p, given, of_host)
   local value, why = given, nil
   if type(given) == "string" and p.kind ~= "text" then value, why = kinds[p.kind].parse(given, of_host, p) end
@@ -208,11 +207,11 @@ local function copy(value)
 end
 
 local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
-local reads = setmetatable({}, { __mode = "k" }) -- the same -> names read through it or views made from it
+local reads = setmetatable({}, { __mode = "k" }) -- the same -> the names read through it, or through views made from it
 
--- Make the `p` of build, queries and policies, or the `set` of queries: the values by name, read only; an
--- unknown name is an error. A recipe may change a table that it gets here: each view has its own copies. read: the
--- names read of the view that it was made from.
+-- Make the `p` of build, queries and policies, or the `set` of queries: the values by name, read-only; an unknown name
+-- is an error. Each view has its own copies of tables, because a recipe may change them. `read` has the names that were
+-- read in the view from which this one is made.
 local function view(self, values, read)
   local own = {}
   read = read or {}
@@ -254,10 +253,10 @@ local function with_defaults(self, values)
   return values
 end
 
--- Return the values of all parameters. given: name -> value or text; or the `p` of another recipe, whose
--- names may be unknown here.
+-- Return the values of all parameters. `given` is name -> value or text; or the `p` of another recipe, which may have
+-- other names.
 local function values_of(self, given, of_host)
-  local of_view = views[given] -- looked up directly: this does not count as reading
+  local of_view = views[given] -- does not count as reading
   local values, from = {}, {}
   for name, value in sorted_pairs(of_view or given) do
     local p = self.by_name[name]
@@ -279,8 +278,8 @@ end
 local function resolve(self, given, of_host) return view(self, values_of(self, given, of_host), reads[given]) end
 local function inside(p) return views[p], reads[p] end -- does not count as reading
 
--- Make `p` from the parameters of a state's plan, where they are text. They are parsed once per plan and
--- cached by its digest, which covers them. The cache holds the last few plans, to bound memory.
+-- Make `p` from the parameters of a state's plan, in which they are text. They are parsed once for each plan, and
+-- cached by its digest. The cache holds the last few plans, to bound memory.
 local MOST = 16
 
 local function resolve_plan(self, state)
@@ -294,8 +293,8 @@ local function resolve_plan(self, state)
   return view(self, values)
 end
 
--- Return the full name of a setting or an argument, and the value if it is of its kind. A nil value means
--- the default.
+-- Return the full name of a setting or an argument, and its value, after a check of its kind. A nil value means the
+-- default.
 local function value_for(self, name, value)
   local p = self.by_name[name]
   if not p then core.unknown(self.what, name, self.names, self.where) end
@@ -303,7 +302,7 @@ local function value_for(self, name, value)
   return p.name, checked(self.what, p, value, value)
 end
 
--- Return the settings of a state: the values set, else the defaults.
+-- Return the settings of a state: the values that the host has set, else the defaults.
 local function settings_of(self, state)
   return view(self, with_defaults(self, core.settings(state)))
 end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- steps.picotron: one training step of picotron (commit 59714b1), call by call, as recorded in tests/golden/steps. Each
--- function names the file of picotron/ that makes its calls.
+-- steps.picotron: the calls of one training step of picotron (commit 59714b1), as recorded in tests/golden/steps. The
+-- comments name the file of picotron/ that makes the calls.
 
 local _, _, model, run_pipeline, arithmetic = ...
 
@@ -38,16 +38,17 @@ function M.step(s, p, families, defaults, own, where)
   model.multiple(refuse, "seq", v.seq, cp, "cp")
   local microbatches = model.microbatches(v, dp, pp, refuse)
 
-  -- The first stages have the layers that remain: pipeline_parallel.py, distribute_layers.
+  -- The first stages have one of the remaining layers each: pipeline_parallel.py, distribute_layers.
   local stage = pp > 1 and group "pp".position or 0
   local layers = v.layers // pp + (stage < v.layers % pp and 1 or 0)
   local first, last = stage == 0, stage == pp - 1
   local b, q, kv = v.micro_batch, v.seq // cp, v.keys_values // 2
   local act, tensor, ring = b * q * h * w, group "tp", group "cp"
 
-  -- tensor_parallel/tp_communications.py: rows are summed forward, each matrix cut by columns backward.
+  -- tensor_parallel/tp_communications.py: a matrix cut by rows sums its result in the forward pass, one cut by columns
+  -- its input's gradient in the backward pass.
   local function sums(n) if tensor and n > 0 then s:loop(n, function() s:all_reduce(tensor, act) end) end end
-  -- context_parallel/cp_communications.py: keys and values of all heads, in one batch, to the next rank.
+  -- context_parallel/cp_communications.py: send keys and values of all heads, in one batch, to the next rank.
   local function around_ring(n)
     if not ring then return end
     s:loop(n, function()
@@ -57,8 +58,8 @@ function M.step(s, p, families, defaults, own, where)
     end)
   end
 
-  -- Buckets of gradients, filled in the order of parameters: data_parallel/bucket.py. `of` has the bucket of parameter
-  -- i of a unit: the embedding 0, a layer, the end.
+  -- Buckets of gradients are filled in the order of parameters: data_parallel/bucket.py. of[unit][i] is the bucket of
+  -- the unit's i-th parameter; the units are the embedding (0), the layers and the end.
   local buckets, held, of, waiting = {}, 0, {}, 0
   local function add(unit, ...)
     of[unit] = {}
@@ -82,11 +83,11 @@ function M.step(s, p, families, defaults, own, where)
     sums(waiting)
     waiting = 0
   end
-  -- Gradients are there: a bucket goes with its last one.
+  -- The gradient of a parameter is there. A bucket is reduced when it has its last gradient.
   local function ready(unit, i)
     local bucket = of[unit][i]
     bucket.left = bucket.left - 1
-    if bucket.left > 0 or dp == 1 then return end -- with dp 1 cp's gradients are not summed
+    if bucket.left > 0 or dp == 1 then return end -- with dp 1 picotron does not sum the gradients over cp
     flush()
     s:all_reduce(group "cp_dp", bucket.size * 4)
   end
@@ -141,7 +142,7 @@ function M.step(s, p, families, defaults, own, where)
     s:free "activations"
   end
 
-  -- pipeline_parallel/pp_communications.py: messages name no group, so the default one carries them.
+  -- pipeline_parallel/pp_communications.py: messages name no group, so they go over the default group.
   local line = { together = function(body) s:group(body) end }
   for _, op in ipairs { "send", "recv" } do
     line[op] = function(to) s[op](s, group "world", group "world":at(group "pp":at(to).rank), act) end

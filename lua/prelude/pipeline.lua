@@ -8,11 +8,11 @@
 
 local model = ...
 
--- Run a pipeline. `line` has send(position), recv(position) and together(function), which make its messages;
--- forward(k, chunk) and backward(k, chunk) the passes of microbatch k. weights(), if it is there, computes gradients of
--- weights, which backward then leaves out, and beside(messages, computes) makes messages next to it. `apart` are the
--- microbatches whose passes differ from the others, sorted. Of several chunks, like[chunk] is the first one whose
--- passes make the same calls; differ: they are not all alike.
+-- Run a pipeline, described by the fields of t. line.send(position), .recv(position) and .together(function) make its
+-- messages; forward(k, chunk) and backward(k, chunk) make the passes of microbatch k. If there is weights(), it
+-- computes the gradients of weights, which backward then leaves out, and beside(messages, computes) makes messages next
+-- to it. `apart` lists, sorted, the microbatches whose passes differ from the others. like[chunk] is the first chunk
+-- whose passes make the same calls; `differ` tells whether there are different chunks.
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
   -- A pass of a chunk whose microbatch is not apart writes the same entries each time.
@@ -33,7 +33,8 @@ return function(s, t)
   local function from_above() if not last then line.recv(stage + 1) end end
   local function both(a, c) line.together(function() a() c() end) end
 
-  -- Round k runs forward k + ahead and backward k. Return the rounds to keep out of loops.
+  -- Return the rounds to keep out of loops, if round k runs the forward pass of microbatch k + ahead, and the backward
+  -- pass of k.
   local function rounds(ahead)
     local list = {}
     for _, k in ipairs(apart) do list[#list + 1], list[#list + 2] = k - ahead, ahead > 0 and k or nil end
@@ -51,7 +52,7 @@ return function(s, t)
   schedules["1f1b"] = function()
     local warm = math.min(pp - 1 - stage, microbatches)
     local steady = microbatches - warm
-    local late = t.weights and math.min(stage, steady) or 0 -- microbatches whose gradients of weights wait
+    local late = t.weights and math.min(stage, steady) or 0 -- microbatches with delayed gradients of weights
     model.each(s, 0, warm - 1, apart, function(k) from_below() forward(k, 0) to_above() end)
     if steady > 0 then from_below() end
     local function one(k)
@@ -60,7 +61,7 @@ return function(s, t)
       backward(k, 0)
     end
     local function next_round() if not first then both(to_below, from_below) end end
-    -- ZB-H1: the gradients of weights of the first microbatches wait for the bubble at the end [B, section 2.3]
+    -- ZB-H1 computes the gradients of weights of the first microbatches in the idle time at the end [B, section 2.3]
     local function after(messages, k)
       if t.weights and k >= late then t.beside(messages, t.weights) else messages() end
     end
@@ -86,8 +87,8 @@ return function(s, t)
   end
   schedules.zero_bubble = schedules["1f1b"]
 
-  -- Several chunks of layers on a stage; as forward_backward_pipelining_with_interleaving [M], whose messages go
-  -- around: what the last stage makes of a chunk, the first one takes for the next.
+  -- Several chunks of layers on a stage, as forward_backward_pipelining_with_interleaving [M]. Messages go around the
+  -- stages: the last stage sends the result of a chunk to the first stage, which uses it for its next chunk.
   function schedules.interleaved()
     local total, round = microbatches * chunks, pp * chunks
     local warm = math.min((pp - stage - 1) * 2 + (chunks - 1) * pp, total)
@@ -97,8 +98,8 @@ return function(s, t)
     end
     local function pass(one, k, is_forward) one(k // round * pp + k % pp, chunk(k, is_forward)) end
     local next, prev = (stage + 1) % pp, (stage - 1) % pp
-    -- Send and receive next to each other; with overlap one by one, in the order of _p2p_ops (p2p_communication.py),
-    -- in which even stages send first.
+    -- Send and receive in a batch; with overlap one by one in the order of _p2p_ops (p2p_communication.py), in which
+    -- even stages send first.
     local function exchange(up, below, down, above)
       if not (up or below or down or above) then return end
       local late = t.one_by_one and stage % 2 == 1
@@ -114,9 +115,10 @@ return function(s, t)
     end
     local function sends_up(k) return not (last and chunk(k, true) == chunks - 1) end
     local function sends_down(k) return not (first and chunk(k, false) == 0) end
-    -- The messages after the passes of round k of each phase: up, below, down, above. A stage in the middle always has
-    -- all. Forward, the first stage receives what the last made pp - 1 rounds before; backward, the last receives
-    -- from the first.
+    -- For each phase (warming, steady, cooling): whether, after the passes of round k, the stage sends up, receives
+    -- from below, sends down, receives from above. A stage in the middle does all of these. In the forward pass the
+    -- first stage receives what the last one made pp - 1 rounds before; in the backward pass the last receives from the
+    -- first.
     local rest = total - warm
     local function warming(k)
       return sends_up(k), k < total - 1 and not (first and chunk(k + 1, true) == 0)
@@ -132,8 +134,8 @@ return function(s, t)
       if last and given then given = chunk(k + 1, false) ~= chunks - 1 end
       return false, false, sends_down(k), given
     end
-    -- Call body(k) for the rounds of a phase, in loops of those that are alike. `forth` and `back` are the distances
-    -- from k to the passes of the round. Those of a microbatch that is apart, and the last round, stand alone.
+    -- Call body(k) for the rounds of a phase; equal rounds become loops. `forth` and `back` are the distances from k to
+    -- the forward and the backward pass of the round. Rounds of a microbatch in `apart`, and the last one, stand alone.
     local function each(from, to, forth, back, messages, body)
       local alone, alike = { to }, nil
       for _, m in ipairs(apart) do
@@ -145,7 +147,7 @@ return function(s, t)
       end
       table.sort(alone)
       if t.differ then
-        local function left(k, distance) -- rounds until this pass, or the next one, is of another chunk
+        local function left(k, distance) -- rounds until the chunk of the pass, or of the next one, changes
           local at = distance and (k + distance) % pp or 0
           return at == pp - 1 and 1 or pp - 1 - at
         end

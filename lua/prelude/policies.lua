@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- The bundled policies: `policies.NAME { settings }` makes a policy for the table `policy` of a
--- recipe. A setting is a value, or a function (state, q, p) that is called for it in each call of the policy.
--- meta_recipe.lua documents the arguments (q) and results of each.
+-- The bundled policies: `policies.NAME { settings }` makes a policy for the table `policy` of a recipe. A setting is a
+-- value, or a function (state, q, p) that returns the value in each call of the policy. meta_recipe.lua documents the
+-- arguments (q) and the result of each policy.
 --
--- Use only + - * / and sqrt on floats: IEEE 754 fixes their results to the last bit, so that ranks on
--- different machines get identical results.
+-- Use only + - * / and sqrt on floats: IEEE 754 defines their results to the last bit, so ranks on different machines
+-- get identical results.
 
 local core, shared, kinds = ...
 local show, word = shared.show, shared.word
@@ -25,19 +25,18 @@ local family_names = {
 }
 local one_of = kinds.one_of
 
--- Each entry has `settings` and `arguments`, lists of { name, kind, default }, checked in this order; a
--- setting without a default is optional unless it has `needed`. verify(s, refuse) refuses settings that
--- contradict each other. answer(s, q, state, refuse, known) is the policy; known(family) refuses a name
--- that the state does not have.
+-- Each entry has `settings` and `arguments`, lists of { name, kind, default }, checked in this order; a setting without
+-- a default is optional unless it has `needed`. verify(s, refuse) refuses settings that contradict each other.
+-- answer(s, q, state, refuse, known) is the policy; known(family) refuses a family that the state does not have.
 local library = {}
 
--- Divide layers among pipeline stages. The next layer goes to the stage with the least work, and to the first of
--- equal ones, so that the remainder goes to the front. `embedding` and `loss` are additional work of the
--- first and the last stage, in layers; `first` and `last` fix how many layers those two get.
+-- Divide layers among pipeline stages. The next layer goes to the stage with the least work, of equal ones to the
+-- first, so the first stages get the remainder. `embedding` and `loss` are the additional work of the first and the
+-- last stage, in layers; `first` and `last` set the number of layers of these two stages.
 library.layers = {
   settings = { { "first", count }, { "last", count }, { "embedding", number, 0 }, { "loss", number, 0 } },
   arguments = { { "layers", count }, { "stages", size } },
-  bounds = function(pieces, length) return { stages = pieces, layers = length } end, -- of a tensor's axis
+  bounds = function(pieces, length) return { stages = pieces, layers = length } end, -- for an axis of a tensor
   verify = function(s, refuse)
     if s.first and s.embedding > 0 then refuse("'first' and 'embedding' both say what the first stage gets") end
     if s.last and s.loss > 0 then refuse("'last' and 'loss' both say what the last stage gets") end
@@ -56,7 +55,7 @@ library.layers = {
       refuse("%d layers on %d stages, of which the first has %s and the last %s", q.layers, n, s.first or "any",
         s.last or "any")
     end
-    while left > 0 do -- a round: one layer for each stage less than one layer above the least work
+    while left > 0 do -- a round gives a layer to each stage whose work is less than a layer above the least
       local least, turn = math.huge, {}
       for _, stage in ipairs(open) do least = math.min(least, work[stage]) end
       for _, stage in ipairs(open) do
@@ -66,7 +65,7 @@ library.layers = {
         if work[a] ~= work[b] then return work[a] < work[b] end
         return a < b
       end)
-      local rounds = #turn == #open and left // #turn or 0 -- every stage gets a layer: do all such rounds at once
+      local rounds = #turn == #open and left // #turn or 0 -- rounds in which every stage gets a layer: do all at once
       for i, stage in ipairs(turn) do
         local more = rounds > 0 and rounds or i <= left and 1 or 0
         each[stage], work[stage] = each[stage] + more, work[stage] + more
@@ -77,7 +76,7 @@ library.layers = {
   end,
 }
 
--- Return the largest divisor of n that is at most `most`, and the smallest that is at least `least` (else n).
+-- Return the largest divisor of n up to `most`, and the smallest from `least` on (else n).
 local function divisors(n, most, least)
   local below, above = 1, n
   for i = 1, math.floor(math.sqrt(n)) do
@@ -89,7 +88,7 @@ local function divisors(n, most, least)
   return below, above
 end
 
--- Choose the schedule of a replica's samples in a pipeline. `bubble` is idle time over ideal time of a stage,
+-- Choose the schedule of a replica's samples in a pipeline. `bubble` is the idle time over the ideal time of a stage,
 -- (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
 library.schedule = {
   settings = { { "chunks", size, 1 }, { "order", one_of("1f1b", "gpipe", "interleaved") }, { "microbatch", size },
@@ -112,7 +111,7 @@ library.schedule = {
         below > 0 and below .. " or " or "", below + step)
     end
     local n = s.microbatch and q.samples // s.microbatch
-    if not n then -- the largest divisor up to per_rank x ranks, if that gives each rank one; else the next larger
+    if not n then -- the largest divisor up to per_rank x ranks that gives each rank one; else the next larger one
       local below, above = divisors(q.samples // round, s.per_rank * q.ranks // round, (q.ranks - 1) // round + 1)
       n = round * (below * round >= q.ranks and below or above)
     end
@@ -129,8 +128,8 @@ library.bucket_bytes = {
   answer = function(s, q) return math.max(s.least, s.per_rank * q.ranks) end,
 }
 
--- The families of the bundled recipes over which gradients of experts are summed, the one of moongrid's
--- examples first; deepspeed_moe has one for each size of expert groups.
+-- The names that bundled recipes give the family over which gradients of experts are summed; the name in moongrid's
+-- examples comes first. deepspeed_moe has one such family for each size of expert groups.
 local expert_families = { "expert_data", "expt_dp", "ep_dp", "efsdp", "edp" }
 
 local function expert_family(state, refuse)
@@ -158,7 +157,7 @@ library.gradient_family = {
   end,
 }
 
--- Return cos(pi x) for x in [0, 1] by its power series, which needs few terms up to 0.5; above, by symmetry.
+-- Return cos(pi x) for x in [0, 1] by its power series, which needs few terms up to 0.5; above 0.5 by symmetry.
 local function cos_pi(x)
   if x > 0.5 then return -cos_pi(1 - x) end
   local t, sum = (3.141592653589793 * x) * (3.141592653589793 * x), 1.0
@@ -166,9 +165,9 @@ local function cos_pi(x)
   return sum
 end
 
--- Return a learning rate: a linear warm-up to `peak`, then down to `least` over the last `decay` steps (all after the
--- warm-up): along half a cosine (Loshchilov and Hutter 2017, equation 5), a line, or not at all. inverse_sqrt is
--- peak x sqrt(warmup / step) (Vaswani et al. 2017, section 5.3), and not below `least`.
+-- Return the learning rate of a step: a linear warm-up to `peak`, then a decrease to `least` over the last `decay`
+-- steps (default: all steps after the warm-up), along half a cosine (Loshchilov and Hutter 2017, equation 5), along a
+-- line, or none. inverse_sqrt is peak x sqrt(warmup / step) (Vaswani et al. 2017, section 5.3), but at least `least`.
 library.learning_rate = {
   settings = { { "peak", number, needed = true }, { "least", number, 0 }, { "warmup", count, 0 },
                { "decay", count }, { "shape", one_of("cosine", "linear", "constant", "inverse_sqrt"), "cosine" } },
@@ -195,18 +194,18 @@ library.learning_rate = {
   end,
 }
 
--- Return whether to save after this step. Steps count from 0.
+-- Return whether to save a checkpoint after this step. Steps count from 0.
 library.checkpoint = {
   settings = { { "every", size, 1000 }, { "last", flag, true } },
   arguments = { { "step", count }, { "steps", size } },
   answer = function(s, q) return (q.step + 1) % s.every == 0 or s.last and q.step + 1 == q.steps end,
 }
 
--- Choose the reaction to a failed call over a family. `keep`: families that the trainer can do without;
--- `shrink`: families whose groups continue without the lost ranks, if at least `least` remain.
--- Without a family the job has lost ranks: spares take their places if there are enough, else the layout shrinks, with
--- `params`, if at least `least` ranks remain. `job`: the only answer. `majority`: after a cut link
--- only one side goes on, that with more than half of the ranks, or with half of them and rank 0.
+-- Choose the reaction to a failed call over a family. `keep` lists families that the trainer can do without; `shrink`
+-- lists families whose groups continue without the lost ranks, if at least `least` ranks remain. If the call names no
+-- family, the whole job has lost ranks: spares take their places if there are enough, else the layout shrinks, with
+-- `params`, if at least `least` ranks remain. `job` is the only answer. With `majority`, after a cut link only the side
+-- with more than half of the ranks goes on, or with half of them if rank 0 is among these.
 local ways = one_of("replace", "shrink", "stop")
 local any_count = { what = count.what, check = function(v) return v == false or count.check(v) end }
 local any_family = { what = family_name.what, check = function(v) return v == false or family_name.check(v) end }
@@ -235,14 +234,14 @@ library.on_lost = {
   end,
 }
 
--- Making them -------------------------------------------------------------------
+-- Make policies -----------------------------------------------------------------
 
 local makers = {} -- the functions policies.NAME of recipes
--- By policy: `where`, the "file:line: " of the recipe that made it, and look(topology), which refuses a
--- topology that lacks a family named in a setting.
+-- For each policy `where`, the "file:line: " of the recipe that made it, and look(topology), which refuses a topology
+-- without a family that a setting names.
 local made = setmetatable({}, { __mode = "k" })
 
--- Return "policies.layers" if the value is that function itself, which the recipe forgot to call.
+-- Return "policies.layers" if the value is this function itself, because the recipe forgot to call it.
 local function uncalled(value)
   for name, make in pairs(makers) do
     if make == value then return "policies." .. name end
@@ -255,7 +254,7 @@ local function check(where, policy, what, name, kind, value)
     uncalled(value) or show(value)), "bad value")
 end
 
--- Return the settings that a recipe gives, with defaults; and the list of those that are functions.
+-- Return the given settings with defaults for the others, and the list of settings that are functions.
 local function read_settings(name, policy, given, where)
   local settings, asked, known = {}, {}, {}
   if type(given) ~= "table" then
@@ -294,7 +293,7 @@ local function maker(name, policy)
     local function refuse(message, ...)
       core.raise_at(where, string.format("policies.%s: " .. message, name, ...))
     end
-    local function knower(families) -- a state or a topology: pairs gives the names of its families
+    local function knower(families) -- of a state or a topology, whose pairs are named families
       return function(family)
         local known = {}
         for other in pairs(families) do

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- Questions to a state: queries, getters of groups, and their arguments. A recipe defines them by name, in a
--- table or in a function that returns one, and inherits its base's. This file is loaded, and such functions
--- are called, at the first question, so that planning does not pay for them.
+-- Questions to a state: queries, getters (which return groups), and their arguments. A recipe defines them by name in a
+-- table, or in a function that returns a table, and inherits those of its base. This file is loaded at the first
+-- question, and such functions are called then, so planning takes no time for them.
 
 local core, shared, parameters = ...
 local sorted_pairs, show, word = shared.sorted_pairs, shared.show, shared.word
 
--- The values of each field: their kind for messages, and a check.
+-- For each field the kind of its values, for messages, and a check.
 local kinds = {
   queries = { "query '%s' is not a function", function(v) return type(v) == "function" end },
   getters = { "getter '%s' is %s; a family would do, or a function that returns one",
@@ -17,7 +17,7 @@ local kinds = {
   arguments = { "arguments of queries are names, not %s" },
 }
 
--- Refuse a field with a value of another kind. `where` is the recipe's.
+-- Refuse a field with a value of another kind. `where` is the position of the recipe.
 local function check(field, all, where)
   local message, is_valid = kinds[field][1], kinds[field][2]
   for name, value in sorted_pairs(all) do
@@ -41,7 +41,7 @@ local function own(body, field)
   return all
 end
 
--- Return all entries of a field by name; the recipe's replace its base's.
+-- Return all entries of a field by name; entries of the recipe replace those of its base.
 local function all_of(body, field)
   body.answers = body.answers or {}
   if not body.answers[field] then
@@ -55,7 +55,8 @@ local function all_of(body, field)
   return body.answers[field]
 end
 
--- Arguments: declared by name, as parameters are; a bare name accepts any value, "..." any name as well.
+-- Return the declared arguments by name. An argument declared only by its name accepts any value; "..." accepts any
+-- name, too.
 local function arguments_of(body)
   if body.arguments then return body.arguments end
   local base, declared = body.base and arguments_of(body.base), {}
@@ -87,7 +88,7 @@ local function checked(body, q)
   return parameters.with_defaults(arguments, full)
 end
 
--- How a recipe defines entries, for messages.
+-- For messages: how a recipe defines an entry.
 local written = {
   query = "queries = { NAME = function(state, q, p) ... end }",
   getter = 'getters = { NAME = "family" }',
@@ -104,8 +105,8 @@ end
 local function params_of(body, state) return parameters.resolve_plan(body.params, state) end
 local function settings_of(body, state) return parameters.settings_of(body.settings, state) end
 
--- A query is a function (state, q, p, set): q has the arguments, p the parameters of the plan, set the
--- settings of the state. get_NAME, as the systems call theirs, is the query NAME.
+-- Answer a query, a function (state, q, p, set): q has the arguments, p the parameters of the plan, set the settings of
+-- the state. get_NAME, the name in the systems, is the query NAME.
 local function ask(body, state, name, q)
   local all = all_of(body, "queries")
   local plain = all[name] == nil and type(name) == "string" and name:sub(1, 4) == "get_" and name:sub(5)
@@ -113,7 +114,7 @@ local function ask(body, state, name, q)
   return query(state, checked(body, q), params_of(body, state), settings_of(body, state))
 end
 
--- Return when a family exists: the recipe's text for its name, or for a name with a * that fits.
+-- Return the recipe's text that says when a family exists, under the family's name or a pattern with a * that matches.
 local function condition_of(body, family)
   local all = all_of(body, "families")
   if all[family] then return all[family] end
@@ -122,14 +123,15 @@ local function condition_of(body, family)
   end
 end
 
--- A getter is a family's name, or a function (state, q, p, set) that returns it, or nil if there is no group.
+-- Return the family of a getter. A getter is a family's name, or a function (state, q, p, set) that returns the name,
+-- or nil if there is no group.
 local function family_of(getter, ...)
   if type(getter) == "string" then return getter end
   return getter(...)
 end
 
--- Return the family whose group a getter returns, for C to look up. If the family does not exist, return nil with
--- check_initialized=false, an argument that many systems have; else raise.
+-- Return the family whose group a getter returns; C looks up the group. If the family does not exist, raise an error,
+-- or return nil with check_initialized=false, an argument that many systems have.
 local function group(body, state, name, q)
   local getter = known("getter", body, all_of(body, "getters"), name)
   q = checked(body, q)
@@ -142,8 +144,8 @@ local function group(body, state, name, q)
     when and "; it is there with " .. when or ""))
 end
 
--- Return the family of a getter with these flags, the others at their defaults; and a flag that it read that is not
--- among them yet. No family: it may need a state, or an argument that is not a flag.
+-- Return the family of a getter with these flags and the defaults of others, and a further flag that the getter read.
+-- Return no family if the getter needs a state, or an argument that is not a flag.
 local function given(body, getter, flags, p, set)
   local by_name, undecided = arguments_of(body).by_name, nil
   local q = setmetatable({}, { __index = function(_, name)
@@ -156,11 +158,11 @@ local function given(body, getter, flags, p, set)
   return ok and family or nil, undecided
 end
 
--- Return the families of a getter, for each choice of the flags that it reads: { { arguments = "those that
--- matter", family }, ... }, the one without arguments first.
+-- Return the families of a getter for each choice of the flags that it reads: { { arguments = "the flags that change
+-- the family", family }, ... }, the case without arguments first.
 local function cases_of(body, getter, p, set)
   local by_name, cases = arguments_of(body).by_name, {}
-  local function explore(flags, other) -- other: the flags that are not at their defaults
+  local function explore(flags, other) -- other: the flags with another value than their default
     local family, undecided = given(body, getter, flags, p, set)
     if undecided then
       local usual = by_name[undecided].default or false

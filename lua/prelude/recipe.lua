@@ -1,32 +1,32 @@
 -- SPDX-License-Identifier: MIT
 --
--- The first file of the prelude, the part of the recipe language that is written in Lua. It defines the words
+-- The first file of the prelude, which is the part of the recipe language that is written in Lua. It defines the words
 -- `recipe`, `param`, `policies` and `steps`, and evaluates recipes. The prelude can use all of Lua's libraries; a
--- recipe gets only these words from it.
+-- recipe gets only these four words from it.
 --
 -- `core` has functions written in C (src/recipe/core.c, load.c). A `where` is a text "file:line: ".
 --   raise(message)             raise an error at the recipe's position; raise_at(where, message [, status]) elsewhere
 --   unknown(what, name, known [, where])  raise an error that names the nearest known name
---   where(), place(), where_of(function)  the `where` of the recipe's line, of its word `recipe`, of a function
+--   where(), place(), where_of(function)  the `where` of the line that runs, of the word `recipe`, of a function
 --   load(name, from)           load a recipe -> path, chunk, key, hash of the text, path for the host, functions of the
 --                              host that the text names ({ name = version } or nil)
 --   library(name, ...)         run another file of this folder
 --   is_topology(value)         whether it is a topology
---   note(topology, name, text, usual, unread)  record a parameter; params(state) returns the recorded ones
---   fields()                   the fields that modules add (src/recipe/module_row.h), name -> type; "any": it checks
+--   note(topology, name, text, usual, unread)  record a parameter; params(state) returns the recorded parameters
+--   fields()                   the fields of recipes that modules add (src/recipe/module_row.h), name -> type, or "any"
 --   begin(world, values, where)     give the modules the values of these fields; returns the World for `build`
 --   finish(topology, where, world)  let the modules finish after `build`
---   allow_idle(topology)       ranks may be in no group
---   digest(state)              the digest of its plan
+--   allow_idle(topology)       accept ranks that are in no group
+--   digest(state)              the digest of the state's plan
 --   settings(state)            the settings that a host has set, by name
 --   note_function(topology, name, version)  record a function of the host
 --   note_policies(topology, hash)  make ranks compare the texts of the recipe and its base
---   choose(topology, family, option, value)  set an option
---   concurrent(topology, lists, where)  keep families apart
---   keys(table)                a sorted list of its keys: numbers, names by their bytes, then the rest
+--   choose(topology, family, option, value)  set an option of a family
+--   concurrent(topology, lists, where)  let the families of each list share no communicator
+--   keys(table)                a sorted list of the keys: numbers, names by their bytes, then others
 --   encode(value), decode(text)  write and read JSON; decode returns nil for text that is not JSON, and nil with the
 --                              reason for JSON that Lua cannot represent
---   words(), members(value)    the globals of recipes; the names of what a value of moongrid has
+--   words(), members(value)    the globals of recipes; the names of fields and methods of a value
 
 local core = ...
 local shared = core.library("shared", core)
@@ -37,7 +37,8 @@ local M = { param = parameters.param }
 
 -- Policies ------------------------------------------------------------------
 
--- policies.NAME { settings } makes a bundled policy. policies.lua is loaded when a recipe first reads a name.
+-- policies.NAME { settings } makes a bundled policy. policies.lua is loaded when a recipe first reads a name of
+-- `policies`.
 local makers, made, uncalled = nil, {}, function() end
 M.policies = shared.vocabulary("bundled policy", function()
   if not makers then makers, made, uncalled = core.library("policies", core, shared, kinds) end
@@ -48,15 +49,15 @@ end)
 
 local fields = { "doc", "base", "params", "rest", "build", "concurrent", "families", "queries", "getters", "arguments",
                  "settings", "policy", "agreed", "idle", "names", "step" }
--- The types of the fields that are not tables. `base` is a recipe or the name of one.
+-- The types of the fields that are not tables. `base` is a recipe or a recipe's name.
 local types = { doc = "string", rest = "string", idle = "string", names = "string", build = "function",
                 step = "function" }
 local added = core.fields() -- the fields of modules
 for name, type_of in sorted_pairs(added) do fields[#fields + 1], types[name] = name, type_of end
--- The fields that answer questions. Each may also be a function that returns the table, called at the first question.
+-- The fields for questions. Each may also be a function that returns the table; it is called at the first question.
 local asked = { families = true, queries = true, getters = true, arguments = true }
 
-local Recipe = {} -- metatable of what `recipe` returns, which is read only
+local Recipe = {} -- metatable of the results of `recipe`, which are read-only
 Recipe.__index = function(self, key)
   local body = rawget(self, Recipe)
   if key == "build" then return body.build end
@@ -86,9 +87,9 @@ local function run_build(build, world, p, base_topology)
 end
 
 local by_host = false -- whether the host named the next recipe
-local running = {} -- { path, text, called } of the recipe files now running, the innermost last
+local running = {} -- { path, text, called } of the recipe files that are running, the innermost last
 local last -- { topology, world, params } of the last evaluation, for a prompt
-local called -- { name = version } of the host's functions that the recipes of this evaluation name
+local called -- { name = version } of the host's functions that the recipes of this evaluation name in their text
 
 -- Questions: queries, getters and their arguments. queries.lua is loaded at the first question.
 local answerer
@@ -97,17 +98,17 @@ local function answers()
   return answerer
 end
 
--- Bundled steps: steps.transformer { settings } makes one, with parameters of its own. steps.lua is loaded when a
--- recipe first reads a name.
+-- Bundled steps: steps.transformer { settings } makes a step that has its own parameters. steps.lua is loaded when a
+-- recipe first reads a name of `steps`.
 local steps
 M.steps = shared.vocabulary("bundled step", function()
   steps = steps or core.library("steps", core, shared, parameters)
   return steps.makers
 end)
 
--- Return the parameters of a recipe and of its bundled step, and which of them are the step's. Those of the step are
--- optional, so a plan has only those that are given. If the recipe or its base declares one, under any of its names,
--- that declaration counts.
+-- Return the parameters of a recipe and of its bundled step, and which of them are the step's. Parameters of the step
+-- are optional, so a plan has only the given ones. If the recipe or its base also declares one of them, under any of
+-- its names, the declaration of the recipe counts.
 local function with_step(def, base)
   local own = steps and def.step and steps.params[def.step]
   if not own then return def.params, base and base.of_step or {} end
@@ -147,16 +148,16 @@ local function define(def, where)
   end
 
   local body = { where = where, doc = def.doc or base and base.doc or "", base = base }
-  local file = running[#running] -- nil inside a build, which may define recipes too
+  local file = running[#running] -- nil inside a build, which may define recipes, too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.called = shared.joined(base and base.called, file and file.called)
   local bundled = file and file.text == 0 -- the text of a bundled recipe has no hash
   body.step, body.has_step = def.step, def.step or def.step == nil and base and base.has_step -- false: none
   local params, of_step = with_step(def, base)
   body.params = parameters.declared_in("parameter", base and base.params, params, where, bundled)
-  body.of_step = of_step -- names
+  body.of_step = of_step -- the names of the step's parameters
   body.names = def.names or base and base.names -- rules between names of tensors, for checkpoints
-  body.rest = def.rest or base and base.rest -- the parameter for unknown names in a file
+  body.rest = def.rest or base and base.rest -- the parameter that receives unknown names of a file
   if body.rest and not body.params.by_name[body.rest] then
     core.unknown("parameter", body.rest, body.params.names, where .. "rest: ")
   end
@@ -175,7 +176,7 @@ local function define(def, where)
     body.asked[field] = def[field]
     if type(def[field]) == "table" then answers().check(field, def[field], where) end
   end
-  -- For each policy: its function; the family that compares its results, or "world"; the line that names this family.
+  -- For each policy: its function; the family over which its results are compared, or "world"; the line that names it.
   body.policy, body.agreed, body.agreed_at = {}, {}, {}
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
     for name, fn in sorted_pairs(from.policy or {}) do
@@ -217,8 +218,8 @@ local arithmetic = shared.vocabulary("function of arithmetic", function()
   return functions
 end)
 
--- In the bundled recipe megatron, part "grids" returns what recipes/megatron/grids.lua returns. A part runs once,
--- with the arguments of the recipe's file.
+-- In the bundled recipe megatron, part "grids" returns the result of recipes/megatron/grids.lua. A part runs once, with
+-- the same arguments as the recipe's file.
 local parts = {}
 
 local function parts_of(owner)
@@ -233,7 +234,7 @@ local function parts_of(owner)
   return part
 end
 
--- recipe{...} defines a recipe; recipe "name" returns another: a bundled one, or a file beside this one.
+-- recipe{...} defines a recipe; recipe "name" returns another recipe: a bundled one, or a file beside this one.
 function recipe(what)
   local where = core.place() or ""
   if type(what) == "table" then return define(what, where) end
@@ -245,7 +246,7 @@ function recipe(what)
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text, called = names }
   local part = text == 0 and parts_of(path) or nil -- a bundled recipe, whose text has no hash
-  -- the calling recipe may catch the error and call again
+  -- restore the state even after an error, which the calling recipe may catch
   local ok, value = xpcall(chunk, core.message, arithmetic, part)
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
@@ -267,13 +268,13 @@ M.recipe = shared.vocabulary("word of recipe", function() return { import = impo
 
 -- For C -----------------------------------------------------------------------
 
--- Load the runtime's recipe. Clear these two first, because a load that hits a limit leaves them set.
+-- Load the runtime's recipe. Clear these two variables first, because a load that hits a limit leaves them set.
 function M.load(name)
   loading, running, by_host = {}, {}, true
   return recipe(name)
 end
 
--- Refuse a policy that is agreed by a family that the topology lacks, or by one with a rank in two groups.
+-- Refuse a policy that is agreed over a family that the topology does not have, or that has a rank in two groups.
 local function check_policies(body, t)
   local families, known = {}, {}
   for name, family in pairs(t) do families[name], known[#known + 1] = family, name end
@@ -291,11 +292,11 @@ local function check_policies(body, t)
   end
 end
 
--- Merge a file of parameters with those given beside it, which win. If the recipe has a parameter `rest`, it gets the
--- names that no parameter has. A name that looks like a typing error is refused, unless `rest` is a plain table, which
--- is for a file with names of many kinds. A name looks like a typing error if it is near the name of a parameter of the
--- recipe itself, and that parameter takes its value. Parameters of the step do not count, since a file of another
--- system has none of them; the value tells a section of such a file from a parameter.
+-- Merge a file of parameters with the parameters given beside it, which win. If the recipe has a field `rest`, the
+-- parameter that it names gets all names of the file that are not parameters. A name that looks like a typing error is
+-- refused, except if this parameter is a plain table, which is for files with many other names. A name looks like a
+-- typing error if it is near the name of a parameter of the recipe itself, and its value fits that parameter.
+-- Parameters of the step do not count, since files of other systems do not have them.
 local function add_file(body, given, file)
   local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
   for name in pairs(given) do taken[by_name[name] or name] = true end
@@ -335,7 +336,7 @@ local function options_in(given)
   return options
 end
 
--- Build the topology of a recipe and record its parameters there. file: the values of a file of parameters, or nil.
+-- Build the topology of a recipe, and record the parameters in it. `file` has the values of a file of parameters.
 function M.evaluate(self, world, given, file)
   local body = body_of(self)
   if file then add_file(body, given, file) end
@@ -361,16 +362,15 @@ function M.evaluate(self, world, given, file)
   return t
 end
 
--- Return a query's answer; the family whose group a getter returns, or nil.
+-- M.ask returns a query's answer; M.group the family whose group a getter returns, or nil.
 function M.ask(self, state, name, q) return answers().ask(body_of(self), state, name, q) end
 function M.group(self, state, name, q) return answers().group(body_of(self), state, name, q) end
 
--- Return the full name and the value of a setting that a host changes. C keeps them in the state.
+-- Return the full name and the value of a setting that a host changes. C stores them in the state.
 function M.set(self, name, value) return parameters.value_for(body_of(self).settings, name, value) end
 
--- Prepare a policy: a function (state, q, p) like a query, but called often. Return what C keeps: the
--- function, p, the family that compares results, and the line that defines the policy (for a bundled one, the
--- line of the recipe).
+-- Prepare a policy, a function (state, q, p), for many calls. Return what C keeps: the function, p, the family over
+-- which results are compared, and the line that defines the policy (of a bundled policy, the line of the recipe).
 function M.policy(self, state, name)
   local body = body_of(self)
   local fn = body.policy[name]
@@ -385,7 +385,7 @@ function M.policy(self, state, name)
     bundled and bundled.where or core.where_of(fn)
 end
 
--- The prompt, in shell.lua: run lines, and list the words that may complete the last word of a line.
+-- The prompt (shell.lua): run lines, and list the words that can complete the last word of a line.
 local run, complete, about
 local function prompt()
   if not last then core.raise("a prompt works on the last plan of the recipe, and there is none") end
@@ -404,8 +404,8 @@ local function step_of(body, p, own)
   return function(s) fn(s, p, base) end
 end
 
--- Return the step of a plan, and whether it is a bundled one whose calls are not known with these parameters. own: a
--- function to use as the step; the recipe's step is then its base.
+-- Return the step of a plan, and whether it is a bundled step whose calls are not known with these parameters. `own` is
+-- a function to use as the step instead; the recipe's step is then its base.
 function M.step(self, plan, own)
   local body = body_of(self)
   local p = parameters.resolve_plan(body.params, plan)

@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- Megatron-core's parameters, their buckets, and what travels of them over the replicas: megatron/core/distributed, for
--- steps.transformer. Each part names the file that it is from, the same in 0.16.1 and 0.19.2.
+-- For steps.transformer: the parameters of Megatron-core, their buckets, and the calls over replicas that reduce
+-- gradients and gather weights (megatron/core/distributed). The comments name the file of each part, the same in 0.16.1
+-- and 0.19.2.
 
 local model = ...
 
--- Cut parameters into buckets: from the last to the first, a bucket ends once it has `limit` elements. For the
--- distributed optimizer parameters begin at multiples of 64, buckets end at multiples of `to`, and a shared embedding
--- is alone. distributed/param_and_grad_buffer.py, _ParamAndGradBuffer.
+-- Divide parameters, from the last to the first, into buckets of `limit` elements or a little more. For the distributed
+-- optimizer parameters begin at multiples of 64, buckets end at multiples of `to`, and a shared embedding has its own
+-- bucket. distributed/param_and_grad_buffer.py, _ParamAndGradBuffer.
 local function cut(parameters, limit, to)
   local list, at, now = {}, 0, nil
   local function up(n, of) return (n + of - 1) // of * of end
@@ -28,10 +29,11 @@ local function cut(parameters, limit, to)
   return list
 end
 
--- Return the parameters of a chunk in the order in which modules register them, dense and of experts; and the elements
--- of those that ranks of tp hold whole, and whose gradients are summed: with sequence parallelism norms, biases of
--- rows, the router, and what makes latent attention's input narrow; without it norms of queries and keys. A key names
--- what is used together.
+-- Return the parameters of a chunk, dense ones and those of experts, in the order in which modules register them. Also
+-- return the number of elements that each rank of tp holds whole and whose gradients are summed over tp: with sequence
+-- parallelism those of norms, of biases after matrices cut by rows, of the router, and of the matrices that make the
+-- input of latent attention narrow; without it those of the norms of queries and keys. Parameters with one key are used
+-- together.
 local function parameters_of(x, chunk)
   local v, h, tp, layer = x.v, x.v.hidden, x.tp, nil
   local dense, whole = {}, 0
@@ -129,16 +131,16 @@ local function parameters_of(x, chunk)
   return { dense = dense, expert = x.apart and expert or {} }, whole
 end
 
--- x has what transformer.lua knows of the rank. Return its parameters and calls.
+-- x has what transformer.lua knows about the rank. Return the rank's parameters and functions that make its calls.
 local function new_replicas(x)
   local s, v, group, size, travel, sharded = x.s, x.v, x.group, x.size, x.travel, x.sharded
   local several = sharded and x.instances > 1
   local roles = { dense = several and "shards" or "dp", expert = several and "expert_shards" or "expert_dp" }
   local out, chunk = { whole = 0, dense = 0, expert = 0 }, {}
 
-  -- Each bucket knows what it waits for. Only the first chunk of the first stage has a limit; all buckets of another
-  -- chunk travel as one (DDP's disable_bucketing). Of the layers in a bucket the first one is used first, and its
-  -- gradients are there last: only such a layer, which is `apart`, starts calls.
+  -- Each bucket counts the parameters that it waits for. Only the first chunk of the first stage has a limit. All
+  -- buckets of another chunk are reduced together (DDP's disable_bucketing). Of the layers in a bucket, the gradients
+  -- of the first one come last: only such a layer starts calls, and is in `apart`.
   for c = 0, x.chunks - 1 do
     local parameters, whole = parameters_of(x, c)
     local one = { parameters = parameters, buckets = {}, of = {}, apart = {} }
@@ -159,7 +161,7 @@ local function new_replicas(x)
         one.apart[part.parameters[#part.parameters].layer or 0] = true
       end
     end
-    for _, bucket in ipairs(travel ~= s and one.buckets or {}) do -- they matter next to computes
+    for _, bucket in ipairs(travel ~= s and one.buckets or {}) do -- these matter if calls overlap with computes
       for _, p in ipairs(bucket.parameters) do
         if not p.layer or one.apart[p.layer] then
           local key = (p.layer or "") .. p.key
@@ -172,7 +174,8 @@ local function new_replicas(x)
   end
   function out.apart(c) return chunk[c].apart end
 
-  -- A bucket's gradients over the replicas, and its new weights: start_grad_sync, start_param_sync.
+  -- Make the calls of a bucket, one for each of its sizes: out.reduce sums its gradients over the replicas, out.gather
+  -- gathers its new weights (start_grad_sync, start_param_sync).
   local function each(bucket, on, over, op, width)
     for _, n in ipairs(over and bucket.sizes or {}) do on[op](on, over, n * width) end
   end
@@ -189,8 +192,8 @@ local function new_replicas(x)
     end
   end
 
-  -- What a module calls before it uses its parameters: it waits for their bucket, and starts the next one.
-  -- distributed/distributed_data_parallel.py, _make_forward_pre_hook.
+  -- Return a function that a module calls before it uses its parameters. It waits for their bucket and starts the next
+  -- one: distributed/distributed_data_parallel.py, _make_forward_pre_hook.
   function out.gathering(c)
     local function start(bucket)
       if bucket.started then return end
@@ -210,7 +213,8 @@ local function new_replicas(x)
       end
     end
   end
-  -- What is called when gradients are there: a bucket travels when its last one is. _make_backward_post_hook.
+  -- Return a function that is called when gradients are ready. With its last gradient a bucket is reduced:
+  -- _make_backward_post_hook.
   function out.reducing(c)
     return function(key)
       for _, bucket in ipairs(chunk[c].of[key] or {}) do
@@ -223,7 +227,7 @@ local function new_replicas(x)
     end
   end
 
-  -- Call body(shard) for what ranks of dp, and of expert_dp, share of a layer [Z, section 7.2.2].
+  -- Call body(shard) for the parameters of a layer that are sharded over dp, and over expert_dp [Z, section 7.2.2].
   function out.each_shard(c, i, body)
     for _, kind in ipairs { "dense", "expert" } do
       local n = 0

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- Helpers for the files of the prelude: walk a table in order, show a value in a message, give a recipe
--- a read-only table.
+-- Helpers for the files of the prelude: iterate over a table in order, show a value in a message, give a recipe a
+-- read-only table.
 
 local core = ...
 
--- Iterate like pairs, in the order of core.keys: every rank must find the same first error.
+-- Iterate like pairs, but in the order of core.keys, because every rank must find the same first error.
 local function sorted_pairs(t)
   local keys, i = core.keys(t), 0
   return function()
@@ -18,7 +18,7 @@ end
 local function is_list(value, is_item)
   if type(value) ~= "table" then return false end
   local n, most = 0, 0
-  for key, item in pairs(value) do -- not #value, which is any border of a table with gaps
+  for key, item in pairs(value) do -- not up to #value, which is unreliable in a table with gaps
     if math.type(key) ~= "integer" or key < 1 then return false end
     if is_item and not is_item(item) or not is_item and math.type(item) ~= "integer" then return false end
     n, most = n + 1, math.max(most, key)
@@ -28,7 +28,7 @@ end
 
 local function is_short(item) return math.type(item) == "integer" or type(item) == "string" end
 
--- Return a value as messages show it. Never an address, which differs between ranks.
+-- Return a value as messages show it, without addresses, which differ between ranks.
 local function show(value)
   if type(value) == "string" then return "'" .. value .. "'" end
   if is_list(value, is_short) then return "{" .. table.concat(value, ",") .. "}" end
@@ -36,8 +36,8 @@ local function show(value)
   return core.kind(value)
 end
 
--- Return a key as messages show it: a name without quotes, which the message adds. For a table do not show its
--- contents: several tables have no order.
+-- Return a key as messages show it: a name without quotes, which the message adds. A key that is a table is shown
+-- without its contents, because such keys have no order.
 local function word(key)
   if type(key) == "table" then return core.kind(key) end
   return type(key) == "string" and key or show(key)
@@ -48,8 +48,8 @@ local function fits(name, pattern)
   return string.find(name, "^" .. string.gsub(pattern, "%*", "[%%w_]*") .. "$") ~= nil
 end
 
--- Return a read-only view of the table that all() returns. An unknown name is an error, and so is an
--- assignment. all() is called when a name is first read; to call the view is to call call().
+-- Return a read-only view of the table that all() returns; all() is called when a name is first read. Unknown names and
+-- assignments are errors. A call of the view calls call().
 local function vocabulary(what, all, call)
   return setmetatable({}, {
     __index = function(_, name) return all()[name] or core.unknown(what, word(name), core.keys(all())) end,
@@ -59,7 +59,7 @@ local function vocabulary(what, all, call)
   })
 end
 
--- Return a table with the entries of both; each may be nil, and so is the result if both are.
+-- Return a table with the entries of both tables. Each may be nil; if both are, return nil.
 local function joined(a, b)
   if not a or not b then return a or b end
   local all = {}

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- The prompt of `moongrid shell`: lines of Lua that see the words of recipes and what the last evaluation made, its
--- families and grids by their names. last: { topology, world, params } of that evaluation.
+-- The prompt of `moongrid shell`. Its lines of Lua can use the words of recipes, and the families and grids of the last
+-- evaluation by their names. `last` is { topology, world, params } of this evaluation.
 
 local core, shared, last = ...
 local words, scope, printed = core.words(), {}, nil
 
 -- Values -----------------------------------------------------------------------
 
-local SHOWN, WIDE, DEEP = 16, 16, 4 -- groups of a family, elements of a list, tables inside tables
+local SHOWN, WIDE, DEEP = 16, 16, 4 -- most groups of a family, elements of a list, tables inside tables to print
 
 local value_text
 
@@ -31,7 +31,7 @@ local function table_text(t, depth)
   return "{ " .. table.concat(items, ", ") .. " }"
 end
 
--- The parameters that have a value.
+-- Return the parameters that have a value, as text.
 local function params_text()
   local items = {}
   for name, value in pairs(last.params) do
@@ -48,7 +48,7 @@ function value_text(value, depth)
   return type(value) == "userdata" and tostring(value) or core.kind(value)
 end
 
--- A family with its groups, a topology with its families, other values in one line.
+-- Return a value as text: a family with its groups, a topology with its families, other values in one line.
 local function shown(value)
   local kind = core.kind(value)
   if type(value) == "string" then return value end
@@ -117,7 +117,7 @@ end
 
 local function is_unfinished(why) return why:sub(-5) == "<eof>" end
 
--- Run some lines. Return what they print and the values that they return, as text; nil: they are unfinished.
+-- Run some lines. Return what they print and the values that they return, as text, or nil if they are incomplete.
 local function run(text)
   local chunk = load("return " .. text, "=line", "t", env)
   local why
@@ -134,7 +134,7 @@ end
 
 -- Completion -----------------------------------------------------------------------
 
--- Return the value of a path such as t.tp, without calling anything; nil: there is none.
+-- Return the value of a path such as t.tp, without calling anything, or nil.
 local function reach(path)
   local value
   for name in string.gmatch(path, "[%w_]+") do
@@ -150,7 +150,7 @@ local function members(value)
   return type(value) == "table" and core.keys(value) or {}
 end
 
--- Return a list of the words that the last one of a line may become.
+-- Return a list of the words that can complete the last word of a line.
 local function complete(line)
   local path, typed = string.match(line, "([%w_%.:]*)[%.:]([%w_]*)$")
   local head = path and string.match(line, "([%w_%.:]*[%.:])[%w_]*$") or ""

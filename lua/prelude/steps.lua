@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The bundled steps: `steps.NAME { settings }` makes the step of a recipe, which then has the parameters of that step.
--- Each is the step of one system, in a file of its name, which is loaded when a step is first evaluated:
+-- The bundled steps: `steps.NAME { settings }` makes the step of a recipe, which then also has the parameters of this
+-- step. Each bundled step is that of one system, in a file of its name, which is loaded at its first evaluation:
 --   transformer  Megatron-core
 --   picotron     picotron
 --   fsdp2        torch's FSDP2 (fully_shard) around a Llama, with tensor parallelism as torchtitan plans it
@@ -9,9 +9,9 @@
 local core, shared, parameters = ...
 local param = parameters.param
 local weak = { __mode = "k" }
-local makers, params, lacks = {}, setmetatable({}, weak), setmetatable({}, weak) -- by step: its parameters; see below
+local makers, params, lacks = {}, setmetatable({}, weak), setmetatable({}, weak) -- by step
 
--- The model and the batch. Other names are Megatron-LM's arguments.
+-- Return the parameters of the model and the batch. Their aliases are Megatron-LM's arguments.
 local function common()
   return {
     layers = param.size(nil, "layers of the model (32, or the next multiple of the stages)", "num_layers"),
@@ -116,7 +116,7 @@ function own.fsdp2()
   })
 end
 
--- The families by role: a name, or a list of which the first that the plan has counts; false: none.
+-- The family for each role: a name; or a list, of which the first family in the plan counts; or false for no family.
 local roles = {
   transformer = { tp = "tp", pp = "pp", dp = { "dp_cp", "dp" }, cp = "cp", ep = "ep",
                   expert_dp = { "expt_dp", "expert_data" }, expert_tp = "expt_tp", tp_ep = "tp_ep", tp_cp = "tp_cp",
@@ -138,11 +138,12 @@ local function library(name)
   return libraries[name]
 end
 
--- By step: return why its calls are not known with these parameters of a recipe, or nil. The step refuses them, and
--- check does not prove it.
+-- For each step a function that returns why its calls are not known with these parameters of a recipe, or nil. The step
+-- refuses such parameters, and `moongrid check` does not prove it.
 local unknown = {}
 
--- The values of the recipe's parameters that were recorded, false: left out.
+-- Return a function that refuses parameters whose values were not recorded. `recorded` has the recorded values by name;
+-- false means that the parameter was left out.
 local function unrecorded(system, recorded)
   return function(p)
     for name, value in shared.sorted_pairs(recorded) do
@@ -211,10 +212,10 @@ local function maker(name)
 end
 
 for name in pairs(own) do makers[name] = maker(name) end
--- The answer of the query `model_size`: parameters and flops of the model of steps.transformer.
+-- Answer the query `model_size`: the parameters and flops of the model of steps.transformer.
 function makers.model_size(_, _, p) return library "transformer".size(p, own.transformer(), core.where()) end
 
--- Return whether a step is a bundled one whose calls are not known with these parameters.
+-- Return whether a step is a bundled step whose calls are not known with these parameters.
 local function is_unknown(step, p) return lacks[step] ~= nil and lacks[step](p) ~= nil end
 
 return { makers = makers, params = params, is_unknown = is_unknown }

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- steps.transformer makes one training step of Megatron-core, call by call. It equals the recordings in
--- tests/golden/steps: of 0.19.2, with latent attention or multi-token prediction of 0.16.1. Each function's comment
--- names the file of megatron/core that makes these calls. No recording has compute, memory, ZeRO 2 and 3, or attention
--- over cp; they follow the papers that model.lua names, and
+-- steps.transformer makes the calls of one training step of Megatron-core. They equal the recordings in
+-- tests/golden/steps: of 0.19.2, with latent attention or multi-token prediction of 0.16.1. The comments name the file
+-- of megatron/core that makes the calls. Recordings have no compute, no memory, no ZeRO 2 and 3, and no attention over
+-- cp; these follow the papers that model.lua names, and
 --   [Z]  Rajbhandari et al. 2020, arXiv 1910.02054: what ZeRO shards, and its bytes (sections 5 and 7)
 
 local core, shared, model, run_pipeline = ...
@@ -23,7 +23,7 @@ local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batc
                 recompute = "none", schedule = "1f1b", weight_type = "bf16",
                 grad_type = "fp32", mtp_num_layers = 0, transformer_impl = "transformer_engine" }
 
--- Read Megatron-LM's arguments that mean the opposite of a parameter, or only a part of one.
+-- Read arguments of Megatron-LM that mean the opposite of a parameter, or only a part of it.
 local function read_arguments(v, instances, refuse)
   v.zero = v.zero or instances > 1 and 1 or 0 -- only the distributed optimizer has instances
   if v.untie_embeddings_and_output_weights then v.tied = false end
@@ -43,8 +43,8 @@ local function read_arguments(v, instances, refuse)
   v.overlap = all
 end
 
--- Refuse what Megatron-core refuses, and Megatron-LM's training/arguments.py. tests/lua/step_refusals_spec.lua has file
--- and line of each check.
+-- Refuse what Megatron-core and Megatron-LM's training/arguments.py refuse. tests/lua/step_refusals_spec.lua has the
+-- file and line of each check.
 local function check(v, tp, pp, cp, ep, etp, refuse)
   model.check(v, tp, refuse, true)
   if v.latent and v.kv_heads and v.kv_heads ~= v.heads then
@@ -134,7 +134,7 @@ local function split_layers(v, pp, chunks, refuse)
   if first then multiple(refuse, "first_stage_layers", first, chunks, "interleave") end
   if last then multiple(refuse, "last_stage_layers", last, chunks, "interleave") end
   local ends, stages = (first or 0) + (last or 0), pp - (first and 1 or 0) - (last and 1 or 0)
-  local each = stages * chunks -- the layers between the ends are a multiple of this; 0: there are none
+  local each = stages * chunks -- the number of layers between the ends is a multiple of this; 0: none there
   local rest = v.layers - ends
   if stages == 0 and rest ~= 0 or stages > 0 and (rest < each or rest % each ~= 0) then
     local below = ends + rest // math.max(each, 1) * each
@@ -149,7 +149,7 @@ local function split_layers(v, pp, chunks, refuse)
   return of
 end
 
--- Add what follows from the parameters of the model.
+-- Add values that follow from the parameters of the model.
 local function complete(v, tp, etp)
   if v.experts then
     v.topk, v.moe_ffn = v.topk or math.min(2, v.experts), v.moe_ffn or v.ffn
@@ -183,7 +183,7 @@ local function complete(v, tp, etp)
   pair("kv", latent, rotated, heads * (content + value))
 end
 
--- Return the flops of layer i in the forward pass: those of the experts that a token goes to.
+-- Return the flops of layer i in the forward pass; of the experts only those that a token uses.
 local function flops_of(v, cost, i)
   local width = v.has_experts(i) and v.moe_ffn * v.topk + (v.shared_ffn or 0) or v.ffn
   return cost.layer(v.gated and 3 or 2, width) + (i >= v.layers and cost.joined or 0)
@@ -191,8 +191,8 @@ end
 
 local M = {}
 
--- Return the size of the model: its parameters, those that a token uses, and the flops of a token, forward and
--- backward, attention among tokens apart.
+-- Return the size of the model: its parameters, those that a token uses, and the flops for a token, forward and
+-- backward, with attention among tokens as a separate number.
 function M.size(p, own, where)
   local v = model.read("transformer", p, {}, own, usual, kinds, where)
   if v.disable_bias_linear then v.bias = false end
@@ -274,8 +274,8 @@ function M.step(s, p, families, defaults, own, where)
 
   -------------------------------------------------------------------------------------------------- the model
 
-  -- A matrix cut by columns, whose input has so many bytes, and one cut by rows: tensor_parallel/layers.py,
-  -- ColumnParallelLinear and RowParallelLinear. The backward pass gathers the input of the first one again.
+  -- A matrix cut by columns, whose input has so many bytes, and the next one, cut by rows: tensor_parallel/layers.py,
+  -- ColumnParallelLinear and RowParallelLinear. The backward pass gathers the input of the first matrix again.
   local tensor = group "tp"
   local function call(over, op, bytes) if over then s[op](s, over, bytes) end end
   local function gather(bytes) if sp then s:all_gather(tensor, bytes or act) end end
@@ -307,8 +307,8 @@ function M.step(s, p, families, defaults, own, where)
     column_back(first)
   end
 
-  -- Latent attention: transformer/multi_latent_attention.py, get_query_key_value_tensors. What is made narrow is whole
-  -- on each rank, so its positions are gathered; or its columns are, if they are cut, and the sequence is cut again.
+  -- Latent attention: transformer/multi_latent_attention.py, get_query_key_value_tensors. If each rank makes all
+  -- columns of the latent vectors, tp gathers only the rotary part of the keys. Otherwise tp gathers the columns.
   local latent, wide = v.latent, b * q * w
   local function narrow(i)
     for _, down in ipairs(latent.downs) do
@@ -336,8 +336,8 @@ function M.step(s, p, families, defaults, own, where)
     end
   end
 
-  -- If tp has more ranks than there are heads of keys, several ranks need the same head. So they gather the queries,
-  -- keys and values of all ranks: transformer/attention.py, get_query_key_value_tensors.
+  -- If tp has more ranks than there are heads of keys, several ranks need the same head. So all ranks gather the
+  -- queries, keys and values of all ranks: transformer/attention.py, get_query_key_value_tensors.
   local copies = not latent and v.kv < tp and b * q * (v.queries + v.keys_values) * w
   local function attention(i)
     use(i .. "norm")
@@ -370,7 +370,7 @@ function M.step(s, p, families, defaults, own, where)
   local all = size "tp_ep"
   local function experts(i, again)
     use(i .. "router")
-    if v.aux_loss and (again or v.recompute ~= "full") then -- full recompute: only in the second pass
+    if v.aux_loss and (again or v.recompute ~= "full") then -- with full recompute only in the second forward pass
       call(group "tp_cp", "all_reduce", 8 * v.experts)
     end
     if v.dispatcher == "alltoall" then
@@ -383,7 +383,7 @@ function M.step(s, p, families, defaults, own, where)
       call(over_etp, "reduce_scatter", loaded * h * w * etp)
       call(over_ep, "all_to_all", loaded * h * w)
     else
-      call(over_both, "all_gather", tokens * v.experts * all) -- which token goes where
+      call(over_both, "all_gather", tokens * v.experts * all) -- the experts of each token
       call(over_both, "all_gather", tokens * v.experts * w * all)
       call(over_both, "all_gather", tokens * h * w * all)
       use(i .. "experts")
@@ -409,7 +409,7 @@ function M.step(s, p, families, defaults, own, where)
   end
 
   local cost = model.costs(v, tp, cut, b * q)
-  local kv = b * q * v.keys_values // tp * w -- what goes around cp; Transformer Engine's calls are not recorded
+  local kv = b * q * v.keys_values // tp * w -- bytes sent around cp; Transformer Engine's calls are not recorded
 
   -- ZeRO 3 gathers the weights of a layer before they are used [Z, section 7.2.2].
   local function gather_layer(c, i)
@@ -429,7 +429,7 @@ function M.step(s, p, families, defaults, own, where)
     if v.shared_ffn then region(i .. "shared1", i .. "shared2") end
     experts(i, again)
   end
-  local delayed = v.schedule == "zero_bubble" and pp > 1 -- computes gradients of weights apart
+  local delayed = v.schedule == "zero_bubble" and pp > 1 -- gradients of weights are separate computes
   local function layer_back(c, i, pass)
     if v.recompute == "full" then
       local now = use
@@ -459,8 +459,8 @@ function M.step(s, p, families, defaults, own, where)
     end
   end
 
-  -- Call pass(c, i) for each layer of a chunk. Make a loop of those that nothing tells apart; if weights or gradients
-  -- travel beside them, each stands alone.
+  -- Call pass(c, i) for each layer of a chunk. Equal layers become a loop; if weights or gradients travel beside them,
+  -- each layer stands alone.
   local function each_layer(c, beside_them, backward, pass)
     local from, left, once = begin(c), layers_of(c), model.once(s)
     if backward then from = from + left - 1 end
@@ -479,8 +479,8 @@ function M.step(s, p, families, defaults, own, where)
     end
   end
 
-  -- Multi-token prediction shifts tokens, positions, labels and mask by one. Those at the ends of a rank's two pieces
-  -- go around cp, over the default group: transformer/multi_token_prediction.py, roll_tensor.
+  -- Multi-token prediction shifts tokens, positions, labels and mask by one. Neighbours in cp exchange the values at
+  -- the ends of their two pieces, over the default group: transformer/multi_token_prediction.py, roll_tensor.
   local function roll(...)
     local ring = deeper > 0 and group "cp"
     if not ring then return end
@@ -586,8 +586,8 @@ function M.step(s, p, families, defaults, own, where)
     s:free "activations"
   end
 
-  -- Messages: pipeline_parallel/p2p_communication.py. They go in a batch, or with overlap_p2p one by one. Then, with
-  -- two stages, the odd one sends over the default group, so that both directions move at once.
+  -- Messages: pipeline_parallel/p2p_communication.py. They are sent in a batch, or with overlap_p2p one by one. In the
+  -- second case, with two stages, the odd stage sends over the default group, so that both directions proceed at once.
   local via, line, message = s, {}, act // cut
   function line.together(body) via:group(body) end
   local function next_to(messages, computes)
@@ -619,7 +619,7 @@ function M.step(s, p, families, defaults, own, where)
   local apart = {}
   if v.zero < 3 and v.overlap.weights and sharded then apart[1] = 0 end
   if v.zero < 3 and v.overlap.gradients then apart[#apart + 1] = microbatches - 1 end
-  -- The first chunk whose passes make the same calls as those of chunk c; do the chunks differ?
+  -- Find for each chunk the first chunk whose passes make the same calls, and whether there are different chunks.
   local first_of, like, differ = {}, {}, false
   for c = 0, chunks - 1 do
     local kind = (is_first(c) and "first" or "") .. (is_last(c) and "last" or "")
@@ -655,9 +655,9 @@ function M.step(s, p, families, defaults, own, where)
     call(group "dp", "all_reduce", 4)
   end
 
-  -- The norm of the gradients, and with fp16 a check before it that they are finite: optimizer/clip_grads.py and
-  -- optimizer.py. Then the distributed optimizer gathers the new weights, with experts once for each of its two
-  -- optimizers: distrib_optimizer.py.
+  -- Compute the norm of the gradients; with fp16 check before that the gradients are finite: optimizer/clip_grads.py
+  -- and optimizer.py. Then the distributed optimizer gathers the new weights (with experts there are two optimizers,
+  -- which gather one after the other): distrib_optimizer.py.
   local function sum_norm()
     if sharded then return call(group "optimizer", "all_reduce", 4) end
     call(group "model", "all_reduce", 4)

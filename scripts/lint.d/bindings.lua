@@ -5,13 +5,13 @@
 -- A pointer to what a program can close (a State, Group, Job or Buffer) is not used after a call that may run Lua: a
 -- finalizer or a metamethod may have closed it. Ask for it again, or hold a reference (mgrid_state_ref).
 --
--- What C has made and must free, a reference, JSON or a text, is not held over a call of Lua that may raise, if only
--- for want of memory: it would leak. Make the userdata first, in a statement of its own, or call by lua_pcall.
+-- A reference, JSON or a text that C must free is not held over a call of Lua that may raise an error, even if only for
+-- lack of memory: it would leak. Make the userdata first, in its own statement, or call by lua_pcall.
 
 local ASKS = { "mgrid_lua_check_state", "mgrid_lua_check_host_state", "mgrid_lua_check_group",
   "mgrid_lua_check_group_of_host", "mgrid_lua_check_job", "mgrid_lua_to", "mgrid_lua_to_group", "check_use" }
 
--- Calls that run no Lua, because they allocate nothing (or only without collecting), read no table of the program's, or
+-- Calls that run no Lua code: they allocate nothing (or without collecting garbage), read no table of the program, or
 -- do not return.
 local QUIET = {}
 for name in ([[
@@ -40,7 +40,8 @@ local function asks(line)
   for _, name in ipairs(ASKS) do if line:find("%f[%w_]" .. name .. "%(") then return name end end
 end
 
--- The statements of a function with their lines; a loop's body stands twice, as its second turn comes after the first.
+-- Return the statements of a function with their lines. A loop's body is there twice, because its second round follows
+-- the first.
 local function unrolled(lines, first, last)
   local out, i = {}, first
   while i <= last do
@@ -59,7 +60,7 @@ end
 
 local faults = {}
 
--- Calls whose value is to be freed, and calls after which that is no longer due.
+-- Calls whose result must be freed, and calls that free it or take it over.
 local MAKES = { "^mgrid_[%w_]+_ref$", "^mgrid_[%w_]+_alloc$", "^mgrid_[%w_]+_new$", "^mgrid_realloc$",
   "^mgrid_allocate$",
   "^mgrid_zeroed$", "^mgrid_strdup$", "^mgrid_lua_check_integers$", "^mgrid_lua_check_sizes$", "^mgrid_json_of$",
@@ -75,11 +76,11 @@ local function frees(line, name)
   for _, word in ipairs(FREES) do
     if line:find(word .. "[%w_]*%([^;]*%f[%w_]" .. name .. "%f[^%w_]") then return true end
   end
-  return line:find("[=n] " .. name .. "[;,]") -- it is another's, or returned
+  return line:find("[=n] " .. name .. "[;,]") -- it has another owner, or is returned
 end
 
 local function check_owned(path, lines, first, last)
-  local held, texts, without = {}, {}, nil -- without: a block for which nothing was made
+  local held, texts, without = {}, {}, nil -- without: a block in which nothing was made
   for at = first, last do
     local line = lines[at]:gsub("/%*.-%*/", ""):gsub('"[^"]*"', '""')
     if without and line:find("^" .. without .. "}") then without = nil end

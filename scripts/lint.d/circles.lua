@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- circles.lua BUILD MODULE...: list files of src that call each other in a circle, from the symbols that their objects
--- define and need (nm), and folders that do, by calls and includes: a line for each circle; and a line for each call of
--- a module by a folder of the core, or by a module before it.
+-- circles.lua BUILD MODULE...: list files of src that call each other in a circle (by the symbols that their objects
+-- define and need, nm), and folders that do so by calls or includes, a line for each circle. Also list each call of a
+-- module by a folder of the core, or by a module before it.
 
--- Folders whose files may call in a circle, or that may be in one, files that may, and why.
+-- The exceptions with their reasons: folders whose files may call in a circle, folders that may be in a circle, and
+-- files.
 local class = "the class of a file lists methods of others, which check that their argument is of it"
 local MAY = {
   ["recipe/words"] = class, ["machine/lua"] = class, ["step/lua"] = class,
@@ -51,7 +52,7 @@ end
 
 local function folder(file) return file:match "^(.*)/" end
 
--- Report the circles of a graph: of all nodes, where targets(node) are those that one needs (Tarjan).
+-- Report the circles of a graph (Tarjan's algorithm). targets(node) returns the nodes that a node needs.
 local function circles(all, targets, report)
   local index, low, stack, on, count = {}, {}, {}, {}, 0
   local function visit(node)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- comments.lua FILE...: list what makes a file of C hard to read: a head of more than six sentences (a page may follow
--- it as a comment of its own), a comment that speaks of several functions by their last words, "_new: ... _free: ...",
--- and a function of more than 20 lines without a blank line between its phases.
+-- comments.lua FILE...: list parts of C files that are hard to read: a head of more than six sentences (longer texts
+-- can follow in another comment), a comment about several functions, "_new: ... _free: ...", and a function of more
+-- than 20 lines without a blank line.
 
 local SENTENCES, LINES = 6, 20
 local MANUAL = "src/moongrid.h" -- its head is the manual

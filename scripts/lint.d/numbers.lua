@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- numbers.lua FILE...: where C prints or reads floating point by a function that follows the locale of the host, a line
--- each. What goes through mgrid_vformat and mgrid_read_double (src/base/chars.c) does not; the command sets its own
--- locale first, so it may use printf. scripts/lint runs it.
+-- numbers.lua FILE...: list calls in C that print or read floating point in the locale of the host. mgrid_vformat and
+-- mgrid_read_double (src/base/chars.c) do not depend on it. The command sets its own locale first, so it may use
+-- printf.
 
 local FLOATING = "%%[-+ #0']*[%d*]*%.?[%d*]*l?[aAeEfFgG]"
 local follows = { snprintf = true, sprintf = true, vsnprintf = true, dprintf = true, sscanf = true,
   lua_pushfstring = true, luaL_error = true, st_fail = true }
 local reads = { "strtod", "strtof", "strtold", "atof" }
 
--- The name of the call that the text at this place is an argument of, "" if there is none.
+-- Return the name of the call of which the text at this position is an argument, or "".
 local function caller(text, at)
   local depth = 0
   for i = at - 1, 1, -1 do
@@ -19,7 +19,7 @@ local function caller(text, at)
       depth = depth - 1
     elseif c == "(" then
       local name = text:sub(1, i - 1):match "([%a_][%w_]*)%s*$"
-      if name then return name end -- else a bracket of an expression
+      if name then return name end -- else it is a bracket of an expression
     end
     if depth == 0 and (c == ";" or c == "}") then return "" end
   end

@@ -5,9 +5,9 @@
 -- waits.lua check    a line for each public function that reaches a wait and does not say that it is
 --                    collective, and for each collective call that no fault test reaches
 --
--- What says so is the documentation: the comments of the public headers, the annotations of Lua, the docstrings of
--- Python, and the files of `moongrid run`. The tests are the tables of tests/mpi/calls.c, calls.lua and calls.py;
--- EXCUSED has the rest.
+-- The documentation is the comments of the public headers, the annotations of Lua, the docstrings of Python, and the
+-- files of `moongrid run`. The tests are in the tables of tests/mpi/calls.c, calls.lua and calls.py; EXCUSED lists
+-- calls without a test.
 
 local headers = dofile "scripts/make/headers.lua"
 
@@ -32,7 +32,7 @@ local EXCUSED = {
   ["lua/State:recover"] = recovers,
   ["python/Policy.agreed"] = local_alone,
 }
--- What reaches a wait and does not wait.
+-- Functions that reach a wait in the code, but do not wait.
 local LOCAL = {
   ["c/mgrid_losses_new"] = "plays a rank of a backend without others",
   ["c/mgrid_losses_after"] = "likewise",
@@ -63,7 +63,7 @@ local function says_so(text)
   return text:find "Collective" or text:find "is collective" or text:find "collective over"
 end
 
--- What says that it is collective --------------------------------------------------
+-- Functions that are documented as collective --------------------------------------
 
 local listed, public, order = {}, {}, {}
 
@@ -119,7 +119,7 @@ for _, id in ipairs(sorted) do
 end
 
 put "run/recipe"
-for _, path in ipairs(lines_of "LC_ALL=C ls lua/command/run/*.lua") do -- what it does beside that
+for _, path in ipairs(lines_of "LC_ALL=C ls lua/command/run/*.lua") do -- the options of `run` beside creation
   put("run/" .. path:match "(%w+)%.lua$")
 end
 
@@ -133,7 +133,7 @@ for name in read "scripts/lab/faults":gmatch "\n *run/([%w-]+)%)" do tested["run
 
 -- What reaches a wait --------------------------------------------------------------
 
--- The operations of backends that wait, and the loop that does.
+-- The operations of backends that wait, and the function with the waiting loop.
 local WAITS = { "mgrid_wait%(" }
 for of, names in pairs {
   ops = "allreduce_min allgather bcast create prove collective together suspend growth grow remake shrink close "

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- annotations.lua: read lua/moongrid/meta*.lua for the references of the manual (man.lua) and of the site (site.lua),
--- and for cookbook_spec, which tries the examples. Returns
+-- and for cookbook_spec, which tests the examples. Returns
 --
 -- examples()    the lines "Example: `CODE` is `GROUPS`." of the verbs: { { code =, groups =, verb = "Family:pick" } }
 -- fields(CLASS) the fields of a class: { { name =, doc = } }
@@ -9,7 +9,7 @@
 local function lines_of(file) return io.lines("lua/moongrid/" .. file .. ".lua") end
 
 local function examples()
-  local list, open = {}, 1 -- the first example whose function has not come yet
+  local list, open = {}, 1 -- the first example whose function was not read yet
   for _, file in ipairs { "meta_families", "meta" } do
     for line in lines_of(file) do
       local code, groups = line:match "^%-%-%-Example: `(.*)` is `(.*)`%.$"

@@ -50,7 +50,7 @@ local function option_annotation(o)
   return ("---@field %s? %s %s%s%s%s"):format(o.name, option_types[o.kind](o), o.doc, limits, heeded, unset)
 end
 
--- The options that keep no families apart.
+-- Return the options in which families may differ and still share communicators.
 local function free()
   local names = {}
   for _, o in ipairs(options) do if not o.apart then names[#names + 1] = "`" .. o.name .. "`" end end
@@ -69,7 +69,7 @@ local function carriers()
   return quoted(names)
 end
 
--- The table that the function takes, and what its fields are.
+-- Return the annotation of the table that the function takes, with its fields.
 local function opening(b)
   if b.carried then
     return ("{carrier?: %s|moongrid.Job, device?: integer|integer[], share_gpu?: boolean, timeout?: number, "):format(
@@ -109,7 +109,7 @@ end
 
 -- Recorded cases --------------------------------------------------------------------
 
--- Systems with a recipe, and their cases. (Of others the interface is copied: tests/golden/layers.)
+-- Count the systems with a recipe, and their cases. (tests/golden/layers has copied interfaces, not recorded cases.)
 local function recorded()
   local systems, cases = 0, 0
   for path in io.popen "LC_ALL=C ls tests/golden/systems/*.lua":lines() do
@@ -133,13 +133,13 @@ local match = ("Groups, their order, the order of their members, getters, lists 
 local texts = { -- file -> marker -> what stands between
   ["lua/moongrid/meta.lua"] = {
     options = [[
----What a family asks of its communicators. Families with the same members share one only where these are
----equal (]] .. free() .. [[ aside). In parentheses: the backend that heeds it, where not all do.
+---The options of a family for its communicators. Families with the same members share communicators only if these
+---are equal (except ]] .. free() .. [[). In parentheses: the backends that use the option, if not all do.
 ---@class moongrid.Options
 ]] .. lines_of(options, option_annotation),
     fields = [[
----Fields of ncclConfig_t, and the first NCCL that has them; flags are true, false, 1 or 0. Left out:
----NCCL's default.
+---Fields of ncclConfig_t, and the first NCCL that has them; flags are true, false, 1 or 0. A field that is left out
+---has NCCL's default.
 ---@class moongrid.Nccl
 ]] .. lines_of(fields, field_annotation),
     backends = lines_of(backends, backend_function),

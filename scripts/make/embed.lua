@@ -1,15 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- embed.lua OUT [WITHOUT...]: write as C what is inside the library, so that it needs no files beside it: lua/prelude,
--- lua/machine, the bundled recipes except those named WITHOUT, and the pictures.
--- embed.lua --command OUT [WITHOUT...]: what is inside the command alone: lua/command, except the subcommands named
--- WITHOUT, the charts of a step, and what `init` writes.
--- Each file is a row of bundle.h: its text, and of what a start waits for also the form compiled by this Lua, which
--- loads ten times faster. The library uses that form only with the release of Lua that made it.
--- Run in the project's root by make.
+-- embed.lua OUT [WITHOUT...]: write as C the Lua files that are inside the library: lua/prelude, lua/machine, the
+-- bundled recipes except those named WITHOUT, and the pictures. embed.lua --command OUT [WITHOUT...]: write those that
+-- are only in the command: lua/command except the subcommands named WITHOUT, the charts of a step, and the files that
+-- `init` writes. Each file is a row of bundle.h: its text, and for files that every start needs also the form compiled
+-- by this Lua, which loads ten times faster. The library uses this form only with the release of Lua that made it. Run
+-- in the project's root by make.
 
--- What is compiled: what a plan waits for, the subcommands that answer at once, and the recipes whose text takes half a
--- millisecond to read. All else is loaded by need, and then works for longer than that, or follows an error.
+-- The compiled files: those that a plan needs, the subcommands that answer at once, and recipes that take half a
+-- millisecond to parse. Others are loaded when they are needed, and then work for longer than that, or after an error.
 local COMPILED = {}
 for name in ([[
   prelude/queries prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe
@@ -27,7 +26,7 @@ local function is_compiled(path)
 end
 
 local pages = dofile((arg[0]:gsub("[^/]*$", "pages.lua")))
-local keep_lines = (os.getenv "COV" or "") ~= "" -- which lines are reached is asked
+local keep_lines = (os.getenv "COV" or "") ~= "" -- the reached lines are recorded
 
 local function numbers(bytes)
   local list = {}
@@ -39,9 +38,9 @@ end
 
 local function whole(path) return assert(io.open(path, "rb")):read "a" end
 
--- Remove from a file's text what no message shows: indentation, comments, blanks. Keep the lines, so
--- that line numbers in messages stay right. From a line with a string remove only the indentation. Refuse a file that
--- then compiles to something else, such as one with a long string over indented lines.
+-- Remove indentation, comments and blanks from a file's text. Keep the lines, so that line numbers in messages stay
+-- right. From a line with a string remove only the indentation. Refuse a file that then compiles to other code, such as
+-- one with a long string over indented lines.
 local function shortened(path)
   local lines = {}
   for written in io.lines(path) do
@@ -69,7 +68,8 @@ for i = 2, #arg do without[arg[i]] = true end
 
 local function paths(pattern) return io.popen(("ls -d %s | LC_ALL=C sort"):format(pattern)):lines() end
 
--- A row is { name, text, compiled, stripped }; stripped: without lines and names of variables, which no message shows.
+-- A row is { name, text, compiled, stripped }; stripped: without line numbers and names of variables, because no
+-- message shows them.
 
 -- Append the Lua files of a folder, and of its folders, whose names in messages are PREFIX .. FOLDER.FILE .. SUFFIX.
 -- `make` returns the row of a file.
@@ -100,8 +100,8 @@ local function page_row(name)
   return { ("moongrid.pictures.%s_html"):format(name), ("return %q\n"):format(pages.page(name .. ".html")) }
 end
 
--- The files that pictures/init.lua requires, and those that these require: what the library draws. The command alone
--- draws charts, and the module for browsers alone has the playground.
+-- Return the files that pictures/init.lua requires, directly or through others: these are in the library. Charts are
+-- only in the command, the playground only in the module for browsers.
 local function of_library()
   local found = {}
   local function add(name)

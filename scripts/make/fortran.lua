@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- fortran.lua TEXT VERSION HEADER...: write the public headers as the Fortran module `moongrid` to stdout, with the
--- functions in Fortran of the file TEXT at its end. A type that it does not know ends the build.
+-- fortran.lua TEXT VERSION HEADER...: write the public headers as the Fortran module `moongrid` to stdout, followed by
+-- the Fortran functions in the file TEXT. An unknown type ends the build.
 --
 -- A struct mgrid_x is type(mgrid_x_t), as Fortran knows no case and some functions are called as structs; a pointer
 -- to an object is type(c_ptr); a text is an array of characters that ends with c_null_char; NULL for a struct or a
@@ -18,7 +18,7 @@ local function stop(...)
 end
 local function trim(s) return (s:gsub("%s+", " "):gsub("^ ", ""):gsub(" $", "")) end
 
--- Write a statement, continued where it is too long for a line.
+-- Write a statement, with continuation lines if it is too long.
 local function say(depth, format, ...)
   local line = format:format(...)
   while #line > 120 do
@@ -74,7 +74,7 @@ end
 local plain = { int64_t = "integer(c_int64_t)", uint64_t = "integer(c_int64_t)", size_t = "integer(c_size_t)",
   int = "integer(c_int)", bool = "logical(c_bool)", double = "real(c_double)", MPI_Fint = "integer(c_int)" }
 
--- The parts of a type of C: what it names, how many stars, and its type in Fortran without them.
+-- Return the parts of a type of C: its name, the number of stars, and the type in Fortran without the stars.
 local function parts(type, where)
   local base, stars = trim(type):gsub("^const ", ""):match "^(%w[%w_]*) ?([*const ]*)$"
   if not base then stop("%s has the type '%s', which is unknown here", where, type) end
@@ -84,15 +84,15 @@ local function parts(type, where)
     or is == "callback" and "type(c_funptr)" or nil
 end
 
--- "const char *const *names": its type, its name, an array's length
+-- Return for "const char *const *names" its type, its name, and an array's length.
 local function declared(declaration)
   return trim(declaration):match "^(.-[ *])([%a_][%w_]*)%s*%[?([%w_]*)%]?$"
 end
 
--- A name that Fortran takes.
+-- Return a name that is allowed in Fortran.
 local function plain_name(name) return (name:gsub("^_", "x_")) end
 
--- The declaration of an argument. `counted`: the argument before it is a number of elements.
+-- Return the declaration of an argument. `counted`: the argument before it is the number of its elements.
 local function argument(type, name, array, counted, where)
   local base, depth, of = parts(type, where)
   local constant = trim(type):find "^const " ~= nil
@@ -112,7 +112,7 @@ local function argument(type, name, array, counted, where)
   return ("%s, intent(%s), optional :: %s"):format(of, constant and "in" or "inout", name)
 end
 
--- The components of a struct, with the defaults of its INIT macro.
+-- Return the components of a struct, with the defaults of its INIT macro.
 local function components(struct)
   local list, values, rest = {}, {}, struct.body:gsub("union (%b{}) ([%w_]+);", "int64_t %2[2];") -- two words at most
   for value in ((inits[struct.name] or "") .. ","):gmatch "%s*(.-)%s*," do values[#values + 1] = value end
@@ -186,7 +186,7 @@ local function lay_out(list)
   return { (size + widest - 1) // widest * widest, widest }
 end
 
--- Structs that others have inside come first.
+-- Structs that are inside others come first.
 local done = {}
 local function put(struct)
   if done[struct.name] then return end

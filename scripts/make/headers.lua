@@ -14,7 +14,7 @@ local function rows_of(lines)
   local rows, open, depth, body = {}, nil, 0, false -- open: in a comment; depth: of parentheses
   for _, line in ipairs(lines) do
     local last = rows[#rows]
-    if body then -- of an inline function, which says nothing that its declaration does not
+    if body then -- of an inline function, whose declaration is enough
       body = line ~= "}"
     elseif open then
       last.comment = last.comment .. " " .. line:gsub("%*/", ""):gsub("^%s*%*%*", "")
@@ -43,7 +43,7 @@ local function rows_of(lines)
   return rows
 end
 
--- The items of a part of a header: { comment = lines of text, code = rows }; either may be missing.
+-- Return the items of a part of a header: { comment = lines of text, code = rows }; either may be missing.
 function headers.items_of(text)
   local items, comment, code = {}, nil, {}
   local function close()
@@ -72,7 +72,7 @@ function headers.items_of(text)
   return items
 end
 
--- A header in two: the comment at its top, and the declarations.
+-- Return the comment at the top of a header, and its declarations.
 function headers.header_of(name)
   local file = assert(io.open("src/" .. name .. ".h"))
   local text = file:read "a"

@@ -45,12 +45,12 @@ local version = read "src/moongrid.h":match 'MGRID_VERSION +"([%d.]+)"'
 local date = read "src/CHANGES.md":match "%((%d%d%d%d%-%d%d%-%d%d)%)" -- of the last release, so that builds are equal
 put('.\\" Made by scripts/make/man.lua; do not edit.')
 put('.TH MOONGRID %s "%s" "moongrid %s" "moongrid"', section, date, version)
-put ".nh\n.ad l\n.SH NAME" -- names stay whole
+put ".nh\n.ad l\n.SH NAME" -- do not hyphenate names
 
--- The head of an option in a help text and what follows in its line, behind a gap of two blanks or more.
+-- Return the head of an option in a help text, and the text after it, which follows a gap of two blanks or more.
 local function option_of(line) return line:match "^  (%-.-)%s%s+(.+)$" end
 
--- A help text: usage, paragraphs, options whose texts go on in deeper lines.
+-- Write a help text: usage, paragraphs, and options whose texts continue in indented lines.
 local function help(text)
   local usage, rest = text:match "^usage: (.-)\n\n(.*)$"
   put ".nf"

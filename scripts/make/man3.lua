@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- man3.lua: moongrid(3) from the public headers, whose comments are the manual. man.lua calls it with its helpers.
--- Comments are filled; declarations are wrapped to fit a terminal, with their trailing comments in a separate
--- column.
+-- Comments are filled; declarations are wrapped to fit a terminal, with their comments in a separate column.
 
 local headers = dofile "scripts/make/headers.lua"
 local WIDTH = 72 -- columns of what is not filled; a page of manual is indented by 7
@@ -34,7 +33,7 @@ local function folded_code(code, deeper)
   local lines = {}
   while #head + #rest > WIDTH do
     local room = rest:sub(1, WIDTH - #head - #behind)
-    local cut = #(room:match "^.+, " or room:match "^.+ " or rest) -- best behind a comma
+    local cut = #(room:match "^.+, " or room:match "^.+ " or rest) -- break after a comma if possible
     if cut == #rest then break end
     lines[#lines + 1] = head .. rest:sub(1, cut - 1) .. behind
     head, rest = deeper or indent, rest:sub(cut + 1)
@@ -46,7 +45,7 @@ end
 -- ------------------------------------------------------------------- writing
 
 return function(put, plain, read)
-  -- Code in bold, comments beside it or below.
+  -- Write code in bold, with comments beside it or below.
   local function put_rows(rows)
     local column = 0
     for _, row in ipairs(rows) do
@@ -75,7 +74,7 @@ return function(put, plain, read)
     for _, line in ipairs(lines_of(words, 76)) do put("%s", plain(line)) end
   end
 
-  -- A sample of code: a comment that does not fit beside it goes above its line.
+  -- Write a sample of code. A comment that does not fit beside its line is written above it.
   local function put_sample(lines)
     put ".PP\n.RS 2\n.nf"
     for _, line in ipairs(lines) do
@@ -88,8 +87,8 @@ return function(put, plain, read)
     put ".fi\n.RE"
   end
 
-  -- The lines of a comment: paragraphs; rows of "name  what it is", which may go on in deeper lines; samples of code,
-  -- four blanks deep; headings in capitals.
+  -- Write the lines of a comment: paragraphs; rows "name meaning", which may continue in indented lines; samples of
+  -- code, indented by four blanks; headings in capitals.
   local function put_text(lines)
     local kind, words, width = nil, nil, 0
     local function close()
@@ -159,7 +158,7 @@ return function(put, plain, read)
     end
   end
 
-  -- Sections are set off by lines of dashes with a name, behind which a comment may go on.
+  -- Sections begin with a line of dashes and a name, after which a comment may continue.
   local function put_sections(text)
     local title, body = "version", {}
     local function close()

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- pages.lua: what pages are made of.
+-- pages.lua: functions that make the HTML pages of lua/pictures.
 
 local M = {}
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- playground.lua MODULE.js MODULE.wasm.gz: print the page of the playground, with the module and the examples in it.
--- Its "@START@" stays, for what the page shows first (draw --live). Run in the project's root by make.
+-- Its mark "@START@" stays; draw --live replaces it by the recipe to show first. Run in the project's root by make.
 
 local pages = dofile "scripts/make/pages.lua"
 local words = dofile "lua/pictures/words.lua"
@@ -21,7 +21,7 @@ local function example(group, path, title, world, params, text)
   examples[#examples + 1] = { group, title, path:match "[^/]+$", text or whole(path), world, list }
 end
 
--- The text that begins with the recipe of the first page: that of README.
+-- Return the recipe in README.md.
 local readme = whole "README.md":match "```lua\n(return recipe.-)```"
 example("First steps", "layout.lua", "Three kinds of parallelism", 16, "", readme)
 for _, row in ipairs {
@@ -32,7 +32,7 @@ for _, row in ipairs {
   example("First steps", "examples/" .. row[1], row[2], row[3], row[4])
 end
 
--- The cookbook, as its page draws each.
+-- The recipes of the cookbook, with the parameters that its page draws.
 local title
 for line in io.lines "examples/cookbook/README.md" do
   title = line:match "^## (.*)$" or title
@@ -50,7 +50,7 @@ for _, row in ipairs {
   example("Published models", path, whole(path):match "^%-%- ([^:]+):", row[2], "")
 end
 
--- Bundled recipes, each as the base of one.
+-- For each bundled recipe, a recipe that has it as its base.
 for _, row in ipairs {
   { "megatron", 64, "tp = 4, pp = 4" }, { "megatron_bridge", 32, "tp = 2, pp = 2, ep = 4" },
   { "megatron_deepspeed", 16, "tp = 2, pp = 2" }, { "mindspeed", 16, "tp = 2, cp = 2" },
@@ -73,7 +73,7 @@ end
 
 -- The page ------------------------------------------------------------------------------------------------------------
 
--- In a <script>, which a text must not end.
+-- Return a text that is safe in a <script>.
 local function inside(text) return (text:gsub("</(%a)", "<\\/%1")) end
 
 local function json(value)

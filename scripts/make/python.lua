@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- python.lua VERSION HEADER...: write the public headers as a module of ctypes to stdout, so that the declarations of
--- src/python cannot differ from them. A type that it does not know ends the build.
+-- src/python cannot differ from them. An unknown type ends the build.
 
 local version = arg[1]
 local text = ""
@@ -77,7 +77,8 @@ end
 local plain = { int64_t = "c_int64", uint64_t = "c_uint64", size_t = "c_size_t", int = "c_int", bool = "c_bool",
   double = "c_double" }
 
--- The type of ctypes for one of C. called: of an argument of a callback, where char * need not end with 0.
+-- Return the type of ctypes for a type of C. called: it is of an argument of a callback, where a char * may have no 0
+-- at its end.
 local function ctype(type, where, called)
   type = trim(type):gsub("^const ", "")
   local base, stars = type:match "^(%w[%w_]*) ?([*const ]*)$"
@@ -96,7 +97,7 @@ local function ctype(type, where, called)
   return ("POINTER(%s)"):format(of)
 end
 
--- "const char *const *names" in its type and its name; an array's length
+-- Return for "const char *const *names" its type, its name, and an array's length.
 local function declared(declaration)
   local type, name, array = trim(declaration):match "^(.-[ *])([%a_][%w_]*)%s*%[?([%w_]*)%]?$"
   return type, name, array
@@ -120,7 +121,7 @@ end
 
 local fields -- of a struct: { name, type }; structs inside it come first
 
--- The declarators of one declaration: "int64_t send, receive", "void *(*allocate)(...)", "union { ... } as"
+-- Return the declarators of one declaration: "int64_t send, receive", "void *(*allocate)(...)", "union { ... } as"
 local function field(declaration, of, into)
   declaration = trim(declaration)
   if declaration == "" then return end
@@ -167,7 +168,7 @@ function fields(body, of)
   return table.concat(texts, ", "), found
 end
 
--- The values of an INIT macro that are not zero, by field.
+-- Return the values of an INIT macro that are not zero, by field.
 local function defaults(struct, found)
   local values, n = {}, 1
   local init = inits[struct]

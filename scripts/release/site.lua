@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- site.lua OUT: write the documents as the pages of a site, in OUT/docs, with OUT/mkdocs.yml for mkdocs
--- (scripts/release/site). Each README is a page, and so is a source file that one links; the headers, the annotations
--- of Lua and the help of the command become references; three recipes are drawn. Where `make wasm` made the playground,
--- it is on the site, and each recipe that is shown has a link that opens it there.
+-- (scripts/release/site). Each README is a page, as is each source file that a page links. The headers, the annotations
+-- of Lua and the help of the command become references; three recipes are drawn. If `make wasm` has made the
+-- playground, it is on the site, and each recipe on a page has a link that opens it there.
 
 local out = ...
 local headers = dofile "scripts/make/headers.lua"
@@ -98,7 +98,7 @@ end
 local languages = { c = "c", h = "c", lua = "lua", py = "python", sh = "bash", json = "json" }
 local linked = {} -- source files that some page links
 
--- Where a link of the page at `from` leads on the site.
+-- Return the target on the site of a link on the page at `from`.
 local function target(from, link)
   if link:find "^%a+:" or link:find "^#" then return link end
   local path, anchor = link:match "^([^#]*)(#?.*)$"
@@ -115,8 +115,8 @@ local function target(from, link)
   return relative(from, "code/" .. path .. ".md")
 end
 
--- The link that opens a recipe in the playground, for a page at `from`, in the first of some worlds in which it plans.
--- "": there is no playground, or it is no recipe that plans by itself.
+-- Return the link that opens a recipe in the playground, for a page at `from`, with the first of some worlds that the
+-- recipe accepts; or "" if there is no playground, or if the text is not a recipe that can be planned alone.
 local playground = read "build/wasm/playground.html"
 local address = dofile "scripts/make/pages.lua".address
 local function try_it(from, name, text, world)
@@ -156,11 +156,11 @@ end
 
 -- ------------------------------------------------------------------- references
 
--- The C of the headers: what a comment says, under the declarations that it is about.
+-- Write the reference of C from the headers: each comment under its declarations.
 local function c_reference()
   local t = { "# C\n\nThe public headers, whose comments are the manual." }
   local function put(...) t[#t + 1] = string.format(...) end
-  -- Indented lines with columns stand as they are; others are prose. A word in capitals at the left begins a chapter.
+  -- Indented lines with columns are copied; others are prose. A word in capitals at the left begins a chapter.
   local function put_text(lines)
     local run, columns = {}, false
     local function close()
@@ -205,7 +205,7 @@ local function c_reference()
   return table.concat(t, "\n")
 end
 
--- The annotations of Lua: a heading for each class and function, its text, its parameters and results.
+-- Write the annotations of Lua: a heading for each class and function, its text, its parameters and results.
 local function lua_reference()
   local t = { "# Lua\n\nWhat recipes and `require \"moongrid\"` have, from the annotations for editors." }
   local files = { { "meta_recipe", "The language of recipes" }, { "meta_families", "Worlds, grids and families" },

@@ -56,7 +56,7 @@ describe("the pictures of the documents", function()
   it("are what the command draws: the README's grid", function()
     local readme = read "README.md"
     local recipe = support.file(readme:match("```lua\n(return recipe {.-\n}\n)```"))
-    local picture = readme:match("groups in it:\n\n```\n(.-)```\n\n`moongrid draw my.lua %-%-world 8` prints it")
+    local picture = readme:match("18 groups:\n\n```\n(.-)```\n\n`moongrid draw my.lua %-%-world 8` prints ")
     assert.equal(picture, draw(recipe .. " --world 8"))
   end)
 

@@ -133,7 +133,7 @@ local refused = {
     "T trainer.py:307" },
   { "torchtitan", "tp=2 recompute=selective", "recompute selective with tp 2 has not been recorded, so its calls are not known; "
     .. "tp 1 would do", "no recording" },
-  { "torchtitan", "dp_replicate=16", "16 replicas of whole models: torchtitan does not use FSDP2 there, and its calls are not known; "
+  { "torchtitan", "dp_replicate=8", "8 replicas of whole models: torchtitan does not use FSDP2 there, and its calls are not known; "
     .. "2 shards or more would do", "T models/llama3/infra/parallelize.py, replicate" },
   { "torchtitan", "global_batch=12", "global_batch 12 is not a multiple of replicas x micro_batch, 8; nearest: 8 or 16", "T trainer.py:422" },
   { "torchtitan", "cp=2 spmd_backend=partial_dtensor", "cp 2 needs spmd_backend=spmd_types, not partial_dtensor",

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- 2DECOMP&FFT's grid: pencils of a box on rows x columns of ranks, columns fastest. As square as it can be, with no
--- more rows than columns, unless the sizes are given. Each orientation of the pencils has its own periods.
+-- 2DECOMP&FFT's grid: pencils of a box on rows x columns of ranks, columns fastest. Without given sizes it is as square
+-- as possible, and has no more rows than columns. Each orientation of the pencils has its own periods.
 --
 --   moongrid draw examples/ports/decomp2d/decomp.lua --world 12
 

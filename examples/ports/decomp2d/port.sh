@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# port.sh SOURCES: change a folder of 2DECOMP&FFT's sources so that its communicators are those of decomp.lua: two calls in
-# place of what makes and frees them, and two files beside them. INCLUDE: where moongrid.f90 is.
+# port.sh SOURCES: change a folder of 2DECOMP&FFT's sources so that its communicators are those of decomp.lua. Two calls
+# replace the code that makes and frees them, and two files are added. INCLUDE: the folder of moongrid.f90.
 #
 #   INCLUDE=$PREFIX/include examples/ports/decomp2d/port.sh 2decomp-fft && cmake -S 2decomp-fft -B build -DBUILD_TESTING=ON \
 #     -DCMAKE_Fortran_STANDARD_LIBRARIES="-lmoongrid_mpi -lmoongrid"

@@ -1,5 +1,5 @@
 -- The groups of SuperLU_DIST: a grid of processes, its rows and its columns. SRC/superlu_grid.c makes them by
--- MPI_Comm_create and two MPI_Comm_split. As there, the columns of a row vary fastest; ranks beyond the grid have none.
+-- MPI_Comm_create and two MPI_Comm_split. As there, the columns vary fastest; ranks outside the grid are in no group.
 return recipe {
   doc = "SuperLU_DIST: a grid of processes, its rows and columns",
   params = {
@@ -12,7 +12,7 @@ return recipe {
     local part = p.ranks and world:order(p.ranks) or world:window(0, p.nprow * p.npcol)
     local g = grid(part, "col-row", { col = p.npcol, row = p.nprow })
     local t = topology(world)
-    -- unique: a grid of one row has the ranks of that row, and messages in both
+    -- unique: a grid of one row has the same ranks as the row, and both are used for messages
     t.grid = g("col", "row"):with { unique = true }
     t.row = (g "col"):with { unique = true }
     t.column = (g "row"):with { unique = true }

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- asking: what `moongrid ask` and `moongrid policy` share: a question to a recipe, asked as a rank or as all of them.
+-- asking: the common part of `moongrid ask` and `moongrid policy`: ask a recipe a question, as one rank or as each rank
+-- of the world.
 
 local host = require "host"
 local json = require "command.base.json"
@@ -30,7 +31,7 @@ local function put_value(into, argument)
   if is_json then into[name] = value else into[name] = typed end
 end
 
--- Sort what was typed: parameters of the plan, settings of each state, arguments of the question.
+-- Divide the NAME=VALUE of the line into parameters of the plan, settings of each state, and arguments of the question.
 local function sort_arguments(of, info)
   local params, settings, arguments = {}, {}, {}
   for i, argument in ipairs(of.args) do
@@ -53,7 +54,7 @@ local function sort_arguments(of, info)
   return params, settings, arguments
 end
 
--- Print the answer of a rank as JSON; for all ranks a line of a table, or an element of a list.
+-- Print the answer of a rank as JSON; when all ranks are asked, as a line of a table or an element of a list.
 local function put_answer(of, rank, world, answer)
   if of.rank ~= "all" then return text.put(json.line(answer), "\n") end
   if of.json then
@@ -63,8 +64,8 @@ local function put_answer(of, rank, world, answer)
   text.printf("%8d  %s\n", rank, json.line(answer))
 end
 
--- Ask each rank of the line. `ask(loaded, state, name, arguments, info)` returns the answer; `kind` is what it asks
--- for.
+-- Ask each rank that the line names. `ask(loaded, state, name, arguments, info)` returns the answer; `kind` is "query"
+-- or "policy".
 function M.run(of, kind, ask)
   local name = of.command.name
   line.needs(of, of.world)

@@ -3,11 +3,11 @@
 -- complete(rows, words): moongrid complete WORD ..., which prints candidates for the last of these words, for the
 -- shells (scripts/make/complete).
 --
--- The words are those of a command line, without "moongrid". The last is what was typed of a word, and may be empty.
--- Each candidate is a line with the whole word, and a tab and a short description if there is one. A candidate that
--- ends in "=" or "/" is to be continued. Sizes and words are offered if the recipe accepts them with the parameters
--- before them, in the world of the line. Plans may take 40 ms in all; after that the sizes that are left are offered as
--- they are. There is no message about a wrong line, or a recipe that does not load; then there are no candidates.
+-- The words are those of a command line, without "moongrid". The last word may be incomplete or empty. Each candidate
+-- is a line with the whole word, and a tab and a short description if there is one. After a candidate that ends in "="
+-- or "/" the user types on. A size or a choice is a candidate if the recipe accepts it in the world of the line,
+-- together with the parameters before it. Planning may take 40 ms in all; the sizes that are left then are candidates
+-- without a check. A wrong line, or a recipe that does not load, has no candidates, and gives no message.
 
 local host = require "host"
 local line = require "command.base.line"
@@ -19,9 +19,9 @@ local SECONDS = 0.04 -- of the processor, for all plans
 
 local function starts(text, begin) return text:sub(1, #begin) == begin end
 
--- Candidates: `l.last` is what was typed of the word, `l.head` what precedes that in it, "--color=" -----------------
+-- Candidates: `l.last` is the incomplete part of the last word, `l.head` the part before it, as "--color=" ----------
 
--- Offer a word that starts as typed, unless it would control the terminal as a file's name may.
+-- Offer a word that starts with the typed letters. Leave out the name of a file that would control the terminal.
 local function offer(l, word, about)
   if not starts(word, l.last) or host.shown(word) ~= word then return end
   about = about and about:match "^[^\n\t]*" or ""
@@ -32,7 +32,7 @@ local function offer_each(l, words)
   for _, word in ipairs(words) do offer(l, word) end
 end
 
--- Offer folders, and files with this ending; nil: all files.
+-- Offer folders, and files whose names end in `ending` (nil: all files).
 local function offer_files(l, ending)
   local folder, begin = l.last:match "^(.-)([^/]*)$"
   local names = host.folder(folder == "" and "." or folder) or {}
@@ -56,9 +56,9 @@ local function offer_recipes(l)
   offer_files(l, ".lua")
 end
 
--- Of a recipe ------------------------------------------------------------------------
+-- Names and values of a recipe -------------------------------------------------------
 
--- Return the plan of the line in a world, with one more argument; nil: the recipe refuses it.
+-- Return the plan of the line in a world, with one more argument, or nil if the recipe refuses it.
 local function plan(l, world, argument)
   local args = table.move(l.args, 1, #l.args, 1, {})
   args[#args + 1] = argument
@@ -68,7 +68,7 @@ end
 
 local function late() return os.clock() > SECONDS end
 
--- Return a plan, for its names, in the world of the line or the smallest that the recipe accepts.
+-- Return a plan, whose names are offered, in the world of the line or in the smallest that the recipe accepts.
 local function any_plan(l)
   if l.world then return plan(l, l.world) end
   for _, world in ipairs(POWERS) do
@@ -77,8 +77,8 @@ local function any_plan(l)
   end
 end
 
--- Offer the divisors of the world that the recipe accepts; all of them if it accepts none, because other parameters
--- must come first. Without a world, offer powers of two.
+-- Offer the divisors of the world that the recipe accepts. If it accepts none, as while other parameters are missing,
+-- offer all divisors. Without a world, offer powers of two.
 local function offer_sizes(l, name)
   local offered, all = 0, false
   repeat
@@ -97,7 +97,7 @@ local function offer_sizes(l, name)
   until offered > 0 or not all
 end
 
--- Offer the words of its documentation that the recipe accepts, unless it accepts any.
+-- Offer the words in a parameter's documentation that the recipe accepts, unless it accepts any word.
 local function offer_choices(l, param)
   local made, usual = any_plan(l), param.default or ""
   if usual ~= "" then offer(l, usual, "default") end
@@ -174,7 +174,7 @@ end
 
 -- Options ------------------------------------------------------------------------------
 
--- Offer the values of the option: those that it lists, or those that its name for the value stands for.
+-- Offer the values of an option: those that it lists, or those that the name of its value (as FILE) stands for.
 local function offer_option_values(l, option)
   local kind = option[2]
   offer_each(l, line.values(option) or {})
@@ -184,7 +184,7 @@ local function offer_option_values(l, option)
   if kind == "T" and l.loaded then offer_named(l, (any_plan(l) or {})[option[1] .. "s"] or {}) end
 end
 
--- The option that a word is, with one dash or two, or followed by "=VALUE".
+-- Return the option that a word such as "-o", "--output" or "--output=VALUE" names.
 local function option_of(command, word)
   for _, option in ipairs(line.options(command)) do
     local letter = option.letter and "-" .. option[1]:sub(1, 1)
@@ -234,7 +234,7 @@ local function complete_command(l)
   end
   local bare = not l.recipe and not command.recipe_from
   local file = (command.recipe_from or command.asks == "files") and #l.words < (command.words or 0)
-  if bare then l.recipe = l.earlier end -- of B: that of A, if not given
+  if bare then l.recipe = l.earlier end -- side B without a recipe has that of A
   if l.recipe and not line.from_stdin(l) and not line.is_saved(l) then
     local done, loaded = pcall(mg.load, l.recipe)
     l.loaded = done and loaded or nil

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- doubts: notes about what a recipe and its parameters say in vain: sizes that change nothing here, and assignments
--- whose order is not the order of their names.
+-- doubts: notes about probable mistakes in a recipe or its parameters: sizes that change nothing, and families that are
+-- created in another order than they are written.
 
 local host = require "host"
 local json = require "command.base.json"
@@ -13,9 +13,9 @@ local text = require "command.base.text"
 local M = {}
 
 local SIZES = { size = true, index = true, integer = true } -- kinds of parameters
-local MOST = 4096 -- ranks of a world for which a recipe is planned again
+local MOST = 4096 -- ranks: only up to this world is a recipe planned again
 
--- Return a copy of the values, in which one is another; nil: the default.
+-- Return a copy of the values in which the one with this name is `value` (nil: its default).
 local function with(values, name, value)
   local copy = { [name] = value }
   for key, own in sorted(values) do
@@ -24,8 +24,8 @@ local function with(values, name, value)
   return copy
 end
 
--- What a plan answers, as text; what costs least comes first: its groups, its step, the queries without arguments of
--- its first and last rank.
+-- Functions that describe a plan as text, the quickest first: its groups, its step, and the answers of its first and
+-- last rank to queries without arguments. A parameter matters if it changes one of these texts.
 local ANSWERS = {
   function(plan) return (plan:text():gsub("\nparam [^\n]*", "")) end,
   function(plan) return recipe.has_step(plan) and plan:step().digest or "none" end,
@@ -42,7 +42,7 @@ local ANSWERS = {
   end,
 }
 
--- Note each size that was given and changes nothing: the answers are the same with its double, with its half and
+-- Print a note for each given size that changes nothing: ANSWERS are the same with twice the size, half the size, and
 -- without it.
 local function note_sizes(plan, loaded)
   local values, own, given = {}, {}, {}
@@ -78,7 +78,7 @@ local function note_sizes(plan, loaded)
   recipe.quiet = false
 end
 
--- Note a line of the recipe, as t.a, t.b = x, y, that names families in another order than they are created in.
+-- Print a note for a line of the recipe such as t.a, t.b = x, y, since Lua creates t.b before t.a.
 local function note_order(of, plan)
   local place = {}
   for i, name in ipairs(plan.families) do place[name] = i end
@@ -97,7 +97,7 @@ local function note_order(of, plan)
   end
 end
 
--- Note them for the plan of a line and its recipe.
+-- Print all these notes for the plan of a line and its recipe.
 function M.note(of, plan, loaded)
   if plan.world <= MOST then note_sizes(plan, loaded) end
   if host.kind(of.recipe) == "file" or line.from_stdin(of) then note_order(of, plan) end

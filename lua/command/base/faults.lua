@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: MIT
 --
--- The errors of a recipe as a reader wants them: each with its line and a caret, and several that do not depend on each
--- other at once. A recipe is evaluated from top to bottom and ends at its first error, so it is evaluated again without
--- the statement, or the argument, that was wrong.
+-- faults: the errors of a recipe, each with its line and a caret below the wrong word. The evaluation of a recipe ends
+-- at its first error. To show further errors at once, this file removes the wrong statement or argument and evaluates
+-- the recipe again; it leaves out errors that only the removal caused.
 
 local line = require "command.base.line"
 
 local M = {}
 
 local MOST = 5                -- errors to show at once
-local WIDTH, BEFORE = 76, 60  -- of a line that is longer, show what stands around the caret
+local WIDTH, BEFORE = 76, 60 -- columns; of a longer line only the part around the caret is shown
 
--- Return the text of a recipe, of a file or standard input; nil: it cannot be read.
+-- Return the text of a recipe from a file or from standard input, or nil if it cannot be read.
 local function read(path)
   if path == "stdin" then return line.stdin() end
   local file = io.open(path, "r")
@@ -26,14 +26,14 @@ local function rows_of(text)
   return rows
 end
 
--- Split a message: FILE:LINE: WHAT, of one line.
+-- Return FILE, LINE and WHAT of a message "FILE:LINE: WHAT" of one line.
 local function parts(message)
   local path, number, what = message:match "^([^\n]-):(%d+): ([^\n]+)$"
   return path, tonumber(number), what
 end
 
--- Return where a word that a message has in quotes stands in a row; nil: it has none. A name is a whole word of the
--- row: 'p' is not the p of "pp".
+-- Return the column in a row of a word that the message has in quotes, or nil. Only whole words of the row count: 'p'
+-- does not match the p of "pp".
 local function column(row, what)
   for word in what:gmatch "'([^']+)'" do
     local assigned = word:find "^[%w_]+$" and row:find("%f[%w_]" .. word .. "%s*=[^=]")
@@ -46,8 +46,8 @@ local function column(row, what)
   end
 end
 
--- Return a message with the line of the recipe that it speaks of, and a caret below what it names. One that quotes its
--- line already, as those of Lua's parser do, stays as it is.
+-- Return a message, followed by the line of the recipe that it names and a caret below the wrong word. A message of
+-- Lua's parser, which quotes its line already, is returned unchanged.
 function M.quote(message)
   local path, number, what = parts(message)
   local text = path and read(path)
@@ -55,14 +55,14 @@ function M.quote(message)
   if not row or not row:find "%S" then return message end
   row = row:gsub("[\xC2-\xF4][\x80-\xBF]*", "?"):gsub("[^\x20-\x7e]", " ")
   local at = column(row, what)
-  if not at and row:find "^%s*return recipe%f[%W]" then return message end -- it speaks of the whole recipe
+  if not at and row:find "^%s*return recipe%f[%W]" then return message end -- the error is of the whole recipe
   at = at or row:find "%S"
   local first = at > BEFORE and at - 40 or row:find "%S"
   return ("%s\n  %s\n  %s^"):format(message, row:sub(first, first + WIDTH - 1):gsub(" +$", ""), (" "):rep(at - first))
 end
 
--- Return the name of the field that a row assigns, if it is a statement of one line, as t.tp = g "tp", and makes no
--- grid, from which much follows; else nil.
+-- Return the name of the field that a row assigns by a statement of one line, as t.tp = g "tp", else nil. Also return
+-- nil if the statement makes a grid, because most later errors would be due to its removal.
 local function assigned(row)
   local name, value = row:match "^%s*[%a_][%w_]*[%.%[]\"?([%a_][%w_]*)\"?%]?%s*=%s*([^=].*)$"
   if not name or value:find "[%[%]]=*[%[%]]" or value:find "%f[%w_]function%f[^%w_]" then return nil end
@@ -74,7 +74,7 @@ local function assigned(row)
   return depth == 0 and name or nil
 end
 
--- Return the errors of the lines behind that of `message`. plan(text): evaluate the recipe with another text.
+-- Return `message` and the errors of later lines. plan(text) evaluates the recipe with another text.
 local function of_lines(message, path, plan)
   local at, number = parts(message)
   local text = at == path and read(path)
@@ -86,15 +86,15 @@ local function of_lines(message, path, plan)
     local before, where, behind, what = number, parts(next_message)
     if where ~= path or behind <= before then break end
     number = behind
-    local caused = false -- by the statement that is gone
+    local caused = false -- by the removal of a statement
     for _, name in ipairs(gone) do caused = caused or what:find("'" .. name .. "'", 1, true) ~= nil end
     if not caused then found[#found + 1] = next_message end
   end
   return found
 end
 
--- Return an error. If the refused argument names a family of the plan, say so instead of the nearest name: its size
--- follows from the parameters.
+-- Return the message. If it refuses an argument that has the name of a family, replace its nearest name by the
+-- explanation that the size of a family follows from the parameters.
 local function of_family(message, plan)
   local name = message:match "unknown parameter '([^']+)'"
   local there, family = pcall(plan.family, plan, name or "")
@@ -104,15 +104,15 @@ local function of_family(message, plan)
     message:gsub("; nearest.*", ""):gsub("; known.*", ""), name, size)
 end
 
--- What a value that was refused may have too much.
+-- What is wrong with a value that was refused: a pattern, and what to write.
 local written = {
   { "[,; ][%a_][%w_]*%s*=", "put blanks between parameters, outside of quotes" },
   { "^=", "one = is enough" }, { "[,;]$", "put blanks alone between parameters" },
   { "^%-?%d+,[%d,-]*%d$", "several values are for draw -o FILE.html and place --search order" },
 }
 
--- Return the errors of the other arguments, where `message` refuses one. named(name): the parameter's own name.
--- plan(arguments): evaluate with these.
+-- Return `message`, which refuses an argument, and the errors of other arguments. named(alias) returns the parameter's
+-- own name; plan(arguments) evaluates the recipe with other arguments.
 local function of_arguments(message, arguments, named, plan)
   local found, left = { message }, table.move(arguments, 1, #arguments, 1, {})
   while true do
@@ -136,8 +136,8 @@ local function of_arguments(message, arguments, named, plan)
   end
 end
 
--- Return an error with the others that do not depend on it. named(name): the own name of the parameter with this alias.
--- plan(text, arguments): evaluate the recipe again, with another text or other arguments.
+-- Return `message` and further errors that do not depend on it. named(alias) returns the parameter's own name.
+-- plan(text, arguments) evaluates the recipe again, with another text or other arguments.
 function M.all(message, path, arguments, named, plan)
   local found = of_lines(message, path, function(text) return plan(text, arguments) end)
   if #found == 1 then found = of_arguments(message, arguments, named, function(left) return plan(nil, left) end) end

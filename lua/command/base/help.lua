@@ -29,7 +29,7 @@ end
 
 function M.one(command)
   local lines, own = { "usage: " .. command.usage, "", command.about, "" }, #(command.options or {})
-  local heads = false -- under one: a blank line before the options of every command
+  local heads = false -- after a head: put a blank line before the options that all commands have
   for i, option in ipairs(line.options(command)) do
     if heads and i > own then lines[#lines + 1] = "" end
     heads = i <= own and (heads or option.head ~= nil)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- job: the job of the ranks of a launcher. A rank that waits for ever in its start or end, or that the launcher ends,
--- says so (src/command/guard.c).
+-- job: open and close the job of the ranks that a launcher started. src/command/guard.c prints a message if a rank
+-- waits forever when the job starts or ends, or if the launcher ends a rank.
 
 local host = require "host"
 local mg = require "moongrid"
@@ -9,13 +9,13 @@ local text = require "command.base.text"
 
 local M = {}
 
--- What mg.options tells of each backend, in a list and by name.
+-- The facts of mg.options about each backend, in a list and by name.
 M.backends = select(3, mg.options())
 for i = 1, #M.backends do M.backends[M.backends[i].name] = M.backends[i] end
 
 M.timeout = M.backends[1].timeout -- seconds that a call over all ranks may take, by default
 
--- Their names: of all, or of those that have this ability.
+-- Return the names of all backends, or of those that have this ability.
 function M.names(ability)
   local names = {}
   for _, b in ipairs(M.backends) do
@@ -24,7 +24,7 @@ function M.names(ability)
   return names
 end
 
--- Join it by a backend, the usual one if none is named. Each rank says why it cannot.
+-- Open the job over a backend, the default one if none is named. Each rank prints its own error.
 function M.open(name, timeout)
   name, timeout = name or M.names "carries"[1], timeout or M.timeout
   host.guard "the start of the job"
@@ -37,15 +37,15 @@ function M.open(name, timeout)
   error(status // 100, 0)
 end
 
--- Leave it, when what it was for is done, or has failed and been said.
+-- Close the job after its work is done, or has failed and the error is printed.
 function M.close(job, timeout)
   host.guard()
-  host.alarm((timeout or M.timeout) + 0.75, "the job has not ended") -- if nobody has said who is missing
+  host.alarm((timeout or M.timeout) + 0.75, "the job has not ended") -- if no error named the missing rank
   job:close()
   host.alarm()
 end
 
--- Return what a call over all ranks has returned, or raise what it has. M.missing: ranks that did not come, if known.
+-- Return the results of a call over all ranks, or raise its error. M.missing has the ranks that did not come, if known.
 function M.need(result, ...)
   if result then return result, ... end
   local message, status
@@ -53,14 +53,14 @@ function M.need(result, ...)
   host.refuse(status, message)
 end
 
--- Call a function that works for this rank alone. The others learn what it raises, and all raise it.
+-- Call a function that works without other ranks. If it raises an error on one rank, all ranks raise this error.
 function M.settle(job, f, ...)
   local done, result = pcall(f, ...)
   M.need(job:settle(done, result, M.status(result)))
   return result
 end
 
--- Return the status of what was raised.
+-- Return the status of an error.
 function M.status(raised) return mg.status(raised) or raised == "not enough memory" and 300 or 100 end
 
 return M

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- json.put(value [, shape]): print a value as JSON, a line for each value. json.line(value): a text on one line.
+-- json.put(value [, shape]): print a value as JSON, a line for each value. json.line(value): return one line of JSON.
 --
--- A shape has the keys of an object in their order, and by their names the shapes of what is in them; a key without a
--- value is null. Elements of a list have the shape of the list. With `line` an object is on one line. Without a shape,
--- or with `named` in it, keys are sorted. An empty table is [], but {} with `named`. A function is a list: it returns
--- one element after the other, then nil. A shape may be a function, which returns that of a value that is not a list.
+-- A shape says how to print a table. Its list part has the keys of an object in their order, its fields the shapes of
+-- these keys' values; a key without a value is printed as null. A list has the shape of its elements. The field `line`
+-- puts an object on one line. Without a shape, or with the field `named`, keys are sorted. An empty table is {} with
+-- `named`, else []. A value that is a function is printed as a list: it returns the next element, at the end nil. A
+-- shape that is a function gets a value that is not a list, and returns the shape of this value.
 
 local host = require "host"
 local sorted = require "command.base.sorted"
@@ -41,7 +42,7 @@ local function keys_of(value, shape)
   return keys
 end
 
--- Return a value on one line; `quoted` makes JSON of a text.
+-- Return a value as one line of JSON; `quoted` converts a text.
 local function flat(value, shape, quoted)
   if type(value) == "string" then return quoted(value) end
   if type(value) ~= "table" then return scalar(value) end
@@ -58,7 +59,7 @@ end
 
 local put -- (value, shape, indent)
 
--- Print what is between brackets: `each` returns the next key, "" in a list, with its value and shape.
+-- Print the elements between brackets. each() returns the next key ("" in a list), its value and its shape.
 local function put_all(open, close, indent, each)
   local deeper, last = indent .. "  ", open
   local before, between, after = open .. "\n" .. deeper, ",\n" .. deeper, "\n" .. indent
@@ -108,14 +109,14 @@ function M.put(value, shape)
   io.stdout:write "\n"
 end
 
--- Escape also what controls a terminal.
+-- Convert a text to JSON, and escape what controls a terminal.
 local function shown(s)
   return (text(s):gsub(utf8.charpattern, function(c)
     return host.shown(c) ~= c and ("\\u%04x"):format(utf8.codepoint(c)) or nil
   end))
 end
 
--- Return a value on one line. Keys are sorted; what controls a terminal is escaped.
+-- Return a value as one line of JSON with sorted keys, in which characters that control a terminal are escaped.
 function M.line(value) return flat(value, nil, shown) end
 
 return M

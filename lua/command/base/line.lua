@@ -3,10 +3,10 @@
 -- line: read the words of a command line by the table of its subcommand (lua/command/README.md).
 --
 -- A line has the values of options by their names, and
---   recipe  a file, a bundled name or "-"; nil: none          args    NAME=VALUE, as typed
---   words   further words that are not NAME=VALUE             before  of args: those before the last of these words
---   command the table of the subcommand                       other   the other side of "A vs B"
---   typed   all words of a line with one side                given   options as typed, by their names
+--   recipe  a file, a bundled name or "-"; nil: none          args    the words NAME=VALUE, as typed
+--   words   other words after the recipe                      before  how many of args stand before the last of `words`
+--   command the table of the subcommand                       other   the line of the other side of "A vs B"
+--   typed   all words, if the line has one side               given   options as typed, by their names
 
 local host = require "host"
 local mg = require "moongrid"
@@ -18,10 +18,10 @@ local WORLD_MAX, MACHINE_MAX, WORLDS_MAX = 2147483647, 4096, 64
 local usage = text.usage
 
 -- Values -------------------------------------------------------------------------
--- A reader gets the name of the option with its dashes, the word, what was given before, and the option; it returns
--- the value.
+-- A reader gets the name of the option with its dashes, the word, the value that was given before, and the option; it
+-- returns the new value.
 
--- What the numbers of an option count, by what its help calls its value.
+-- What a number counts, by the name that the help gives the value of its option.
 local units = { S = "seconds", SECONDS = "seconds", MIB = "MiB", BYTES = "bytes" }
 
 -- Return a reader of integers.
@@ -39,7 +39,7 @@ M.index = M.integer(0, WORLD_MAX)
 M.number = M.integer(1, WORLD_MAX)
 M.size = M.integer(1, 1 << 53) -- of bytes
 
--- Append a size, or those of a range: 8-64 is 8, 16, 32, 64.
+-- Append a size to `sizes`, or the sizes of a range: 8-64 is 8, 16, 32, 64.
 local function put_range(sizes, name, word)
   local first, last = word:match "^(%d+)%-?(%d*)$"
   if not first or word:find "%-$" then
@@ -60,14 +60,14 @@ local function put_range(sizes, name, word)
   end
 end
 
--- A list of sizes, "8,64-4096".
+-- Read a list of sizes, "8,64-4096".
 function M.worlds(name, list, sizes)
   sizes = sizes or {}
   for word in (list .. ","):gmatch "([^,]*)," do put_range(sizes, name, word == "" and list or word) end
   return sizes
 end
 
--- The flops of --flops: "400e12", "400T".
+-- Read the flops of --flops: "400e12", "400T".
 function M.flops(name, word)
   local number, unit = word:match "^%s*([%d.eE+]+)([kMGTPE]?)"
   local tail = number and word:match("^%s*" .. number:gsub("%p", "%%%0") .. unit .. "(.*)$")
@@ -85,19 +85,19 @@ local function world(name, word)
   return M.number(name, word)
 end
 
--- The Machine of --machine, or the number of its ranks where moongrid is built without machines.
+-- Read the Machine of --machine; in a moongrid without the module for machines, the number of its ranks.
 function M.machine(name, word)
   local ranks = (word:find "^%d+$" or not rawget(mg, "open_machine")) and M.integer(1, MACHINE_MAX)(name, word)
   if not rawget(mg, "open_machine") then return ranks end
   local done, model = pcall(mg.open_machine, word)
   if done then return model end
-  if model == "not enough memory" then model = "out of memory" end -- of Lua itself
+  if model == "not enough memory" then model = "out of memory" end -- the error is Lua's own
   text.say(model, true)
   if model:find "^out of memory" then error(3, 0) end
   error(host.kind(word:match "^[^ ]*") and (mg.status(model) or 200) // 100 or 2, 0)
 end
 
--- The option of a world, in every subcommand that takes one.
+-- Return the option --world, for subcommands that take a world.
 function M.world(help) return { "world", "N", world, help = help, side = true } end
 
 -- The file of --params.
@@ -118,9 +118,9 @@ local recipe_options = {
 }
 local color = { "color", "auto|always|never",
                 help = "when to use colour; every command accepts it, even if it prints none" }
-local help = { "help" } -- is in no help
+local help = { "help" } -- no help lists this option
 
--- All options of a subcommand, its own first.
+-- Return all options of a subcommand, its own first.
 function M.options(command)
   local all = table.move(command.options or {}, 1, #(command.options or {}), 1, {})
   if command.recipe and not command.bare then table.move(recipe_options, 1, #recipe_options, #all + 1, all) end
@@ -128,7 +128,7 @@ function M.options(command)
   return all
 end
 
--- All values that an option may have; nil: others, too.
+-- Return a list of all values that an option may have, or nil if it accepts others.
 function M.values(option)
   if option.values then return option.values() end
   if not (option[2] or ""):find "|" then return end
@@ -150,7 +150,7 @@ local function check_value(option, value)
   usage("--%s is %s or %s, not '%s'", option[1], table.concat(known, ", "), last, value)
 end
 
--- Read an option, for both sides of "A vs B" unless each side has its own. `value` nil: it takes none.
+-- Read an option, for both sides of "A vs B" unless each side has its own. `value` is nil if the option takes none.
 local function read_option(line, option, value)
   local name, read = option[1], option[3]
   if value and not option.maybe then check_value(option, value) end
@@ -173,7 +173,7 @@ local function read_option(line, option, value)
   if line.other and not option.side then line.other[name], line.other.given[name] = line[name], value end
 end
 
--- The option that a word names, whole or by its first letters if these are of no other; and a value behind "=".
+-- Return the option that a word names, and its value after "=". The word may be a prefix that no other option has.
 local function find_option(options, word)
   local name, value = word:match "^%-%-([^=]+)=?(.*)$"
   local found, many
@@ -200,10 +200,10 @@ end
 
 -- Words --------------------------------------------------------------------------
 
--- Is it NAME=VALUE, and no path?
+-- Return whether a word is NAME=VALUE, and not a path with a "=".
 local function is_argument(word) return word:find "^[^/=]*=" ~= nil end
 
--- What refuses a word.
+-- Return the functions that refuse a word.
 local function meant() return require "command.base.meant" end
 
 local function read_word(line, words, at)
@@ -232,7 +232,8 @@ local function read_word(line, words, at)
   end
 end
 
--- Read the words from `at` to `last`. With `alone` stop before the second of two saved plans; return its index.
+-- Read the words from `at` to `last`. If `alone` is set, stop before the second of two saved plans, which need no 'vs',
+-- and return its index.
 local function read_words(line, words, at, last, alone)
   local options = M.options(line.command)
   while at <= last do
@@ -252,7 +253,7 @@ local function read_words(line, words, at, last, alone)
     else
       read_word(line, words, at)
     end
-    -- --groups tp is --groups=tp unless tp can be the recipe or a parameter
+    -- "--groups tp" means "--groups=tp", unless tp can be the recipe or a parameter
     if option and option.maybe and not value and line.recipe and at < last and not words[at + 1]:find "[-=./]" then
       at, value = at + 1, words[at + 1]
     elseif option and (option[2] or option.values) and not option.maybe and not value then
@@ -266,7 +267,7 @@ end
 
 local function new(command) return { command = command, args = {}, words = {}, given = {}, before = 0 } end
 
--- Whether the recipe is a saved plan, which has its world and takes no parameters.
+-- Return whether the recipe is a saved plan, which has its world and takes no parameters.
 function M.is_saved(line)
   if not line.recipe then return false end
   if M.from_stdin(line) then
@@ -277,7 +278,7 @@ end
 
 function M.from_stdin(line) return line.recipe == "-" or line.recipe == "/dev/stdin" end
 
-local typed -- standard input, which can be read only once; `diff - vs tp=2` loads it twice
+local typed -- the text of standard input, kept because `diff - vs tp=2` loads it twice
 function M.stdin()
   if text.ranks > 1 then
     text.refuse(2, "a launcher gives standard input to only one rank; write the recipe to a file")
@@ -286,7 +287,7 @@ function M.stdin()
   return typed
 end
 
--- Refuse an output that is, has inside or lies in what the command line reads.
+-- Refuse an output that is an input of the command line, contains one, or lies in one.
 local function check_output(line, words)
   local output = line.output
   if not output then return end
@@ -329,7 +330,7 @@ local function read(command, words)
   return line
 end
 
--- Refuse a line without a recipe, or without a world, which a saved plan has.
+-- Refuse a line without a recipe, or without a world unless the recipe is a saved plan.
 function M.needs(line, size)
   local name = line.command.name
   if not line.recipe then usage("%s needs a recipe: a file, or one that 'moongrid recipes' lists", name) end
@@ -346,16 +347,16 @@ function M.needs(line, size)
   usage("%s needs --world N, the number of ranks%s", name, hint)
 end
 
--- A reader of --rank R, which may be "all".
+-- Read --rank R, which may be "all".
 function M.rank_or_all(name, word) return word == "all" and word or M.index(name, word) end
 
--- Refuse a rank beyond the world; nil: that of a saved plan, which has not been read yet.
+-- Refuse a rank outside a world of `size` ranks. `size` is nil if a saved plan, not read yet, has the world.
 function M.beyond(rank, size)
   if size and rank >= size then usage("rank %d is out of range; ranks are 0 to %d", rank, size - 1) end
 end
 
--- Go through a list such as "5,8..15": the first and last number of each range, and the place behind it. Where it is
--- wrong: false, nil, the place.
+-- Return an iterator over a list such as "5,8..15", which returns the first and the last number of each range, and the
+-- index of the text after it; where the list is wrong, false, nil and the index of the wrong text.
 function M.ranges(list)
   local at, ended = 1, false
   local function number(from)
@@ -378,7 +379,7 @@ function M.ranges(list)
   end
 end
 
--- Read --map, "8..15,0..7": which rank each rank of a world is.
+-- Read --map, "8..15,0..7": for each rank of the layout before a move, its rank after the move.
 function M.map(map, size)
   local ranks = {}
   for first, last, at in M.ranges(map) do
@@ -392,14 +393,14 @@ function M.map(map, size)
   return ranks
 end
 
--- Refuse output for every rank of a large world.
+-- Refuse output for every rank of a world that is too large for it.
 function M.all_ranks(what, ranks)
   if ranks <= 1 << 20 then return end
   text.refuse(1, "%s goes through every rank, at most %d of them, not %d; --rank R asks for one", what, 1 << 20, ranks)
 end
 
--- Read "A ... vs B ..." into two lines, which differ in what each side has of its own. What one side leaves out, the
--- recipe of B or a world, is that of the other.
+-- Read "A ... vs B ..." into two lines. If B has no recipe, it has that of A; if one side has no world, it has that of
+-- the other.
 local function sides(command, words)
   local a, b, vs = new(command), new(command), 1
   a.other, b.other = b, a
@@ -408,7 +409,7 @@ local function sides(command, words)
   if not a.help then
     if vs > #words and not second then
       usage("%s needs two sides with 'vs' between: moongrid %s A --world N vs B", command.name, command.name)
-    elseif vs == #words and M.is_saved(a) then -- of a recipe it is that one with its defaults
+    elseif vs == #words and M.is_saved(a) then -- after a recipe nothing means its defaults
       usage("nothing stands after 'vs', and %s is a saved plan, which has no parameters to change", a.recipe)
     end
     read_words(b, words, second or vs + 1, #words)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- recipe: load the recipe of a line, and plan it.
+-- line_recipe: load the recipe of a line, and plan it.
 
 local host = require "host"
 local line = require "command.base.line"
@@ -10,8 +10,8 @@ local text = require "command.base.text"
 
 local M = {}
 
--- Return what prints what recipes print on stderr, once: a recipe may be evaluated again for another world. M.quiet:
--- they print nothing.
+-- Return a function that writes what a recipe prints to stderr. It writes each line only once, because a recipe may be
+-- evaluated again for another world, and nothing while M.quiet is set.
 local said = {}
 local function printer(which)
   return function(message)
@@ -22,8 +22,8 @@ local function printer(which)
   end
 end
 
--- For a recipe that is not there: name the bundled one that it names as a file, the file of its folder with its name
--- and .lua, or with the nearest name.
+-- Return the end of a message about a missing recipe: the bundled recipe of that name, or a file in its folder, with
+-- ".lua" after its name or with the nearest name.
 local function nearest_file(path)
   local folder, name = path:match "^(.-)([^/]*)$"
   if host.kind(path) == "folder" then return ("; %s is a folder, a recipe is a file"):format(path) end
@@ -40,7 +40,7 @@ local function nearest_file(path)
   return near and ("; nearest is '%s%s'"):format(folder, near) or ""
 end
 
--- Load the recipe of a line, for its machine, with options of mg.load.
+-- Load the recipe of a line, with the machine of the line and options of mg.load.
 function M.load(of, options)
   if line.is_saved(of) then
     text.refuse(1, "%s is a saved plan, which has no queries and policies; %s needs the recipe", of.recipe,
@@ -65,7 +65,7 @@ function M.load(of, options)
   return loaded
 end
 
--- The words that refuse a saved plan in another world than its own.
+-- Return the message that refuses a saved plan in another world than its own.
 function M.other_world(of, plan, world)
   return ("%s is a saved plan of %d ranks, not of %d"):format(of.recipe, plan.world, world)
 end
@@ -80,7 +80,7 @@ local function read_saved(of)
   return plan
 end
 
--- Plan a recipe. An error has the others with it that do not depend on it.
+-- Plan a recipe. An error lists further errors of the recipe that do not depend on the first.
 local function planned(of, loaded, world)
   local done, plan = pcall(loaded.plan, loaded, world, of.args, of.params)
   if done then return plan end
@@ -94,13 +94,13 @@ local function planned(of, loaded, world)
     return one and one.name or alias
   end
   local path = line.from_stdin(of) and "stdin" or of.recipe
-  M.quiet = true -- behind its error a recipe prints nothing
+  M.quiet = true -- the repeated evaluations print nothing
   local message = require "command.base.faults".all(plan, path, of.args, named, again)
   M.quiet = false
   host.refuse(status, message)
 end
 
--- Return the plan of a line, or the saved plan, and the recipe of the former. `world` instead of that of the line.
+-- Return the plan of a line, and its recipe unless the line names a saved plan. `world` replaces that of the line.
 function M.plan(of, loaded, world)
   loaded = loaded or not line.is_saved(of) and M.load(of) or nil
   local plan = loaded and planned(of, loaded, world or of.world) or read_saved(of)
@@ -108,24 +108,24 @@ function M.plan(of, loaded, world)
   return plan, loaded
 end
 
--- Return a field of a plan that a capability adds; nil: this build is without it.
+-- Return a field of a plan that a module adds, or nil if this build does not have the module.
 function M.field(plan, name)
   local done, value = pcall(function() return plan[name] end)
   return done and value or nil
 end
 
--- Has the plan a step? Without the step's module: no.
+-- Return whether the plan has a step; without the module for steps, false.
 function M.has_step(plan)
   local has_step = M.field(plan, "has_step")
   return has_step ~= nil and has_step(plan)
 end
 
--- Return the machine of --machine, or that which the recipe of the plan has read; nil: none.
+-- Return the machine of --machine, or the machine that the recipe of the plan has read, or nil.
 function M.machine(of, plan)
   return type(of.machine) == "userdata" and of.machine or reports.machine(plan)
 end
 
--- The same, and refuse a line without one.
+-- Return the machine of the line, and refuse a line without a machine.
 function M.required_machine(of, plan)
   local machine = M.machine(of, plan)
   if machine then return machine end
@@ -133,19 +133,19 @@ function M.required_machine(of, plan)
               .. "recipe", of.command.name)
 end
 
--- Refuse an option of the price of a step where there is no machine; nil: none was given.
+-- Refuse an option for the price of a step (nil: none was given), because there is no machine.
 function M.unpriced(option)
   if not option then return end
   text.refuse(2, "--%s needs a machine: --machine dgx-h100, or levels, as 'node:*[50GB/s] gpu:8[300GB/s]'", option)
 end
 
--- Return how many ranks a node of that machine has; nil: it is not known.
+-- Return the number of ranks of a node of the machine, or nil if it is not known.
 function M.node_size(of, plan)
   local machine = M.machine(of, plan)
   return machine and machine:node_size() or of.machine
 end
 
--- Return that of a recipe's declarations which has this name, as its own or as an alias; nil: none.
+-- Return the element of a recipe's declarations that has this name or alias, or nil.
 function M.declared(list, name)
   for _, one in ipairs(list) do
     if one.name == name then return one end
@@ -155,7 +155,7 @@ function M.declared(list, name)
   end
 end
 
--- Return the dims of an order, "tp-dp-pp", or a list of names as JSON has it; nil: the text is none of these.
+-- Return the dims in an order "tp-dp-pp" or in a JSON list of names, or nil if the text is neither.
 function M.dims_of(order)
   local dims = {}
   for dim in (order or ""):gsub('[%[%]"]', ""):gsub(",", "-"):gmatch "[^-]+" do

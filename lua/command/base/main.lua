@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: MIT
 --
--- main(words) -> exit code, whether it joined a job: find the subcommand of a command line, and run it.
+-- main(words): find the subcommand of a command line and run it. Return the exit code, and whether it opened a job.
 
 local commands = require "command.base.commands"
 local host = require "host"
 local text = require "command.base.text"
 
--- The table of lua/command/NAME.lua, or nil. Loading makes no garbage, so the collector stops meanwhile.
+-- Return the table of lua/command/NAME.lua, or nil. Loading makes no garbage, so the collector is stopped meanwhile.
 local function find(word)
   local name, tree = "command." .. word, host.source_tree()
   if not word:find "^%w+$" or tree and not host.kind(("%s/command/%s.lua"):format(tree, word)) then return end
   collectgarbage "stop"
-  local loader = package.searchers[2](name) -- find_file of host_words.c: a function, or why there is none
+  local loader = package.searchers[2](name) -- find_file of host_words.c: a function, or a message
   local there = type(loader) == "function"
   if there then package.preload[name] = loader end
   local command = there and require(name) or nil
@@ -19,7 +19,7 @@ local function find(word)
   return command
 end
 
--- Refuse a word that is not a subcommand: with the nearest one, or the words in their order.
+-- Refuse a word that is not a subcommand, and name the nearest subcommand, or show the words in the right order.
 local function unknown(words)
   local word, option, known = words[1], words[1]:match "^%-%-?(.*)", {}
   if word:find "^%-%-?[Vv]$" or word == "version" then
@@ -50,7 +50,7 @@ local function unknown(words)
              or not meant and "; moongrid --help says what each does" or "")
 end
 
--- Raise what a subcommand raised: a message with the line of the recipe that it speaks of.
+-- Raise the error of a subcommand again, with the line of the recipe that it names.
 local function fail(raised)
   local status = type(raised) == "string" and require "moongrid".status(raised)
   if status then host.refuse(status, require "command.base.faults".quote(raised)) end

@@ -10,14 +10,15 @@ local text = require "command.base.text"
 
 local M = {}
 
-local EXACT, LEAST_GROUP = 4096, 12     -- ranks that are counted one by one; columns of a group
-local SPARES, TENSORS = 16, 12           -- spares, tensors that are listed
-local SMS, SLOTS, RANKS = 132, 128, 8   -- of an H100; of 8 H200; ranks of a machine
+local EXACT, LEAST_GROUP = 4096, 12 -- most ranks to count one by one; least columns for a group
+local SPARES, TENSORS = 16, 12 -- most spares and tensors to list
+local SMS, SLOTS, RANKS = 132, 128, 8 -- SMs of an H100; multicast slots of 8 H200; ranks of a node
 
 local plural, padded = text.plural, text.padded
 local function mib(bytes) return ("%.0f"):format(bytes / (1 << 20)) end
 
--- What the seconds of a price rest on, and their error. `unless`: what follows unless they were compared with runs.
+-- Return a sentence about the source of a price's seconds and their error. `unless` is appended if no runs were
+-- compared with them.
 function M.estimate(e, unless)
   if e.error then return ("estimate from %s, which it predicts to %.1f%% in the mean"):format(e.from, 100 * e.error) end
   if unless then return M.estimate(e) .. unless end
@@ -30,7 +31,7 @@ end
 local UNHEEDED = { "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE", "NCCL_NVLS_CHUNKSIZE",
                    "NCCL_NVLS_NCHANNELS", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_CUMEM_ENABLE" }
 
--- A number as NCCL reads it, as C does: 010 is 8, and what follows the digits is ignored.
+-- Read a number as NCCL does with C's functions: 010 is 8, and text after the digits is ignored.
 local function number(word)
   local sign, digits = word:match "^%s*([+-]?)(.*)$"
   local n
@@ -44,7 +45,7 @@ local function number(word)
   return sign == "-" and -n or n
 end
 
--- The variables of NCCL's environment that override options of families, which recipes never see.
+-- Return the environment variables of NCCL that override options of families. Recipes cannot see them.
 function M.site()
   local site = { machine_ranks = RANKS }
   local function note(name, what) text.note("%s=%s in the environment %s", name, os.getenv(name), what) end
@@ -67,7 +68,7 @@ function M.site()
   return site
 end
 
--- The ranks of a machine: of --machine, of that which the recipe read, or of a parameter.
+-- Return the number of ranks of a node: from --machine, from the machine that the recipe read, or from a parameter.
 function M.machine_ranks(of, plan) return reports.machine_ranks(plan, recipe.node_size(of, plan)) end
 
 local function put_resources(plan, of)
@@ -88,7 +89,7 @@ end
 
 -- Families ------------------------------------------------------------------------------
 
--- What makes the communicators of a family.
+-- Describe how the communicators of a family are made, or with which family it shares them.
 local function describe(plan, name, family)
   local c, words = plan:communicators(name), "own"
   if not c.needed then
@@ -105,7 +106,7 @@ end
 
 local function right(word, width) return (" "):rep(width - #word) .. word end
 
--- A line for each family; a communicator column that is too long gets its own line.
+-- Print a line for each family; put a text that is too long for the column of communicators on a line of its own.
 local function put_families(plan)
   local rows, name, count, size, group = {}, 6, 6, 4, 11 -- the columns, and their widths
   for i, called in ipairs(plan.families) do
@@ -117,7 +118,7 @@ local function put_families(plan)
     group = math.max(group, #row.first)
     rows[i] = row
   end
-  local room = text.fold - name - count - size - 26 -- the gaps, and most of what communicators are
+  local room = text.fold - name - count - size - 26 -- less the gaps and the usual width of the last column
   if group > room then group = math.max(room, LEAST_GROUP) end
   local function columns(a, b, c, d)
     return padded(a, name) .. "  " .. right(b, count) .. "  " .. right(c, size) .. "  " .. padded(d, group)
@@ -137,7 +138,7 @@ end
 
 -- What else is in a plan -----------------------------------------------------------------
 
--- A line for each tensor: bytes of it and of the largest part, copies of each part, ranks that hold none.
+-- Print a line for each tensor: its bytes, those of the largest part, copies of each part, ranks without a part.
 local function put_tensors(plan)
   local tensors, wide = recipe.field(plan, "tensors") or {}, 16
   local shown = #tensors <= TENSORS + 1 and #tensors or TENSORS
@@ -156,7 +157,7 @@ local function put_tensors(plan)
   end
 end
 
--- Where ranks run, as the recipe has read it, and the laws about that which held.
+-- Print the machine that the recipe has read, and the laws about it that held.
 local function put_machine(plan)
   local machine, laws = recipe.field(plan, "machine"), recipe.field(plan, "laws")
   if not laws then return end
@@ -174,11 +175,11 @@ local function put_spares(plan)
                               #spares > SPARES and ", ..." or ""))
 end
 
--- Which families share communicators and what that costs, and which are used at the same time.
+-- Print which families share communicators, what separate ones would cost, and which are used at the same time.
 local function put_sharing(plan, site)
   local some = false
   for _, one in ipairs(plan:sharing(site)) do
-    if one.created > 0 then -- MPI's calls do not wait for others
+    if one.created > 0 then -- only NCCL's communicators have a cost
       if not some then text.put "\n" end
       text.wrap(some and "" or "sharing", ("%s: %s MiB"):format(table.concat(one.families, " "), mib(one.created)))
       some = true
@@ -194,7 +195,7 @@ local function put_sharing(plan, site)
   end
 end
 
--- How many communicators a rank holds: the least and the most of all ranks, in a large world those of rank 0.
+-- Print how many communicators a rank holds: least and most over all ranks, in a large world only for rank 0.
 local function put_counts(plan)
   local all, communicators, members = plan:counts(), {}, {}
   local function range(list) return list[1] == list[2] and list[1] or ("%d to %d"):format(list[1], list[2]) end
@@ -214,7 +215,7 @@ local function put_counts(plan)
                                                         plural(members[2])))
 end
 
--- Ranks in no group, among the facts; a note says that this may be a mistake.
+-- Print the number of ranks in no group. (M.notes says that it may be a mistake.)
 local function put_idle(plan)
   local n, which = plan:idle()
   if n and n > 0 then text.wrap("idle", ("%d rank%s in no group: %s"):format(n, plural(n), which)) end
@@ -226,7 +227,7 @@ local function put_functions(plan)
   if #names > 0 then text.wrap("functions", table.concat(names, ", ") .. ", of the host that made the plan") end
 end
 
--- Print an overview. `of` may have `site`, `all` parameters, and budgets.
+-- Print an overview of a plan. `of` may have `site`, `all` (print every parameter), and budgets.
 function M.put(plan, of)
   text.head(plan, "", of.all)
   for i, name in ipairs(plan.grids) do
@@ -255,13 +256,13 @@ end
 
 -- Notes ---------------------------------------------------------------------------------
 
--- Name the options of families without effect on this backend; nil: the usual one.
+-- Print a note on options of families that have no effect on this backend (nil: the default one).
 function M.unheeded(plan, backend)
   local options, name = plan:unheeded(backend)
   if options ~= "" then text.note("without effect on %s: %s", name, options) end
 end
 
--- Note what may be a mistake in a plan.
+-- Print notes on possible mistakes in a plan.
 function M.notes(plan)
   local n, which, allowed = plan:idle()
   if not allowed and n and n > 0 then
@@ -276,7 +277,7 @@ function M.notes(plan)
   recipe.note(plan, "")
 end
 
--- Print a plan after it was proved.
+-- Prove that a plan has no deadlock, then print it.
 function M.show(plan, json)
   if json then M.json(plan, nil, M.site()) else M.put(plan, { site = M.site() }) end
 end

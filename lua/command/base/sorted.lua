@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- sorted(table): as pairs, in the order of the keys. The order of pairs differs between processes, so nothing here but
--- this file uses it.
+-- sorted(table): iterate as pairs does, but in the order of the keys. The order of pairs differs between processes, so
+-- in lua/command only this file uses pairs.
 
 return function(of)
   local keys, at = {}, 0

@@ -1,21 +1,21 @@
 -- SPDX-License-Identifier: MIT
 --
--- text: what is printed for people, fit to the terminal, and messages.
+-- text: print text for people, folded to the width of the terminal, and messages on stderr.
 
 local host = require "host"
 local reports = require "pictures.reports"
 
 local M = {}
 
-local ROOM, DEEPER = 36, 4 -- least room beside a first column; indent under it
+local ROOM, DEEPER = 36, 4 -- least columns for a folded last column; else its indent below the line
 
 local is_terminal, columns, lines, unicode, told = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
 M.is_terminal, M.unicode, M.is_told = is_terminal, unicode, told -- told: stderr is a terminal
 M.columns = columns == 0 and 80 or math.max(columns, 40)
 M.lines = columns == 0 and 0 or lines == 0 and 24 or math.max(lines, 10) -- 0: stdout is not a terminal
-M.fold = M.columns -- where words are folded
-M.on, M.off = "", "" -- around what is bold
+M.fold = M.columns -- the column at which words are folded
+M.on, M.off = "", "" -- codes that begin and end bold text
 
 -- Choose colour by --color. Under a launcher stdout of a rank is a terminal even if the launcher writes to a file.
 function M.color(when)
@@ -33,20 +33,21 @@ M.bytes, M.seconds = reports.bytes, reports.seconds
 
 local function put_words(words, column, indent) reports.put_words(M, words, column, indent) end
 
--- Print the first line of what is about a plan.
+-- Print the first line of a report about a plan.
 function M.head(plan, before, all) reports.head(M, plan, before, all) end
 
--- Print words after a label, folded.
+-- Print a label, and words after it, folded.
 function M.wrap(label, words) reports.wrap(M, label, words) end
 
--- Print the text of a machine after its label; of a long list of ranks only the first ones.
+-- Print the text of a machine after a label; shorten a long list of ranks.
 function M.machine(all)
   local shown = 240
   if #all > shown then all = (all:sub(1, shown):match "^.*[, ]" or "") .. "..." end
   M.wrap("machine", all)
 end
 
--- Where the last column of a line of a table starts, after a gap of two blanks or more; nil: there is only one.
+-- Return where the last column of a table's line starts, after a gap of two blanks or more, or nil if there is only one
+-- column.
 local function last_column(line)
   local at
   for i in line:gmatch "  ()[^ ]" do
@@ -55,12 +56,12 @@ local function last_column(line)
   return at
 end
 
--- Print a line. If the terminal is narrower, fold the words of its last column under that column, or with too little
--- room there, under the line.
+-- Print a line. If the terminal is narrower, fold the words of the last column under this column; if that leaves too
+-- little room, fold the line under its start.
 local function put_line(line)
   if M.width(line) <= M.fold then return M.put(line, "\n") end
   local blanks, at = #line:match "^ *", last_column(line)
-  if blanks > ROOM then -- they belong to the last column
+  if blanks > ROOM then -- so many blanks belong to the last column
     M.put((" "):rep(1 + DEEPER))
     return put_words(line:sub(blanks + 1), 1 + DEEPER, 2 + DEEPER)
   end
@@ -85,8 +86,8 @@ function M.put_lines(text)
   for line in text:gmatch "([^\n]*)\n?" do put_line(line) end
 end
 
--- Print a message on stderr. `own`: only this rank may have it, so every rank says it, rank 0 first, whose exit may end
--- the job before the others repeat it.
+-- Print a message on stderr. With `own` only this rank may have it, so every rank prints its own. The exit of rank 0
+-- may end the job before other ranks repeat the same message.
 function M.say(message, own)
   if M.rank ~= 0 and not own then return end
   if M.rank ~= 0 then host.pause(0.3) end
@@ -100,13 +101,13 @@ function M.note(...)
   if M.rank == 0 then io.stderr:write("moongrid: note: ", string.format(...), "\n") end
 end
 
--- Refuse the command line: say why and end.
+-- Refuse the command line: print the reason and end.
 function M.usage(...)
   M.say(host.shown(string.format(...)), true)
   error(2, 0)
 end
 
--- Refuse what all ranks refuse: rank 0 says why. `code` is the exit code. It is raised as what the module raises.
+-- Raise an error that all ranks have, as the module raises its errors: rank 0 prints it. `code` is the exit code.
 function M.refuse(code, ...) host.refuse(100 * code, host.shown(string.format(...))) end
 
 return M

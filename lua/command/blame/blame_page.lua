@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- page: a page of HTML that draws the groups of the dumps, each rank coloured by where it is.
+-- blame_page: a page of HTML that draws the groups of the dumps, each rank coloured by its state (waiting, in no call).
 
 local waits = require "command.blame.waits"
 local words = require "pictures.words"
 
-local MOST = 4096 -- groups that are drawn
+local MOST = 4096 -- most groups to draw
 
 local STYLE = table.concat({
   ':root { color-scheme: light dark; --soft: #556070; }',

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- job: what all dumps say together: the ranks with their calls, the groups with their members, both with the names of
--- the recipe's families.
+-- dumps: put the dumps of all ranks together in a table `job`: the ranks with their calls, and the groups with their
+-- members and the names of the recipe's families.
 --
---   job.ranks[rank]    { rank, path, at, calls, whole, states }, by rank; job.list: those ranks, in order
---   job.told           the groups that each dump tells of, { name, desc, ranks }
+--   job.ranks[rank]    { rank, path, at, calls, whole, states }, by rank; job.list: these ranks in order
+--   job.told           the groups that each dump lists, { name, desc, ranks }
 --   job.groups[key]    { key, name, desc, ranks, family, index, label, position = { [rank] = position } }; job.order
 
 local host = require "host"
@@ -16,13 +16,13 @@ local HOUR = 3600
 
 local M = {}
 
--- The rank that the name of a dump ends in: torch writes it nowhere else.
+-- Return the rank at the end of a dump's name; torch writes it nowhere else.
 local function rank_of(path)
   local n = path:gsub("%.%a+$", ""):match "(%d+)$"
   return n and #n < 10 and math.tointeger(tonumber(n))
 end
 
--- Add the dump of a file; false: it is none.
+-- Add the dump in a file; return false if the file is not a dump.
 function M.add(job, file)
   local done, dump = pcall(recorder.read, file.text)
   if done and not dump then return false end
@@ -39,7 +39,7 @@ function M.add(job, file)
     text.refuse(1, "rank %d, as the names end, has two dumps, %s and %s: give those of one job, taken at one time",
                 rank, was.path, file.path)
   end
-  if was then -- one dump in two forms: the pickle has the stacks
+  if was then -- the dump is there as pickle and as JSON: keep the pickle, which has the stacks
     job.notes[("rank %d has its dump as JSON, too"):format(rank)] = true
     if json then return true end
   end
@@ -48,15 +48,16 @@ function M.add(job, file)
   return true
 end
 
--- The differences between the ranks: what groups of one family have in common where no recipe names them.
+-- Return the size of a group and the differences between its ranks, as text. Without a recipe, groups with the same
+-- text count as one family.
 local function pattern(ranks)
   local all = {}
   for i = 2, #ranks do all[i - 1] = ranks[i] - ranks[i - 1] end
   return #ranks .. ":" .. table.concat(all, ",", 1, math.min(#all, 8))
 end
 
--- The members of groups from the dumps, from --names, or from those that call in them; a name that has other members in
--- another dump is another group.
+-- Find the members of each group: from --names, from the dumps, or else the ranks that call in it. If two dumps give a
+-- name different members, these are two groups.
 local function gather(job, names)
   local seen = {}
   for _, rank in ipairs(job.list) do
@@ -92,7 +93,7 @@ end
 
 function M.is_world(group) return group.name == "0" or group.desc == "default_pg" end
 
--- What systems call a family when they make its groups, and what recipes do.
+-- Names that systems give their groups, and the same parts in the names of recipes.
 local synonyms = { { "_?group$", "" }, { "^mesh_", "" }, { "_with_", "_" }, { "tensor_model_parallel", "tp" },
                    { "pipeline_model_parallel", "pp" }, { "expert_model_parallel", "ep" }, { "model_parallel", "mp" },
                    { "context_parallel", "cp" }, { "expert_data_parallel", "expt_dp" }, { "data_parallel", "dp" } }
@@ -103,7 +104,8 @@ function M.alike(desc, family)
   return desc == family
 end
 
--- The dims of the grids of a plan: a family with the name of one is the plainest of those with the same groups.
+-- Return the dims of the grids of a plan. Of several families with the same groups, the one named as a dim is
+-- preferred.
 local function dims_of(plan)
   local dims = {}
   for _, name in ipairs(plan.grids) do
@@ -112,8 +114,8 @@ local function dims_of(plan)
   return dims
 end
 
--- Give a group the name of a family that has it. Of an open group only those that call in it are known: the other
--- members of the family's group have no dump. Rather than a group of one rank, it is one with a rank that has none.
+-- Give a group the name of the family that fits best. Of an open group only the ranks that call in it are known, so it
+-- fits a group of a family that has these ranks, and others without a dump. A group of one rank fits least.
 local function name_group(job, plan, group, dims)
   local known, own, best, index, score = group.ranks or group.seen, {}, nil, nil, nil
   for _, rank in ipairs(known) do own[rank] = true end
@@ -136,7 +138,8 @@ local function name_group(job, plan, group, dims)
   if best and group.open then group.ranks = plan:family(best):ranks(index) end
 end
 
--- Refuse the dumps of two jobs: what each says of the group of all ranks differs. Clocks may differ by hours.
+-- Refuse dumps of two jobs: they disagree about the group of all ranks. Calls hours apart are only a note, because
+-- clocks may differ by hours.
 local function check_job(job)
   local first, early, late
   for _, group in ipairs(job.order) do
@@ -158,7 +161,7 @@ local function check_job(job)
   end
 end
 
--- The family's group of these members, which logs name otherwise; nil: there is none.
+-- Return the group of a family with these members, to which logs give another name, or nil.
 function M.named(plan, one)
   local group = { ranks = one.members }
   local last = 0
@@ -170,7 +173,7 @@ function M.named(plan, one)
   end
 end
 
--- Put the dumps together. plan and names may be nil.
+-- Fill the table `job`. plan and names may be nil.
 function M.gather(job, plan, names)
   job.list, job.groups, job.order, job.told = {}, {}, {}, {}
   local last = -1
@@ -190,7 +193,7 @@ function M.gather(job, plan, names)
   check_job(job)
 end
 
--- Name the groups, by the families of a plan if there is one.
+-- Name the groups after the families of a plan, if there is one.
 function M.name(job, plan)
   job.plan = plan
   local stray, strays, kept, dims = nil, 0, 0, plan and dims_of(plan) or {}

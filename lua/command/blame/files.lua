@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- files: what the words of the command line name: files, folders, archives (tar, tar.gz, which are read and not
--- unpacked), "-" for standard input, and "ncclras", which is run if it is not a file. A list of { path, text, at }: at:
--- when it was written.
+-- files: read what the words of the command line name: files, folders, archives (tar, tar.gz, which are not unpacked on
+-- the disk), "-" for standard input, and "ncclras", a command that is run unless a file has this name. Return a list of
+-- { path, text, at }, where `at` is the time of the file.
 
 local host = require "host"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
-local MOST = 1 << 30    -- bytes of a file, and of what an archive holds
-local FILES = 1 << 17   -- files of a folder or an archive
-local BLOCK = 512       -- of tar
+local MOST = 1 << 30    -- most bytes of a file, and of all files in an archive
+local FILES = 1 << 17   -- most files of a folder or an archive
+local BLOCK = 512       -- bytes of a block of tar
 
 local function too_large(path, bytes)
   text.refuse(1, "%s has %s; %s at most are read", path, text.bytes(bytes), text.bytes(MOST))
@@ -26,7 +26,7 @@ local function read(path, size)
   return all or ""
 end
 
--- What a command prints; nil: it fails.
+-- Return what a command prints, or nil if it fails.
 local function output(command)
   local pipe = io.popen(command, "r")
   local all = pipe and pipe:read(MOST + 1) or ""
@@ -37,7 +37,8 @@ end
 
 local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
 
--- The files of a tar. A name is only shown, but one that leaves the folder of the archive is that of no dump.
+-- Append the files of a tar. Names are only printed; a name that leads out of the archive is refused nevertheless,
+-- because no dump has such a name.
 local function untar(path, all, list)
   local at, long, found = 1, nil, false
   while at + BLOCK - 1 <= #all do
@@ -70,7 +71,7 @@ local function untar(path, all, list)
   if not found then text.refuse(1, "%s holds no file", path) end
 end
 
--- The dumps of torch's debug server are in one text, each after a line "=== Rank 3: http://host:port ===".
+-- Split the text of torch's debug server: each dump follows a line "=== Rank 3: http://host:port ===".
 local function split(list, path, all, at)
   local from, rank = 1, nil
   for stop, next_rank, start in all:gmatch "()=== Rank (%d+): [^\n]* ===\n()" do
@@ -82,7 +83,7 @@ end
 
 local others = { xz = "^\xFD7zXZ", zip = "^PK\3\4", bzip2 = "^BZh%d", zstd = "^\x28\xB5\x2F\xFD" }
 
--- A reader of what is open: compressed, an archive, or the text itself.
+-- Append the files of a text that is compressed, an archive, or a dump itself.
 local function add(list, path, all, at)
   for name, magic in sorted(others) do
     if all:find(magic) then text.refuse(1, "%s is packed by %s: give a tar, a tar.gz, or the folder", path, name) end
@@ -129,7 +130,7 @@ return function(words)
       list[#list + 1] = { path = "ncclras", text = all }
     elseif host.folder(word) then
       add_folder(list, word)
-    elseif kind == "other" then -- a pipe without a writer would never end
+    elseif kind == "other" then -- to read a pipe without a writer would never end
       text.refuse(1, "%s is neither a file nor a folder", word)
     else
       add(list, word, read(word, size), at)

@@ -1,21 +1,22 @@
 -- SPDX-License-Identifier: MIT
 --
--- step: where in the step of the recipe each rank is. The last calls of a dump are found in the rank's program by
--- operation, members and peer; their bytes are not compared, since they follow the model. What the program makes before
--- and after its loops is in it, what a framework adds around the step is not.
+-- in_step: find where in the step of the recipe each rank is. It looks for the last calls of a dump in the rank's
+-- program, and compares operation, members and peer. It does not compare bytes, because they depend on the model. Calls
+-- that a framework makes outside of the recipe's step are not found.
 
-local CALLS = 1 << 14          -- of a program, loops unrolled
-local RANKS = 1024             -- that are looked for
-local LEAST, MOST = 4, 256     -- calls that must be found, and that are looked for
-local FEW = 2                  -- calls that may be next
+local CALLS = 1 << 14          -- most calls of a program, loops unrolled
+local RANKS = 1024             -- most ranks to look for
+local LEAST, MOST = 4, 256     -- calls that must be found; most calls to look for
+local FEW = 2                  -- most places to name as the next call
 
--- A call and its reverse have one name: in what order those of a batch stand is in no step.
+-- Return a text that names a call. A send and its recv have the same text, because steps do not say in which order a
+-- batch has them.
 local function name(op, ranks, peer, hidden)
   if peer then return ("peer %d of %s"):format(peer, ranks) end
   return (hidden and op == "reduce_scatter" and "all_reduce" or op) .. " of " .. ranks -- as gloo writes it
 end
 
--- The calls of a rank's step: { name, number, entry, mark } each, loops unrolled; nil: they are too many.
+-- Return the calls of a rank's step, { name, number, entry, mark } each, with loops unrolled; nil if they are too many.
 local function unroll(job, step, rank)
   local all, members, mark, number = {}, {}, nil, 0
   local function ranks_of(of)
@@ -46,7 +47,7 @@ local function unroll(job, step, rank)
   return #all <= CALLS and #all > 0 and all
 end
 
--- The calls of a dump, up to its fault, by name.
+-- Return the names of a dump's calls, up to the faulty one.
 local function made(job, one)
   local all = {}
   for i = math.max(1, #one.calls - MOST), #one.calls do
@@ -60,7 +61,7 @@ local function made(job, one)
   return all
 end
 
--- The places in a program, which begins again at its end, where most of the last calls are those of the program.
+-- Return the places in a program at which the most last calls match. After its end the program begins again.
 local function find(program, calls)
   local best, places = LEAST - 1, {}
   for at = 1, #program do
@@ -80,8 +81,8 @@ local function words(step, rank, call)
   return ("%s on %s%s"):format(entry.operation, entry.family, place or "")
 end
 
--- A list of { ranks, at, next }: ranks whose last call is that one of the step, and what the step has next, both in
--- words; nil: there is no step, or the calls are not those of the step.
+-- Return a list of { ranks, at, next }: ranks, the call of the step that is their last one, and the call that the step
+-- has next, both in words. Return nil if there is no step, or if the calls are not those of the step.
 return function(job)
   local has, step = pcall(function() return job.plan:step() end)
   local by, list = {}, {}
@@ -92,7 +93,7 @@ return function(job)
     local at, following, known, n = nil, {}, {}, 0
     for _, place in ipairs(program and find(program, calls) or {}) do
       local here, after = words(step, rank, program[place]), words(step, rank, program[place % #program + 1])
-      n = n + ((at or here) == here and 0 or FEW) -- rounds of a loop are one place, and its end may come next
+      n = n + ((at or here) == here and 0 or FEW) -- two places are too many, unless they are rounds of one loop
       at = here
       if not known[after] then known[after], n, following[#following + 1] = true, n + 1, after end
     end

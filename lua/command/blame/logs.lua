@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- logs: what people paste: torch's watchdog and its desync report, ProcessGroupWrapper, monitoredBarrier, Gloo's
+-- logs: read logs and stacks: torch's watchdog and its desync report, ProcessGroupWrapper, monitoredBarrier, Gloo's
 -- timeouts, torchrun, mpirun and srun, NCCL_DEBUG=INFO, NCCL's inspector, ncclras, stacks of py-spy, faulthandler and
--- gdb. Each says something of some ranks: { weight, kind, ranks, sure, words, label, settle }, the strongest first; and
--- notes.
+-- gdb. Return a list of findings about ranks, { weight, kind, ranks, sure, words, label, settle }, the one with the
+-- highest weight first, and a list of notes.
 
 local host = require "host"
 local nccl = require "command.blame.nccl_log"
 local ras = require "command.blame.ras"
 local sorted = require "command.base.sorted"
 
-local ABSURD = 1 << 40 -- torch 2.2 and 2.3 print numbers that were never set
+local ABSURD = 1 << 40 -- ignore larger numbers of calls: torch 2.2 and 2.3 print uninitialized ones
 
 local function number(text)
   local n = math.tointeger(tonumber(text))
@@ -23,7 +23,7 @@ local function numbers(text)
   return all
 end
 
--- Lines that name ranks: a word of the line, the ranks and what else is told, weight, kind, and what it means.
+-- Lines that name ranks: a word of the line, a pattern that captures the ranks and more, weight, kind, and the meaning.
 local said = {
   { "exited on signal", "process rank (%d+) with PID %d+ on node (%S+) exited on signal (%d+)", 100, "gone",
     "on %s, ended by signal %s (9: killed, mostly for memory)" },
@@ -44,7 +44,7 @@ local said = {
     "joined no collective (torch's desync report)" },
 }
 
--- Lines that name no culprit: what they say, and what tells more.
+-- Lines that name no rank at fault: what they mean, and how to find out more.
 local vague = {
   { "Timed out waiting", 20, "stall", "the rank that says so is the victim: gloo names no peer",
     "give the logs or stacks of the other ranks" },
@@ -73,8 +73,8 @@ local function one_line(line, add)
   end
 end
 
--- ProcessGroupWrapper names two calls. Where the number of dims differs, it reads the length of the second one's record
--- as its operation.
+-- Read ProcessGroupWrapper's message about two calls. If their numbers of dims differ, it wrongly prints the length of
+-- the second call's record as its operation.
 local function fingerprints(line, add)
   local print = "Rank (%d+) is running collective: CollectiveFingerPrint%("
   local a, one, b, other = line:match(print .. "(.-)%), but " .. print .. "(.*)")
@@ -89,9 +89,9 @@ local function fingerprints(line, add)
         settle = "the fingerprints name two ranks; a third tells which is the odd one" }
 end
 
--- How ranks ended. failed: the exit code of those that a launcher saw fail first; errors: the last one that each
--- prints; heard: all that a launcher names, or that have a log. torchrun: -6 is mostly a victim of the watchdog, -15 of
--- the launcher.
+-- Read how ranks ended. failed: the exit codes of ranks that a launcher saw fail first; errors: the last error that
+-- each rank printed; heard: ranks that a launcher names, or that have a log. In torchrun's summary the watchdog usually
+-- ends ranks with -6, the launcher with -15, so these are not at fault.
 local function how_ranks_end(how, file, add)
   local text = file.text
   local block = text:match "Root Cause %(first observed failure%):(.*)" or ""
@@ -161,7 +161,7 @@ local function ended(how, add)
   end
 end
 
--- The watchdog: of each rank the smallest call that ran out, and the last that it enqueued.
+-- Read a line of the watchdog: keep for each rank the first call that timed out, and the last call that it enqueued.
 local function watch(ranks, line)
   local global = number(line:match "%[rank(%d+)%]:")
   local seq, op, more = line:match "WorkNCCL%(SeqNum=(%d+), OpType=([%w_]+),?(.-)Timeout"
@@ -189,7 +189,7 @@ local function watched(ranks, add)
     ras.count(comm, "the watchdog", one.seq or 0, rank)
     comm.what[rank] = one.op
     comm.low, comm.high = math.min(comm.low or one.seq, one.seq), math.max(comm.high or one.seq, one.seq)
-    comm.size = 0 -- ranks that say nothing are not counted
+    comm.size = 0 -- so ranks without a line do not count as missing
   end
   for name, comm in sorted(groups) do
     if comm.low < comm.high then
@@ -204,7 +204,7 @@ local function watched(ranks, add)
   end
 end
 
--- What follows from logs of NCCL; ranks are those of the largest communicator, where all lines are there.
+-- Add the findings from logs of NCCL. Ranks are those of the largest communicator, if no line of it is missing.
 local function communicators(all, add)
   for _, one in ipairs(all.lost) do
     add { weight = 85, kind = "inside", ranks = { one.rank }, sure = false,
@@ -224,7 +224,7 @@ local function communicators(all, add)
         table.insert(comm.failed, rank_of(rank))
       end
     end
-    if ends then comm.gone = {} end -- lines are missing, not ranks
+    if ends then comm.gone = {} end -- only lines are missing
     comm.members = members
     comm.absent = "they never began to make the communicator"
     comm.why = "they began to make the communicator, and never ended"
@@ -242,7 +242,8 @@ local function communicators(all, add)
   end
 end
 
--- Stacks: what waits in a collective, and files of Python in which a program waits and does not tell for what.
+-- For stacks: names of functions that wait in a collective, and files of Python in which a program waits for something
+-- else.
 local inside = { "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "broadcast", "Work::wait",
                  "c10d::", "synchronize", "Synchronize", "ncclGroupEnd", "MPI_", "batch_isend_irecv", "recv (",
                  "send (" }
@@ -251,7 +252,7 @@ for name in ("threading queue selectors socket subprocess connection popen_fork 
   of_python[name .. ".py"] = true
 end
 
--- The frames of the main thread, innermost first: "func (file:line)".
+-- Return the frames of the main thread, innermost first, as "func (file:line)".
 local function main_thread(text)
   local frames, take = {}, false
   for line in text:gmatch "[^\n]+" do
@@ -305,7 +306,8 @@ local function stacked(stacks, add)
   end
 end
 
--- NCCL's inspector writes the calls that ended, a JSON object a line: a rank whose last one is behind may be late.
+-- Read NCCL's inspector, which writes a line of JSON for each call that ended. A rank whose last call is behind those
+-- of the others may be late.
 local function inspector(comms, text, add)
   for line in text:gmatch '{"header":[^\n]+' do
     local is, one = host.json(line)

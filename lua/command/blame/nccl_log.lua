@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- nccl: logs of NCCL_DEBUG=INFO: the communicators, who is in them, and the last calls.
+-- nccl_log: read logs of NCCL_DEBUG=INFO: the communicators, their ranks, and the last calls.
 --
 --   local all = nccl.new(); nccl.read(all, text)
---   all.comms[id]    { id, size, gpus, start, done, calls }, each of the last four by rank; `partial` without an id
+--   all.comms[id]    { id, size, gpus, start, done, calls }, the last four by rank; `partial` if the id is unknown
 --   all.lost         { who, peer, rank }: a process lost its peer
 
 local sorted = require "command.base.sorted"
@@ -14,8 +14,8 @@ function M.new() return { comms = {}, ids = {}, who = {}, last = {}, lost = {} }
 
 local function integer(text, base) return math.tointeger(tonumber(text, base)) or 0 end
 
--- The id of a communicator. One that was split from another has none from 2.23 on, but how often its parent was split,
--- and a colour.
+-- Return the id of a communicator. From 2.23 on NCCL prints none for one that was split from another, but the number of
+-- the split and a color, which make an id here.
 local function id_of(all, gpu, rest)
   local id = rest:match "commId (0x%x+)"
   local parent, count, color = rest:match "parent (0x%x+) ?%l*C?o?u?n?t? ?(%d*) color (%-?%d+)"
@@ -47,7 +47,7 @@ local function one_line(all, who, rest)
   if peer then all.lost[#all.lost + 1] = { who = who, peer = peer, rank = all.last[who] } end
 end
 
--- Several processes write one file: a line may begin in another.
+-- Read a log. Several processes may write one file, so a line may begin inside another one.
 function M.read(all, text)
   for part in text:gsub("%S+:%d+:%d+ %[%-?%d+%] ", "\n%0"):gmatch "[^\n]+" do
     local who, rest = part:match "^(%S+:%d+):%d+ %[%-?%d+%] .-NCCL (%u.*)" -- of a warning: FILE:LINE NCCL WARN
@@ -55,8 +55,8 @@ function M.read(all, text)
   end
 end
 
--- The size of the largest communicator; by the id of each, the ranks in it of its members, in their order; and how many
--- lack lines of some ranks. No size: there is no communicator with an id.
+-- Return the size of the largest communicator (nil: none has an id); for the id of each communicator, its members as
+-- ranks of the largest one, in order; and how many communicators lack lines of some ranks.
 function M.groups(all)
   local world, rank_of, groups, partial = nil, {}, {}, 0
   for _, comm in sorted(all.comms) do

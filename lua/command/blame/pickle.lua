@@ -1,22 +1,21 @@
 -- SPDX-License-Identifier: MIT
 --
--- pickle: read the pickle of a flight recorder dump: data alone. Every opcode that would name a class, call a function
--- or fetch something is refused by name, so nothing is ever executed. A dump that is cut short is read as far as it
--- goes.
+-- pickle: read the pickle of a flight recorder dump, without executing anything: every opcode that would name a class,
+-- call a function or fetch an object is refused by name. Of an incomplete dump the part that is there is read.
 --
---   local top, whole = pickle(text, made)   -- whole: it has its end. Raises { message, code = it has code }
+--   local top, whole = pickle(text, made)   -- whole: not cut off. Raises { message, code = true if it has code }
 --
--- made(dict) sees each dict with its last item and returns what stands for it: so a million entries need not be kept
--- whole. It never sees one that is cut short. In a list None is false.
+-- made(dict) gets each complete dict and returns a value that replaces it, so that a million entries take less memory.
+-- It never gets an incomplete dict. In a list None is false.
 
 local byte, sub, unpack, math_type = string.byte, string.sub, string.unpack, math.type
 
 local NONE = {} -- None, on the stack
-local CUT = {}  -- raised where the text ends
+local CUT = {} -- raised at the end of an incomplete text
 
 local function refuse(...) error({ string.format(...) }, 0) end
 
--- What is refused, by the name that Python's pickletools gives it.
+-- The refused opcodes, with their names in Python's pickletools.
 local code = { c = "GLOBAL", ["\x93"] = "STACK_GLOBAL", R = "REDUCE", b = "BUILD", i = "INST", o = "OBJ", P = "PERSID",
                ["\x81"] = "NEWOBJ", ["\x92"] = "NEWOBJ_EX", Q = "BINPERSID", ["\x82"] = "EXT1", ["\x83"] = "EXT2",
                ["\x84"] = "EXT4" }
@@ -35,7 +34,7 @@ return function(text, made)
   local at, size = 1, #text
   local stack, top, marks, memo, puts, cut = {}, 0, {}, {}, 0, false
 
-  -- The opcodes below that a dump has most of call no function of this file: it is read twice as fast.
+  -- The most frequent opcodes below call no function of this file, which makes reading twice as fast.
   local function push(value)
     top = top + 1
     stack[top] = value
@@ -73,7 +72,7 @@ return function(text, made)
     for i = n, 1, -1 do list[i] = item(pop()) end
     push(list)
   end
-  local function set(from) -- the items above a dict
+  local function set(from) -- put the items above a dict on the stack into the dict
     local dict = stack[from]
     if type(dict) ~= "table" or dict == NONE or (top - from) % 2 == 1 then refuse("byte %d: items of no dict", at) end
     for i = from + 1, top, 2 do
@@ -189,7 +188,7 @@ return function(text, made)
   end
   if why ~= CUT then error(why, 0) end
   cut = true
-  while #marks > 0 do -- close what is open, from the inside
+  while #marks > 0 do -- close the open lists and dicts, innermost first
     local from = marks[#marks]
     local of_dict = type(stack[from + 1]) == "string"
     if of_dict and (top - from) % 2 == 1 then pop() end

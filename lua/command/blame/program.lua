@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: MIT
 --
--- program: what each rank should have called. Ranks of one pipeline stage make the same calls in the same order, and
--- again in each step. So the n-th call of a rank is compared with the n-th of the others, and with those a step before:
--- the rank that leaves what they agree on has the fault, and those that only stop are its victims.
+-- program: find the calls that each rank should have made. The ranks of one pipeline stage make the same calls in the
+-- same order, and repeat them in each step. So the n-th call of a rank is compared with the n-th call of the others,
+-- and with their calls one step earlier. A rank whose call differs is at fault; ranks that only stop wait for it.
 
 local M = {}
 
-local MANY = 24 -- calls after it has left the others: such a rank has a program of its own, and no fault there
+local MANY = 24 -- a rank that makes more calls after the difference has a program of its own, and no fault
 
 -- Operations whose sizes may differ between ranks and steps.
 local uneven = { all_to_all = true, gather = true, scatter = true, all_gather = false }
 
--- The distance to the peer of a send or recv; from one end of a group to the other it is one: it may be a ring.
+-- Return the distance from a rank to the peer of a send or recv. The group may be a ring, so between its ends it is 1.
 local function distance(call, rank)
   local n, own = #call.group.ranks, call.group.position[rank]
   if not (call.peer and own) then return "" end
@@ -20,7 +20,7 @@ local function distance(call, rank)
   return (" %+d"):format(d)
 end
 
--- The words that ranks compare: family, operation, the distance to a peer, sizes, type.
+-- Give each call the text that is compared between ranks: family, operation, distance to a peer, sizes, type.
 local function name_calls(job)
   local seen = {}
   for _, rank in ipairs(job.list) do
@@ -63,7 +63,7 @@ local function agreement(a, b)
   return n > 0 and same / n or 0
 end
 
--- Whether a rank has the sends and receives that another makes again and again, as of one pipeline stage.
+-- Return whether a rank has the sends and receives that another rank repeats: then both may be of one pipeline stage.
 local function has_ends(one, other)
   local mine, theirs = {}, {}
   for _, call in ipairs(one.calls) do mine[call.p2p and call.what or ""] = true end
@@ -96,8 +96,8 @@ local function classes(job)
   return all
 end
 
--- The number of calls in a step, or nil: calls that repeat after so many, of which some are made once in a step. The
--- last calls of a rank do not count: they may be the fault.
+-- Return the number of calls in a step, or nil. After this number the calls repeat, and some of them occur only once in
+-- it. The last calls of a rank do not count, because they may be the fault.
 local function period(class)
   local longest = 0
   for _, one in ipairs(class) do
@@ -122,7 +122,8 @@ local function period(class)
   end
 end
 
--- The tokens of a class at a call and, with `before`, at the same call of other steps: by token { votes, a call }.
+-- Count the tokens of a class at a call and, with `before`, at the same call of other steps: by token { votes, a call
+-- }.
 local function votes(class, id, without, before, now)
   local all, best = {}, nil
   local function count(one, k)
@@ -142,7 +143,7 @@ local function votes(class, id, without, before, now)
     end
   end
   local second = 0
-  for _, one in ipairs(class) do -- a tie: no one knows
+  for _, one in ipairs(class) do -- with equal votes there is no majority
     local call = at(one, id)
     local of = now and call and all[call.token]
     if of and of ~= best then second = math.max(second, of.n) end
@@ -150,15 +151,15 @@ local function votes(class, id, without, before, now)
   return best, all, best and second == best.n
 end
 
--- What the rank was to call there, as others see it.
+-- Return the call that the rank should have made at this number, by the votes of the others.
 function M.expected(one, id)
   if not one.class then return end
   local best = votes(one.class, id, one, true, true)
   return best and best.call
 end
 
--- Whether a rank has ended a call of its own and made the next ones with the others: no fault, its program differs
--- there.
+-- Return whether a rank has ended its different call and made the next ones with the others: its program differs there,
+-- without a fault.
 local function goes_on(class, one, id)
   local same = 0
   for k = id + 1, at(one, id).done and id + 3 or id do
@@ -168,7 +169,7 @@ local function goes_on(class, one, id)
   return same >= 2
 end
 
--- Find the first call of each rank that leaves the others.
+-- Find the first call of each rank that differs from those of the others.
 local function leave(class, found)
   local low, high = math.maxinteger, -1
   for _, one in ipairs(class) do low, high = math.min(low, one.first), math.max(high, one.last) end
@@ -197,7 +198,7 @@ local function leave(class, found)
   end
 end
 
--- Every rank that leaves the others, at `left`. A rank without a class has no calls.
+-- Return every rank with a different call, whose number is in `left`. A rank without a class has no calls.
 function M.find(job)
   name_calls(job)
   for _, rank in ipairs(job.list) do index(job.ranks[rank]) end
@@ -210,7 +211,7 @@ function M.find(job)
   return found
 end
 
--- The number of the first call of the first step, if a dump has it: after what a rank calls before.
+-- Return the number of the first call of the first step, after the calls that set up the job, if a dump has it.
 local function start(class)
   for _, one in ipairs(class) do
     local id = one.last - class.period
@@ -222,7 +223,7 @@ local function start(class)
   return 0
 end
 
--- The group of a rank which is of the family of a call.
+-- Return the rank's group of the family of a call.
 function M.group_of(job, rank, call)
   if call.group.position[rank] then return call.group end
   local one = job.ranks[rank]
@@ -238,14 +239,14 @@ end
 
 local function fewer(call) return call.sizes:gsub("[^x,]", "") end
 
--- Whether two calls differ in size alone, or in type alone.
+-- Return whether two calls differ only in size, or only in type.
 local function altered(call, other)
   if call.op ~= other.op then return call.sizes == other.sizes and call.dtype == other.dtype end
   if uneven[call.op] and call.sizes ~= other.sizes then return true end
   return (call.sizes == other.sizes) ~= (call.dtype == other.dtype) and fewer(call) == fewer(other)
 end
 
--- The fault of a rank that has left the others: { kind, rank, group, call, expected, sure, others }.
+-- Return the fault of a rank with a different call: { kind, rank, group, call, expected, sure, others }.
 function M.fault(job, one)
   local id = one.left
   local is, after = at(one, id), at(one, id + 1)
@@ -256,12 +257,12 @@ function M.fault(job, one)
   end
   local same_group = e0.group.kind == is.group.kind
   local function token(call) return call and call.token end
-  local missed = false -- whether others wait in what it was to call
+  local missed = false -- whether others wait in the call that the rank should have made
   for _, wait in ipairs(job.waited[one.rank] or {}) do missed = missed or wait.call.group.kind == e0.group.kind end
   if e1 and is.token == e1.token then
     if is.p2p and missed and not e0.p2p then return fault("skip", e0, false, "peer", "order") end
     if is.p2p then return fault("peer", is, token(after) == e0.token and token(after) ~= token(e2), "skip", "order") end
-    if after and token(after) == e0.token and token(after) == token(e2) then -- "a b a": the third call tells which
+    if after and token(after) == e0.token and token(after) == token(e2) then -- "a b a": the third call decides
       local third, e3 = token(at(one, id + 2)), token(M.expected(one, id + 3))
       if third and third == e2.token and third ~= e3 then return fault("order", e0, true) end
       return fault("skip", e0, third ~= nil and third == e3, "order")

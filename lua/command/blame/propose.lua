@@ -1,21 +1,21 @@
 -- SPDX-License-Identifier: MIT
 --
--- propose: the recipe that makes the groups of the dumps and no others, where none is given. A few groups are those
--- of many recipes, so one that gives other groups the name by which torch describes some is none. Where torch
--- describes all, and no name differs, the recipe names groups and ranks.
+-- propose: without --recipe, find a recipe that makes exactly the groups of the dumps. Many recipes make the same few
+-- groups. So a recipe is rejected if it uses a name from torch's descriptions for other groups. If torch describes all
+-- groups, and all names agree, the recipe's names are used for groups and ranks.
 
 local job_of = require "command.blame.dumps"
 local search = require "command.infer.recipe_search"
 
-local SHARE <const>, WORLD <const> = 0.4, 64 -- of the work of a search; of a larger job it takes longer
+local SHARE <const>, WORLD <const> = 0.4, 64 -- part of the work of `infer`; largest world
 
--- How torch describes a group; nil: it does not.
+-- Return torch's description of a group, or nil.
 local function description(group)
   if group.desc ~= "undefined" and not job_of.is_world(group) then return group.desc end
 end
 
--- The groups that the dumps tell, whether they made a call or not, and whether torch describes them all; nil: they do
--- not tell the members of all, or no group of all ranks.
+-- Return the groups that the dumps list, with or without calls, and whether torch describes all of them. Return nil if
+-- the dumps do not give the members of every group, or have no group of all ranks.
 local function groups_of(job)
   local groups, whole, alone, described = {}, false, false, true
   for _, group in ipairs(job.order) do
@@ -27,14 +27,14 @@ local function groups_of(job)
     whole, alone = whole or n == job.world, alone or n == 1
     described = described and (n < 2 or job_of.is_world(group) or description(group) ~= nil)
   end
-  for rank = 0, job.world - 1 do -- a rank without a dump does not tell of its groups of itself alone
+  for rank = 0, job.world - 1 do -- add the groups of one rank of ranks without a dump
     if alone and not job.ranks[rank] then groups[#groups + 1] = { ranks = { rank } } end
   end
   if whole then return groups, described end
 end
 
--- How many groups have a family with the name that torch gives them; false: none of those that torch describes, or a
--- family of such a name has others.
+-- Return how many groups are in the family that has their name in torch. Return false if none of the groups that torch
+-- describes are, or if a family with such a name has other groups.
 local function named(plan, groups)
   local n, some = 0, false
   for _, group in ipairs(groups) do
@@ -50,7 +50,7 @@ local function named(plan, groups)
   return (n > 0 or not some) and n
 end
 
--- { recipe, words, plan }, the plan only where it names the groups as torch does; nil: there is none.
+-- Return { recipe, words, plan }, with the plan only if it names the groups as torch does; nil if no recipe fits.
 return function(job)
   if job.world > WORLD then return end
   local groups, described = groups_of(job)

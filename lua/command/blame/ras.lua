@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- ras: communicators, of which each rank is somewhere: what NCCL's RAS says of them (ncclras -v: text of NCCL 2.24 and
--- newer, JSON of 2.28.7 and newer), and what follows from it, also for logs. RAS counts calls when they are made: with
--- equal counts no rank is late. Sends, receives and all-to-alls are in no count.
+-- ras: read NCCL's report about communicators (ncclras -v: text of NCCL 2.24 and newer, JSON of 2.28.7 and newer), and
+-- judge which ranks are at fault; logs.lua uses the same judgement. RAS counts calls when they are made, so with equal
+-- counts no rank is late. It does not count sends, receives and all-to-alls.
 
 local host = require "host"
 local sorted = require "command.base.sorted"
@@ -14,13 +14,13 @@ local M = {}
 
 local function list(value) return type(value) == "table" and value or {} end
 
--- A communicator: counts: of each operation { [number of the last call] = ranks }; gone, failed: ranks; what: by rank,
--- the call that it is in.
+-- Return an empty communicator. Its `counts` has for each operation { [number of the last call] = ranks }, `gone` and
+-- `failed` have ranks, `what` has by rank the call that the rank is in.
 function M.new(label, size)
   return { label = label, size = size, counts = {}, gone = {}, failed = {}, what = {} }
 end
 
--- Note that the last call of a rank, of an operation, has this number; without a rank, of some rank.
+-- Record the number of a rank's last call of an operation; without `rank`, that of an unknown rank.
 function M.count(comm, op, number, rank)
   local by = comm.counts[op] or {}
   comm.counts[op] = by
@@ -28,7 +28,7 @@ function M.count(comm, op, number, rank)
   table.insert(by[number], rank)
 end
 
--- What follows: ranks that are gone, that failed, that are behind, or in another call than most.
+-- Add findings: ranks that are gone, that failed, that are behind, or that are in another call than most.
 function M.judge(comm, add, weight)
   local function say(more, kind, ranks, sure, words, settle)
     table.sort(ranks)
@@ -45,7 +45,7 @@ function M.judge(comm, add, weight)
       least, most = least or count, count
       for _, rank in ipairs(ranks) do named[rank] = count end
     end
-    -- A text lists the fewer ones alone: the others are all that it does not name.
+    -- the text of ncclras lists only the ranks of the minority; all others are in the majority
     local rest = by[least] and #by[least] == 0 and least or most
     for i = 0, least < most and math.min(comm.size, MOST) - 1 or -1 do
       local rank = comm.members and comm.members[i + 1] or i
@@ -69,7 +69,7 @@ function M.judge(comm, add, weight)
   end
 end
 
--- Those that answer, and those that are missing.
+-- Return the ranks of a communicator that answer, and those that are missing.
 local function members_of(one)
   local all = {}
   for _, what in ipairs { "ranks", "missing_ranks" } do
@@ -79,7 +79,8 @@ local function members_of(one)
   return all
 end
 
--- A communicator whose numbers can be: where a process is missing, NCCL 2.26 to 2.29.7 list some that cannot.
+-- Return whether the numbers of a communicator are possible. If a process is missing, NCCL 2.26 to 2.29.7 list
+-- communicators with impossible numbers.
 local function sound(one)
   local size = math.tointeger(list(one).size)
   if not size or size < 1 or size > MOST or tostring(one.hash):find "^0?x?0*$" then return false end
@@ -91,8 +92,10 @@ local function sound(one)
   return #all <= size
 end
 
--- The rank of each process among all, where RAS lists the communicator of all ranks; "host pid GPU" names a process.
+-- Return the name of a process, "host pid GPU".
 local function process(rank) return rank.host and ("%s %s %s"):format(rank.host, rank.pid, rank.cuda_dev) or "" end
+
+-- Return the rank in the job by the name of its process, if RAS lists the communicator of all ranks.
 local function ranks_of_all(all, world)
   local found = {}
   for _, one in ipairs(all) do
@@ -104,7 +107,7 @@ local function ranks_of_all(all, world)
   return found
 end
 
--- Let a communicator have the ranks of all, if each member is known: its members, and each rank in them.
+-- Replace the ranks in a communicator by ranks of the job, if each member is known.
 local function rename(one, global)
   local members, all = {}, members_of(one)
   for _, rank in ipairs(all) do members[rank.rank] = global[process(rank)] end
@@ -145,7 +148,7 @@ local function nobody(add, n, cut)
                  or "look at the GPUs and the network, at sends and receives" }
 end
 
--- JSON of ncclras; false: it is none.
+-- Read the JSON of ncclras; return false if the text is something else.
 function M.json(text, add)
   if not text:find '"communicators"' then return false end
   local is, all = host.json(text)
@@ -172,7 +175,7 @@ function M.json(text, add)
   return true
 end
 
--- The text of ncclras; false: it is none.
+-- Read the text of ncclras; return false if the text is something else.
 function M.text(text, add)
   if not (text:find "Job summary\n=" and text:find "Communicators%.%.%.") then return false end
   local comm, op, count, state, n, sizes = nil, nil, nil, nil, 0, {}

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- recorder: torch's flight recorder, one dump of one rank, as pickle or JSON, of torch 2.3 (version 1.4) and newer
--- (2.x).
+-- recorder: read a dump of torch's flight recorder, which has the calls of one rank, as pickle or JSON, from torch 2.3
+-- (version 1.4 of the format) and newer (2.x).
 --
--- A dump becomes { whole, calls, groups, states }. `groups` has what it says of them, by the name that torch gives a
--- group: { name, desc, ranks }. A call is
+-- A dump becomes { whole, calls, groups, states }. `groups` has { name, desc, ranks } by torch's name of a group. A
+-- call is
 --   { id, group, seq, p2p, op, peer, sizes, dtype, done, at, place, fn }
--- id: its number among all calls of the rank; seq: among the collectives of its group; peer: of send and recv, a
--- position in the group; sizes: "4x40" of what goes in; at: seconds since 1970; place and fn: where, and in which
--- functions, outside of torch.
+-- id: its number among all calls of the rank; seq: its number among the collectives of the group; peer: for send and
+-- recv, a position in the group; sizes: of the input, as "4x40"; at: seconds since 1970; place and fn: the file and
+-- line, and the functions, outside of torch, that made the call.
 
 local host = require "host"
 local pickle = require "command.blame.pickle"
@@ -16,11 +16,11 @@ local sorted = require "command.base.sorted"
 
 local M = {}
 
-local DEEP = 4 -- frames of a stack that are kept
+local DEEP = 4 -- most frames of a stack to keep
 local RANKS = 1 << 20
-local FEW = 8  -- tensors and dims that sizes tell
+local FEW = 8  -- most tensors and dims in `sizes`
 
--- Two names of one operation: which of them is recorded differs by backend and version.
+-- Operations that have another name in some backends and versions.
 local same = { all_to_all_single = "all_to_all", alltoall_base = "all_to_all", alltoall = "all_to_all",
                allreduce = "all_reduce", allgather = "all_gather", reduce_scatter_tensor = "reduce_scatter",
                all_reduce_barrier = "barrier" }
@@ -47,7 +47,8 @@ local function shape(sizes)
   return table.concat(all, ",")
 end
 
--- The frames of a call outside of torch: the place of the innermost, and the functions, "call < reduce_grads < step".
+-- Return, for the frames of a call outside of torch, the place of the innermost one, and the functions, as "call <
+-- reduce_grads < step".
 local function where(frames, known)
   if known[frames] then return known[frames] end
   local place, names = nil, {}
@@ -62,7 +63,7 @@ local function where(frames, known)
   return known[frames]
 end
 
--- A call of an entry, or nil: it is none.
+-- Convert an entry to a call, or return nil if it is none.
 local function call_of(e, known)
   local group, name, id = e.process_group, e.profiling_name, math.tointeger(e.record_id)
   if not id or type(name) ~= "string" then return end
@@ -83,7 +84,7 @@ local function call_of(e, known)
   }
 end
 
--- "[0, 1, 4]", or a list; nil: it is neither.
+-- Return the ranks in "[0, 1, 4]" or in a list, or nil.
 local function members(ranks)
   local all = {}
   if type(ranks) == "string" then ranks = select(2, host.json(ranks)) end
@@ -95,7 +96,7 @@ local function members(ranks)
   return #all > 0 and all or nil
 end
 
--- What pg_config says of the groups. Of gloo it says nothing: one group, without a name.
+-- Return the groups in pg_config. With gloo it has one group without a name.
 function M.groups(config)
   local all = {}
   for key, one in sorted(list(config)) do
@@ -109,8 +110,8 @@ function M.groups(config)
   return all
 end
 
--- Say of each call whether it has ended. NCCL and the hook tell it by the state, gloo only by `retired`; an entry that
--- closes a batch tells it for the entries of the batch; and the calls of a group end in their order.
+-- Find out for each call whether it has ended. With NCCL the state tells, with gloo only `retired`; the entry that
+-- closes a batch tells it for the whole batch. The calls of a group end in their order.
 local function settle(calls)
   local states, later = false, {}
   for _, one in ipairs(calls) do states = states or one.state ~= "scheduled" end
@@ -134,7 +135,7 @@ local function settle(calls)
   return states
 end
 
--- Drop calls whose number is far from the others': the dump lies there.
+-- Drop calls whose number is far from those of the others, because the dump is wrong there.
 local function near(calls)
   local middle, kept = calls[(#calls + 1) // 2], {}
   for _, call in ipairs(calls) do
@@ -143,14 +144,14 @@ local function near(calls)
   return kept
 end
 
--- Close what a JSON text that is cut short has open: keys are sorted, so the entries come first.
+-- Close the open brackets of an incomplete JSON text. Its keys are sorted, so the entries come first.
 local function mend(text)
   local last
   for at in text:gmatch '()},%s*{"coll' do last = at end
   return last and text:sub(1, last) .. "]}"
 end
 
--- Read a dump; nil: this is none. Raises { message } where it is bad.
+-- Read a dump; return nil if the text is not a dump. Raise { message } if the dump is damaged.
 function M.read(text)
   local calls, whole = {}, true
   local known = { names = {}, frames = setmetatable({}, { __mode = "k" }) }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- say: a verdict for people, at most one screen, and as JSON.
+-- say: print a verdict as text, on at most one screen, or as JSON.
 
 local host = require "host"
 local json = require "command.base.json"
@@ -8,11 +8,11 @@ local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 local waits = require "command.blame.waits"
 
-local FEW = 8 -- ranks, candidates, notes that are listed
+local FEW = 8 -- most ranks, candidates and notes to list
 
 local M = {}
 
--- What a rank, or several, did: the verb of each kind.
+-- For each kind of verdict, the words for one rank and for several.
 local verbs = {
   skip = "left out a call",
   gone = "dead, stopped, or cut off from the others",
@@ -27,7 +27,7 @@ local verbs = {
   inside = "in a call that all have made and that does not end: its root, the GPUs or the network",
 }
 
--- "tp 1, pp 2, dp 4; node 17 (host17), gpu 1"
+-- Return where a rank is, as "tp 1, pp 2, dp 4; node 17 (host17), gpu 1".
 local function place(of, rank)
   local words, levels = {}, {}
   for _, name in ipairs(of.plan and of.plan.grids or {}) do
@@ -56,7 +56,7 @@ local function ranks(of, list)
   return table.concat(all, ", ") .. (#list > FEW and (" and %d more"):format(#list - FEW) or "")
 end
 
--- `other`: of another rank, whose group and count say nothing here.
+-- Describe a call. `other`: the call is of another rank, so leave out its group and number.
 local function call_words(call, other)
   local sizes = call.sizes ~= "" and (" [%s]"):format(call.sizes:gsub(",", "] [")) or ""
   local place_words = call.place and (", at %s in %s"):format(call.place, call.fn) or ""
@@ -67,7 +67,7 @@ local function call_words(call, other)
     call.seq > 0 and not other and (", its call %d"):format(call.seq) or "", place_words))
 end
 
--- "all on node 3 (n3)", where it says something: several ranks, and others elsewhere.
+-- Return what several ranks have in common and others have not, as "all on node 3 (n3)", or nil.
 local function pattern(of, list, world)
   if #list < 2 then return end
   local found = {}
@@ -90,7 +90,7 @@ local function pattern(of, list, world)
   return found[1] and table.concat(found, ", ")
 end
 
--- Where in the step of the recipe ranks are: those that are named, and most of the others.
+-- Say where in the step of the recipe the named ranks are, and where most others are.
 local function at_step(of, verdict)
   local named, list, all = {}, table.move(of.step, 1, #of.step, 1, {}), {}
   for _, rank in ipairs(verdict.ranks) do named[rank] = true end
@@ -106,7 +106,7 @@ local function at_step(of, verdict)
   return host.shown(table.concat(all, "; "))
 end
 
--- How many ranks are in what, "1 rank in no call, 7 waiting".
+-- Count the ranks in each state, as "1 rank in no call, 7 waiting".
 local function count(job)
   local words = { absent = "gave no dump", old = "gave an older dump", cut = "gave a dump that is cut short",
                   idle = "in no call", broken = "ended by an error", ready = "in a call that all have made",
@@ -122,7 +122,7 @@ local function count(job)
   return table.concat(all, ", ")
 end
 
--- The chain of waits to the culprits from the rank that has waited longest.
+-- Return the chain of waits from the rank that has waited longest to the ranks at fault.
 local function chain(of, job, verdict)
   local to, longest = {}, nil
   for _, rank in ipairs(verdict.ranks) do to[rank] = true end
@@ -157,7 +157,7 @@ local function unsure(verdict)
   return #all > 0 and "unsure: or " .. table.concat(all, "; or ") or "unsure"
 end
 
--- What would settle it.
+-- For each kind of verdict, what would confirm it.
 local settle = {
   gone = "look whether the process lives, and at its log: a missing dump is not a proof",
   stall = "py-spy dump of that process: moongrid blame reads it, too",
@@ -168,7 +168,7 @@ local settle = {
   mismatch = "the code of the call on both sides", extra = "the stack of the call", elsewhere = "the log of that rank",
 }
 
--- The verdict in words: the first line, and a list of { label, words }.
+-- Return the verdict in words: the first line, and a list of { label, words }.
 function M.rows(of, job, verdict)
   local rows = {}
   local function put(label, words)

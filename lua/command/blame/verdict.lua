@@ -1,23 +1,24 @@
 -- SPDX-License-Identifier: MIT
 --
--- verdict: what the dumps of the flight recorder say together. A verdict is
+-- verdict: find out from the dumps of the flight recorder which rank is at fault. A verdict is
 --   { kind, ranks, group, sure, candidates = { { kind, ranks }, ... }, call, expected, due, words, settle }
--- The order of evidence: nothing hangs; a rank made another call than the others; members of one call differ; a rank
--- that others wait for waits for nobody.
+-- These questions are asked in turn, and the first yes decides: Does nothing hang? Did a rank make another call than
+-- the others? Do the members of one call differ in it? Is there a rank for which others wait, and which waits for none?
 
 local program = require "command.blame.program"
 local sorted = require "command.base.sorted"
 local waits = require "command.blame.waits"
 
-local FEW = 8  -- repeated calls of an earlier step: this many or fewer prove nothing
-local SOON = 1 -- seconds from its last call to a dump in which nothing hangs
+local FEW = 8  -- so few calls that repeat those of an earlier step prove nothing
+local SOON = 1 -- seconds: if the last call is not older than this in the dump, nothing hangs
 
 local function median(list)
   table.sort(list)
   return list[(#list + 1) // 2]
 end
 
--- How long nothing was called before the dumps, and the longest pause between calls; nil: the files do not tell.
+-- Return how long before the dumps the last call was made, and the longest pause between calls; nil if the dumps have
+-- no times.
 local function quiet(job)
   local since, pause = {}, 0
   for _, rank in ipairs(job.list) do
@@ -35,7 +36,8 @@ local function healthy(words, sure)
   return { kind = "healthy", ranks = {}, sure = sure, candidates = {}, words = words }
 end
 
--- Faults of one kind at one call belong together.
+-- Make one verdict of all faults: those of the kind of the first, at the same call, are the verdict; the others are
+-- candidates.
 local function join(job, faults)
   local first = faults[1]
   for _, one in ipairs(faults) do
@@ -52,7 +54,7 @@ local function join(job, faults)
   end
   local class = job.ranks[first.rank].class
   local repeated = class.period and #job.ranks[first.rank].calls - class.period or 0
-  all.sure = all.sure and (repeated > FEW or 2 * #all.ranks < #class) -- else nobody tells who is odd
+  all.sure = all.sure and (repeated > FEW or 2 * #all.ranks < #class) -- else no majority shows which ranks are wrong
   table.sort(all.ranks)
   for _, kind in ipairs(first.others) do all.candidates[#all.candidates + 1] = { kind = kind, ranks = all.ranks } end
   for _, one in ipairs(faults) do
@@ -61,7 +63,7 @@ local function join(job, faults)
   return all
 end
 
--- A rank that left the others.
+-- Return the verdict on ranks that made another call than the others.
 local function of_program(job, found)
   local faults = {}
   for _, one in ipairs(found) do
@@ -74,8 +76,8 @@ local function of_program(job, found)
   return faults[1] and join(job, faults)
 end
 
--- Members of one call that made it in different ways. For when programs tell nothing: few steps, or ranks that share
--- no program.
+-- Return the verdict on members that made one call in different ways. It is used if comparing programs found nothing,
+-- because there are few steps, or because no two ranks have the same program.
 local function of_members(job)
   local best
   for _, group in sorted(job.groups) do
@@ -91,7 +93,7 @@ local function of_members(job)
       local few, many = by[kinds[1]], by[kinds[2]]
       if many and not (best and best.call.at <= calls[few[1]].at) then
         local call, expected = calls[few[1]], calls[many[1]]
-        local changed = program.altered(call, expected) -- a rank that left out a call looks so, too
+        local changed = program.altered(call, expected) -- if more differs, a rank may have left out a call
         best = { kind = "mismatch", ranks = few, group = group, call = call, expected = expected,
                  sure = changed and #kinds == 2 and #few * 2 <= #many, candidates = {} }
         for i, kind in ipairs(changed and { "mismatch" } or { "skip", "extra" }) do
@@ -115,9 +117,9 @@ end
 
 local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } } end
 
--- Dumps without sends and receives only show which ranks of a pipeline are in no call, and for which of them their
--- stage waits. Return the pipeline with most of these (a root is waited for and waits for
--- nobody): its roots by stage, and those for which others wait, the longest first.
+-- For dumps without sends and receives. They only show which ranks of a pipeline are in no call, and for which of these
+-- their stage waits. A root is a rank for which others wait, and which waits for none. Return, for the pipeline in
+-- which stages wait for most ranks: its roots by stage, and the ranks for which stages wait, the longest wait first.
 local function find_pipeline(job, roots)
   local stage, is_root = job.world // job.pipelines.size, {}
   for _, rank in ipairs(roots) do is_root[rank] = true end
@@ -140,9 +142,10 @@ local function find_pipeline(job, roots)
   return best
 end
 
--- What is likely, the likeliest first: kinds and ranks in turn. A rank for which its stage waits is slow, or in a send
--- or recv without a peer; a later recv takes an extra send: then its sender is the only root, or the last but
--- one; stages in the middle make most sends and receives.
+-- Return pairs of a kind and a rank, the likeliest first, for dumps without sends and receives. A rank for which its
+-- stage waits is slow, or in a send or recv without a partner. If a rank sends once too often, a later recv takes that
+-- message; its sender is then the only root, or the last but one. Stages in the middle make most sends and receives, so
+-- otherwise they are the likeliest.
 local function likely(job, all)
   local size, found = job.pipelines.size, find_pipeline(job, all)
   local roots, held = found.roots, found.held
@@ -162,7 +165,7 @@ local function likely(job, all)
   return "peer", roots[middle], "peer", roots[middle + 1], "stall", last, "peer", roots[middle - 1]
 end
 
--- Whether the last call of all these ranks is one that they made together.
+-- Return whether the last call of all these ranks is the same collective.
 local function together(job, ranks)
   local first = ranks[1] and job.ranks[ranks[1]].calls
   for _, rank in ipairs(ranks) do
@@ -172,7 +175,7 @@ local function together(job, ranks)
   return true
 end
 
--- The ranks that others wait for and that wait for nobody.
+-- Return the verdict on ranks for which others wait, and which wait for none.
 local function of_waits(job)
   local hidden, idle = job.hidden, waits.roots(job)
   local absent, old, cut = {}, {}, {}
@@ -236,8 +239,8 @@ local function of_waits(job)
   end
 end
 
--- All members have made a call that does not end, or all wait in a circle: name the first that waits without reason.
--- What a call sends to whom is in no dump.
+-- Return the verdict if all members have made a call that does not end, or if all ranks wait in a circle: name the
+-- first rank that waits without a reason. Dumps do not show which bytes a call sends to which rank.
 local function of_rest(job)
   local ready = ranks_in(job, "ready")
   if #ready == 0 then
@@ -262,8 +265,8 @@ local function of_rest(job)
   return { kind = kind, ranks = { list[1] }, group = first.group, call = first, sure = false, candidates = candidates }
 end
 
--- Whether a call that all made has ended on only some: the job moves. With gloo two open calls show this, too; with
--- NCCL several may be open at once.
+-- Return whether the job still makes progress: a call that all made has ended on some ranks only. With gloo two
+-- different open calls show this, too; with NCCL a rank may have several open calls.
 local function is_busy(job)
   local first
   for _, rank in ipairs(ranks_in(job, "ready")) do

@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- waits: who waits for whom. A rank waits in a call that has not ended, for the members of the group that have not made
--- it; in send and recv for its peer. Following the waits, somebody waits for nobody: there is the fault.
+-- waits: find which rank waits for which others. A rank in a collective that has not ended waits for the members of the
+-- group that have not made it; a rank in a send or recv waits for its peer. The chains of waits end at ranks that wait
+-- for none: these are at fault.
 
 local program = require "command.blame.program"
 local sorted = require "command.base.sorted"
 
 local M = {}
 
--- Of each group: the last collective that each rank has made, when the first rank made each, and by number the calls
--- that have not ended.
+-- Record for each group the last collective that each rank has made (`made`), the time at which the first rank made
+-- each (`times`), and by number the calls that have not ended (`open_calls`).
 local function index(job)
   for _, group in sorted(job.groups) do group.made, group.open_calls, group.times = {}, {}, {} end
   for _, rank in ipairs(job.list) do
@@ -27,8 +28,8 @@ local function index(job)
   end
 end
 
--- A rank whose dump begins later, and has no call of the group, has made those that others made before. `least`: the
--- last one that all have made of whom there is a dump.
+-- If a rank's dump has no call of a group, assume that the rank made the calls that others made before its dump begins.
+-- `least` is the last call of the group that all ranks with a dump have made.
 local function complete(job)
   for _, group in sorted(job.groups) do
     group.least = math.maxinteger
@@ -45,7 +46,7 @@ local function complete(job)
   end
 end
 
--- Whether two ranks are in each other's send and recv.
+-- Return whether one of two ranks sends to the other, and the other receives from it.
 local function meets(job, rank, call, peer)
   for _, one in ipairs(job.ranks[peer] and job.ranks[peer].pending or {}) do
     local back = one.p2p and one.op ~= call.op and one.group == call.group and one.peer
@@ -54,7 +55,7 @@ local function meets(job, rank, call, peer)
   return false
 end
 
--- Whether the dump of a rank was taken long before the others.
+-- Return whether the dump of a rank was taken long before those of the others.
 local function is_old(job, one)
   local at = {}
   for _, rank in ipairs(job.list) do
@@ -67,10 +68,11 @@ local function is_old(job, one)
   return one.at and last and middle and one.at < middle + 0.5 and one.at - last.at < 1 and last.at < middle
 end
 
--- Operations that end on one rank only after all have made them.
+-- Operations that end on a rank only after all members have made them.
 local meeting = { all_reduce = true, all_gather = true, reduce_scatter = true, all_to_all = true, barrier = true }
 
--- Whether a call has ended that a member has not made, as its dump says: the dumps were taken while the job moved.
+-- Return whether a call has ended although, by its dump, a member has not made it: then the dumps were taken while the
+-- job made progress.
 local function is_moving(job)
   for _, rank in ipairs(job.list) do
     for _, call in ipairs(job.ranks[rank].calls) do
@@ -85,8 +87,8 @@ local function is_moving(job)
   return false
 end
 
--- Gloo ends a call after an error, too. A rank in no call is `broken` if its last one cannot have ended well: a rank
--- that is gone, or broken itself, is one of the members, and none of them went on.
+-- Mark ranks as `broken` whose last call ended by an error, which gloo does not record. The last call of a rank in no
+-- call cannot have succeeded if a member of it is gone or broken, and no member went on.
 local function find_broken(job)
   local function is_gone(rank)
     local one = job.ranks[rank]
@@ -117,7 +119,7 @@ local function find_broken(job)
   end
 end
 
--- Whether sends and receives are in no dump, as with gloo, though there are pipeline stages.
+-- Return whether the dumps have no sends and receives, as with gloo, although there are pipeline stages.
 local function is_hidden(job)
   for _, rank in ipairs(job.pipelines and job.list or {}) do
     local one = job.ranks[rank]
@@ -129,10 +131,10 @@ local function is_hidden(job)
   return job.pipelines ~= nil
 end
 
-local STEPS <const> = 8 -- earlier ones that are looked at
+local STEPS <const> = 8 -- how many earlier steps to compare
 
--- Whether ranks in the place of one, in other pipelines and earlier steps, made what is due on it before those in the
--- place of the other made this call: then it does not wait for the other to make it.
+-- Return whether the rank `one` can make its next call before `other` makes the call `id`: in another pipeline or an
+-- earlier step the ranks at these two places made the two calls in this order.
 local function is_free(job, one, other, id)
   local _, place = job.pipelines:locate(one.rank)
   local _, other_place = job.pipelines:locate(other.rank)
@@ -152,8 +154,8 @@ local function is_free(job, one, other, id)
   return false
 end
 
--- Where sends and receives are in no dump, a rank in no call may wait for any of its pipeline, but for one that waits
--- for it.
+-- If the dumps have no sends and receives, assume that a rank in no call waits for all ranks of its pipeline, except
+-- for those that wait for it.
 local function find_hidden(job)
   for _, rank in ipairs(M.ranks_in(job, "idle")) do
     local one, pipeline = job.ranks[rank], job.pipelines:locate(rank)
@@ -167,9 +169,9 @@ local function find_hidden(job)
   end
 end
 
--- job.ranks[rank].pending: the calls that have not ended; .waits: { { rank, call } ... }; .old, .broken.
--- job.waited[rank]: the calls that wait for it: { rank, call }. job.absent: ranks without a usable dump. job.moving,
--- job.hidden.
+-- Set job.ranks[rank].pending, the calls that have not ended; .waits, { { rank, call } ... }; .old and .broken;
+-- job.waited[rank], the calls that wait for the rank, { rank, call }; job.absent, ranks without a usable dump;
+-- job.moving and job.hidden.
 function M.find(job)
   index(job)
   complete(job)
@@ -211,8 +213,8 @@ function M.find(job)
   if job.hidden then find_hidden(job) end
 end
 
--- What a rank is in: "absent", "old", "cut" (its end is not in the dump), "idle" (in no call), "ready" (all are there,
--- it could go on), "waiting", "broken" (an error ended its last call).
+-- Return the state of a rank: "absent", "old", "cut" (the end of the dump is missing), "idle" (in no call), "ready"
+-- (all members have made its call), "waiting", "broken" (an error ended its last call).
 function M.state(job, rank)
   local one = job.ranks[rank]
   if not one or one.whole and #one.calls == 0 then return "absent" end
@@ -231,8 +233,8 @@ function M.ranks_in(job, state)
   return list
 end
 
--- The ranks that a rank waits for, and those that these wait for: in the order of the shortest chain to them, and by
--- rank how it is reached, { rank, call }.
+-- Return the ranks for which a rank waits, directly or through others, the shortest chains first; and by rank the link
+-- of the chain that leads to it, { rank, call }.
 local function spread(job, from)
   local before, queue = { [from] = false }, { from }
   for _, rank in ipairs(queue) do
@@ -246,7 +248,7 @@ local function spread(job, from)
   return queue, before
 end
 
--- The shortest chain of waits from a rank to one of some ranks: a list of { rank, call, next }.
+-- Return the shortest chain of waits from a rank to one of several others, a list of { rank, call, next }.
 function M.chain(job, from, to)
   local queue, before = spread(job, from)
   for _, rank in ipairs(queue) do
@@ -261,7 +263,8 @@ function M.chain(job, from, to)
   end
 end
 
--- Whether a rank of the pipeline waits in a send or recv that comes before this call of others: so it is what is owed.
+-- Return whether a rank of the pipeline waits in a send or recv that comes before this call: then the send or recv is
+-- the call for which the others wait.
 function M.is_before(job, rank, call)
   for _, wait in ipairs(job.waited[rank] or {}) do
     for _, peer in ipairs(wait.call == call and job.pipelines:ranks(job.pipelines:locate(rank)) or {}) do
@@ -271,7 +274,7 @@ function M.is_before(job, rank, call)
   end
 end
 
--- The ranks in no call that wait for nobody, or only for each other.
+-- Return the ranks in no call that wait for none, or only for each other.
 function M.roots(job)
   local all = {}
   for _, rank in ipairs(M.ranks_in(job, "idle")) do
@@ -284,7 +287,7 @@ function M.roots(job)
   return all
 end
 
--- When ranks with the same program had what this call waits for.
+-- Return when ranks with the same program made the call in which this rank waits (a recv: when it ended), the median.
 local function usual(job, wait)
   local times = {}
   for _, one in ipairs(job.ranks[wait.rank].class or {}) do
@@ -297,8 +300,8 @@ local function usual(job, wait)
   return times[(#times + 1) // 2] or wait.call.at
 end
 
--- The call that a rank should have made and did not, on which others wait: by its program, or the one that came first.
--- And what its program has there.
+-- Return the call that a rank should have made and in which others wait (by its program, or else the first one), and
+-- the call that its program has there.
 function M.owed(job, rank)
   local first, when
   local one = job.ranks[rank]

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- read(words) -> groups: each { family = its name or "", ranks = ... }; `least`: so many ranks the world has, or more.
--- A file has lists, or lists by the name of a family; or it is what moongrid plan --json prints, a dump of torch's
--- flight recorder, or a log of NCCL_DEBUG=INFO, whose largest communicator tells which rank of the world a GPU is.
+-- read(words): read the groups in files. Return a list of { family = its name or "", ranks = ... }, whose field `least`
+-- is the least number of ranks of the world. A file has lists of ranks, or lists by the name of a family; or it is the
+-- output of moongrid plan --json, a dump of torch's flight recorder, or a log of NCCL_DEBUG=INFO. In a log the largest
+-- communicator gives the rank of each GPU.
 
 local files = require "command.blame.files"
 local host = require "host"
@@ -16,7 +17,7 @@ local WORLD <const> = 1 << 20
 
 local function refuse(where, ...) text.refuse(1, "%s: %s", where, string.format(...)) end
 
--- Add the groups of a family: lists of ranks, or a Family. `where` says what has them, for messages.
+-- Add the groups of a family: lists of ranks, or a Family. `where` names their source in messages.
 local function add(all, name, groups, where)
   if type(groups) ~= "userdata" then
     local lists = type(groups) == "table" and #groups > 0
@@ -64,7 +65,7 @@ local function add_json(all, value, given, where)
     for _, name in ipairs(plan.families) do add(all, name, plan:family(name), name) end
   else
     for name, groups in sorted(value) do add(all, name, groups, ("%s: %.60s"):format(where, name)) end
-    if #all == 0 then add(all, "", value, where) end -- it refuses an object without fields
+    if #all == 0 then add(all, "", value, where) end -- refuses an object without fields
   end
 end
 

@@ -1,25 +1,28 @@
 -- SPDX-License-Identifier: MIT
 --
--- search: which bundled recipes, with which parameters, make some groups. Groups are compared as sets of ranks.
+-- recipe_search: find the bundled recipes and the parameters that make given groups. Groups are compared as sets of
+-- ranks.
 --
--- Nothing is known of a recipe but what it declares. A state is a recipe with some values and what its plan makes. From
--- the defaults one parameter is changed at a time, to values that the groups suggest: always the next change of the
--- state that explains most. Recipes take turns; one whose states get better has more of them.
+-- The search knows only what a recipe declares. A state is a recipe with values for some parameters, and the groups of
+-- its plan. The first state of a recipe has the defaults. Each step takes the most promising state, changes one
+-- parameter to a value that the groups suggest, and so makes a new state. The recipes take turns; a recipe whose states
+-- improve gets more turns.
 
 local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
 local sorted = require "command.base.sorted"
 
--- A score is the number of groups explained, less EXTRA for each group too many, LONG for each value, TRIED for each
--- change that was tried.
+-- The score of a state: the given groups that its plan makes, weighed by size, less EXTRA for other groups, LONG for
+-- each value, and TRIED for each change that was tried.
 local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
--- Lists that are made of sizes, and of positions; changes tried first where a value makes others matter.
+-- The most lists of sizes, and of positions; the most changes to try first in a state in which more parameters have an
+-- effect than by default.
 local LISTS <const>, POSITIONS <const>, OPENED <const> = 1000, 6, 24
--- The most work, and how much more for each rank of the world. A unit is about 8 us: a family of a plan costs 1, a plan
--- 10, each 16 ranks of new groups 1.
+-- The most work of a search, and the addition for each rank of the world. A unit is about 8 us: a plan costs 10, each
+-- of its families 1, each 16 ranks of new groups 1.
 local WORK <const>, RANK <const> = 200000, 350
 local LIKELY <const> = " llama jax_mesh deepspeed_topology deepspeed optimum_habana megatron_deepspeed sglang vllm "
-  .. "accelerate torchtitan megatron " -- breaks ties: the last one wins; recipes that are not here lose
+  .. "accelerate torchtitan megatron " -- of equally good recipes the last one here wins; recipes that are not here lose
 
 local M = {}
 
@@ -33,7 +36,7 @@ local function with(values, name, value)
   return new
 end
 
--- Return a recipe and its values as words, "megatron tp=2 pp=4", under the shortest names; and how many values.
+-- Return a recipe and its values as words with the shortest names, "megatron tp=2 pp=4"; and the number of values.
 local function words_of(r, values)
   local words = { r.name }
   for _, param in ipairs(r.params) do
@@ -44,7 +47,7 @@ local function words_of(r, values)
   return table.concat(words, " "), #words - 1
 end
 
--- Whether these ranks are the members of a group of the family.
+-- Return whether the family has a group with these members.
 function M.has(family, ranks)
   local at = family:locate(ranks[1])
   if not at or #family:ranks(at) ~= #ranks then return false end
@@ -54,9 +57,9 @@ function M.has(family, ranks)
   return true
 end
 
--- What is searched for -------------------------------------------------------------------------
--- Each group has a number, those that are given the first ones. A rule of a family makes a set of groups, which has a
--- number, too; so a plan is told by the numbers of its sets.
+-- Groups ---------------------------------------------------------------------------------------
+-- Each group has a number; the given groups have the first numbers. The rule of a family makes a set of groups, which
+-- has a number, too. So the numbers of its sets identify a plan.
 
 local function number_of(x, ranks)
   ranks = copy(ranks)
@@ -80,7 +83,7 @@ function M.set(x, family)
   return x.sets[key]
 end
 
--- Return which groups a plan `holds`, how many of those given and how many others.
+-- Return the groups that a plan `holds`, and how many of them are given (`explained`) and how many are not (`extra`).
 local function result_of(x, plan)
   local sets, seen = {}, {}
   for _, name in ipairs(plan.families) do
@@ -104,11 +107,12 @@ local function result_of(x, plan)
   return result
 end
 
--- Find the sizes that dims may have, which divide the world; and lists of one, or with the world as product.
+-- Find the possible sizes of dims, which divide the world; and lists of sizes, with one size or with the world as their
+-- product.
 local function find_sizes(x)
   local open, rest = { {} }, { x.world }
   for size = 1, x.world do x.factors[#x.factors + 1] = x.world % size == 0 and size or nil end
-  for i, list in ipairs(open) do -- it gets longer
+  for i, list in ipairs(open) do -- the loop appends to `open`
     if rest[i] == 1 or #list == 1 then x.lists[#x.lists + 1] = list end
     for _, size in ipairs(x.factors) do
       if size > 1 and rest[i] % size == 0 and #open < LISTS then
@@ -123,7 +127,7 @@ end
 
 local changes -- (x, r, state)
 
--- Ten groups too many are as bad as one that is left.
+-- Return whether state a is better than b. Ten groups too many are as bad as one given group that is missing.
 local function better(a, b)
   local p, q = a.result.extra / 10 - a.result.explained, b.result.extra / 10 - b.result.explained
   if p ~= q then return p < q end
@@ -132,8 +136,8 @@ local function better(a, b)
   return a.r.name < b.r.name
 end
 
--- Plan with these values. Return whether the recipe takes them, and what it says if not. Of states with the same
--- groups, on which the same parameters have no effect, the one with the fewest values stays.
+-- Plan with these values. Return whether the recipe accepts them, and its message if not. Two states are the same if
+-- they have the same groups and the same parameters without effect; the one with fewer values is kept.
 local function try(x, r, values)
   local words, n = words_of(r, values)
   if r.tried[words] then return r.tried[words] == true, r.tried[words] end
@@ -159,7 +163,7 @@ local function try(x, r, values)
   return true
 end
 
--- Return the words of the parameter's documentation that the recipe accepts, unless it accepts any.
+-- Return the words in a parameter's documentation that the recipe accepts; none if it accepts any word.
 local function texts_of(x, r, state, param)
   local words = r.words[param.name] or {}
   if r.words[param.name] or try(x, r, with(state.values, param.name, "no-such-word")) then return words end
@@ -170,7 +174,7 @@ local function texts_of(x, r, state, param)
   return words
 end
 
--- For given groups that the plan lacks: return the positions of their members in a larger group of the plan.
+-- Return, for given groups that the plan does not have, the positions of their members in a larger group of the plan.
 local function positions_of(x, state)
   local lists, seen, missing = {}, {}, 0
   for id, given in ipairs(x.given) do
@@ -194,10 +198,10 @@ local function positions_of(x, state)
 end
 
 -- Changes --------------------------------------------------------------------------------------
--- They are a coroutine, which yields values and is resumed with what `try` returns of them.
+-- The changes of a state are a coroutine, which yields values, and is resumed with the results of `try`.
 
--- Give a value. If it is refused, also set what the message suggests; or, where sizes have a fixed product, change
--- another size to keep the product.
+-- Yield a state with a changed value. If it is refused, also yield it with the other values that the message suggests,
+-- or with another size changed so that the product of the two sizes stays.
 local function give(r, state, param, value)
   local values = with(state.values, param.name, value)
   local taken, why = coroutine.yield(values)
@@ -217,7 +221,8 @@ local function give(r, state, param, value)
   end
 end
 
--- Give other orders of the dims above 1: each at each other place; and each two exchanged, together with their sizes.
+-- Yield other orders of the dims with sizes above 1: each dim moved to each other index; and each two dims exchanged
+-- together with their sizes.
 local function give_orders(r, state, param)
   local dims, sizes, moved = recipe.dims_of(state.values[param.name] or param.usual), {}, {}
   for _, name in ipairs(state.plan.grids) do
@@ -240,7 +245,7 @@ local function give_orders(r, state, param)
   end
 end
 
--- Return the values to give to a parameter.
+-- Return the values to try for a parameter.
 local function values_of(x, r, state, param)
   local kind, now, usual = param.kind, state.values[param.name], param.usual
   local values = copy(param.choices or {})
@@ -260,10 +265,10 @@ local function values_of(x, r, state, param)
   return values
 end
 
--- Texts and lists come later: there are many.
+-- Yield all changes of a state; texts and lists last, because there are many.
 function changes(x, r, state)
   local unread, few = {}, { size = true, integer = true, index = true, flag = true, any = true }
-  for _, param in ipairs(state.plan.params) do unread[param.name] = param.unread end -- nothing depends on these
+  for _, param in ipairs(state.plan.params) do unread[param.name] = param.unread end -- without effect
   if r.order and not unread[r.order.name] then give_orders(r, state, r.order) end
   for _, first in ipairs { true, false } do
     for _, param in ipairs(r.params) do
@@ -305,7 +310,7 @@ local function new_recipe(x, name)
     r.params[#r.params + 1] = not param.of_step and param or nil
     r.order = r.order or recipe.dims_of(param.usual) and param
   end
-  for _, param in ipairs(try(x, r, {}) and {} or r.params) do -- some sizes have to make the world
+  for _, param in ipairs(try(x, r, {}) and {} or r.params) do -- if the defaults are refused, try large sizes
     if param.kind == "size" then try(x, r, { [param.name] = x.world }) end
   end
   if r.root then r.cost = 10 + #r.root.plan.families + (#r.root.plan.tensors > 0 and 500 or 0) end
@@ -313,7 +318,7 @@ local function new_recipe(x, name)
   return r
 end
 
--- Try the values of a state in the recipes that have parameters of these names: one of them may be more likely.
+-- Try the values of a state in all recipes with parameters of the same names, since one of them may be more likely.
 local function share(x, state)
   for _, r in ipairs(x.recipes) do
     local values = {}
@@ -325,8 +330,8 @@ local function share(x, state)
   end
 end
 
--- Give a turn to the recipe with the least work so far, weighed by its parameters and what it explains. Return false if
--- none is left.
+-- Give a turn to the recipe with the least work so far, in proportion to its number of parameters and its score. Return
+-- false if no recipe has a change left.
 local function turn(x)
   local best, least, before = nil, nil, x.work
   for _, r in ipairs(x.recipes) do
@@ -338,10 +343,11 @@ local function turn(x)
   return best ~= nil
 end
 
--- Search until a recipe makes these groups and no others, or a `part` of the work is done: all of it takes about a
--- second at 64 ranks. No clock is asked, so a loaded machine finds the same. `groups` have `ranks`. `accept`, if given,
--- refuses a plan by false. Return the best state of each recipe, best first, with the groups that are `left`; and what
--- was searched for, with the groups `given`, each once.
+-- Search until a recipe makes these groups and no others, or until `part` (0 to 1) of the most work is done. All work
+-- takes about a second at 64 ranks; it is counted, not timed, so the result does not depend on the load of the machine.
+-- Each of `groups` has `ranks`. `accept`, if given, returns false to reject a plan. Return the best state of each
+-- recipe, the best recipe first, with the given groups that are `left`; and the search, with the groups `given`, each
+-- once.
 function M.run(groups, world, part, accept)
   local x = { world = world, ids = {}, sizes = {}, rules = {}, sets = {}, results = {}, given = {}, weight = 0,
               factors = {}, lists = {}, recipes = {}, top = -1, work = 0, accept = accept }
@@ -354,7 +360,7 @@ function M.run(groups, world, part, accept)
   local best = {}
   local function goes_on() return not x.found and x.work < part * (WORK + RANK * world) end
   for i, name in ipairs(mg.recipes()) do x.recipes[i] = new_recipe(x, name) end
-  for _, r in ipairs(x.recipes) do -- first each parameter alone, except recipes with tensors: they are slow
+  for _, r in ipairs(x.recipes) do -- first change each parameter alone, except in recipes with tensors, which are slow
     while r.cost < 200 and r.root and r.open[1] == r.root and goes_on() do step(x, r) end
     r.stale = 0
   end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- rest: what no recipe explains, as families, and as a recipe file.
+-- rest: put the groups that no recipe makes into families, and write them into a recipe file.
 
 local host = require "host"
 local mg = require "moongrid"
@@ -8,8 +8,8 @@ local sorted = require "command.base.sorted"
 
 local M = {}
 
--- Return the groups in families, { name, lists, made = the Family }: those of one name, of those without a name the
--- ones of one shape.
+-- Return the groups in families, { name, lists, made = the Family }: groups of one name are a family, of groups without
+-- a name those of one shape.
 function M.families(world, groups)
   local families, by, ranks_of = {}, {}, mg.world(world)
   for _, group in ipairs(groups) do
@@ -27,7 +27,7 @@ function M.families(world, groups)
   return families
 end
 
--- Return an expression that makes a family: its rule, or its lists if they follow none.
+-- Return an expression of a recipe that makes a family: by its rule, or by lists if it has none.
 local function expression(family)
   if family.made:modes() then return ("world:modes %q"):format((family.made:explain())) end
   local lines = {}
@@ -35,7 +35,8 @@ local function expression(family)
   return ("world:table({\n%s    }, %q)"):format(table.concat(lines), family.made.coverage)
 end
 
--- Write a recipe: the state, and what is left; or, if that is more than it explains, only this.
+-- Write a recipe: one that extends the recipe of the state by the groups that are left. If more groups are left than
+-- the state explains, write only these.
 function M.write(path, world, state)
   local based, lines, taken = state.result.explained >= #state.left, {}, {}
   local function put(...) lines[#lines + 1] = string.format(...) end

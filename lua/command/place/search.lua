@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- search: the values of parameters with which a plan costs least on a machine. Up to WHOLE combinations are all
--- evaluated. Of more, sizes whose bound is above the best found are left out; where even that is too much, some orders
--- are evaluated, or a local search from several starts changes one thing at a time.
+-- search: find the values of parameters with which a plan costs least on a machine. Up to WHOLE combinations are all
+-- evaluated. Of more, branch and bound leaves out sizes whose lower bound is above the best result. If that is still
+-- too much, only some orders are evaluated. A local search, which changes one value at a time from several starts, is
+-- for costs without a bound.
 --
--- A candidate has `at`, the index of the value of each free parameter, and what Machine:cost returns of its plan: bytes
--- and bound by level, seconds; `value`, what a policy says about it; and `alike`, how many other orders cost the same.
+-- A candidate has `at`, the index of the value of each free parameter; the results of Machine:cost for its plan: bytes
+-- and bound by level, and seconds; `value`, the number that a policy returned for it; and `alike`, the number of other
+-- orders that cost the same.
 
 local host = require "host"
 local mg = require "moongrid"
@@ -13,21 +15,21 @@ local recipe = require "command.base.line_recipe"
 local sending = require "command.place.sending"
 local text = require "command.base.text"
 
-local WHOLE <const>, MANY <const> = 50000, 100000 -- combinations that are all evaluated; those of a branch and bound
-local LISTED <const>, SOME <const> = 362880, 2000 -- orders of 9 dims; those of some sizes where all are too many
+local WHOLE <const>, MANY <const> = 50000, 100000 -- most combinations to evaluate: all of them; in branch and bound
+local LISTED <const>, SOME <const> = 362880, 2000 -- most orders of dims (9!); orders for each sizes if all are too many
 local DIMS <const>, FREE <const>, BEST <const> = 10, 16, 10
-local STARTS <const>, ROUNDS <const>, STEPS <const> = 6, 200, 4096 -- of a local search
+local STARTS <const>, ROUNDS <const>, STEPS <const> = 6, 200, 4096 -- limits of the local search
 
-local STOPPED = {} -- what is raised after --limit
+local STOPPED = {} -- the error that ends the search after --limit
 
--- What is free ---------------------------------------------------------------------------------
--- A free parameter has its name, n values, and a function that returns one of them by its number.
+-- Free parameters ------------------------------------------------------------------------------
+-- A free parameter has its name, the number n of its values, and a function that returns a value by its number.
 
 local function of_list(name, list)
   return { name = name, n = #list, value = function(k) return list[k] end }
 end
 
--- All orders of the words of "tp-dp-pp", or of many some, evenly.
+-- Return the free parameter of all orders of the words of "tp-dp-pp"; of too many orders an even sample.
 local function of_orders(name, order)
   local words, all = recipe.dims_of(order), 1
   if #words > DIMS then
@@ -50,7 +52,8 @@ local function holds_order(param)
   return param.kind == "order" or param.kind == "text" and recipe.dims_of(param.default) ~= nil
 end
 
--- Choose what is free: the lists on the command line, and what the recipe declares. All else on the line is fixed.
+-- Choose the free parameters: those with a list on the command line, and those that the recipe declares as free. Other
+-- parameters on the line are fixed.
 local function choose_free(x, params)
   local of, given, ordered = x.of, {}, false
   local function add(param, free)
@@ -77,7 +80,7 @@ local function choose_free(x, params)
       add(param, of_list(param.name, param.choices))
     end
   end
-  for _, kind in ipairs { "order", "text" } do -- param.order before a text that looks like one
+  for _, kind in ipairs { "order", "text" } do -- a param.order comes before a text that looks like an order
     for _, param in ipairs(params) do
       if not ordered and param.kind == kind and holds_order(param) and (param.default or "") ~= "" then
         ordered = true
@@ -87,7 +90,7 @@ local function choose_free(x, params)
   end
 end
 
--- Find the present values among those that are free: the defaults, or those that are listed first.
+-- Find the index of the present value of each free parameter: the default, or the first one listed.
 local function find_now(x, params)
   x.all, x.now = 1.0, {}
   for i, free in ipairs(x.free) do
@@ -115,7 +118,7 @@ local function compare_bytes(x, a, b)
   return 0
 end
 
--- Compare candidates by what is minimized.
+-- Compare candidates by the objective.
 local function compare(x, a, b)
   local first, second = a.value, b.value
   if x.objective == "time" then first, second = a.seconds, b.seconds end
@@ -123,7 +126,7 @@ local function compare(x, a, b)
   return compare_bytes(x, a.bytes, b.bytes)
 end
 
--- Whether two candidates differ by their order alone, and cost the same, as where a dim has size 1.
+-- Return whether two candidates differ only in their order and cost the same, for instance because a dim has size 1.
 local function alike(x, a, b)
   for i = 1, #a.at do
     if i ~= x.order and a.at[i] ~= b.at[i] then return false end
@@ -131,8 +134,8 @@ local function alike(x, a, b)
   return compare(x, a, b) == 0 and compare_bytes(x, a.bytes, b.bytes) == 0
 end
 
--- Keep a candidate among the best, if it is one. Equal ones keep the order in which they were found; of those that are
--- alike the first is kept, with their number.
+-- Insert a candidate into the list of the best, if it is good enough. Equal candidates stay in the order found. Of
+-- candidates that are alike, the list keeps the first, and counts the others.
 local function keep(x, candidate)
   local best, now = x.best, x.present
   for i = now and 0 or 1, #best do -- the present one counts even if it is not among the best
@@ -156,7 +159,7 @@ local function plan_of(x, at)
   return x.loaded:plan(x.of.world, args, x.of.params)
 end
 
--- What the policy says about a plan and its cost, on rank 0 of a state without communicators.
+-- Return the number of the objective's policy for a plan and its cost, on rank 0 of a state without communicators.
 local function value_of(x, plan, cost)
   local state <close> = plan:dry(0)
   local value, message = x.loaded:call(state, x.objective, cost, "number")
@@ -165,7 +168,7 @@ local function value_of(x, plan, cost)
   return value
 end
 
--- Under `time` a step costs what its price says.
+-- Make the candidate of a plan. With the objective `time` the seconds of a step are its price.
 local function candidate_of(x, plan, at)
   local traffic, seconds = sending.traffic(x.sending, plan, x.objective == "time")
   local cost = x.machine:cost(plan, traffic, x.timed)
@@ -173,8 +176,8 @@ local function candidate_of(x, plan, at)
   return { at = at, bytes = cost.bytes, bound = cost.bound, seconds = seconds or cost.seconds, value = value }
 end
 
--- Evaluate the recipe with these values; nil if the recipe refuses the plan, or its step. The present values are
--- evaluated once.
+-- Evaluate the recipe with these values. Return the candidate, or nil if the recipe refuses the plan or its step. The
+-- candidate of the present values is kept, not evaluated again.
 local function evaluate(x, at)
   local is_now = same(at, x.now)
   if is_now and x.looked then return x.present end
@@ -198,7 +201,7 @@ end
 
 -- All, or a local search -----------------------------------------------------------------------
 
--- Go on to the next combination of all but `fixed`; false: that was the last.
+-- Set `at` to the next combination of all parameters except `fixed`. Return false after the last one.
 local function next_values(x, at, fixed)
   for i, free in ipairs(x.free) do
     if i ~= fixed then
@@ -221,7 +224,7 @@ local function search_whole(x)
   repeat evaluate(x, at) until not next_values(x, at)
 end
 
--- From a start, take the best change of one parameter as long as it is better.
+-- From a start, repeat the best change of one parameter as long as it improves the result.
 local function climb(x, at)
   local best = evaluate(x, at)
   for _ = 1, ROUNDS do
@@ -249,10 +252,10 @@ local function search_some(x)
 end
 
 -- Branch and bound -----------------------------------------------------------------------------
--- Sizes alone, without the order, give a bound on the bytes of every order. So the sizes are taken in the order of
--- their bounds, and all orders of each are evaluated, until the bound of the next ones is above the best found.
+-- The sizes alone, without the order, give a lower bound on the bytes of every order. So the sizes are taken in the
+-- order of their bounds, and all orders of each are evaluated, until the next bound is above the best result.
 
--- Return the candidate with one order after the other until the recipe accepts one; its bound is that of all.
+-- Return a candidate with the first order that the recipe accepts for these sizes. Its bound is that of every order.
 local function first_order(x, at)
   for k = 1, x.free[x.order].n do
     at[x.order] = k
@@ -261,7 +264,7 @@ local function first_order(x, at)
   end
 end
 
--- Return the sizes that the recipe accepts with some order, by their bounds.
+-- Return the sizes that the recipe accepts with some order, sorted by their bounds.
 local function branches_of(x)
   local branches, at = {}, first_values(x)
   repeat
@@ -289,7 +292,7 @@ local function search_branches(x)
       at[x.order] = k
       evaluate(x, at)
     end
-    if not all or x.sampled then x.least = x.least or branch.bound end -- the first of them is the least
+    if not all or x.sampled then x.least = x.least or branch.bound end -- bounds ascend
     x.whole = x.whole and all
   end
 end
@@ -297,7 +300,7 @@ end
 -- The best -------------------------------------------------------------------------------------
 
 local function search(x)
-  evaluate(x, x.now) -- first, so that it is in the table before others that cost as much
+  evaluate(x, x.now) -- first, so that the present values come before others of the same cost
   x.looked = true
   if x.whole then
     search_whole(x)
@@ -308,8 +311,8 @@ local function search(x)
   end
 end
 
--- Fewer bytes between the farthest domains may take longer, if more go between nearer ones: price the first and the
--- present values.
+-- Price the step with the first and with the present values, because fewer bytes between the farthest domains may take
+-- longer, if more bytes go between nearer ones.
 local function compare_times(x)
   local now, first = x.present, x.best[1]
   if x.timed or x.sending.by ~= "step" or not now or x.stopped or same(now.at, first.at) then return end
@@ -318,7 +321,7 @@ local function compare_times(x)
   x.step_seconds = now_seconds and { first = first_seconds or -1, present = now_seconds }
 end
 
--- Find hosts for the best plan, and what it costs on them, as they are listed, and in the order of places.
+-- Assign nodes to the best plan. Find its cost on them, on the nodes as listed, and on those in the order of places.
 local function assign_hosts(x)
   if not x.machine:assignable(x.of.world) then return end
   local plan = plan_of(x, x.best[1].at)
@@ -351,7 +354,7 @@ local function prepare(x, info)
   x.timed = x.objective ~= "bytes"
   local linked, levels = false, x.machine:levels()
   for i, level in ipairs(levels) do
-    if not level.crossing and (i == 1 or levels[i + 1] and not levels[i + 1].crossing) then -- but the last, places
+    if not level.crossing and (i == 1 or levels[i + 1] and not levels[i + 1].crossing) then -- not the last
       x.levels[#x.levels + 1], linked = level.name, linked or level.bandwidth > 0
     end
   end
@@ -361,14 +364,15 @@ local function prepare(x, info)
 end
 
 -- Search as a line says, and return what was found:
---   best       candidates, the best first; the last may be the present one, which is always there
---   present    the candidate with the present values; nil: it is refused. `listed`: some are not defaults
---   free       what was free. machine, levels: what costs are of
---   all, evaluated, refused   combinations. whole: all were evaluated, or can only cost more; pruned: so many of them
---   least      no combination has fewer bytes by level; nil: not known
---   stopped    --limit ended it
---   timed      candidates have seconds. step_seconds: of the first and the present one where bytes were compared
---   hosts      which hosts take the ranks: machine, cost, and bytes by level of two other orders; nil: no choice
+--   best       candidates, the best first; if the present one is not among the best, it is the last
+--   present    the candidate with the present values; nil: it is refused. `listed`: some of them are not defaults
+--   free       the free parameters. machine, levels: those for which costs are computed
+--   all, evaluated, refused   numbers of combinations. `whole`: no other combination can be better; `pruned`: how many
+--              were left out because they can only cost more
+--   least      bytes by level, of which no combination has fewer; nil: not known
+--   stopped    --limit ended the search
+--   timed      candidates have seconds. step_seconds: those of the first and the present one, if bytes were compared
+--   hosts      which nodes have the ranks: machine, cost, and bytes by level of two other orders; nil: no choice
 return function(of)
   local loaded = recipe.load(of)
   local x = { of = of, loaded = loaded, objective = of.objective or "bytes", sending = sending.new(of), free = {},

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- sending: whose traffic `moongrid place` counts: that of the line, of the recipe, of its step, or an assumption.
+-- sending: choose the traffic that `moongrid place` counts: that of the command line, of the recipe, of its step, or an
+-- assumed one.
 --
 -- A Sending has
 --   by    "given", "recipe", "step" or "assumed"; nil: the first plan has not decided yet
---   why   why the step of the recipe is refused; nil: it is not, or it has none
---   free  computes take no time: their rate is not known
+--   why   the message that refuses the step of the recipe; nil: the step is accepted, or there is none
+--   free  computes take no time, because their rate is unknown
 
 local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
@@ -21,7 +22,7 @@ function M.new(of)
   return { of = of, by = of.traffic and of.traffic ~= "step" and "given" or nil }
 end
 
--- Return the seconds of a step; nil: a bandwidth is not known.
+-- Return the seconds of a step, or nil if a bandwidth is unknown. Computes whose rate is unknown take no time.
 local function price(sending, step)
   local of = sending.of
   local done, priced = pcall(step.price, step, { machine = of.machine, flops = of.flops })
@@ -55,8 +56,8 @@ local function decide(sending, plan, priced)
   sending.why = traffic
 end
 
--- Return what the families of a plan send, as text; nil: it is assumed. With `priced` also the seconds of its step, if
--- that is what is counted and they are known.
+-- Return what the families of a plan send, as text, or nil if it is assumed. With `priced` also return the seconds of
+-- its step, if the traffic is that of the step and the seconds are known.
 function M.traffic(sending, plan, priced)
   if not sending.by then
     if not plan.traffic or sending.of.traffic == "step" then return decide(sending, plan, priced) end
@@ -67,7 +68,7 @@ function M.traffic(sending, plan, priced)
   return sending.by == "recipe" and plan.traffic or nil
 end
 
--- Return whose it is, and what is assumed.
+-- Return a text that says whose traffic is counted, or what is assumed.
 function M.text(sending)
   if WHOSE[sending.by] then return WHOSE[sending.by] end
   return "every family that has its own communicators does an all_reduce of 1 GiB, because "

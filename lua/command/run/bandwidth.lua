@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- bandwidth: measure four collectives on every communicator, in schedule order. All groups of a family run at once, as
--- in training.
+-- bandwidth: measure four collectives on every communicator, in the order of creation. All groups of a family run at
+-- the same time, as in training.
 
 local jobs = require "command.base.job"
 local mg = require "moongrid"
@@ -35,7 +35,7 @@ local function prepare(state)
   return rows
 end
 
--- Return the median time of a collective in seconds: of TIMED calls, after WARM that do not count.
+-- Return the median seconds of TIMED calls of a collective, after WARM calls that do not count.
 local function seconds_of(call, row)
   local spent = {}
   for i = 1, WARM + TIMED do
@@ -60,12 +60,12 @@ local function measure(rows)
   end
 end
 
--- `carried`: by a backend over that of the job.
+-- `carried`: the backend of the state is opened over that of the job.
 return function(state, job, carried)
   local rows = jobs.settle(job, prepare, state)
   local done, raised = pcall(measure, rows)
   local status = jobs.status(raised)
-  -- Over MPI each rank that waits finds out by itself who is missing; no verdict can follow.
+  -- After a timeout over MPI each waiting rank knows the missing ranks; the ranks cannot agree any more.
   if done or carried or status ~= TIMED_OUT then need(job:settle(done, raised, status)) end
   if not done then error(raised, 0) end
   if job.rank == 0 then

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- move: carry the tensors of one plan to the layout of another, over a job, and prove it.
+-- move: move the tensors of one plan to the layout of another on real ranks, and check every element.
 
 local jobs = require "command.base.job"
 local line = require "command.base.line"
@@ -17,7 +17,7 @@ local function tell(job, move, seconds)
   io.stdout:flush()
 end
 
--- `machine`: ranks of a machine; nil: it does not matter.
+-- `machine`: the number of ranks of a node; nil: ignore nodes.
 return function(of, job, from, to, machine)
   local ranks = math.max(from.world, to.world)
   if ranks ~= job.world then text.refuse(1, "the move is of %d ranks, the communicator has %d", ranks, job.world) end

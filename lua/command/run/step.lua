@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- step: execute the step of a recipe, and compare what was planned with what was measured.
+-- step: execute the step of a recipe on real ranks, and compare the planned with the measured values.
 
 local chart = require "pictures.chart"
 local host = require "host"
@@ -10,12 +10,12 @@ local mg = require "moongrid"
 local overview = require "command.base.overview"
 local text = require "command.base.text"
 
-local EVERY = 20000  -- operations of a picture before rounds of loops are drawn as one
-local FLOPS = 1e14   -- of computes that sleep
+local EVERY = 20000  -- after so many operations a picture shows repeated rounds of a loop as one bar
+local FLOPS = 1e14   -- flops in a second, for computes that sleep
 local REFUSED = 100
 local plural = text.plural
 
--- Multiply small matrices; return the operations done.
+-- Multiply small matrices. Return the number of floating-point operations.
 local function gemm()
   local n, a, b = 24, {}, {}
   for i = 1, n * n do a[i], b[i] = i, 1 / i end
@@ -29,8 +29,7 @@ local function gemm()
   return 2 * n ^ 3
 end
 
--- Price the step on the machine of the line or of the plan. Computes of an unknown rate take as long as those that
--- sleep.
+-- Price the step on the machine of the line or of the plan. If the rate of computes is unknown, use FLOPS.
 local function price(of, step, carried)
   local options = { machine = of.machine, rules = carried and "nccl" or "mpi", timeline = of.output and EVERY }
   local done, priced, timeline = pcall(step.price, step, options)
@@ -42,7 +41,7 @@ local function price(of, step, carried)
   return priced, timeline
 end
 
--- What rank 0 needs beside what is measured: the step, and what was planned.
+-- Return what rank 0 needs in addition to the measurement: the step, and the planned values.
 local function plan_of(of, plan, carried)
   local planned, has_machine = {}, type(of.machine) == "userdata" or plan.machine ~= ""
   if of.output or has_machine and not of.unproved then planned.step = plan:step() end
@@ -50,8 +49,8 @@ local function plan_of(of, plan, carried)
   return planned
 end
 
--- Execute the step on all ranks. Return what was measured. Rank 0 writes the trace; it opens the file first, so that a
--- wrong name ends the run before it begins.
+-- Execute the step on all ranks. Return the measured values. Rank 0 writes the trace; it opens the file before the run,
+-- so that a wrong name is noticed at once.
 local function execute(of, plan, state, job, planned)
   local opened, measured, timeline = false, nil, nil
   local function go(put)
@@ -74,12 +73,12 @@ local function execute(of, plan, state, job, planned)
     return measured
   end
   local done, raised = pcall(host.write, of.output, go)
-  if measured or not opened then jobs.need(job:settle(done, raised, jobs.status(raised))) end -- else all have raised
+  if measured or not opened then jobs.need(job:settle(done, raised, jobs.status(raised))) end -- else all raised
   if not done then error(raised, 0) end
   return measured
 end
 
--- Print it with the fields that moongrid calibrate reads.
+-- Print the measured values with the fields that moongrid calibrate reads.
 local function put_json(of, plan, measured)
   local shape = { "recipe", "machine", "world", "params", "families", "late", "ranks", "scale", "seconds", "steps",
                   "worst", families = { named = true }, params = { named = true } }
@@ -117,7 +116,7 @@ local function put_text(of, plan, measured, planned)
   end
 end
 
--- `carried`: over a backend of GPUs, where calls are on streams.
+-- `carried`: the backend is one of GPUs, and calls are on streams.
 return function(of, plan, state, job, carried)
   local planned = jobs.settle(job, function() return job.rank == 0 and plan_of(of, plan, carried) end)
   local measured = execute(of, plan, state, job, planned)

@@ -23,7 +23,7 @@ local function has_mesh(p)
   return p.sp_size == 1 and p.tp_size * p.cp_size * p.dp_shard_size * p.dp_replicate_size > 1
 end
 
--- Return those of some dims that are above 1.
+-- Return those of the given dims that have sizes above 1.
 local function enabled(p, world, some)
   local sizes, names = sizes_of(p, world), {}
   for _, dim in ipairs(some) do
@@ -48,13 +48,13 @@ local function check(p, world)
   end
 end
 
--- Return a query for the names of those of some dims that are above 1, in this order.
+-- Return a query for the names of those of the given dims that have sizes above 1, in this order.
 local function names_of(...)
   local all = { ... }
   return function(s, _, p) return enabled(p, s.world, all) end
 end
 
--- Return a query for this rank in a dim: 0 where its size is 1, nil where there is no mesh.
+-- Return a query for this rank's coordinate in a dim: 0 if its size is 1, nil if there is no mesh.
 local function rank_in(dim)
   return function(s, _, p)
     if sizes_of(p, s.world)[dim] == 1 then return 0 end
@@ -82,7 +82,7 @@ local queries = {
   end,
   active_mesh_dims = names_of("dp_replicate", "dp_shard", "tp", "cp", "sp"),
   sizes = function(s, _, p) return (sizes_of(p, s.world)) end,
-  mesh = function(s, _, p) -- shape and names, slowest first; nil where there is none
+  mesh = function(s, _, p) -- shape and names, slowest first; nil if there is no mesh
     local names, sizes, shape = enabled(p, s.world, dims), sizes_of(p, s.world), {}
     for i, name in ipairs(names) do shape[i] = sizes[name] end
     return has_mesh(p) and { shape, names } or nil

@@ -65,7 +65,7 @@ end
 
 local known = { "tp", "sp", "cp", "ep", "dp", "pp" }
 
--- Return an order with the missing names in front, except pp, which goes last.
+-- Return an order with the missing names in front, except pp, which is added at the end.
 local function whole(names, missing)
   local order, pp = {}, ""
   for _, list in ipairs { missing, names } do
@@ -76,7 +76,7 @@ local function whole(names, missing)
   return table.concat(order, "-") .. pp
 end
 
--- Return the names of an order, compared whole and in any case; a missing one of size 1 goes last.
+-- Return the names of an order. Upper and lower case are equal; a missing name of size 1 is added at the end.
 local function order_of(text, sizes)
   local names, seen, missing = string.split(string.lower(text), "-"), {}, {}
   for _, name in ipairs(names) do
@@ -140,7 +140,7 @@ local function check_virtual(p, ranks)
   end
 end
 
--- Return a family with the NCCL options that a config has under its name; torch's field there is its priority.
+-- Return a family with the NCCL options that a config has under its name. The priority is an option of torch.
 local function with_nccl(family, name, fields)
   if fields == nil then return family end
   if type(fields) ~= "table" then
@@ -183,7 +183,7 @@ local layout = recipe {
     local expert = grid(world, order, { etp = etp, ep = ep, pp = pp, dp = fill })
     check_virtual(p, gcd(dense.dp, expert.dp) // n)
     local dp_cp, ep_dp = dense("dp", "cp"), expert "dp"
-    if dense "pp" ~= expert "pp" and (ep > 1 or etp ~= tp) then -- without experts none can cross stages
+    if dense "pp" ~= expert "pp" and (ep > 1 or etp ~= tp) then -- without experts no group of experts crosses stages
       refuse("order '%s' gives dense and expert layers different pipeline groups, so experts would cross stages; "
         .. "an order that ends in pp would do", p.order)
     end
@@ -195,7 +195,7 @@ local layout = recipe {
     end
     local fits, intra, inter = pcall(dp_cp.split, dp_cp, dp_cp.size // n) -- a refused split counts as a different cut
     local intra_ep, inter_ep = ep_dp:split(ep_dp.size // n)
-    -- Copies of one tile cover the ranks in one way only, so the first group stands for all.
+    -- Copies of one group cover the ranks in only one way, so it is enough to compare the first group.
     if not fits or table.concat(inter:ranks(0), ",") ~= table.concat(inter_ep:ranks(0), ",") then
       refuse("order '%s' gives dense and expert layers different ranks in each of %d optimizer instances; "
         .. "num_distributed_optimizer_instances 1, or dp last but for pp, would do", p.order, n)
@@ -232,7 +232,7 @@ local layout = recipe {
     add_data("ep_dp", ep_dp)
     add_data("intra_ep_dp", intra_ep)
     if n > 1 then add("inter_ep_dp", inter_ep) end
-    add("intra_dist_opt", t.tp_ep_pp:bundle(t.tp_ep_pp.count // n)) -- not ascending: pipeline after pipeline
+    add("intra_dist_opt", t.tp_ep_pp:bundle(t.tp_ep_pp.count // n)) -- not ascending: one pipeline after the other
     add("sp", dense "sp") -- without sp: groups of one, and dp
     add("sp_dp", dense("sp", "dp"))
     if p.device_count then
@@ -329,7 +329,7 @@ local queries = {
     return s.pp.position == s.pp.size - 1 and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
   end,
 }
--- The values that `set_tensor_model_parallel_rank` and its like set: mpu_NAME replaces the group's own value.
+-- Values that functions such as `set_tensor_model_parallel_rank` set: mpu_NAME replaces the group's own value.
 local settings_of_mpu, set_by_mpu = {}, {}
 for _, kind in ipairs { "tensor_model", "pipeline_model", "data", "expert_model", "expert_tensor" } do
   local rank, size = kind .. "_parallel_rank", kind .. "_parallel_world_size"
@@ -338,7 +338,7 @@ for _, kind in ipairs { "tensor_model", "pipeline_model", "data", "expert_model"
   set_by_mpu[kind .. "_parallel"] = true
 end
 
--- Define the queries `name` for the rank and size of a group; those of `mpu` may be set.
+-- Define the queries `name` for the rank and size of a group; the values named in `mpu` may be set.
 local function ask_of(name, mpu, group)
   local function asked(what, field)
     queries[name .. what] = function(s, q, _, set)
@@ -362,13 +362,13 @@ for name, group in pairs {
 } do
   ask_of(name, name, group)
 end
--- DeepSpeed's name for it; with sequence parallelism there is none, whatever is set.
+-- DeepSpeed's name for tensor parallelism; with sequence parallelism there is no such group, whatever is set.
 ask_of("model_parallel", "tensor_model_parallel", function(s) return s.tp end)
 for what, alone in pairs { _rank = 0, _world_size = 1 } do
   local query = queries["model_parallel" .. what]
   queries["model_parallel" .. what] = function(s, q, p, set) return s.sp.size > 1 and alone or query(s, q, p, set) end
 end
--- The lists of ranks that ParallelState keeps; none on a rank outside of the group.
+-- The lists of ranks that ParallelState keeps; nil on a rank outside of the group.
 for name, family in pairs {
   pipeline_global_ranks = "pp", embedding_global_ranks = "embd", position_embedding_global_ranks = "pos_embd",
   tensor_model_parallel_global_ranks = "tp", model_parallel_global_ranks = "mp", context_parallel_global_ranks = "cp",
@@ -376,7 +376,7 @@ for name, family in pairs {
 } do
   queries[name] = function(s) return s:has(family) and s[family] and s[family].ranks end
 end
--- Without sequence parallelism these are those of data parallelism, with its set values.
+-- Without sequence parallelism these are the groups of data parallelism, with its set values.
 for _, name in ipairs { "sequence_data_parallel", "sequence_and_data_parallel" } do
   for _, what in ipairs { "_rank", "_world_size" } do
     queries[name .. what] = function(s, q, p, set)
@@ -406,7 +406,7 @@ return recipe {
     get_context_parallel_group = "cp",
     get_sequence_parallel_group = function(_, _, p) return (settings(p).sequence_parallel_size or 1) > 1 and "sp" end,
     get_sequence_and_data_parallel_group = "sp_dp",
-    get_sequence_data_parallel_group = "sp_dp", -- dp without sequence parallelism, as the family is
+    get_sequence_data_parallel_group = "sp_dp", -- without sequence parallelism the family is dp
     get_embedding_group = "embd",
     get_tensor_and_data_parallel_group = function(_, q) return q.with_context_parallel and "tp_dp_cp" or "tp_dp" end,
     get_tensor_and_context_parallel_group = "tp_cp",

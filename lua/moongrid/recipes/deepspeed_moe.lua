@@ -37,7 +37,7 @@ local function check_folding(world, p)
   end
 end
 
--- Return the ranks of each stage, or of each lane of it, in the order in which experts are placed on them.
+-- Return the ranks of each stage, or of each lane of a stage, in the order in which experts are placed on them.
 local function expert_ranks(world, p)
   local g = grid(world, "mp-dp-pp", { mp = p.mp_size, pp = p.pp_size, dp = fill })
   if p.enable_expert_tensor_parallelism then return g:along { "dp", index = { "mp", "pp" } } end
@@ -54,7 +54,7 @@ local function add_experts(t, world, p)
   local made = {}
   if #p.expert_parallel_size_ == 0 then refuse("expert_parallel_size_ is an empty list; 1 would do") end
   for _, ep in ipairs(p.expert_parallel_size_) do
-    grid(world, "ep-mp-edp-pp", { ep = ep, mp = lanes, pp = p.pp_size, edp = fill }) -- refuses what does not fit
+    grid(world, "ep-mp-edp-pp", { ep = ep, mp = lanes, pp = p.pp_size, edp = fill }) -- refuses sizes that do not fit
     local experts, data
     if p.use_data_before_expert_parallel_ then
       data, experts = ranks:split(ranks.size // ep)
@@ -134,7 +134,7 @@ return recipe {
     end
     local tp = p.tensor_model_parallel_size or p.model_parallel_size_
     if p.data_parallel_size and not tp then
-      local rest = grid(world, "tp-dp", { dp = p.data_parallel_size, tp = fill }) -- refuses what does not divide
+      local rest = grid(world, "tp-dp", { dp = p.data_parallel_size, tp = fill }) -- refuses a size that does not divide
       refuse("data_parallel_size %d needs tensor_model_parallel_size; %d would do", p.data_parallel_size, rest.tp)
     end
     if tp then

@@ -11,7 +11,7 @@ local named = {
   PipeModelDataParallelTopology = { "pipe", "data", "model" },
 }
 
--- Without a topology the prime factors of the world go to pipe and data in turn.
+-- Return the sizes without a topology: the prime factors of the world go to pipe and data in turn.
 local function by_prime_factors(n)
   local sizes, turn, prime = { 1, 1 }, 1, 2
   while n > 1 do
@@ -152,7 +152,7 @@ local queries = {
   data_parallel_id = function(s) return s.topo.data end,
   is_first_stage = function(s) return s.topo.pipe == 0 end,
   is_last_stage = function(s) return s.topo.pipe == topo(s).pipe - 1 end,
-  stage_to_global = function(s, q) -- a rank of a stage; other coordinates: the asking rank's unless given
+  stage_to_global = function(s, q) -- a rank of a stage; other coordinates are those of the asking rank, unless given
     local coords = topo(s):coords(s.rank)
     for axis, asked in pairs(q) do coords[axis == "stage_id" and "pipe" or axis] = asked end
     return topo(s):rank(coords)
@@ -160,7 +160,7 @@ local queries = {
   dp_groups = function(s) return axis_comm_lists(s, "data") end,
   pipe_groups = function(s) return axis_comm_lists(s, "pipe") end,
   model_groups = function(s) return s.slice.size > 1 and axis_comm_lists(s, "model") or nil end,
-  p2p_groups = function(s) -- each rank and the one of the next stage, around the end
+  p2p_groups = function(s) -- each rank and that of the next stage; after the last stage the first
     local pp, buddies = s.plan:family "pp", {}
     for _, line in pairs(pp) do
       for i, rank in ipairs(line) do buddies[rank + 1] = { rank, line[i % #line + 1] } end

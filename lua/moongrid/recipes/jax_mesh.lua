@@ -39,8 +39,8 @@ end
 
 -- Rings ---------------------------------------------------------------------------
 
--- Return a ring through a box of even height: along its first row, back and forth through the other rows without
--- their first places, and back over those. Places are numbered row by row; each has the same number of cores.
+-- Return a ring through a box of even height: along its first row, back and forth through the other rows without their
+-- first column, and back through this column. Places are numbered row by row; each has the same number of cores.
 local function ring(width, height, cores)
   local places = {}
   for y = 0, height - 1 do
@@ -59,7 +59,7 @@ local function double_ring(width, height)
   return places
 end
 
--- Return each run of #places devices in the order of the places.
+-- Return the devices with each #places consecutive ones in the order of `places`.
 local function in_order(devices, places)
   local order = {}
   for from = 1, #devices, #places do
@@ -119,7 +119,7 @@ local rings = {
 
 -- The torus -----------------------------------------------------------------------
 
--- Meshes in which the devices of a process can be contiguous: torus -> shapes, without sizes of 1.
+-- Shapes (without sizes of 1) in which the devices of a process can be contiguous, by torus.
 local contiguous = {
   ["2 x 2 x 1"] = { "2 x 2" }, ["2 x 2 x 4"] = { "4 x 4" }, ["4 x 4 x 4"] = { "16 x 4" },
   ["4 x 8 x 8"] = { "64 x 4", "4 x 64" }, ["8 x 8 x 8"] = { "64 x 8" }, ["8 x 16 x 16"] = { "256 x 8", "8 x 256" },
@@ -140,9 +140,9 @@ local function contiguous_torus(torus, shape)
     shapes[1] and "mesh_shape " .. table.concat(shapes, " or ") or "contiguous_submeshes=false")
 end
 
--- Return the merits of a cut, the most important first: ranks along whole axes of the torus, the number of such axes,
--- how fast they are if some are faster (the fastest, then all), ranks along axes that are in use already. Axes of size
--- 1 count for the axis of the mesh that comes first.
+-- Return numbers by which cuts are compared, the most important first: ranks along whole axes of the torus, the number
+-- of such axes, their speed if it differs (of the fastest, then of all), ranks along axes that are in use already. Axes
+-- of size 1 count for the axis of the mesh that comes first.
 local function merits(torus, free, cut)
   local whole, count, slowest, slow, in_use = 1, 0, 9, 0, 1
   for i, part in ipairs(cut) do
@@ -205,13 +205,13 @@ local function on_torus(devices, shape, p)
     torus.slowness = { 1, 2, 3, 0 } -- of x, y, z and the cores of a chip
   end
   local cuts, axis, free = cuts_of(torus, shape, false)
-  torus.slowness = nil -- not where axes are split
+  torus.slowness = nil -- does not count if axes are split
   if not cuts and not p.allow_split_physical_axes then
     refuse("mesh_shape: axis %d of size %d is not a product of whole axes of the torus, of which %s is free; "
       .. "allow_split_physical_axes=true would do", axis - 1, shape[axis], table.concat(free, " x "))
   end
   cuts = cuts or cuts_of(torus, shape, true)
-  -- if several axes of the mesh share one of the torus, the later ones take neighbours
+  -- if several axes of the mesh share an axis of the torus, the later ones get neighbours
   local flat, rest = { 0 }, {}
   for i, along in ipairs(torus) do rest[i] = along.size end
   for _, cut in ipairs(cuts) do
@@ -330,7 +330,7 @@ end
 
 -- Queries -------------------------------------------------------------------------
 
--- Return the family along the requested axes, the first one slowest; along all by default.
+-- Return the family along the requested axes, the first one slowest; by default along all axes.
 local function asked(q, p) return q.axis_name and names_of("axis_name", q.axis_name) or axes_of(p) end
 
 local queries = {

@@ -8,7 +8,7 @@
 local arithmetic = ...
 local types = { bfloat16 = "bf16", float16 = "f16", float32 = "f32", float64 = "f64" }
 
--- What differs between architectures: biases of q, k and v, norms of q and k, names of experts, fused tensors.
+-- Differences between architectures: biases of q, k and v, norms of q and k, names of experts, fused tensors.
 local kinds = {
   llama = {}, mistral = {},
   qwen2 = { qkv_bias = true }, qwen3 = { qk_norm = true },
@@ -18,8 +18,8 @@ local kinds = {
   deepseek_v3 = { latent = true, shared = "shared_experts", correction = true },
 }
 
--- Rules between names: both sides of each have the same elements, so a checkpoint with either may be resharded to the
--- other. hf "x.y" is model.layers.N.x.y, mg "x.y" decoder.layers.N.x.y.
+-- Rules between names. Both sides of a rule have the same elements, so a checkpoint with one side can be resharded to
+-- the other. hf "x.y" is model.layers.N.x.y, mg "x.y" decoder.layers.N.x.y.
 local rules = {}
 local function rule(from, to, how) rules[#rules + 1] = from .. " -> " .. to .. (how or "") end
 local function hf(first, ...)
@@ -74,7 +74,7 @@ rule(hf "self_attn.rotary_emb.inv_freq", "-")
 
 local function refuse(format, ...) error(string.format(format, ...), 2) end
 
--- Return where the layers of n stages start, and the stage of each: as even as they can be, larger ones first.
+-- Return the first layers of n stages, and the stage of each layer. Stages are as even as possible, larger ones first.
 local function stages(layers, n)
   local of, layer = {}, 0
   for stage = 0, n - 1 do
@@ -181,21 +181,21 @@ local function build(world, p)
       or grid(world:window(stage * ranks, ranks), "etp-ep-edp", { etp = p.etp or p.tp, ep = p.ep, edp = fill })
     return expert_grid[stage]
   end
-  local function held_by_expert(stage, nth) -- the ranks of its coordinate of ep
+  local function held_by_expert(stage, nth) -- the ranks with the expert's coordinate of ep
     local at = nth // (nexperts // p.ep)
     if p.ep == 1 then return nil end
     nth_experts[stage * p.ep + at] = nth_experts[stage * p.ep + at] or experts_grid(stage) "ep":pick(at)
     return nth_experts[stage * p.ep + at]
   end
 
-  -- Add a weight of a stage: its axes, and the dims that cut them.
+  -- Add a weight of a stage, with its axes and the dims that cut them.
   local function add(name, stage, axes, cut, type)
     t[name] = tensor { axes = axes, type = type or kept, cut = cut, over = dense_of(stage) }
   end
 
   local of, last = stages(p.num_hidden_layers, p.pp), p.pp - 1
-  -- Whole heads, of queries and of keys and values together: those of keys and values and all that use them, or where
-  -- tp has more ranks, copies of them.
+  -- The cut into whole heads. A rank has heads of keys and values with all heads of queries that use them; if tp has
+  -- more ranks than heads of keys and values, several ranks have copies of the same head.
   local whole = { "tp", unit = p.tp < kv and kv % p.tp > 0 and heads // kv * head or head }
   local keys = { "tp", unit = head, copies = true }
 
@@ -207,7 +207,7 @@ local function build(world, p)
     add(embedding, 0, { vocab, hidden }, { vocab = "tp" })
   end
 
-  -- Two matrices of one MLP and the one after them, over `dim`; `more` is an axis before theirs.
+  -- Add the matrices of an MLP, cut by `dim`.
   local function mlp(width, dim, names, put)
     local ffn, bias = { "ffn", width }, p.mlp_bias and names.bias
     if names.gate_up then

@@ -25,7 +25,8 @@ local function list_of(value, name)
   return value
 end
 
--- Return a family: the ranks of each pipeline group at some stages. value: a list, negative from the end, or "all".
+-- Return a family: the ranks of each pipeline group at some stages. `value` is a list (negative: from the end) or
+-- "all".
 local function stages(pp, value, name)
   if value == "all" then return pp end
   local list = {}
@@ -100,7 +101,7 @@ local function build(world, p)
     shards, expert_shards, replicas, expert_replicas = part "instances"(p, n, expert_n, shards, expert_shards)
   end
   if n > 1 and n ~= expert_n then t.inter_dp_cp = replicas:with(o.inter_dp_cp) end
-  if expert_n > 1 then t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) end -- if n == expert_n, dense layers too
+  if expert_n > 1 then t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) end -- if n == expert_n, of dense, too
   t.intra_dp_cp = n > 1 and shards:with(o.intra_dp_cp) or t.dp_cp
   if remat then t.intra_dp_cp_gtp_remat = n > 1 and t.intra_dp_cp or t.dp_cp_gtp_remat end
   t.intra_expt_dp = expert_n > 1 and expert_shards:with(o.intra_ep_dp) or t.expt_dp
@@ -158,7 +159,7 @@ local function build(world, p)
   t.tp_ep_pp = model:with(o.tp_ep_pp)
   if remat then t.tp_ep_pp_with_egtp_remat = expert("etp", "ep", "egtp_remat", "pp"):with(o.tp_ep_gtp_remat_pp) end
 
-  -- The ranks that share a layer's weights, for an optimizer that needs them whole (Muon).
+  -- The ranks that share a layer's weights, for an optimizer that needs whole weights (Muon).
   if p.create_tp_gtp_remat_groups then
     if dense.tp > 1 and gtp > 1 then t.tp_gtp_remat = dense("tp", "gtp_remat"):with(o.tp_gtp_remat) end
     if expert.etp > 1 and egtp > 1 then

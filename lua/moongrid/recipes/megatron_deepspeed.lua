@@ -7,7 +7,7 @@
 
 local arithmetic = ...
 
--- Stages with interleaving: only the first (last) virtual stage of a rank is first (last).
+-- With interleaving only the first (last) virtual stage of a rank counts as first (last).
 local function virtual_rank(q, p)
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and q.virtual_rank >= vpp then
@@ -23,7 +23,7 @@ local function is_last_stage(s, q, p)
   return (not v or v == p.virtual_pipeline_model_parallel_size - 1) and s.pp.position == s.pp.size - 1
 end
 
--- Encoder and decoder: stages from the split on are the decoder's.
+-- Return whether a stage is of the encoder. Stages from the split on are of the decoder.
 local function before_split(s, stage, p)
   local split = p.pipeline_model_parallel_split_rank
   return s.pp.size == 1 or not split or stage < split
@@ -45,7 +45,7 @@ local queries = {
   tensor_model_parallel_src_rank = function(s) return s.tp.first end,
   data_parallel_src_rank = function(s) return s.dp.first end,
   sequence_parallel_src_rank = function(s) return s.sp.first end,
-  model_parallel_rank = function(s) return s.pp.size == 1 and s.tp.position or nil end, -- legacy: without pp only
+  model_parallel_rank = function(s) return s.pp.size == 1 and s.tp.position or nil end, -- legacy, only without pp
   model_parallel_world_size = function(s) return s.pp.size == 1 and s.tp.size or nil end,
   is_pipeline_first_stage = is_first_stage,
   is_pipeline_last_stage = is_last_stage,

@@ -12,7 +12,7 @@
 
 local arithmetic = ...
 
--- Which of them cut cp into Ulysses and a ring, and which pass keys and values around a ring in windows.
+-- For each algorithm whether it cuts cp into Ulysses and a ring, and whether the ring has windows.
 local algorithms = {
   megatron_cp_algo = { windows = true }, hybrid_cp_algo = { ulysses = true, windows = true },
   hybrid_adaptive_cp_algo = { ulysses = true }, ulysses_cp_algo = {}, adaptive_cp_algo = {}, kvallgather_cp_algo = {},
@@ -25,7 +25,7 @@ local function below(n, whole)
   return arithmetic.nearest(n, whole, function(size) return size < whole end)
 end
 
--- Return the ranks of cp that Ulysses has, none but for hybrid algorithms, and whether the ring has windows.
+-- Return the number of ranks of cp for Ulysses (only hybrid algorithms have any), and whether the ring has windows.
 local function check_context(p, cp)
   local name, ulysses = p.context_parallel_algo, p.ulysses_degree_in_cp
   local algorithm = algorithms[name] or error(string.format("context_parallel_algo '%s' is unknown; %s would do", name,
@@ -63,7 +63,7 @@ local function check_2d(p, tp)
   end
 end
 
--- Keys and values go around in a window of neighbours of the ring, and then from window to window.
+-- Add the families of cp. Keys and values go around a window of neighbours in the ring, and then from window to window.
 local function add_context(t, p, cp)
   local ulysses, windows = check_context(p, t.dense.cp)
   local overlap, ring = p.use_cp_send_recv_overlap, cp
@@ -80,7 +80,8 @@ local function add_context(t, p, cp)
   end
 end
 
--- The weights of a layer are cut into tp_x by tp_y, those of the next one (nd2) the other way round.
+-- Add the families of two dims. The weights of a layer are cut into tp_x by tp_y, those of the next (nd2) into tp_y by
+-- tp_x.
 local function add_2d(t, p, tp)
   check_2d(p, t.dense.tp)
   local x, y = tp:split(p.tp_x)
@@ -97,7 +98,7 @@ local function add_2d(t, p, tp)
   t.tp_y_cp_overlap = t.tp_y_cp:twin()
 end
 
--- Return this rank's ring, its place there and the ranks of a window; nil without windows.
+-- Return this rank's ring, its position in it and the number of ranks of a window, or nil without windows.
 local function ring_of(s, p)
   if s:has "cp_ring_intra" then
     local ring = s:has "cp_ring" and s.cp_ring or s.cp
@@ -105,7 +106,7 @@ local function ring_of(s, p)
   end
 end
 
--- Return the ranks with this one's place in each window of the ring.
+-- Return the ranks at this rank's position in each window of the ring.
 local function between_windows(s, _, p)
   local ring, at, window = ring_of(s, p)
   local list = {}
@@ -113,7 +114,7 @@ local function between_windows(s, _, p)
   return ring and list
 end
 
--- Return the way of the gradients of keys and values: to the next window and there one place on, until it closes.
+-- Return the ranks through which gradients of keys and values go: each time to the next window, one position further.
 local function way_of_gradients(s, _, p)
   local ring, at, window = ring_of(s, p)
   if not ring then return nil end

@@ -8,7 +8,7 @@
 
 local arithmetic = ...
 
--- Return the ranks of Ulysses and of the ring; nil without sequence parallelism.
+-- Return the numbers of ranks of Ulysses and of the ring, or nil without sequence parallelism.
 local function sizes_of(p)
   local size, heads = p.sequence_parallel_size, p.num_attention_heads
   if size == 1 then return nil end
@@ -16,7 +16,7 @@ local function sizes_of(p)
   return ulysses, size // ulysses
 end
 
--- A query for a size or this rank's position along a dim of the mesh; `without` where there is none.
+-- Return a query for a size or this rank's position along a dim of the mesh; without the dim it answers `without`.
 local function of(family, field, without)
   return function(s)
     if not s:has(family) then return without end

@@ -21,7 +21,7 @@ local families = {
   { "tp_and_ep", { "tp", "ep", index = { "dp", "pp", "cp" } } },
 }
 
--- Return coordinates: those given (q.tp_rank, ...), else those of the asking rank.
+-- Return the given coordinates (q.tp_rank, ...); the others are those of the asking rank.
 local function coords_of(s, q)
   local coords = {}
   for dim, own in pairs(s.grid) do

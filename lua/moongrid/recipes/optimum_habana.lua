@@ -8,7 +8,7 @@
 
 local groups = recipe "megatron_deepspeed"
 
--- Return a field of this rank's group; nil before the initialization, when there is no group.
+-- Return a field of this rank's group, or nil before the initialization, when there is no group.
 local function held(s, p, family, field)
   if p.initialize then return s[family][field] end
 end
@@ -26,14 +26,14 @@ end
 
 local function initialized(_, _, p) return p.initialize end
 
--- Initializing switches to training; before it nobody trains.
+-- Initialization switches to training; before it the answer is false.
 local function is_training(_, _, p, set)
   if set.training == nil then return p.initialize end
   return set.training
 end
 
--- A set value comes first, that of the initialization since 1.16.0, then evaluation, where every rank is its own
--- sequence group, then the group. The group itself does not change.
+-- The size is a set value (since 1.16.0 also that of the initialization); else 1 in evaluation, where every rank is its
+-- own sequence group; else that of the group. The group itself does not change.
 local function sequence_size(s, q, p, set)
   if set.sequence_parallel_world_size then return set.sequence_parallel_world_size end
   local kept = p.initialize and p.version ~= "f3e24ce9" and not set.sequence_parallel_world_size_none

@@ -45,7 +45,7 @@ local function degrees(world, p)
   return sizes
 end
 
--- Pairs of stages, each direction of each pair with communicators of its own.
+-- Add the pairs of stages; each direction of a pair has its own communicators.
 local function add_directions(t, pp)
   t.p2p_next = t.pp:pairs "wrap":twin()
   t.p2p_prev = t.pp:pairs "wrap":twin()
@@ -133,7 +133,7 @@ local function build_experts(world, p, sizes)
   t.sharding = g("dense_sharding", "moe_sharding")
   local context, rest = t.sharding:split(cp, { table = true })
   t.cp = context
-  if cp > 1 then t.cp_mp = closure(context, t.mp) end -- the blocks of context parallelism, whatever mp
+  if cp > 1 then t.cp_mp = closure(context, t.mp) end -- the blocks of context parallelism, with all ranks of mp
   t.cp_sharding = rest
   t.check = g:except "dp"
   t.sharding_check = g:except "moe_sharding"
@@ -142,12 +142,12 @@ end
 
 -- Queries ---------------------------------------------------------------------
 
--- Return a query for a field of this rank's group; nil where there is none.
+-- Return a query for a field of this rank's group, which answers nil if there is no group.
 local function field(family, name)
   return function(s) return s:has(family) and s[family][name] or nil end
 end
 
--- The same of groups for which Paddle has no answer where the degree is 1.
+-- Return such a query for groups about which Paddle has no answer if the degree is 1.
 local function above_one(family, dim, name)
   return function(s) return s:has(family) and s[dim].size > 1 and s[family][name] or nil end
 end

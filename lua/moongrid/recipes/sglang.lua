@@ -6,10 +6,10 @@
 
 local arithmetic = ...
 
--- Return what remains of the ranks of a stage when two sizes divide them; refuse those that do not.
+-- Return the ranks of a stage divided by two sizes. Refuse sizes that do not divide them.
 local function remains(tp, p, a, b)
   if tp % p[a] == 0 and tp // p[a] % p[b] == 0 then return tp // p[a] // p[b] end
-  local name, other = a, b -- the one that can be mended alone, or the first
+  local name, other = a, b -- the size to blame: the one that alone can be corrected, or the first
   if tp % p[b] > 0 and tp % p[a] == 0 then name, other = b, a end
   local near = arithmetic.nearest(p[name], tp, function(n) return tp // n % p[other] == 0 end)
     or arithmetic.nearest(p[name], tp)
@@ -51,7 +51,7 @@ local function build(world, p)
   add("attn_cp", attention "cp")
   add("attn_tp", attention "tp")
   if shared > 1 then add("shared_experts_tp", (attention "tp":split(shared))) end
-  -- ranks that share a context share their tokens before the experts
+  -- ranks that share a context exchange their tokens before the experts
   add("moe_dp", p.attn_cp_size > p.moe_dp_size and attention "cp" or moe "dp")
   add("moe_ep", moe "ep")
   add("moe_tp", moe "tp")

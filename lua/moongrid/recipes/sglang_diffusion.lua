@@ -9,7 +9,7 @@
 
 local xdit = recipe "xdit"
 
--- A query for a field of this rank's group; nil for a rank of the VAE.
+-- Return a query for a field of this rank's group, which answers nil for a rank of the VAE.
 local function field(family, name)
   return function(s) return s[family] and s[family][name] end
 end

@@ -15,13 +15,14 @@ local meshes = {
   { "pp", "dp_replicate", "efsdp", "ep" },
 }
 
--- Axes of one rank are disabled, except those that shard parameters; without experts so is efsdp.
+-- Return whether an axis is enabled. Axes of one rank are not, except those that shard parameters; nor is efsdp without
+-- experts.
 local function enabled(s, axis, p)
   if axis == "efsdp" then return p.ep > 1 end
   return axis == "dp_shard" or axis == "fsdp" or s[axis].size > 1
 end
 
--- Return whether the axes occur in this mesh, in its order.
+-- Return whether the axes are in this mesh, in the same order.
 local function holds(mesh, axes)
   local found = 0
   for _, axis in ipairs(mesh) do
@@ -47,7 +48,7 @@ local function origin(plan, axes, rank)
   return rank
 end
 
--- Return the axes of a mesh, and the first of them that is off; refuse an unknown one.
+-- Return the axes of a mesh, and the first of them that is disabled; refuse an unknown axis.
 local function axes_of(s, q, p)
   local axes = type(q.dims) == "table" and q.dims or { q.dims }
   for _, axis in ipairs(axes) do
@@ -73,7 +74,7 @@ end
 
 local function mesh_dim(q) return q.mesh_dim or error "mesh_dim is missing; an axis such as tp would do" end
 
--- Return the family of an axis, for get_mesh(axis).get_group(); nil if the axis is off.
+-- Return the family of an axis, for get_mesh(axis).get_group(), or nil if the axis is disabled.
 local function mesh_group(s, q, p)
   if type(q.dims) ~= "string" then
     error "dims of a group is one axis, such as \"tp\"; a mesh of several has no group"

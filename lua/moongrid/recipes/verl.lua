@@ -14,7 +14,7 @@ local function check_role(role)
   error(string.format("role '%s' is unknown; %s would do", role, table.concat(roles, ", ")))
 end
 
--- The place in the mesh that data goes to: its index, and whether this rank returns the results.
+-- Return this rank's index in data parallelism; all ranks with one index get the same data.
 local function data_rank(s) return s:has "sp" and s.dp.position or s.rank end
 local function is_source(s) return not s:has "sp" or s.sp.position == 0 end
 

@@ -83,7 +83,7 @@ return recipe {
     if engram > 1 and engram == g.dp then add("engram_dp", t.dp) end
     if p.is_moe then
       add("ep", g("tp", "pcp", "dp"))
-      if p.enable_eplb then add("eplb", g("tp", "pcp", "dp"):twin()) end -- may run while ep does
+      if p.enable_eplb then add("eplb", g("tp", "pcp", "dp"):twin()) end -- may be used at the same time as ep
     end
     return t
   end,

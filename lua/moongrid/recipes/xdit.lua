@@ -10,12 +10,12 @@
 
 local arithmetic = ...
 
--- Return a query for a field of this rank's group; nil for the ranks of the VAE.
+-- Return a query for a field of this rank's group, which answers nil for the ranks of the VAE.
 local function field(family, name)
   return function(s) return s:has(family) and s[family] and s[family][name] or nil end
 end
 
--- Return the same query for Ulysses or ring. Without yunchang these groups do not exist, and the answer is `without`.
+-- Return such a query for Ulysses or ring. Without yunchang these groups do not exist, and the answer is `without`.
 local function of_long_context(family, name, without)
   return function(s) if s:has(family) then return s[family] and s[family][name] end return without end
 end
@@ -71,7 +71,7 @@ local function build(world, p)
   add("dp", g "dp")
   add("cfg", g "cfg")
   add("pp", g "pp")
-  if g.pp == 2 then -- both directions at once
+  if g.pp == 2 then -- one communicator for each direction
     t.pp_back = g "pp":twin()
     t.pp_back_cpu = g "pp":twin { backend = "mpi" }
   end

@@ -31,19 +31,19 @@ local function first_line(command)
 end
 B.first_line = first_line
 
--- The Python that has torch: $PYTHON, else the first in PATH, else the system's. Nil: none has.
+-- Return the Python that has torch: $PYTHON, else the first in PATH, else the system's, or nil.
 for _, python in ipairs { os.getenv "PYTHON" or "python3", not os.getenv "PYTHON" and "/usr/bin/python3" or nil } do
   local version = first_line(python .. " -c 'import torch; print(torch.__version__)'")
   if version and not B.python then B.python, B.torch = python, version end
 end
 
--- The version of the Megatron-core that mcore.py would measure, if there is one.
+-- Return the version of the Megatron-core that mcore.py would measure, or nil.
 function B.megatron()
   return B.python and first_line(("PYTHONPATH=$MEGATRON %s -c 'import importlib.metadata as m; "
     .. "print(m.version(\"megatron-core\"))'"):format(B.python))
 end
 
--- Lines "KEY<tab>NUMBER" as key -> list of numbers. Nil where the command fails.
+-- Return lines "KEY<tab>NUMBER" of a command's output as key -> list of numbers, or nil if the command fails.
 function B.samples(into, line, prefix)
   local text, code = B.run(line)
   if code ~= 0 then return nil, text end
@@ -60,8 +60,8 @@ local flags = "-std=c11 -D_GNU_SOURCE -Isrc -Iscripts/lab/bench.d -Wall -Wextra 
   .. "-Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Werror -O3 -g "
 local linked = " -Lbuild -lmoongrid -Wl,-rpath,'$ORIGIN/..' -Wl,-z,now"
 
--- Build a program of scripts/lab/bench.d, as a trainer links (the shared library) or with its insides; `more`:
--- libraries.
+-- Build a program of scripts/lab/bench.d, linked with the shared library as a trainer is, or with the library's
+-- internals; `more`: further libraries.
 function B.compile(name, source, how, more)
   local line = "${CC:-cc} " .. flags
   if how == "mpi" then
@@ -100,7 +100,7 @@ end
 local Table = {}
 Table.__index = Table
 
--- A table: `unit` of its numbers, names of the rows that others are compared with.
+-- Make a table with the `unit` of its numbers, and the names of the rows with which others are compared.
 function B.table(title, unit, baselines)
   local t = { title = title, unit = unit, baselines = baselines or {}, rows = {}, notes = {}, targets = {} }
   setmetatable(t, Table)
@@ -119,7 +119,7 @@ end
 
 function Table:note(...) table.insert(self.notes, (string.format(...))) end
 
--- A required bound; `value` is nil if it could not be measured.
+-- Check a required bound; `value` is nil if it could not be measured.
 function Table:target(text, value, bound, at_least)
   if not value then return end
   local met = at_least and value >= bound or not at_least and value <= bound
@@ -132,7 +132,7 @@ function Table:find(name)
   end
 end
 
--- How many times the median of one row is that of another.
+-- Return the median of one row divided by that of another.
 function Table:times(name, of)
   local a, b = self:find(name), self:find(of)
   return a and b and a.median / b.median
@@ -195,7 +195,7 @@ while i <= #arg do
   i = i + 1
 end
 if not next(wanted) then
-  -- each takes as long as all others, or is about one command
+  -- each takes as long as all others together, or measures one command
   local long = { libraries = true, simulated = true, nccl = true, place = true, congestion = true,
     step = true, losses = true, playground = true }
   for _, name in ipairs(order) do wanted[name] = not long[name] end

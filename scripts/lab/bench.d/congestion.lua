@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `congestion` of scripts/lab/bench: is what costs less also faster? 512 ranks, 8 on each of 64 hosts, on a
--- fat tree and on a dragonfly. SimGrid's SMPI (Debian: libsimgrid-dev) sends what the families send (traffic.c), with
--- the congestion of each link; bytes are a 1024th. 10 random orders of the hosts, each as it is, by Scotch, and by
--- us: 30 placements of which Kendall's tau compares two orders: the seconds of `place` (busiest link of each level),
--- and the simulated ones.
+-- The part `congestion` of scripts/lab/bench: is a placement that costs less also faster? 512 ranks run on 64 hosts, on
+-- a fat tree and on a dragonfly. SimGrid's SMPI (Debian: libsimgrid-dev) sends what the families send (traffic.c), a
+-- 1024th of the bytes, with the congestion of each link. For 10 random orders of the hosts there are three placements:
+-- the order itself, by Scotch, and by moongrid. Kendall's tau compares the order of these 30 by the seconds of `place`
+-- (busiest link of each level) with that by the simulated seconds.
 
 local json = require "dkjson"
 local placing = require "placing"
@@ -19,7 +19,7 @@ local NETWORKS = {
     cluster = [[topology="DRAGONFLY" topo_parameters="4,1;2,2;4,1;2"]] },
 }
 
--- What a family's groups do, as lines for traffic.c. Bytes are a 1024th.
+-- Return the calls of a family's groups as lines for traffic.c, with a 1024th of the bytes.
 local function messages(plan)
   local lines = {}
   for name, flow in pairs(placing.FLOWS) do
@@ -47,7 +47,7 @@ local function platform(network)
 ]]):format(network.cluster)
 end
 
--- Kendall's tau-b of two lists.
+-- Return Kendall's tau-b of two lists.
 local function tau(a, b)
   local same, other, ties_a, ties_b, all = 0, 0, 0, 0, 0
   for i = 1, #a do
@@ -63,7 +63,7 @@ local function tau(a, b)
   return (same - other) / math.sqrt((all - ties_a) * (all - ties_b))
 end
 
--- The text of a machine whose block b of ranks is on host[b].
+-- Return the text of a machine whose block b of ranks is on host[b].
 local function on(network, host)
   local ranks = {}
   for b = 1, 64 do ranks[b] = ("%d..%d"):format(8 * host[b], 8 * host[b] + 7) end
@@ -81,7 +81,7 @@ local function shuffled(seed)
   return host
 end
 
--- Blocks on hosts from blocks in racks: any host of the rack.
+-- Return the host of each block from its rack: any free host of the rack.
 local function in_racks(part, each)
   local host, taken = {}, {}
   for b = 0, 63 do

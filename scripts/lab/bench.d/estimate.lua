@@ -21,7 +21,7 @@ local function log2(n)
   return steps
 end
 
--- Levels below the first member in the tree by which members meet ahead of a creation, of 16 children each
+-- Return the number of levels of the tree, with 16 children for each node, by which members meet before a creation
 -- (src/comm/mpi/communicators.c).
 local function levels(n)
   local deep, reached, row = 0, 1, 1
@@ -38,7 +38,7 @@ local layouts = {
   end,
 }
 
--- What one rank takes part in: sizes of the creations of each way, and groups of the world.
+-- Return the creations in which one rank takes part: their sizes for each way of creating, and groups of the world.
 local function creations(layout, world)
   local plan = layouts[layout](world)
   local families, led, groups = {}, {}, 0
@@ -51,8 +51,8 @@ local function creations(layout, world)
   return { families = families, led = led, groups = groups }
 end
 
--- Communicators that one rank gets, and message steps that it takes part in. A rank that is not a member of a
--- group takes part in the rounds over the world, but makes nothing.
+-- Return the number of communicators that one rank gets, and of message steps in which it takes part. A rank that is
+-- not a member of a group takes part in the rounds over the world, but makes nothing.
 local function steps(way, c, world)
   local n, hops = 0, 0
   local function creation(size, extra)
@@ -81,7 +81,7 @@ local function steps(way, c, world)
   return n, hops
 end
 
--- Seconds of a rank: what its messages take, and all that it takes.
+-- Return the seconds of a rank's messages, and all its seconds.
 local function messages(way, c, world)
   local n, hops = steps(way, c, world)
   return hops * mpi.latency + (way == "split" and n * 8 * world / mpi.bandwidth or 0)

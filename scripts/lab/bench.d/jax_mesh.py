@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# jax_mesh.py: hosts in the order in which JAX's mesh_utils gives them to blocks of 8 ranks, for the part `place` of
-# scripts/lab/bench. Its mesh has the dims of the recipe there, the slowest first; a host is a granule of 2 x 4 devices.
+# jax_mesh.py: print hosts in the order in which JAX's mesh_utils assigns them to blocks of 8 ranks, for the part
+# `place` of scripts/lab/bench. The mesh has the dims of that part's recipe, the slowest first; a host is a granule of 2
+# x 4 devices.
 from jax.experimental import mesh_utils
 
 

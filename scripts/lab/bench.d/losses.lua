@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `losses` of scripts/lab/bench: what it takes to say what a job becomes when ranks are lost. All 2016
--- losses of two of 64 ranks with eight layouts, the start of the command included; then random losses of 4096
+-- The part `losses` of scripts/lab/bench: the time to compute how a job goes on after a loss. It measures all 2016
+-- losses of two of 64 ranks with eight layouts, including the start of the command; then random losses of 4096 ranks
 -- (test_losses.c).
 
 local LAYOUTS = { "megatron tp=4 pp=4", "deepspeed tp=4 pp=2", "megatron_deepspeed tp=4 pp=2", "picotron tp=4 pp=2",
   "torchtitan tp=4 pp=2", "nanotron tp=4 pp=2", "vllm tp=8", "llama tp=4 pp=2" }
 
--- The milliseconds that a command line takes.
+-- Return the milliseconds that a command line takes.
 local function timed(B, line)
   local seconds = B.run(("bash -c 'TIMEFORMAT=%%R; time %s >/dev/null' 2>&1"):format(line))
   return 1e3 * (tonumber(seconds:match "([%d.]+)%s*$") or error(line .. ": " .. seconds))

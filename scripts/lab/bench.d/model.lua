@@ -82,7 +82,7 @@ end
 
 -- -------------------------------------------------------------------- estimates
 
--- One ncclCommInitRankConfig over n ranks; `scalable`: as many roots as it takes.
+-- Return the seconds of one ncclCommInitRankConfig over n ranks; `scalable`: with as many roots as necessary.
 local function nccl_init(n, scalable)
   local time = nccl.fixed + nccl.gathers * n / 2 * nccl.ring_step + n * nccl.channels * nccl.copy + nccl.pairs * n * n
   if n > 256 and not scalable then time = time + n / nccl.per_root end

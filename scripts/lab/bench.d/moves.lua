@@ -5,7 +5,7 @@
 
 local MEBI = 1048576
 
--- Return the Python with DTensor, or why there is none.
+-- Return the Python with DTensor, or nil and a message.
 local function dtensor(B)
   if not B.python then return nil, "there is no Python with torch (PYTHON)" end
   if not B.first_line(B.python .. " -c 'import torch.distributed.tensor as t; print(t.Shard)'") then
@@ -53,7 +53,7 @@ print(importlib.metadata.version("awex"))']])
   t:target("awex's planner over moongrid's", t:times("awex " .. version, "moongrid"), 100, true)
 end
 
--- What torch's planner finds for a square that changes both axes, and how long it takes.
+-- Measure the plan of torch's planner for a square that changes both axes, and its time.
 local function beside_planners(B)
   local command, why = dtensor(B)
   local meshes, data = B.quick and { { 8, 16 } } or { { 8, 16 }, { 32, 32 } }, {}

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `place` of scripts/lab/bench: how long placing, searching and reading machines take; and the bytes between
--- racks when hosts of random allocations take ranks: in the order of arrival, sorted by rack, by Scotch (scotch_gmap
--- of Debian's package scotch, on the same graph of blocks), by us.
+-- The part `place` of scripts/lab/bench: the time of placing, searching and reading machines; and the bytes between
+-- racks for random allocations of hosts, which get ranks in the order of arrival, sorted by rack, by Scotch
+-- (scotch_gmap of Debian's package scotch, on the same graph of blocks), or by moongrid.
 
 local json = require "dkjson"
 

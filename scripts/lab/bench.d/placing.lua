@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the parts `place` and `congestion` of scripts/lab/bench share: a recipe, what its families send, this traffic
--- as a graph of blocks of 8 ranks, and Scotch on it.
+-- For the parts `place` and `congestion` of scripts/lab/bench: a recipe, the traffic of its families, this traffic as a
+-- graph of blocks of 8 ranks, and Scotch's placement of the graph.
 
 local placing = {}
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `playground` of scripts/lab/bench: the page of `make wasm` in Chromium, opened as a file: how long until the
--- first picture is drawn, and until the one after a key (tests/draw/playground.py --bench), and its bytes.
+-- The part `playground` of scripts/lab/bench: open the page of `make wasm` in Chromium as a file, and measure the time
+-- until the first picture, the time until the picture after a key (tests/draw/playground.py --bench), and its bytes.
 
 local MOST = {
   ["first answer after loading"] = 1000, ["an answer at 4096 ranks"] = 100, ["an answer at 1048576 ranks"] = 300,

@@ -38,7 +38,7 @@ local function tau(a, b)
   return score / math.sqrt((all - ties_a) * (all - ties_b))
 end
 
--- The milliseconds of CPU time that a command line takes, from fork to end.
+-- Return the milliseconds of CPU time that a command line takes, from fork to end.
 local function timed(B, line)
   local five = "bash -c 'TIMEFORMAT=\"%%3U %%3S\"; time for i in 1 2 3 4 5; do %s >/dev/null; done' 2>&1"
   local text = B.run(five:format(line))
@@ -87,7 +87,7 @@ local function simulated(B)
   return { rows = rows }
 end
 
--- Kendall's tau and the errors of a column against the simulated times.
+-- Return Kendall's tau and the errors of a column, compared with the simulated times.
 local function compare(t, rows, column, what)
   local a, b, errors = {}, {}, {}
   for i, row in ipairs(rows) do

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# ladder.sh - the first rungs, which every piece climbs: the machine, one process, one communicator, two ranks, each
-# without MPI and without moongrid, then MPI without NCCL. A failure here is not moongrid's fault; the rungs above it
-# are left out, and the record names the cause.
+# ladder.sh - the first checks of every piece: the machine, one process, one communicator, two ranks, all without MPI
+# and without moongrid, then MPI without NCCL. A failure here is not moongrid's fault; the later checks are left out,
+# and the record names the cause.
 
 mark="" mpirun="" with_stacks=""
 declare -A machine # what `surroundings` has seen
@@ -54,7 +54,7 @@ surroundings() {
   done
 }
 
-# what of it a check can be blamed on
+# facts about the machine that can explain a failed check
 judge_surroundings() {
   local why=""
   if [ ! -d /dev/shm ] || ! touch "/dev/shm/gpu-test-$$" 2> /dev/null; then
@@ -80,7 +80,7 @@ judge_surroundings() {
 
 # ------------------------------------------------------------------------ rungs
 
-# share N: --share-gpu where ranks outnumber GPUs
+# share N: print --share-gpu if there are more ranks than GPUs
 share() {
   shared=()
   [ "$1" -le "${about[devices]:-1}" ] || shared=(--share-gpu)
@@ -110,7 +110,7 @@ libraries() {
   broken[gpu]="no NCCL with a GPU here"
 }
 
-# A context of CUDA that stays: the driver is not loaded and unloaded around every check.
+# Keep a context of CUDA, so that the driver is not loaded and unloaded for every check.
 hold_gpu() {
   [ -z "${broken[copy]:-}${broken[shared]:-}" ] || return
   "$dir/probe" hold > "$work/hold.log" 2>&1 < /dev/null &
@@ -122,7 +122,7 @@ hold_gpu() {
   notes+=("No CUDA context could be held in the background.")
 }
 
-# What NCCL says of its path: between ranks that share a GPU sockets, and NCCL_HOSTID is why.
+# NCCL's messages about its transports: sockets between ranks that share a GPU, because of NCCL_HOSTID.
 path_of_pair() {
   local text=$1 why=""
   if [ -n "$standin_dir" ]; then

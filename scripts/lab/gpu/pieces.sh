@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# pieces.sh - the checks above the first rungs, in pieces that each complete within ten minutes.
-# moongrid's rungs have 2, 4 and 8 ranks; each needs the one before.
+# pieces.sh - the checks after the first ones, in pieces that each complete within ten minutes. moongrid's own first
+# checks have 2, 4 and 8 ranks; each needs the one before.
 
 few=(env NCCL_MAX_CTAS=2)
 
@@ -73,8 +73,8 @@ carried() {
   step - "ranks nccl libmoongrid_pmix" "2 ranks over PMIx, without MPI" 0 "*proved *on all 2 ranks*, nccl)*" "${launch[@]}"
 }
 
-# What a family asks for besides a communicator. A GPU that ranks share may have no symmetric memory: then NCCL refuses, and
-# the record has its words.
+# Windows and device communicators of families. A GPU that ranks share may have no symmetric memory: then NCCL refuses them,
+# and the record has its message.
 furnished() {
   local looked="a refusal has no variants"
   share 2
@@ -84,7 +84,7 @@ furnished() {
     bash -c '"$@"; echo "ended with $?"' furnish "${launch[@]}"
 }
 
-# Every element of every tensor is proved where it arrives; parts are in GPU memory.
+# Every element of every tensor that arrives is checked; parts are in GPU memory.
 moved() {
   share 4
   ranks 4 "$moongrid" run "$dir/examples/weights.lua" tp=2 vs tp=4 --move --backend nccl --timeout 30 "${shared[@]}"
@@ -151,8 +151,8 @@ create() { # RANKS: one launch for all ways and turns; what it has measured coun
 
 # ----------------------------------------------------------------------- faults
 
-# What only the real NCCL can tell: what is broken here on purpose. First by NCCL's own calls, then by
-# moongrid, whose checks hold what moongrid.h documents.
+# Faults on purpose, to learn what the real NCCL does: first by NCCL's own calls, then by moongrid, whose
+# checks test what moongrid.h documents.
 piece_faults() {
   local lenient=yes survive=(--mca orte_enable_recovery 1)
   local dead=(env) # a stand-in ends its waits itself: soon enough

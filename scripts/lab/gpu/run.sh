@@ -9,7 +9,7 @@
 #   --part P     one piece, complete within ten minutes (may be repeated); by default all, in this order:
 #                smoke run memory create refuse eight faults
 #   --ranks 1    what works for certain with one GPU: communicators of one rank, NCCL's own calls
-#   --standin F  a rehearsal on the stand-in libraries in F; their name is in every line of the record
+#   --standin F a rehearsal with libraries in F that imitate NCCL; every line of the record says so
 #
 # The record is replaced after every check. The last line is "N passed, M failed, K left out".
 #   GPU_SECONDS=45  of one check at most     GPU_TOTAL=540  of all: what comes later is left out
@@ -98,8 +98,8 @@ trap 'interrupted TERM' TERM
 trap 'interrupted INT' INT
 trap 'interrupted HUP' HUP
 
-# ------------------------------------------------------------------------- run
-# A copy may have lost what made its programs executable, and may be read-only.
+# ------------------------------------------------------------------------- run In a copy the programs may not be
+# executable, and the folder may be read-only.
 chmod +x "$dir"/{moongrid,probe,plain,measure,recover} "$dir"/usr/bin/* 2> /dev/null
 if [ -f "$dir/probe" ] && [ ! -x "$dir/probe" ]; then
   cp -r "$dir" "$work/copy" && dir=$work/copy

@@ -4,7 +4,7 @@
 # why.sh - diagnose the first hang or failure while the machine is available: run it again with NCCL's full log
 # and the stacks of all threads, then with each setting that is known to help.
 
-looked="" # the check that was looked into; one is enough, the time belongs to the others
+looked="" # the check that was diagnosed; one is enough, to leave time for the others
 variant_rows=()
 variants=(NCCL_CUMEM_ENABLE=0 NCCL_CUMEM_HOST_ENABLE=0 NCCL_RUNTIME_CONNECT=0 NCCL_PROTO=Simple NCCL_ALGO=Ring
   NCCL_RAS_ENABLE=0)

@@ -24,15 +24,15 @@ Arguments = Mapping[str, Any]
 
 
 def _bytes(value: Any) -> int:
-    """Of a tensor, or of all in a list."""
+    """Return the bytes of a tensor, or of all tensors in a list."""
     if isinstance(value, torch.Tensor):
         return value.numel() * value.element_size()
     return sum(_bytes(one) for one in value)
 
 
 class _Call(NamedTuple):
-    """How a function of torch is a call of a step: its operation; its bytes of the arguments and the size of the group;
-    the name of the argument that is the root or the peer."""
+    """The call of a step that a function of torch makes: its operation; a function that returns its bytes, from the
+    arguments and the size of the group; the name of the argument that is the root or the peer."""
     operation: str
     bytes: Callable[[Arguments, int], int]
     peer: str = ""
@@ -65,19 +65,19 @@ _CALLS = {
 
 
 class CheckedCalls(Bound):
-    """What `moongrid.torch.checked` yields."""
+    """The object that `moongrid.torch.checked` yields."""
 
     _remedy = "it watches the calls of its process"
 
     def __init__(self, made: Groups, step: Step, rank: int) -> None:
         self._made, self._step, self._rank = made, step, rank
-        # Families by the group that they use. In a group of one rank nothing travels, so it is not compared.
+        # Families by the group that they use. A group of one rank sends nothing, so it is not compared.
         self._families = {id(one.group): one.families for one in made.made if one.group is not None}
         self._inside = False
         self._originals: list[tuple[Any, str, Any]] = []
-        self.calls = 0  # that were compared
-        self._steps = 0  # whole ones since `end`
-        self._aside = ""  # since `end`, the last call over the default group
+        self.calls = 0  # the number of compared calls
+        self._steps = 0  # the number of whole steps since `end`
+        self._aside = ""  # the last call over the default group since `end`
         self._refused = False
         self._begin()
 
@@ -130,7 +130,7 @@ class CheckedCalls(Bound):
     # ----------------------------------------------------------------------------- the calls
 
     def _seen(self, name: str, arguments: Arguments, group: dist.ProcessGroup) -> StepCall:
-        """The call that the trainer makes."""
+        """Return the call that the trainer makes."""
         call, families = _CALLS[name], self._families[id(group)]
         position: Any = -1
         if call.peer:
@@ -146,7 +146,7 @@ class CheckedCalls(Bound):
                 and seen.bytes == planned.bytes and seen.position == planned.position)
 
     def _compare(self, seen: list[tuple[StepCall, dist.ProcessGroup]]) -> None:
-        """Calls that begin together may be in any order."""
+        """Compare calls that begin together, in any order."""
         for _ in range(len(seen)):
             planned = self._next
             fits = [i for i, (one, group) in enumerate(seen) if planned and self._fits(one, group, planned)]
@@ -194,7 +194,7 @@ class CheckedCalls(Bound):
         return call
 
     def patch(self) -> None:
-        """Take the place of the functions of torch.distributed, in all modules that have them, under any name."""
+        """Replace the functions of torch.distributed, in all modules that have them, under any name."""
         wrapped: dict[int, tuple[Any, Any]] = {}
         for name in [*_CALLS, "batch_isend_irecv"]:
             original = getattr(c10d, name, None)
@@ -208,7 +208,7 @@ class CheckedCalls(Bound):
                     setattr(module, name, call)
 
     def restore(self) -> None:
-        """Give them back."""
+        """Restore the functions."""
         for module, name, original in reversed(self._originals):
             setattr(module, name, original)
         self._originals.clear()

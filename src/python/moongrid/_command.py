@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `moongrid`, which the package brings: moves of all ranks are its own."""
+"""The command `moongrid`, which the package contains. The package calls it for moves of all ranks."""
 from __future__ import annotations
 
 import os
@@ -15,7 +15,7 @@ from ._library import PACKAGE
 
 
 def path() -> str:
-    """Return the file: that of the wheel, else that of the clone, else the one on the PATH."""
+    """Return the path of the command: that of the wheel, else that of the clone, else the one on the PATH."""
     for file in (PACKAGE / "bin" / "moongrid", PACKAGE.parents[1] / "moongrid"):
         if file.is_file():
             return str(file)
@@ -25,7 +25,7 @@ def path() -> str:
 
 
 def run(*arguments: str) -> str:
-    """Return what the command prints; raise what it refuses."""
+    """Return the output of the command; raise its error."""
     done = subprocess.run([path(), *arguments], capture_output=True, text=True, check=False,
                           env={**os.environ, "LC_ALL": "C.UTF-8"})
     if done.returncode == 0:
@@ -35,8 +35,8 @@ def run(*arguments: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment in which the command finds the MPI backend of the launcher's MPI, and that MPI where it is a
-    package of this Python, too."""
+    """Return the environment in which the command finds the MPI backend of the launcher's MPI, and that MPI if it is a
+    package of this Python."""
     variables = dict(os.environ)
     mpich = any(name.startswith(("PMI_", "MPIR_", "HYDI_")) for name in variables)
     folders = [PACKAGE / "lib" / ("mpich" if mpich and "PMIX_RANK" not in variables else "openmpi"),
@@ -50,7 +50,7 @@ def environment() -> dict[str, str]:
 
 
 def main() -> None:
-    """Become the command."""
+    """Replace this process by the command."""
     file = path()
     os.execve(file, ["moongrid", *sys.argv[1:]], environment() if (PACKAGE / "lib").exists() else dict(os.environ))
 

@@ -6,7 +6,7 @@ from ._abi import Status
 
 
 class MoongridError(RuntimeError):
-    """What the library, MPI, torch or another rank refused, in one line that names the nearest value that fits.
+    """An error of the library, MPI, torch or another rank, in one line that names the nearest value that fits.
 
     status  the Status (moongrid.h has each); its hundreds are the exit codes of the command
     file, line  of the recipe, or "" and 0

@@ -29,7 +29,7 @@ class Window(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a rank is in a family."""
+    """The group and position of a rank in a family."""
     group: int
     position: int
 
@@ -273,7 +273,7 @@ class Family(Owner):
 
     def split(self, k: int, lists: bool = False, rows: bool = False) -> tuple[Family, Family]:
         """Cut each group into runs of k consecutive positions. Return the runs, and the ranks at equal positions of the
-        runs. lists: also where no rule can say the result. rows: count groups first, then runs."""
+        runs. lists: make lists if the result follows no rule. rows: count groups first, then runs."""
         inner, outer = ctypes.c_void_p(), ctypes.c_void_p()
         library().call("mgrid_family_split", self._handle, k, lists, rows, byref(inner), byref(outer))
         assert inner.value and outer.value
@@ -313,7 +313,7 @@ class Family(Owner):
         return Family(library().call("mgrid_family_bundle", self._handle, n))
 
     def pairs(self, wrap: bool = False, step: int = 1) -> Family:
-        """Make pairs of the ranks `step` positions apart; wrap: also around the end. A rank may be in two groups."""
+        """Make pairs of the ranks `step` positions apart; wrap: also the last with the first. A rank may be in two groups."""
         return Family(library().call("mgrid_family_neighbours", self._handle, step, wrap))
 
     def map(self, fn: Callable[[list[int]], Iterable[int]]) -> Family:
@@ -348,7 +348,7 @@ class Family(Owner):
         return Family(library().call("mgrid_family_lists", self._handle))
 
     def twin(self) -> Family:
-        """Make the same groups, which in a topology get communicators of their own."""
+        """Make the same groups, which in a topology get their own communicators."""
         return Family(library().call("mgrid_family_twin", self._handle))
 
     def __or__(self, other: Family) -> Family:
@@ -387,7 +387,7 @@ class Family(Owner):
 
 
 def union(*families: Family) -> Family:
-    """Make the family of all groups of several, one family after the other. They share no ranks."""
+    """Make a family of all groups of several families, one family after the other. The families share no ranks."""
     return Family(library().call("mgrid_family_union", *handles_of(families, Family)))
 
 
@@ -397,7 +397,7 @@ def zip(*families: Family, spread: bool = False) -> Family:  # as the verb of re
 
 
 def table(world: int | Window, groups: Iterable[Iterable[int]], coverage: Coverage = Coverage.PARTITION) -> Family:
-    """Make a family of lists of ranks. They must be what `coverage` says."""
+    """Make a family of lists of ranks, which must have this `coverage`."""
     lists: list[list[int]] = []
     for ranks in groups:
         if not isinstance(ranks, Iterable):

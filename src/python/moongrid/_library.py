@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""libmoongrid, opened by ctypes: where it lies, calls that raise, texts that are printed, objects with an owner."""
+"""libmoongrid, opened by ctypes: find it, call functions that raise, get printed texts, own objects."""
 from __future__ import annotations
 
 import array
@@ -104,7 +104,7 @@ class Library:
             raise error(failed.status, failed.message.decode(errors="replace"))
 
     def nearest(self, name: str, names: Iterable[str]) -> str | None:
-        """Return which of the names is nearest to one that is none of them, or None if none is near."""
+        """Return the name that is nearest to an unknown one, or None."""
         n, candidates = names_of(names)
         self.c.mgrid_nearest.restype = c_char_p
         found = self.c.mgrid_nearest(name.encode(errors="replace"), candidates, c_size_t(n))
@@ -140,7 +140,7 @@ def libraries() -> str:
 
 
 class Bound:
-    """An object that stays in its process: to copy or to pickle it is a TypeError, with `_remedy`."""
+    """An object that belongs to its process: to copy or to pickle it raises a TypeError, with `_remedy`."""
 
     _remedy = ""
     _by = ""  # how it is made, if from a handle alone
@@ -201,7 +201,7 @@ def brackets(value: Any) -> str:
 
 
 def is_rank(value: Any, world: int) -> bool:
-    """Is it an integer of Python or of numpy, and one of the ranks of a world?"""
+    """Return whether it is an integer of Python or numpy, and a rank of the world."""
     return hasattr(value, "__index__") and 0 <= operator.index(value) < world
 
 
@@ -229,7 +229,7 @@ def known(name: str, names: Sequence[str], kind: str) -> str:
 
 
 def no_attribute(owner: object, name: str, items: Iterable[str], item: str) -> AttributeError:
-    """Return the error for an attribute that is not there: perhaps it is an item, which is written as `item` says."""
+    """Return the error for a missing attribute. If there is an item of this name, it says how to write that (`item`)."""
     said = f"'{type(owner).__name__}' object has no attribute '{name}'"
     if not name.startswith("_"):
         items, words = list(items), [word for word in dir(type(owner)) if word[0] != "_" and 2 * len(word) >= len(name)]
@@ -240,14 +240,14 @@ def no_attribute(owner: object, name: str, items: Iterable[str], item: str) -> A
 
 
 def handle_of(value: Any, kind: type[Owner]) -> int | None:
-    """Return what C knows an object by, which is of that kind."""
+    """Return the handle of an object of this kind, for C."""
     if not isinstance(value, kind):
         raise error(_abi.Status.BAD_VALUE, f"{value!r} is not a {kind.__name__}{brackets(value)}")
     return value._handle
 
 
 def encoded(name: Any) -> bytes:
-    """Return a name as C takes it."""
+    """Return a name as bytes for C."""
     if not isinstance(name, str):
         raise error(_abi.Status.BAD_VALUE, f"{name!r} is not a name{brackets(name)}")
     try:
@@ -257,13 +257,13 @@ def encoded(name: Any) -> bytes:
 
 
 def names_of(names: Iterable[str]) -> tuple[int, Any]:
-    """Return the number of names, and them as C takes them."""
+    """Return the number of names, and the names as an array for C."""
     listed = [encoded(name) for name in names]
     return len(listed), (c_char_p * len(listed))(*listed)
 
 
 def numbers_of(numbers: Iterable[int]) -> tuple[int, Any]:
-    """Return the number of integers, and them as C takes them."""
+    """Return the number of integers, and the integers as an array for C."""
     if numpy is not None and isinstance(numbers, numpy.ndarray) and numbers.dtype.kind == "i":
         numbers = numpy.ascontiguousarray(numbers, dtype=numpy.int64)
         return numbers.size, numbers.ctypes.data_as(POINTER(c_int64))
@@ -280,13 +280,13 @@ def numbers_of(numbers: Iterable[int]) -> tuple[int, Any]:
 
 
 def handles_of(owners: Iterable[Owner], kind: type[Owner]) -> tuple[int, Any]:
-    """Return the number of objects, and them as C takes them."""
+    """Return the number of objects, and their handles as an array for C."""
     handles = [handle_of(owner, kind) for owner in owners]
     return len(handles), (c_void_p * len(handles))(*handles)
 
 
 def new_ranks(length: int) -> tuple[Ranks, Any]:
-    """Return an array of that many ranks, and where C writes them."""
+    """Return an array of `length` ranks, and its address for C."""
     if numpy is not None:
         made = numpy.empty(length, dtype=numpy.int64)
         return made, made.ctypes.data_as(POINTER(c_int64))

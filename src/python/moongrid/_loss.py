@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a job becomes when ranks are lost (src/survive/README.md)."""
+"""How a job goes on when ranks are lost (src/survive/README.md)."""
 from __future__ import annotations
 
 import ctypes
@@ -30,7 +30,7 @@ class MissingPart(NamedTuple):
 
 
 class Loss(Owner):
-    """What a job becomes when ranks are lost, made by `Plan.lose`. `str` of it is the text that the command prints.
+    """How a job goes on when ranks are lost, made by `Plan.lose`. `str` of it is the text that the command prints.
 
         loss = mg.plan("llama", 16, tp=2, pp=2).lose([5, 13])
         loss.how, loss.layout              # "shrink", 12: ranks of the new layout
@@ -69,7 +69,7 @@ class Loss(Owner):
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits, equal where ranks have decided the same."""
+        """32 hexadecimal digits, equal on ranks that have decided the same."""
         text = ctypes.create_string_buffer(33)
         library().c.mgrid_loss_digest(self._handle, text)
         return text.value.decode()
@@ -103,7 +103,7 @@ class Loss(Owner):
 
 
 def _after(before: Plan, handle: int, params: list[str]) -> Plan:
-    """The next plan, with the words that made it."""
+    """Return the next plan, with its arguments."""
     words, changed = list(before._words), {text.partition("=")[0]: text for text in params}
     for i, word in enumerate(words):
         words[i] = changed.pop(word.partition("=")[0], word)
@@ -111,13 +111,13 @@ def _after(before: Plan, handle: int, params: list[str]) -> Plan:
 
 
 class _Losses(Owner):
-    """A plan, and what all its possible losses share."""
+    """A plan, and data that all its possible losses share."""
 
     _free = "mgrid_losses_free"
 
 
 def lose(plan: Plan, ranks: Iterable[int], how: str | None) -> Loss:
-    """Decide what the job becomes when these ranks are lost."""
+    """Decide how the job goes on when these ranks are lost."""
     if not isinstance(plan.recipe, Recipe):
         raise error(Status.NOT_NOW, "what a job becomes is up to its recipe: plan(recipe, ...) makes a plan that has one")
     if how not in plan._losses:

@@ -16,7 +16,7 @@ from ._plan import Plan
 
 
 class Peer(NamedTuple):
-    """A rank that this one exchanges bytes with; rounds are -1 without a message, or where none were asked for."""
+    """A rank with which this one exchanges bytes; rounds are -1 without a message, or if none were requested."""
     rank: int
     send: int
     receive: int
@@ -25,7 +25,7 @@ class Peer(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Bytes and messages of a rank in a move; missing: bytes that it needs and no rank is left to send."""
+    """Bytes and messages of a rank in a move; missing: bytes that it needs and that no rank has."""
     stay: int
     send: int
     receive: int
@@ -36,7 +36,7 @@ class Sums(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A box of elements of one tensor that goes from part to part: element i, j, ... lies at offset + i * strides[0] +
+    """A box of elements of one tensor that goes from part to part: element i, j, ... is at offset + i * strides[0] +
     j * strides[1] + ... in the part, counted in elements."""
     way: Way
     peer: int
@@ -112,7 +112,7 @@ class Move(Owner):
         return [Descriptor(d.peer, self.tensors[d.tensor], d.from_offset, d.to_offset, d.bytes) for d in found]
 
     def run(self, job: Any, before: Sequence[Any], after: Sequence[Any], *, window: int = 0, timeout: float = 0) -> None:
-        """Carry it out over a job of `moongrid.mpi`: before[i] is the memory of this rank's part of tensor i in the old
+        """Run the move over a job of `moongrid.mpi`: before[i] is the memory of this rank's part of tensor i in the old
         layout, after[i] in the new one (numpy arrays, or writable memory of any kind). Collective over the job."""
         options = _abi.mgrid_move_run_options(timeout=timeout)
         if window:

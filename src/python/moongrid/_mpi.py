@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Jobs over MPI: communicators of mpi4py in, communicators of mpi4py out."""
+"""Jobs over MPI, with communicators of mpi4py."""
 from __future__ import annotations
 
 import ctypes
@@ -27,7 +27,7 @@ def _module() -> Any:
 
 
 def _family(MPI: Any) -> str:
-    """The folder of the backend for the MPI of mpi4py: openmpi or mpich."""
+    """Return the folder of the backend for the MPI of mpi4py: openmpi or mpich."""
     said = MPI.Get_library_version()
     if MPI._handleof(MPI.COMM_WORLD) == 0x101 if hasattr(MPI, "_handleof") else False:  # MPI 5.0, section 20
         raise error(Status.MISSING, "mpi: this mpi4py uses the standard ABI of MPI 5, for which the package has no library; "
@@ -41,7 +41,7 @@ def _family(MPI: Any) -> str:
 
 
 def _load(MPI: Any) -> None:
-    """Load the backend that fits, which the library then finds by its name. In a clone there is one, and it says itself
+    """Load the backend that fits, which the library then finds by its name. A clone has one backend, which checks itself
     whether it fits."""
     file = PACKAGE / "lib" / _family(MPI) / NAME.replace("libmoongrid", "libmoongrid_mpi")
     if not file.exists():
@@ -53,7 +53,7 @@ def _load(MPI: Any) -> None:
 
 
 def comm_of(native: int | None) -> Intracomm:
-    """A communicator of mpi4py for the MPI_Comm at an address; COMM_SELF for None."""
+    """Return the communicator of mpi4py for the MPI_Comm at an address; COMM_SELF for None."""
     MPI = _module()
     if native is None:
         made: Intracomm = MPI.COMM_SELF
@@ -85,7 +85,7 @@ class Job(Bound):
 
     @property
     def alive(self) -> bool:
-        """Neither the job is closed nor MPI finalized."""
+        """Return whether neither the job is closed nor MPI finalized."""
         return bool(self._handle) and not self._MPI.Is_finalized()
 
     def _open(self) -> int:
@@ -126,7 +126,7 @@ class Job(Bound):
         return new_state(handle, Recipe(runtime, os.fspath(recipe)), self, words, options.params)
 
     def close(self) -> None:
-        """Leave the job. Collective; again is harmless."""
+        """Close the job. Collective; a second call is harmless."""
         handle, self._handle = self._handle, None
         if handle and not self._MPI.Is_finalized():
             for given in self.given:

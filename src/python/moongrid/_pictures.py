@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a notebook shows: texts with their data, and pictures."""
+"""Texts with their data, and pictures, which a notebook can show."""
 from __future__ import annotations
 
 import functools
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Report(str):
-    """Text that a prompt or notebook shows as it is; `data` has what it says as values."""
+    """Text that a prompt or notebook shows; `data` has its values."""
 
     data: Any
 
@@ -36,7 +36,7 @@ class Report(str):
 
 class Picture:
     """A drawing of a plan. A notebook shows it; print(picture) draws in the terminal; save("a.svg"), "a.txt", or
-    "a.html", a page to click in without network."""
+    "a.html", an interactive page without network."""
 
     def __init__(self, plan: Plan, families: tuple[str, ...] = (), rank: int | None = None) -> None:
         self._plan, self._families, self._rank = plan, families, rank

@@ -35,14 +35,14 @@ Params = Union[Mapping[str, Any], "str | os.PathLike[str]", None]
 
 
 class Change(NamedTuple):
-    """Communicators of a rank that stay, come and go when a job reloads."""
+    """Communicators of a rank that are kept, created and destroyed when a job reloads."""
     kept: int
     created: int
     dropped: int
 
 
 class Checked(NamedTuple):
-    """What a check has looked at."""
+    """The counts of a check."""
     sampled: bool
     members: int
     communicators: int
@@ -51,7 +51,7 @@ class Checked(NamedTuple):
 
 
 class Plan(Owner, Mapping[str, Family]):
-    """What all ranks agree on: families by name, the order in which communicators are made, and a digest. Immutable.
+    """The plan on which all ranks agree: families by name, the order in which communicators are made, and a digest. Immutable.
 
         plan = mg.plan("megatron", world=1024, tp=8, pp=4)
         plan["dp"].of(17)        # the ranks of the group that rank 17 is in
@@ -76,7 +76,7 @@ class Plan(Owner, Mapping[str, Family]):
 
     @property
     def recipe(self) -> Recipe | None:
-        """The recipe that made it; None: it is of a topology, or was read from a file."""
+        """The recipe of the plan, or None if it was made from a topology or read from a file."""
         if isinstance(self._recipe, tuple):
             recipe = _load_again(*self._recipe)
             if not self._alone and recipe.planned(self.world, self._file, self._words).digest != self.digest:
@@ -91,7 +91,7 @@ class Plan(Owner, Mapping[str, Family]):
 
     @functools.cached_property
     def digest(self) -> str:
-        """32 hexadecimal digits, equal where plans are."""
+        """32 hexadecimal digits, equal for equal plans."""
         text = ctypes.create_string_buffer(33)
         library().c.mgrid_plan_digest(self._handle, text)
         return text.value.decode()
@@ -140,7 +140,7 @@ class Plan(Owner, Mapping[str, Family]):
             raise no_attribute(self, name, () if name[:1] == "_" else self.families, 'a family is plan["{}"]')
 
     def _rank(self, rank: int | None) -> int:
-        """A rank as C takes it; -1: the whole job."""
+        """Return a rank for C; -1: the whole job."""
         return -1 if rank is None else rank_of(rank, self.world)
 
     def shares(self, family: str) -> str | None:
@@ -177,8 +177,8 @@ class Plan(Owner, Mapping[str, Family]):
                       json.loads(lib.text("mgrid_plan_why", self._handle, a, b, True)))
 
     def explain(self, *families: str) -> Report:
-        """Explain how families were made: their rule, the lines of the recipe, what shares communicators, what they
-        cost."""
+        """Explain how families were made: their rules, the lines of the recipe, the families with which they share
+        communicators, and their cost."""
         for family in families:
             known(family, self.families, "family")
         options: dict[str, Any] = {"families": families} if families else {}
@@ -205,14 +205,14 @@ class Plan(Owner, Mapping[str, Family]):
         return move(self, to, rank, **options)
 
     def lose(self, ranks: Iterable[int], how: str | None = None) -> Loss:
-        """Return what the job becomes when these ranks are lost: plan.lose([5, 13]). The recipe of the plan decides, with
+        """Return how the job goes on when these ranks are lost: plan.lose([5, 13]). The recipe of the plan decides, with
         the parameters of the plan; or `how`: "replace", "shrink" or "stop". Raise for unknown ranks, ranks given twice,
         and a policy on_lost that fails."""
         from ._loss import lose
         return lose(self, ranks, how)
 
     def check(self, *laws: str) -> Checked:
-        """Check that every family is what it says and that no rank waits forever; with laws of yours, "within(tp, mp)",
+        """Check that every family is consistent and that no rank waits forever; with laws of yours, "within(tp, mp)",
         "disjoint(a, b)", "same(a, b)", "covers(a)". Raise for the first that does not hold."""
         found = _abi.mgrid_plan_checked()
         library().call("mgrid_plan_check", self._handle, ctypes.byref(found))
@@ -228,7 +228,7 @@ class Plan(Owner, Mapping[str, Family]):
         return record(found)
 
     def tensor(self, name: str, rank: int) -> dict[str, Any]:
-        """Describe what a rank holds of a tensor: shape, elements, bytes, which copy; and its runs on each axis."""
+        """Describe a rank's part of a tensor: shape, elements, bytes, index of the copy, and runs on each axis."""
         found, tensor = _abi.mgrid_tensor_part(), encoded(name)
         library().call("mgrid_tensor_local", self._handle, tensor, rank, ctypes.byref(found))
         part = record(found)
@@ -259,7 +259,7 @@ class Plan(Owner, Mapping[str, Family]):
         return Step(library().call("mgrid_step_new", self.recipe._handle, self._handle, name), self, name)
 
     def json(self, rank: int | None = None) -> dict[str, Any]:
-        """Return everything as a dict: with all groups, or what a rank is in."""
+        """Return the whole plan as a dict with all groups, or with the groups of a rank."""
         found: dict[str, Any] = json.loads(library().text("mgrid_plan_print_json", self._handle, self._rank(rank)))
         return found
 
@@ -268,7 +268,7 @@ class Plan(Owner, Mapping[str, Family]):
         return Report(library().text("mgrid_plan_print_schedule", self._handle, self._rank(rank)))
 
     def draw(self, *families: str, rank: int | None = None) -> Picture:
-        """Draw the grids and the groups in them: all families, or some; the groups of a rank stand out."""
+        """Draw the grids and the groups in them: all families, or some; the groups of a rank are highlighted."""
         for family in families:
             known(family, self.families, "family")
         self._rank(rank)
@@ -284,7 +284,7 @@ class Plan(Owner, Mapping[str, Family]):
                 f"{self.draw().svg if self.world <= 4096 else ''}")
 
     def text(self) -> str:
-        """Return the canonical text, of which the digest is made: a line for each thing in the plan."""
+        """Return the canonical text, of which the digest is made: a line for each part of the plan."""
         return library().text("mgrid_plan_print", self._handle)
 
     def __str__(self) -> str:
@@ -340,7 +340,7 @@ class Recipe(Owner):
 
     @functools.cached_property
     def info(self) -> dict[str, Any]:
-        """What the recipe says of itself: its doc, parameters, settings, policies, queries and getters."""
+        """The description of the recipe: its doc, parameters, settings, policies, queries and getters."""
         found: dict[str, Any] = json.loads(library().text("mgrid_runtime_describe", self._handle, True))
         return found
 

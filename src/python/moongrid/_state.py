@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
-    """The segment of a group that this rank is in; ranks are those of the world."""
+    """The segment of a group that has this rank; ranks are those of the world."""
     index: int
     start: int
     members: int
@@ -85,7 +85,7 @@ class Group(Bound):
 
     @property
     def launch_order(self) -> int:
-        """Place among this rank's groups: whoever launches calls on several groups launches the lowest first."""
+        """Order of calls on this rank's groups: of several groups used at the same time, launch the lowest first."""
         return int(library().c.mgrid_group_launch_order(self._handle))
 
     @property
@@ -107,11 +107,11 @@ class Group(Bound):
         return comm_of(None) if self.size == 1 and self.backend == "" and self._state.job is not None else None
 
     def next(self, wrap: bool = True) -> int:
-        """Return the rank of the world at the next position; past the end that of the other end, or -1 without wrap."""
+        """Return the rank of the world at the next position; after the last the first, or -1 without wrap."""
         return int(library().c.mgrid_group_beside(self._handle, 1, wrap))
 
     def prev(self, wrap: bool = True) -> int:
-        """The same for the previous position."""
+        """Return the rank of the world at the previous position; before the first the last, or -1 without wrap."""
         return int(library().c.mgrid_group_beside(self._handle, -1, wrap))
 
     def position_of(self, rank: int) -> int:
@@ -161,7 +161,7 @@ class Group(Bound):
 
 
 class Policy(Bound):
-    """A decision of a recipe. Call it with its arguments by name; the result is a plain value."""
+    """A policy of a recipe. Call it with its arguments by name; the result is a plain value."""
 
     _remedy = "it belongs to a state of this process; pickle the plan, and ask plan.policy(name) there"
 
@@ -177,7 +177,7 @@ class Policy(Bound):
         return found.decode()
 
     def __call__(self, **arguments: Any) -> Any:
-        """Ask it; collective over the ranks that compare the results (`agreed`)."""
+        """Call the policy. Collective over the ranks that compare the results (`agreed`)."""
         self._state._open()
         library().call("mgrid_policy_call", self._handle, *args_of(arguments))
         result = _abi.mgrid_arg(size=ctypes.sizeof(_abi.mgrid_arg))
@@ -307,7 +307,7 @@ class State(Bound, Mapping[str, "Group | Any"]):
         return int(library().c.mgrid_state_ncomms(self._open()))
 
     def create(self, family: str) -> None:
-        """Make the communicators of a lazy family. Collective over the job; again is harmless."""
+        """Make the communicators of a lazy family. Collective over the job; a second call is harmless."""
         library().call("mgrid_state_create", self._open(), encoded(family))
 
     def prove(self) -> int:
@@ -330,7 +330,7 @@ class State(Bound, Mapping[str, "Group | Any"]):
         return new_state(state.value, of, self.job, words), Change(**record(change))
 
     def close(self) -> None:
-        """End the state and its groups. Collective if it has communicators; again is harmless."""
+        """Close the state and its groups. Collective if it has communicators; a second call is harmless."""
         for policy in self._policies:
             policy._close()
         self._policies.clear()

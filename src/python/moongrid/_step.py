@@ -33,8 +33,8 @@ class StepCall(NamedTuple):
 
 
 class Step(Owner):
-    """The programs of all ranks, made by `plan.step()`: each is evaluated once for the ranks that the step cannot tell
-    apart.
+    """The programs of all ranks, made by `plan.step()`: each is evaluated once for all ranks that the step cannot
+    distinguish.
 
         step = mg.plan("megatron", 64, tp=8, pp=4).step()
         step.prove()                 # raises MoongridError, which names who waits for whom
@@ -55,7 +55,7 @@ class Step(Owner):
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits, equal where all ranks have equal programs."""
+        """32 hexadecimal digits, equal for two steps if all ranks have equal programs."""
         text = ctypes.create_string_buffer(33)
         library().c.mgrid_step_digest(self._handle, text)
         return text.value.decode()
@@ -79,7 +79,7 @@ class Step(Owner):
 
     def prove(self, blocking: bool = False) -> None:
         """Prove that every rank reaches the end of its program under the rules of NCCL, or with `blocking` of MPI. An error
-        of Status.LIMIT, where that takes more than the limits of the recipe, says what is proved so far."""
+        of Status.LIMIT, if the proof takes more than the limits of the recipe, says what is proved so far."""
         library().call("mgrid_step_prove", self._handle, blocking)
 
     def calls(self, rank: int) -> Iterator[StepCall]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Values of Python as the library takes them, and its values as Python has them."""
+"""Conversion between values of Python and of the library."""
 from __future__ import annotations
 
 import ctypes
@@ -88,6 +88,6 @@ def _int64(name: str, value: int) -> int:
 
 
 def args_of(values: Mapping[str, Any]) -> tuple[int, Any]:
-    """Return the number of values by name, and them as C takes them."""
+    """Return the number of values by name, and the values as an array for C."""
     made = [arg_of(name, value) for name, value in values.items()]
     return len(made), (_abi.mgrid_arg * len(made))(*made)

@@ -91,7 +91,7 @@ def _told(failure: Exception | None) -> str:
 
 
 def _compare(calls: Any, number: int, plan: Plan | None, asked: str, timeout: timedelta) -> None:
-    """Have all ranks the same plan, and do they ask for the same? Without a plan `asked` is why there is none."""
+    """Check that all ranks have the same plan and ask for the same. Without a plan `asked` is the error."""
     rank, world = dist.get_rank(), dist.get_world_size()
     store = stores.PrefixStore(str(number), calls)
     mine = f"{plan.digest} {asked}" if plan is not None else f"failed: {asked}"
@@ -161,7 +161,7 @@ class Groups(Bound, Mapping[str, Group]):
     _remedy = "process groups belong to their process; pickle groups.plan, and make them there"
 
     def __init__(self, plan: Plan, backends: Mapping[str, str], timeout: timedelta | None, sort_ranks: bool) -> None:
-        """Choose, and make nothing yet."""
+        """Choose the groups; make none yet."""
         self.plan = plan
         self._number = 0  # of the agreement; 0: nothing is made
         self._default = dist.group.WORLD  # as long as it is torch's, the groups live
@@ -204,7 +204,7 @@ class Groups(Bound, Mapping[str, Group]):
         return f"Groups({self.plan!r}, {len(self.made)} process groups of this rank)"
 
     def __str__(self) -> str:
-        """What was made on this rank, a line for each group."""
+        """The groups made on this rank, a line for each."""
         return "\n".join(f"{' '.join(made.families)}: ranks {' '.join(map(str, made.ranks))}, {made.backend}, "
                          f"{made.timeout.total_seconds():g} s{', lazy' if made.lazy else ''}"
                          + (f" (without {', '.join(made.ignored)})" if made.ignored else "") for made in self.made)
@@ -234,7 +234,7 @@ class Groups(Bound, Mapping[str, Group]):
             raise error(Status.NOT_NOW, f"{what} is gone: destroy_process_group destroyed the groups with torch's world")
 
     def _find(self, family: str) -> dist.ProcessGroup | None:
-        """This rank's one group of a family, or None where it is in none or in several, or where it is not made yet."""
+        """Return this rank's group of a family, or None if it is in none or in several, or if the group is not made yet."""
         where = self._view["families"][family]
         if not isinstance(where, dict):
             return None
@@ -251,8 +251,8 @@ class Groups(Bound, Mapping[str, Group]):
         return group
 
     def one_rank(self) -> dist.ProcessGroup:
-        """One group for all families in which this rank is alone; made when it is first asked for, without
-        a message to anybody."""
+        """One group for all families in which this rank is alone; made at its first use, without
+        messages."""
         if self._alone is None:
             rank, backend = dist.get_rank(), dist.get_backend()
             self._alone = _new_group(f"moongrid/{self._number}/alone/{rank}", [rank], backend,
@@ -372,7 +372,7 @@ def _planned(recipe: str, params: Mapping[str, Any] | None, more: Mapping[str, A
 
 
 def _backends(given: Mapping[str, str] | None) -> dict[str, str]:
-    """What the recipe's option `backend` means, as the caller says or by default."""
+    """Return the backend of torch for each value of the recipe's option `backend`."""
     if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given.values())):
         raise error(Status.BAD_VALUE, f"backends is {given!r}, not a dict of names, as {{\"nccl\": \"gloo\"}}")
     chosen = {"": dist.get_backend(), "mpi": "gloo", "nccl": "nccl", **(given or {})}

@@ -1,4 +1,4 @@
--- The devices as JAX lists them: their records checked, and the box of chips that TPUs lie in.
+-- The devices as JAX lists them: check their records, and find the box of chips of TPUs.
 
 local arithmetic = ...
 
@@ -75,10 +75,10 @@ local function extent(devices)
   return low, high
 end
 
--- Of these kinds each core of a chip is a device; of the others the chip is one.
+-- Kinds of which each core of a chip is a device; of other kinds each chip is a device.
 local two_cores = { ["TPU v5p"] = true, ["TPU7"] = true, ["TPU7x"] = true, ["TPU8i"] = true }
 
--- Return devices by their places in a box without holes, the core fastest, then z, y, x; and its axes.
+-- Return the devices by their places in a full box, the core fastest, then z, y, x; and the axes of the box.
 local function box_of(devices)
   local low, high = extent(devices)
   local sizes, places = {}, {}

@@ -1,8 +1,8 @@
--- What MaxText makes of JAX's order of a slice: its options custom_mesh and optimize_mesh_for_tpu_v6e.
+-- MaxText's changes of JAX's order of a slice: its options custom_mesh and optimize_mesh_for_tpu_v6e.
 
 local function refuse(...) error(string.format(...), 2) end
 
--- Of a custom mesh, the width of a ring; each is 2 high, in a slice of 16 x 16.
+-- The width of a ring of a custom mesh; rings are 2 high, in a slice of 16 x 16.
 local widths = { hybrid_ring_64x4 = 2, hybrid_ring_32x8 = 4 }
 
 -- Refuse a custom mesh that MaxText refuses or ignores. `shape` is the mesh of a slice.
@@ -36,7 +36,7 @@ local function rings(custom_mesh)
   return places
 end
 
--- Is this the one ring of a TPU v6e, whose second half optimize_mesh_for_tpu_v6e turns around?
+-- Return whether this is the ring of a TPU v6e of which optimize_mesh_for_tpu_v6e reverses the second half.
 local function turns(p, kind, shape, low, high)
   if not p.optimize_mesh_for_tpu_v6e or p.dcn_mesh_shape or p.allow_split_physical_axes then return false end
   local whole = math.max(table.unpack(shape)) == 8

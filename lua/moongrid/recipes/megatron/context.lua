@@ -2,7 +2,7 @@
 
 local arithmetic = ...
 
--- cp cut into levels, innermost first.
+-- Return the levels into which cp is cut, innermost first.
 local function levels(cp, sizes)
   if not arithmetic.multiply_to(cp.size, sizes) then
     error(string.format("hierarchical_context_parallel_sizes %s must be sizes that multiply to cp %d; %d would do",
@@ -27,7 +27,7 @@ local function block_sizes(n, least, parameter)
   return sizes
 end
 
--- Return the blocks by their size; lists if another dim is between cp and dp.
+-- Return the blocks by their size; they are explicit lists if another dim is between cp and dp.
 local function blocks(data, least, parameter)
   local by_size = {}
   for _, size in ipairs(block_sizes(data.size, least, parameter)) do

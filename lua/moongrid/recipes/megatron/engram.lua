@@ -1,10 +1,10 @@
--- Engram's embeddings (pull request 5014): a third grid, in which embedding parallel replaces tensor parallel and
--- data parallel is all the rest.
+-- Engram's embeddings (pull request 5014): a third grid, in which embedding parallel replaces tensor parallel, and data
+-- parallel has the remaining ranks.
 
 local part = select(2, ...)
 local grids = part "grids"
 
--- Add its families, also those on the CPU if `on_cpu`, the options of their communicators, is given.
+-- Add the families of this grid. With `on_cpu`, options for communicators on the CPU, also add those on the CPU.
 return function(t, window, p, o, on_cpu)
   local g = grids.engram(window, p)
   grids.check_stages(p, t.dense, g, "engram")

@@ -23,7 +23,7 @@ local function with_data(family)
   return function(_, q) return q.with_context_parallel and family .. "_cp" or family end
 end
 
--- Return a block of dp x cp by the number of its ranks; that of all ranks is dp x cp itself.
+-- Return a block of dp x cp by the number of its ranks; the block of all ranks is dp x cp itself.
 local function block(prefix)
   return function(s, q)
     if not q.group_size then error "group_size is missing; the ranks of a block, such as 2, would do" end
@@ -31,7 +31,7 @@ local function block(prefix)
   end
 end
 
--- Dense layers and experts have the same links if they have one number of instances.
+-- Dense layers and experts use the same links between instances if they have the same number of instances.
 local function between_instances(_, _, p)
   local n = p.num_distributed_optimizer_instances
   return n > 1 and n ~= (p.expert_num_distributed_optimizer_instances or n) and "inter_dp_cp" or "inter_dist_opt"
@@ -48,7 +48,7 @@ local getters = {
       partial_data_parallel = q.partial_data_parallel }) .. "_gloo"
   end,
   get_context_parallel_group = "cp",
-  get_hierarchical_context_parallel_groups = function(_, q) return "hcp_" .. q.level end, -- a list there
+  get_hierarchical_context_parallel_groups = function(_, q) return "hcp_" .. q.level end, -- in Megatron a list
   get_hybrid_data_context_parallel_groups = block "hybrid_dp_cp_",
   get_dynamic_data_context_parallel_groups = block "dynamic_dp_cp_",
   get_embedding_group = "embd",

@@ -1,5 +1,5 @@
--- Megatron's grids: the same ranks as dense layers see them, as experts do, and as Engram's embeddings do.
--- All have the dims of `order` in that order, under names of their own, and share the pipeline stages.
+-- Megatron's grids over the same ranks: for dense layers, for experts, and for Engram's embeddings. All have the dims
+-- of `order` in this order, under their own names, and share the pipeline stages.
 
 local part = select(2, ...)
 local releases = part "releases"
@@ -7,7 +7,7 @@ local releases = part "releases"
 local dims = { "tp", "cp", "ep", "dp", "pp" }
 local is_dim = { tp = true, cp = true, ep = true, dp = true, pp = true }
 
--- Name in the order -> name of the dim, where they differ. gtp_remat follows `gtp_after` unless the order places it.
+-- Name in the order -> name of the dim, if they differ. gtp_remat follows `gtp_after`, unless it is in the order.
 local dense = { gtp_remat = "gtp_remat", gtp_after = "tp" }
 local expert = { tp = "etp", dp = "edp", gtp_remat = "egtp_remat", gtp_after = "ep" }
 local engram = { tp = "engram", dp = "engram_dp" }
@@ -21,8 +21,8 @@ local function order_of(list)
   return table.concat(order, "-") .. "-pp"
 end
 
--- Make one of the grids. Names of the order are compared whole and in any case; a missing one
--- goes last and must have size 1.
+-- Make one of the grids. Upper and lower case are equal in the order; a missing name is added at the end, and must have
+-- size 1.
 local function lay(window, p, sizes, names)
   local list, written, order = {}, {}, p.order
   for _, name in ipairs(string.split(string.lower(order), "-")) do

@@ -1,9 +1,9 @@
--- Instances of the distributed optimizer: each cuts the optimizer's state into shards over its own ranks, and
--- links between the instances keep the replicas of a shard equal. Experts may have another number of them.
+-- Instances of the distributed optimizer: each cuts the optimizer's state into shards over its own ranks. Families
+-- between the instances, called links here, join the replicas of a shard. Experts may have another number of instances.
 
 local arithmetic = ...
 
--- Check that a number of instances divides a data-parallel size. `other`: a size that the suggestion divides, too.
+-- Check that a number of instances divides a data-parallel size. `other`: another size that a suggested number divides.
 local function check_count(p, parameter, n, size, what, other)
   local gtp, egtp = p.gtp_remat_size, p.expert_gtp_remat_size
   if n > 1 and gtp * egtp > 1 then
@@ -23,8 +23,8 @@ local function check(p, n, expert_n, dense, expert)
   check_count(p, for_experts, expert_n, expert, "expert data parallel", not own and dense)
 end
 
--- Return whether two families link the same replicas. Shifts of one list tile a window in one way
--- only, so rules that agree on group 0 agree on all.
+-- Return whether two families link the same replicas. Shifted copies of one group cover a window in only one way, so it
+-- is enough to compare group 0.
 local function same_replicas(a, b)
   local ranks = b:ranks(0)
   for i, rank in ipairs(a:ranks(0)) do
@@ -42,7 +42,7 @@ return function(p, n, expert_n, data, expert_data)
     local shards, replicas = data:split(data.size // n, { table = true }) -- lists if no rule describes them
     return shards, expert_shards, replicas, expert_replicas
   end
-  -- one number for both: their instances must be the same, so without a rule no number fits
+  -- with one number for both their instances must be the same, so without a rule no number fits
   local fits, shards, replicas = pcall(data.split, data, data.size // n)
   if not (fits and same_replicas(replicas, expert_replicas)) then
     error(string.format("order '%s' cuts other optimizer instances out of the dense grid than out of the expert "

@@ -1,5 +1,5 @@
--- Options of Megatron's families: by its keys of groups, with its timeout, its streams of high priority, and the one
--- family whose reductions run in the network (SHARP).
+-- Options of Megatron's families: options of NCCL by Megatron's keys of groups, its timeout, its streams of high
+-- priority, and the family whose reductions run in the network (SHARP).
 
 local function seconds(minutes)
   local most = 1e9 // 60
@@ -9,8 +9,8 @@ local function seconds(minutes)
   return minutes and 60 * minutes
 end
 
--- Return the options of a key: fields of NCCL's, and one of torch's, the priority. Tries them on a family, so that an
--- error can name the key.
+-- Return the options of a key: fields of NCCL, and the priority, a field of torch. They are tried on a family, so that
+-- an error can name the key.
 local function choice_of(family, key, fields)
   if type(fields) ~= "table" then
     error(string.format("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
@@ -59,7 +59,7 @@ local function copy(options)
   return own
 end
 
--- Megatron's keys of NCCL options; those of the expert families are not the families' names.
+-- Megatron's keys of NCCL options; for expert families they differ from the families' names.
 local keys = string.split("gtp_remat dp_cp intra_dp_cp gtp_remat_dp gtp_remat_dp_cp dp cp hcp mp tp pp embd pos_embd "
   .. "tp_dp tp_dp_cp tp_cp expt_gtp_remat ep ep_tp tp_ep_mp tp_ep_pp tp_ep_gtp_remat_pp ep_dp intra_ep_dp inter_ep_dp "
   .. "ep_gtp_remat_dp intra_dist_opt_instance tp_gtp_remat expt_tp_gtp_remat engram_dp engram_embedding_parallel "
@@ -70,7 +70,7 @@ local keys = string.split("gtp_remat dp_cp intra_dp_cp gtp_remat_dp gtp_remat_dp
 return function(all, p, urgent)
   local o, common = {}, { timeout = seconds(p.distributed_timeout_minutes) }
   for _, key in ipairs(keys) do o[key] = common end
-  local function own(key) -- not shared with other keys any more
+  local function own(key) -- a copy that other keys do not share
     o[key] = copy(o[key])
     return o[key]
   end
@@ -88,7 +88,7 @@ return function(all, p, urgent)
 
   local sharp = p.sharp_enabled_group
   check_sharp(sharp, p)
-  if p.use_sharp then -- the network serves one communicator, the first that is created
+  if p.use_sharp then -- the network serves only the first communicator that is created
     local n = p.num_distributed_optimizer_instances
     local shared = n == (p.expert_num_distributed_optimizer_instances or n) -- by dense layers and experts
     local chosen = own(sharp ~= "dp_replica" and "dp_cp" or shared and "inter_ep_dp" or "inter_dp_cp")

@@ -1,5 +1,5 @@
--- Megatron's getters of numbers, and the arguments of all getters. A rank outside the window gets nil, where Megatron
--- raises; so does a getter whose groups do not exist with the parameters or in the version.
+-- Megatron's getters of numbers, and the arguments of all getters. For a rank outside the window, and for groups that
+-- do not exist with the parameters or in the version, the answer is nil, where Megatron raises an error.
 
 local part = select(2, ...)
 local releases, getters = part "releases", part "getters"
@@ -23,7 +23,7 @@ local function virtual_stage(q, p)
   if vpp and not q.ignore_virtual then return stage end
 end
 
--- With interleaving only the first (last) virtual stage of a rank is first (last).
+-- With interleaving only the first (last) virtual stage of a rank counts as first (last).
 local function is_first_stage(s, q, p)
   local virtual = virtual_stage(q, p)
   return s.pp and s.pp.position == 0 and (virtual or 0) == 0
@@ -35,14 +35,14 @@ local function is_last_stage(s, q, p)
     and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
 end
 
--- Return a block of dp x cp; that of all ranks is dp x cp itself.
+-- Return a block of dp x cp; the block of all ranks is dp x cp itself.
 local function block_of(s, q, prefix)
   if s.dp_cp and q.group_size == s.dp_cp.size then return ranks_of(s.dp_cp) end
   return ranks_of(group_of(s, prefix .. tostring(q.group_size)))
 end
 
 local queries = {
-  model_size = steps.model_size, -- of this project: parameters, those that a token uses, flops of a token
+  model_size = steps.model_size, -- not Megatron's: parameters, those that a token uses, flops for a token
   data_parallel_rank = function(s, q, p) return s.dp and dp_of(s, q, p).position end,
   data_parallel_world_size = function(s, q, p) return s.dp and dp_of(s, q, p).size end,
   data_parallel_src_rank = function(s, q) return s.dp and s[q.with_context_parallel and "dp_cp" or "dp"].first end,

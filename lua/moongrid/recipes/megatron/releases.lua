@@ -1,5 +1,5 @@
--- Which of Megatron-core's versions have a parameter. A parameter of an open pull request is accepted with
--- every version.
+-- The versions of Megatron-core that have a parameter. A parameter of an open pull request is accepted with every
+-- version.
 
 local versions = { "0.16", "0.17", "0.19", "dev" }
 local only = { -- parameter, its neutral value, the versions that have it
@@ -19,7 +19,7 @@ local function among(version, list, first)
   end
 end
 
--- Refuse an unknown version, and parameters that the version lacks.
+-- Refuse an unknown version, and parameters that the version does not have.
 local function check(p)
   local version = p.version
   if not among(version, versions, 1) then

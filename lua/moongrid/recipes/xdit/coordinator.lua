@@ -1,4 +1,4 @@
--- GroupCoordinator, which vLLM, xDiT and SGLang share: answers about this rank's group of a family.
+-- The queries of GroupCoordinator, which vLLM, xDiT and SGLang share, about this rank's group of a family.
 
 local function group(s, q)
   local name = q.group or error "group is missing; a family such as tp would do"
