@@ -284,8 +284,9 @@ static int loop(lua_State *L) {
   return 0;
 }
 
-/* s:again(from, to): write these entries once more, which are whole; return how many there are. For
-** the prelude: most passes of a pipeline write the same ones. */
+/* s:again(from, to): write the entries `from` to `to` - 1 once more; return the number of entries.
+** The entries must be whole. This is for the prelude: most passes of a pipeline write the same
+** entries. */
 static int again(lua_State *L) {
   step_writer *w;
   mgrid_step_lua_check(L, 1, &w);
@@ -295,6 +296,7 @@ static int again(lua_State *L) {
   luaL_argcheck(L, from >= 0 && to >= from && to <= (lua_Integer)w->now.n && !w->grouped, 3,
                 "no such entries");
   mgrid_lua_charge(L, 20 * (to - from));
+
   for (uint32_t i = (uint32_t)from, by = (uint32_t)w->now.n - i; i < (uint32_t)to; i++) {
     step_node *n = mgrid_step_write(w, w->now.node[i].kind);
     if (!n) return too_many(L);
