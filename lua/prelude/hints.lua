@@ -37,7 +37,7 @@ local names = {
   coroutine = "a recipe is evaluated once, from top to bottom",
   debug = "print and log tell the host what a recipe does",
   xpcall = "pcall calls a function and gives back its error",
-  utf8 = 'string.split(s, "-") cuts a text at another one',
+  utf8 = 'string.split(s, "-") cuts s at each "-"',
   None = "Lua writes nil", null = "Lua writes nil", NULL = "Lua writes nil", nullptr = "Lua writes nil",
   undefined = "Lua writes nil", True = "Lua writes true", False = "Lua writes false",
   len = "#x is the length of a list or text, #family the number of its groups",

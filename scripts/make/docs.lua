@@ -109,26 +109,26 @@ end
 
 -- Recorded cases --------------------------------------------------------------------
 
--- Count the systems with a recipe, and their cases. (tests/golden/layers has copied interfaces, not recorded cases.)
+-- Count the tables of systems with a recipe, and their cases. (tests/golden/layers has copied interfaces, not cases.)
 local function recorded()
-  local systems, cases = 0, 0
+  local tables, cases = 0, 0
   for path in io.popen "LC_ALL=C ls tests/golden/systems/*.lua":lines() do
     local file = assert(io.open(path))
     local text = file:read "a"
     file:close()
     if text:find 'recipe = "' or text:find 'mg%.load "' or text:find 'require "systems%.' then
-      systems = systems + 1
+      tables = tables + 1
       for line in io.lines("tests/golden/" .. path:match "([%w_]+)%.lua$" .. ".json") do
         if line:find '^{"id"' then cases = cases + 1 end
       end
     end
   end
-  return systems, cases
+  return tables, cases
 end
 
-local systems, cases = recorded()
-local match = ("Groups, their order, the order of their members, getters, lists and refusals match %d recorded cases "
-  .. "of %d systems.\n"):format(cases, systems)
+local tables, cases = recorded()
+local match = ("%d recorded cases in %d tables match: groups, members, their order, answers and lists of the systems'\n"
+  .. "own functions, refusals.\n"):format(cases, tables)
 
 local texts = { -- file -> marker -> what stands between
   ["lua/moongrid/meta.lua"] = {

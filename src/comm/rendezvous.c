@@ -13,17 +13,21 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The words of the all-reduce. Every rank gets the minimum of each word. */
+/* The words of the all-reduce. Every rank gets the minimum of each word. [2]: a word and its
+** complement, as mgrid_pair_words writes them. If two ranks have different words a < b, the minima
+** are a and ~b, which are not complements. */
 enum {
-  HAVE,       /* 1 + the caller's `least` if this rank has a digest, else 0 */
-  MISS,       /* 1 if this rank has none */
-  FIRST,      /* [2]: first half of the digest, and the call, as mgrid_pair_words writes them */
-  SECOND = 4, /* [2]: second half of the digest, and the call */
+  /* 1 + mgrid_meeting.least, of which all ranks get the minimum; 0: this rank has no digest */
+  HAVE,
+  MISS, /* 1: this rank has no digest; else 0 */
+  /* [2]: the first half of the digest, xor the call; so ranks in different calls differ here */
+  FIRST,
+  SECOND = 4, /* [2]: the second half of the digest xor the call */
   /* [2]: this rank's machine. Used until the machines of all ranks are known, before any state
   ** exists */
   MACHINE = 6,
-  /* [2]: used from then on: a digest of this rank's states. UINT64_MAX from a rank that has left a
-  ** state (mgrid_state_leave) */
+  /* [2]: a digest of this rank's states. Used once the machines are known. A rank that has left a
+  ** state (mgrid_state_leave) writes UINT64_MAX into both words, which changes no minimum */
   STATES = 6,
   WORDS = 8
 };
@@ -31,9 +35,11 @@ enum {
 /* What a rank says about itself when calls or states differ. */
 typedef struct side {
   int64_t rank;
-  /* of the name of the nth state, when states are compared one by one; 0: there is none */
+  /* when states are compared one by one: a hash of the name of the nth state; 0: there is none */
   uint64_t hash;
-  char doing[96], states[240], version[24];
+  char doing[96];   /* the call in which the rank is */
+  char states[240]; /* the names of its states, cut if they are longer */
+  char version[24]; /* of its library */
 } side;
 
 static bool rendezvous_counts(const mgrid_state *s) { return s->made && !s->partial; }
@@ -57,7 +63,7 @@ uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) {
   mgrid_text_ellipsis(b->doing, sizeof b->doing, n < 0 ? 0 : (size_t)n);
   uint64_t h =
       XXH3_64bits_withSeed(MGRID_VERSION, strlen(MGRID_VERSION), XXH3_64bits(whole, strlen(whole)));
-  return (h | MGRID_ANY_PLAN) - !plans;
+  return (h | MGRID_ANY_PLAN) - !plans; /* the lowest bit is `plans`, which goes_with reads */
 }
 
 static side side_of(const mgrid_backend *b) {
@@ -94,8 +100,8 @@ static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
   snprintf(mine->states, sizeof mine->states, s ? "'%s'" : "%s", s ? s->name : "");
 }
 
-/* The lists of states were cut before they differ. Compare the states one by one, until two
-** differ. */
+/* The names of the states were cut before the place where they differ. So compare the states one by
+** one, until two differ. */
 static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int64_t who,
                                 side *other, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
@@ -112,26 +118,29 @@ static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int6
 ** states. */
 static mgrid_status rendezvous_tell(const side *a, const side *o, mgrid_error *err) {
   const char *what = "have unlike states", *verb = "has", *x = a->states, *y = o->states;
-  const char *remedy = "free a state on all ranks, or leave it where a rank is in none of its "
-                       "groups (mgrid_state_leave)";
+  const char *remedy = "all ranks must free a state; a rank that is in none of its groups may "
+                       "leave it instead (mgrid_state_leave)";
   if (strcmp(a->doing, o->doing) != 0)
     what = "make unlike calls", verb = "is in", x = a->doing, y = o->doing,
-    remedy = "all make the same calls in one order";
+    remedy = "all ranks must make the same calls in the same order";
   else if (strcmp(a->version, o->version) != 0)
     what = "have unlike versions of moongrid", x = a->version, y = o->version,
-    remedy = "install one on all hosts";
+    remedy = "install one version on all nodes";
   return mgrid_fail(err, MGRID_DISAGREE,
                     "ranks %s: rank %" PRId64 " %s %s, rank %" PRId64 " %s %s; %s", what, a->rank,
                     verb, *x ? x : "none", o->rank, verb, *y ? y : "none", remedy);
 }
 
+/* Return whether a rank in the call `other` may meet a rank in `call`. A rank without a plan fits
+** every call in which ranks agree on a plan. */
 static bool goes_with(uint64_t call, uint64_t other) {
   return call == other || (other == MGRID_ANY_PLAN && (call & MGRID_ANY_PLAN));
 }
 
 /* Fail with two ranks that show the difference. If calls differ: the first rank that names its
 ** call, and the first with another call. Else: the first rank that reports its states, and the
-** first that reports others. */
+** first that reports others. each: MGRID_MET words for each rank. Word 3 is its call. Word 4 is a
+** digest of its states, or 0 if it does not report them. */
 static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgrid_error *err) {
   int64_t one = 0, who = 0;
   bool states = false;

@@ -29,8 +29,10 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
   mgrid_hooks h = MGRID_HOOKS_INIT;
   mgrid_status s = mgrid_layout_check(b->layout, "the backend's library", err);
   if (!s && b->hooks_fixed)
-    s = mgrid_fail(err, MGRID_NOT_NOW, "the %s backend has had a state: hooks come before",
-                   b->kind->name);
+    s = mgrid_fail(
+        err, MGRID_NOT_NOW,
+        "hooks must be set before the first state of a backend; this %s backend has had one",
+        b->kind->name);
   if (!s) s = mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err);
   if (!s) b->hooks = h;
   return s;
@@ -38,7 +40,10 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
 
 void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
-  while (b->states) { /* the host has abandoned these; each counts as a user while it is freed */
+  /* The host has abandoned these states. mgrid_state_abandon has removed each as a user, and
+  ** mgrid_state_end removes it again, so add one user for it. Add a second one, because b is closed
+  ** when its last user goes. */
+  while (b->states) {
     b->users += 2;
     mgrid_state_end(b->states);
     b->users--;
@@ -63,9 +68,9 @@ static bool state_is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
-/* Return at most how many creations this rank takes part in. If all ranks take part in a creation
-** (`whole`), or all ranks of the parent, each round of the family counts, even if this rank is not
-** a member. */
+/* Return an upper bound of the number of creations in which this rank takes part. If all ranks of
+** the world take part in a creation (`whole`), or all ranks of the parent, each round of the family
+** counts, even if this rank is not a member. */
 static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms + s->view.nmembers; /* including groups of one rank */
   for (size_t i = 0; i < s->plan->content.nentries; i++)
@@ -74,7 +79,8 @@ static size_t batch_room(const mgrid_state *s) {
   return n;
 }
 
-/* Return the turn of a creation in this rank's view: mgrid_comm_spec.turn. */
+/* Return the turn of a creation in this rank's view (mgrid_comm_spec.turn). Turns grow in schedule
+** order: by family, then by round. */
 static int64_t state_turn_of(const mgrid_state *s, size_t comm) {
   const mgrid_creation *c = &s->view.comm[comm];
   int64_t at = 0;
@@ -82,6 +88,8 @@ static int64_t state_turn_of(const mgrid_state *s, size_t comm) {
   return at * MGRID_ROUNDS_MAX + c->round;
 }
 
+/* Add the creations of a backend that calls all ranks of the world for each (`whole`): one for each
+** round of a family in which some rank creates a communicator. */
 static void state_name_all(mgrid_state *s) {
   const mgrid_plan *p = s->plan;
   for (size_t k = 0; k < p->content.nentries; k++) {
@@ -96,7 +104,8 @@ static void state_name_all(mgrid_state *s) {
       const mgrid_entry *e = &p->content.entry[entry];
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms) mgrid_batch_add(&s->batch, s->comm[i], state_turn_of(s, i));
-      /* another backend calls only the members */
+      /* This rank is in no group of the round. It still takes part if the state's own backend makes
+      ** the family; another backend calls only the members. */
       else if (!wanted || mgrid_same_backend(wanted, own))
         mgrid_batch_add_absent(&s->batch, e, own);
     }
@@ -229,7 +238,7 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
 
 void mgrid_state_end(mgrid_state *s) {
   mgrid_backend *b = s->backend;
-  const mgrid_hooks h = b->hooks; /* a copy: the backend may be freed below */
+  const mgrid_hooks h = b->hooks; /* a copy, because b may be freed before the last use */
   mgrid_state **at = &b->states;
   while (*at != s) at = &(*at)->next;
   *at = s->next;
@@ -260,6 +269,7 @@ mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {
                         " of '%s' with other ranks, so it cannot leave the state "
                         "'%s' before them; mgrid_state_free on all ranks ends it",
                         s->view.rank, s->group[i].index, s->group[i].name, s->name);
+  /* partial states are not compared, so no rank would miss one */
   s->backend->left |= !s->partial;
   mgrid_state_free(s);
   return MGRID_OK;
@@ -291,8 +301,8 @@ static mgrid_status state_check_name(const mgrid_backend *b, const mgrid_plan *p
     if (s != old && s->name && strcmp(s->name, name) == 0
         && memcmp(s->plan->digest, plan->digest, sizeof plan->digest) != 0)
       return mgrid_fail(err, MGRID_DUPLICATE,
-                        "a state '%s' with another plan is there already; free it first, or name "
-                        "this one otherwise",
+                        "there is already a state '%s' with another plan; free it first, or give "
+                        "this one another name",
                         name);
   return MGRID_OK;
 }
@@ -316,13 +326,15 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
     mgrid_error_pass(&mine, grown->why);
     plan = NULL;
   }
-  /* err says why there is no plan; the other ranks return this error, too */
+  /* *err says why this rank has no plan; the other ranks return this error, too */
   if (!plan && err) mgrid_error_pass(&mine, err);
-  /* in a reload, this rank returns the error that all return */
+  /* Outside a reload this rank keeps *err as it is. In a reload all ranks must return one error, so
+  ** clear *err; mgrid_agree_in then finds the error that all return. */
   if (!plan && old) mgrid_error_clear(err);
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
 
-  /* of all families, so that it is the same on all ranks */
+  /* b->longest must be the same on all ranks. So look at all families of the plan, not only at the
+  ** families of this rank. */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) {
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
@@ -407,7 +419,7 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
   if (mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "prove '%s'", s->name), &mine))
     return mgrid_error_pass(err, &mine);
   for (size_t i = 0; i < s->ncomms; i++) {
-    /* the communicator is lazy and not made yet, or the state is dry */
+    /* nothing to prove: the communicator is lazy and not made yet, or the state is dry */
     if (!s->comm[i]->real || !s->comm[i]->native) continue;
     own = state_first_of(own, mgrid_pool_prove(s->backend, s->comm[i], own ? NULL : &mine));
     n += i < s->view.ncomms;

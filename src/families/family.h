@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** family.h - the inside of a family. A family stores its groups in one of seven forms. The code of
-** a form is in a file form_*.c, with a table of operations (mgrid_form). The most common form
-** is listed first; index and inside are modes (modes.h), numbers of steps of one stride:
+** a form is in a file form_*.c, with a table of operations (mgrid_form). `index` and `inside` are
+** lists of modes, sizes with strides (modes.h), which give an offset to each number: index[i] to
+** group i, inside[p] to position p. The forms, the most common first:
 **
 **   STRIDED  group i, position p  ->  offset + index[i] + inside[p]
 **   PICKED   some positions of the groups of a STRIDED base, where no modes give their order
@@ -12,8 +13,8 @@
 **   ZIP      group i of each part, joined
 **   TABLE    explicit lists, with an inverse index by rank
 **
-** A family that can be STRIDED is STRIDED: whoever makes a pick or a table looks for modes first.
-** So equal rules have one form.
+** A family that can be STRIDED is STRIDED, because whoever makes a pick or a table looks for modes
+** first; so equal rules have one form.
 */
 
 /* THE ORDER OF THE FILES. A file calls only files before it in this list (lint refuses a circle):
@@ -38,7 +39,8 @@
 
 /* MGRID_DEPTH_MAX: how deep families are made of other families. MGRID_PARTS_MAX: the parts of one
 ** family, counting those of its parts. MGRID_ROUNDS_MAX: the rounds of a cover
-** (mgrid_family_rounds). A cover has at least as many rounds as one rank has groups. */
+** (mgrid_family_rounds). The groups of a round share no rank, so a cover has at least as many
+** rounds as any of its ranks has groups. */
 enum { MGRID_DEPTH_MAX = 64, MGRID_PARTS_MAX = 4096, MGRID_ROUNDS_MAX = 1024 };
 
 /* A mode, seen as one digit of the number (rank - offset). The larger digits leave a remainder; the
@@ -98,10 +100,13 @@ typedef struct mgrid_sets mgrid_sets;
 
 /* The arguments and results of a split (mgrid_family_split). */
 typedef struct mgrid_splitting {
-  int64_t k;   /* members of an inner piece */
-  bool by_row; /* number the groups of the family before their pieces */
-  bool lists;  /* make lists where no modes give the pieces */
-  /* mgrid_family_lists, for groups of different sizes; NULL where all have one size. */
+  int64_t k; /* members of an inner piece */
+  /* the order of the results. false: all pieces of group 0 of the family, then all of group 1, and
+  ** so on. true: the first piece of each group, then the second of each group, and so on */
+  bool by_row;
+  bool lists; /* make lists where no modes give the pieces */
+  /* mgrid_family_lists, by which groups of different sizes are split. It is in a later file
+  ** (op_regroup.c), so it is passed. NULL: all groups have one size */
   mgrid_family *(*write_out)(const mgrid_family *f, mgrid_error *err);
   mgrid_family *inner, *outer; /* the results; one may be set if the other failed */
 } mgrid_splitting;
@@ -129,11 +134,11 @@ struct mgrid_form {
   ** at a time. */
   void (*slice)(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out);
   int64_t (*range)(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
-  /* Return whether one rule makes both families. They have this form, and as many groups and
-  ** members of equal sizes. */
+  /* Return whether one rule makes both families. The caller has checked that both have this form,
+  ** equally many groups, and groups of equal sizes. */
   bool (*same_rule)(const mgrid_family *a, const mgrid_family *b);
-  /* Return whether group ga of a equals group gb of b. The families have this form, the groups one
-  ** size. NULL: always undecided. */
+  /* Return whether group ga of a equals group gb of b. The caller has checked that both families
+  ** have this form, and both groups one size. NULL: always undecided. */
   mgrid_tristate (*same_group)(const mgrid_family *a, int64_t ga, const mgrid_family *b,
                                int64_t gb);
   /* append the rule, as in mgrid_family_describe */
@@ -152,9 +157,10 @@ struct mgrid_form {
   /* the number of groups with one member, where sizes differ; NULL: 0 */
   int64_t (*singles)(const mgrid_family *f);
   mgrid_shapes (*shapes)(const mgrid_family *f); /* NULL: not known */
-  /* For groups of two: return the distance between the ranks of all ascending groups, or 0 if it
-  ** varies. *around: whether some groups descend, because the pairs go around a ring. NULL: it
-  ** varies. */
+  /* For groups of two ranks. The distance of a group is its second rank minus its first. Return the
+  ** distance that all groups with a higher second rank have, or 0 if it is not known or differs.
+  ** *around: whether other groups have a lower second rank, because the pairs go around a ring.
+  ** NULL: the distance is not known. */
   int64_t (*distance)(const mgrid_family *f, bool *around);
   /* For a form that may overlap: see mgrid_family_rounds. in_round NULL: the caller counts group by
   ** group. */
@@ -174,8 +180,8 @@ struct mgrid_form {
   /* Pick distinct positions, from groups of one size. */
   mgrid_family *(*pick)(const mgrid_family *f, int64_t n, const int64_t *positions,
                         mgrid_error *err);
-  /* Used instead of `pick`, for groups of any sizes. mgrid_pick_ask gives the positions for a
-  ** size. */
+  /* Pick from groups of any sizes. A form that has this function needs no `pick`. mgrid_pick_ask
+  ** asks fn for the positions to pick from a group of a size. */
   mgrid_family *(*pick_by)(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err);
   /* Make a family of n different groups of f, in this order. Return NULL and leave *err as it is if
   ** no modes give that order. */
@@ -260,8 +266,9 @@ bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid
 
 /* ----------------------------------------------------------------- op_pick.c */
 
-/* Ask fn which positions to pick from a group of `size` ranks, and refuse wrong ones. Write them as
-** numbers from 0. Return how many they are, or -1 after an error. */
+/* Ask fn which positions to pick from a group of `size` ranks, and refuse wrong ones. fn may count
+** from the end, with negative numbers, and may repeat positions. Write each position once, as a
+** number from 0. Return how many they are, or -1 after an error. */
 int64_t mgrid_pick_ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positions, int64_t cap,
                        mgrid_error *err);
 /* Return how many positions fn may give for a group of that size. */
@@ -348,8 +355,8 @@ extern const mgrid_form mgrid_pairs_form;
 ** exhausted, the result means nothing. */
 mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs,
                                    mgrid_budget *budget, mgrid_error *err);
-/* Return how many members all groups have after a zip repeats the groups up to `count`. A value
-** above MGRID_WORLD_MAX is not exact. */
+/* A zip with `spread` repeats the groups of f until there are `count`. Return how many members
+** these have together. A result above MGRID_WORLD_MAX is not exact. */
 int64_t mgrid_spread_total(const mgrid_family *f, int64_t count);
 /* As mgrid_family_zip with `spread`, with a budget as above. */
 mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_budget *budget,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - makes a plan from a topology, for one world. A plan has the order of creation, which
-** families share communicators, the options of families that are used at the same time
-** (concurrent.c), and the digest. A plan does not change after it is made. The file also answers
-** questions about a whole plan: its families and grids, which ranks are in no group, likely
-** mistakes.
+** plan.c - makes a plan from a topology, for one world. A plan says in which order the groups are
+** created, which families share communicators, and which options families have that are used at the
+** same time (concurrent.c). It also has a digest. A plan does not change after it is made. The file
+** also answers questions about a whole plan: its families and grids, which ranks are in no group,
+** likely mistakes.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -16,10 +16,11 @@
 /* =================================================================== parents */
 
 /* A family may name a parent: another family, from whose communicators its own are split. The
-** parent must exist and be created first. Checking that each group is inside a group of the parent
-** takes O(members), so a rank checks only its own groups (comm/state.c). */
+** parent must exist and be created first. Both are created by one call, mgrid_materialize. Checking
+** that each group is inside a group of the parent takes O(members), so a rank checks only its own
+** groups (comm/state.c). */
 
-/* Return the index of a family in the schedule. */
+/* Return the index of a family in the schedule, which is the order of creation. */
 static size_t plan_turn_of(const mgrid_plan *p, int entry) {
   size_t k = 0;
   while (p->order[k] != entry) k++;
@@ -49,17 +50,17 @@ mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
     if (other < 0) return plan_unknown(c, e, err);
     const mgrid_choice *parent = c->entry[other].choice;
     if (other == (int)i)
-      why = "is itself";
+      why = "is the family itself";
     else if (e->choice->asked.lazy || parent->asked.lazy)
-      why = "is made together with it, so neither can be 'lazy'";
+      why = "is made in the same call, so neither can be 'lazy'";
     else if (parent->none || e->choice->none)
-      why = "or itself has no communicators: the backend is 'none'";
+      why = "or the family itself has no communicators: its backend is 'none'";
     else if (e->choice->backend != parent->backend)
       why = "has another backend";
     else if (c->entry[other].family->overlapping || e->family->overlapping)
-      why = "or itself has groups that share ranks";
+      why = "or the family itself has groups that share ranks";
     else if (plan_turn_of(p, other) > plan_turn_of(p, (int)i))
-      why = "is made later; put it before";
+      why = "is made later; put the parent before the family";
     if (why)
       return mgrid_fail(err, MGRID_REFUSED, "family '%s': its parent '%s' %s", e->name, name, why);
   }
@@ -87,6 +88,8 @@ mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t gro
 
 /* ================================================================== the plan */
 
+/* Return the pass of mgrid_plan_make that puts a family into the schedule: `first` families come
+** before all others, lazy ones after. */
 static int rank_of_choice(const mgrid_choice *c) {
   return c->asked.first ? 0 : c->asked.lazy ? 2 : 1;
 }
@@ -115,7 +118,8 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
   }
 
   size_t n = p->content.nentries, filled = 0;
-  mgrid_spend(budget, (int64_t)p->content.held / 2); /* the digest reads the text of all items */
+  /* for the digest, which reads the text of all items (item.h), such as tensors and spares */
+  mgrid_spend(budget, (int64_t)p->content.held / 2);
   p->order = malloc((n + 1) * sizeof *p->order);
   p->shares = malloc((n + 1) * sizeof *p->shares);
   p->launch = malloc((n + 1) * sizeof *p->launch);
@@ -131,7 +135,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
   for (size_t k = 0; k < n; k++) {
     int i = p->order[k];
     p->shares[i] = -1;
-    /* to compare with the families before, and to write the rule into the digest */
+    /* for comparing i with the families before, and for writing its rule into the digest */
     mgrid_spend(budget, (int64_t)(k + p->content.entry[i].family->bytes / 2));
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
@@ -197,6 +201,7 @@ const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
 
 /* Ranks that are in no group. */
 
+/* most ranks that are checked one by one; most ranges of idle ranks that the text names */
 enum { LOOKED_AT = 1 << 22, RANGES = 6 };
 
 /* Return the ranks that an item, such as spares, keeps out of all groups. NULL: none. */
@@ -218,7 +223,7 @@ static bool plan_is_idle(const mgrid_plan *p, int64_t rank) {
 typedef struct seeker {
   const mgrid_plan *p;
   mgrid_sets sets; /* the members of all families */
-  bool told;       /* sets is complete; else each rank is checked */
+  bool told;       /* sets is complete; if not, ranks are checked one by one */
 } seeker;
 
 /* Return the first rank from `rank` on that is idle, or with `idle` false the first that is not. If
@@ -234,6 +239,7 @@ static int64_t next_rank(seeker *s, int64_t rank, bool idle) {
   return rank;
 }
 
+/* Called by mgrid_sets_each with ranks that are in a set, or in none (in < 0). Count the latter. */
 static bool count_idle(void *idle, int64_t rank, int64_t weight, int64_t in) {
   (void)rank;
   if (in < 0) *(int64_t *)idle += weight;

@@ -47,8 +47,8 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
     if (mgrid_family_rank(e->family, c->group, c->position) != v->rank
         || mgrid_family_size(e->family, c->group) != c->size)
       return mgrid_fail(err, MGRID_UNPROVED,
-                        "rank %" PRId64 " creates %s[%" PRId64 "] as %" PRId64 " of %" PRId64
-                        ", but is not that member",
+                        "rank %" PRId64 " creates %s[%" PRId64 "] as member %" PRId64 " of %" PRId64
+                        ", but is not this member",
                         v->rank, e->name, c->group, c->position, c->size);
     if (!before) continue;
     int step = place[c->entry] - place[before->entry];
@@ -60,8 +60,8 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
 }
 
 /* Check that the next member of each of the rank's groups creates the group, too. For all ranks
-** together, this finds the same faults as the sum of marks below. It also names the rank that is
-** missing, but takes several times longer. */
+** together, this finds the same faults as the sum of marks in mgrid_plan_verify. It also names the
+** rank that is missing, but takes several times longer. */
 static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i];
@@ -85,6 +85,9 @@ static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_e
   return MGRID_OK;
 }
 
+/* Whether all members of each group create it is checked by one sum over all ranks. A rank adds its
+** own mark for each group that it creates. The rank at position 0 also subtracts the marks of all
+** members. So the sum is 0 if all members create the group. */
 mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_created *out,
                                mgrid_error *err) {
   int64_t world = p->content.world, step = sample > 0 && sample < world ? world / sample : 1;
@@ -113,7 +116,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
     }
     mgrid_view_free(&v);
   }
-  /* a member is missing: find it */
+  /* the sum is not 0, so a member is missing: find it */
   for (int64_t r = 0; r < world && !s && step == 1 && sum != 0; r++) {
     mgrid_view v;
     if ((s = mgrid_view_init(&v, p, r, err))) break;
@@ -133,8 +136,8 @@ enum { PIECE = 1024 }; /* how many members are listed at a time */
 static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t position,
                               mgrid_error *err) {
   return mgrid_fail(err, MGRID_UNPROVED,
-                    "family '%s': member %" PRId64 " of group %" PRId64
-                    " is not found again by its rank",
+                    "family '%s': looking up the rank at position %" PRId64 " of group %" PRId64
+                    " does not lead back there",
                     e->name, position, group);
 }
 
@@ -149,7 +152,8 @@ static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position
 
 /* Check every member of every group, PIECE members at a time. Except in covers, mgrid_family_locate
 ** finds a rank in only one group. So if every member is found where it is listed, no rank is listed
-** twice. A partition must then have as many members as the world has ranks. */
+** twice. At the end, compare the number of members with f->total. This also proves a partition,
+** because a family is one if f->total is the number of ranks in the world. */
 static mgrid_status verify_check_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
   int32_t ranks[PIECE];
@@ -170,14 +174,13 @@ static mgrid_status verify_check_members(const mgrid_entry *e, int64_t *checked,
   *checked += members;
   if (members == f->total) return MGRID_OK;
   return mgrid_fail(err, MGRID_UNPROVED,
-                    "family '%s' has %" PRId64 " members in %" PRId64
-                    " ranks, but reports %" PRId64,
-                    e->name, members, f->world, f->total);
+                    "family '%s' has %" PRId64 " members in all its groups, but reports %" PRId64,
+                    e->name, members, f->total);
 }
 
 static mgrid_status check_some_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
-  uint64_t x = 88172645463325252u; /* xorshift: the same sample everywhere */
+  uint64_t x = 88172645463325252u; /* xorshift from a fixed number: the same sample everywhere */
   for (int i = 0; i < MGRID_CHECK_SOME && f->count > 0; i++, ++*checked) {
     x ^= x << 13, x ^= x >> 7, x ^= x << 17;
     int64_t group = (int64_t)(x % (uint64_t)f->count), size = mgrid_family_size(f, group);
@@ -204,12 +207,12 @@ mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgri
   return MGRID_OK;
 }
 
-/* ============================================================== what follows */
+/* ============================================================= the rehearsal */
 
 /* Play all ranks of a plan in one process. Each rank goes through its creations in its own order.
 ** In each it waits until all members have arrived. This needs memory for all ranks at once. */
 
-enum { MGRID_REHEARSED_MAX = 1 << 20 }; /* ranks: each takes a few hundred bytes */
+enum { MGRID_REHEARSED_MAX = 1 << 20 }; /* most ranks; each takes a few hundred bytes */
 
 /* -------------------------------------------------------------- itinerary */
 
@@ -240,14 +243,14 @@ void mgrid_itinerary_free(mgrid_itinerary *it) {
   memset(it, 0, sizeof *it);
 }
 
-/* --------------------------------------------------------------- rehearsal */
+/* -------------------------------------------------------------------- play */
 
 /* Progress of every rank. Group g of entry e has the number base[e] + g. */
 typedef struct progress {
   int64_t *base;    /* [nentries] */
   int32_t *arrived; /* [groups]: how many members wait in the group with that number */
-  int64_t *at;      /* [world]: the current step of a rank; start[rank + 1]: it has finished */
-  int64_t *ready;   /* [world]: a stack of the ranks that are not waiting */
+  int64_t *at; /* [world]: index of a rank's current step; start[rank + 1]: the rank has finished */
+  int64_t *ready; /* [world]: a stack of the ranks that are not waiting */
   int64_t nready;
 } progress;
 
@@ -282,8 +285,8 @@ static mgrid_status verify_walk(progress *now, const mgrid_itinerary *it, const 
     if (mgrid_family_rank(f, c->group, c->position) != rank
         || mgrid_family_size(f, c->group) != c->size)
       return mgrid_fail(err, MGRID_UNPROVED,
-                        "rank %" PRId64 " creates %s[%" PRId64 "] as %" PRId64 " of %" PRId64
-                        ", but is not that member",
+                        "rank %" PRId64 " creates %s[%" PRId64 "] as member %" PRId64 " of %" PRId64
+                        ", but is not this member",
                         rank, p->content.entry[c->entry].name, c->group, c->position, c->size);
 
     out->memberships++;
@@ -338,8 +341,7 @@ mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_
   if (p->content.world > MGRID_REHEARSED_MAX)
     s = mgrid_fail(err, MGRID_OUT_OF_RANGE,
                    "a rehearsal goes through every rank, at most %d of them, not %" PRId64
-                   "; the check of a plan samples "
-                   "larger worlds",
+                   "; the check of a plan takes samples of larger worlds",
                    MGRID_REHEARSED_MAX, p->content.world);
   if (!s) s = mgrid_itinerary_of(&steps, p, err);
   if (!s) s = mgrid_itinerary_play(&steps, p, &seen, err);

@@ -20,10 +20,11 @@
 ** log write to the host's log.
 */
 
+/* of string.rep: most bytes of its result; most repetitions */
 enum { STRING_CAP = 64 * 1024, REP_CAP = 65536 };
 
-/* Charge a recipe for reading text: about eight bytes count as one instruction. Short texts do not
-** take long enough to look at the clock. */
+/* Charge a recipe for reading text: about eight bytes count as one instruction. A charge also looks
+** at the clock. Reading a short text takes less time than that, so it is free. */
 static void charge_bytes(lua_State *L, size_t bytes) {
   if (bytes >= 1024) mgrid_lua_charge(L, (int64_t)(bytes / 8));
 }
@@ -35,7 +36,8 @@ static int string_rep(lua_State *L) {
   if (n <= 0) n = 0;
   if (n > REP_CAP || (lua_Integer)(len + lsep) * n > STRING_CAP)
     return mgrid_lua_raise(L, "string.rep: a recipe's strings have at most %d bytes", STRING_CAP);
-  /* not a luaL_Buffer, which fails at the limit of memory without collecting garbage first */
+  /* A luaL_Buffer would fail at the limit of memory without collecting garbage first. So make the
+  ** text in userdata. */
   char *text = lua_newuserdatauv(L, (size_t)n * (len + lsep) + 1, 0), *end = text;
   for (lua_Integer i = 0; i < n; i++) {
     memcpy(end, s, len);
@@ -67,7 +69,7 @@ static int string_split(lua_State *L) {
   }
 }
 
-/* Push "nan" if the value is not a number (0/0), which C prints as "-nan" on some processors. */
+/* If the value is NaN (0/0), push "nan", because C prints it as "-nan" on some processors. */
 static bool push_nan(lua_State *L, int i) {
   lua_Number n = lua_tonumber(L, i);
   if (lua_type(L, i) != LUA_TNUMBER || n == n) return false;
@@ -107,8 +109,8 @@ static int sandbox_say(lua_State *L) {
   return 0;
 }
 
-/* Most bytes of a printed line. mgrid_lua_say shows fewer, so that users see where a line was
-** cut. */
+/* Most bytes of a line that is put together for print. mgrid_lua_say shows fewer. So it gets a line
+** that was cut here as one that is too long, and writes "..." at its end. */
 enum { LINE = 1024 };
 
 /* Append a value, but not more than fits in the line. */
@@ -129,7 +131,7 @@ static int recipe_print(lua_State *L) {
     json_t *v = lua_istable(L, i) ? mgrid_json_of(L, i) : NULL;
     lua_pushcfunction(L, plain_tostring);
     lua_pushvalue(L, i);
-    /* catches an error, so that t is freed */
+    /* lua_pcall catches an error, so that t is freed below */
     if (lua_pcall(L, 1, 1, 0) != LUA_OK) lua_pop(L, 1), lua_pushnil(L);
     size_t len;
     const char *value = lua_tolstring(L, -1, &len);
@@ -222,7 +224,8 @@ static void add_text(lua_State *L) {
 
 /* --------------------------------------------------------------- iteration */
 
-/* upvalues: keys, the table, position */
+/* Return the next key and its value. Upvalues: the list of keys, the table, the position in the
+** list. */
 static int next_pair(lua_State *L) {
   lua_Integer i = lua_tointeger(L, lua_upvalueindex(3)) + 1;
   lua_pushinteger(L, i);
@@ -233,6 +236,7 @@ static int next_pair(lua_State *L) {
   return 2;
 }
 
+/* pairs(table): go through a table in the order of its keys. */
 static int ordered_pairs(lua_State *L) {
   luaL_checkany(L, 1);
 
@@ -250,7 +254,7 @@ static int ordered_pairs(lua_State *L) {
   for (lua_Integer k = 1; k <= n; k++, lua_pop(L, 1)) {
     lua_rawgeti(L, 2, k);
     if (!lua_isinteger(L, -1) && lua_type(L, -1) != LUA_TSTRING)
-      return mgrid_lua_raise(L, "pairs: keys are integers or strings, one is %s",
+      return mgrid_lua_raise(L, "pairs: all keys must be integers or strings, but one is a %s",
                              luaL_typename(L, -1));
   }
   lua_pushvalue(L, 2);
@@ -264,7 +268,7 @@ static int ordered_pairs(lua_State *L) {
 
 static lua_Integer list_length(lua_State *L, int i) {
   luaL_checktype(L, i, LUA_TTABLE);
-  /* a read-only view */
+  /* only read-only views have a metatable */
   if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is read-only");
   return (lua_Integer)lua_rawlen(L, i);
 }
@@ -330,7 +334,7 @@ static int table_remove(lua_State *L) {
   return 1;
 }
 
-/* Call Lua's own function, the upvalue, after paying for it. */
+/* Call Lua's own function, which is the upvalue. The caller has charged for it. */
 static int call_own(lua_State *L) {
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
@@ -350,7 +354,7 @@ static int table_concat(lua_State *L) {
   return call_own(L);
 }
 
-/* math.max, math.min. Charge for texts, which they compare, too. */
+/* math.max, math.min. They also compare texts, so charge for these. */
 static int compare_all(lua_State *L) {
   for (int i = lua_gettop(L); i > 0; i--)
     if (lua_type(L, i) == LUA_TSTRING) charge_bytes(L, lua_rawlen(L, i));
@@ -444,11 +448,12 @@ static int missing_field(lua_State *L) {
   for (size_t i = 0; strcmp(library, "string") == 0 && i < sizeof patterns / sizeof *patterns; i++)
     if (strcmp(name, patterns[i]) == 0)
       return mgrid_lua_raise(L,
-                             "recipes have no string.%s, since patterns may take for ever; "
-                             "string.split(s, \"-\") cuts "
-                             "a text at another one",
+                             "recipes have no string.%s, because patterns may take forever; "
+                             "string.split(s, \"-\") cuts s at each \"-\"",
                              name);
-  return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end",
+  return mgrid_lua_raise(L,
+                         "recipes have no %s.%s, because a recipe must mean the same in every "
+                         "process, and must end",
                          library, name);
 }
 
@@ -526,8 +531,8 @@ void mgrid_sandbox_push(lua_State *L) {
 static int index_number(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING) return mgrid_lua_no_list(L, "number");
   return mgrid_lua_raise(L,
-                         "a number has no '%s'; of a grid g, g.tp is the size of dim tp, and g "
-                         "\"tp\" the family along it",
+                         "a number has no '%s'; with a grid g, g.tp is the size of dim tp, and g "
+                         "\"tp\" is the family along this dim",
                          lua_tostring(L, 2));
 }
 
@@ -543,7 +548,8 @@ void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   lua_setmetatable(L, -2);
   lua_pop(L, 1);
 
-  /* otherwise ("x"):find would reach the whole library through the metatable of strings */
+  /* Let methods of strings come from the recipe's `string`. Otherwise ("x"):find would reach Lua's
+  ** whole library through the metatable of strings. */
   lua_pushliteral(L, "");
   lua_createtable(L, 0, 2);
   lua_getfield(L, -3, "string");
@@ -572,7 +578,7 @@ void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   lua_replace(L, -2);
 }
 
-/* The words are the first upvalue of __index. */
+/* Push the table of the words of recipes: the first upvalue of __index of their globals. */
 void mgrid_sandbox_words(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_getmetatable(L, -1);
@@ -588,6 +594,7 @@ bool mgrid_sandbox_is_taken(lua_State *L, const char *name) {
   bool taken = strcmp(name, "_ENV") == 0 || lua_getfield(L, -1, name) != LUA_TNIL
                || lua_getglobal(L, name) != LUA_TNIL;
   const char *local = lua_pushfstring(L, "local %s", name);
+  /* a name that no local variable can have, such as a keyword of Lua, is taken */
   if (!taken) taken = luaL_loadbufferx(L, local, strlen(local), "name", "t") == LUA_ERRSYNTAX;
   lua_settop(L, top);
   return taken;

@@ -19,15 +19,18 @@
 typedef struct step_wait {
   int64_t rank;
   int32_t cursor; /* the cursor, of the rank's type, that waits; -1: the rank has ended */
-  uint32_t node;  /* the entry in which the rank waits for another one */
+  uint32_t node;  /* the entry in which the rank waits for another rank */
 } step_wait;
 
 /* ------------------------------------------------------- the ranks waited for */
 
-typedef struct wanted {  /* a call that some rank waits for */
-  const int32_t *circle; /* of the type that should make the call: its circle of each slot */
-  /* circle; a kind, ANY_CALL or TOGETHER (any collective); peer of a message */
-  int32_t on, kind, peer;
+typedef struct wanted { /* a call for which some rank waits; another type should make it */
+  /* [nslots]: the circle that each slot means on the type that should make the call */
+  const int32_t *circle;
+  int32_t on; /* the circle of the call */
+  /* STEP_SEND or STEP_RECV; TOGETHER: any collective; ANY_CALL: any call on the circle */
+  int32_t kind;
+  int32_t peer; /* of a send or receive: the position of the rank that waits */
 } wanted;
 
 enum { TOGETHER = -1, ANY_CALL = -2 };
@@ -83,7 +86,8 @@ static bool will_call(const step_executor *m, int32_t type, const wanted *x, int
     const step_cursor *c = &m->cursor[i];
     if (c->circle >= 0) continue;
     step_place at = c->place;
-    /* an operation that has begun is not the call, because it did not meet */
+    /* If the cursor's operation has begun, it is not the call, because it would have met the rank
+    ** that waits for the call. So begin the search after it. */
     if (c->posted) at.node = p->node[at.node].end;
     uint32_t node = mgrid_step_place_find(p, &at, &m->budget->work, is_wanted, x);
     if (node == p->n || (c->stream >= 0 && p->node[node].stream != c->stream)) continue;
@@ -96,16 +100,19 @@ static bool will_call(const step_executor *m, int32_t type, const wanted *x, int
   return false;
 }
 
+/* Return whether an operation of the type waits already on one side of a match. */
 static bool has_come(const step_match *x, int side, int32_t type) {
   for (uint32_t i = 0; x && i < x->nposts[side]; i++)
     if (mgrid_step_posts(x, side)[i].type == type) return true;
   return false;
 }
 
+/* Return whether the cursor's operation at `node` has begun and still waits for others. */
 static bool is_unmet(const step_executor *m, int32_t cursor, uint32_t node) {
   const step_cursor *c = &m->cursor[cursor];
   const step_match *x = mgrid_step_executor_match(m, c, node);
-  /* in a group, a second collective waits for the first one, not for other ranks */
+  /* Between ncclGroupStart and ncclGroupEnd a second collective on a circle waits for the first
+  ** one, not for other ranks. It is on side 1. So of collectives look at side 0 only. */
   int sides = x && x->from == -1 ? 1 : 2;
   for (int side = 0; x && side < sides; side++)
     for (uint32_t i = 0; i < x->nposts[side] && mgrid_spend(&m->budget->work, 1); i++)
@@ -115,8 +122,9 @@ static bool is_unmet(const step_executor *m, int32_t cursor, uint32_t node) {
   return false;
 }
 
-/* Called with a rank `to` for which another rank waits in its entry to->node. `will`: the rank `to`
-** will still make that call. Return true to stop. */
+/* Called with a rank `to` for which another rank waits. to->node is the entry of that other rank.
+** `will`: the rank `to` will still make the call for which that other rank waits. Return true to
+** stop. */
 typedef bool awaited_fn(const step_wait *to, bool will, void *ud);
 
 /* Call fn for each rank for which this rank waits, until fn returns true. Return whether it did. */
@@ -134,6 +142,7 @@ static bool each_awaited(const step_executor *m, const step_wait *from, awaited_
     const step_match *x = mgrid_step_executor_match(m, c, node);
     int64_t group, position;
     f->form->locate(f, from->rank, slot->nth, &group, &position);
+    /* a send or receive waits for one position of the group; any other call for all members */
     bool point = mgrid_step_rows[n->kind].role == STEP_POINT && !c->creates;
     int64_t size = f->size >= 0 ? f->size : f->form->size(f, group);
     for (int64_t i = point ? n->number : 0; i < (point ? n->number + 1 : size); i++) {
@@ -154,7 +163,7 @@ static bool each_awaited(const step_executor *m, const step_wait *from, awaited_
 
 /* -------------------------------------------------------- the shortest cycle */
 
-enum { SEEN_MAX = 1 << 15 };
+enum { SEEN_MAX = 1 << 15 }; /* most ranks of one search */
 
 typedef struct seen {
   step_wait at;
@@ -166,8 +175,9 @@ typedef struct search {
   size_t n;
   seen *all;         /* [SEEN_MAX]: the waiting ranks found so far; all[0] is the start */
   mgrid_index index; /* finds an entry of `all` */
-  int32_t from, found;
-  bool failed; /* out of memory */
+  int32_t from;  /* index in `all`: the search goes through the ranks for which this one waits */
+  int32_t found; /* index in `all`: a rank that waits for the start; -1: none yet */
+  bool failed;   /* out of memory */
 } search;
 
 static uint64_t waiting_hash_of(const step_wait *at) {
@@ -244,6 +254,7 @@ static size_t shortest_cycle(const step_executor *m, size_t most, step_wait *out
     int64_t rank = all ? i : m->types->type[i].first;
     int32_t type = m->types->of[rank];
     for (size_t k = m->first[type]; k < m->first[type + 1]; k++) {
+      /* no cycle is shorter than one of two ranks */
       if (!m->cursor[k].posted || best == 2 || s.failed) continue;
       starts++;
       size_t n =
@@ -280,7 +291,7 @@ typedef struct walk {
   const step_program *program;
   mgrid_budget *budget;
   size_t nstreams, families;
-  int64_t now;
+  int64_t now; /* the number of the last call */
   knowledge known[STEP_STREAMS_MAX];
   int64_t *last;       /* [nstreams * families]: the last call of a family on a stream */
   knowledge *over;     /* [families]: what is known after the last call on a communicator */
@@ -288,6 +299,7 @@ typedef struct walk {
   bool *pairs;         /* [families * families]: the pairs found; the lower family comes first */
 } walk;
 
+/* Add to `to` what is known in `from`. */
 static void learn(knowledge *to, const knowledge *from, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (from->of[i] > to->of[i]) to->of[i] = from->of[i];
@@ -352,7 +364,7 @@ static bool starts_in_order(const mgrid_step *s, size_t family) {
 static bool is_allowed(const mgrid_step *s, size_t a, size_t b) {
   const mgrid_content *c = &s->plan->content;
   for (size_t i = 0; i < c->nconcurrent; i++) {
-    int has = 0;
+    int has = 0; /* bit 0: a is in the list; bit 1: b is */
     for (size_t j = 0; j < c->concurrent[i].n; j++)
       has |= (strcmp(c->concurrent[i].name[j], c->entry[a].name) == 0)
              | (strcmp(c->concurrent[i].name[j], c->entry[b].name) == 0) << 1;
@@ -493,10 +505,10 @@ static mgrid_status verdict_tell(const step_executor *m, step_verdict *v, mgrid_
   if (m->budget->work.exhausted) {
     mgrid_error why = MGRID_ERROR_INIT;
     mgrid_step_budget_spent(m->budget, &why);
-    return mgrid_fail(
-        err, MGRID_LIMIT,
-        "%s: the step is not proved, because some rank waits forever; to find which one takes more",
-        why.message);
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "%s: the step is not proved, because some rank waits forever; finding that "
+                      "rank needs a larger budget",
+                      why.message);
   }
   if (!n && !err->status) tell_unreceived(m, v);
   return err->status;
@@ -548,6 +560,8 @@ mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t 
   mgrid_step_budget_begin(&b, &s->limits, "the proof of the step");
   if (mgrid_step_types_of(s, NULL, &b, &t, &own)) return mgrid_error_pass(err, &own);
   mgrid_status status = verdict_execute(s, &t, rules, eager, &b, v, &own);
+  /* Execute the step again, with one operation at a time on each GPU. If some ranks then wait
+  ** forever, the step hangs where a GPU has no room for two kernels: a hazard. */
   if (!status && v->told == STEP_PROVED && rules == STEP_NCCL && has_streams(s)) {
     status = verdict_execute(s, &t, STEP_ISSUED, 0, &b, v, &own);
     if (v->told != STEP_PROVED) {

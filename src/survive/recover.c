@@ -25,24 +25,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bits on which ranks agree. The result has the bits that all ranks passed. COME: this rank is
-** in mgrid_state_recover. SETTLES: it is in mgrid_state_settle, and takes part in the agreement of
-** the others. If the result has neither, some ranks are in one call and some in the other. DONE:
-** this rank has done its part. AGAIN: it has, or it failed only because of another loss. */
+/* The bits on which ranks agree. The result has the bits that all ranks passed.
+**   COME     this rank is in mgrid_state_recover
+**   SETTLES  this rank is in mgrid_state_settle, where ranks agree whether all have done their part
+**            after a recovery. If a rank is lost then, other ranks may be in mgrid_state_recover
+**            already. The agreements of both calls meet, so the result has neither bit
+**   DONE     this rank has done its part
+**   AGAIN    this rank has no reason against another attempt: it has done its part, or it failed
+**            only because of another loss
+*/
 enum { COME = 1, DONE = 2, AGAIN = 4, SETTLES = 8 };
 
 /* What an attempt has made. */
 typedef struct recovered {
   mgrid_loss *loss;
-  mgrid_backend *rest; /* owned, unless the host passed it */
+  mgrid_backend *rest; /* the backend of the survivors; owned, unless the host passed it */
   mgrid_state *now;
   mgrid_move *move;
 } recovered;
 
-/* How many attempts in a row failed at their end with the same number of lost ranks. */
+/* The failed attempts that came to their end. */
 typedef struct failures {
-  size_t nlost;
-  int alike;
+  size_t nlost; /* lost ranks in the latest one */
+  int alike;    /* how many before it, in a row, had as many lost ranks */
 } failures;
 
 /* ------------------------------------------------------------------ detect */
@@ -87,9 +92,10 @@ static mgrid_status come(const mgrid_state *old, const mgrid_recover_options *o,
       "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover", old->name);
 }
 
-/* Meet all survivors twice, each time within the deadline. What follows has no deadline, and a rank
-** may have been stopped while it waited in the first meeting. Change nothing. If the host passes a
-** backend, the survivors meet on that one, in `rebuild`. */
+/* Meet all survivors twice, each time within the deadline. What follows has no deadline. A rank may
+** be stopped while it waits in the first meeting, and the other ranks do not notice. The second
+** meeting shows that all came out of the first. Change nothing. If the host passes a backend, the
+** survivors meet on that one, in `rebuild`. */
 static mgrid_status agree(const mgrid_state *old, const mgrid_recover_options *o,
                           mgrid_error *err) {
   if (o->backend) return MGRID_OK;
@@ -204,7 +210,7 @@ static mgrid_status choose(const mgrid_state *old, const mgrid_recover_options *
   return mgrid_fail(err, MGRID_DISAGREE,
                     "survivors decide differently about the loss of %s: here the job %s (%.8s); "
                     "the policy on_lost "
-                    "must give one answer on all",
+                    "must give the same answer on all ranks",
                     who, (*out)->how == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
 }
 
@@ -218,9 +224,10 @@ static void check_place(const mgrid_backend *b, int64_t was, const mgrid_loss *x
   if (b->world == x->survivors && b->rank == rank) return;
   name_lost(x, who);
   mgrid_fail(mine, MGRID_REFUSED,
-             "after the loss of %s rank %" PRId64 " is rank %" PRId64 " of %" PRId64
-             "; the backend has it as rank %" PRId64 " of %" PRId64,
-             who, was, rank, x->survivors, b->rank, b->world);
+             "this rank is rank %" PRId64 " of %" PRId64
+             " in the backend of the survivors; after the loss of %s the old rank %" PRId64
+             " must be rank %" PRId64 " of %" PRId64,
+             b->rank, b->world, who, was, rank, x->survivors);
 }
 
 /* Open a backend of the survivors, each with its rank in the next plan. On it, all ranks together
@@ -265,7 +272,8 @@ static void move(const mgrid_loss *x, mgrid_backend *rest, mgrid_move **out, mgr
 
 /* ------------------------------------------------------------------ resume */
 
-/* Tell the old state to abort communicators that it could free only with lost members. */
+/* Tell the state to abort its communicators instead of freeing them: freeing one is a call over all
+** its members, and some ranks are lost. */
 static void recover_lose_all(mgrid_state *s) {
   for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
 }
@@ -352,9 +360,9 @@ static mgrid_status recover_check(const mgrid_state *old, const mgrid_recover_op
   if (o->backend) return mgrid_layout_check(o->backend->layout, "the backend's library", err);
   if (ops) return ops->able(old->backend, err);
   return mgrid_fail(err, MGRID_UNSUPPORTED,
-                    "the %s backend cannot find the lost ranks; a host that can opens a backend "
-                    "of the survivors, "
-                    "and passes it with the list (mgrid_recover_options)",
+                    "the %s backend cannot find the lost ranks; if your program knows them, open a "
+                    "backend of the survivors, and pass it with the list of lost ranks "
+                    "(mgrid_recover_options)",
                     old->backend->kind->name);
 }
 
@@ -383,7 +391,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
     if (!attempt(s, &o, losses, move, &r, &f, &again, &mine)) break;
     undo(&o, &r);
     mgrid_log(&s->backend->hooks, MGRID_LOG_WARN, "state '%s' is not recovered%s: %s", s->name,
-              again ? ", and tries again" : "", mine.message);
+              again ? "; the survivors try again" : "", mine.message);
     if (!again || left <= 0) return mgrid_error_pass(err, &mine);
     mgrid_error_clear(&mine);
   }
@@ -411,7 +419,7 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
   const mgrid_survival_ops *ops = b->ops->survival;
   mgrid_error why = MGRID_ERROR_INIT;
 
-  /* all ranks return the same error */
+  /* take this rank's error out of *err, because all ranks return the same one */
   if (mine && err) mgrid_error_pass(&why, err), mgrid_error_clear(err);
   if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");
   if (ops && !ops->able(b, NULL)) {
@@ -437,6 +445,7 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
 
 mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err) {
   if (!s || mgrid_lacks(number, "a number", err)) return MGRID_USAGE;
+  /* with the sign bit flipped, unsigned words have the order of the signed numbers */
   uint64_t word = (uint64_t)*number ^ UINT64_C(1) << 63;
   mgrid_status st =
       mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "least of '%s'", s->name), err);

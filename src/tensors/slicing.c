@@ -2,9 +2,10 @@
 **
 ** slicing.c - how an axis of a tensor is cut into pieces: the rule, its checks, its text; where
 ** each piece starts and ends; which pieces of two rules overlap. A run is a range of consecutive
-** indices of the axis; a piece has one or more runs. A unit is a number of elements that no cut
-** divides. A part is a section of the axis that is cut on its own, like q in a fused qkv. All
-** answers come from divisions and from loops over runs, not over elements. Ranks do not occur here.
+** indices of the axis; a piece has one or more runs. A unit is a fixed count of consecutive
+** elements that stay in one piece. A part is a section of the axis that is cut on its own, like q
+** in a fused qkv. All answers come from divisions and from loops over runs, not over elements.
+** Ranks do not occur here.
 */
 #include "tensors/tensor.h"
 
@@ -61,8 +62,8 @@ static mgrid_status set_parts(mgrid_slicing *s, size_t n, const int64_t *parts, 
 
   if (n && sum != s->length)
     return mgrid_fail(err, MGRID_REFUSED,
-                      "axis '%s': its parts sum to %s%" PRId64 ", its length is %" PRId64, s->name,
-                      sum > s->length ? "at least " : "", sum, s->length);
+                      "axis '%s': its parts sum to %s%" PRId64 ", but its length is %" PRId64,
+                      s->name, sum > s->length ? "at least " : "", sum, s->length);
   return MGRID_OK;
 }
 
@@ -75,8 +76,9 @@ static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n,
   if (t.failed)
     status = mgrid_oom(err);
   else if (n != (size_t)s->pieces + 1)
-    status = mgrid_fail(err, MGRID_REFUSED, "axis '%s': %zu bounds; %s pieces have %" PRId64,
-                        s->name, n, t.data, s->pieces + 1);
+    status = mgrid_fail(err, MGRID_REFUSED,
+                        "axis '%s' has %zu bounds, but its %" PRId64 " pieces (%s) need %" PRId64,
+                        s->name, n, s->pieces, t.data, s->pieces + 1);
   mgrid_text_free(&t);
   if (status) return status;
   for (size_t i = 0; i < n; i++) {
@@ -85,12 +87,12 @@ static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n,
     if (end && bounds[i] != (i ? s->length : 0))
       return mgrid_fail(err, MGRID_REFUSED,
                         "axis '%s': its bounds go from %" PRId64 " to %" PRId64
-                        ", not from 0 to %" PRId64,
+                        ", but must go from 0 to %" PRId64,
                         s->name, bounds[0], bounds[n - 1], s->length);
     if (bounds[i] < low || bounds[i] > high)
       return mgrid_fail(err, MGRID_REFUSED,
-                        "axis '%s': bound %zu is %" PRId64 " after %" PRId64
-                        "; bounds ascend to %" PRId64,
+                        "axis '%s': bound %zu is %" PRId64 ", and the bound before it is %" PRId64
+                        "; bounds must ascend to %" PRId64,
                         s->name, i, bounds[i], low, s->length);
   }
   s->bounds = malloc(n * sizeof *bounds);
@@ -104,10 +106,12 @@ static bool slicing_begins(const mgrid_slicing *s, int64_t unit) {
   return unit == 0 || s->owners[unit] != s->owners[unit - 1];
 }
 
-/* Find the runs of each piece. Count them first, then write each to its place. */
+/* Find the runs of each piece. The runs of all pieces are in one list, piece by piece. Count them
+** first: the loops set first[k + 1] to the index of the first run of piece k. Then write each run
+** there and add 1. This leaves in first[k] the index of the first run of piece k. */
 static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   int64_t units = s->length / s->unit;
-  /* one more than needed, for counting */
+  /* for counting it has one number more than afterwards */
   s->first = calloc((size_t)s->pieces + 2, sizeof *s->first);
   if (!s->first) return mgrid_oom(err);
   for (int64_t i = 0; i < units; i++) s->first[s->owners[i] + 2] += slicing_begins(s, i);
@@ -115,7 +119,7 @@ static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   s->runs = malloc((size_t)s->first[s->pieces + 1] * sizeof *s->runs);
   if (!s->runs) return mgrid_oom(err);
   for (int64_t i = 0; i < units; i++) {
-    /* where the piece's next run goes. After the loop: where the next piece's runs start */
+    /* the index of the piece's next run */
     int64_t *at = &s->first[s->owners[i] + 1];
     if (slicing_begins(s, i)) s->runs[(*at)++] = (mgrid_run){ i * s->unit, 0 };
     s->runs[*at - 1].length += s->unit;
@@ -128,8 +132,9 @@ static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n,
   int64_t units = s->length / s->unit;
 
   if ((int64_t)n != units)
-    return mgrid_fail(err, MGRID_REFUSED, "axis '%s': %zu owners; its %" PRId64 " %s have one each",
-                      s->name, n, units, s->unit > 1 ? "units" : "elements");
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "axis '%s' has %zu owners, but its %" PRId64 " %s need one each", s->name, n,
+                      units, s->unit > 1 ? "units" : "elements");
   s->owners = malloc(n * sizeof *s->owners);
   if (!s->owners) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
@@ -138,9 +143,10 @@ static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n,
       mgrid_slicing_dims(s, g, &t);
       mgrid_status status = t.failed ? mgrid_oom(err)
                                      : mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                                                  "axis '%s': owner %zu is %" PRId64
-                                                  "; %s pieces are 0 to %" PRId64,
-                                                  s->name, i, owners[i], t.data, s->pieces - 1);
+                                                  "axis '%s': the owner of %s %zu is %" PRId64
+                                                  ", but its pieces (%s) are 0 to %" PRId64,
+                                                  s->name, s->unit > 1 ? "unit" : "element", i,
+                                                  owners[i], t.data, s->pieces - 1);
       mgrid_text_free(&t);
       return status;
     }
@@ -156,8 +162,8 @@ static mgrid_status check_blocks(const mgrid_slicing *s, mgrid_error *err) {
     sum += mgrid_slicing_blocks(s, s->starts[i + 1] - s->starts[i]);
   if (sum <= BLOCKS_MAX) return MGRID_OK;
   return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                    "axis '%s': blocks of %" PRId64 " elements are %" PRId64
-                    " in all; there are at most %d",
+                    "axis '%s': with %" PRId64 " elements in a block there are %" PRId64
+                    " blocks; at most %d are allowed",
                     s->name, s->block, sum, BLOCKS_MAX);
 }
 
@@ -196,8 +202,10 @@ static int64_t copies_of(const mgrid_slicing *s, size_t part) {
   return units >= s->pieces ? 1 : s->pieces % units ? 0 : s->pieces / units;
 }
 
-/* Divide the sizes of the dims by the number of copies, starting with the innermost. Return false
-** if the copies of a piece do not fill whole coordinates of an outer dim. */
+/* Divide the sizes of the dims by the number of copies. The copies of a piece are neighbours, so
+** they fill the last dim first, then the dim before it, and so on. Return false if they fill
+** neither a whole dim nor a divisor of its size. Example: with cp 6 x tp 4, 8 copies of a piece
+** fill tp, and 2 coordinates of cp. 3 copies do not fit, because 3 does not divide 4. */
 static bool share_dims(mgrid_slicing *s) {
   int64_t left = s->copies;
   for (size_t k = s->ndims; k-- > 0 && left > 1;) {
@@ -275,13 +283,13 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
 
   if (s->unit < 1)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                      "axis '%s': unit %" PRId64 "; units are 1 to %" PRId64, s->name, s->unit,
-                      s->length);
+                      "axis '%s': the unit is %" PRId64 "; it must be 1 to %" PRId64, s->name,
+                      s->unit, s->length);
   if (s->block < 1)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                      "axis '%s': blocks of %" PRId64 " elements; blocks are 1 to %" PRId64,
+                      "axis '%s': a block has %" PRId64 " elements; it must have 1 to %" PRId64,
                       s->name, s->block, s->length);
-  if (s->block > s->length) s->block = s->length; /* all in the first block */
+  if (s->block > s->length) s->block = s->length; /* the first block has all elements */
 
   bool copies = s->ndims && given->copies;
   if (copies && s->cutting != MGRID_CUT_EVEN && s->cutting != MGRID_CUT_CEIL)
@@ -299,9 +307,9 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
     status = set_bounds(s, g, given->nbounds, given->bounds, err);
   } else if (s->cutting == MGRID_CUT_CYCLIC) {
     if (s->unit > 1)
-      return mgrid_fail(err, MGRID_REFUSED,
-                        "axis '%s': cyclic blocks are the unit, so they cannot have another",
-                        s->name);
+      return mgrid_fail(
+          err, MGRID_REFUSED,
+          "axis '%s': its cyclic blocks are its units, so it cannot have another unit", s->name);
     status = check_blocks(s, err);
   } else if (s->cutting == MGRID_CUT_OWNERS) {
     if (s->nparts > 1)
@@ -411,7 +419,7 @@ static int64_t slicing_share_of(mgrid_cutting cutting, int64_t n, int64_t k, int
 }
 
 /* Return the run of a piece in a part of n elements. Each dim cuts what the dims before it gave.
-** Not for cyclic axes. */
+** The axis is not cyclic. */
 static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
   if (s->cutting == MGRID_CUT_BOUNDS)
     return (mgrid_run){ s->bounds[piece], s->bounds[piece + 1] - s->bounds[piece] };
@@ -425,7 +433,7 @@ static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
   return (mgrid_run){ r.start * s->unit, r.length * s->unit };
 }
 
-/* Return the piece that has element x of a part of n elements. Not for cyclic axes. */
+/* Return the piece that has element x of a part of n elements. The axis is not cyclic. */
 static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   int64_t piece = 0;
 
@@ -589,12 +597,15 @@ static void slicing_mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
     int64_t low = slicing_most(run.start, from) - from,
             high = slicing_least(run.start + run.length, from + n) - from;
     if (low >= high) continue;
+
     if (s->pieces > 1 && s->cutting == MGRID_CUT_CYCLIC) {
+      /* as many neighbouring blocks as there are pieces have every piece once */
       int64_t first = low / s->block,
               last = first + slicing_least((high - 1) / s->block - first, s->pieces - 1);
       for (int64_t k = first; k <= last; k++) room[piece_dealt(s, k % s->pieces)] = 1;
       continue;
     }
+
     int64_t last = s->pieces == 1 ? 0 : piece_in(s, n, high - 1);
     for (int64_t k = s->pieces == 1 ? 0 : piece_in(s, n, low); k <= last; k++)
       if (s->pieces == 1 || run_in(s, n, k).length > 0) room[k] = 1;

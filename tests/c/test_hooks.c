@@ -256,7 +256,9 @@ static void test_hooks_come_first(void **state) {
   mgrid_state *s = mgrid_materialize(p, b, "", &e);
   assert_true(s && h.calls == 0 && !*h.lines);
   assert_int_equal(mgrid_backend_set_hooks(b, &hooks, &e), MGRID_NOT_NOW);
-  assert_string_equal(e.message, "the dry backend has had a state: hooks come before");
+  assert_string_equal(
+      e.message,
+      "hooks must be set before the first state of a backend; this dry backend has had one");
   mgrid_state_free(s);
   /* still: it has had one */
   assert_int_equal(mgrid_backend_set_hooks(b, &hooks, NULL), MGRID_NOT_NOW);

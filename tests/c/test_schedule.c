@@ -148,10 +148,10 @@ static void test_checker_fails(void **unused) {
     const char *text;
   } bad[] = {
     { REVERSE_ODD, "rank 0 would wait forever in row[0]: 1 of 2 members arrived, rank 1 does not" },
-    { GROUP, "rank 1 creates row[1] as 1 of 2, but is not that member" },
-    { NO_GROUP, "rank 1 creates column[7] as 0 of 2, but is not that member" },
-    { POSITION, "rank 1 creates column[1] as 1 of 2, but is not that member" },
-    { SIZE, "rank 1 creates all[0] as 1 of 3, but is not that member" },
+    { GROUP, "rank 1 creates row[1] as member 1 of 2, but is not this member" },
+    { NO_GROUP, "rank 1 creates column[7] as member 0 of 2, but is not this member" },
+    { POSITION, "rank 1 creates column[1] as member 1 of 2, but is not this member" },
+    { SIZE, "rank 1 creates all[0] as member 1 of 3, but is not this member" },
     { LEAVE_OUT, "rank 0 would wait forever in all[0]: 3 of 4 members arrived, rank 3 does not" },
   };
   mgrid_created out = { 0 };
@@ -197,28 +197,32 @@ static void test_check_fails(void **unused) {
   assert_int_equal(mgrid_plan_check(p, NULL, anew(&why)), MGRID_OK);
   row->high = 2; /* rank 3 is told that it is in no row */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(why.message,
-                      "family 'row': member 1 of group 1 is not found again by its rank");
+  assert_string_equal(
+      why.message,
+      "family 'row': looking up the rank at position 1 of group 1 does not lead back there");
   row->high = 3;
   row->rule->digits[0].weight = 0; /* ranks 2 and 3 are told that they are in the first row */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(why.message,
-                      "family 'row': member 0 of group 1 is not found again by its rank");
+  assert_string_equal(
+      why.message,
+      "family 'row': looking up the rank at position 0 of group 1 does not lead back there");
   row->rule->digits[0].weight = 1;
   row->world = 3; /* rank 3 is outside */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(why.message,
-                      "family 'row': member 1 of group 1 is not found again by its rank");
+  assert_string_equal(
+      why.message,
+      "family 'row': looking up the rank at position 1 of group 1 does not lead back there");
   row->world = 4;
   all->total = 5;
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(why.message, "family 'all' has 4 members in 4 ranks, but reports 5");
+  assert_string_equal(why.message, "family 'all' has 4 members in all its groups, but reports 5");
   all->total = 4;
   /* column[1] is {2, 4}: no rank of the world */
   p->content.entry[COLUMN].family->rule->index.at[0].stride = 2;
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(why.message,
-                      "family 'column': member 0 of group 1 is not found again by its rank");
+  assert_string_equal(
+      why.message,
+      "family 'column': looking up the rank at position 0 of group 1 does not lead back there");
   mgrid_plan_free(p);
 }
 
@@ -237,7 +241,7 @@ static void test_check_samples(void **unused) {
   assert_true(out.sampled && out.members == 1024 && out.memberships >= 256);
   f->high /= 2; /* half of the ranks are told that they are in no group */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_non_null(strstr(why.message, "family 'x': member "));
+  assert_non_null(strstr(why.message, "family 'x': looking up the rank at "));
   mgrid_plan_free(p);
   mgrid_topology_free(t);
   mgrid_family_free(f);

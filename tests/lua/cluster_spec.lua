@@ -199,7 +199,7 @@ describe("a cluster", function()
     run "rm -r build/other"
     assert.equal(5, code, err)
     assert.truthy(err:find("moongrid: [rank 0/4] ranks have unlike versions of moongrid: rank 0 has " .. support.version
-      .. ", rank 2 has " .. support.version:gsub("%d+$", "99") .. "; install one on all hosts\n", 1, true), err)
+      .. ", rank 2 has " .. support.version:gsub("%d+$", "99") .. "; install one version on all nodes\n", 1, true), err)
   end)
 
   it("gives the exit code of its command", function()

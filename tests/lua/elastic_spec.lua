@@ -41,16 +41,16 @@ describe("options that name other things", function()
     ["t.tp = g 'tp':with { parent = 5 }"] = "option 'parent' is the name of a family, not a number",
     ["t.tp = g 'tp':with { parent = 'a b' }"] = "option 'parent' is the name of a family, not 'a b'",
     ["t.tp = g 'tp':with { parent = 'dq' } t.dp = g 'dp'"] = "family 'tp': unknown parent 'dq'; nearest is 'dp' (dp)",
-    ["t.tp = g 'tp':with { parent = 'tp' }"] = "family 'tp': its parent 'tp' is itself",
-    ["t.tp = g 'tp':with { parent = 'all' } t.all = g('tp', 'dp')"] = "family 'tp': its parent 'all' is made later; put it before",
+    ["t.tp = g 'tp':with { parent = 'tp' }"] = "family 'tp': its parent 'tp' is the family itself",
+    ["t.tp = g 'tp':with { parent = 'all' } t.all = g('tp', 'dp')"] = "family 'tp': its parent 'all' is made later; put the parent before the family",
     ["t.all = g('tp', 'dp') t.tp = g 'tp':with { parent = 'all', lazy = true }"] =
-      "family 'tp': its parent 'all' is made together with it, so neither can be 'lazy'",
+      "family 'tp': its parent 'all' is made in the same call, so neither can be 'lazy'",
     ["t.all = g('tp', 'dp'):with { backend = 'none' } t.tp = g 'tp':with { parent = 'all' }"] =
-      "family 'tp': its parent 'all' or itself has no communicators: the backend is 'none'",
+      "family 'tp': its parent 'all' or the family itself has no communicators: its backend is 'none'",
     ["t.all = g('tp', 'dp'):with { backend = 'mpi' } t.tp = g 'tp':with { parent = 'all' }"] =
       "family 'tp': its parent 'all' has another backend",
     ["t.all = g('tp', 'dp'):pairs() t.tp = g 'tp':with { parent = 'all' }"] =
-      "family 'tp': its parent 'all' or itself has groups that share ranks",
+      "family 'tp': its parent 'all' or the family itself has groups that share ranks",
   }
   for body, message in pairs(cases) do
     it("refuses " .. body, function()

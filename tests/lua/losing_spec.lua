@@ -230,7 +230,7 @@ describe("on_lost", function()
     local lines, err = run(4, ask, { before = "local calls = 0", fields = fields 'calls = calls + 1 return calls > 1 and "stop" or "shrink"' })
     for rank = 0, 2 do
       assert.truthy(lines[rank][1]:match(("^500 survivors decide differently about the loss of rank 3: here the job %s "
-        .. "%%(%%x+%%); the policy on_lost must give one answer on all$"):format(rank == 0 and "stops" or "goes on")),
+        .. "%%(%%x+%%); the policy on_lost must give the same answer on all ranks$"):format(rank == 0 and "stops" or "goes on")),
         lines[rank][1] .. err)
     end
   end)

@@ -156,7 +156,7 @@ describe("inference engines", function()
   end)
 
   for words, message in pairs {
-    ["owners=0,0,0,0,0,0,0,1"] = "examples/prefill_decode.lua:31: tensor 'kv': axis 'request': owner 7 is 1; engine 1 pieces are 0 to 0",
+    ["owners=0,0,0,0,0,0,0,1"] = "examples/prefill_decode.lua:31: tensor 'kv': axis 'request': the owner of element 7 is 1, but its pieces (engine 1) are 0 to 0",
     ["kv_heads=3"] = "examples/prefill_decode.lua:31: tensor 'kv': axis 'heads': 3 units cannot have equally many copies for tp 8; nearest: 6 or 9 pieces",
   } do
     it("are refused with " .. words, function()
@@ -234,11 +234,11 @@ describe("experts", function()
   for line, message in pairs {
     ["experts=18"] = "examples/experts.lua:38: 18 experts on ep 4 ranks: a multiple of ep",
     ["loads=1,2,3"] = "examples/experts.lua:50: 3 loads of 16 experts",
-    ["owners=1,2,3"] = "examples/experts.lua:57: tensor 'up': axis 'expert': 3 owners; its 16 elements have one each"
-      .. "\nexamples/experts.lua:58: tensor 'down': axis 'expert': 3 owners; its 16 elements have one each",
+    ["owners=1,2,3"] = "examples/experts.lua:57: tensor 'up': axis 'expert' has 3 owners, but its 16 elements need one each"
+      .. "\nexamples/experts.lua:58: tensor 'down': axis 'expert' has 3 owners, but its 16 elements need one each",
     ["owners=1,2,3,4,0,1,2,3,0,1,2,3,0,1,2,3"] =
-      "examples/experts.lua:57: tensor 'up': axis 'expert': owner 3 is 4; ep 4 pieces are 0 to 3"
-      .. "\nexamples/experts.lua:58: tensor 'down': axis 'expert': owner 3 is 4; ep 4 pieces are 0 to 3",
+      "examples/experts.lua:57: tensor 'up': axis 'expert': the owner of element 3 is 4, but its pieces (ep 4) are 0 to 3"
+      .. "\nexamples/experts.lua:58: tensor 'down': axis 'expert': the owner of element 3 is 4, but its pieces (ep 4) are 0 to 3",
     ["ep=3"] = "examples/experts.lua:38: 16 experts on ep 3 ranks: a multiple of ep",
   } do
     it("refuse " .. line, function()

@@ -401,9 +401,9 @@ describe("stock Lua under mpirun", function()
   local LATE = "after 2 seconds the job has not started: some rank is late, stopped or dead, or was not started as this one"
   for name, row in pairs {
     ["another backend"] = { "exec RUN --backend mpi", 20, { [5] = "ranks make unlike calls: rank 0 is in run --backend auto "
-      .. "--timeout 20, rank 3 is in run --backend mpi --timeout 20; all make the same calls in one order" } },
+      .. "--timeout 20, rank 3 is in run --backend mpi --timeout 20; all ranks must make the same calls in the same order" } },
     ["another option"] = { "exec RUN --bandwidth", 20, { [5] = "ranks make unlike calls: rank 0 is in run --backend auto "
-      .. "--timeout 20, rank 3 is in run --backend auto --timeout 20 --bandwidth; all make the same calls in one order" } },
+      .. "--timeout 20, rank 3 is in run --backend auto --timeout 20 --bandwidth; all ranks must make the same calls in the same order" } },
     ["another carrier"] = { "exec RUN --backend pmix", 2, { [4] = LATE, [1] = LATE, [9] = LATE,
       [14] = ENDED, [139] = "PMIX ERROR: " } }, -- Open MPI 5 aborts in MPI_Init, or its mpirun crashes
     ["nothing"] = { "exec build/moongrid --version", 2, { [4] = { LATE, ENDED }, [0] = ENDED, [1] = { LATE, ENDED }, [9] = LATE } },

@@ -70,7 +70,7 @@ describe("survivors, over NCCL", function()
         assert(state:prove())
         for rank = 1 - state.rank %% 2, 7, 2 do lost[#lost + 1] = rank end
         local none, message, status = state:recover { job = rest, lost = { lost[1] } }
-        assert(not none and message:find "after the loss of rank %%d rank %%d is rank %%d of 7; the backend has it as rank %%d of 4")
+        assert(not none and message:find "this rank is rank %%d of 4 in the backend of the survivors; after the loss of rank %%d the old rank %%d must be rank %%d of 7")
         local next, loss, move, job = assert(state:recover { job = rest, lost = lost, name = "next", nccl_shrink = true })
         assert(next:settle(move:prove(job)))
         assert(loss.how == "shrink" and job.world == 4 and next.dp.size == 4 and next:prove() == 1)

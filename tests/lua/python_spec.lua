@@ -217,7 +217,7 @@ describe("in build,", function()
     { "n = torch.arange(3)", 6, [[undefined global 'torch': a family holds groups, as in t.tp = g "tp"]] },
     { "if isinstance(n, int) then end", 6,
       [[undefined global 'isinstance': type(x) == "number" compares the type of a value]] },
-    { "n = math.pow(2, 3)", 6, "recipes have no math.pow; they mean the same in every process, and end" },
+    { "n = math.pow(2, 3)", 6, "recipes have no math.pow, because a recipe must mean the same in every process, and must end" },
     { "t.x = {{0, 1}, {2, 3}}", 6,
       "'x' is assigned a table; a topology holds families, grids and tensors: world:table{ {0, 1}, {2, 3} } makes"
         .. " groups of lists" },

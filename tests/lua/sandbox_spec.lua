@@ -98,7 +98,7 @@ for _, name in ipairs { "io", "os", "load", "loadstring", "loadfile", "dofile", 
   hostile["global_" .. name] = { "local _ = " .. name, 1, absent(name) }
 end
 local function no_pattern(name)
-  return ('1: recipes have no string.%s, since patterns may take for ever; string.split(s, "-") cuts a text at another one'):format(name)
+  return ('1: recipes have no string.%s, because patterns may take forever; string.split(s, "-") cuts s at each "-"'):format(name)
 end
 for _, name in ipairs { "find", "match", "gmatch", "gsub" } do
   hostile["string_" .. name] = { ("error(tostring(string.%s))"):format(name), 1, no_pattern(name) }
@@ -109,7 +109,7 @@ for library, names in pairs {
 } do
   for _, name in ipairs(names) do
     hostile[library .. "_" .. name] = { ("error(tostring(%s.%s))"):format(library, name), 1,
-      ("1: recipes have no %s.%s; they mean the same in every process, and end"):format(library, name) }
+      ("1: recipes have no %s.%s, because a recipe must mean the same in every process, and must end"):format(library, name) }
   end
 end
 hostile.view_inserted = { "table.insert(policies, 5)", 1, "1: this table is read-only" }
@@ -121,14 +121,14 @@ hostile.order_by_recipe = { "local _, m = pcall(recipe, { [{}] = 1, [function() 
   "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, "
     .. "arguments, settings, policy, agreed, idle, names, step, machine, spares, traffic" }
 hostile.string_method = { "local _ = ('x'):find('x')", 1, no_pattern "find" }
-hostile.string_method_dump = { "local _ = ('x').dump", 1, "1: recipes have no string.dump; they mean the same in every process, and end" }
+hostile.string_method_dump = { "local _ = ('x').dump", 1, "1: recipes have no string.dump, because a recipe must mean the same in every process, and must end" }
 hostile.string_method_unknown = { "local _ = ('x'):uper()", 1,
   "1: unknown function of string 'uper'; nearest is 'upper' (byte, char, format, len, lower, rep, split, sub, upper)" }
 hostile.field_unknown = { "local _ = math.flor(2.5)", 1, "1: unknown function of math 'flor'; nearest is 'floor' "
   .. "(abs, ceil, floor, fmod, huge, max, maxinteger, min, mininteger, sqrt, tointeger, type, ult)" }
 hostile.field_number = { "local _ = table[1]", 1, "1: unknown function of table '?'; known: concat, insert, pack, remove, sort, unpack" }
 hostile.number_indexed = { "local _ = (5).split", 1,
-  "1: a number has no 'split'; of a grid g, g.tp is the size of dim tp, and g \"tp\" the family along it" }
+  "1: a number has no 'split'; with a grid g, g.tp is the size of dim tp, and g \"tp\" is the family along this dim" }
 hostile.number_metatable = { "error(tostring(getmetatable and 1 or #{}))", 1, absent "getmetatable" }
 for name, hint in pairs {
   rank = "every rank evaluates the same recipe; queries and policies see state.rank",
@@ -140,7 +140,7 @@ for name, hint in pairs {
   setmetatable = "recipes have no metatables, whose finalizers run uncounted", next = "pairs goes in the order of the keys",
   coroutine = "a recipe is evaluated once, from top to bottom", debug = "print and log tell the host what a recipe does",
   load = 'recipe.import "./x.lua" gets functions of a file, recipe "x" another recipe',
-  xpcall = "pcall calls a function and gives back its error", utf8 = 'string.split(s, "-") cuts a text at another one',
+  xpcall = "pcall calls a function and gives back its error", utf8 = 'string.split(s, "-") cuts s at each "-"',
 } do
   hostile["hint_" .. name] = { "local _ = " .. name, 1, ("1: undefined global '%s': %s"):format(name, hint) }
 end
@@ -157,7 +157,7 @@ hostile.error_recipe = { "error(recipe 'picotron')", 1, '1: error got a table, n
 hostile.error_world = { "return recipe { build = function(w) error(w) end }", 1, '1: error got a World, not a message such as "tp must be even"' }
 hostile.error_number = { "error(5)", 1, "1: 5" }
 hostile.error_half = { "error(5.5)", 1, "1: 5.5" }
-hostile.odd_key = { "for _ in pairs { [true] = 1 } do end", 1, "1: pairs: keys are integers or strings, one is boolean" }
+hostile.odd_key = { "for _ in pairs { [true] = 1 } do end", 1, "1: pairs: all keys must be integers or strings, but one is a boolean" }
 hostile.insert_nothing = { "table.insert {}", 1, "1: table.insert takes a list, maybe a position, and a value" }
 
 -- addresses: none may be shown, in whatever way a recipe asks for it

@@ -148,11 +148,11 @@ describe("tensor { ... }", function()
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", owners = 1 } }'] =
       "tensor 'x': axis 'a': 'owners' is a number, not a list of integers",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", owners = { 0, 1, 0 } } }'] =
-      "tensor 'x': axis 'a': 3 owners; its 4 elements have one each",
+      "tensor 'x': axis 'a' has 3 owners, but its 4 elements need one each",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { { "tp", "pp" }, owners = { 0, 1, 2, 4 } } }'] =
       "tensor 'x': axis 'a': element 1 of its cut is a table, not the name of a dim",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", "pp", owners = { 0, 1, 2, 4 } } }'] =
-      "tensor 'x': axis 'a': owner 3 is 4; tp 2 x pp 2 = 4 pieces are 0 to 3",
+      "tensor 'x': axis 'a': the owner of element 3 is 4, but its pieces (tp 2 x pp 2 = 4) are 0 to 3",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", parts = { 2, 2 }, owners = { 0, 1, 0, 1 } } }'] =
       "tensor 'x': axis 'a': owners say where every element goes, so they cannot have parts",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclic = 2, sizes = "ceil" } }'] =
@@ -180,11 +180,11 @@ describe("tensor { ... }", function()
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = { 5, -1 } } }'] =
       "tensor 'x': axis 'a': piece 1 has -1 elements; pieces have 0 or more",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", parts = { math.maxinteger, math.maxinteger, 4 } } }'] =
-      "tensor 'x': axis 'a': its parts sum to at least 9223372036854775807, its length is 4",
+      "tensor 'x': axis 'a': its parts sum to at least 9223372036854775807, but its length is 4",
     ['axes = { { "a", math.maxinteger } }, type = "i8", cut = { a = { "tp", parts = { math.maxinteger, math.maxinteger, 2 } } }'] =
       "tensor 'x': axis 'a': the sum of its parts overflows 64 bits",
     ['axes = { { "a", (1 << 25) - 1 } }, type = "f32", cut = { a = { "tp", cyclic = 1 } }'] =
-      "tensor 'x': axis 'a': blocks of 1 elements are 33554431 in all; there are at most 16777216",
+      "tensor 'x': axis 'a': with 1 elements in a block there are 33554431 blocks; at most 16777216 are allowed",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = { math.maxinteger, 1 } } }'] =
       "tensor 'x': axis 'a': its sizes overflow 64 bits",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { { "tp", 5 } } }'] =

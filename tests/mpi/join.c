@@ -209,9 +209,7 @@ static void cases(MPI_Comm all, mgrid_state *was, mgrid_state *own) {
   /* ranks in different calls */
   refused(all, was, &(brought){ .calls_join = rank == 4 }, 0, MGRID_DISAGREE,
           "ranks make unlike calls: rank 0 is in enlarge a state, rank 4 is in materialize "
-          "'train'; all make the same "
-          "calls "
-          "in one order",
+          "'train'; all ranks must make the same calls in the same order",
           "a new rank in another call");
   refused(all, was, &(brought){ .comes_not = rank == 5 }, 2, MGRID_TIMED_OUT,
           "after 2 seconds not all ranks had come: rank 5 is not there, in call 1 over all ranks: "
@@ -266,7 +264,7 @@ static void other_version(MPI_Comm inter, mgrid_state *was) {
   everyone = all;
   refused(all, was, &usual, 0, MGRID_DISAGREE,
           "ranks have unlike versions of moongrid: rank 0 has " MINE ", rank 4 has " OTHER
-          "; install one on all hosts",
+          "; install one version on all nodes",
           "another version");
   everyone = MPI_COMM_WORLD;
   MPI_Comm_free(&all);

@@ -168,8 +168,8 @@ static void test_warnings(void) {
                == 0);
   CHECK(mgrid_materialize(other, b, "slow", &e) == NULL && e.status == MGRID_DUPLICATE);
   CHECK(strcmp(e.message,
-               "a state 'slow' with another plan is there already; free it first, or name this one "
-               "otherwise")
+               "there is already a state 'slow' with another plan; free it first, or give this one "
+               "another name")
         == 0);
   mgrid_state_free(s);
   *warned = '\0';

@@ -130,11 +130,12 @@ static mgrid_status nccl_able(const mgrid_backend *b, mgrid_error *err) {
         MAKER ": communicators that are split from one of the host end with its first lost rank");
   const mgrid_survival_ops *survival = n->carrier->ops->survival;
   if (survival) return survival->able(n->carrier, err);
-  return mgrid_fail(err, MGRID_UNSUPPORTED,
-                    MAKER ": the carrier %s cannot find the lost ranks; a host that can opens a "
-                          "backend of the survivors, "
-                          "and passes it with the list (mgrid_recover_options)",
-                    n->carrier->kind->name);
+  return mgrid_fail(
+      err, MGRID_UNSUPPORTED,
+      MAKER ": the carrier %s cannot find the lost ranks; if your program knows them, open a "
+            "backend of the survivors, and pass it with the list of lost ranks "
+            "(mgrid_recover_options)",
+      n->carrier->kind->name);
 }
 
 static void nccl_interrupt(mgrid_backend *b) {
