@@ -127,8 +127,8 @@ local function recorded()
 end
 
 local tables, cases = recorded()
-local match = ("%d recorded cases in %d tables match: groups, members, their order, answers and lists of the systems'\n"
-  .. "own functions, refusals.\n"):format(cases, tables)
+local match = ("In %d recorded cases (%d tables) the recipes agree with the systems: in groups, members, their order,\n"
+  .. "what the systems' own functions return, and what they refuse.\n"):format(cases, tables)
 
 local texts = { -- file -> marker -> what stands between
   ["lua/moongrid/meta.lua"] = {

@@ -13,11 +13,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The words of the all-reduce. Every rank gets the minimum of each word. [2]: a word and its
-** complement, as mgrid_pair_words writes them. If two ranks have different words a < b, the minima
-** are a and ~b, which are not complements. */
+/* The words of the all-reduce. Every rank gets the minimum of each word. A rank has a digest of
+** what it proposes, such as its plan, or has none; it also has a number, mgrid_meeting.least. [2]: a
+** word and its complement, as mgrid_pair_words writes them. If two ranks have different words a < b,
+** the minima are a and ~b, which are not complements. */
 enum {
-  /* 1 + mgrid_meeting.least, of which all ranks get the minimum; 0: this rank has no digest */
+  /* 1 + this rank's `least`, so that all ranks get the smallest one; 0: this rank has no digest */
   HAVE,
   MISS, /* 1: this rank has no digest; else 0 */
   /* [2]: the first half of the digest, xor the call; so ranks in different calls differ here */
@@ -118,8 +119,8 @@ static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int6
 ** states. */
 static mgrid_status rendezvous_tell(const side *a, const side *o, mgrid_error *err) {
   const char *what = "have unlike states", *verb = "has", *x = a->states, *y = o->states;
-  const char *remedy = "all ranks must free a state; a rank that is in none of its groups may "
-                       "leave it instead (mgrid_state_leave)";
+  const char *remedy = "a state must be freed on all ranks; a rank that is in none of its "
+                       "groups may leave it instead (mgrid_state_leave)";
   if (strcmp(a->doing, o->doing) != 0)
     what = "make unlike calls", verb = "is in", x = a->doing, y = o->doing,
     remedy = "all ranks must make the same calls in the same order";

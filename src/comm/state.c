@@ -40,9 +40,9 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
 
 void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
-  /* The host has abandoned these states. mgrid_state_abandon has removed each as a user, and
-  ** mgrid_state_end removes it again, so add one user for it. Add a second one, because b is closed
-  ** when its last user goes. */
+  /* The host has abandoned these states. mgrid_state_abandon has already subtracted each state from
+  ** b->users, and mgrid_state_end subtracts it once more: add 1 for that. Add another 1, so that b
+  ** still has a user and is not closed in the loop, and subtract it afterwards. */
   while (b->states) {
     b->users += 2;
     mgrid_state_end(b->states);
@@ -88,8 +88,8 @@ static int64_t state_turn_of(const mgrid_state *s, size_t comm) {
   return at * MGRID_ROUNDS_MAX + c->round;
 }
 
-/* Add the creations of a backend that calls all ranks of the world for each (`whole`): one for each
-** round of a family in which some rank creates a communicator. */
+/* Add the creations of a backend in whose creations all ranks of the world take part (`whole`): one
+** for each round in which some rank creates a communicator of the family. */
 static void state_name_all(mgrid_state *s) {
   const mgrid_plan *p = s->plan;
   for (size_t k = 0; k < p->content.nentries; k++) {
@@ -269,7 +269,7 @@ mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {
                         " of '%s' with other ranks, so it cannot leave the state "
                         "'%s' before them; mgrid_state_free on all ranks ends it",
                         s->view.rank, s->group[i].index, s->group[i].name, s->name);
-  /* partial states are not compared, so no rank would miss one */
+  /* ranks do not compare partial states (mgrid_state_shrink): they do not notice that one is left */
   s->backend->left |= !s->partial;
   mgrid_state_free(s);
   return MGRID_OK;

@@ -2,8 +2,9 @@
 **
 ** family.h - the inside of a family. A family stores its groups in one of seven forms. The code of
 ** a form is in a file form_*.c, with a table of operations (mgrid_form). `index` and `inside` are
-** lists of modes, sizes with strides (modes.h), which give an offset to each number: index[i] to
-** group i, inside[p] to position p. The forms, the most common first:
+** lists of modes (modes.h). A mode is a size with a stride. `index` maps the number i of a group to
+** an offset, index[i]; `inside` maps a position p to an offset, inside[p]. The forms, the most
+** common first:
 **
 **   STRIDED  group i, position p  ->  offset + index[i] + inside[p]
 **   PICKED   some positions of the groups of a STRIDED base, where no modes give their order
@@ -13,8 +14,8 @@
 **   ZIP      group i of each part, joined
 **   TABLE    explicit lists, with an inverse index by rank
 **
-** A family that can be STRIDED is STRIDED, because whoever makes a pick or a table looks for modes
-** first; so equal rules have one form.
+** Whoever makes a pick or a table looks for modes first. So a family that modes can describe is
+** always STRIDED, however it was made.
 */
 
 /* THE ORDER OF THE FILES. A file calls only files before it in this list (lint refuses a circle):
@@ -158,9 +159,10 @@ struct mgrid_form {
   int64_t (*singles)(const mgrid_family *f);
   mgrid_shapes (*shapes)(const mgrid_family *f); /* NULL: not known */
   /* For groups of two ranks. The distance of a group is its second rank minus its first. Return the
-  ** distance that all groups with a higher second rank have, or 0 if it is not known or differs.
-  ** *around: whether other groups have a lower second rank, because the pairs go around a ring.
-  ** NULL: the distance is not known. */
+  ** distance of all groups whose second rank is higher than their first, or 0 if these groups have
+  ** several distances or the distance is not known. *around: whether there are also groups whose
+  ** second rank is lower than their first, because the pairs go around a ring. NULL: the distance
+  ** is not known. */
   int64_t (*distance)(const mgrid_family *f, bool *around);
   /* For a form that may overlap: see mgrid_family_rounds. in_round NULL: the caller counts group by
   ** group. */
@@ -168,8 +170,8 @@ struct mgrid_form {
   int64_t (*round)(const mgrid_family *f, int64_t group);
   int64_t (*in_round)(const mgrid_family *f, int64_t round);
 
-  /* Operations on families whose groups share no rank. What NULL means: `split` makes a CUT of
-  ** groups of one size and lists of others; `groups` makes lists; `bundle` and `pick` are refused,
+  /* Operations on families whose groups share no rank. What NULL means: `split` makes a CUT if
+  ** all groups have one size, else lists; `groups` makes lists; `bundle` and `pick` are refused,
   ** and the message asks for lists. */
   /* x->k is 1 or more */
   mgrid_status (*split)(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);

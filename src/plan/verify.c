@@ -136,8 +136,8 @@ enum { PIECE = 1024 }; /* how many members are listed at a time */
 static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t position,
                               mgrid_error *err) {
   return mgrid_fail(err, MGRID_UNPROVED,
-                    "family '%s': looking up the rank at position %" PRId64 " of group %" PRId64
-                    " does not lead back there",
+                    "family '%s': position %" PRId64 " of group %" PRId64
+                    " has a rank that is not found there when it is looked up",
                     e->name, position, group);
 }
 
@@ -152,8 +152,8 @@ static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position
 
 /* Check every member of every group, PIECE members at a time. Except in covers, mgrid_family_locate
 ** finds a rank in only one group. So if every member is found where it is listed, no rank is listed
-** twice. At the end, compare the number of members with f->total. This also proves a partition,
-** because a family is one if f->total is the number of ranks in the world. */
+** twice. At the end, compare the number of members with f->total. That is enough for a partition,
+** too: it lists no rank twice, and its f->total is the number of ranks in the world. */
 static mgrid_status verify_check_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
   int32_t ranks[PIECE];
@@ -340,8 +340,8 @@ mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_
   mgrid_status s = MGRID_OK;
   if (p->content.world > MGRID_REHEARSED_MAX)
     s = mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                   "a rehearsal goes through every rank, at most %d of them, not %" PRId64
-                   "; the check of a plan takes samples of larger worlds",
+                   "a rehearsal plays every rank of a world of at most %d ranks, and this one has "
+                   "%" PRId64 "; the check of a plan takes samples of larger worlds",
                    MGRID_REHEARSED_MAX, p->content.world);
   if (!s) s = mgrid_itinerary_of(&steps, p, err);
   if (!s) s = mgrid_itinerary_play(&steps, p, &seen, err);

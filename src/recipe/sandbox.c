@@ -109,8 +109,8 @@ static int sandbox_say(lua_State *L) {
   return 0;
 }
 
-/* Most bytes of a line that is put together for print. mgrid_lua_say shows fewer. So it gets a line
-** that was cut here as one that is too long, and writes "..." at its end. */
+/* Most bytes of a line that is put together for print. mgrid_lua_say shows fewer bytes than this. So
+** a line that was cut here is still too long for mgrid_lua_say, which writes "..." at its end. */
 enum { LINE = 1024 };
 
 /* Append a value, but not more than fits in the line. */

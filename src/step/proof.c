@@ -86,8 +86,8 @@ static bool will_call(const step_executor *m, int32_t type, const wanted *x, int
     const step_cursor *c = &m->cursor[i];
     if (c->circle >= 0) continue;
     step_place at = c->place;
-    /* If the cursor's operation has begun, it is not the call, because it would have met the rank
-    ** that waits for the call. So begin the search after it. */
+    /* An operation that has begun is not the wanted call: otherwise it would have met the rank that
+    ** waits. So begin the search after the operation. */
     if (c->posted) at.node = p->node[at.node].end;
     uint32_t node = mgrid_step_place_find(p, &at, &m->budget->work, is_wanted, x);
     if (node == p->n || (c->stream >= 0 && p->node[node].stream != c->stream)) continue;
@@ -122,9 +122,9 @@ static bool is_unmet(const step_executor *m, int32_t cursor, uint32_t node) {
   return false;
 }
 
-/* Called with a rank `to` for which another rank waits. to->node is the entry of that other rank.
-** `will`: the rank `to` will still make the call for which that other rank waits. Return true to
-** stop. */
+/* Called with a rank `to` for which another rank waits. to->node is here the entry in which the
+** other rank waits for `to`. `will`: the rank `to` will still make the call for which the other rank
+** waits. Return true to stop. */
 typedef bool awaited_fn(const step_wait *to, bool will, void *ud);
 
 /* Call fn for each rank for which this rank waits, until fn returns true. Return whether it did. */
@@ -280,8 +280,8 @@ static size_t shortest_cycle(const step_executor *m, size_t most, step_wait *out
 ** pairs: it goes once through each program, and at most twice through each loop, because later
 ** iterations add no pairs. */
 
-/* What is known to have ended. Calls are numbered in the order of the program. of[t]: the calls on
-** stream t up to this number have ended. */
+/* What has certainly ended before some point of the program. Calls are numbered in the order of the
+** program. of[t]: the calls on stream t up to this number have ended. */
 typedef struct knowledge {
   int64_t of[STEP_STREAMS_MAX];
 } knowledge;
@@ -292,7 +292,7 @@ typedef struct walk {
   mgrid_budget *budget;
   size_t nstreams, families;
   int64_t now; /* the number of the last call */
-  knowledge known[STEP_STREAMS_MAX];
+  knowledge known[STEP_STREAMS_MAX]; /* [nstreams]: what has ended before the stream's next call */
   int64_t *last;       /* [nstreams * families]: the last call of a family on a stream */
   knowledge *over;     /* [families]: what is known after the last call on a communicator */
   knowledge *recorded; /* [n]: what is known at an event */

@@ -44,7 +44,7 @@ typedef struct recovered {
   mgrid_move *move;
 } recovered;
 
-/* The failed attempts that came to their end. */
+/* The attempts that failed in their last agreement (resume), and not before it. */
 typedef struct failures {
   size_t nlost; /* lost ranks in the latest one */
   int alike;    /* how many before it, in a row, had as many lost ranks */
@@ -296,8 +296,9 @@ static mgrid_status all_have(const mgrid_state *old, const mgrid_recover_options
   return not_all(mine, *again, err);
 }
 
-/* If all survivors have the new state, let it replace the old one: it gets the runtime and settings
-** of the old one, which then waits for no rank when it is freed. Change both. */
+/* If all survivors have the new state, let it replace the old state. The new state gets the runtime
+** and settings of the old one. Freeing the old state waits for no rank from then on. Both states are
+** changed. */
 static mgrid_status resume(mgrid_state *old, const mgrid_recover_options *o, const recovered *r,
                            failures *f, mgrid_error *mine, bool *again, mgrid_error *err) {
   char who[96];

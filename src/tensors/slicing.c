@@ -107,8 +107,9 @@ static bool slicing_begins(const mgrid_slicing *s, int64_t unit) {
 }
 
 /* Find the runs of each piece. The runs of all pieces are in one list, piece by piece. Count them
-** first: the loops set first[k + 1] to the index of the first run of piece k. Then write each run
-** there and add 1. This leaves in first[k] the index of the first run of piece k. */
+** first: the loops set first[k + 1] to the index of the first run of piece k. Then write each run of
+** piece k at the index first[k + 1], and add 1 to first[k + 1]. At the end first[k + 1] is the index
+** after the last run of piece k, where piece k + 1 begins. */
 static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   int64_t units = s->length / s->unit;
   /* for counting it has one number more than afterwards */
@@ -599,7 +600,7 @@ static void slicing_mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
     if (low >= high) continue;
 
     if (s->pieces > 1 && s->cutting == MGRID_CUT_CYCLIC) {
-      /* as many neighbouring blocks as there are pieces have every piece once */
+      /* of as many neighbouring blocks as there are pieces, each piece has one: look at no more */
       int64_t first = low / s->block,
               last = first + slicing_least((high - 1) / s->block - first, s->pieces - 1);
       for (int64_t k = first; k <= last; k++) room[piece_dealt(s, k % s->pieces)] = 1;

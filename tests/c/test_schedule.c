@@ -197,21 +197,18 @@ static void test_check_fails(void **unused) {
   assert_int_equal(mgrid_plan_check(p, NULL, anew(&why)), MGRID_OK);
   row->high = 2; /* rank 3 is told that it is in no row */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(
-      why.message,
-      "family 'row': looking up the rank at position 1 of group 1 does not lead back there");
+  assert_string_equal(why.message, "family 'row': position 1 of group 1 has a rank that is not "
+                                   "found there when it is looked up");
   row->high = 3;
   row->rule->digits[0].weight = 0; /* ranks 2 and 3 are told that they are in the first row */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(
-      why.message,
-      "family 'row': looking up the rank at position 0 of group 1 does not lead back there");
+  assert_string_equal(why.message, "family 'row': position 0 of group 1 has a rank that is not "
+                                   "found there when it is looked up");
   row->rule->digits[0].weight = 1;
   row->world = 3; /* rank 3 is outside */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(
-      why.message,
-      "family 'row': looking up the rank at position 1 of group 1 does not lead back there");
+  assert_string_equal(why.message, "family 'row': position 1 of group 1 has a rank that is not "
+                                   "found there when it is looked up");
   row->world = 4;
   all->total = 5;
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
@@ -220,9 +217,8 @@ static void test_check_fails(void **unused) {
   /* column[1] is {2, 4}: no rank of the world */
   p->content.entry[COLUMN].family->rule->index.at[0].stride = 2;
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(
-      why.message,
-      "family 'column': looking up the rank at position 0 of group 1 does not lead back there");
+  assert_string_equal(why.message, "family 'column': position 0 of group 1 has a rank that is not "
+                                   "found there when it is looked up");
   mgrid_plan_free(p);
 }
 

@@ -269,7 +269,7 @@ describe("a limit is where the table says:", function()
     local small = building "t.x = grid(w, 'a-b', { a = 2, b = fill }) 'a'"
     assert.are.same({ 0, "" }, { with_file("a.lua", small, line .. (1 << 20)) })
     for _, world in ipairs { (1 << 20) + 2, 2147483646 } do
-      assert.are.same({ 1, ("a rehearsal goes through every rank, at most 1048576 of them, not %d; the check of a plan takes samples of larger "
+      assert.are.same({ 1, ("a rehearsal plays every rank of a world of at most 1048576 ranks, and this one has %d; the check of a plan takes samples of larger "
         .. "worlds"):format(world) }, { with_file("a.lua", small, line .. world) })
     end
   end)
