@@ -2,7 +2,7 @@
 **
 ** family.h - the inside of a family. A family stores its groups in one of seven forms. The code of
 ** a form is in a file form_*.c, with a table of operations (mgrid_form). `index` and `inside` are
-** lists of modes (modes.h). A mode is a size with a stride. `index` maps the number i of a group to
+** lists of modes (modes.h; a mode is a size with a stride). `index` maps the number i of a group to
 ** an offset, index[i]; `inside` maps a position p to an offset, inside[p]. The forms, the most
 ** common first:
 **
@@ -13,10 +13,10 @@
 **   UNION    the groups of the first part, then those of the second, ...
 **   ZIP      group i of each part, joined
 **   TABLE    explicit lists, with an inverse index by rank
-**
-** Whoever makes a pick or a table looks for modes first. So a family that modes can describe is
-** always STRIDED, however it was made.
 */
+
+/* Whoever makes a pick or a table looks for modes first. So a family that modes can describe is
+** always STRIDED, however it was made. */
 
 /* THE ORDER OF THE FILES. A file calls only files before it in this list (lint refuses a circle):
 **

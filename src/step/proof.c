@@ -291,7 +291,7 @@ typedef struct walk {
   const step_program *program;
   mgrid_budget *budget;
   size_t nstreams, families;
-  int64_t now; /* the number of the last call */
+  int64_t now;                       /* the number of the last call */
   knowledge known[STEP_STREAMS_MAX]; /* [nstreams]: what has ended before the stream's next call */
   int64_t *last;       /* [nstreams * families]: the last call of a family on a stream */
   knowledge *over;     /* [families]: what is known after the last call on a communicator */

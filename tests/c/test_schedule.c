@@ -237,7 +237,7 @@ static void test_check_samples(void **unused) {
   assert_true(out.sampled && out.members == 1024 && out.memberships >= 256);
   f->high /= 2; /* half of the ranks are told that they are in no group */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_non_null(strstr(why.message, "family 'x': looking up the rank at "));
+  assert_non_null(strstr(why.message, "family 'x': position "));
   mgrid_plan_free(p);
   mgrid_topology_free(t);
   mgrid_family_free(f);
