@@ -26,12 +26,14 @@ local function names_of(path)
   for _, ranks in sorted(is and names or {}) do
     for _, rank in ipairs(type(ranks) == "table" and ranks or { false }) do is = is and math.tointeger(rank) end
   end
-  if not is then text.refuse(1, '%s: JSON as {"3": [0, 1]} expected, names of torch and the ranks of each', path) end
+  if not is then
+    text.refuse(1, '%s: expected JSON as {"3": [0, 1]}: each name that torch gives a group, and its ranks', path)
+  end
   return names
 end
 
--- Combine the verdict of the dumps with findings in logs and stacks. A certain log replaces an unsure verdict, and a
--- stack can confirm one; without dumps the logs decide.
+-- Combine the verdict of the dumps with findings in logs and stacks. A certain finding replaces an unsure verdict. A
+-- finding of the same kind on the same rank confirms the verdict. Without dumps the findings decide.
 local function weigh(verdict, found, plan)
   local best = found[1]
   if not verdict or best and best.weight >= CERTAIN and not verdict.sure then
@@ -48,7 +50,7 @@ local function weigh(verdict, found, plan)
              settle = best.settle, group = best.members and plan and job_of.named(plan, best)
                                            or best.label and { label = best.label } or verdict and verdict.group }
   end
-  for _, one in ipairs(found) do -- a stack shows what a rank in no call does
+  for _, one in ipairs(found) do -- a stack shows what a rank does that is in no call
     if verdict.kind == one.kind and #one.ranks == 1 and one.ranks[1] == verdict.ranks[1] then
       verdict.words, verdict.sure = one.words, verdict.sure or one.sure
     end
@@ -60,7 +62,9 @@ local function run(of)
   if #of.words == 0 then text.usage "blame needs what the job left: dumps, logs, stacks, or a folder of them" end
   if of.recipe then line.needs(of, of.world) end
   if not of.recipe and #of.args > 0 then text.usage("'%s' is a parameter: it needs --recipe", of.args[1]) end
-  if not of.recipe and of.world then text.usage "--world goes with --recipe; without one the dumps tell the ranks" end
+  if not of.recipe and of.world then
+    text.usage "--world goes with --recipe; without --recipe the dumps tell the number of ranks"
+  end
   local plan = of.recipe and recipe.plan(of)
   local about = { plan = plan, world = plan and plan.world, machine = of.recipe and recipe.machine(of, plan) }
   local job, rest, verdict = { ranks = {}, notes = {}, bad = {} }, {}, nil
@@ -72,7 +76,7 @@ local function run(of)
   if job.any then
     job_of.gather(job, plan, names_of(of.names))
     if #job.list == 1 and #found == 0 and (job.world > 1 or job.order[1].open) then
-      text.refuse(1, "%s is the dump of rank %d alone%s: it tells who waits, not for whom; give those of all",
+      text.refuse(1, "%s is the dump of rank %d alone%s: it tells who waits, not for whom; give the dumps of all ranks",
                   job.ranks[job.list[1]].path, job.list[1], job.world > 1 and ", of " .. job.world or "")
     end
     about.proposal = not plan and propose(job) or nil
@@ -84,13 +88,13 @@ local function run(of)
   elseif #found == 0 then
     if job.bad[1] then text.refuse(1, "%s", job.bad[1]) end
     if not rest[1] then text.refuse(1, "the dumps have no calls: their ring had no room (TORCH_FR_BUFFER_SIZE)") end
-    text.refuse(1, "%s: nothing is known there: no dump of torch's flight recorder, no output of ncclras, no log of "
-                .. "NCCL, of torch's watchdog or of a launcher, no stack", rest[1].path)
+    text.refuse(1, "%s: blame recognizes nothing in it: no dump of torch's flight recorder, no output of ncclras, no "
+                .. "log of NCCL, of torch's watchdog or of a launcher, no stack", rest[1].path)
   end
   verdict = weigh(verdict, found, plan)
   job = job.any and job or nil
   if of.output then
-    if not job then text.refuse(1, "a page draws the groups of dumps, and there are none") end
+    if not job then text.refuse(1, "a page draws the groups of dumps, and no file is a dump") end
     local head, rows = say.rows(about, job, verdict)
     host.write(of.output, function(put) require "command.blame.blame_page" (job, verdict, head, rows, put) end)
   elseif of.json then
@@ -111,10 +115,10 @@ return {
     .. "torch's flight recorder (torch 2.3 and newer; pickle or JSON; names end in the rank), the output of ncclras\n"
     .. "-v, logs of NCCL_DEBUG=INFO, messages of torch's watchdog, gloo and launchers, stacks of py-spy.\n"
     .. "A FILE may be a folder, a tar or tar.gz of one, - for standard input, or ncclras, which is run.",
-  notes = "With the recipe of the job, groups and ranks have the names of its families. Without one, up to 64 ranks,\n"
-    .. "it proposes the one that makes these groups and no others; where its names are torch's, blame uses it. The\n"
-    .. "files are data: nothing in them is executed. It says \"unsure\", with the candidates, rather than a wrong\n"
-    .. "name.",
+  notes = "With the recipe of the job, groups and ranks have the names of its families. Without --recipe, for up to\n"
+    .. "64 ranks, blame proposes a recipe that makes these groups and no others. If torch gave the groups the\n"
+    .. "names of that recipe's families, blame uses the recipe. The files are data: nothing in them is executed.\n"
+    .. "Where blame cannot be sure of a rank, it says \"unsure\" and names the candidates.",
   example = "moongrid blame DUMPS --recipe megatron --world 16 tp=2 pp=2",
   recipe = true,
   recipe_from = "recipe",
@@ -122,10 +126,11 @@ return {
   options = {
     { "recipe", "RECIPE", help = "the job's recipe; its parameters as NAME=VALUE" },
     line.world "with --recipe: the number of ranks of the job",
-    { "names", "FILE", help = 'for dumps that do not tell members, as those of gloo: {"3": [0, 1], ...}, torch\'s '
-                              .. "names of groups and their ranks" },
+    { "names", "FILE", help = 'for dumps without the members of groups, as gloo writes: {"3": [0, 1], ...}, each '
+                              .. "name that torch gives a group, and its ranks" },
     { "output", "FILE", letter = true, help = "a page that draws the groups, ranks coloured by where they are" },
-    { "json", help = "as JSON: kind, ranks, group, sure, candidates; recipe: the one that is proposed; step" },
+    { "json", help = "as JSON: kind, ranks, group, sure, candidates; recipe: the proposed recipe; step: where in the "
+                      .. "recipe's step each rank is" },
   },
   run = run,
 }

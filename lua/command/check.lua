@@ -12,7 +12,7 @@ local reports = require "pictures.reports"
 local text = require "command.base.text"
 
 local REFUSED, UNPROVED, USAGE = 100, 406, 200 -- statuses; a law that does not hold has one of the first two
-local EVERY = "positions, partitions, schedule" -- the laws of every plan
+local EVERY = "positions, partitions, schedule" -- what every plan must keep, without a claim of its recipe
 
 local function is_broken(status) return status == REFUSED or status == UNPROVED end
 
@@ -29,8 +29,8 @@ end
 -- message and status of the first law that does not hold, or cannot be checked.
 local function check(of, plan)
   local laws, machine, message, status = {}, type(of.machine) == "userdata" and of.machine or nil, nil, nil
-  -- Record the law that `ask` checks. It returns whether the law holds, and a message; or nothing, if the plan has no
-  -- such law; or raises an error.
+  -- Record the law that `ask` checks. `ask` returns whether the law holds, and a message; or nothing, if the plan has
+  -- no such law; or it raises an error.
   local function note(name, ask, ...)
     local done, held, why = pcall(ask, ...)
     local is = REFUSED
@@ -48,7 +48,8 @@ local function check(of, plan)
     if proved then laws.assumes = why end
     return proved, why
   end)
-  for _, law in ipairs(recipe.field(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end -- of `build`
+  -- If a law that `build` claims does not hold, there is no plan. So in this plan all of these laws hold.
+  for _, law in ipairs(recipe.field(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end
   return laws, message, status
 end
 
@@ -87,8 +88,8 @@ end
 
 -- All worlds -----------------------------------------------------------------------
 
--- Return the verdict on a law: the worlds in which it held and in which it did not. `verdicts` has all verdicts in
--- order, and by name.
+-- Return the verdict on a law: the worlds in which the law held, and the worlds in which it did not. `verdicts` has all
+-- verdicts in order, and by the name of the law.
 local function verdict_on(verdicts, name)
   if not verdicts[name] then
     verdicts[name] = { name = name, held = {}, broken = {} }
@@ -97,7 +98,7 @@ local function verdict_on(verdicts, name)
   return verdicts[name]
 end
 
--- Record the laws of the nth world. The command line may name a law twice.
+-- Record the laws of the nth world. A law that the command line names twice counts once in each world.
 local function note_verdicts(verdicts, nth, world, laws)
   for _, law in ipairs(laws) do
     local one = verdict_on(verdicts, law[1])
@@ -175,13 +176,14 @@ return {
   name = "check",
   place = 40,
   takes = "RECIPE --world N,N,... [NAME=VALUE ...]",
-  summary = "its laws at several sizes",
+  summary = "the laws of a recipe at several sizes",
   usage = "moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--law LAW ...] [--json]",
-  about = "Check a recipe at several world sizes: each rank is found in the groups that list it,\n"
-    .. "partitions have each rank once, and no rank waits forever when groups are created. Worlds\n"
-    .. "above 1048576 ranks are sampled, and this is printed. Also check the laws, and print the\n"
-    .. "sizes at which they hold, and the step of a recipe that has one (moongrid step). A saved\n"
-    .. "plan has its world, and needs no --world.",
+  about = "Check a recipe at several world sizes: looking a rank up gives the same groups and\n"
+    .. "positions as listing the groups, partitions have each rank once, and no rank waits forever\n"
+    .. "when groups are created. Of a world above 1048576 ranks only a sample is checked, and the\n"
+    .. "output says so. It also checks the laws of the recipe and of --law, prints the sizes at which\n"
+    .. "each law holds, and proves the step if the recipe has one (moongrid step). A saved plan has\n"
+    .. "its world, so it needs no --world.",
   example = 'moongrid check megatron --world 16-64 tp=2 pp=2 --law "within(tp, mp)"',
   recipe = true,
   options = {

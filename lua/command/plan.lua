@@ -11,8 +11,8 @@ local overview = require "command.base.overview"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
-local RUNS = 8 -- most runs of indices to list for an axis
-local SOME, MANY = 8, 4096 -- most groups to list of a family: with --groups, with --family
+local RUNS = 8 -- the most runs of indices to list for an axis
+local SOME, MANY = 8, 4096 -- the most groups of a family to list: with --groups, with --family
 
 -- Budgets -------------------------------------------------------------------------------
 
@@ -20,7 +20,7 @@ local FEWER = "fewer channels (nccl = { max_ctas = ... }) take less"
 local LIMITS = {
   { "sms", "blocks", "SMs of a GPU at once",
     "fewer channels (nccl = { max_ctas = ... }) of concurrent families take less" },
-  { "nvls-slots", "nvls_slots", "multicast slots of a machine",
+  { "nvls-slots", "nvls_slots", "multicast slots of a node",
     "fewer communicators take less, and with NCCL_NVLS_ENABLE=0 none do" },
   { "files", "files", "file descriptors of a process", FEWER },
 }
@@ -64,8 +64,8 @@ local function put_tensor(of, plan)
       end
       text.printf("%9d %14d bytes, copy %d: %s", rank, part.bytes, part.copy, table.concat(words, ", "))
       if (part.slice or 0) > 0 then
-        text.printf("; of these %d elements from %d on, at %d of a slice of %d", part.elements, part.first, part.offset,
-                    part.slice)
+        text.printf("; of these only %d elements, from element %d on; they start at %d of the rank's slice of %d",
+                    part.elements, part.first, part.offset, part.slice)
       end
       text.put "\n"
     end
@@ -203,7 +203,7 @@ end
 
 local tensor = rawget(mg, "tensor") and {
   usage = "\n       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor T [--rank R]",
-  option = { "tensor", "T", help = "which elements of a tensor each rank holds (with --rank: that rank's)" },
+  option = { "tensor", "T", help = "which elements of a tensor each rank holds (with --rank: only that rank)" },
 }
 
 local options = {
@@ -211,16 +211,17 @@ local options = {
   { "rank", "R", line.index, help = "the view of one rank: coordinates, groups, neighbours, creations" },
   { "family", "F,G", help = "all groups of these families" },
   { "groups", maybe = true, help = "the first groups of every family" },
-  { "all", help = "also show parameters that have their defaults" },
-  { "json", help = "one JSON object with all groups (with --rank: that rank's)" },
+  { "all", help = "also show the parameters that have their default values" },
+  { "json", help = "one JSON object with all groups (with --rank: the groups of that rank)" },
   { "rules", help = "save the plan: one JSON object with only its rules, small at any world size" },
   { "schedule", help = "the order in which communicators are created" },
   { "text", help = "the canonical text: a line for each thing in the plan" },
-  { "gpu-memory", "MIB", line.number, help = "refuse a plan whose NCCL communicators may take more GPU memory" },
-  { "sms", "N", line.number, help = "... whose NCCL kernels may run on more SMs at once (an H100 has 132)" },
+  { "gpu-memory", "MIB", line.number,
+    help = "refuse a plan whose NCCL communicators may take more GPU memory than this" },
+  { "sms", "N", line.number, help = "... whose NCCL kernels may run on more SMs than this at once (an H100 has 132)" },
   { "nvls-slots", "N", line.number,
-    help = "... that may take more multicast slots of a machine (8 H200 have 128)" },
-  { "files", "N", line.number, help = "... that may take more file descriptors of a process" },
+    help = "... that may take more multicast slots of a node than this (8 H200 have 128)" },
+  { "files", "N", line.number, help = "... that may take more file descriptors of a process than this" },
 }
 if tensor then table.insert(options, 10, tensor.option) end
 
@@ -238,8 +239,8 @@ return {
   notes = "\"GPU memory\" is the most that NCCL itself allocates on the GPU of one rank: some when it makes\n"
     .. "communicators, more when each first runs a ring (most collectives), then more if NCCL chooses trees, if\n"
     .. "all members of a group send to all others (all-to-all), and if the switch reduces (NVLink SHARP). It\n"
-    .. "depends on the number of ranks on a machine: that of --machine, else of the recipe's parameter\n"
-    .. "gpus_per_node, else 8. With 1 there is no NVLink.",
+    .. "depends on the number of ranks on a node: the number that --machine gives, else the recipe's parameter\n"
+    .. "gpus_per_node, else 8. With 1 rank on a node there is no NVLink.",
   example = "moongrid plan megatron --world 16 tp=2 pp=2",
   recipe = true,
   options = options,

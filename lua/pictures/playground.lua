@@ -6,7 +6,7 @@
 --   other            another recipe to compare the plan with: name, text, world, params
 -- The answer is { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. With one of these
 -- fields in the request the answer is another:
---   prove            true: { step, laws }, the proof of the step, and the law of every plan, which take longer
+--   prove            true: { step, laws }, the proof of the step and the check of the whole plan, which take longer
 --   give             "json", "svg" or "text": { text }, the plan or its picture
 --   complete         a line up to the cursor: { words }, completions from the plan of the last request
 -- groups, laws, step and diff are panes. A pane is { badge, kind, cards }; a card is { title, about, kind, rows }, with
@@ -19,16 +19,17 @@ local moongrid = require "moongrid"
 local reports = require "pictures.reports"
 local words = require "pictures.words"
 
-local DRAWN, SAMPLE = 1024, 256 -- most ranks to draw all; ranks to draw of a larger world
-local CHECKED = 1 << 18       -- most members to check one by one
-local COLUMNS, LINES = 110, 400 -- most columns for the groups of a family; most lines of a diff
+local DRAWN, SAMPLE = 1024, 256 -- a world of up to DRAWN ranks is drawn whole; of a larger world SAMPLE ranks are drawn
+local CHECKED = 1 << 18       -- the most members of a plan that is checked here
+local COLUMNS, LINES = 110, 400 -- the most columns for the groups of a family; the most lines of a diff
 
 local last -- the last planned recipe and its parameters, for completion
 
--- Return a message without the position in this file that called the module.
+-- Return a message without its beginning "playground.lua:LINE: ", the place in this file that called the module.
 local function said(message) return (tostring(message):gsub("^[^:]*playground[^:]*:%-?%d+: ", "")) end
 
--- Return a message with its line of the recipe; for an error of Lua's parser also the column after the indentation.
+-- Return { message, line, column } for an error: its text, and the line of the recipe that it names. An error of Lua's
+-- parser also has the column of the wrong token, counted after the indentation of the line.
 local function problem(name, message)
   message = said(message)
   local line, rest = message:match("^" .. name:gsub("%p", "%%%0") .. ":(%d+): (.*)$")
@@ -50,7 +51,8 @@ local function declared(loaded)
   return { doc = info.doc, params = params }
 end
 
--- Return the plan of a side, its recipe, and the declarations; or nil, a message, and the declarations.
+-- Return the plan of a side, which is the request or its `other`; its recipe; and the declarations of the recipe. If
+-- the recipe is refused return nil, the problem, and the declarations.
 local function plan_of(side)
   local known
   local done, plan, loaded = pcall(function()
@@ -101,7 +103,7 @@ local function laws_pane(cards)
   return { badge = whole and tostring(#cards) or broken .. " broken", kind = whole and "good" or "bad", cards = cards }
 end
 
--- Return the laws that the recipe checked, and those of the request.
+-- Return the pane of the laws that the recipe claims and of the laws of the request.
 local function laws_of(plan, asked)
   local cards, done, of_recipe = {}, pcall(function() return plan.laws end)
   for _, law in ipairs(done and of_recipe or {}) do cards[#cards + 1] = law_card(law, true, "in the recipe") end
@@ -114,11 +116,11 @@ local function laws_of(plan, asked)
   return laws_pane(cards)
 end
 
--- Return the pane of laws: first the law of every plan, which is checked if that is quick, then the others.
+-- Return the pane of laws. First comes the check of the whole plan, which is made if it is quick; then come the laws.
 local function checked(plan, asked)
   local n, pane = 0, laws_of(plan, asked)
   for _, name in ipairs(plan.families) do n = n + plan:family(name).count * plan:family(name).largest end
-  local held, why = nil, ("%d members are too many for a page; moongrid check does it"):format(n)
+  local held, why = nil, ("%d members are too many for a page; moongrid check can check them"):format(n)
   if n <= CHECKED then
     held, why = pcall(plan.check, plan)
     why = held and ("%d members"):format(n) or said(why)
@@ -141,7 +143,7 @@ local function calls_text(sum)
   return ("%s in %d call%s"):format(reports.bytes(sum[2]), sum[3], reports.plural(sum[3]))
 end
 
--- Return cards with what the busiest rank sends and stores, and on a machine the time.
+-- Return cards with what the busiest rank sends and stores, and, if the plan has a machine, the time of the step.
 local function step_cards(plan, step)
   local cards, sums = {}, step:sums()
   local priced, price = pcall(step.price, step)
@@ -183,7 +185,7 @@ local function step_of(plan)
   local tried, proved, verdict, message = pcall(step.prove, step)
   if not tried then proved, verdict, message = false, "not proved", said(proved) end
   local is, rows = proved and "proved" or verdict, {}
-  rows[1] = { label = "ranks", words = ("%d class%s, %d operations of all"):format(step.classes,
+  rows[1] = { label = "ranks", words = ("%d class%s, %d operations of all ranks"):format(step.classes,
     step.classes == 1 and "" or "es", step.operations) }
   if message then rows[2] = { label = "because", words = message, kind = "bad" } end
   if proved and verdict then rows[2] = { label = "assumes", words = reports.assumes(verdict) } end
@@ -196,7 +198,7 @@ end
 
 local CHANGES = { ["+"] = "good", ["-"] = "bad", ["~"] = "changed" }
 
--- Return the pane with the differences from the other recipe to the plan.
+-- Return the pane with the differences between the other recipe's plan and this plan.
 local function diff_of(plan, other)
   local before, why = plan_of(other)
   local done, diff = pcall(function() return before:diff(plan) end)
@@ -217,8 +219,8 @@ end
 
 -- The editor ---------------------------------------------------------------------------------------------------------
 
--- Return the words that can complete the last word of a line: inside quotes names of the plan, after "p." parameters,
--- else words of recipes.
+-- Return the words that can complete the last word of a line: inside quotes, names of the plan; after "p.", names of
+-- parameters; elsewhere, the words that recipes have.
 local function complete(line)
   if not last then return {} end
   local quoted = select(2, line:gsub("[\"']", "")) % 2 == 1
@@ -269,7 +271,7 @@ end
 return function(request)
   local result, text = answer(request), {}
   local function put(piece) text[#text + 1] = piece end
-  if result.text then return '{"text":' .. words.quoted(result.text) .. "}" end -- with its line breaks
+  if result.text then return '{"text":' .. words.quoted(result.text) .. "}" end -- words.json would drop line breaks
   words.json(result, put)
   return table.concat(text)
 end

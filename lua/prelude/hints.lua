@@ -11,16 +11,16 @@ local M = {}
 -- Names ------------------------------------------------------------------------
 
 local import = 'recipe.import "./x.lua" gets functions of a file, recipe "x" another recipe'
-local file = "a recipe reads no files; param.file gets the content of one"
+local file = "a recipe reads no files; param.file gets the content of a file"
 local sees = "a recipe sees no clock, environment or files; whoever plans gives it parameters"
 local counts = "a loop that counts is for i = 0, n - 1 do"
-local text = 'tostring(x) makes text, tonumber(x) a number, and ("%d ranks"):format(n) writes one into a text'
+local text = 'tostring(x) makes text, tonumber(x) a number, and ("%d ranks"):format(n) writes a number into a text'
 local number_in_text = '("%d ranks"):format(n) writes a number into a text'
 local append = "list[#list + 1] = x appends to a list"
 local groups = 'a family holds groups, as in t.tp = g "tp"'
-local fails = 'error "message" raises one'
+local fails = 'error "message" raises an error'
 local case = "write if x == 1 then ... elseif x == 2 then ... end"
-local call = "write pcall(f), which gives false and the error"
+local call = "write pcall(f), which returns false and the error"
 local build = "the arguments of build are world, p, t"
 local write_function = "write local function f(x) return x end"
 local new_name = "write local x = 1"
@@ -32,7 +32,7 @@ local names = {
   rank = "every rank evaluates the same recipe; queries and policies see state.rank",
   require = import, dofile = import, loadfile = import, load = import, import = import, from = import, include = import,
   io = file, open = file, os = sees, sys = sees,
-  setmetatable = "recipes have no metatables, whose finalizers run uncounted",
+  setmetatable = "recipes have no metatables",
   next = "pairs goes in the order of the keys",
   coroutine = "a recipe is evaluated once, from top to bottom",
   debug = "print and log tell the host what a recipe does",
@@ -51,33 +51,34 @@ local names = {
   r = "[" .. "[...]] is a text without escapes",
   printf = 'log("%d ranks", n) tells the host\'s log',
   list = "a list is { 1, 2 }", tuple = "a list is { 1, 2 }", dict = "a table by name is { tp = 2 }",
-  set = "a set is a table: { [3] = true }, and s[3] asks it",
+  set = "a set is a table: { [3] = true }, and s[3] tells whether 3 is in it",
   isinstance = 'type(x) == "number" compares the type of a value',
-  hasattr = 'a topology answers t:has "x", a table t.x ~= nil',
+  hasattr = 'for a topology write t:has "x", for a table t.x ~= nil',
   getattr = "t[name] is the field whose name is in a variable",
   abs = "math.abs is the function", max = "math.max is the function", min = "math.min is the function",
   floor = "math.floor is the function, and a // b divides integers",
   ceil = "math.ceil is the function, and (a + b - 1) // b divides integers upwards",
   round = "math.floor(x + 0.5) rounds", sqrt = "math.sqrt is the function",
-  divmod = "a // b and a % b are the two",
+  divmod = "a // b is the quotient, a % b the remainder",
   sum = "a loop adds: for _, x in ipairs(list) do total = total + x end",
   prod = "a loop multiplies: for _, x in ipairs(list) do total = total * x end",
-  any = "a loop asks each: for _, x in ipairs(list) do", all = "a loop asks each: for _, x in ipairs(list) do",
-  map = "family:map(f) changes the groups of a family, a loop the members of a list",
-  filter = "family:where { pp = 0 } chooses groups, a loop members of a list",
+  any = "a loop tests each x: for _, x in ipairs(list) do", all = "a loop tests each x: for _, x in ipairs(list) do",
+  map = "family:map(f) changes the groups of a family, a loop changes the members of a list",
+  filter = "family:where { pp = 0 } chooses groups, a loop chooses members of a list",
   self = build, this = build,
   raise = fails, throw = fails, Exception = fails, ValueError = fails,
   exit = 'error "message" refuses the parameters',
-  AssertionError = 'assert(x, "message") raises one',
+  AssertionError = 'assert(x, "message") raises an error if x is false or nil',
   world_size = "world.size is the number of ranks", get_world_size = "world.size is the number of ranks",
   WORLD_SIZE = "world.size is the number of ranks", nranks = "world.size is the number of ranks",
   new_group = groups, new_groups = groups, dist = groups, torch = groups,
   np = "a recipe has Lua's own numbers and lists", numpy = "a recipe has Lua's own numbers and lists",
   itertools = "loops inside loops go through products",
-  continue = "goto next goes on, with ::next:: at the end of the loop", pass = "an empty block needs no word",
+  continue = "write goto next, and ::next:: at the end of the loop", pass = "an empty block needs no word",
   -- operators
   ["!="] = "write ~= for !=", ["<>"] = "write ~= for <>", ["==="] = "write == for ===", ["!=="] = "write ~= for !==",
-  ["!"] = "write not for !", ["&&"] = "write and for &&", ["||"] = "write or for ||", ["**"] = "write ^ for **",
+  ["!"] = 'write "not" for "!"', ["&&"] = 'write "and" for "&&"', ["||"] = 'write "or" for "||"',
+  ["**"] = "write ^ for **",
   ["++"] = "write n = n + 1", ["+="] = "write a = a + b for a += b", ["-="] = "write a = a - b for a -= b",
   ["*="] = "write a = a * b for a *= b", ["/="] = "write a = a / b for a /= b", ["%="] = "write a = a % b for a %= b",
   ["//="] = "write a = a // b for a //= b", ["..="] = "write a = a .. b for a ..= b",
@@ -86,8 +87,8 @@ local names = {
   ["*/"] = "write -- for /*, to begin a comment", ["@"] = "write f = g(f) for @g",
   ["\\"] = "leave out \\: a statement goes on in the next line", ["->"] = "write a.b for a->b",
   -- locals of `build`
-  t = "local t = topology(world) makes one", p = build, world = build,
-  g = 'local g = grid(world, "tp-dp", { tp = 2, dp = fill }) makes one',
+  t = "local t = topology(world) makes a topology", p = build, world = build,
+  g = 'local g = grid(world, "tp-dp", { tp = 2, dp = fill }) makes a grid',
 }
 
 -- Words that begin a statement or a block.
@@ -95,10 +96,10 @@ local words = {
   def = write_function, func = write_function, fn = write_function, ["function"] = "write function f(x) return x end",
   var = new_name, let = new_name, const = new_name, auto = new_name, global = new_name,
   nonlocal = "a function sees the locals around it", class = "a recipe has tables and functions, no classes",
-  with = file, import = import, from = import, include = import, del = "write t.x = nil, which takes x out",
+  with = file, import = import, from = import, include = import, del = "write t.x = nil, which removes x",
   try = call, except = call, catch = call, finally = call, raise = fails, throw = fails,
   switch = case, match = case, case = case, print = "write print(x)", assert = 'write assert(x, "message")',
-  yield = "a function returns a table of all", continue = names.continue, pass = names.pass,
+  yield = "there is no yield: collect the values in a list and return it", continue = names.continue, pass = names.pass,
   ["if"] = "write if x then ... end", ["elseif"] = "write elseif x then", ["while"] = "write while x do ... end",
   ["for"] = "write for i = 0, n - 1 do ... end", ["else"] = "write else without a colon, and end after the block",
 }
@@ -106,7 +107,7 @@ local words = {
 -- Return what to write instead of a global that recipes do not have.
 function M.global(name) return names[name] end
 
--- For values that are not lists: how to visit their contents.
+-- How to go through the contents of values that are not lists, by their types.
 local walks = {
   table = "write for i, x in ipairs(list) do, or for name, x in pairs(table) do",
   World = "write for i = 0, world.size - 1 do; world:rank(i) is a rank",
@@ -126,11 +127,12 @@ end
 
 local methods = {
   append = append, extend = append, push = append, items = walk_table, keys = walk_table,
-  values = "for _, x in pairs(t) do goes through a table", get = "t.x or 1 is x where there is one, else 1",
+  values = "for _, x in pairs(t) do goes through a table", get = "t.x or 1 is t.x, or 1 if t has no x",
   join = 'table.concat(list, ", ") joins texts',
 }
-local choice = "f:where(function(ranks) return true end) keeps groups, f:groups { 0, 3 } those of these numbers"
-local adds, chain = 't.dp = g "dp" adds one', "write 0 < x and x < 8 for 0 < x < 8"
+local choice = "f:where(function(ranks) return ranks[1] < 4 end) keeps the groups for which the function returns true, "
+  .. "f:groups { 0, 3 } keeps groups 0 and 3"
+local adds, chain = 't.dp = g "dp" adds a family', "write 0 < x and x < 8 for 0 < x < 8"
 local from_1, as_number = "lists count from 1", "tonumber(x) makes a number of a text"
 
 local kinds = { -- of parameters
@@ -139,22 +141,25 @@ local kinds = { -- of parameters
 }
 
 local said = { -- parts of messages
-  { "nil value %(local 't'%)", "t = topology(world) makes one, and the third argument of build is that of `base`" },
+  { "nil value %(local 't'%)", "t = topology(world) makes a topology; in a recipe with a base, "
+    .. "the third argument of build is the topology of the base" },
   { "nil value %(local 'p'%)", build },
   { "nil value %(field '%?'%)", from_1 }, { "nil value %(field 'integer index'%)", from_1 },
   { "attempt to call a moongrid%.", "a comma or operator may be missing after it" },
   { "call a number value %([fm]%a+ 'size'%)", "the number is world.size, without ()" },
-  { "call a number value %([fm]", 'of a grid g, g.tp is the size of dim tp, and g "tp" the family' },
+  { "call a number value %([fm]",
+    'with a grid g, g.tp is the size of dim tp, and g "tp" is the family along this dim' },
   { "unknown field of a Family 'filter'", choice }, { "unknown field of a Family 'select'", choice },
   { "concatenate a [mb]o", "tostring makes text of it" }, -- a moongrid.Grid, a boolean
   { "concatenate a table", 'table.concat(list, ", ") makes text of it' },
-  { "arithmetic on a string", 'texts join with .., and ("%d ranks"):format(n) writes a number into one' },
+  { "arithmetic on a string", 'texts join with .., and ("%d ranks"):format(n) writes a number into a text' },
   { "arithmetic on a table", "a loop goes through a list: for i, x in ipairs(list) do" },
-  { "arithmetic on a moongrid%.Family", "#family is the number of its groups, family.size that of ranks in each" },
+  { "arithmetic on a moongrid%.Family",
+    "#family is the number of its groups, family.size the number of ranks in each group" },
   { "arithmetic on a moongrid%.Grid", "#grid is the number of its ranks, grid.tp the size of dim tp" },
   { "unknown family 'add'", adds }, { "unknown family 'append'", adds }, { "unknown family 'insert'", adds },
   { "dim '[%w_]+' has size %-1;", "fill takes what the other dims leave" },
-  { "is a string, not an integer or fill", "fill and numbers have no quotes" },
+  { "is a string, not an integer or fill", "write fill, or a number, without quotes" },
   { "bad argument #[34] to 'grid'", 'the sizes are one table, as in grid(world, "tp-dp", { tp = 2, dp = fill })' },
   { "compare boolean with number", chain }, { "compare number with boolean", chain },
   { "compare number with string", as_number }, { "compare string with number", as_number },
@@ -167,7 +172,7 @@ local function nearly(field, name, fields, ...)
   local known, n = {}, 0
   for key in next, fields do
     n = n + 1
-    if n > 32 then return nearly(field, ...) end -- a recipe may cause many errors
+    if n > 32 then return nearly(field, ...) end -- skip a large table, because a recipe may cause many errors
     known[#known + 1] = type(key) == "string" and key or nil
   end
   table.sort(known)
@@ -198,8 +203,8 @@ end
 -- Texts that Lua's parser refuses ------------------------------------------------
 
 -- Patterns of lines that are not Lua, and what to write. They match a line without its comment, with only letters
--- inside its texts, and with a ` before the token that the parser refuses. In the hint %1 is the capture; `words` is a
--- table that has a hint for each capture.
+-- inside its texts, and with a ` before the token that the parser refuses. In the hint %1 stands for the capture.
+-- If a row has `words` instead of a hint, the hint is words[capture].
 local slashes = "write -- for //, to begin a comment"
 local lines = {
   { "`#", "write -- for #, to begin a comment" },
@@ -214,7 +219,7 @@ local lines = {
   { "%f[%w]def%s+`?build%f[^%w_]", "write build = function(world, p, t) ... end," },
   { "^%s*(%l+)%f[%W].*:%s", words }, { "^%s*(%l+)%s*:`?%s", words },
   { "^%s*(%l+)%f[%W].*%)%s*`?{", words }, { "^%s*(%l+)%f[%W].*`{", words },
-  { "%f[%w]is%s+`?not%f[%W]", "write ~= for is not" },
+  { "%f[%w]is%s+`?not%f[%W]", 'write ~= instead of "is not"' },
   { "^%s*[%a_][%w_.]*%s*`==", "write = to assign" },
   { "[%w_]`::", "write a.b for a::b" }, { "[%w_]:[%w_]+%s*`=", "write t.x = ..., with a point" },
   { "[%w_]%.`[\"']", 'write t.x or t["x"]' },
@@ -257,7 +262,7 @@ local function by_pattern(line)
   end
 end
 
--- Return the hint for an operator in the line; with a column, only for one at this column.
+-- Return the hint for an operator in the line; with a column, only for the operator at this column.
 local function by_operator(line, column)
   for from, operator, to in string.gmatch(line, "()([!&|<>=*+/?@\\.%%-]+)()") do
     if names[operator] and (not column or (from <= column and column < to)) then return names[operator] end
@@ -267,7 +272,7 @@ end
 -- Return the hint for the word before the token, if this word begins a statement, or for the token.
 local function by_word(before, rest)
   local token, start, word = match(rest, "^%a+"), match(before, "^(.-)([%a_][%w_]*)%s*$")
-  if token == "is" then return "write == for is" end
+  if token == "is" then return 'write == instead of "is"' end
   if token == "to" then return counts end
   local begins = start and not find(rest, "^[.,=]") and (find(start, "^%s*$") or find(start, "[;{]%s*$")
     or find(start, "%f[%w]then%s*$") or find(start, "%f[%w]do%s*$"))
@@ -278,9 +283,9 @@ end
 local function by_line_before(line, head, rest, message)
   if not find(line, "[%w_)%]}\"']%s*$") then return nil end -- the line before is not complete
   if find(rest, "^[,)}]") and find(head .. rest, "^%s*e?n?d?%s*[,)}]") then
-    return not find(message, "' expected", 1, true) and "write end before it: a block above is open" or nil
+    return not find(message, "' expected", 1, true) and "write end before this: a block above is open" or nil
   end
-  local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- "and", "or", "then" are code
+  local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- a // b and: a division, not a comment
   if second and not find(" and or then do else end ", " " .. second .. " ", 1, true) then return slashes end
   if not find(head, "^%s*$") or find(rest, "^e[nl][ds]") or find(rest, "^until") then return nil end -- end, else
   if find(rest, "^[%a_]") and find(line, "^%s*return%f[%W]") then return "return is the last statement of its block" end
@@ -289,22 +294,22 @@ local function by_line_before(line, head, rest, message)
   end
 end
 
--- Return a hint for a missing end: for an `else if`, which opens a block of its own, or the first brace without its
--- end.
+-- Return a hint for a missing `end` or `}`: an `else if`, which opens a block of its own, or the first brace that is
+-- not closed.
 local function by_end(source, message)
   local number, open = 0, {} -- open: the lines of the braces
   for line in string.gmatch(source .. "\n", "([^\n]*)\n") do
     number = number + 1
     local plain = bare(line)
     if find(plain, "%f[%w]else%s+if%f[%W]") then
-      return ("write elseif for the else if of line %d"):format(number)
+      return ('write elseif for the "else if" of line %d'):format(number)
     end
     for brace in string.gmatch(plain, "[{}]") do
       if brace == "{" then open[#open + 1] = number else open[#open] = nil end
     end
   end
   local named = find(message, "(to close ", 1, true) -- Lua names the line
-  return open[1] and not named and ("write } for the { of line %d"):format(open[1])
+  return open[1] and not named and ("write } to close the { of line %d"):format(open[1])
 end
 
 -- Parse the text again, a letter at a time, to find where the parser stops. Return the part of the line before the

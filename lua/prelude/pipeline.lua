@@ -10,9 +10,9 @@ local model = ...
 
 -- Run a pipeline, described by the fields of t. line.send(position), .recv(position) and .together(function) make its
 -- messages; forward(k, chunk) and backward(k, chunk) make the passes of microbatch k. If there is weights(), it
--- computes the gradients of weights, which backward then leaves out, and beside(messages, computes) makes messages next
--- to it. `apart` lists, sorted, the microbatches whose passes differ from the others. like[chunk] is the first chunk
--- whose passes make the same calls; `differ` tells whether there are different chunks.
+-- computes the gradients of weights, which backward then leaves out, and beside(messages, computes) makes the messages
+-- while computes() runs. `apart` lists, sorted, the microbatches whose passes differ from the others. like[chunk] is
+-- the first chunk whose passes make the same calls; `differ` tells whether there are different chunks.
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
   -- A pass of a chunk whose microbatch is not apart writes the same entries each time.
@@ -33,8 +33,8 @@ return function(s, t)
   local function from_above() if not last then line.recv(stage + 1) end end
   local function both(a, c) line.together(function() a() c() end) end
 
-  -- Return the rounds to keep out of loops, if round k runs the forward pass of microbatch k + ahead, and the backward
-  -- pass of k.
+  -- model.each makes loops of equal rounds. Return the rounds that it must write alone, because they run a pass of a
+  -- microbatch in `apart`. Round k runs the forward pass of microbatch k + ahead, and the backward pass of k.
   local function rounds(ahead)
     local list = {}
     for _, k in ipairs(apart) do list[#list + 1], list[#list + 2] = k - ahead, ahead > 0 and k or nil end
@@ -98,8 +98,8 @@ return function(s, t)
     end
     local function pass(one, k, is_forward) one(k // round * pp + k % pp, chunk(k, is_forward)) end
     local next, prev = (stage + 1) % pp, (stage - 1) % pp
-    -- Send and receive in a batch; with overlap one by one in the order of _p2p_ops (p2p_communication.py), in which
-    -- even stages send first.
+    -- Send and receive in a batch; with t.one_by_one (overlap), call by call in the order of _p2p_ops
+    -- (p2p_communication.py), in which even stages send first.
     local function exchange(up, below, down, above)
       if not (up or below or down or above) then return end
       local late = t.one_by_one and stage % 2 == 1
@@ -117,8 +117,8 @@ return function(s, t)
     local function sends_down(k) return not (first and chunk(k, false) == 0) end
     -- For each phase (warming, steady, cooling): whether, after the passes of round k, the stage sends up, receives
     -- from below, sends down, receives from above. A stage in the middle does all of these. In the forward pass the
-    -- first stage receives what the last one made pp - 1 rounds before; in the backward pass the last receives from the
-    -- first.
+    -- first stage receives what the last stage made pp - 1 rounds before; in the backward pass the last stage receives
+    -- what the first stage made pp - 1 rounds before.
     local rest = total - warm
     local function warming(k)
       return sends_up(k), k < total - 1 and not (first and chunk(k + 1, true) == 0)
@@ -147,7 +147,7 @@ return function(s, t)
       end
       table.sort(alone)
       if t.differ then
-        local function left(k, distance) -- rounds until the chunk of the pass, or of the next one, changes
+        local function left(k, distance) -- rounds until this pass or the next pass has another chunk
           local at = distance and (k + distance) % pp or 0
           return at == pp - 1 and 1 or pp - 1 - at
         end

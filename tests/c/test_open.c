@@ -88,7 +88,7 @@ static void test_stages(void **state) {
     { "none.lua", NULL, NULL, MGRID_REFUSED, "(while loading the recipe)" },
     { "picotrom", NULL, NULL, MGRID_UNKNOWN_NAME, ") (while loading the recipe)" },
     { "mine", "return recipe {", NULL, MGRID_REFUSED,
-      "mine:1: unexpected symbol near <eof>; write } for the { of line 1 (while loading the "
+      "mine:1: unexpected symbol near <eof>; write } to close the { of line 1 (while loading the "
       "recipe)" },
     { "mine", "return recipe { x = = 2 }", NULL, MGRID_REFUSED,
       "mine:1: unexpected symbol near '='\n  return recipe { x = = 2 }\n                      ^" },

@@ -304,7 +304,7 @@ describe("moongrid run without a launcher", function()
     refuses("run " .. moe .. " --backend mpl", 2, "moongrid: unknown backend 'mpl'; nearest is 'mpi' (auto, "
       .. table.concat(support.backends, ", ") .. ", dry)")
     refuses("run " .. moe .. " --backend dry", 2, "moongrid: --backend dry needs --world N, the number of ranks to play")
-    refuses("run " .. moe .. " --world 4,8", 2, "moongrid: --world takes one size, its digits alone, not '4,8'; moongrid check takes several")
+    refuses("run " .. moe .. " --world 4,8", 2, "moongrid: --world is one number of ranks, in digits, not '4,8'; moongrid check takes several")
     refuses("run", 2, "moongrid: run needs a recipe: a file, or one that 'moongrid recipes' lists")
   end)
 end)

@@ -27,21 +27,21 @@ describe("habits of command lines:", function()
     { "plan R --law x", "; check has it" }, { "check R --family tp", "; plan, draw, place, explain have it" },
     { "explain R --rank 3", "; other commands have it" },
     { "run R --dry-run", "; write --backend dry" },
-    { "plan R --format json", "; write --json" }, { "plan --recipe R", "; RECIPE is written without an option: moongrid plan RECIPE" },
+    { "plan R --format json", "; write --json" }, { "plan --recipe R", "; write RECIPE without an option: moongrid plan RECIPE" },
     { "diff R --vs tp=2", "'vs' has no dashes" },
     { "plan R -world 8", "unknown option '-world' of plan; it has two dashes: --world" },
     { "reshard x --to R -out y", "it has two dashes: --output" },
     { "plan R \u{2014}world 8", "begins with a dash of a word processor; write --world" },
     { "plan R -n 8", "unknown option '-n' of plan; --world N is the number of ranks" }, { "plan R -w8", "--world N is the number" },
-    { "run R -n 8", "mpirun -n N starts the ranks" }, { "why R --world 8 1 -2", "ranks are 0 or more" },
-    { "plan R -j", "--json is written whole" }, { "plan R -o x", "> FILE keeps what it prints" },
+    { "run R -n 8", "mpirun -n N starts N ranks" }, { "why R --world 8 1 -2", "ranks are 0 or more" },
+    { "plan R -j", "--json has no short form" }, { "plan R -o x", "> FILE writes the output to a file" },
     { "plan R --rank 1 --rank 2", "--rank is given twice, '1' and '2'" },
     { "draw R --family tp --family dp", "a list is one word: --family tp,dp" },
     { "plan R --params tp=2", "--params is a file, JSON, YAML or Lua, not 'tp=2'; a parameter is written tp=2" },
     { "run R --scale 2", "--scale is for --step" },
     -- values
     { "plan R --world 64GPUs", "--world is an integer from 1 to 2147483647, not '64GPUs'" },
-    { "plan R --world 8-16", "--world takes one size, its digits alone, not '8-16'" }, { "plan R --world 1,024", "takes one size" },
+    { "plan R --world 8-16", "--world is one number of ranks, in digits, not '8-16'" }, { "plan R --world 1,024", "is one number of ranks" },
     { "plan R --world", "option '--world' needs a value: N" }, { "run R --timeout 10s", "the number of seconds, not '10s'" },
     { "run R --gpu-memory 8GB", "the number of MiB, not '8GB'" },
     { "check R --world 8,,16", "a list as 8,16 without blanks, or a range as 8-64; not '8,,16'" },
@@ -55,15 +55,15 @@ describe("habits of command lines:", function()
     { "plan R --world 8 tp= 2", "argument '2' is not of the form NAME=VALUE, without blanks" },
     { "plan R --world 8 tp 2", "argument 'tp' is not of the form NAME=VALUE, and the recipe is 'R'; write tp=2" },
     { "plan R --world 8 tp:2", "; write tp=2" }, { "plan R --world 8 tp: 2", "; write tp=2" },
-    { "plan R --world 8 tp=2 , pp=2", "parameters have blanks alone between them" },
-    { "plan R --world 8 vs", "plan takes no 'vs'" }, { "diff R --world 8 vs vs", "'vs' stands once" },
+    { "plan R --world 8 tp=2 , pp=2", "put only blanks between parameters" },
+    { "plan R --world 8 vs", "plan takes no 'vs'; " }, { "diff R --world 8 vs vs", "write 'vs' once, between the two sides" },
     { "lose R --world 8 5,6", "; write --ranks 5,6" }, { "draw R --world 8 x.svg", "a file is written by -o x.svg" },
     { "check R --world 8 16", "a list has no blanks: --world 8,16" }, { "lose R --ranks 5, 6", "a list has no blanks: --ranks 5,6" },
-    { "plan R --machine node:2 gpu:4", 'in quotes it is one: --machine "node:2 gpu:4"' },
+    { "plan R --machine node:2 gpu:4", 'quotes make one word: --machine "node:2 gpu:4"' },
     { "check R --world 8 'a(b)'", "argument 'a(b)' is not of the form NAME=VALUE, and the recipe is 'R'$" },
     { "plan 8 R", "the recipe goes before '8': moongrid plan R --world 8" },
-    { "recipes R x", "recipes takes one recipe, and no 'x'" },
-    { "plan R world=8", "plan needs --world N, the number of ranks; world=N would be a parameter of the recipe" },
+    { "recipes R x", "recipes takes one recipe and no further word 'x'" },
+    { "plan R world=8", "plan needs --world N, the number of ranks; world=N means a parameter of the recipe" },
     { "plan R tp=8", "plan needs --world N, the number of ranks$" }, { "plan help", "usage: moongrid plan", 0 },
     { "explain R --world 8 tp dp", "unexpected argument 'dp': moongrid explain RECIPE --world N [...] [FAMILY]" },
     { "ask picotron --world 8 --rank 0 tp_rank tp=2", "tp is a parameter: it stands before tp_rank, whose arguments follow" },
@@ -72,7 +72,7 @@ describe("habits of command lines:", function()
       .. support.either(support.makers) .. ", not dry" },
     -- what was refused by the recipe
     { "plan R --world 8 'tp=2 pp=2'", "put blanks between parameters, outside of quotes", 1 },
-    { "plan R --world 8 tp=2,pp=2", "put blanks between parameters", 1 }, { "plan R --world 8 tp==2", "one = is enough", 1 },
+    { "plan R --world 8 tp=2,pp=2", "put blanks between parameters", 1 }, { "plan R --world 8 tp==2", "write one = only", 1 },
     { "plan R --world 8 tp=2,4", "several values are for draw -o FILE.html and place --search order", 1 },
     -- names of recipes and files
     { "plan xyz", "no recipe 'xyz'", 1 }, { "ask xyz --world 8 --rank 0", "no recipe 'xyz'", 1 },
@@ -171,7 +171,7 @@ describe("the ranks of a machine are", function()
   } do
     it(ranks .. " with " .. arguments, function()
       local _, out = said("plan examples/compose.lua --world 16 tp=2 " .. arguments)
-      assert.is_truthy(out:gsub("%s+", " "):find(("with %d ranks a machine"):format(ranks), 1, true), out)
+      assert.is_truthy(out:gsub("%s+", " "):find(("with %d ranks a node"):format(ranks), 1, true), out)
     end)
   end
 end)

@@ -72,7 +72,7 @@ describe("recipe.import", function()
     ["a file that imports itself"] = { "return recipe.import './h.lua'", using(nil, "5"), "h.lua:1: './h.lua' imports itself" },
     ["an error in it"] = { "local x = undefinde return {}", using(nil, "5"), "h.lua:1: undefined global 'undefinde': neither a word of recipes nor a function that this program has registered; "
       .. "a dim is written g \"undefinde\", a family t.undefinde, a parameter p.undefinde, a text \"undefinde\"" },
-    ["a mistake in its text"] = { "return {", using(nil, "5"), "h.lua:1: unexpected symbol near <eof>; write } for the { of line 1" },
+    ["a mistake in its text"] = { "return {", using(nil, "5"), "h.lua:1: unexpected symbol near <eof>; write } to close the { of line 1" },
     ["what recipes may not do"] = { "return { now = os.time }", using(nil, "5"), "h.lua:1: undefined global 'os': a recipe sees no clock, environment or files; whoever plans gives it parameters" },
     ["an import inside of build"] = { one, "return recipe { build = function(w)\n return recipe.import './h.lua' end }",
       "r.lua:2: recipe.import stands at the top of a file, outside of build" },

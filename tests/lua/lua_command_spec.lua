@@ -81,7 +81,7 @@ describe("words in another order", function()
       .. "the number of ranks is --world 8",
     ["why 0 3 picotron --world 8"] = "the recipe goes before '0': moongrid why picotron 0 3 --world 8",
     ["why 0 3 a.lua"] = "the recipe goes before '0': moongrid why a.lua 0 3",
-    ["machine node:2 gpu:8"] = "machine takes no argument 'gpu:8'; in quotes it is one: moongrid machine \"node:2 gpu:8\"",
+    ["machine node:2 gpu:8"] = "machine takes no argument 'gpu:8'; quotes make one word: moongrid machine \"node:2 gpu:8\"",
     ["tp=2 plan picotron"] = "unknown command 'tp=2'; the command goes first: moongrid plan tp=2 picotron",
   } do
     it("gets the line to type: " .. line, function() refuses(line, 2, "moongrid: " .. message) end)

@@ -201,7 +201,7 @@ describe("moongrid plan", function()
     refuses("plan " .. moe, 2, "moongrid: plan needs --world N, the number of ranks")
     refuses("plan " .. moe .. " --world 0", 2, "moongrid: --world is an integer from 1 to 2147483647, not '0'")
     refuses("plan " .. moe .. " --world eight", 2, "moongrid: --world is an integer from 1 to 2147483647, not 'eight'")
-    refuses("plan " .. moe .. " --world 4,8", 2, "moongrid: --world takes one size, its digits alone, not '4,8'; moongrid check takes several")
+    refuses("plan " .. moe .. " --world 4,8", 2, "moongrid: --world is one number of ranks, in digits, not '4,8'; moongrid check takes several")
     refuses("plan " .. moe .. " --world 8 --rank 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
     refuses("plan " .. moe .. " --world 8 --json --text", 2,
       "moongrid: --json, --rules, --schedule and --text exclude each other")
@@ -332,10 +332,10 @@ describe("moongrid plan and what else NCCL takes", function()
     local out = flat(run(plan))
     assert.truthy(out:find("their first use then trees 768 MiB, messages between all members 4224, "
       .. "NVLink SHARP 448 (and 102 when they are made) NCCL takes 32 of 132 SMs at once, 14 of 128 multicast slots, "
-      .. "42 file descriptors, with 8 ranks a machine ", 1, true), out)
+      .. "42 file descriptors, with 8 ranks a node ", 1, true), out)
     out = flat(run(plan .. " --machine 1 --sms 80 --nvls-slots 64"))
     assert.truthy(out:find("then trees 3200 MiB, messages between all members 384 NCCL takes 32 of 80 SMs at once, "
-      .. "0 of 64 multicast slots, 426 file descriptors, with 1 rank a machine ", 1, true), out)
+      .. "0 of 64 multicast slots, 426 file descriptors, with 1 rank a node ", 1, true), out)
     local r = json.decode((run(plan .. " --json"))).resources
     assert.same({ machine_ranks = 8, sampled = false, communicators = 3, created = 588 << 20, nvls_created = 102 << 20,
       ring = 1152 << 20, tree = 768 << 20, nvls = 448 << 20, p2p = 4224 << 20, blocks = 32, nvls_slots = 14, files = 42 }, r)
@@ -359,7 +359,7 @@ describe("moongrid plan and what else NCCL takes", function()
   it("is refused above a budget", function()
     refuses("plan picotron --world 8 tp=2 --sms 31", 3, "moongrid: NCCL may need 32 SMs of a GPU at once, the budget is 31; "
       .. "fewer channels (nccl = { max_ctas = ... }) of concurrent families take less")
-    refuses("plan picotron --world 8 tp=2 --nvls-slots 13", 3, "moongrid: NCCL may need 14 multicast slots of a machine, the "
+    refuses("plan picotron --world 8 tp=2 --nvls-slots 13", 3, "moongrid: NCCL may need 14 multicast slots of a node, the "
       .. "budget is 13; fewer communicators take less, and with NCCL_NVLS_ENABLE=0 none do")
     refuses("plan picotron --world 8 tp=2 --machine 1 --files 425", 3, "moongrid: NCCL may need 426 file descriptors of a "
       .. "process, the budget is 425; fewer channels (nccl = { max_ctas = ... }) take less")

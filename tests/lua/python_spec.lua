@@ -77,13 +77,13 @@ describe("in build,", function()
       "function arguments expected near '.'; write for i = 0, n - 1 do ... end", 2 },
     { [[n = "x" + n]], 6,
       [[attempt to perform arithmetic on a string value (constant 'x'); texts join with .., and ("%d ranks"):format(n)]]
-        .. " writes a number into one" },
+        .. " writes a number into a text" },
     { [[n = "x%d" % 3]], 6,
       [[attempt to perform arithmetic on a string value (constant 'x%d'); texts join with .., and ("%d]]
-        .. [[ ranks"):format(n) writes a number into one]] },
+        .. [[ ranks"):format(n) writes a number into a text]] },
     { [[n = "x" * 3]], 6,
       [[attempt to perform arithmetic on a string value (constant 'x'); texts join with .., and ("%d ranks"):format(n)]]
-        .. " writes a number into one" },
+        .. " writes a number into a text" },
     { [[n = f"x{n}"]], 6, [[undefined global 'f': ("%d ranks"):format(n) writes a number into a text]] },
     { [[n = r"x"]], 6, "undefined global 'r': [[...]] is a text without escapes" },
     { "n = 2 ** 3", 6, "unexpected symbol near '*'; write ^ for **", 8 },
@@ -116,14 +116,14 @@ describe("in build,", function()
     { "n = world.size()", 6, "attempt to call a number value (field 'size'); the number is world.size, without ()" },
     { "if p.tp not in t then n = 1 end", 6, [['then' expected near 'not'; write t:has "x", or t.x ~= nil]], 9 },
     { [[if "tp" in t then n = 1 end]], 6, [['then' expected near 'in'; write t:has "x", or t.x ~= nil]], 9 },
-    { "if p.tp is None then n = 1 end", 6, "'then' expected near 'is'; write == for is", 9 },
-    { "if p.tp == 1 && n == 2 then n = 1 end", 6, "unexpected symbol near '&'; write and for &&", 15 },
-    { "if p.tp == 1 || n == 2 then n = 1 end", 6, "unexpected symbol near '|'; write or for ||", 15 },
-    { "if !p.tp then n = 1 end", 6, "unexpected symbol near '!'; write not for !", 4 },
+    { "if p.tp is None then n = 1 end", 6, "'then' expected near 'is'; write == instead of \"is\"", 9 },
+    { "if p.tp == 1 && n == 2 then n = 1 end", 6, "unexpected symbol near '&'; write \"and\" for \"&&\"", 15 },
+    { "if p.tp == 1 || n == 2 then n = 1 end", 6, "unexpected symbol near '|'; write \"or\" for \"||\"", 15 },
+    { "if !p.tp then n = 1 end", 6, "unexpected symbol near '!'; write \"not\" for \"!\"", 4 },
     { "if p.tp == 1 then n = 1 else if p.tp == 2 then n = 3 end", 10,
-      "'end' expected (to close 'function' at line 2) near <eof>; write elseif for the else if of line 6" },
+      "'end' expected (to close 'function' at line 2) near <eof>; write elseif for the \"else if\" of line 6" },
     { "if p.tp == 1 then\n    n = 1\n  else if p.tp == 2 then\n    n = 3\n  end", 14,
-      "'end' expected (to close 'function' at line 2) near <eof>; write elseif for the else if of line 8" },
+      "'end' expected (to close 'function' at line 2) near <eof>; write elseif for the \"else if\" of line 8" },
     { "print n", 6, "syntax error near 'n'; write print(x)", 7 },
     { [[print "a", n]], 6, "syntax error near ','; write print(...) around several arguments", 10 },
     { "local x = { 1 }; n = 1 + x[0]", 6,
@@ -134,22 +134,22 @@ describe("in build,", function()
     { "local f = lambda: 3", 6, "<name> expected near '3'; write function(x) return x end for lambda x: x", 19 },
     { "local f = x => x", 6, "unexpected symbol near '='; write function(x) return x end for x => x", 13 },
     { "try:\n    n = 3\n  except E:\n    n = 4", 7,
-      "function arguments expected near '='; write pcall(f), which gives false and the error", 3 },
+      "function arguments expected near '='; write pcall(f), which returns false and the error", 3 },
     { "with open(\"x\") as f:\n    n = 1", 6,
-      "syntax error near 'open'; a recipe reads no files; param.file gets the content of one", 6 },
+      "syntax error near 'open'; a recipe reads no files; param.file gets the content of a file", 6 },
     { "with open(\"x\"):\n    n = 1", 6,
-      "syntax error near 'open'; a recipe reads no files; param.file gets the content of one", 6 },
+      "syntax error near 'open'; a recipe reads no files; param.file gets the content of a file", 6 },
     { "class X:\n    pass", 6, "syntax error near 'X'; a recipe has tables and functions, no classes", 7 },
     { "n = self.tp", 6, "undefined global 'self': the arguments of build are world, p, t" },
     { "n = 1 if p.tp else 2", 6, "'then' expected near 'else'; write c and a or b for a if c else b", 15 },
     { "n = p.tp ? 1 : 2", 6, "unexpected symbol near '?'; write c and a or b for c ? a : b", 10 },
     { "if p.tp == 1 then pass end", 6, "syntax error near 'end'; an empty block needs no word", 24 },
     { "for i = 0, 3 do continue end", 6,
-      "syntax error near 'end'; goto next goes on, with ::next:: at the end of the loop", 26 },
+      "syntax error near 'end'; write goto next, and ::next:: at the end of the loop", 26 },
     { [[assert n, "x"]], 6, [[syntax error near 'n'; write assert(x, "message")]], 8 },
-    { [[raise ValueError("x")]], 6, [[syntax error near 'ValueError'; error "message" raises one]], 7 },
-    { [[raise(ValueError("x"))]], 6, [[undefined global 'raise': error "message" raises one]] },
-    { "del t.tp", 6, "syntax error near 't'; write t.x = nil, which takes x out", 5 },
+    { [[raise ValueError("x")]], 6, [[syntax error near 'ValueError'; error "message" raises an error]], 7 },
+    { [[raise(ValueError("x"))]], 6, [[undefined global 'raise': error "message" raises an error]] },
+    { "del t.tp", 6, "syntax error near 't'; write t.x = nil, which removes x", 5 },
     { "local x: int = 3", 6, "unexpected symbol near ':'; leave out the type", 8 },
     { "var x = 3", 6, "syntax error near 'x'; write local x = 1", 5 },
     { "let x = 3", 6, "syntax error near 'x'; write local x = 1", 5 },
@@ -166,7 +166,8 @@ describe("in build,", function()
       "unknown field of a Family 'filter'; known: count, size, largest, coverage, low, high, pick, bundle, pairs,"
         .. " neighbours, map, without, lists, twin, with, ranks, locate, member, modes, groups, explain, split, levels,"
         .. " segments, renumber, where;"
-        .. " f:where(function(ranks) return true end) keeps groups, f:groups { 0, 3 } those of these numbers" },
+        .. " f:where(function(ranks) return ranks[1] < 4 end) keeps the groups for which the function returns true, f:groups { 0, 3 } keeps"
+        .. " groups 0 and 3" },
     { "local x = {} ; x.append(3)", 6,
       "attempt to call a nil value (field 'append'); list[#list + 1] = x appends to a list" },
     { "local x = {} ; for k, v in pairs(x.items()) do end", 6,
@@ -185,11 +186,11 @@ describe("in build,", function()
     { "for i = 0 to 8 do n = i end", 6, "',' expected near 'to'; a loop that counts is for i = 0, n - 1 do", 11 },
     { "n = 1_000", 6, "malformed number near '1_'", 5 },
     { "n = str(3)", 6,
-      [[undefined global 'str': tostring(x) makes text, tonumber(x) a number, and ("%d ranks"):format(n) writes one]]
-        .. " into a text" },
+      [[undefined global 'str': tostring(x) makes text, tonumber(x) a number, and ("%d ranks"):format(n) writes a]]
+        .. " number into a text" },
     { [[n = int("3")]], 6,
-      [[undefined global 'int': tostring(x) makes text, tonumber(x) a number, and ("%d ranks"):format(n) writes one]]
-        .. " into a text" },
+      [[undefined global 'int': tostring(x) makes text, tonumber(x) a number, and ("%d ranks"):format(n) writes a]]
+        .. " number into a text" },
     { "n = max(1, 2)", 6, "undefined global 'max': math.max is the function" },
     { "n = sum({ 1 })", 6, "undefined global 'sum': a loop adds: for _, x in ipairs(list) do total = total + x end" },
     { "n = sorted({ 1 })", 6, "undefined global 'sorted': table.sort(list) sorts a list in its place" },
@@ -197,9 +198,9 @@ describe("in build,", function()
     { [[n = "a" .. { 1 }]], 6, [[attempt to concatenate a table value; table.concat(list, ", ") makes text of it]] },
     { [[n = "a" .. true]], 6, "attempt to concatenate a boolean value; tostring makes text of it" },
     { "n = g.tp()", 6,
-      [[attempt to call a number value (field 'tp'); of a grid g, g.tp is the size of dim tp, and g "tp" the family]] },
+      [[attempt to call a number value (field 'tp'); with a grid g, g.tp is the size of dim tp, and g "tp" is the family along this dim]] },
     { "n = g:tp()", 6,
-      [[attempt to call a number value (method 'tp'); of a grid g, g.tp is the size of dim tp, and g "tp" the family]] },
+      [[attempt to call a number value (method 'tp'); with a grid g, g.tp is the size of dim tp, and g "tp" is the family along this dim]] },
     { "x = 3", 6, "assignment to global 'x': use 'local'" },
     { "@cached", 6, "unexpected symbol near '@'; write f = g(f) for @g", 1 },
     { "n = 1 + \\\n   2", 6, "unexpected symbol near '\\'; leave out \\: a statement goes on in the next line", 9 },
@@ -207,7 +208,7 @@ describe("in build,", function()
       "'end' expected (to close 'function' at line 2) near 't'; return is the last statement of its block", 1 },
     { "n = (1 + 2", 7, "')' expected (to close '(' at line 6) near 'return'", 1 },
     { [[t.x = g("tp"]], 7, "')' expected (to close '(' at line 6) near 'return'", 1 },
-    { "yield n", 6, "syntax error near 'n'; a function returns a table of all", 7 },
+    { "yield n", 6, "syntax error near 'n'; there is no yield: collect the values in a list and return it", 7 },
     { "switch (n) { case 1: n = 2 }", 6,
       "'}' expected near '1'; write if x == 1 then ... elseif x == 2 then ... end", 19 },
     { "local x = dist.new_group({ 0, 1 })", 6,
@@ -237,12 +238,12 @@ describe("in a recipe,", function()
   refuses({
     { "return recipe {\n  build = function(world, p, t)\n    t = topology(world)\n    for i = 0, 3 do\n      t.x = 1\n   "
         .. " return t\n  end\n}", 8,
-      "unexpected symbol near '}'; write end before it: a block above is open", 1 },
+      "unexpected symbol near '}'; write end before this: a block above is open", 1 },
     { "return recipe {\n  build = function(world, p, t)\n    t = topology(world)\n    if p.x then\n      t.x = 1\n    t.y ="
         .. " 2\n  end,\n  params = { tp = 1 },\n}", 7,
-      "unexpected symbol near ','; write end before it: a block above is open", 4 },
+      "unexpected symbol near ','; write end before this: a block above is open", 4 },
     { "return recipe {\n  build = function(world, p, t)\n    t = topology(world)\n    t.x = f(\"x\")\n}", 5,
-      "unexpected symbol near '}'; write end before it: a block above is open", 1 },
+      "unexpected symbol near '}'; write end before this: a block above is open", 1 },
     { "return recipe {\n  build = function(world, p, t)\n    t = topology(world)\n    while t\n      and t.x do\n      t.x"
         .. " = f(\"x\")\n    end\n    return t\n  end\n  end\n}", 10,
       "'}' expected (to close '{' at line 1) near 'end'", 1 },
@@ -271,7 +272,7 @@ end)
 describe("a newcomer", function()
   for text, part in pairs {
     ["if not p.tp: return t"] = "; write if x then ... end\n",
-    ["try: x = 1"] = "; write pcall(f), which gives false and the error\n",
+    ["try: x = 1"] = "; write pcall(f), which returns false and the error\n",
     ['for i in range(p.tp): t["x%d" % i] = g "tp"'] = "; write for i = 0, n - 1 do ... end\n",
     ['t.data-parallel = g "dp"'] = "; write _ for -: a name has letters, digits and _\n",
     ['t.x = g "pp":pick(0:-1)'] = "; write a comma for :, as in pick(0, -1)\n",
@@ -285,7 +286,7 @@ describe("a newcomer", function()
   end
 
   it("is told of the brace that none closes", function()
-    assert.equal("r.lua:5: unexpected symbol near <eof>; write } for the { of line 2",
+    assert.equal("r.lua:5: unexpected symbol near <eof>; write } to close the { of line 2",
       refusal "local x = { '{' } -- {\nreturn recipe {\n  params = { tp = 1 }, -- {\n  build = topology,\n")
   end)
 

@@ -309,9 +309,9 @@ describe("build", function()
       "r.lua:2: a Topology is not a list; write for name, family in pairs(topology) do" },
     { "an element of a number", build "return world.size[1]", "r.lua:2: a number is not a list" },
     { "a topology that nobody made", build "local t t.x = 1", "r.lua:2: attempt to index a nil value (local 't'); "
-      .. "t = topology(world) makes one, and the third argument of build is that of `base`" },
+      .. "t = topology(world) makes a topology; in a recipe with a base, the third argument of build is the topology of the base" },
     { "a size that is called", build "return grid(world, 'tp', { tp = 8 }).tp(2)", "r.lua:2: attempt to call a number value "
-      .. '(field \'tp\'); of a grid g, g.tp is the size of dim tp, and g "tp" the family' },
+      .. '(field \'tp\'); with a grid g, g.tp is the size of dim tp, and g "tp" is the family along this dim' },
     { "a grid in a text", build "return 'x' .. grid(world, 'x', { x = 8 })",
       "r.lua:2: attempt to concatenate a moongrid.Grid value; tostring makes text of it" },
     { "arithmetic on a grid", build "return 2 * grid(world, 'x', { x = 8 })", "r.lua:2: attempt to perform arithmetic on "
@@ -347,7 +347,7 @@ describe("build", function()
     { "an overwritten global", build "grid = nil", "r.lua:2: assignment to global 'grid': use 'local'" },
     { "arithmetic on a family", build "return grid(world, 'x', { x = 8 }) 'x' + 1",
       "r.lua:2: attempt to perform arithmetic on a moongrid.Family value; #family is the number of its groups, family.size "
-      .. "that of ranks in each" },
+      .. "the number of ranks in each group" },
     { "the world's size", simple, "s.lua:1: a world has 1 to 2147483647 ranks, not 0", world = 0 },
   }
 end)

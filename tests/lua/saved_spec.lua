@@ -38,7 +38,7 @@ describe("a saved plan", function()
     end
     assert.are.equal(run(("build/moongrid diff %s vs %s --json"):format(a, b)), (run(("build/moongrid diff --json %s %s"):format(a, b))))
     refuses(("diff %s megatron"):format(a), 2, ("argument 'megatron' is not of the form NAME=VALUE, and the recipe is '%s'; "
-      .. "'vs' stands between two sides, unless both are saved plans"):format(a))
+      .. "write 'vs' between the two sides, unless both are saved plans"):format(a))
     local _, _, code = run(("build/moongrid diff %s %s --exit-code"):format(a, b))
     assert.are.equal(1, code)
     os.remove(a)
@@ -52,7 +52,7 @@ describe("a saved plan", function()
     refuses(("ask %s --rank 0 tp_rank"):format(path), 1,
       path .. " is a saved plan, which has no queries and policies; ask needs the recipe")
     refuses(("diff %s vs"):format(path), 2,
-      ("nothing stands after 'vs', and %s is a saved plan, which has no parameters to change"):format(path))
+      ("nothing follows 'vs', and %s is a saved plan, which has no parameters to change"):format(path))
     refuses(("plan %s --rank 8"):format(path), 1, "rank 8 is out of range; ranks are 0 to 7")
     refuses(("plan %s --rules --rank 0"):format(path), 2, "--rules prints the whole plan; it takes no --rank")
     os.remove(path)

@@ -9,7 +9,7 @@ local line = require "command.base.line"
 local M = {}
 
 local MOST = 5                -- errors to show at once
-local WIDTH, BEFORE = 76, 60 -- columns; of a longer line only the part around the caret is shown
+local WIDTH, BEFORE = 76, 60 -- columns of a line to show; a caret beyond column BEFORE shifts the part that is shown
 
 -- Return the text of a recipe from a file or from standard input, or nil if it cannot be read.
 local function read(path)
@@ -32,8 +32,8 @@ local function parts(message)
   return path, tonumber(number), what
 end
 
--- Return the column in a row of a word that the message has in quotes, or nil. Only whole words of the row count: 'p'
--- does not match the p of "pp".
+-- Return the column at which a word that the message quotes stands in a row, or nil. Only whole words of the row count:
+-- 'p' does not match the p of "pp".
 local function column(row, what)
   for word in what:gmatch "'([^']+)'" do
     local assigned = word:find "^[%w_]+$" and row:find("%f[%w_]" .. word .. "%s*=[^=]")
@@ -55,7 +55,7 @@ function M.quote(message)
   if not row or not row:find "%S" then return message end
   row = row:gsub("[\xC2-\xF4][\x80-\xBF]*", "?"):gsub("[^\x20-\x7e]", " ")
   local at = column(row, what)
-  if not at and row:find "^%s*return recipe%f[%W]" then return message end -- the error is of the whole recipe
+  if not at and row:find "^%s*return recipe%f[%W]" then return message end -- the error concerns the whole recipe
   at = at or row:find "%S"
   local first = at > BEFORE and at - 40 or row:find "%S"
   return ("%s\n  %s\n  %s^"):format(message, row:sub(first, first + WIDTH - 1):gsub(" +$", ""), (" "):rep(at - first))
@@ -93,21 +93,21 @@ local function of_lines(message, path, plan)
   return found
 end
 
--- Return the message. If it refuses an argument that has the name of a family, replace its nearest name by the
--- explanation that the size of a family follows from the parameters.
+-- Return the message. If it refuses an argument that has the name of a family, it explains, instead of naming the
+-- nearest parameter, that the size of a family follows from the parameters.
 local function of_family(message, plan)
   local name = message:match "unknown parameter '([^']+)'"
   local there, family = pcall(plan.family, plan, name or "")
   if not there then return message end
   local size = family.size == family.largest and family.size or "up to " .. family.largest
-  return ("%s; %s is a family: its groups have the %s ranks that the parameters leave"):format(
+  return ("%s; %s is a family, not a parameter: its size (%s) follows from the other parameters"):format(
     message:gsub("; nearest.*", ""):gsub("; known.*", ""), name, size)
 end
 
--- What is wrong with a value that was refused: a pattern, and what to write.
+-- Mistakes in a value that was refused: the pattern of the mistake, and what to write instead.
 local written = {
   { "[,; ][%a_][%w_]*%s*=", "put blanks between parameters, outside of quotes" },
-  { "^=", "one = is enough" }, { "[,;]$", "put blanks alone between parameters" },
+  { "^=", "write one = only" }, { "[,;]$", "put only blanks between parameters" },
   { "^%-?%d+,[%d,-]*%d$", "several values are for draw -o FILE.html and place --search order" },
 }
 

@@ -6,7 +6,7 @@
 --   recipe  a file, a bundled name or "-"; nil: none          args    the words NAME=VALUE, as typed
 --   words   other words after the recipe                      before  how many of args stand before the last of `words`
 --   command the table of the subcommand                       other   the line of the other side of "A vs B"
---   typed   all words, if the line has one side               given   options as typed, by their names
+--   typed   all words, if the line has one side               given   values of options as typed, by their names
 
 local host = require "host"
 local mg = require "moongrid"
@@ -21,7 +21,7 @@ local usage = text.usage
 -- A reader gets the name of the option with its dashes, the word, the value that was given before, and the option; it
 -- returns the new value.
 
--- What a number counts, by the name that the help gives the value of its option.
+-- What an integer counts, by the word that stands for the value in the help ("--limit SECONDS").
 local units = { S = "seconds", SECONDS = "seconds", MIB = "MiB", BYTES = "bytes" }
 
 -- Return a reader of integers.
@@ -75,12 +75,12 @@ function M.flops(name, word)
   local n = x and x * 1000.0 ^ (("kMGTPE"):find(unit, 1, true) or 0) or 0
   if unit == "" then n = x or 0 end
   if (tail == "" or tail == "FLOP/s" or tail == "flops") and n > 0 and n < 1e24 then return n end
-  usage("%s is what a GPU does in a second, as 400e12 or 400T, not '%s'", name, word)
+  usage("%s is the number of operations of a GPU in a second, as 400e12 or 400T, not '%s'", name, word)
 end
 
 local function world(name, word)
   if word:find "^%d+[%-,.:]+%d" and not tonumber(word) then
-    usage("%s takes one size, its digits alone, not '%s'; moongrid check takes several", name, word)
+    usage("%s is one number of ranks, in digits, not '%s'; moongrid check takes several", name, word)
   end
   return M.number(name, word)
 end
@@ -100,7 +100,7 @@ end
 -- Return the option --world, for subcommands that take a world.
 function M.world(help) return { "world", "N", world, help = help, side = true } end
 
--- The file of --params.
+-- Read the path of --params.
 local function params(name, word)
   if word:find "[={]" and not host.kind(word) then
     usage("%s is a file, JSON, YAML or Lua, not '%s'; a parameter is written tp=2, without %s", name, word, name)
@@ -150,7 +150,8 @@ local function check_value(option, value)
   usage("--%s is %s or %s, not '%s'", option[1], table.concat(known, ", "), last, value)
 end
 
--- Read an option, for both sides of "A vs B" unless each side has its own. `value` is nil if the option takes none.
+-- Read an option. It applies to both sides of "A vs B", unless each side has its own. `value` is nil if the option
+-- takes none.
 local function read_option(line, option, value)
   local name, read = option[1], option[3]
   if value and not option.maybe then check_value(option, value) end
@@ -173,7 +174,8 @@ local function read_option(line, option, value)
   if line.other and not option.side then line.other[name], line.other.given[name] = line[name], value end
 end
 
--- Return the option that a word names, and its value after "=". The word may be a prefix that no other option has.
+-- Return the option that a word names, and the value after "=". The word may be the beginning of the name, if no other
+-- option begins so.
 local function find_option(options, word)
   local name, value = word:match "^%-%-([^=]+)=?(.*)$"
   local found, many
@@ -187,11 +189,11 @@ local function find_option(options, word)
   if found and not many then return found, word:find "=" and value or nil end
 end
 
--- The option of one letter, and a value behind it; nil: there is none.
+-- Return the option of one letter, and the value that follows the letter; nil if there is no such option.
 local function find_letter(options, word)
   if word == "-h" then return help end
   for _, option in ipairs(options) do
-    local whole = #word > 3 and option[1]:sub(1, #word - 1) == word:sub(2) -- -out, which is to be --output
+    local whole = #word > 3 and option[1]:sub(1, #word - 1) == word:sub(2) -- as -out: --output was meant
     if option.letter and not whole and word:sub(2, 2) == option[1]:sub(1, 1) then
       return option, #word > 2 and word:sub(3) or nil
     end
@@ -216,7 +218,7 @@ local function read_word(line, words, at)
   elseif not command.recipe then
     local levels = word:find ":" and line.words[1]
     usage("%s takes no argument '%s'%s", command.name, word,
-          levels and ('; in quotes it is one: moongrid %s "%s %s"'):format(command.name, levels, word) or "")
+          levels and ('; quotes make one word: moongrid %s "%s %s"'):format(command.name, levels, word) or "")
   elseif is_argument(word) then
     if #line.args == 256 then usage "more than 256 arguments" end
     line.args[#line.args + 1] = word
@@ -232,8 +234,8 @@ local function read_word(line, words, at)
   end
 end
 
--- Read the words from `at` to `last`. If `alone` is set, stop before the second of two saved plans, which need no 'vs',
--- and return its index.
+-- Read the words from `at` to `last`. If `alone` is set, there is no 'vs'. Two saved plans need none: stop before the
+-- second plan and return its index.
 local function read_words(line, words, at, last, alone)
   local options = M.options(line.command)
   while at <= last do
@@ -267,7 +269,7 @@ end
 
 local function new(command) return { command = command, args = {}, words = {}, given = {}, before = 0 } end
 
--- Return whether the recipe is a saved plan, which has its world and takes no parameters.
+-- Return whether the recipe is a saved plan. A saved plan has its own world and takes no parameters.
 function M.is_saved(line)
   if not line.recipe then return false end
   if M.from_stdin(line) then
@@ -337,12 +339,12 @@ function M.needs(line, size)
   if size or M.is_saved(line) then return end
   local hint = ""
   for _, argument in ipairs(line.args) do
-    if argument:find "^world=" then hint = "; world=N would be a parameter of the recipe" end
+    if argument:find "^world=" then hint = "; world=N means a parameter of the recipe" end
   end
   if line.recipe:find "%.json$" and host.kind(line.recipe) == "file" then
     hint = (": %s is not a saved plan"):format(line.recipe)
   elseif not M.from_stdin(line) then
-    require "command.base.line_recipe".load(line) -- a recipe that is not there comes first
+    require "command.base.line_recipe".load(line) -- if the recipe does not exist, that is the error
   end
   usage("%s needs --world N, the number of ranks%s", name, hint)
 end
@@ -355,8 +357,8 @@ function M.beyond(rank, size)
   if size and rank >= size then usage("rank %d is out of range; ranks are 0 to %d", rank, size - 1) end
 end
 
--- Return an iterator over a list such as "5,8..15", which returns the first and the last number of each range, and the
--- index of the text after it; where the list is wrong, false, nil and the index of the wrong text.
+-- Return an iterator over a list such as "5,8..15". It returns the first and the last number of each range, and the
+-- index of the text after the range; where the list is wrong it returns false, nil and the index of the wrong text.
 function M.ranges(list)
   local at, ended = 1, false
   local function number(from)
@@ -379,7 +381,7 @@ function M.ranges(list)
   end
 end
 
--- Read --map, "8..15,0..7": for each rank of the layout before a move, its rank after the move.
+-- Read --map, as "8..15,0..7". Return a list: for each rank of the layout before a move, its rank after the move.
 function M.map(map, size)
   local ranks = {}
   for first, last, at in M.ranges(map) do
@@ -393,14 +395,14 @@ function M.map(map, size)
   return ranks
 end
 
--- Refuse output for every rank of a world that is too large for it.
+-- Refuse output that lists every rank, if there are too many ranks.
 function M.all_ranks(what, ranks)
   if ranks <= 1 << 20 then return end
   text.refuse(1, "%s goes through every rank, at most %d of them, not %d; --rank R asks for one", what, 1 << 20, ranks)
 end
 
--- Read "A ... vs B ..." into two lines. If B has no recipe, it has that of A; if one side has no world, it has that of
--- the other.
+-- Read "A ... vs B ..." into two lines. Without a recipe of its own B has the recipe of A; a side without a world has
+-- the world of the other side.
 local function sides(command, words)
   local a, b, vs = new(command), new(command), 1
   a.other, b.other = b, a
@@ -409,8 +411,8 @@ local function sides(command, words)
   if not a.help then
     if vs > #words and not second then
       usage("%s needs two sides with 'vs' between: moongrid %s A --world N vs B", command.name, command.name)
-    elseif vs == #words and M.is_saved(a) then -- after a recipe nothing means its defaults
-      usage("nothing stands after 'vs', and %s is a saved plan, which has no parameters to change", a.recipe)
+    elseif vs == #words and M.is_saved(a) then -- if A is a recipe, an empty B is A with its defaults
+      usage("nothing follows 'vs', and %s is a saved plan, which has no parameters to change", a.recipe)
     end
     read_words(b, words, second or vs + 1, #words)
   end

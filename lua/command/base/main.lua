@@ -27,7 +27,8 @@ local function unknown(words)
   end
   local kind, general = option and "option" or "command", { "help", "version" }
   local _, near = host.nearest(option or word, option and general or require "moongrid".recipes())
-  local belongs = option and not near or not option and (near or word:find "[./=]") -- to a subcommand
+  -- `belongs`: whether this word looks like one that should follow a subcommand
+  local belongs = option and not near or not option and (near or word:find "[./=]")
   for i, row in ipairs(commands()) do
     known[i] = row.name
     if option == row.name then

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- meant: refuse a word of a command line, and say what to type. Loaded when the first word is refused. Where nothing is
--- certain the message has no hint.
+-- meant: refuse a word of a command line, and say what to type. The message has no hint if it is not certain what was
+-- meant. This file is loaded when a word is refused.
 
 local commands = require "command.base.commands"
 local host = require "host"
@@ -11,12 +11,12 @@ local usage = require "command.base.text".usage
 
 local M = {}
 
-local SHOWN <const> = 4 -- subcommands that have an option
+local SHOWN <const> = 4 -- the most subcommands to name that have an option
 
 -- What a typed line has -----------------------------------------------------------
 
--- The parameters of the recipe of a line, which may stand behind the words that were read: a list of names. nil: the
--- recipe is not known, or takes none.
+-- Return the names of the parameters of a line's recipe; nil if the recipe is not known, or takes no parameters. The
+-- recipe may stand after the word that is refused, so also look for it among `words`.
 local function parameters(line, words)
   local bundled, names = {}, {}
   for _, name in ipairs(mg.recipes()) do bundled[name] = true end
@@ -39,7 +39,8 @@ local function has(list, name)
   return false
 end
 
--- The subcommands for which holds(command, option) is true, as text: "check, diff", and their number.
+-- Return the subcommands with an option for which holds(command, option) is true, as text: "check, diff"; and their
+-- number.
 local function with(holds)
   local found = {}
   for _, command in ipairs(commands()) do
@@ -54,26 +55,26 @@ end
 
 local unicode_dash = "^[\xE2][\x80\x88][\x90-\x95\x92][-\xE2\x80\x93\x94]*"
 
--- What to write for an unknown option of one letter; nil: nothing is near.
+-- Return what to write instead of an unknown option of one letter; nil if no option is near.
 local function for_letter(line, options, word)
   local whole = {}
   if word:find "^%-%d" then return "ranks are 0 or more" end
-  if word:find "^%-n" and line.command.launched then return "mpirun -n N starts the ranks" end
+  if word:find "^%-n" and line.command.launched then return "mpirun -n N starts N ranks" end
   if word:find "^%-[nw]" then return "--world N is the number of ranks" end
-  if word == "-o" then return "> FILE keeps what it prints" end
+  if word == "-o" then return "> FILE writes the output to a file" end
   for _, option in ipairs(#word == 2 and options or {}) do
     if option[1] ~= "help" and option[1]:sub(1, 1) == word:sub(2) then whole[#whole + 1] = "--" .. option[1] end
   end
-  return whole[1] and table.concat(whole, " and ") .. (whole[2] and " are" or " is") .. " written whole"
+  return whole[1] and table.concat(whole, " and ") .. (whole[2] and " have" or " has") .. " no short form"
 end
 
--- Refuse an option: words[at], with one dash or two.
+-- Refuse the option words[at], which has one dash or two.
 function M.option(line, options, words, at)
   local typed, command, names = words[at], line.command, {}
   local word, value = typed:match "^%-+([^=]*)=?(.*)$"
   local shown = typed:match "^%-+[^=]*"
   local function refuse(...) usage("unknown option '%s' of %s%s", shown, command.name, string.format(...)) end
-  local whole -- the option that begins so
+  local whole -- the option that begins with the typed letters
   for i, option in ipairs(options) do
     names[i] = option[1]
     whole = whole or #word > 0 and option[1]:sub(1, #word) == word and option[1]
@@ -97,7 +98,7 @@ function M.option(line, options, words, at)
   elseif command.sides and word == "vs" then
     refuse "; 'vs' has no dashes"
   elseif #word > 1 and command.takes:find("%f[%w]" .. word:upper():gsub("%W", "%%%0") .. "%f[%W]") then
-    refuse("; %s is written without an option: moongrid %s %s", word:upper(), command.name, command.takes)
+    refuse("; write %s without an option: moongrid %s %s", word:upper(), command.name, command.takes)
   end
   for _, option in ipairs(options) do
     if following == option[1] then refuse("; write --%s", following) end
@@ -112,7 +113,7 @@ function M.option(line, options, words, at)
   refuse("%s%s", tail, open and ("; parameters are written %s=VALUE"):format(name) or "")
 end
 
--- Refuse a dash that a word processor made of one or two.
+-- Refuse a word whose dashes a word processor has replaced by one long dash.
 function M.dash(word)
   local _, last = word:find(unicode_dash)
   if last then usage("'%s' begins with a dash of a word processor; write --%s", word, word:sub(last + 1)) end
@@ -120,14 +121,15 @@ end
 
 -- Words ---------------------------------------------------------------------------
 
--- Refuse a rank where the recipe is expected, with the line that has the recipe first.
+-- Refuse a number where the recipe is expected, and show the command line with the recipe first.
 function M.recipe_first(line, word, words)
   words = table.move(words, 1, #words, 1, {})
   local bundled = mg.recipes()
   for i, one in ipairs(words) do
     if one:find "%.lua$" or one:find "%.json$" or has(bundled, one) then
       table.insert(words, 1, table.remove(words, i))
-      for at = 2, line.command.words and 1 or #words do -- a subcommand without further words: the number of ranks
+      -- If the subcommand takes no further words, `word` is the number of ranks.
+      for at = 2, line.command.words and 1 or #words do
         if words[at] == word then
           table.remove(words, at)
           if not line.world then table.move({ "--world", word }, 1, 2, #words + 1, words) end
@@ -139,27 +141,27 @@ function M.recipe_first(line, word, words)
   end
 end
 
--- Of an option before the word whose value is a list, or has blanks: the words that belong together.
+-- If words[at] belongs to the value of the option before it, a list or a text with blanks, return how to write both.
 local function with_option(line, words, at)
   local before = words[at - 1] or ""
   local name, value, option = table.unpack(line.last or {})
   if type(value) ~= "string" or before:sub(-#value) ~= value then return nil end
   local kind = option[2] or ""
   if kind == "MACHINE" then
-    return words[at]:find "[:=]" and ('in quotes it is one: --machine "%s %s"'):format(value, words[at])
+    return words[at]:find "[:=]" and ('quotes make one word: --machine "%s %s"'):format(value, words[at])
   end
   local list = kind:find "," or kind == "RANKS" or kind == "NODES"
   local fits = words[at]:find "^[%w_.,-]+$" and (value:find "^%d" == nil) == (words[at]:find "^%d" == nil)
   return list and fits and ("a list has no blanks: --%s %s,%s"):format(name, (value:gsub(",$", "")), words[at])
 end
 
--- What to write for a word that belongs to no option and is not NAME=VALUE; nil: it is not clear.
+-- Return what to write for a word that belongs to no option and is not NAME=VALUE; nil if that is not clear.
 local function for_word(line, words, at)
   local word, following, options = words[at], words[at + 1] or "", {}
   for _, option in ipairs(line_words.options(line.command)) do options[option[1]] = option end
   local name, value = word:match "^([%a_][%w_.]*):(%S*)$"
   local ranks = word:find "^%d[%d,.]*$" and (options.ranks and "ranks" or options.rank and "rank")
-  if word:find "^[,;]$" then return "parameters have blanks alone between them" end
+  if word:find "^[,;]$" then return "put only blanks between parameters" end
   if name then return ("write %s=%s"):format(name, value ~= "" and value or following) end
   if word:find "^%d+$" and options.world and not line.world then return "the number of ranks is --world " .. word end
   if ranks and not line[ranks] then return ("write --%s %s"):format(ranks, word) end
@@ -173,14 +175,14 @@ end
 -- Refuse words[at], which is not a parameter and follows the recipe.
 function M.word(line, words, at)
   local command, word = line.command, words[at]
-  if command.bare then usage("%s takes one recipe, and no '%s'", command.name, word) end
+  if command.bare then usage("%s takes one recipe and no further word '%s'", command.name, word) end
   if word == "vs" then
-    if line.other then usage "'vs' stands once, between two sides" end
-    usage("%s takes no 'vs', which %s have", command.name, with(function(one) return one.sides end))
+    if line.other then usage "write 'vs' once, between the two sides" end
+    usage("%s takes no 'vs'; %s take it", command.name, with(function(one) return one.sides end))
   end
   local blanks = (words[at + 1] or ""):find "^=" or (line.args[#line.args] or ""):find "=$" -- tp = 2 is three words
   local hint = not blanks and (with_option(line, words, at) or for_word(line, words, at))
-  local sides = line.other and not blanks and "; 'vs' stands between two sides, unless both are saved plans"
+  local sides = line.other and not blanks and "; write 'vs' between the two sides, unless both are saved plans"
   usage("argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'%s", word,
         blanks and ", without blanks" or "", line.recipe, hint and "; " .. hint or sides or "")
 end

@@ -82,9 +82,9 @@ local function put_resources(plan, of)
     sharp = (", NVLink SHARP %s (and %s when they are made)"):format(mib(r.nvls), mib(r.nvls_created))
   end
   wrap("", "then trees %s MiB, messages between all members %s%s", mib(r.tree), mib(r.p2p), sharp)
-  wrap("NCCL takes", "%d of %d SMs at once, %d of %d multicast slots, %d file descriptors, with %d rank%s a machine%s",
+  wrap("NCCL takes", "%d of %d SMs at once, %d of %d multicast slots, %d file descriptors, with %d rank%s a node%s",
        r.blocks, of.sms or SMS, r.nvls_slots, of["nvls-slots"] or SLOTS, r.files, ranks, plural(ranks),
-       r.sampled and " (of three machines)" or "")
+       r.sampled and " (of three nodes)" or "")
 end
 
 -- Families ------------------------------------------------------------------------------

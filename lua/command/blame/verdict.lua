@@ -2,15 +2,21 @@
 --
 -- verdict: find out from the dumps of the flight recorder which rank is at fault. A verdict is
 --   { kind, ranks, group, sure, candidates = { { kind, ranks }, ... }, call, expected, due, words, settle }
+-- call: the wrong call of the rank, or the call in which others wait for it; expected: the call that the others made
+-- instead; due: the next call of the rank by its program; words: what else is known, as text; settle: what to look at
+-- to become sure, as text (only logs.lua and ras.lua set it).
+--
 -- These questions are asked in turn, and the first yes decides: Does nothing hang? Did a rank make another call than
--- the others? Do the members of one call differ in it? Is there a rank for which others wait, and which waits for none?
+-- the others? Do the members of a group make one call with different operations, sizes or types? Is there a rank for
+-- which others wait, and which waits for none?
 
 local program = require "command.blame.program"
 local sorted = require "command.base.sorted"
 local waits = require "command.blame.waits"
 
-local FEW = 8  -- so few calls that repeat those of an earlier step prove nothing
-local SOON = 1 -- seconds: if the last call is not older than this in the dump, nothing hangs
+-- If a rank has repeated at most so many calls of an earlier step, only a majority of other ranks proves it wrong.
+local FEW = 8
+local SOON = 1 -- seconds: if the last call was made less than this before the dump, nothing hangs
 
 local function median(list)
   table.sort(list)
@@ -36,8 +42,8 @@ local function healthy(words, sure)
   return { kind = "healthy", ranks = {}, sure = sure, candidates = {}, words = words }
 end
 
--- Make one verdict of all faults: those of the kind of the first, at the same call, are the verdict; the others are
--- candidates.
+-- Make one verdict of all faults. The ranks with the same kind of fault as the first, at the same call, are the ranks
+-- of the verdict; the other faults become candidates.
 local function join(job, faults)
   local first = faults[1]
   for _, one in ipairs(faults) do
@@ -54,7 +60,7 @@ local function join(job, faults)
   end
   local class = job.ranks[first.rank].class
   local repeated = class.period and #job.ranks[first.rank].calls - class.period or 0
-  all.sure = all.sure and (repeated > FEW or 2 * #all.ranks < #class) -- else no majority shows which ranks are wrong
+  all.sure = all.sure and (repeated > FEW or 2 * #all.ranks < #class) -- else nothing shows which ranks are wrong
   table.sort(all.ranks)
   for _, kind in ipairs(first.others) do all.candidates[#all.candidates + 1] = { kind = kind, ranks = all.ranks } end
   for _, one in ipairs(faults) do
@@ -76,8 +82,8 @@ local function of_program(job, found)
   return faults[1] and join(job, faults)
 end
 
--- Return the verdict on members that made one call in different ways. It is used if comparing programs found nothing,
--- because there are few steps, or because no two ranks have the same program.
+-- Return the verdict on members that made one call in different ways. It is used if comparing the programs of ranks
+-- found nothing, because there are few steps, or because no two ranks have the same program.
 local function of_members(job)
   local best
   for _, group in sorted(job.groups) do
@@ -93,7 +99,8 @@ local function of_members(job)
       local few, many = by[kinds[1]], by[kinds[2]]
       if many and not (best and best.call.at <= calls[few[1]].at) then
         local call, expected = calls[few[1]], calls[many[1]]
-        local changed = program.altered(call, expected) -- if more differs, a rank may have left out a call
+        -- If two calls differ in more than one of operation, size and type, a rank may have left out a call.
+        local changed = program.altered(call, expected)
         best = { kind = "mismatch", ranks = few, group = group, call = call, expected = expected,
                  sure = changed and #kinds == 2 and #few * 2 <= #many, candidates = {} }
         for i, kind in ipairs(changed and { "mismatch" } or { "skip", "extra" }) do
@@ -118,8 +125,9 @@ end
 local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } } end
 
 -- For dumps without sends and receives. They only show which ranks of a pipeline are in no call, and for which of these
--- their stage waits. A root is a rank for which others wait, and which waits for none. Return, for the pipeline in
--- which stages wait for most ranks: its roots by stage, and the ranks for which stages wait, the longest wait first.
+-- ranks the other ranks of the stage wait. A root is a rank for which others wait, and which waits for none. Choose the
+-- pipeline with the most ranks for which their stages wait. Return { roots, held, idle }: the roots of this pipeline,
+-- by stage; the roots for which their stages wait, the longest wait first; and how many of its ranks are in no call.
 local function find_pipeline(job, roots)
   local stage, is_root = job.world // job.pipelines.size, {}
   for _, rank in ipairs(roots) do is_root[rank] = true end
@@ -143,9 +151,10 @@ local function find_pipeline(job, roots)
 end
 
 -- Return pairs of a kind and a rank, the likeliest first, for dumps without sends and receives. A rank for which its
--- stage waits is slow, or in a send or recv without a partner. If a rank sends once too often, a later recv takes that
--- message; its sender is then the only root, or the last but one. Stages in the middle make most sends and receives, so
--- otherwise they are the likeliest.
+-- stage waits is slow ("stall"), or in a send or recv without a partner ("peer"). If a rank sends once too often, the
+-- next recv of its partner takes this message. So the pipeline hangs later, and there the rank that sent too often is
+-- the only root, or the last root but one. Otherwise stages in the middle are the likeliest, because they make the most
+-- sends and receives.
 local function likely(job, all)
   local size, found = job.pipelines.size, find_pipeline(job, all)
   local roots, held = found.roots, found.held
@@ -158,7 +167,8 @@ local function likely(job, all)
   if n == 1 then return "peer", last, "stall", last end
   if place < size - 1 then return "peer", roots[n - 1], "stall", last, "peer", last end
   local due = select(2, waits.owed(job, roots[1]))
-  local bound = due and #due.group.ranks < job.world // size -- the stage makes calls between its sends
+  -- If the next call of the first root is in a group inside its stage, the root may hang in a send or recv before it.
+  local bound = due and #due.group.ranks < job.world // size
   if bound then return "peer", roots[1], "stall", last, "stall", roots[1] end
   if size == 2 then return "stall", last, "stall", roots[1], "peer", roots[1] end
   local middle = n // 2 + 1
@@ -239,8 +249,9 @@ local function of_waits(job)
   end
 end
 
--- Return the verdict if all members have made a call that does not end, or if all ranks wait in a circle: name the
--- first rank that waits without a reason. Dumps do not show which bytes a call sends to which rank.
+-- Return the verdict if all members have made a call that does not end, or if all ranks wait in a circle. In a circle
+-- no rank is the first: name its ranks, if they are three or fewer. Of a call name the first member, and the next
+-- members as candidates. This is a guess, because dumps do not show which member has not sent its bytes.
 local function of_rest(job)
   local ready = ranks_in(job, "ready")
   if #ready == 0 then
@@ -265,8 +276,8 @@ local function of_rest(job)
   return { kind = kind, ranks = { list[1] }, group = first.group, call = first, sure = false, candidates = candidates }
 end
 
--- Return whether the job still makes progress: a call that all made has ended on some ranks only. With gloo two
--- different open calls show this, too; with NCCL a rank may have several open calls.
+-- Return whether the job still makes progress: a call that all members made has ended on some ranks only. With gloo two
+-- different open calls show this, too; not with NCCL, where one rank may have several open calls.
 local function is_busy(job)
   local first
   for _, rank in ipairs(ranks_in(job, "ready")) do
@@ -298,7 +309,7 @@ return function(job)
     return verdict
   end
   if #job.absent == 0 and (job.moving or is_busy(job)) then
-    return healthy("ranks can go on at several places", false)
+    return healthy("several calls can still end: the job may be making progress", false)
   end
   return of_waits(job) or of_rest(job) or healthy("nobody waits", false)
 end

@@ -12,17 +12,17 @@ local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
 local sorted = require "command.base.sorted"
 
--- The score of a state: the given groups that its plan makes, weighed by size, less EXTRA for other groups, LONG for
--- each value, and TRIED for each change that was tried.
+-- The score of a state: the given groups that its plan makes, weighed by size, less the weight of other groups times
+-- EXTRA, less LONG for each value, less TRIED for each change that was tried.
 local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
--- The most lists of sizes, and of positions; the most changes to try first in a state in which more parameters have an
--- effect than by default.
+-- The most lists of sizes; the most lists of positions; the most changes of a state that are tried before changes of
+-- other states, because the only value of the state gives an effect to parameters that have none by default.
 local LISTS <const>, POSITIONS <const>, OPENED <const> = 1000, 6, 24
--- The most work of a search, and the addition for each rank of the world. A unit is about 8 us: a plan costs 10, each
--- of its families 1, each 16 ranks of new groups 1.
+-- The limit on the work of a search is WORK, and RANK more for each rank of the world. A unit of work is about 8 us: a
+-- plan costs 10 units, each of its families 1, each 16 ranks of new groups 1.
 local WORK <const>, RANK <const> = 200000, 350
 local LIKELY <const> = " llama jax_mesh deepspeed_topology deepspeed optimum_habana megatron_deepspeed sglang vllm "
-  .. "accelerate torchtitan megatron " -- of equally good recipes the last one here wins; recipes that are not here lose
+  .. "accelerate torchtitan megatron " -- of equally good recipes the last one in this list wins; others lose
 
 local M = {}
 
@@ -83,7 +83,8 @@ function M.set(x, family)
   return x.sets[key]
 end
 
--- Return the groups that a plan `holds`, and how many of them are given (`explained`) and how many are not (`extra`).
+-- Return the result of a plan: `holds`, the groups that it makes; `explained`, how many of them are given groups; and
+-- `extra`, how many are not.
 local function result_of(x, plan)
   local sets, seen = {}, {}
   for _, name in ipairs(plan.families) do
@@ -107,8 +108,8 @@ local function result_of(x, plan)
   return result
 end
 
--- Find the possible sizes of dims, which divide the world; and lists of sizes, with one size or with the world as their
--- product.
+-- Find the possible sizes of dims, which divide the world (x.factors), and lists of sizes (x.lists). A list has one
+-- size, or several whose product is the world.
 local function find_sizes(x)
   local open, rest = { {} }, { x.world }
   for size = 1, x.world do x.factors[#x.factors + 1] = x.world % size == 0 and size or nil end
@@ -137,7 +138,7 @@ local function better(a, b)
 end
 
 -- Plan with these values. Return whether the recipe accepts them, and its message if not. Two states are the same if
--- they have the same groups and the same parameters without effect; the one with fewer values is kept.
+-- they have the same groups and the same parameters without effect; the state with fewer values is kept.
 local function try(x, r, values)
   local words, n = words_of(r, values)
   if r.tried[words] then return r.tried[words] == true, r.tried[words] end
@@ -200,8 +201,8 @@ end
 -- Changes --------------------------------------------------------------------------------------
 -- The changes of a state are a coroutine, which yields values, and is resumed with the results of `try`.
 
--- Yield a state with a changed value. If it is refused, also yield it with the other values that the message suggests,
--- or with another size changed so that the product of the two sizes stays.
+-- Yield the values of a state with one value changed. If the recipe refuses them, also yield them with another value
+-- that the message suggests, or with another size changed so that the product of the two sizes stays the same.
 local function give(r, state, param, value)
   local values = with(state.values, param.name, value)
   local taken, why = coroutine.yield(values)
@@ -221,7 +222,7 @@ local function give(r, state, param, value)
   end
 end
 
--- Yield other orders of the dims with sizes above 1: each dim moved to each other index; and each two dims exchanged
+-- Yield other orders of the dims with sizes above 1: with one dim moved to another index, and with two dims exchanged
 -- together with their sizes.
 local function give_orders(r, state, param)
   local dims, sizes, moved = recipe.dims_of(state.values[param.name] or param.usual), {}, {}
@@ -265,7 +266,7 @@ local function values_of(x, r, state, param)
   return values
 end
 
--- Yield all changes of a state; texts and lists last, because there are many.
+-- Yield all changes of a state. Changes of texts and lists come last, because there are many.
 function changes(x, r, state)
   local unread, few = {}, { size = true, integer = true, index = true, flag = true, any = true }
   for _, param in ipairs(state.plan.params) do unread[param.name] = param.unread end -- without effect
@@ -330,8 +331,8 @@ local function share(x, state)
   end
 end
 
--- Give a turn to the recipe with the least work so far, in proportion to its number of parameters and its score. Return
--- false if no recipe has a change left.
+-- Give a turn to the recipe with the least work since its score rose, plus a fifth of all its work. A recipe with more
+-- parameters, or with a better score, may do more. Return false if no recipe has a change left.
 local function turn(x)
   local best, least, before = nil, nil, x.work
   for _, r in ipairs(x.recipes) do
@@ -343,11 +344,11 @@ local function turn(x)
   return best ~= nil
 end
 
--- Search until a recipe makes these groups and no others, or until `part` (0 to 1) of the most work is done. All work
--- takes about a second at 64 ranks; it is counted, not timed, so the result does not depend on the load of the machine.
--- Each of `groups` has `ranks`. `accept`, if given, returns false to reject a plan. Return the best state of each
--- recipe, the best recipe first, with the given groups that are `left`; and the search, with the groups `given`, each
--- once.
+-- Search until a recipe makes these groups and no others, or until `part` (0 to 1) of the limit on work is used. The
+-- whole limit takes about a second at 64 ranks. Work is counted, not timed, so the result does not depend on the load
+-- of the computer. Each of `groups` has `ranks`. `accept`, if given, returns false to reject a plan. Return the best
+-- state of each recipe, the best recipe first; the field `left` of a state lists the given groups that its plan does
+-- not make. Also return the search; its field `given` lists the given groups, each once.
 function M.run(groups, world, part, accept)
   local x = { world = world, ids = {}, sizes = {}, rules = {}, sets = {}, results = {}, given = {}, weight = 0,
               factors = {}, lists = {}, recipes = {}, top = -1, work = 0, accept = accept }
