@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** family.h - the inside of a family. A family stores its groups in one of seven forms. The code of
-** a form is in a file form_*.c, with a table of operations (mgrid_form). `index` and `inside` are
+** family.h - the inside of a family, which stores its groups in one of seven forms. The code of a
+** form is in a file form_*.c, with a table of operations (mgrid_form). `index` and `inside` are
 ** lists of modes (modes.h; a mode is a size with a stride). `index` maps the number i of a group to
 ** an offset, index[i]; `inside` maps a position p to an offset, inside[p]. The forms, the most
 ** common first:
