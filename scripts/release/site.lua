@@ -280,10 +280,25 @@ end
 
 -- ------------------------------------------------------------------------ write
 
+-- What the home page has beside README, before its first heading: the playground, and the pictures.
+local function home()
+  local gallery = {}
+  for file in read "examples/pictures/README.md":gmatch "%]%(([%w_]+%.svg)%)" do
+    local picture = "[![%s](examples/pictures/%s){width=32%% align=top}](examples/pictures/README.md)"
+    if file ~= "moe.svg" then gallery[#gallery + 1] = picture:format(file, file) end -- README has moe.svg
+  end
+  return (playground and "[Open the playground](playground.html){target=_blank}, " or "")
+    .. "[three recipes to click in](draw.md)\n\n" .. table.concat(gallery, "\n") .. "\n\n"
+end
+
 os.execute(("rm -rf '%s/docs'"):format(out))
 for path in pairs(pages) do
   local text = read(path)
-  if text then write("docs/" .. path, with_links(path, text)) end
+  if text and path == "README.md" then
+    write("docs/" .. path, (with_links(path, text):gsub("\n## ", function(heading) return "\n" .. home() .. heading end, 1)))
+  elseif text then
+    write("docs/" .. path, with_links(path, text))
+  end
 end
 if playground then write("docs/playground.html", playground) end
 write("docs/reference/c.md", c_reference())
