@@ -50,7 +50,7 @@ local function weigh(verdict, found, plan)
              settle = best.settle, group = best.members and plan and job_of.named(plan, best)
                                            or best.label and { label = best.label } or verdict and verdict.group }
   end
-  for _, one in ipairs(found) do -- a stack shows what a rank does that is in no call
+  for _, one in ipairs(found) do -- if a rank is in no call, its stack shows what it does
     if verdict.kind == one.kind and #one.ranks == 1 and one.ranks[1] == verdict.ranks[1] then
       verdict.words, verdict.sure = one.words, verdict.sure or one.sure
     end
@@ -87,7 +87,7 @@ local function run(of)
     for note in sorted(job.notes) do notes[#notes + 1] = note end
   elseif #found == 0 then
     if job.bad[1] then text.refuse(1, "%s", job.bad[1]) end
-    if not rest[1] then text.refuse(1, "the dumps have no calls: their ring had no room (TORCH_FR_BUFFER_SIZE)") end
+    if not rest[1] then text.refuse(1, "the dumps have no calls; TORCH_FR_BUFFER_SIZE is how many torch keeps") end
     text.refuse(1, "%s: blame recognizes nothing in it: no dump of torch's flight recorder, no output of ncclras, no "
                 .. "log of NCCL, of torch's watchdog or of a launcher, no stack", rest[1].path)
   end
@@ -117,7 +117,7 @@ return {
     .. "A FILE may be a folder, a tar or tar.gz of one, - for standard input, or ncclras, which is run.",
   notes = "With the recipe of the job, groups and ranks have the names of its families. Without --recipe, for up to\n"
     .. "64 ranks, blame proposes a recipe that makes these groups and no others. If torch gave the groups the\n"
-    .. "names of that recipe's families, blame uses the recipe. The files are data: nothing in them is executed.\n"
+    .. "names of that recipe's families, the answer has these names. The files are data: nothing in them is executed.\n"
     .. "Where blame cannot be sure of a rank, it says \"unsure\" and names the candidates.",
   example = "moongrid blame DUMPS --recipe megatron --world 16 tp=2 pp=2",
   recipe = true,
@@ -128,7 +128,8 @@ return {
     line.world "with --recipe: the number of ranks of the job",
     { "names", "FILE", help = 'for dumps without the members of groups, as gloo writes: {"3": [0, 1], ...}, each '
                               .. "name that torch gives a group, and its ranks" },
-    { "output", "FILE", letter = true, help = "a page that draws the groups, ranks coloured by where they are" },
+    { "output", "FILE", letter = true,
+      help = "a page that draws the groups; the colour of a rank says in which call it is, or in none" },
     { "json", help = "as JSON: kind, ranks, group, sure, candidates; recipe: the proposed recipe; step: where in the "
                       .. "recipe's step each rank is" },
   },

@@ -21,7 +21,7 @@ local LIMITS = {
   { "sms", "blocks", "SMs of a GPU at once",
     "fewer channels (nccl = { max_ctas = ... }) of concurrent families take less" },
   { "nvls-slots", "nvls_slots", "multicast slots of a node",
-    "fewer communicators take less, and with NCCL_NVLS_ENABLE=0 none do" },
+    "fewer communicators take fewer; with NCCL_NVLS_ENABLE=0 they take none" },
   { "files", "files", "file descriptors of a process", FEWER },
 }
 
@@ -64,8 +64,9 @@ local function put_tensor(of, plan)
       end
       text.printf("%9d %14d bytes, copy %d: %s", rank, part.bytes, part.copy, table.concat(words, ", "))
       if (part.slice or 0) > 0 then
-        text.printf("; of these only %d elements, from element %d on; they start at %d of the rank's slice of %d",
-                    part.elements, part.first, part.offset, part.slice)
+        text.printf("; of these only %d elements, from element %d on; in the rank's slice of %d elements they "
+                    .. "begin at %d",
+                    part.elements, part.first, part.slice, part.offset)
       end
       text.put "\n"
     end

@@ -161,7 +161,7 @@ local function step_cards(plan, step)
   for i, name in ipairs(words.keys(sums.memory.by)) do memory[i] = { name, sums.memory.by[name] } end
   table.sort(memory, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
   if #families > 0 then
-    cards[#cards + 1] = { title = "What travels", about = "of the rank with the most",
+    cards[#cards + 1] = { title = "What travels", about = "bytes of the rank that sends the most",
                           rows = bars(families, calls_text) }
   end
   if #memory > 0 then
@@ -171,8 +171,8 @@ local function step_cards(plan, step)
   return cards
 end
 
-local NO_STEP = "This recipe has no step. A function step in it says what a rank sends; megatron and other bundled "
-                .. "recipes have one, with the size of a model among their parameters."
+local NO_STEP = "This recipe has no step. In a recipe the function step says what a rank sends; megatron and other "
+                .. "bundled recipes have one, with the size of a model among their parameters."
 
 local function refused(why) return { title = "Refused", about = why, kind = "bad" } end
 

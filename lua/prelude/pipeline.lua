@@ -15,7 +15,7 @@ local model = ...
 -- the first chunk whose passes make the same calls; `differ` tells whether there are different chunks.
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
-  -- A pass of a chunk whose microbatch is not apart writes the same entries each time.
+  -- All passes of a chunk write the same entries, except those of microbatches in `apart`. So each runs only once.
   local is_apart = {}
   for _, k in ipairs(apart) do is_apart[k] = true end
   local function passes(pass)
@@ -147,7 +147,8 @@ return function(s, t)
       end
       table.sort(alone)
       if t.differ then
-        local function left(k, distance) -- rounds until this pass or the next pass has another chunk
+        -- Return the rounds until one that differs: its pass, or the pass after it, is of another chunk.
+        local function left(k, distance)
           local at = distance and (k + distance) % pp or 0
           return at == pp - 1 and 1 or pp - 1 - at
         end

@@ -295,7 +295,8 @@ os.execute(("rm -rf '%s/docs'"):format(out))
 for path in pairs(pages) do
   local text = read(path)
   if text and path == "README.md" then
-    write("docs/" .. path, (with_links(path, text):gsub("\n## ", function(heading) return "\n" .. home() .. heading end, 1)))
+    local first, rest = with_links(path, text):match "^(.-\n)(\n## .*)"
+    write("docs/" .. path, first .. "\n" .. home() .. rest)
   elseif text then
     write("docs/" .. path, with_links(path, text))
   end

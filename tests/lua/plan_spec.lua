@@ -360,7 +360,7 @@ describe("moongrid plan and what else NCCL takes", function()
     refuses("plan picotron --world 8 tp=2 --sms 31", 3, "moongrid: NCCL may need 32 SMs of a GPU at once, the budget is 31; "
       .. "fewer channels (nccl = { max_ctas = ... }) of concurrent families take less")
     refuses("plan picotron --world 8 tp=2 --nvls-slots 13", 3, "moongrid: NCCL may need 14 multicast slots of a node, the "
-      .. "budget is 13; fewer communicators take less, and with NCCL_NVLS_ENABLE=0 none do")
+      .. "budget is 13; fewer communicators take fewer; with NCCL_NVLS_ENABLE=0 they take none")
     refuses("plan picotron --world 8 tp=2 --machine 1 --files 425", 3, "moongrid: NCCL may need 426 file descriptors of a "
       .. "process, the budget is 425; fewer channels (nccl = { max_ctas = ... }) take less")
     assert.equal(0, (select(3, run(plan .. " --sms 32 --nvls-slots 14 --files 42"))))

@@ -253,7 +253,7 @@ end }
     assert.are.equal(0, plan:tensor("a", 5).elements)
     assert.is_truthy(plan:text():find("\ntensor b: f32 x 7 over tp 2 x dp 3 over ranks 0..5 flat 2 of 2 by dp pad 4 as %x+\n"))
     local out, err, code = run("build/moongrid plan " .. path .. " --world 6 --tensor b --rank 4")
-    assert.are.same({ "        4             24 bytes, copy 0: x 0..6; of these only 6 elements, from element 1 on; they start at 0 of the rank's slice of 8\n", "", 0 },
+    assert.are.same({ "        4             24 bytes, copy 0: x 0..6; of these only 6 elements, from element 1 on; in the rank's slice of 8 elements they begin at 0\n", "", 0 },
       { out, err, code })
     local mine = json.decode((run("build/moongrid plan " .. path .. " --world 6 --json --rank 4"))).tensors.b
     assert.are.same({ first = 1, elements = 6, offset = 0, slice = 8 }, mine.flat)

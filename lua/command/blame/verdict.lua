@@ -14,7 +14,8 @@ local program = require "command.blame.program"
 local sorted = require "command.base.sorted"
 local waits = require "command.blame.waits"
 
--- If a rank has repeated at most so many calls of an earlier step, only a majority of other ranks proves it wrong.
+-- What a rank should call next follows from its earlier step only after it has repeated more than FEW calls of that
+-- step. Until then, only a majority of other ranks proves it wrong.
 local FEW = 8
 local SOON = 1 -- seconds: if the last call was made less than this before the dump, nothing hangs
 
@@ -152,9 +153,9 @@ end
 
 -- Return pairs of a kind and a rank, the likeliest first, for dumps without sends and receives. A rank for which its
 -- stage waits is slow ("stall"), or in a send or recv without a partner ("peer"). If a rank sends once too often, the
--- next recv of its partner takes this message. So the pipeline hangs later, and there the rank that sent too often is
--- the only root, or the last root but one. Otherwise stages in the middle are the likeliest, because they make the most
--- sends and receives.
+-- next recv of its partner takes this message. So the pipeline hangs later; in recorded hangs the rank that sent too
+-- often was then the only root, or the last root but one. Otherwise stages in the middle are the likeliest, because they
+-- make the most sends and receives.
 local function likely(job, all)
   local size, found = job.pipelines.size, find_pipeline(job, all)
   local roots, held = found.roots, found.held
@@ -250,8 +251,8 @@ local function of_waits(job)
 end
 
 -- Return the verdict if all members have made a call that does not end, or if all ranks wait in a circle. In a circle
--- no rank is the first: name its ranks, if they are three or fewer. Of a call name the first member, and the next
--- members as candidates. This is a guess, because dumps do not show which member has not sent its bytes.
+-- no rank is the first: name its ranks, if they are three or fewer. For a call that does not end, name its first member,
+-- and the next members as candidates. This is a guess, because dumps do not show which member has not sent its bytes.
 local function of_rest(job)
   local ready = ranks_in(job, "ready")
   if #ready == 0 then

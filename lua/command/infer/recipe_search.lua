@@ -15,14 +15,15 @@ local sorted = require "command.base.sorted"
 -- The score of a state: the given groups that its plan makes, weighed by size, less the weight of other groups times
 -- EXTRA, less LONG for each value, less TRIED for each change that was tried.
 local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
--- The most lists of sizes; the most lists of positions; the most changes of a state that are tried before changes of
--- other states, because the only value of the state gives an effect to parameters that have none by default.
+-- The most lists of sizes; the most lists of positions. A state goes first if it has only one value, and this value
+-- gives an effect to parameters that have none by default. OPENED: the most changes of such a state that go first.
 local LISTS <const>, POSITIONS <const>, OPENED <const> = 1000, 6, 24
 -- The limit on the work of a search is WORK, and RANK more for each rank of the world. A unit of work is about 8 us: a
 -- plan costs 10 units, each of its families 1, each 16 ranks of new groups 1.
 local WORK <const>, RANK <const> = 200000, 350
+-- Of equally good recipes the last in this list wins; a recipe that is not in it loses.
 local LIKELY <const> = " llama jax_mesh deepspeed_topology deepspeed optimum_habana megatron_deepspeed sglang vllm "
-  .. "accelerate torchtitan megatron " -- of equally good recipes the last one in this list wins; others lose
+  .. "accelerate torchtitan megatron "
 
 local M = {}
 
