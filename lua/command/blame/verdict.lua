@@ -154,7 +154,7 @@ end
 -- Return pairs of a kind and a rank, the likeliest first, for dumps without sends and receives. A rank for which its
 -- stage waits is slow ("stall"), or in a send or recv without a partner ("peer"). If a rank sends once too often, the
 -- next recv of its partner takes this message. So the pipeline hangs later; in recorded hangs the rank that sent too
--- often was then the only root, or the last root but one. Otherwise stages in the middle are the likeliest, because they
+-- often was then the only root, or the last root but one. Else stages in the middle are the likeliest, because they
 -- make the most sends and receives.
 local function likely(job, all)
   local size, found = job.pipelines.size, find_pipeline(job, all)
@@ -251,7 +251,7 @@ local function of_waits(job)
 end
 
 -- Return the verdict if all members have made a call that does not end, or if all ranks wait in a circle. In a circle
--- no rank is the first: name its ranks, if they are three or fewer. For a call that does not end, name its first member,
+-- no rank is the first: name its ranks, if they are at most three. For a call that does not end, name its first member,
 -- and the next members as candidates. This is a guess, because dumps do not show which member has not sent its bytes.
 local function of_rest(job)
   local ready = ranks_in(job, "ready")
