@@ -87,7 +87,9 @@ local function run(of)
     for note in sorted(job.notes) do notes[#notes + 1] = note end
   elseif #found == 0 then
     if job.bad[1] then text.refuse(1, "%s", job.bad[1]) end
-    if not rest[1] then text.refuse(1, "the dumps have no calls; TORCH_FR_BUFFER_SIZE is how many torch keeps") end
+    if not rest[1] then
+      text.refuse(1, "the dumps have no calls: torch keeps TORCH_FR_BUFFER_SIZE of them; set it above 0")
+    end
     text.refuse(1, "%s: blame recognizes nothing in it: no dump of torch's flight recorder, no output of ncclras, no "
                 .. "log of NCCL, of torch's watchdog or of a launcher, no stack", rest[1].path)
   end
@@ -114,10 +116,11 @@ return {
   about = "Say which rank of which group makes a job hang, and which ranks wait for which. It reads dumps of\n"
     .. "torch's flight recorder (torch 2.3 and newer; pickle or JSON; names end in the rank), the output of ncclras\n"
     .. "-v, logs of NCCL_DEBUG=INFO, messages of torch's watchdog, gloo and launchers, stacks of py-spy.\n"
-    .. "A FILE may be a folder, a tar or tar.gz of one, - for standard input, or ncclras, which is run.",
+    .. "A FILE may be a folder, a tar or tar.gz of one, or - for standard input; for the word ncclras, blame\n"
+    .. "runs this program.",
   notes = "With the recipe of the job, groups and ranks have the names of its families. Without --recipe, for up to\n"
-    .. "64 ranks, blame proposes a recipe that makes these groups and no others. If torch gave the groups the\n"
-    .. "names of that recipe's families, the answer has these names. The files are data: nothing in them is executed.\n"
+    .. "64 ranks, blame proposes a recipe that makes these groups and no others. If torch's own names of the groups\n"
+    .. "are names of that recipe's families, the answer uses them. The files are data: nothing in them is executed.\n"
     .. "Where blame cannot be sure of a rank, it says \"unsure\" and names the candidates.",
   example = "moongrid blame DUMPS --recipe megatron --world 16 tp=2 pp=2",
   recipe = true,

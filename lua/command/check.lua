@@ -48,7 +48,7 @@ local function check(of, plan)
     if proved then laws.assumes = why end
     return proved, why
   end)
-  -- If a law that `build` claims does not hold, there is no plan. So in this plan all of these laws hold.
+  -- There is a plan only if all laws that `build` claims hold. So these laws hold here.
   for _, law in ipairs(recipe.field(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end
   return laws, message, status
 end
@@ -178,9 +178,9 @@ return {
   takes = "RECIPE --world N,N,... [NAME=VALUE ...]",
   summary = "the laws of a recipe at several sizes",
   usage = "moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--law LAW ...] [--json]",
-  about = "Check a recipe at several world sizes: looking a rank up gives the same groups and\n"
-    .. "positions as listing the groups, partitions have each rank once, and no rank waits forever\n"
-    .. "when groups are created. Of a world above 1048576 ranks only a sample is checked, and the\n"
+  about = "Check a recipe at several world sizes: that looking a rank up gives the same groups and\n"
+    .. "positions as listing the groups, that a family of all ranks has each rank once, and that no\n"
+    .. "rank waits forever when groups are created. Of a world above 1048576 ranks only a sample is checked, and the\n"
     .. "output says so. It also checks the laws of the recipe and of --law, prints the sizes at which\n"
     .. "each law holds, and proves the step if the recipe has one (moongrid step). A saved plan has\n"
     .. "its world, so it needs no --world.",

@@ -238,10 +238,10 @@ return {
     .. "of N ranks and show its groups. Nothing is created and no launcher is needed. Or show a plan\n"
     .. "that --json or --rules saved (a file, or -); it has its own world and parameters.",
   notes = "\"GPU memory\" is the most that NCCL itself allocates on the GPU of one rank: some when it makes\n"
-    .. "communicators, more when each first runs a ring (most collectives), then more if NCCL chooses trees, if\n"
-    .. "all members of a group send to all others (all-to-all), and if the switch reduces (NVLink SHARP). It\n"
-    .. "depends on the number of ranks on a node: the number that --machine gives, else the recipe's parameter\n"
-    .. "gpus_per_node, else 8. With 1 rank on a node there is no NVLink.",
+    .. "a communicator, more when the communicator first runs a ring, as most collectives do. Trees, all-to-all,\n"
+    .. "and reduction in the switch (NVLink SHARP) take more each. The GPU memory depends on\n"
+    .. "the number of ranks on a node: the number that --machine gives, else the recipe's parameter gpus_per_node,\n"
+    .. "else 8. With 1 rank on a node there is no NVLink.",
   example = "moongrid plan megatron --world 16 tp=2 pp=2",
   recipe = true,
   options = options,

@@ -73,7 +73,7 @@ local names = {
   WORLD_SIZE = "world.size is the number of ranks", nranks = "world.size is the number of ranks",
   new_group = groups, new_groups = groups, dist = groups, torch = groups,
   np = "a recipe has Lua's own numbers and lists", numpy = "a recipe has Lua's own numbers and lists",
-  itertools = "loops inside loops go through products",
+  itertools = "write loops inside loops for all combinations",
   continue = "write goto next, and ::next:: at the end of the loop", pass = "an empty block needs no word",
   -- operators
   ["!="] = "write ~= for !=", ["<>"] = "write ~= for <>", ["==="] = "write == for ===", ["!=="] = "write ~= for !==",
@@ -172,7 +172,7 @@ local function nearly(field, name, fields, ...)
   local known, n = {}, 0
   for key in next, fields do
     n = n + 1
-    if n > 32 then return nearly(field, ...) end -- skip a large table, because a recipe may cause many errors
+    if n > 32 then return nearly(field, ...) end -- a search at each of many errors would take long
     known[#known + 1] = type(key) == "string" and key or nil
   end
   table.sort(known)
@@ -285,7 +285,7 @@ local function by_line_before(line, head, rest, message)
   if find(rest, "^[,)}]") and find(head .. rest, "^%s*e?n?d?%s*[,)}]") then
     return not find(message, "' expected", 1, true) and "write end before this: a block above is open" or nil
   end
-  local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- a // b and: a division, not a comment
+  local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- "a // b and" has a division, not a comment
   if second and not find(" and or then do else end ", " " .. second .. " ", 1, true) then return slashes end
   if not find(head, "^%s*$") or find(rest, "^e[nl][ds]") or find(rest, "^until") then return nil end -- end, else
   if find(rest, "^[%a_]") and find(line, "^%s*return%f[%W]") then return "return is the last statement of its block" end

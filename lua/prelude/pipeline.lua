@@ -9,10 +9,11 @@
 local model = ...
 
 -- Run a pipeline, described by the fields of t. line.send(position), .recv(position) and .together(function) make its
--- messages; forward(k, chunk) and backward(k, chunk) make the passes of microbatch k. If there is weights(), it
--- computes the gradients of weights, which backward then leaves out, and beside(messages, computes) makes the messages
--- while computes() runs. `apart` lists, sorted, the microbatches whose passes differ from the others. like[chunk] is
--- the first chunk whose passes make the same calls; `differ` tells whether there are different chunks.
+-- messages; forward(k, chunk) and backward(k, chunk) make the passes of microbatch k. With a field weights, backward
+-- leaves out the gradients of weights, and weights() computes them. Then there is also beside(messages, computes),
+-- which makes the messages while computes() runs. `apart` lists, sorted, the microbatches whose passes differ from
+-- the others. like[chunk] is the first chunk whose passes make the same calls; `differ` tells whether there are
+-- different chunks.
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
   -- All passes of a chunk write the same entries, except those of microbatches in `apart`. So each runs only once.
@@ -147,7 +148,7 @@ return function(s, t)
       end
       table.sort(alone)
       if t.differ then
-        -- Return the rounds until one that differs: its pass, or the pass after it, is of another chunk.
+        -- Return how many rounds remain until a round whose pass, or the pass after it, is of another chunk.
         local function left(k, distance)
           local at = distance and (k + distance) % pp or 0
           return at == pp - 1 and 1 or pp - 1 - at

@@ -68,9 +68,9 @@ static bool state_is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
-/* Return an upper bound of the number of creations in which this rank takes part. If all ranks of
-** the world take part in a creation (`whole`), or all ranks of the parent, each round of the family
-** counts, even if this rank is not a member. */
+/* Return an upper bound of the number of creations in which this rank takes part. A creation may be
+** a call of all ranks of the world (`whole`), or of the parent. Then each round of the family
+** counts, even one in which this rank has no group. */
 static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms + s->view.nmembers; /* including groups of one rank */
   for (size_t i = 0; i < s->plan->content.nentries; i++)
@@ -88,8 +88,8 @@ static int64_t state_turn_of(const mgrid_state *s, size_t comm) {
   return at * MGRID_ROUNDS_MAX + c->round;
 }
 
-/* Add the creations of a backend in whose creations all ranks of the world take part (`whole`): one
-** for each round in which some rank creates a communicator of the family. */
+/* For a backend whose every creation is a call of all ranks of the world (`whole`): add, for each
+** family, one creation for each round in which some rank creates a communicator. */
 static void state_name_all(mgrid_state *s) {
   const mgrid_plan *p = s->plan;
   for (size_t k = 0; k < p->content.nentries; k++) {
@@ -269,7 +269,7 @@ mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {
                         " of '%s' with other ranks, so it cannot leave the state "
                         "'%s' before them; mgrid_state_free on all ranks ends it",
                         s->view.rank, s->group[i].index, s->group[i].name, s->name);
-  /* ranks do not compare partial states (mgrid_state_shrink): they do not notice that one is left */
+  /* ranks do not compare partial states (mgrid_state_shrink): none notices that this rank left one */
   s->backend->left |= !s->partial;
   mgrid_state_free(s);
   return MGRID_OK;
@@ -328,8 +328,8 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   }
   /* *err says why this rank has no plan; the other ranks return this error, too */
   if (!plan && err) mgrid_error_pass(&mine, err);
-  /* Outside a reload this rank keeps *err as it is. In a reload all ranks must return one error, so
-  ** clear *err; mgrid_agree_in then finds the error that all return. */
+  /* *err keeps its first error, here this rank's own reason. But in a reload all ranks must return
+  ** the same error, perhaps that of another rank: clear *err, so that mgrid_agree_in sets it. */
   if (!plan && old) mgrid_error_clear(err);
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
 

@@ -341,7 +341,7 @@ mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud
 /* ------------------------------------------------------------- op_renumber.c */
 
 /* As mgrid_family_renumber and mgrid_family_select, but without lists. Return NULL and leave *err
-** as it is if no modes give that order. Of a zip, renumber each part. */
+** as it is if no modes give that order. For a zip, renumber each of its parts. */
 mgrid_family *mgrid_renumber_by_rule(const mgrid_family *f, size_t n, const int64_t *order,
                                      mgrid_error *err);
 mgrid_family *mgrid_select_by_rule(const mgrid_family *f, size_t n, const int64_t *groups,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** plan.c - makes a plan from a topology, for one world. A plan says in which order the groups are
-** created, which families share communicators, and the options of families whose communicators are
-** used at the same time (concurrent.c). It also has a digest. A plan does not change after it is made. The file
+** created, which families share communicators, and the options that it adds to families whose
+** communicators are used at the same time (concurrent.c). It also has a digest. A plan does not change after it is made. The file
 ** also answers questions about a whole plan: its families and grids, which ranks are in no group,
 ** likely mistakes.
 */

@@ -85,8 +85,8 @@ static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_e
   return MGRID_OK;
 }
 
-/* Whether all members of each group create it is checked by one sum over all ranks. A rank adds its
-** own mark for each group that it creates. The rank at position 0 also subtracts the marks of all
+/* One sum over all ranks checks that every group is created by all its members. A rank adds its own
+** mark for each group that it creates. The rank at position 0 also subtracts the marks of all
 ** members. So the sum is 0 if all members create the group. */
 mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_created *out,
                                mgrid_error *err) {

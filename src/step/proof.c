@@ -25,7 +25,7 @@ typedef struct step_wait {
 /* ------------------------------------------------------- the ranks waited for */
 
 typedef struct wanted { /* a call for which some rank waits; another type should make it */
-  /* [nslots]: the circle that each slot means on the type that should make the call */
+  /* [nslots]: the circle of each slot, for the type that should make the call */
   const int32_t *circle;
   int32_t on; /* the circle of the call */
   /* STEP_SEND or STEP_RECV; TOGETHER: any collective; ANY_CALL: any call on the circle */
@@ -111,8 +111,8 @@ static bool has_come(const step_match *x, int side, int32_t type) {
 static bool is_unmet(const step_executor *m, int32_t cursor, uint32_t node) {
   const step_cursor *c = &m->cursor[cursor];
   const step_match *x = mgrid_step_executor_match(m, c, node);
-  /* Between ncclGroupStart and ncclGroupEnd a second collective on a circle waits for the first
-  ** one, not for other ranks. It is on side 1. So of collectives look at side 0 only. */
+  /* A match has two sides. For collectives side 0 has those that wait for other ranks. Side 1 has
+  ** those that wait for an earlier collective between ncclGroupStart and ncclGroupEnd: skip it. */
   int sides = x && x->from == -1 ? 1 : 2;
   for (int side = 0; x && side < sides; side++)
     for (uint32_t i = 0; i < x->nposts[side] && mgrid_spend(&m->budget->work, 1); i++)
@@ -409,8 +409,8 @@ static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdic
 const char *const mgrid_step_verdict_names[] = { "proved", "mismatch", "unmatched", "cycle",
                                                  "hazard" };
 
-/* Add a rank to the counterexample. cursor >= 0: the cursor in which the rank waits, which may be
-** the creation of a communicator. */
+/* Add a rank to the counterexample. cursor >= 0: the cursor in which the rank waits. The creation of
+** a communicator has a cursor, too. */
 static void verdict_add(const step_executor *m, step_verdict *v, int64_t rank, int32_t cursor,
                         uint32_t node, int64_t waits_for) {
   const mgrid_step *s = m->step;

@@ -29,7 +29,8 @@
 **   COME     this rank is in mgrid_state_recover
 **   SETTLES  this rank is in mgrid_state_settle, where ranks agree whether all have done their part
 **            after a recovery. If a rank is lost then, other ranks may be in mgrid_state_recover
-**            already. The agreements of both calls meet, so the result has neither bit
+**            already. The agreements of both calls meet, so the result has neither
+**            COME nor SETTLES
 **   DONE     this rank has done its part
 **   AGAIN    this rank has no reason against another attempt: it has done its part, or it failed
 **            only because of another loss
@@ -314,8 +315,8 @@ static mgrid_status resume(mgrid_state *old, const mgrid_recover_options *o, con
   mgrid_loss_describe(r->loss, &sums, NULL);
   mgrid_log(&r->now->backend->hooks, MGRID_LOG_WARN,
             "state '%s' goes on%s %s%s: %" PRId64 " ranks, %" PRId64
-            " of them idle; all communicators are made again, "
-            "%" PRId64 " of them without a lost member",
+            " of them idle; all communicators are made again, also the "
+            "%" PRId64 " that had no lost member",
             r->now->name, r->loss->nlost ? " without" : ";", who, r->loss->nlost ? "" : " is lost",
             sums.survivors, sums.idle, sums.kept);
   return MGRID_OK;

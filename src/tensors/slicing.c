@@ -112,7 +112,7 @@ static bool slicing_begins(const mgrid_slicing *s, int64_t unit) {
 ** after the last run of piece k, where piece k + 1 begins. */
 static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   int64_t units = s->length / s->unit;
-  /* for counting it has one number more than afterwards */
+  /* pieces + 1 numbers, and one more for counting */
   s->first = calloc((size_t)s->pieces + 2, sizeof *s->first);
   if (!s->first) return mgrid_oom(err);
   for (int64_t i = 0; i < units; i++) s->first[s->owners[i] + 2] += slicing_begins(s, i);
@@ -204,8 +204,8 @@ static int64_t copies_of(const mgrid_slicing *s, size_t part) {
 }
 
 /* Divide the sizes of the dims by the number of copies. The copies of a piece are neighbours, so
-** they fill the last dim first, then the dim before it, and so on. Return false if they fill
-** neither a whole dim nor a divisor of its size. Example: with cp 6 x tp 4, 8 copies of a piece
+** they fill the last dim first, then the dim before it, and so on. Return false if their number does
+** not divide the size of the last dim that they reach. Example: with cp 6 x tp 4, 8 copies of a piece
 ** fill tp, and 2 coordinates of cp. 3 copies do not fit, because 3 does not divide 4. */
 static bool share_dims(mgrid_slicing *s) {
   int64_t left = s->copies;
@@ -600,7 +600,7 @@ static void slicing_mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
     if (low >= high) continue;
 
     if (s->pieces > 1 && s->cutting == MGRID_CUT_CYCLIC) {
-      /* of as many neighbouring blocks as there are pieces, each piece has one: look at no more */
+      /* any `pieces` neighbouring blocks are of different pieces, so look at no more than these */
       int64_t first = low / s->block,
               last = first + slicing_least((high - 1) / s->block - first, s->pieces - 1);
       for (int64_t k = first; k <= last; k++) room[piece_dealt(s, k % s->pieces)] = 1;

@@ -93,8 +93,8 @@ local function of_lines(message, path, plan)
   return found
 end
 
--- Return the message. But if it refuses an argument that has the name of a family, return it with another end: instead
--- of the nearest parameter, that the size of a family follows from the parameters.
+-- Return the message. If it refuses an argument that has the name of a family, replace its end: it then says that the
+-- size of a family follows from the parameters, and does not name the nearest parameter.
 local function of_family(message, plan)
   local name = message:match "unknown parameter '([^']+)'"
   local there, family = pcall(plan.family, plan, name or "")

@@ -14,8 +14,8 @@ local program = require "command.blame.program"
 local sorted = require "command.base.sorted"
 local waits = require "command.blame.waits"
 
--- What a rank should call next follows from its earlier step only after it has repeated more than FEW calls of that
--- step. Until then, only a majority of other ranks proves it wrong.
+-- A rank's earlier step tells what the rank should call next. That counts as proof only after the rank has repeated
+-- more than FEW calls of that step. Until then, only a majority of other ranks proves it wrong.
 local FEW = 8
 local SOON = 1 -- seconds: if the last call was made less than this before the dump, nothing hangs
 
@@ -127,8 +127,9 @@ local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } 
 
 -- For dumps without sends and receives. They only show which ranks of a pipeline are in no call, and for which of these
 -- ranks the other ranks of the stage wait. A root is a rank for which others wait, and which waits for none. Choose the
--- pipeline with the most ranks for which their stages wait. Return { roots, held, idle }: the roots of this pipeline,
--- by stage; the roots for which their stages wait, the longest wait first; and how many of its ranks are in no call.
+-- pipeline in which other ranks of the stage wait for the most roots. Return { roots, held, idle }: the roots of this
+-- pipeline, by stage; the roots for which other ranks of their stage wait, the longest wait first; and how many of its
+-- ranks are in no call.
 local function find_pipeline(job, roots)
   local stage, is_root = job.world // job.pipelines.size, {}
   for _, rank in ipairs(roots) do is_root[rank] = true end
@@ -154,7 +155,7 @@ end
 -- Return pairs of a kind and a rank, the likeliest first, for dumps without sends and receives. A rank for which its
 -- stage waits is slow ("stall"), or in a send or recv without a partner ("peer"). If a rank sends once too often, the
 -- next recv of its partner takes this message. So the pipeline hangs later; in recorded hangs the rank that sent too
--- often was then the only root, or the last root but one. Else stages in the middle are the likeliest, because they
+-- often was then the only root, or the last root but one. If not, stages in the middle are the likeliest, because they
 -- make the most sends and receives.
 local function likely(job, all)
   local size, found = job.pipelines.size, find_pipeline(job, all)

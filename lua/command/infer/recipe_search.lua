@@ -15,8 +15,8 @@ local sorted = require "command.base.sorted"
 -- The score of a state: the given groups that its plan makes, weighed by size, less the weight of other groups times
 -- EXTRA, less LONG for each value, less TRIED for each change that was tried.
 local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
--- The most lists of sizes; the most lists of positions. A state goes first if it has only one value, and this value
--- gives an effect to parameters that have none by default. OPENED: the most changes of such a state that go first.
+-- The most lists of sizes; the most lists of positions. A state goes first if it has only one value, and with
+-- this value parameters take effect that have no effect by default. OPENED: how many changes of such a state go first.
 local LISTS <const>, POSITIONS <const>, OPENED <const> = 1000, 6, 24
 -- The limit on the work of a search is WORK, and RANK more for each rank of the world. A unit of work is about 8 us: a
 -- plan costs 10 units, each of its families 1, each 16 ranks of new groups 1.
@@ -60,7 +60,7 @@ end
 
 -- Groups ---------------------------------------------------------------------------------------
 -- Each group has a number; the given groups have the first numbers. The rule of a family makes a set of groups, which
--- has a number, too. So the numbers of its sets identify a plan.
+-- has a number, too. So a plan is identified by the numbers of its sets.
 
 local function number_of(x, ranks)
   ranks = copy(ranks)
@@ -332,8 +332,8 @@ local function share(x, state)
   end
 end
 
--- Give a turn to the recipe with the least work since its score rose, plus a fifth of all its work. A recipe with more
--- parameters, or with a better score, may do more. Return false if no recipe has a change left.
+-- Give a turn to the recipe for which this sum is least: its work since its score rose, and a fifth of all its work. A
+-- recipe with more parameters, or with a better score, may do more. Return false if no recipe has a change left.
 local function turn(x)
   local best, least, before = nil, nil, x.work
   for _, r in ipairs(x.recipes) do
