@@ -41,6 +41,13 @@ def alone(tap: Tap) -> None:
         tap.same(refusal(call), wanted, name)
 
 
+def finish(made: mt.Groups) -> None:
+    """Destroy groups when all ranks have them: gloo's ranks connect one after the other, and a rank that closes its
+    connections meanwhile ends the creation of another rank."""
+    dist.barrier()
+    made.destroy()
+
+
 def together(rank: int) -> dict[str, Refusal]:
     """Refused on every rank, one call after the other: none may leave a rank behind."""
     odd = rank == 2
@@ -67,7 +74,7 @@ def together(rank: int) -> dict[str, Refusal]:
         found[name] = refusal(call)
     made = mt.groups(ODD)
     bare, late = mt.groups(BARE, {"tp": 2, "cp": 2}), mt.groups(plan)
-    late.destroy()
+    finish(late)
     for name, call in {
         "no such family": lambda: made["bb"],
         "create no such family": lambda: made.create("bb"),
@@ -124,7 +131,7 @@ def odd_calls(rank: int) -> list[tuple[str, str, str]]:
     }.items()):
         sane = lambda: mt.groups("megatron", agreement=timedelta(seconds=50))
         first = raised(call if rank == 2 else sane)
-        second = raised(lambda: mt.groups("megatron", {"tp": 2 ** (i % 3)}, agreement=timedelta(seconds=50)).destroy())
+        second = raised(lambda: finish(mt.groups("megatron", {"tp": 2 ** (i % 3)}, agreement=timedelta(seconds=50))))
         found.append((name, first, second))
     return found
 
@@ -139,7 +146,7 @@ def bound(rank: int) -> tuple[Any, ...]:
     made.create("later")
     devices = {str(one.group.bound_device_id) for one in made.made if one.group is not None}
     kept = str(default.bound_device_id)
-    made.destroy()
+    finish(made)
     return kept, devices
 
 
@@ -147,7 +154,7 @@ def keys(rank: int) -> int:
     """Keys that 20 agreements leave in the store."""
     store = dist.distributed_c10d._get_default_store()
     plan = mt.plan(ODD, WORLD)
-    mt.groups(plan).destroy()
+    finish(mt.groups(plan))
     dist.barrier()
     before = store.num_keys()
     dist.barrier()
@@ -173,7 +180,7 @@ def gone(rank: int) -> list[Refusal]:
 def empty(rank: int) -> Refusal:
     """A plan without families is one."""
     none = mt.plan(str(ROOT / "tests/torch/recipes/none.lua"), WORLD)
-    return refusal(lambda: mt.groups(none).destroy())
+    return refusal(lambda: finish(mt.groups(none)))
 
 
 def differs(theirs: str, ours: str) -> Refusal:

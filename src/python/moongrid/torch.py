@@ -219,7 +219,8 @@ class Groups(Bound, Mapping[str, Group]):
                 self._create(number)
 
     def destroy(self) -> None:
-        """Destroy the process groups, the last first. Every member does it; then this object is empty."""
+        """Destroy the process groups, the last first. Every member does it; then this object is empty. Right after a
+        creation over gloo call dist.barrier() first: other ranks may still be connecting to this rank."""
         made, self.made, self._number = self.made, [], 0
         for group in [self._alone, *(one.group for one in reversed(made))]:
             if group is not None and self._default is dist.group.WORLD:  # else torch has destroyed them with the world
