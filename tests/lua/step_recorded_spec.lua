@@ -268,6 +268,7 @@ it("entries are written again only as a whole, and not too deep", function()
     assert.truthy(told(loop .. "s:again(" .. range .. ")"):find("entries", 1, true), range)
   end
   assert.truthy(told(loop .. "s:group(function() s:again(0, 2) end)"):find("no such entries", 1, true))
+  assert.truthy(told("s:loop(2, function() s:all_reduce(s.all, 4) s:again(0, 2) end)"):find("parts of entries", 1, true))
   local deep = "local function nest(n, f) if n == 0 then f() else s:loop(2, function() nest(n - 1, f) end) end end "
     .. "nest(10, function() s:all_reduce(s.all, 4) end) "
   assert.truthy(told(deep .. "nest(10, function() s:again(0, 11) end)"):find("too deep", 1, true))

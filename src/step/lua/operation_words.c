@@ -303,7 +303,9 @@ static int again(lua_State *L) {
     *n = w->now.node[i];
     while (depth && i >= open[depth - 1]) depth--;
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK) {
-      luaL_argcheck(L, n->end <= (uint32_t)to && w->depth + depth < STEP_DEPTH_MAX, 3,
+      bool is_whole = n->end <= (uint32_t)to;
+      for (int d = 0; d < w->depth; d++) is_whole &= w->open[d] != i; /* not closed yet */
+      luaL_argcheck(L, is_whole && w->depth + depth < STEP_DEPTH_MAX, 3,
                     "parts of entries, or too deep");
       open[depth++] = n->end;
     }
