@@ -178,12 +178,12 @@ describe("run --step", function()
   end)
 
   it("lets the others name rank 0, which is stopped", function()
-    local out, line = os.tmpname(), ("exec build/moongrid run %s --step 10000000 --timeout 2"):format(file)
+    local out, line = os.tmpname(), ("exec build/moongrid run %s --step 10000000 --timeout 5"):format(file)
     local _, err, code = run(("scripts/launch 4 sh -c '[ ${PMIX_RANK:-$PMI_RANK} = 0 ] || %s; (for i in $(seq 500); do "
       .. "grep -q proved %s && kill -STOP $$ && break; sleep 0.1; done) & %s >%s'"):format(line, out, line, out))
     os.remove(out)
     assert.equal(4, code, err)
-    assert.truthy(err:find("[rank 1/4] after 2 seconds not all ranks had come: rank 0 is not there, in call 4 over all ranks: "
+    assert.truthy(err:find("[rank 1/4] after 5 seconds not all ranks had come: rank 0 is not there, in call 4 over all ranks: "
       .. "execute a step", 1, true), err)
   end)
 
