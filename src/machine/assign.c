@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** assign.c - assign blocks of ranks to hosts. The bytes between blocks make a graph, and the graph
-** is cut into parts of fixed sizes, one for each domain of a level. That begins at the farthest
-** level; then the blocks of each domain are parted among its domains of the next level. Each
-** parting tries several starts and improves each by the best swaps of two blocks until no swap
-** helps. The best result is kept (Kernighan and Lin, An efficient heuristic procedure for
-** partitioning graphs, 1970, with single swaps).
+** assign.c - assign blocks of ranks to nodes. The bytes between blocks make a graph. At the
+** farthest level, the graph is parted among the domains: each takes as many blocks as it has nodes.
+** Then the blocks of each domain are parted among its domains of the next level. Each parting tries
+** several starts, improves each by the best swaps of two blocks until no swap helps, and keeps the
+** best result (Kernighan and Lin, An efficient heuristic procedure for partitioning graphs, 1970,
+** with single swaps).
 */
 #include "machine/assign.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STARTS = 16, PASSES = 40, HOSTS_MAX = 16384 };
+enum { STARTS = 16, PASSES = 40, NODES_MAX = 16384 };
 
 /* ------------------------------------------------------------------- traffic */
 
@@ -25,8 +25,8 @@ typedef struct edge {
 } edge;
 
 typedef struct graph {
-  int64_t n; /* number of blocks: one for each host, also for hosts without ranks */
-  int64_t each;
+  int64_t n;    /* number of blocks: one for each node, also for nodes without ranks */
+  int64_t each; /* ranks of a block */
   size_t nedges, room;
   edge *edge;
   int64_t *start; /* [n + 1]: where the neighbours of a block begin in `to` and `bytes` */
@@ -61,7 +61,7 @@ static void assign_merge(graph *g) {
 static bool add_edge(graph *g, int64_t a, int64_t b, double bytes) {
   if (a == b || bytes <= 0) return true;
   if (g->nedges == g->room) {
-    assign_merge(g); /* many edges are equal: members of one group on the same two hosts */
+    assign_merge(g); /* many edges are equal: members of one group on the same two nodes */
     if (g->nedges * 2 >= g->room && !MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096))
       return false;
   }
@@ -106,7 +106,7 @@ static bool add_plan(graph *g, const mgrid_plan *p, const mgrid_traffic *traffic
   return whole;
 }
 
-/* Make the list of each block's neighbours from the edges. */
+/* Make the lists of each block's neighbours from the edges. */
 static bool link_blocks(graph *g) {
   assign_merge(g);
   g->start = calloc((size_t)g->n + 2, sizeof *g->start);
@@ -127,7 +127,7 @@ static bool link_blocks(graph *g) {
 
 /* --------------------------------------------------------------------- parting */
 
-/* The blocks of one domain, to be parted among its domains of the next level. */
+/* The blocks of one domain, which are parted among its domains of the next level. */
 typedef struct parting {
   const graph *g;
   int32_t *block; /* [n]: number of the block in the graph */
@@ -209,8 +209,8 @@ static void improve(parting *x) {
   }
 }
 
-/* Fill the parts in the given order. `grow`: each part takes the block that sends most to it, again
-** and again; else consecutive blocks. */
+/* Fill the parts in this order with consecutive blocks; or with `grow`, one by one with the block
+** that sends most to the part. */
 static void assign_fill(parting *x, const int32_t *order, bool grow) {
   int32_t at = 0;
   if (grow) memset(x->part, 0xff, (size_t)x->n * sizeof *x->part);
@@ -238,7 +238,7 @@ static int by_size(const void *a, const void *b, void *ud) {
   return size[x] != size[y] ? (size[x] > size[y] ? -1 : 1) : (x > y) - (x < y);
 }
 
-/* Part the blocks: x->best gets the result. x->part must have the present parts. */
+/* Part the blocks, and put the result into x->best. x->part has the present parts. */
 static bool part_blocks(parting *x) {
   int32_t *order = malloc((size_t)x->parts * sizeof *order);
 
@@ -271,20 +271,19 @@ static bool part_blocks(parting *x) {
   return true;
 }
 
-/* ----------------------------------------------------------------------- hosts */
+/* ----------------------------------------------------------------------- nodes */
 
 typedef struct assigning {
   const mgrid_machine_model *m;
   const graph *g;
-  size_t node;
-  int32_t *host; /* [g->n]: the host of each block */
+  size_t level;  /* of the nodes */
+  int32_t *node; /* [g->n]: the node of each block */
 } assigning;
 
-/* Assign blocks to the hosts `first` to last - 1, which lie in one domain of the level before. */
-static bool assign_descend(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block);
-
+/* Assign blocks to the nodes `first` to last - 1, which lie in one domain of the level before. */
 static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last, int32_t *block) {
-  const mgrid_tier *t = &a->m->tier[level], *node = &a->m->tier[a->node];
+  if (level >= a->level || last - first < 2) return true;
+  const mgrid_tier *t = &a->m->tier[level], *node = &a->m->tier[a->level];
   int64_t low = mgrid_tier_domain(t, mgrid_tier_start(node, first));
   int64_t high = mgrid_tier_domain(t, mgrid_tier_start(node, last - 1));
   int32_t parts = (int32_t)(high - low + 1), n = (int32_t)(last - first);
@@ -307,7 +306,7 @@ static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last,
       size[mgrid_tier_domain(t, mgrid_tier_start(node, h)) - low]++;
     for (int32_t i = 0; i < n; i++) {
       x.local[block[i]] = i;
-      x.part[i] = (int32_t)(mgrid_tier_domain(t, mgrid_tier_start(node, a->host[block[i]])) - low);
+      x.part[i] = (int32_t)(mgrid_tier_domain(t, mgrid_tier_start(node, a->node[block[i]])) - low);
     }
     whole = part_blocks(&x);
   }
@@ -316,47 +315,41 @@ static bool part_domain(assigning *a, size_t level, int64_t first, int64_t last,
     sorted[at[x.best[i]]++] = block[i]; /* from here at[k] is where part k + 1 begins */
   if (whole) memcpy(block, sorted, (size_t)n * sizeof *block);
   for (int32_t k = 0, from = 0; whole && k < parts; from += size[k++]) {
-    for (int32_t i = 0; i < size[k]; i++) a->host[block[from + i]] = (int32_t)(first + from + i);
-    whole = assign_descend(a, level + 1, first + from, first + from + size[k], block + from);
+    for (int32_t i = 0; i < size[k]; i++) a->node[block[from + i]] = (int32_t)(first + from + i);
+    whole = part_domain(a, level + 1, first + from, first + from + size[k], block + from);
   }
   free(size), free(at), free(sorted);
   free(x.local), free(x.part), free(x.best), free(x.conn), free(x.mark);
   return whole;
 }
 
-static bool assign_descend(assigning *a, size_t level, int64_t first, int64_t last,
-                           int32_t *block) {
-  if (level >= a->node || last - first < 2) return true;
-  return part_domain(a, level, first, last, block);
-}
-
 /* ---------------------------------------------------------------------- public */
 
 bool mgrid_assignable(const mgrid_machine_model *m, int64_t world) {
   const mgrid_tier *node = &m->tier[mgrid_node_level(m)];
-  return mgrid_node_level(m) > 0 && node->each && node->domains > 1 && node->domains <= HOSTS_MAX
+  return mgrid_node_level(m) > 0 && node->each && node->domains > 1 && node->domains <= NODES_MAX
          && m->places && (world - 1) / node->each > 0
          && m->tier[mgrid_node_level(m) - 1].domains > 1;
 }
 
-/* Set the host of each block as the machine has it now. Blocks without ranks get the hosts that are
-** left. Return false if the ranks of some block are on several hosts. */
-static bool hosts_now(const mgrid_machine_model *m, const mgrid_assignment *a, int64_t world,
-                      int64_t hosts, int32_t *host) {
-  bool *taken = calloc((size_t)hosts, sizeof *taken), plain = true;
+/* Set the present node of each block. Blocks without ranks get the nodes that are left. Return
+** false if the ranks of some block are on several nodes. */
+static bool nodes_now(const mgrid_machine_model *m, const mgrid_assignment *a, int64_t world,
+                      int64_t nodes, int32_t *node) {
+  bool *taken = calloc((size_t)nodes, sizeof *taken), plain = true;
   int64_t left = 0;
   for (int64_t b = 0; b < a->blocks && taken; b++) {
-    int64_t d = mgrid_tier_domain(&m->tier[a->node], mgrid_machine_at(m, b * a->each));
+    int64_t d = mgrid_tier_domain(&m->tier[a->level], mgrid_machine_at(m, b * a->each));
     for (int64_t r = b * a->each; r < (b + 1) * a->each && r < world; r++)
-      plain &= mgrid_tier_domain(&m->tier[a->node], mgrid_machine_at(m, r)) == d;
+      plain &= mgrid_tier_domain(&m->tier[a->level], mgrid_machine_at(m, r)) == d;
     plain &= !taken[d];
     taken[d] = true;
-    host[b] = (int32_t)d;
+    node[b] = (int32_t)d;
   }
-  for (int64_t b = a->blocks; taken && plain && b < hosts; b++) {
+  for (int64_t b = a->blocks; taken && plain && b < nodes; b++) {
     while (taken[left]) left++;
     taken[left] = true;
-    host[b] = (int32_t)left;
+    node[b] = (int32_t)left;
   }
   plain &= taken != NULL;
   free(taken);
@@ -367,43 +360,43 @@ mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p,
                           const mgrid_traffic *traffic, mgrid_assignment *out, mgrid_error *err) {
   int64_t world = mgrid_plan_world(p);
 
-  *out = (mgrid_assignment){ .node = mgrid_node_level(m) };
+  *out = (mgrid_assignment){ .level = mgrid_node_level(m) };
   if (!mgrid_assignable(m, world))
     return mgrid_fail(err, MGRID_REFUSED,
-                      "hosts are assigned where several of one size lie below several domains");
-  int64_t hosts = m->tier[out->node].domains;
-  graph g = { .n = hosts, .each = m->tier[out->node].each };
-  assigning a = { m, &g, out->node, malloc((size_t)hosts * sizeof *a.host) };
-  int32_t *block = malloc((size_t)hosts * sizeof *block);
+                      "nodes are assigned where several of one size lie below several domains");
+  int64_t nodes = m->tier[out->level].domains;
+  graph g = { .n = nodes, .each = m->tier[out->level].each };
+  assigning a = { m, &g, out->level, malloc((size_t)nodes * sizeof *a.node) };
+  int32_t *block = malloc((size_t)nodes * sizeof *block);
   out->each = g.each;
   out->blocks = (world - 1) / g.each + 1;
-  bool plain = a.host && hosts_now(m, out, world, hosts, a.host);
-  for (int64_t b = 0; a.host && b < hosts && !plain; b++) a.host[b] = (int32_t)b;
-  for (int64_t b = 0; block && b < hosts; b++) block[b] = (int32_t)b;
-  bool whole = a.host && block && add_plan(&g, p, traffic) && link_blocks(&g)
-               && assign_descend(&a, 0, 0, hosts, block);
+  bool plain = a.node && nodes_now(m, out, world, nodes, a.node);
+  for (int64_t b = 0; a.node && b < nodes && !plain; b++) a.node[b] = (int32_t)b;
+  for (int64_t b = 0; block && b < nodes; b++) block[b] = (int32_t)b;
+  bool whole = a.node && block && add_plan(&g, p, traffic) && link_blocks(&g)
+               && part_domain(&a, 0, 0, nodes, block);
   free(block);
   free_graph(&g);
-  out->host = a.host;
+  out->node = a.node;
   if (whole) return MGRID_OK;
-  free(a.host);
-  out->host = NULL;
+  free(a.node);
+  out->node = NULL;
   return mgrid_oom(err);
 }
 
-void mgrid_assignment_free(mgrid_assignment *a) { free(a->host); }
+void mgrid_assignment_free(mgrid_assignment *a) { free(a->node); }
 
 mgrid_machine_model *mgrid_assigned(const mgrid_machine_model *m, const mgrid_assignment *a,
-                                    const int32_t *hosts, int64_t world, mgrid_error *err) {
+                                    const int32_t *nodes, int64_t world, mgrid_error *err) {
   mgrid_machine_model *own = mgrid_machine_copy(m, err);
-  int32_t *at = own && hosts ? malloc((size_t)world * sizeof *at) : NULL;
+  int32_t *at = own && nodes ? malloc((size_t)world * sizeof *at) : NULL;
   if (!own) return NULL;
   free(own->at);
   own->at = NULL;
   own->nranks = 0;
   for (int64_t r = 0; at && r < world; r++)
-    at[r] = (int32_t)(mgrid_tier_start(&m->tier[a->node], hosts[r / a->each]) + r % a->each);
-  if (hosts && (!at ? mgrid_oom(err) : mgrid_machine_set_ranks(own, world, at, err))) {
+    at[r] = (int32_t)(mgrid_tier_start(&m->tier[a->level], nodes[r / a->each]) + r % a->each);
+  if (nodes && (!at ? mgrid_oom(err) : mgrid_machine_set_ranks(own, world, at, err))) {
     mgrid_machine_free(own);
     return NULL;
   }

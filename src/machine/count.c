@@ -2,8 +2,7 @@
 **
 ** count.c - count how the groups of a family lie in the domains of a level. If family and level are
 ** described by modes, formulas count at any world size. Else the members are counted one by one;
-** tests compare the formulas with that. mgrid_machine_count, traffic.c, domains.c and the price of
-** a step call these functions.
+** tests compare the two.
 */
 #include "families/classes.h"
 #include "machine/count.h"
@@ -14,16 +13,15 @@
 
 /* ============================================================ in closed form */
 
-/* The closed form. The groups of a family are classes of shifted copies (families/classes.h). So
-** the ranks where an edge begins are a set described by modes ("points"), and all these edges have
-** one distance. From member p to p + 1 of a group one mode takes a step, and the smaller modes go
-** back to 0. So a group of any size has only as many kinds of edges as modes. */
+/* From member p to p + 1 of a group, one mode takes a step and the smaller modes go back to 0. So a
+** group of any size has only as many kinds of edges as modes, and all edges of a kind have the same
+** distance. The groups of a class are shifted copies (families/classes.h), so the ranks where the
+** edges of a kind begin are a set described by modes ("points"). */
 
 /* An edge from x to x + d leaves a domain of E places if x mod E is among the last d remainders.
-** The number of points of each remainder is found mode by mode: a mode of n steps replaces each
-** entry of a table of E remainders by the sum of n entries, in O(E). If the machine has few, large
-** or unequal domains, the points within the bounds of each domain are counted instead, by division.
-*/
+** The points of each remainder are counted mode by mode: a mode of n steps replaces each entry of a
+** table of E remainders by the sum of n entries, in O(E). If the machine has few, large or unequal
+** domains, the points within the bounds of each domain are counted instead, by division. */
 
 enum {
   DENSE_MAX = 1 << 16, /* remainders in a table */
@@ -38,7 +36,7 @@ typedef struct bounds {
   const mgrid_tier *tier; /* the level, if its domains differ */
   int64_t world;          /* ranks */
   int64_t period;         /* of domains that cross levels; else 0 */
-  int64_t run;            /* so many consecutive places of a period are in one domain */
+  int64_t run;            /* consecutive places of a period that are in one domain */
   int64_t *table;         /* [DENSE_MAX]: points of each remainder; NULL: count by bounds */
   int64_t *scratch;       /* as large as `table` */
 } bounds;
@@ -154,11 +152,11 @@ static bool count_leaving(const bounds *b, const mgrid_points *p, int64_t distan
 
 /* The shape of the groups of a class: modes with their strides, or a list of offsets. */
 typedef struct shape {
-  int n;
+  int n; /* modes; 0 if there is a list */
   mgrid_mode mode[MGRID_MODES_MAX];
   /* number of members; the lowest and the highest offset from the first member */
   int64_t size, low, high;
-  int64_t *offset; /* [size]: offsets of a class without modes; else NULL */
+  int64_t *offset; /* [size]; NULL: modes */
 } shape;
 
 static bool count_shape_of(const mgrid_family *f, const mgrid_class *c, shape *s) {
@@ -172,6 +170,7 @@ static bool count_shape_of(const mgrid_family *f, const mgrid_class *c, shape *s
     }
     return true;
   }
+  s->n = 0;
   s->offset = c->size <= LISTED_MAX ? malloc((size_t)c->size * sizeof *s->offset) : NULL;
   for (int64_t p = 0; s->offset && p < c->size; p++) {
     s->offset[p] = mgrid_family_rank(f, c->group, p) - c->start;
@@ -198,7 +197,7 @@ static bool count_edges(const bounds *b, const mgrid_points *starts, const shape
     if (!count_leaving(b, &at, s->offset[p + 1] - s->offset[p], &n)) return false;
     *edges += n;
   }
-  for (int j = 0; j < (s->offset ? 0 : s->n); j++) {
+  for (int j = 0; j < s->n; j++) {
     mgrid_points at = *starts;
     at.offset += wrapped;
     if (!count_push(&at, s->mode[j].size - 1, s->mode[j].stride)) return false;
@@ -214,7 +213,7 @@ static bool count_edges(const bounds *b, const mgrid_points *starts, const shape
 /* Return the offset of the last member of a group from the first. */
 static int64_t last_of(const shape *s) {
   int64_t at = s->offset ? s->offset[s->size - 1] : 0;
-  for (int i = 0; i < (s->offset ? 0 : s->n); i++) at += (s->mode[i].size - 1) * s->mode[i].stride;
+  for (int i = 0; i < s->n; i++) at += (s->mode[i].size - 1) * s->mode[i].stride;
   return at;
 }
 
@@ -261,7 +260,7 @@ static bool count_rails(const bounds *b, const mgrid_points *starts, const shape
   memset(has, 0, (size_t)P * sizeof *has);
   has[0] = !s->offset;
   for (int64_t p = 0; s->offset && p < s->size; p++) has[remainder_of(s->offset[p], P)] = 1;
-  for (int i = 0; i < (s->offset ? 0 : s->n); i++) {
+  for (int i = 0; i < s->n; i++) {
     /* more steps find no new remainders */
     int64_t steps = s->mode[i].size < P ? s->mode[i].size : P;
     count_widen(has, b->scratch, P, s->mode[i].stride, steps);
@@ -389,15 +388,16 @@ int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t wor
   return n;
 }
 
-/* Goes through members and tells the domain of each. */
+/* The state of counting member by member. */
 typedef struct walk {
   const int32_t *domain;
-  int64_t *seen; /* of each domain: 1 + the last group that was there */
-  int64_t first, last, position;
+  int64_t *seen;       /* of each domain: 1 + the last group that touched it */
+  int64_t first, last; /* the domains of the first and the last member so far */
+  int64_t position;
   int64_t edges, touched;
 } walk;
 
-static void count_piece(walk *w, int64_t group, int32_t rank) {
+static void count_member(walk *w, int64_t group, int32_t rank) {
   int64_t d = w->domain[rank];
   if (w->position++ == 0)
     w->first = d;
@@ -427,7 +427,7 @@ mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *
     for (int64_t at = 0; at < size; at += PIECE) {
       int64_t n = size - at < PIECE ? size - at : PIECE;
       mgrid_family_slice(f, g, at, n, piece);
-      for (int64_t i = 0; i < n; i++) count_piece(&w, g, piece[i]);
+      for (int64_t i = 0; i < n; i++) count_member(&w, g, piece[i]);
     }
     w.edges += size > 2 && w.first != w.last;
     c->inside += w.touched == touched + 1;
@@ -442,9 +442,8 @@ mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *
   return MGRID_OK;
 }
 
-int64_t mgrid_first_crossing(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
-                             int64_t from) {
-  for (int64_t g = from; g < f->count; g++) {
+int64_t mgrid_first_crossing(const mgrid_machine_model *m, const mgrid_family *f, size_t level) {
+  for (int64_t g = 0; g < f->count; g++) {
     int64_t d = mgrid_place_domain(m, level, mgrid_machine_at(m, mgrid_family_rank(f, g, 0)));
     for (int64_t p = 1, n = mgrid_family_size(f, g); p < n; p++)
       if (mgrid_place_domain(m, level, mgrid_machine_at(m, mgrid_family_rank(f, g, p))) != d)

@@ -76,8 +76,6 @@ static mgrid_family *crossing(const mgrid_machine_model *m, const mgrid_crossing
   return modes(world, 0, world, in, 2, by, 2, err);
 }
 
-static int domains_by_key(const void *a, const void *b) { return mgrid_key_order(a, b); }
-
 /* Return the domains as listed groups, for ranks at any places. It takes O(world), and a sort. */
 static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, int64_t world,
                                     mgrid_error *err) {
@@ -98,7 +96,7 @@ static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, 
 
   for (int64_t r = 0; r < world; r++)
     key[r] = (uint64_t)mgrid_place_domain(m, level, mgrid_machine_at(m, r)) << 32 | (uint64_t)r;
-  qsort(key, (size_t)world, sizeof *key, domains_by_key);
+  qsort(key, (size_t)world, sizeof *key, mgrid_key_order);
   for (int64_t i = 0; i < world; i++) {
     if (i == 0 || key[i] >> 32 != key[i - 1] >> 32) starts[n++] = i;
     ranks[i] = (int32_t)(key[i] & UINT32_MAX);
@@ -144,7 +142,7 @@ static int64_t not_within(const mgrid_machine_model *m, const mgrid_family *f, s
   mgrid_machine_counts c = MGRID_MACHINE_COUNTS_INIT;
   if (mgrid_machine_count(m, f, mgrid_level_name(m, level), &c, err)) return -1;
   if (c.crossing == 0) return 0;
-  *first = mgrid_first_crossing(m, f, level, 0);
+  *first = mgrid_first_crossing(m, f, level);
   int64_t p = 1, d = domain_at(m, level, f, *first, 0);
   while (domain_at(m, level, f, *first, p) == d) p++;
   mgrid_text_add(wrong, "its rank %" PRId64 " is in ", mgrid_family_rank(f, *first, 0));
@@ -189,7 +187,7 @@ static void advise_within(const mgrid_machine_model *m, const mgrid_family *f, s
   mgrid_text_add(t,
                  "another order of dims or sizes, or of %s (ranks = ... lists the place of each "
                  "rank), would do",
-                 m->tier[0].starts || m->ntiers < 2 ? "hosts" : "ranks");
+                 m->tier[0].starts || m->ntiers < 2 ? "nodes" : "ranks");
 }
 
 /* ------------------------------------------------------------------ aligned */
@@ -214,8 +212,8 @@ static int64_t sort_uses(use *u, int64_t n) {
   return kept;
 }
 
-/* Return whether all outer domains have the same uses. If not, set *a and *b to where the uses of
-** two different ones begin. */
+/* Return whether a group uses the same domains inside every domain around them. If not, set *a and
+** *b to two uses that show the difference. */
 static bool is_aligned(const use *u, int64_t n, int64_t *a, int64_t *b) {
   int64_t each = 0;
   while (each < n && u[each].around == u[0].around) each++;
@@ -270,8 +268,7 @@ static void advise_aligned(const mgrid_machine_model *m, const mgrid_family *f, 
   (void)f;
   mgrid_text_add(t,
                  "members whose ranks differ by whole %ss would do: sizes before them in the order "
-                 "whose product is "
-                 "a multiple of the places of a %s",
+                 "whose product is a multiple of the places of a %s",
                  x->of ? m->tier[x->of - 1].name : "machine",
                  x->of ? m->tier[x->of - 1].name : "machine");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_item.c - the machine of a plan as an item (plan/item.h): of topologies and plans, or lent
-** to a runtime by a host. Here it is written as JSON, compared with the hosts of a job, and read
-** back from a saved plan. The Makefile finds mgrid_item_reader_machine by the name of this file.
+** machine_item.c - the machine as an item (plan/item.h) of topologies and plans, or lent to a
+** runtime by a host. Here it is written as JSON, compared with the nodes of a job, and read back
+** from a saved plan. The Makefile finds mgrid_item_reader_machine by the name of this file.
 */
 #include "comm/recipe.h"
 #include "machine/machine_item.h"
@@ -19,9 +19,10 @@
 /* ====================================================================== JSON */
 
 /* The format of the JSON, which lua/machine/machine_json.lua reads back:
-**   {"levels": [{"name": "node", "counts": [2, 3], "bandwidth": 4e11, "latency": 3e-06, "domains": ["n0", ...]}, ...],
-**    "crossings": [{"name": "rail", "of": "gpu", "share": 1, "in": "rack", ...}], "ranks": [8, 9, ...], "notes":
-**    ["..."]} */
+**   {"levels": [{"name": "node", "counts": [2, 3], "bandwidth": 4e11, "latency": 3e-06,
+**                "domains": ["n0", ...]}, ...],
+**    "crossings": [{"name": "rail", "of": "gpu", "share": 1, "in": "rack", ...}],
+**    "ranks": [8, 9, ...], "notes": ["..."]} */
 
 static void put_link(mgrid_json *w, mgrid_link link) {
   if (link.bandwidth > 0) mgrid_json_field(w, "bandwidth", json_real(link.bandwidth));
@@ -54,7 +55,7 @@ static void put_crossing(mgrid_json *w, const mgrid_machine_model *m, const mgri
   mgrid_json_close(w, "}");
 }
 
-static void item_reader_put_ranks(mgrid_json *w, const mgrid_machine_model *m) {
+static void machine_item_put_ranks(mgrid_json *w, const mgrid_machine_model *m) {
   mgrid_json_in(w, "\n  ", "ranks", "[");
   for (int64_t r = 0; r < m->nranks; r++) {
     mgrid_json_item(w, r % 32 ? "" : "\n    ");
@@ -90,22 +91,23 @@ mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink s
     }
     mgrid_json_close(&w, "]");
   }
-  if (m->at) item_reader_put_ranks(&w, m);
+  if (m->at) machine_item_put_ranks(&w, m);
   if (m->notes) put_notes(&w, m->notes);
   return mgrid_json_end(&w, err);
 }
 
-/* ======================================================== the hosts of a job */
+/* ======================================================== the nodes of a job */
 
-/* Comparing the machine of a plan with the hosts on which the ranks of a job run. */
+/* Comparing the machine of a plan with the nodes on which the ranks of a job run. */
 
-/* where a rank runs: on which host of the job, on which node of the machine */
+/* where a rank runs */
 typedef struct seat {
-  uint64_t host;
-  int64_t node, rank;
+  uint64_t host; /* identifies the node of the job */
+  int64_t node;  /* of the machine */
+  int64_t rank;
 } seat;
 
-static int item_reader_by_host(const void *a, const void *b) {
+static int machine_item_by_host(const void *a, const void *b) {
   const seat *x = a, *y = b;
   if (x->host != y->host) return x->host < y->host ? -1 : 1;
   return (x->rank > y->rank) - (x->rank < y->rank);
@@ -117,9 +119,9 @@ static int by_node(const void *a, const void *b) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* The seats are sorted into runs: of one host (`hosts`), or of one node. Count the ranks whose node
-** (or host) is not that of the first rank in their run. Set *second to the lowest such rank, and
-** *first to the first rank in its run. */
+/* The seats are sorted into runs: with `hosts` by the node of the job, else by the node of the
+** machine. Count the ranks whose other node is not that of the first rank in their run. Set *second
+** to the lowest such rank, and *first to the first rank in its run. */
 static int64_t strays(const seat *s, int64_t n, bool hosts, const seat **first,
                       const seat **second) {
   int64_t found = 0, start = 0;
@@ -136,14 +138,15 @@ static int64_t strays(const seat *s, int64_t n, bool hosts, const seat **first,
 static const char advice[] =
     "; `moongrid machine --json` under the launcher writes the machine that a job has";
 
-/* Refuse if ranks of one node run on two hosts, or ranks of two nodes run on one host. */
+/* Refuse if two ranks are on one node of the machine and run on two nodes of the job, or the other
+** way round. */
 static mgrid_status compare_groups(const mgrid_machine_model *m, size_t level, seat *s, int64_t n,
                                    mgrid_error *err) {
   const seat *first = NULL, *second;
   mgrid_text t = { 0 };
   mgrid_status status = MGRID_OK;
   for (int hosts = 0; hosts < 2 && !status; hosts++) {
-    qsort(s, (size_t)n, sizeof *s, hosts ? item_reader_by_host : by_node);
+    qsort(s, (size_t)n, sizeof *s, hosts ? machine_item_by_host : by_node);
     int64_t found = strays(s, n, hosts, &first, &second);
     if (!found) continue;
     mgrid_text_add(&t,
@@ -161,16 +164,17 @@ static mgrid_status compare_groups(const mgrid_machine_model *m, size_t level, s
   return status;
 }
 
-/* Return whether two host names are equal, or equal without the DNS domain that one of them has:
-** "n0" and "n0.cluster.org". Addresses have no DNS domain. */
+/* Return whether two names of nodes are equal, or equal without the DNS domain that one of them
+** has: "n0" and "n0.cluster.org". Addresses have no DNS domain. */
 static bool same_name(const char *a, const char *b) {
   size_t n = strcspn(a, "."), k = strcspn(b, ".");
   if (a[strspn(a, "0123456789.:")] == '\0' || (a[n] && b[k])) return strcmp(a, b) == 0;
   return n == k && strncmp(a, b, n) == 0;
 }
 
-/* Refuse if the machine has this host's name at another node. A host may have another name in the
-** machine, as pods of Kubernetes do; so a name that the machine does not have is accepted. */
+/* Refuse if the machine has the name of this rank's node at another node. Names that the machine
+** does not have are accepted, because a node may have another name there, as pods of Kubernetes
+** do. */
 static mgrid_status compare_name(const mgrid_machine_model *m, size_t level, int64_t rank,
                                  const char *name, mgrid_error *err) {
   const mgrid_tier *t = &m->tier[level];
@@ -220,11 +224,11 @@ mgrid_machine_item *mgrid_machine_item_new(const mgrid_machine_model *m, int64_t
   return x;
 }
 
-static int64_t item_reader_world_of(const void *x) {
+static int64_t machine_item_world_of(const void *x) {
   return ((const mgrid_machine_item *)x)->world;
 }
 
-static void *item_reader_ref(const void *x) {
+static void *machine_item_ref(const void *x) {
   mgrid_machine_item *own = (mgrid_machine_item *)(uintptr_t)x;
   atomic_fetch_add_explicit(&own->refs, 1, memory_order_relaxed);
   return own;
@@ -238,13 +242,8 @@ static void free_machine_item(void *x) {
   free(own);
 }
 
-static size_t item_reader_held(const void *x) {
-  const mgrid_machine_model *m = ((const mgrid_machine_item *)x)->model;
-  size_t n = sizeof *m + (size_t)m->nranks * sizeof *m->at;
-  for (size_t i = 0; i < m->ntiers; i++)
-    n += (size_t)(m->tier[i].ncounts + (m->tier[i].starts ? m->tier[i].domains : 0))
-         * sizeof(int64_t);
-  return n;
+static size_t machine_item_held(const void *x) {
+  return mgrid_machine_held(((const mgrid_machine_item *)x)->model);
 }
 
 static bool unread(const void *x) { return ((const mgrid_machine_item *)x)->unread; }
@@ -253,8 +252,8 @@ static void text_of_item(const void *x, mgrid_text *t) {
   mgrid_machine_text(((const mgrid_machine_item *)x)->model, t);
 }
 
-/* Write the domains of a rank; or the machine, and the laws that held. */
-static void item_reader_json(const void *x, int64_t rank, mgrid_json *w) {
+/* Write the domains of a rank; or with rank < 0 the machine, and the laws that held. */
+static void machine_item_json(const void *x, int64_t rank, mgrid_json *w) {
   const mgrid_machine_item *item = x;
   const mgrid_machine_model *m = item->model;
   mgrid_text t = { 0 };
@@ -285,13 +284,13 @@ static mgrid_status meets(const void *x, const uint64_t *host, int64_t world, in
 const mgrid_item_kind mgrid_machine_kind = {
   .name = "machine",
   .names = "machines",
-  .world = item_reader_world_of,
-  .ref = item_reader_ref,
+  .world = machine_item_world_of,
+  .ref = machine_item_ref,
   .free = free_machine_item,
-  .held = item_reader_held,
+  .held = machine_item_held,
   .unread = unread,
   .text = text_of_item,
-  .json = item_reader_json,
+  .json = machine_item_json,
   .meets = meets,
 };
 
@@ -317,10 +316,9 @@ mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model 
 
 /* ================================================================ the reader */
 
-/* Read the machine and the traffic of a saved plan. Both are saved as the texts that a user
-** writes. */
+/* Read the machine and the traffic of a saved plan. Both are texts as a user writes them. */
 
-static void item_reader_read_machine(const char *text, mgrid_topology *t, mgrid_fields *all) {
+static void read_machine(const char *text, mgrid_topology *t, mgrid_fields *all) {
   const int64_t world = t->content.world;
   mgrid_machine_model *m = mgrid_machine_words(text, "machine", all->budget, all->err);
   mgrid_machine_item *x = NULL;
@@ -330,7 +328,7 @@ static void item_reader_read_machine(const char *text, mgrid_topology *t, mgrid_
   mgrid_machine_free(m);
 }
 
-static void item_reader_read_traffic(const char *text, mgrid_topology *t, mgrid_error *err) {
+static void read_traffic(const char *text, mgrid_topology *t, mgrid_error *err) {
   mgrid_traffic *x = mgrid_traffic_new(t->content.world, err);
   if (x && !mgrid_traffic_parse(x, text, err))
     mgrid_topology_put_item(t, MGRID_TRAFFIC_NAME, &mgrid_traffic_kind, x, err);
@@ -342,9 +340,9 @@ static void read_item(const mgrid_field *s, const char *name, mgrid_topology *t)
   const char *text = mgrid_field_text(&field);
   if (s->all->failed) return;
   if (strcmp(name, MGRID_MACHINE_NAME) == 0)
-    item_reader_read_machine(text, t, s->all);
+    read_machine(text, t, s->all);
   else if (strcmp(name, MGRID_TRAFFIC_NAME) == 0)
-    item_reader_read_traffic(text, t, s->all->err);
+    read_traffic(text, t, s->all->err);
   else
     mgrid_field_fault(&word, "'machine' or 'traffic'");
   if (s->all->err->status || s->all->budget->exhausted) mgrid_field_fail(&field);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** machine_item.h - the machine as an item of a plan: the machine that the plan's recipe read, with
-** the laws about it that held. Also the laws themselves (domains.c).
+** the laws about the machine that held. Also the functions that check these laws (domains.c).
 */
 #ifndef MGRID_MACHINE_ITEM_H
 #define MGRID_MACHINE_ITEM_H
@@ -33,14 +33,15 @@ typedef struct mgrid_machine_law {
   ** to the first such group, and append what is wrong with it. */
   int64_t (*broken)(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                     int64_t *first, mgrid_text *wrong, mgrid_error *err);
-  const char *breaks, *break_; /* what messages say that one group does, that several do */
+  const char *breaks; /* in messages about one group: "crosses" */
+  const char *break_; /* in messages about several groups: "cross" */
   /* append what would make the law hold; may be NULL */
   void (*advise)(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_text *t);
 } mgrid_machine_law;
 const mgrid_machine_law *mgrid_machine_law_named(const char *name);
 /* Check a law for a family, which messages call `family`. MGRID_REFUSED if the law does not hold;
 ** the message has the first group that breaks the law, the number of such groups, and advice. It
-** takes O(members) unless the closed form counts. */
+** takes O(members) unless the groups are counted in closed form. */
 mgrid_status mgrid_machine_hold(const mgrid_machine_law *law, const mgrid_machine_model *m,
                                 const mgrid_family *f, const char *family, const char *level,
                                 mgrid_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_text.c - make a machine from what a user gives: words, a preset, or a file of another
-** tool; words may follow. Words are read into a list, where a later word replaces what an earlier
-** word says about the same level. Then the machine is made from the list. So a preset is only a
-** text with more words behind it. Lua, C and the command make all machines here.
+** machine_text.c - make a machine from the text of a user: words, or a preset or the file of
+** another tool, which more words may follow. Words are read into a list, in which a later word
+** replaces an earlier word about the same level. Then the machine is made from the list. A preset
+** is only a text that is read before the words after it.
 */
 #include "machine/model.h"
 #include "machine/readers.h"
@@ -16,15 +16,14 @@
 
 /* ===================================================================== units */
 
-/* Units of bandwidths and latencies in text: 400GB/s, 400Gb/s, 3us. B is a byte, b or bit an eighth
-** of it; k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024. */
+/* Units of bandwidths and latencies in text: 400GB/s, 400Gb/s, 3us. */
 
 typedef struct unit {
   const char *name;
   double of; /* the unit in bytes per second or in seconds */
 } unit;
 
-/* The units that are written come first. */
+/* Texts that are written use only the first units. */
 static const unit of_bandwidth[] = {
   { "GB/s", 1e9 },       { "TB/s", 1e12 },       { "MB/s", 1e6 },
   { "kB/s", 1e3 },       { "B/s", 1 },           { "GiB/s", 1073741824 },
@@ -38,8 +37,7 @@ static const unit of_latency[] = {
   { "us", 1e-6 }, { "ns", 1e-9 }, { "ms", 1e-3 }, { "s", 1 }, { NULL, 0 }
 };
 
-/* Return the unit that stands at the start of a text of at most `len` characters; NULL: none. A
-** unit ends before a comma, a bracket, a blank or the end. */
+/* Return the unit of this name, which has `len` characters; NULL: none. */
 static const unit *unit_at(const unit *units, const char *text, size_t len) {
   for (; units->name; units++)
     if (strlen(units->name) == len && memcmp(units->name, text, len) == 0) return units;
@@ -85,9 +83,9 @@ static bool put_in(double value, const unit *of, mgrid_text *t) {
   return false;
 }
 
-/* Write the value in a suitable unit. If no number of these units gives exactly the value, write 17
-** digits of bytes per second or seconds, which are exact. So different machines have different
-** texts. */
+/* Write the value in the unit `which`. If no number of these units gives exactly the value, write
+** 17 digits in the unit `one`, bytes per second or seconds, which are exact. So different machines
+** have different texts. */
 static void machine_text_put(double value, const unit *units, int which, int one, mgrid_text *t) {
   if (!put_in(value, &units[which], t)) mgrid_text_add(t, "%.17g%s", value, units[one].name);
 }
@@ -140,13 +138,12 @@ static const struct preset {
     "ports of 400 Gb/s" },
   { "gb200-nvl72", "rack:*[3600GB/s] node:18[3600GB/s] gpu:4[900GB/s] rail = gpu[50GB/s]",
     "NVIDIA GB200 NVL72 data sheet: a rack is one NVLink domain of 18 compute trays with 4 B200 "
-    "each, NVLink 5 at 1.8 "
-    "TB/s "
-    "a GPU (both directions); network: 4 ConnectX-7 ports of 400 Gb/s a tray" },
+    "each, NVLink 5 at 1.8 TB/s a GPU (both directions); network: 4 ConnectX-7 ports of 400 Gb/s a "
+    "tray" },
   { "mi300x", "node:*[400GB/s] gpu:8[448GB/s] rail = gpu[50GB/s]",
     "AMD Instinct MI300X platform data sheet: 8 MI300X, each with 7 links of Infinity Fabric at "
-    "128 GB/s (both "
-    "directions); network: 8 ports of 400 Gb/s, as the platform's reference designs have" },
+    "128 GB/s (both directions); network: 8 ports of 400 Gb/s, as the platform's reference designs "
+    "have" },
   { NULL, NULL, NULL },
 };
 
@@ -228,7 +225,7 @@ static bool machine_text_take(scan *s, const char *text) {
   return true;
 }
 
-/* Skip blanks, then the same. */
+/* As machine_text_take, but skip blanks before `text`. */
 static bool take_word(scan *s, const char *text) {
   const char *from = s->at;
   machine_text_skip_blanks(s);
@@ -284,7 +281,7 @@ static void read_link(scan *s, mgrid_link *link) {
   if (!take_word(s, "]")) machine_text_fault(s, "',' or ']'");
 }
 
-/* Charge the budget for the memory of so many numbers. */
+/* Charge the budget for the memory of these numbers. */
 static void machine_text_pay_for(scan *s, int64_t numbers) {
   if (!s->failed && !mgrid_spend(s->budget, 64 * numbers)) s->failed = true;
 }
@@ -337,7 +334,7 @@ static void machine_text_read_ranks(scan *s, word_list *w) {
   } while (take_word(s, ","));
 }
 
-/* Return the word about a level: the present one, or a new one. */
+/* Return the word about a level: the word that is in the list already, or a new word. */
 static word *word_of(word_list *w, const char *name, scan *s, const char *from) {
   for (size_t i = 0; i < w->n; i++)
     if (strcmp(w->at[i].name, name) == 0) return &w->at[i];
@@ -373,7 +370,7 @@ static void read_crossing(scan *s, word *one) {
 }
 
 /* Read one word. fresh[i]: no word of this text has defined level i yet. So the text may redefine a
-** level of a preset, but not one of its own. */
+** level of a preset, but not a level of its own. */
 static void machine_text_read_word(scan *s, word_list *w, bool fresh[WORDS_MAX]) {
   char name[MGRID_NAME_MAX + 1];
   const char *from = s->at;
@@ -415,7 +412,8 @@ static void read_words(scan *s, word_list *w) {
 
 /* ---------------------------------------------------------------- the machine */
 
-/* Return whether the word says how many domains the first level has; a file describes one. */
+/* Return whether the word sets the number of domains of the first level, which is open: for a file
+** that describes one node, "node:8" says that there are 8 of them. */
 static bool tells_number(const mgrid_machine_model *m, const word *one) {
   return m->ntiers && m->tier[0].counts[0] == 0 && one->ncounts == 1
          && strcmp(m->tier[0].name, one->name) == 0;
@@ -590,11 +588,10 @@ size_t mgrid_machine_describe(const mgrid_machine_model *m, char *buf, size_t le
 
 /* ====================================================== files of other tools */
 
-/* These files are read by libmoongrid_lua. */
-
-mgrid_machine_model *mgrid_machine_read_by(const mgrid_recipe_entry *entry, const char *text,
-                                           size_t length, const char *name, const char *words,
-                                           mgrid_error *err) {
+/* As mgrid_machine_read, with the reader of mgrid_machine_open_by. */
+static mgrid_machine_model *read_by(const mgrid_recipe_entry *entry, const char *text,
+                                    size_t length, const char *name, const char *words,
+                                    mgrid_error *err) {
   if (mgrid_lacks_list(length, text, "bytes of text", err)) return NULL;
   mgrid_error mine = MGRID_ERROR_INIT;
   mgrid_machine_file f = { text, length,          name ? name : "machine", words ? words : "",
@@ -613,14 +610,14 @@ mgrid_machine_model *mgrid_machine_read_by(const mgrid_recipe_entry *entry, cons
 
 mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name,
                                         const char *words, mgrid_error *err) {
-  return mgrid_machine_read_by(NULL, text, length, name, words, err);
+  return read_by(NULL, text, length, name, words, err);
 }
 
 /* ============================================================ a command line */
 
-/* What a command line gives: text, a preset, or a file with more words. */
+/* Text, a preset, or a file with more words. */
 
-/* bytes; a file with a line for each of a million hosts is much smaller */
+/* bytes; a file with a line for each of a million nodes is much smaller */
 enum { FILE_MAX = 1 << 30 };
 
 /* Return the length of the file name at the start of a source: the whole source if there is such a
@@ -643,7 +640,7 @@ static mgrid_machine_model *from_file(const mgrid_recipe_entry *entry, const cha
   mgrid_text t = { 0 };
   mgrid_machine_model *m = NULL;
   if (!mgrid_read_file_up_to(name, FILE_MAX, &t, err))
-    m = mgrid_machine_read_by(entry, mgrid_text_chars(&t), t.len, name, words, err);
+    m = read_by(entry, mgrid_text_chars(&t), t.len, name, words, err);
   mgrid_text_free(&t);
   return m;
 }
@@ -667,13 +664,13 @@ static mgrid_machine_model *from_environment(const mgrid_recipe_entry *entry, co
   if (t.failed)
     mgrid_oom(err);
   else
-    m = mgrid_machine_read_by(entry, mgrid_text_chars(&t), t.len, "slurm", words, err);
+    m = read_by(entry, mgrid_text_chars(&t), t.len, "slurm", words, err);
   mgrid_text_free(&t);
   return m;
 }
 
-/* Return whether the first word looks like the name of a file, which is not there. Then the error
-** of opening that file explains most. */
+/* Return whether the first word looks like the name of a file. There is no such file, and the error
+** of opening it explains this best. */
 static bool looks_like_file(const char *source, char *name, size_t room) {
   size_t n = strcspn(source, " \t\r\n");
   if (n == 0 || n >= room) return false;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** model.c - the struct of a machine: functions that add levels, complete the machine, and find the
-** domain of a place.
+** model.c - functions that add levels to a machine, complete it, and find the domain of a place.
 */
 #include "machine/model.h"
 
@@ -315,7 +314,6 @@ mgrid_machine_model *mgrid_machine_copy(const mgrid_machine_model *m, mgrid_erro
   *own = *m;
   atomic_init(&own->refs, 1);
   own->at = copy_of(m->at, (size_t)m->nranks * sizeof *m->at, &failed);
-  own->topology = m->topology;
   own->notes = copy_of(m->notes, m->notes ? strlen(m->notes) + 1 : 0, &failed);
   own->source = copy_of(m->source, m->source ? strlen(m->source) + 1 : 0, &failed);
   for (size_t i = 0; i < m->ntiers; i++) {

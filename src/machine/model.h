@@ -42,8 +42,8 @@ typedef struct mgrid_tier { /* one level */
 typedef struct mgrid_crossing { /* domains that cross levels */
   char name[MGRID_NAME_MAX + 1];
   size_t of;     /* the level that chooses the domain, by the index within the level before */
-  int64_t share; /* so many neighbouring indices belong to one domain */
-  /* each domain of this level has its own domains; -1: they span the whole machine */
+  int64_t share; /* how many neighbouring indices belong to one domain */
+  /* the level whose domains each have domains of their own; -1: the domains span the machine */
   int in;
   int64_t domains;
   int64_t width; /* domains within the largest domain of `in`; smaller ones leave numbers unused */
@@ -72,8 +72,8 @@ mgrid_machine_model *mgrid_machine_alloc(mgrid_error *err);
 ** number; 0: as many as the ranks need. */
 mgrid_status mgrid_machine_add(mgrid_machine_model *m, const char *name, size_t n,
                                const int64_t *counts, mgrid_link link, mgrid_error *err);
-/* Say how many domains the first level has, of which there were as many as the ranks need; and its
-** link, if it has a bandwidth. */
+/* Set the number of domains of the first level, which had as many as the ranks need; and its link,
+** if `link` has a bandwidth. */
 mgrid_status mgrid_machine_number(mgrid_machine_model *m, int64_t n, mgrid_link link,
                                   mgrid_error *err);
 mgrid_status mgrid_machine_add_crossing(mgrid_machine_model *m, const char *name, const char *of,
@@ -87,7 +87,6 @@ mgrid_status mgrid_machine_name_domain(mgrid_machine_model *m, size_t tier, int6
                                        const char *name, mgrid_error *err);
 /* Return about how many bytes of memory the machine takes. */
 size_t mgrid_machine_held(const mgrid_machine_model *m);
-/* Copy a machine. */
 mgrid_machine_model *mgrid_machine_copy(const mgrid_machine_model *m, mgrid_error *err);
 /* Complete a machine after its last level: count the places, and store equal domains as `each`.
 ** Refuse a machine without levels. */
@@ -109,18 +108,18 @@ const char *mgrid_level_name(const mgrid_machine_model *m, size_t level);
 /* Return the index of a level. If there is none, return -1 after an error that names the most
 ** similar level. */
 int64_t mgrid_machine_require(const mgrid_machine_model *m, const char *level, mgrid_error *err);
-/* Return the level whose domains are hosts: "node", else the last level before the single
+/* Return the level whose domains are nodes: "node", else the last level before the single
 ** places. */
 size_t mgrid_node_level(const mgrid_machine_model *m);
 /* Return the level of NVLink domains: "clique" or "nvlink". Without these, return the farthest
-** level whose domains have the bandwidth of a place inside; if no bandwidth is known, the level of
-** hosts. */
+** level inside whose domains each place can send at its own bandwidth; if no bandwidth is known,
+** the level of nodes. */
 size_t mgrid_nvlink_level(const mgrid_machine_model *m);
-/* Compare the machine with the hosts on which the ranks of a job run. host[r] identifies the host
-** of rank r; `name` is the name of the host of `rank`. Refuse if two ranks are on one host in the
-** machine and on two in the job, or the other way round; the message names the first such ranks.
-** Then refuse if the host of `rank` has the name of another host of the machine. A job on one host
-** is a trial, and any machine is accepted. machine_item.c */
+/* Compare the machine with the nodes on which the ranks of a job run. host[r] identifies the node
+** of rank r in the job; `name` is the name of the node of `rank`. Refuse if two ranks are on one
+** node in the machine and on two in the job, or the other way round; the message names the first
+** such ranks. Then refuse if another node of the machine has this name. A job on one node is a
+** trial, for which any machine is accepted. machine_item.c */
 mgrid_status mgrid_machine_check_hosts(const mgrid_machine_model *m, const uint64_t *host,
                                        int64_t world, int64_t rank, const char *name,
                                        mgrid_error *err);

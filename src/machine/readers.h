@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** readers.h - how libmoongrid lets a file of another tool become a machine. The readers are written
-** in Lua (lua/machine/). libmoongrid_lua runs them: lua/file.c.
+** readers.h - how libmoongrid makes a machine from a file of another tool. The readers are written
+** in Lua (lua/machine/). libmoongrid_lua runs them (lua/file.c).
 */
 #ifndef MGRID_MACHINE_READERS_H
 #define MGRID_MACHINE_READERS_H
@@ -15,18 +15,12 @@ typedef struct mgrid_machine_file {
   size_t length;
   const char *name, *words;
   mgrid_machine_model *made; /* made by the reader; the caller frees it, also after an error */
-  /* what the reader refused. Status 0: the reader refused nothing, but the call may still have
-  ** failed */
-  mgrid_error why;
+  mgrid_error why; /* the reader's error; the call may fail without one, if no reader could run */
 } mgrid_machine_file;
 
 /* mgrid_machine_open with another library as the reader. The Lua libraries pass their own entry,
 ** because they can run the readers themselves; NULL: load libmoongrid_lua. machine_text.c */
 mgrid_machine_model *mgrid_machine_open_by(const mgrid_recipe_entry *entry, const char *source,
-                                           mgrid_error *err);
-/* The same for mgrid_machine_read. */
-mgrid_machine_model *mgrid_machine_read_by(const mgrid_recipe_entry *entry, const char *text,
-                                           size_t length, const char *name, const char *words,
                                            mgrid_error *err);
 
 #endif

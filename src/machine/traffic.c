@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** traffic.c - the cost of a plan on a machine: what its families send, how much of that goes from
-** domain to domain, and the least that could. `moongrid place` prints the cost. assign.c and the
-** search for orders look for a small one.
+** traffic.c - the cost of a plan on a machine: the bytes that its families send, how many of them
+** go from domain to domain, and the fewest that could. `moongrid place` prints the cost.
 */
 #include "machine/traffic.h"
 #include "machine/count.h"
@@ -15,11 +14,11 @@
 
 /* ============================================================== what is sent */
 
-/* How much each edge carries. NCCL uses rings for large messages. In a ring of n members, each edge
-** carries 2 (n - 1) / n of the bytes of an all_reduce, and (n - 1) / n of the bytes of an
-** all_gather or a reduce_scatter (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms,
-** 2009). The bytes are those of the whole buffer. In an all_to_all every pair of members exchanges
-** 1 / n of the bytes in both directions. */
+/* NCCL uses rings for large messages. In a ring of n members, each edge carries 2 (n - 1) / n of
+** the bytes of an all_reduce, and (n - 1) / n of the bytes of an all_gather or a reduce_scatter
+** (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms, 2009). The bytes are those of the
+** whole buffer. In an all_to_all every pair of members exchanges 1 / n of the bytes in both
+** directions. */
 
 const mgrid_collective mgrid_collectives[] = {
   { "all_reduce", MGRID_RING, 2 },     { "all_gather", MGRID_RING, 1 },
@@ -258,8 +257,8 @@ double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const i
 
 /* The fewest bytes that any order of ranks can have. A group of n members needs at least ceil(n /
 ** C) domains of C places. A ring enters each of these domains, so as many of its edges lie between
-** domains (only one edge if the group has two members). A chain has one fewer. For pairs the fewest
-** are apart if all domains but the last are full. */
+** domains (only one edge if the group has two members). A chain enters one fewer. Of all pairs of
+** members, the fewest are apart if all domains but the last are full. */
 
 typedef struct costing {
   const mgrid_machine_model *m;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend_row.h - the descriptor of a backend, which can be read before the backend is opened. A
-** plan reads two things in it: the name for the option `backend`, and the GPU memory of a
-** communicator. comm/ reads the rest. The rows are in backend_table.h, the table is in
-** backend_list.c. Differences between backends are fields here: no code outside a backend's folder
-** asks for its name.
+** backend_row.h - the descriptor of a backend, which can be read before the backend is opened.
+** Plans use its name, its options and the GPU memory of a communicator; comm/ uses the rest. The
+** rows are in backend_table.h, the table is in backend_list.c. Differences between backends are
+** fields here: no code outside a backend's folder asks for its name.
 */
 #ifndef MGRID_BACKENDS_H
 #define MGRID_BACKENDS_H
@@ -26,7 +25,7 @@ struct mgrid_descriptor {
   ** exports. NULL: the backend is in this library, and is opened by the function `opener` instead
   ** of by name. */
   const char *library, *entry, *opener;
-  /* "auto" tries it first, and it carries where no carrier is named. True in one row */
+  /* "auto" tries it first, and it is the carrier if none is named. True in one row */
   bool usual;
   bool carries; /* it carries the messages of backends that are `carried` */
   bool carried; /* it is opened over a carrier */
@@ -55,9 +54,9 @@ struct mgrid_descriptor {
 ** table, so compare descriptors with mgrid_same_backend, not by address. */
 extern const mgrid_descriptor mgrid_backends[];
 enum {
-  MGRID_BACKENDS_MAX = 16,
-  MGRID_BACKENDS_TEXT = 16 * MGRID_BACKENDS_MAX
-}; /* rows; bytes of a list of all names */
+  MGRID_BACKENDS_MAX = 16,                      /* rows */
+  MGRID_BACKENDS_TEXT = 16 * MGRID_BACKENDS_MAX /* bytes of a list of all names */
+};
 
 /* Return the backend of that name, or NULL. */
 const mgrid_descriptor *mgrid_backend_named(const char *name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** concurrent.c - families that a trainer uses at the same time. The trainer lists them. NCCL runs
-** the calls on one communicator one after the other, whatever their streams. So each family of a
-** list gets another lane, a number in the record of its options; families of different lanes share
-** no communicator. Sharing looks only at the lanes, inside a plan and between states, and not at
-** the lists. The lists also give the order in which calls are launched.
+** concurrent.c - lists of families that a trainer uses at the same time. NCCL runs the calls on one
+** communicator one after the other, whatever their streams, so the families of a list must not
+** share one. Each family of a list therefore gets a lane, a number in the record of its options;
+** families of different lanes share no communicator, in a plan and between states. The lists also
+** give the order in which calls are launched.
 */
 #include "plan/plan.h"
 
@@ -42,8 +42,8 @@ static size_t names_in_lists(const mgrid_content *c) {
   return n;
 }
 
-/* Mark every family that the lists put after this one. next[]: marked families whose own followers
-** are not marked yet. */
+/* Mark in `later` every family that the lists put after this one. next[]: marked families whose own
+** followers are not marked yet. */
 static void mark_later(const mgrid_content *c, const char *family, bool *later, int *next,
                        mgrid_budget *budget) {
   int64_t all = (int64_t)names_in_lists(c);
@@ -116,22 +116,13 @@ static bool can_share(const mgrid_entry *e) {
   return e->family->max_size > 1 && !e->choice->none && !e->choice->asked.unique;
 }
 
-static const mgrid_entry *named(const mgrid_content *c, const char *family, place *p, place **its) {
-  int entry = mgrid_content_find(c, family);
-  *its = &p[entry];
-  return &c->entry[entry];
-}
-
 /* Return whether a family of this lane is in one list with `family`. */
-static bool is_taken(const mgrid_content *c, const char *family, int lane, place *p) {
-  place *its;
+static bool is_taken(const mgrid_content *c, const char *family, int lane, const place *p) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
     if (mgrid_concurrent_place(list, family) == list->n) continue;
-    for (size_t k = 0; k < list->n; k++) {
-      named(c, list->name[k], p, &its);
-      if (its->lane == lane) return true;
-    }
+    for (size_t k = 0; k < list->n; k++)
+      if (p[mgrid_content_find(c, list->name[k])].lane == lane) return true;
   }
   return false;
 }
@@ -161,12 +152,13 @@ static void give_lanes(const mgrid_content *c, place *p, mgrid_budget *budget) {
 static void give_priority(const mgrid_content *c, place *p) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
-    place *first = NULL, *its;
+    place *first = NULL;
     bool asked = false;
     for (size_t k = 0; k < list->n; k++) {
-      const mgrid_entry *e = named(c, list->name[k], p, &its);
+      int entry = mgrid_content_find(c, list->name[k]);
+      const mgrid_entry *e = &c->entry[entry];
       asked |= e->choice->asked.high_priority;
-      if (!first && e->family->max_size > 1 && !e->choice->none) first = its;
+      if (!first && e->family->max_size > 1 && !e->choice->none) first = &p[entry];
     }
     if (first && !asked) first->urgent = true;
   }
@@ -212,8 +204,8 @@ mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgri
 
 /* ------------------------------------------------------------ launch order */
 
-/* Some families must be launched after `family`, and next to it in a list. Add `change` to the
-** number of families that each of them waits for. */
+/* The family that follows `family` in a list waits for it. Add `change` to waits[] of each such
+** family. waits[entry]: the number of families that an entry still waits for. */
 static void each_next(const mgrid_content *c, const char *family, int *waits, int change) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
@@ -239,7 +231,7 @@ mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_e
     p->launch[i] = -1;
     each_next(c, c->entry[i].name, waits, 1);
   }
-  /* launch the first family of the schedule that waits for none */
+  /* each time, launch the first family of the schedule that waits for none */
   for (size_t n = 0, from = 0; n < c->nentries; n++) {
     size_t k = from;
     if (!mgrid_spend(budget, 2 * names + entries / 8)) break;

@@ -41,7 +41,7 @@ static void diff_params(report *r, const mgrid_content *a, const mgrid_content *
     if (!now) {
       line(r, "param", a->param[i].name, mgrid_shortest(was, digits[0], sizeof digits[0]), NULL);
     } else if (strcmp(now, was) != 0) {
-      was = mgrid_shortest(was, digits[0], sizeof digits[0]),
+      was = mgrid_shortest(was, digits[0], sizeof digits[0]);
       now = mgrid_shortest(now, digits[1], sizeof digits[1]);
       mgrid_shown(from, sizeof from, was, strlen(was)); /* whole characters */
       mgrid_shown(to, sizeof to, now, strlen(now));
@@ -116,7 +116,7 @@ static void diff_concurrent(report *r, bool gone, const mgrid_content *a, const 
   }
 }
 
-/* The first group that two families do not share; 0: there is none. */
+/* Return the first group that differs between two families; 0 if none does. */
 static int64_t first_change(const mgrid_family *a, const mgrid_family *b) {
   int64_t least = a->count < b->count ? a->count : b->count, g = 0;
   while (g < least && mgrid_same_group(a, g, b, g)) g++;
@@ -137,8 +137,8 @@ static void listed_text(mgrid_text *t, const mgrid_family *f, int64_t group) {
   if (size > 0) mgrid_text_str(t, "}");
 }
 
-/* Write the rule and options of a family on one line, cut off at the length of buf; of lists the
-** group that has changed. */
+/* Write the rule and options of a family on one line, cut off at the length of buf. Listed groups
+** have no rule: write the group `changed`. */
 static void entry_text(report *r, const mgrid_entry *e, int64_t changed, char *buf, size_t len) {
   mgrid_text t = { 0 };
   mgrid_text_int(&t, e->family->count);

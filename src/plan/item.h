@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** item.h - things of modules in a topology and a plan, beside families and grids: for example the
-** tensors of src/tensors. Such a thing is an item. A module has a table of functions for its kind
-** of item, and each item points to this table. Topologies and plans know nothing else about items.
-** Only the reader of saved plans finds a kind by its name.
+** item.h - items: what modules add to a topology and a plan beside families and grids, such as the
+** tensors of src/tensors. A module has a table of functions for its kind of item, and each item
+** points to this table. Topologies and plans know nothing else about items. Only the reader of
+** saved plans finds a kind by its name.
 */
 #ifndef MGRID_ITEM_H
 #define MGRID_ITEM_H
@@ -22,7 +22,7 @@ typedef struct mgrid_item_kind {
   void (*free)(void *x);           /* remove an owner */
   size_t (*held)(const void *x);   /* bytes of memory */
   /* whether no group depends on it; then it is not in the text, the digest and JSON. NULL: groups
-  ** do */
+  ** depend on all items of this kind */
   bool (*unread)(const void *x);
   void (*text)(const void *x, mgrid_text *t); /* append its rule on one line */
   /* Append the fields of item i, with a comma before each. Its reader makes the item again from
@@ -33,13 +33,13 @@ typedef struct mgrid_item_kind {
   void (*json)(const void *x, int64_t rank, struct mgrid_json *w);
   /* return the ranks that are meant to be in no group; NULL: none */
   const mgrid_family *(*unused)(const void *x);
-  /* Append a line for each likely mistake in the item. `listed`: also look at what the recipe
-  ** lists. NULL: there are none. */
+  /* Append a line for each likely mistake in the item. `listed`: also for axes of tensors whose
+  ** pieces are lists. NULL: there are none. */
   void (*notes)(const void *x, const char *name, bool listed, mgrid_text *t);
-  /* Before communicators are created, compare the item with the hosts of the job: `host` identifies
-  ** the host of each of the `world` ranks, `name` is the name of this rank's host. Refuse a
+  /* Before communicators are created, compare the item with the nodes of the job: `host` identifies
+  ** the node of each of the `world` ranks, `name` is the name of this rank's node. Refuse a
   ** difference. Only items in the digest are asked, because all ranks have these. NULL: the item
-  ** says nothing about hosts. */
+  ** says nothing about nodes. */
   mgrid_status (*meets)(const void *x, const uint64_t *host, int64_t world, int64_t rank,
                         const char *name, mgrid_error *err);
 } mgrid_item_kind;

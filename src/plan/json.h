@@ -20,8 +20,8 @@ typedef struct mgrid_json { /* set sink, ud and first = true to start */
 } mgrid_json;
 
 /* As json_pack, but never NULL. json_pack returns NULL for a value that cannot be made, such as
-** text that is not UTF-8. A list or object would then lose this value without an error. This
-** returns a value that no JSON can hold, so whoever writes it fails. */
+** text that is not UTF-8; a list or object would then lose this value without an error. This
+** function returns a value that cannot be written instead, so that writing it fails. */
 json_t *mgrid_json_pack(const char *fmt, ...);
 /* Return a path as a string. A path may have any bytes; those that are not UTF-8 are escaped. */
 json_t *mgrid_json_path(const char *path);

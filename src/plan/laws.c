@@ -81,7 +81,8 @@ static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, i
   return most == size;
 }
 
-typedef struct pairing { /* two members at one distance, of a and of b */
+/* The state of a check by modes that each group of a is inside a group of b. */
+typedef struct pairing {
   const mgrid_family *a, *b;
   mgrid_classes of_b;
   mgrid_sets sets;
@@ -101,7 +102,7 @@ static bool note_group(void *ud, int64_t rank, int64_t weight, int64_t in) {
 }
 
 /* Check for all ranks x of a set that x and x + distance are in one group of b. With distance 0,
-** check that they are in a group at all. */
+** check that x is in a group at all. Return false if modes cannot tell. */
 static bool laws_look(pairing *w, const mgrid_points *ranks, int64_t distance) {
   bool told = true;
   w->sets.n = 0;
@@ -112,8 +113,8 @@ static bool laws_look(pairing *w, const mgrid_points *ranks, int64_t distance) {
 }
 
 /* Check that adjacent members of a group of a are always in one group of b, for all groups of a
-** class of a. This says the same of all members if groups of b share no ranks, or groups of a are
-** pairs. */
+** class of a. Then all members are in one group of b, if groups of b share no ranks or groups of a
+** are pairs. Return false if modes cannot tell. */
 static bool look_at_class(pairing *w, const mgrid_class *c) {
   enum { LISTED = 256 };
   mgrid_points ranks;

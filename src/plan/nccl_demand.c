@@ -6,37 +6,33 @@
 */
 #include "plan/nccl_options.h"
 
-static int64_t channels(const mgrid_nccl_values *v) {
-  if (v->given[MGRID_NCCL_MAX_CTAS]) return v->number[MGRID_NCCL_MAX_CTAS];
-  int64_t least = v->given[MGRID_NCCL_MIN_CTAS] ? v->number[MGRID_NCCL_MIN_CTAS] : 1;
-  return least > MGRID_NCCL_CHANNELS ? least : MGRID_NCCL_CHANNELS;
-}
-
-static int64_t granules(int64_t bytes) {
-  return (bytes + (INT64_C(2) << 20) - 1) / (INT64_C(2) << 20);
-}
-
-int64_t mgrid_nccl_granules(int64_t bytes) { return granules(bytes) * (INT64_C(2) << 20); }
-
-int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n) {
-  if (n < 2) return 0; /* a group of one rank has no communicator */
-  int64_t blocks = channels(v) * (granules(8 * n) + granules(600 * n) + granules(4 * n)) + 2;
-  return blocks * (INT64_C(2) << 20) + v->windows;
-}
-
 /* Sizes in NCCL 2.28.9; src/comm/README.md says where they are in its source. */
 enum {
   GRANULE = 2 << 20,      /* of a cuMem allocation */
   STEP_BUFFERS = 8 << 17, /* NVLink SHARP: 8 steps of 128 KiB */
   P2P_PAIR = 12 << 20,    /* one peer on this machine, both directions of a channel: 2 and 10 MiB */
   NET_PAIR = 20 << 20,    /* one peer on another machine */
-  /* all peers on other machines, both directions of a channel: 2 x 16 x 128 KiB */
-  NET_SHARED = 4 << 20,
-  NVLS_CHANNELS = 16, /* of Hopper */
-  FILES = 14,
-  /* FILES: for a communicator; FILES_CHANNEL: for a channel to another machine and back */
-  FILES_CHANNEL = 4
+  NET_SHARED = 4 << 20,   /* all peers on other machines, both directions: 2 x 16 x 128 KiB */
+  NVLS_CHANNELS = 16,     /* of Hopper */
+  FILES = 14,             /* file descriptors of a communicator */
+  FILES_CHANNEL = 4       /* file descriptors of a channel to another machine and back */
 };
+
+static int64_t channels(const mgrid_nccl_values *v) {
+  if (v->given[MGRID_NCCL_MAX_CTAS]) return v->number[MGRID_NCCL_MAX_CTAS];
+  int64_t least = v->given[MGRID_NCCL_MIN_CTAS] ? v->number[MGRID_NCCL_MIN_CTAS] : 1;
+  return least > MGRID_NCCL_CHANNELS ? least : MGRID_NCCL_CHANNELS;
+}
+
+static int64_t granules(int64_t bytes) { return (bytes + GRANULE - 1) / GRANULE; }
+
+int64_t mgrid_nccl_granules(int64_t bytes) { return granules(bytes) * GRANULE; }
+
+int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n) {
+  if (n < 2) return 0; /* a group of one rank has no communicator */
+  int64_t blocks = channels(v) * (granules(8 * n) + granules(600 * n) + granules(4 * n)) + 2;
+  return blocks * GRANULE + v->windows;
+}
 
 /* Return the bytes of n channels to a neighbour and back from one. The buffers of a direction need
 ** 0.5 MiB for LL, 4.7 for LL128 and 4 for Simple, and take 10 MiB: whole granules. On one machine

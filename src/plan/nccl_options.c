@@ -23,8 +23,7 @@ const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS] = {
                                   "reductions inside the network (SHARP)" },
   [MGRID_NCCL_CTA_POLICY] = { "cta_policy", NUMBER, 0, 7, 22700,
                               "0: default, 1: efficiency, 2: no thread blocks where possible; from "
-                              "2.30 on a sum of "
-                              "these" },
+                              "2.30 on a sum of these" },
   [MGRID_NCCL_GRAPH_STREAM_ORDERING] = { "graph_stream_ordering", FLAG, 0, 1, 23007,
                                          "calls captured into CUDA graphs keep their order" },
   [MGRID_NCCL_GRAPH_USAGE_MODE] = { "graph_usage_mode", NUMBER, 0, 2, 22900,
@@ -55,8 +54,7 @@ const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS] = {
                              "thread blocks for NVLink SHARP" },
   [MGRID_NCCL_NVLS_HOST_MODE] = { "nvls_host_mode", NUMBER, 0, 3, 23200,
                                   "NVLink SHARP: 0: used, 1: not as transport, 2: not by symmetric "
-                                  "kernels, 3: "
-                                  "neither" },
+                                  "kernels, 3: neither" },
   [MGRID_NCCL_OPTIONAL] = { "optional", FLAG, 0, 1, 0,
                             "leave out what the running NCCL does not know, instead of refusing" },
   [MGRID_NCCL_RMA_EAGER_INIT] = { "rma_eager_init", FLAG, 0, 1, 23100,

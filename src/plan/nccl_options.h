@@ -48,15 +48,16 @@ typedef struct mgrid_nccl_field {
   const char *name;
   mgrid_nccl_kind kind;
   int64_t low, high; /* INT32_MAX: NCCL has no upper bound */
-  /* the first NCCL that reads the field: 21800 is 2.18.0. Older ones ignore the field silently. 0:
-  ** the field is moongrid's own */
+  /* the first NCCL that reads the field: 21800 is 2.18.0. Older releases ignore the field silently.
+  ** 0: the field is moongrid's own */
   int version;
   const char *doc; /* for the annotations and the README; starts in lower case */
 } mgrid_nccl_field;
 extern const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS]; /* by name */
 
-/* The fields that were given, and their values. */
 enum { MGRID_NCCL_TEXT_MAX = 63 };
+
+/* The fields that were given, and their values. */
 typedef struct mgrid_nccl_values {
   bool given[MGRID_NCCL_FIELDS];
   int64_t number[MGRID_NCCL_FIELDS]; /* 0 where not given */

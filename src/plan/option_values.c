@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char blanks[] = " ,\t\n"; /* between the parts of a value */
+
 /* ========================================================== Cartesian shapes */
 
 /* The text of a shape, whether a family fits it, and steps along a dim. */
 
-static const char periodic[] = "periodic", blanks[] = " ,\t\n";
+static const char periodic[] = "periodic";
 
 /* -------------------------------------------------------------------- text */
 
@@ -97,8 +99,8 @@ void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t) {
 
 /* -------------------------------------------------------- a family of this shape */
 
-/* Write which dim could be resized to make the shape fit, the first if there are several: ";
-** nearest: x 4". */
+/* Write the first dim that could be resized to make the shape fit, and its new size: "; nearest: x
+** 4". */
 static void option_values_nearest_text(const mgrid_shape *s, int64_t count, int64_t size, char *buf,
                                        size_t len) {
   *buf = '\0';
@@ -253,17 +255,16 @@ static mgrid_status read_one(const char *word, size_t len, const char *option,
 mgrid_status mgrid_numbers_read(const char *text, const char *option,
                                 const mgrid_number_rule *rules, mgrid_numbers **out,
                                 mgrid_error *err) {
-  static const char between[] = " ,\t\n";
   *out = NULL;
-  text = text ? text + strspn(text, between) : "";
+  text = text ? text + strspn(text, blanks) : "";
   if (!*text) return MGRID_OK;
   mgrid_numbers *n = calloc(1, sizeof *n);
   mgrid_status s = n ? MGRID_OK : mgrid_oom(err);
   while (*text && !s) {
-    size_t len = strcspn(text, between);
+    size_t len = strcspn(text, blanks);
     s = read_one(text, len, option, rules, n, err);
     text += len;
-    text += strspn(text, between);
+    text += strspn(text, blanks);
   }
   if (s) {
     free(n);

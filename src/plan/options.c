@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** options.c - the table of options, with one row for each, and the record of a family's options.
-** Lua, C, text, JSON, sharing and the documents all follow the rows.
+** README.md of this folder says how to add an option.
 */
 #include "plan/options.h"
 
@@ -18,9 +18,6 @@ static size_t makers(const char *names[]) {
   return n + 1;
 }
 
-/* To add an option: its field and default in moongrid_plan.h, its row here, at the end; if some
-** backends do not support it, its name in the rows of those that do (plan/backend_table.h); then
-** `make docs`. */
 const mgrid_option mgrid_option_table[] = {
   { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .unset = "false",
     .doc = "never share with another family" },
@@ -50,8 +47,7 @@ const mgrid_option mgrid_option_table[] = {
     .doc = "the family whose communicators are split to make its own" },
   { "single", MGRID_OPTION_FLAG, offsetof(mgrid_options, single), .unset = "false",
     .doc = "a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins "
-           "and `cartesian` "
-           "imply it" },
+           "and `cartesian` imply it" },
   { NULL, MGRID_OPTION_FLAG, 0, NULL, NULL, false, NULL, NULL },
 };
 _Static_assert(sizeof mgrid_option_table / sizeof mgrid_option_table[0] <= MGRID_OPTIONS_MAX + 1,

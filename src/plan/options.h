@@ -67,7 +67,7 @@ mgrid_status mgrid_shape_read(const char *text, mgrid_shape **out, mgrid_error *
 /* Write the shape in canonical form: separated by one blank. */
 void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t);
 /* Refuse a family whose groups do not have as many ranks as this shape. `name` is the family's
-** name. Only numbers of positions count; which ranks are adjacent is not checked. O(1). */
+** name. Only sizes are compared, not which ranks are adjacent. O(1). */
 mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f,
                               mgrid_error *err);
 
@@ -106,8 +106,10 @@ typedef struct mgrid_option {
   const char *doc;                /* one line that starts in lower case */
 } mgrid_option;
 
-/* limits: rows, words of one row */
-enum { MGRID_OPTIONS_MAX = 32, MGRID_WORDS_MAX = MGRID_BACKENDS_MAX + 1 };
+enum {
+  MGRID_OPTIONS_MAX = 32,                  /* rows of the table */
+  MGRID_WORDS_MAX = MGRID_BACKENDS_MAX + 1 /* words of one row */
+};
 /* in the order in which options are read and written */
 extern const mgrid_option mgrid_option_table[];
 
@@ -118,7 +120,7 @@ static inline void *mgrid_option_at(const mgrid_options *o, const mgrid_option *
 }
 
 /* The record of one family's options. It has mgrid_options that are checked, in canonical form,
-** with strings of its own. Immutable and counted. */
+** with strings of its own. Immutable and reference-counted. */
 typedef struct mgrid_choice {
   atomic_int refs;
   /* strings are not NULL; seconds are whole microseconds; nccl is sorted by name */
@@ -149,13 +151,13 @@ mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, m
 /* Copy a record into another lane, with high priority if `urgent`. */
 mgrid_status mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out,
                                   mgrid_error *err);
-/* another owner; never fails; NULL gives NULL */
+/* Add an owner. Never fails; NULL gives NULL. */
 mgrid_choice *mgrid_choice_ref(const mgrid_choice *c);
 void mgrid_choice_free(mgrid_choice *c);
 /* Return whether this option is given. */
 bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row);
-/* Return whether two families with these options may share a communicator. Never if one of them
-** gets none. */
+/* Return whether two families with these options may share a communicator. They may not if one of
+** them gets none. */
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - makes a plan from a topology, for one world. A plan says in which order the groups are
-** created, which families share communicators, and the options that it adds to families whose
-** communicators are used at the same time (concurrent.c). It also has a digest. A plan does not change after it is made. The file
-** also answers questions about a whole plan: its families and grids, which ranks are in no group,
-** likely mistakes.
+** plan.c - makes a plan from a topology: the order in which groups are created, which families
+** share communicators, the lanes of families that are used at the same time (concurrent.c), and the
+** digest. A plan does not change after it is made. The file also answers questions about a whole
+** plan: its families and grids, which ranks are in no group, likely mistakes.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -39,7 +38,7 @@ static mgrid_status plan_unknown(const mgrid_content *c, const mgrid_entry *e, m
                     e->choice->asked.parent, tail);
 }
 
-mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status check_parents(const mgrid_plan *p, mgrid_error *err) {
   const mgrid_content *c = &p->content;
 
   for (size_t i = 0; i < c->nentries; i++) {
@@ -90,7 +89,7 @@ mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t gro
 
 /* Return the pass of mgrid_plan_make that puts a family into the schedule: `first` families come
 ** before all others, lazy ones after. */
-static int rank_of_choice(const mgrid_choice *c) {
+static int schedule_pass(const mgrid_choice *c) {
   return c->asked.first ? 0 : c->asked.lazy ? 2 : 1;
 }
 
@@ -130,7 +129,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
 
   for (int pass = 0; pass < 3; pass++)
     for (size_t i = 0; i < n; i++)
-      if (rank_of_choice(p->content.entry[i].choice) == pass) p->order[filled++] = (int)i;
+      if (schedule_pass(p->content.entry[i].choice) == pass) p->order[filled++] = (int)i;
 
   for (size_t k = 0; k < n; k++) {
     int i = p->order[k];
@@ -150,7 +149,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
     }
   }
 
-  if (mgrid_plan_check_parents(p, err) || mgrid_plan_take_launch(p, budget, err)
+  if (check_parents(p, err) || mgrid_plan_take_launch(p, budget, err)
       || (budget && budget->exhausted) || mgrid_plan_take_digest(p, err)) {
     mgrid_plan_free(p);
     return NULL;
@@ -201,8 +200,10 @@ const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
 
 /* Ranks that are in no group. */
 
-/* most ranks that are checked one by one; most ranges of idle ranks that the text names */
-enum { LOOKED_AT = 1 << 22, RANGES = 6 };
+enum {
+  LOOKED_AT = 1 << 22, /* most ranks that are checked one by one */
+  RANGES = 6           /* most ranges of idle ranks that the text names */
+};
 
 /* Return the ranks that an item, such as spares, keeps out of all groups. NULL: none. */
 static const mgrid_family *unused_of(const mgrid_item *item) {
@@ -246,7 +247,8 @@ static bool count_idle(void *idle, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* Collect the members of all families. Return false if these are too many sets to hold. */
+/* Collect the ranks that are not idle: the members of all families, and the ranks that items keep
+** out of groups. Return false if these are too many sets to hold. */
 static bool take_sets(seeker *s) {
   for (size_t i = 0; i < s->p->content.nitems; i++) {
     const mgrid_family *f = unused_of(&s->p->content.item[i]);

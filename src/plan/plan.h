@@ -7,14 +7,14 @@
 ** then the others, then `lazy` ones, each in the order of the topology), within a family by round
 ** (mgrid_family_rounds), within a round by index. If a group equals an earlier one, and the options
 ** of both families allow sharing, both use one communicator: the earlier group leads the later one.
-** So a creation is a group that no other leads. Each rank makes the creations of its own groups, in
-** this order.
+** So a communicator is created for each group that no other leads: this is a creation. Each rank
+** makes the creations of its own groups, in this order.
 **
 ** NO CYCLIC WAIT. Take the first group, in this order, that is not created yet. All earlier groups
 ** of its members are created, because they come before it. So all its members are at this group,
 ** and it completes. Groups may overlap in any way, because the order is total over all groups.
-** Members need not communicate to agree on who leads: if a group of another family equals this one
-** for one member, it does so for all.
+** Members need not communicate to agree on the leader of a group: the members of two equal groups
+** are the same ranks, and each of them finds in the plan that the groups are equal.
 */
 
 #ifndef MGRID_PLAN_H
@@ -66,7 +66,7 @@ typedef struct mgrid_view {
 
 /* ------------------------------------------------------------------ plan.c */
 
-/* As mgrid_plan_new. Charge the work to the budget. Return NULL without an error once that is
+/* As mgrid_plan_new. Charge the work to the budget. Return NULL without an error once the budget is
 ** exhausted. */
 mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid_error *err);
 
@@ -74,8 +74,8 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid
 
 /* Return whether a group of the later entry may use a communicator of the earlier one. */
 bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier);
-/* As mgrid_plan_count of the whole plan. Charge the work to the budget; once that is exhausted, the
-** result means nothing. */
+/* As mgrid_plan_count of the whole plan. Charge the work to the budget; once the budget is
+** exhausted, the result means nothing. */
 mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget,
                                    mgrid_plan_counts *out, mgrid_error *err);
 
@@ -84,18 +84,19 @@ void mgrid_view_free(mgrid_view *v);
 
 /* Return the number of groups of an entry that no earlier group leads: these are the communicators
 ** that the entry adds to the job. `round` >= 0: count only that round. Groups are compared by their
-** modes, O(modes). They are compared one by one, O(groups), where modes cannot tell: tables of more
-** than 1024 groups, rounds of pairs around a ring that their step does not divide, modes that fit
-** badly together. The result means nothing once the budget is exhausted. */
+** modes, in O(modes), or else one by one, in O(groups): in tables of more than 1024 groups, in
+** rounds of pairs around a ring whose size is not a multiple of their step, and if comparing modes
+** would take too long. The result means nothing once the budget is exhausted. */
 int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round, mgrid_budget *budget);
-/* Return the same for each round of an entry. led[] is filled up to its number of rounds. */
+/* Set led[round] to the same number, for each round of an entry. */
 void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX],
                              mgrid_budget *budget);
 /* Count for each earlier entry how many groups of this entry it leads: groups[nentries].
 ** groups[entry] counts groups that repeat another group of the same entry. The cost is that of
 ** mgrid_plan_led. */
 void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups, mgrid_budget *budget);
-/* Return whether some groups of entry i, but not all, may equal groups of the earlier entry j. */
+/* Return whether groups of the earlier entry j may lead groups of entry i. If j itself shares, it
+** leads none: an entry before j leads all its groups. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j);
 
 typedef enum mgrid_overlap {
@@ -103,7 +104,7 @@ typedef enum mgrid_overlap {
   MGRID_SOME, /* possibly some; the rules cannot tell which */
   MGRID_ALL   /* every group */
 } mgrid_overlap;
-/* Return how many groups of a are groups of b, too, with their members in the same order. Groups of
+/* Return how many groups of a are also groups of b, with their members in the same order. Groups of
 ** one rank do not count. O(modes). */
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
 /* Return whether every group of a occurs in b; groups of one rank do not count. Where the modes
@@ -123,8 +124,6 @@ int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b,
 mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_error *err);
 /* Return the mgrid_group_launch_order of a group of an entry. */
 int64_t mgrid_plan_launch(const mgrid_plan *p, int entry, int64_t group);
-/* Check that the parent of each family exists and is created before it. */
-mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err);
 /* Check that a group of a family with a parent is inside one group of the parent. O(members). */
 mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group,
                                      mgrid_error *err);
@@ -136,21 +135,21 @@ mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t gro
 ** member of each group of these ranks. */
 enum { MGRID_CHECK_WHOLE = 1 << 20, MGRID_CHECK_SOME = 1024 };
 
-/* Counts of the ranks that were checked or played. */
+/* What a check or a rehearsal counts, over the ranks that it looks at. */
 typedef struct mgrid_created {
-  int64_t communicators; /* of the job */
-  int64_t memberships;   /* how often these ranks are in a communicator, in total */
+  int64_t communicators; /* whose first member is such a rank */
+  int64_t memberships;   /* communicators of each rank, added up */
   int64_t most_per_rank; /* communicators of the rank that has the most */
 } mgrid_created;
 
 /* Check the premises of the proof above: for all ranks, or with sample > 0 for about `sample` ranks
-** spread over the world. The memory does not grow with the world. *out counts what was checked. If
-** a premise fails, return MGRID_UNPROVED, with rank, family and group in the message. */
+** spread over the world. The memory does not grow with the world. If a premise fails, return
+** MGRID_UNPROVED, with rank, family and group in the message. */
 mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_created *out,
                                mgrid_error *err);
 
-/* The creations of every rank, in the order of that rank. It is a struct of its own so that tests
-** can change it. */
+/* The creations of every rank, in the order in which the rank makes them. Tests change this struct,
+** to see that a wrong order is found. */
 typedef struct mgrid_itinerary {
   int64_t world;
   int64_t *start; /* [world + 1]: rank r makes step[start[r]] .. step[start[r + 1] - 1] */
@@ -163,17 +162,18 @@ mgrid_status mgrid_itinerary_of(mgrid_itinerary *it, const mgrid_plan *p, mgrid_
 mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p,
                                   mgrid_created *out, mgrid_error *err);
 void mgrid_itinerary_free(mgrid_itinerary *it);
-/* Do this with the plan's own itinerary. O(members); MGRID_OUT_OF_RANGE above 2^20 ranks. out may
-** be NULL. */
+/* Play the plan's own itinerary. O(members); MGRID_OUT_OF_RANGE above 2^20 ranks. out may be
+** NULL. */
 mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_error *err);
 
 /* ------------------------------------------------------------ laws.c, plan.c */
 
 /* Laws. same: both families have the same groups. within: every group of a is inside one of b.
 ** disjoint: no rank is in both. covers: every rank is in a group. If a law does not hold, return
-** MGRID_REFUSED with the first counterexample and the names of the families. O(modes). O(members)
-** where no modes tell, as for long tables; each check then charges the budget, and the result means
-** nothing once that is exhausted. mgrid_plan_law reads a law from text, "within(tp, node)". */
+** MGRID_REFUSED with the first counterexample and the names of the families. O(modes), or
+** O(members) if modes cannot tell, as for long tables. Charge the work to the budget; the result
+** means nothing once the budget is exhausted. mgrid_plan_law reads a law from text, "within(tp,
+** node)". */
 typedef struct mgrid_law_names {
   const char *a, *b;
 } mgrid_law_names;
@@ -188,11 +188,11 @@ mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_budget *budget, mgrid
 mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err);
 
 /* Return how many ranks are in no group, and append which, "6, 8 to 15, ...". Return 0 for a plan
-** without groups. Where modes cannot tell, as for long tables, each rank is checked. -1: the world
+** without groups. If modes cannot tell, as for long tables, check each rank; return -1 if the world
 ** is too large for that. */
 int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which);
 
-/* Append the notes of all items: a line for each likely mistake (item.h). */
+/* Append the notes of all items (item.h). */
 void mgrid_plan_notes(const mgrid_plan *p, bool listed, mgrid_text *out);
 
 /* Append which options have no effect because the family's backend does not support them, "timeout
@@ -205,7 +205,7 @@ void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, m
 typedef struct mgrid_difference {
   char sign;               /* + new, - gone, ~ changed */
   const char *what, *name; /* "family", "tp" */
-  /* as text; NULL: the thing is not in that plan, or there is nothing to say */
+  /* its text in the first and the second plan; NULL: it is not there, or there is nothing to say */
   const char *from, *to;
 } mgrid_difference;
 
@@ -227,11 +227,12 @@ size_t mgrid_plan_first_family(const mgrid_plan *p);
 size_t mgrid_plan_first_list(const mgrid_plan *p); /* the line after the families */
 /* Append line i of the canonical text. Append nothing for an item on which no group depends. */
 void mgrid_plan_line(const mgrid_plan *p, size_t i, mgrid_text *t);
-/* Append line i as a JSON object. plan_read.c makes the line again from it, and the digest is made
-** of these objects. Return false and append nothing for an item on which no group depends. */
+/* Append line i as a JSON object: its rule. plan_read.c makes the line again from its rule, and the
+** digest is made of the rules. Return false and append nothing for an item on which no group
+** depends. */
 bool mgrid_plan_rule(const mgrid_plan *p, size_t i, mgrid_text *t);
 mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err);
-/* Return the first family after this one, from `from` on, that shares its communicators; -1:
+/* Return the first entry, from index `from` on, that shares the communicators of this entry; -1:
 ** none. */
 int mgrid_plan_sharer(const mgrid_plan *p, int entry, int from);
 /* As mgrid_plan_print_json, but with the resources of NCCL at a site. */
@@ -240,9 +241,8 @@ mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_s
 /* The format of saved plans. It changes when an older moongrid would make another plan from the
 ** rules. */
 enum { MGRID_SAVED_FORMAT = 1 };
-/* Return whether a text starts like a saved plan, and not like a recipe. MGRID_SAVED_MAX: most
-** bytes of a saved plan. */
-enum { MGRID_SAVED_MAX = 1 << 24 };
+enum { MGRID_SAVED_MAX = 1 << 24 }; /* most bytes of a saved plan */
+/* Return whether a text starts like a saved plan, and not like a recipe. */
 bool mgrid_plan_is_saved(const char *text, size_t length);
 /* Make the answer of mgrid_plan_why as JSON; *out is a new reference. */
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out,
@@ -266,9 +266,5 @@ enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* most ranks of a machine in an mgrid_
 ** machine. */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site,
                         mgrid_demand *out);
-/* Add to *out, field by field, the most that any rank takes at a site; see mgrid_plan_gpu_memory.
-** Ranks at the same positions of groups take the same, so one rank of each kind is checked. The
-** result is an upper bound if the modes cannot tell the kinds, or if there are more than 1024. */
-void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out);
 
 #endif

@@ -130,7 +130,7 @@ static mgrid_topology *read_world(const mgrid_field *rules) {
   return t;
 }
 
-/* Refuse rules of another format, and say how to get this one. */
+/* Refuse rules of another format; the message says how to get rules of this format. */
 static void check_format(const mgrid_field *all) {
   const mgrid_field format = mgrid_field_of(all, "format"), by = mgrid_field_of(all, "moongrid");
   const char *recipe = json_string_value(json_object_get(all->v, "recipe"));
@@ -147,8 +147,7 @@ static void check_format(const mgrid_field *all) {
   } else if (!json_is_integer(format.v) || json_integer_value(format.v) != MGRID_SAVED_FORMAT) {
     mgrid_fail(all->all->err, MGRID_BAD_VALUE,
                "it was written by %s%.40s in format %lld of saved plans; moongrid %s reads format "
-               "%d: plan it again "
-               "(moongrid plan %.200s --world N --rules), or use that moongrid",
+               "%d: plan it again (moongrid plan %.200s --world N --rules), or use that moongrid",
                version ? "moongrid " : "an older moongrid", version ? version : "",
                (long long)json_integer_value(format.v), MGRID_VERSION, MGRID_SAVED_FORMAT,
                recipe ? recipe : "RECIPE");
@@ -156,7 +155,7 @@ static void check_format(const mgrid_field *all) {
   }
 }
 
-/* Make the plan from the rules, without a look at the saved digest. */
+/* Make the plan from the rules. The saved digest is not compared yet. */
 static mgrid_plan *read_plan(const mgrid_field *all) {
   check_format(all);
   const mgrid_field rules = mgrid_field_of(all, "rules");
@@ -206,12 +205,7 @@ static mgrid_plan *plan_from_json(const char *text, size_t length, const char *n
   return p;
 }
 
-static const char *plan_read_begins(const char *text, size_t length) {
-  size_t blank = 0;
-  while (blank < length && memchr(" \t\r\n", text[blank], 4)) blank++;
-  return blank < length ? text + blank : "";
-}
-
+/* Return whether this is the text of mgrid_plan_print. */
 static bool is_text(const char *text, size_t length) {
   static const char head[] = "moongrid 1";
   const size_t n = sizeof head - 1;
@@ -219,7 +213,9 @@ static bool is_text(const char *text, size_t length) {
 }
 
 bool mgrid_plan_is_saved(const char *text, size_t length) {
-  return *plan_read_begins(text, length) == '{' || is_text(text, length);
+  size_t blank = 0;
+  while (blank < length && memchr(" \t\r\n", text[blank], 4)) blank++;
+  return (blank < length && text[blank] == '{') || is_text(text, length);
 }
 
 mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err) {

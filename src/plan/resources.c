@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** resources.c - what the NCCL communicators of a plan take from a rank's GPU, its process and its
-** machine. The members of a group on one machine count, so all ranks of the machine are looked at.
+** machine. That depends on how many members of a group are on one machine, so all ranks of the
+** machine are looked at.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -11,7 +12,8 @@
 
 /* =================================================== GPU memory of all ranks */
 
-/* Return the NCCL fields of a family. The job's environment overrides them. */
+/* Return the NCCL fields of a family. Those of the site, from the job's environment, override
+** them. */
 static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site) {
   mgrid_nccl_values v = e->choice->nccl;
   const struct {
@@ -23,7 +25,8 @@ static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site)
   return v;
 }
 
-/* Any backend may make a family that names none. So take the backend that needs the most memory. */
+/* Any backend may make a family that names none. So compute the demand for each of them, and take
+** the one that needs the most memory. */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site,
                         mgrid_demand *out) {
   const mgrid_nccl_values v = values_at(e, site);
@@ -76,7 +79,7 @@ typedef struct kinds {
   bool failed;
 } kinds;
 
-/* Take the memory of one rank of a kind. All ranks of the kind need the same. */
+/* Take the memory of one rank of a kind. */
 static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
   enum { KINDS_MAX = 1024 };
   kinds *k = ud;
@@ -95,9 +98,9 @@ static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* Add sets of points for a class. Without `positions`: one set of all its members, each of which is
-** in one group. With `positions`: a set for each position, so that two classes which have the same
-** group there are told apart from others. */
+/* Add sets of points for a class: one set of all its members, or with `positions` a set for each
+** position. With a set for each position, the ranks of groups that another class has, too, become a
+** kind of their own. */
 static bool resources_add_class(const mgrid_family *f, const mgrid_class *c, bool positions,
                                 mgrid_sets *sets) {
   enum { LISTED = 256 };
@@ -135,6 +138,9 @@ static bool resources_add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
   return told;
 }
 
+/* Ranks in groups of the same classes (families/classes.h) are of one kind, and take the same
+** memory. So look at one rank of each kind, and set each field of *most to the most of them. Return
+** false if modes cannot tell the kinds, or there are too many. */
 static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *most) {
   enum { ENTRIES = 256 }; /* entries that are compared with each other */
   kinds k = { .p = p, .site = site, .most = MGRID_GPU_MEMORY_INIT };
@@ -152,12 +158,14 @@ static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memo
 
 /* ------------------------------------------------------------------- bounds */
 
-/* Add an upper bound. Families on separate ranks do not add up. So the most occurs at the lowest
-** rank of some family: look at these ranks. If they are too many, add up all families. */
-static void bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
+/* Return an upper bound for all ranks: count each family at all ranks from its lowest to its
+** highest. The sum is largest at the lowest rank of some family, so look at these ranks. If they
+** are too many, add up all families. */
+static mgrid_gpu_memory bound(const mgrid_plan *p, const mgrid_site *site) {
   enum { STARTS = 64 };
   int64_t start[STARTS];
   int n = 0;
+  mgrid_gpu_memory most = MGRID_GPU_MEMORY_INIT;
 
   for (size_t i = 0; i < p->content.nentries && n <= STARTS; i++) {
     const mgrid_family *f = p->content.entry[i].family;
@@ -171,27 +179,20 @@ static void bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory 
     for (size_t i = 0; i < p->content.nentries; i++) {
       const mgrid_entry *e = &p->content.entry[i];
       if (p->shares[i] < 0 && !e->choice->none)
-        add_memory(e, e->family->max_size, mgrid_family_rounds(e->family), site, out);
+        add_memory(e, e->family->max_size, mgrid_family_rounds(e->family), site, &most);
     }
-    return;
+    return most;
   }
-  mgrid_gpu_memory most = MGRID_GPU_MEMORY_INIT;
   for (int k = 0; k < n; k++) {
     mgrid_gpu_memory m = at_rank(p, start[k], site);
     take_most(&most, &m);
   }
-  out->communicators += most.communicators, out->created += most.created,
-      out->first_use += most.first_use;
+  return most;
 }
 
-void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
-  mgrid_gpu_memory most;
-  if (!by_kinds(p, site, &most)) {
-    bound(p, site, out);
-    return;
-  }
-  out->communicators += most.communicators, out->created += most.created,
-      out->first_use += most.first_use;
+/* Set each field of *out to the most that any rank takes, or to an upper bound. */
+static void any_rank(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
+  if (!by_kinds(p, site, out)) *out = bound(p, site);
 }
 
 mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out,
@@ -206,7 +207,7 @@ mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_
   for (size_t i = 0; i < v.ncomms; i++)
     add_memory(&p->content.entry[v.comm[i].entry], v.comm[i].size, 1, &site, &m);
   mgrid_view_free(&v);
-  if (rank < 0) mgrid_plan_memory_bound(p, &site, &m);
+  if (rank < 0) any_rank(p, &site, &m);
   mgrid_struct_write(out, &m, sizeof m);
   return MGRID_OK;
 }
@@ -252,8 +253,9 @@ static int64_t blocks_of(const mgrid_plan *p, const mgrid_view *v, const char *f
   return most;
 }
 
-/* Look at one rank: its communicators, and the thread blocks that may be on its GPU at once. These
-** are of the families in a list of concurrent families, or of one communicator. */
+/* Look at one rank: its communicators, and the thread blocks that may be on its GPU at once. Such
+** thread blocks are those of one communicator, or of the families in a list of concurrent
+** families. */
 static mgrid_status resources_look(machine *m, const mgrid_plan *p, int64_t rank,
                                    const mgrid_site *site, mgrid_error *err) {
   mgrid_view v;
@@ -356,7 +358,7 @@ static mgrid_status of_any(machine *m, const mgrid_plan *p, const mgrid_site *si
     for (int64_t k = 0; k < m->ranks && !s; k++) take_larger(r, &m->taken[k]);
   }
   if (r->sampled) { /* these fields are known for all ranks */
-    mgrid_plan_memory_bound(p, site, &bound);
+    any_rank(p, site, &bound);
     r->communicators = bound.communicators, r->created = bound.created, r->ring = bound.first_use;
   }
   return s;

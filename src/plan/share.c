@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** share.c - finds which groups have a communicator of their own, and which use the communicator of
-** an equal, earlier group, their leader (plan.h). So it also finds which groups one rank is in, and
-** which communicators it creates. Groups are compared by rules or class by class, so the size of
-** the world does not matter. Where modes cannot decide, groups are compared one by one. plan.c
-** calls this file when it makes a plan, and comm/ for the view of each rank.
+** an equal, earlier group, their leader (plan.h). It also finds which groups one rank is in, and
+** which communicators the rank creates. Groups are compared by rules or class by class, so the size
+** of the world does not matter. If modes cannot decide, groups are compared one by one.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -13,8 +12,6 @@
 #include <string.h>
 
 /* ============================================================== equal groups */
-
-/* Which groups are the same list of ranks, by their rules where possible. */
 
 enum { PAID = 1024 }; /* members that are compared before the budget is charged */
 
@@ -72,8 +69,8 @@ static void share_shape_of(const mgrid_family *f, int64_t group, int64_t *size, 
   *step = *size < 2 ? 0 : mgrid_family_rank(f, group, 1) - mgrid_family_rank(f, group, 0);
 }
 
-/* Compare two families by their shapes. If both have one root, the shapes decide. Else they can
-** only show that no groups are equal. */
+/* Compare two families by their shapes. If both have the same root, the shapes decide. Else they
+** can only show that no groups are equal. */
 static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
   enum { LOOKS = 1 << 16 };
   mgrid_shapes x = shapes_of(a), y = shapes_of(b);
@@ -230,10 +227,7 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget
 
 /* =================================================================== leaders */
 
-/* Which groups an earlier group leads, so that they use its communicator. */
-
-/* Return whether a group may occur twice in the family. Only a cover that the user lists can do
-** so. */
+/* Return whether a group may occur twice in the family: only in a cover that the user lists. */
 static bool may_repeat(const mgrid_family *f) {
   const mgrid_parts *parts = mgrid_family_in_turn(f);
   for (size_t i = 0; parts && i < parts->n; i++)
@@ -241,8 +235,6 @@ static bool may_repeat(const mgrid_family *f) {
   return f->form->listed && f->overlapping;
 }
 
-/* Return whether groups of entry j may lead groups of entry i. If j itself shares, it leads none:
-** an entry before j leads all its groups. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j) {
   return p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
          && mgrid_groups_within(p->content.entry[i].family, p->content.entry[j].family)
@@ -291,7 +283,8 @@ static bool find_rivals(const mgrid_plan *p, int i, rivals *r) {
   return true;
 }
 
-/* Count the groups of a class, for each entry those that it leads. */
+/* Count the groups of a class that each entry leads, and those without a leader. Return false if
+** modes cannot decide. */
 static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, const rivals *r,
                               tally *t, mgrid_budget *budget) {
   size_t room = r->classes.n + 1, n = 0;
@@ -319,8 +312,8 @@ static bool share_count_class(const mgrid_plan *p, int i, const mgrid_class *c, 
   return told;
 }
 
-/* Return how many groups of entry i no other group leads, or -1 if modes cannot decide. With round
-** >= 0, count only groups of that round. groups[] is as in mgrid_plan_leaders, or NULL. */
+/* Return how many groups of entry i have no leader, or -1 if modes cannot decide. With round >= 0,
+** count only groups of that round. groups[] is as in mgrid_plan_leaders, or NULL. */
 static int64_t share_by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups,
                               mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;

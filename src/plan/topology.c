@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.c - builds a topology: families, grids, items and lists of concurrent families, by name
-** and in the order of the calls. No two of these have one name. Recipes and hosts call this file;
-** plan.c copies the content.
+** topology.c - builds a topology: families, grids and items by name, lists of concurrent families,
+** all in the order of the calls. No two families, grids or items have the same name.
 */
 #include "plan/topology.h"
 
@@ -11,7 +10,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Numbers in the index of names. Families come first, then grids, then items. */
+/* Numbers in the index of names: those of grids begin at GRIDS, those of items at ITEMS. */
 enum { GRIDS = 1 << 29, ITEMS = 1 << 30 };
 
 /* ------------------------------------------------ lists of concurrent families */
@@ -102,7 +101,7 @@ static const char *name_at(const mgrid_content *c, int32_t number) {
 
 static uint64_t topology_hash_of(const char *name) { return XXH3_64bits(name, strlen(name)); }
 
-/* Return the number of a name, or -1. Families, grids and items share one name space. */
+/* Return the number of a name, or -1. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
   if (!name) return -1;
   uint64_t hash = topology_hash_of(name);
@@ -359,7 +358,6 @@ mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mg
   return MGRID_OK;
 }
 
-/* Remove item i. */
 static void remove_item(mgrid_content *c, size_t i) {
   const mgrid_item_kind *kind = c->item[i].kind;
   c->held -= kind->held(c->item[i].x);
@@ -401,8 +399,8 @@ mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const 
   return s ? s : add_grid(&t->content, name, g, err);
 }
 
-/* The calls of moongrid.h. A trainer may not check what such a call returns. It must still not get
-** a plan without the thing that it added, so the first failure breaks the topology. */
+/* The public calls. A program may ignore what such a call returns. It must still not get a plan
+** that lacks what it tried to add, so the first failure breaks the topology: it makes no plan. */
 
 /* Return the error with which a call begins: that of an earlier call, if the caller has not cleared
 ** it. */
@@ -464,7 +462,7 @@ mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *va
   return s ? s : mgrid_check_line(what, value, value_len, err);
 }
 
-/* Refuse a parameter or function that is there already, because in JSON they are fields of an
+/* Refuse a parameter or function whose name is taken: in JSON the names are fields of one
 ** object. */
 static mgrid_status refuse_twice(const char *what, const char *name, mgrid_error *err) {
   return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%.100s'", what, name);

@@ -47,7 +47,7 @@ typedef struct mgrid_content {
   /* hash of the recipe's text if it has policies, compared across ranks; else 0 */
   uint64_t policies;
   size_t nentries, ngrids, nparams, ncalled, nconcurrent, nitems;
-  /* [nentries], in the order of the calls; the next five are in this order, too */
+  /* [nentries], in the order of the calls, as the next five lists */
   mgrid_entry *entry;
   mgrid_named_grid *grid; /* [ngrids] */
   mgrid_param *param;     /* [nparams] */
@@ -98,8 +98,8 @@ mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *va
 /* Record a function of the host that the recipe names. It is printed, and part of the digest. */
 mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version,
                                    mgrid_error *err);
-/* Add an item of a module by name, for the module's function in moongrid.h. The topology becomes
-** another owner of the item. */
+/* Add an item of a module by name, for the module's public function. The topology becomes another
+** owner of the item. */
 mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name,
                                      const mgrid_item_kind *kind, const void *x, mgrid_error *err);
 /* Change the options of a family, by name. Its groups, and its index among the families, stay.
@@ -109,7 +109,7 @@ mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mg
 /* Remove the family, grid or item of this name. False: there is none. */
 bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 
-/* As mgrid_topology_concurrent (concurrent.c). Charge the work to the budget. Once that is
+/* As mgrid_topology_concurrent (concurrent.c). Charge the work to the budget. Once the budget is
 ** exhausted there is no error, but the list may be missing. */
 enum { MGRID_CONCURRENT_MAX = 4096 }; /* names in all lists */
 mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names,
@@ -121,8 +121,8 @@ mgrid_status mgrid_concurrent_append(mgrid_content *c, size_t n, const char *con
 size_t mgrid_concurrent_place(const mgrid_concurrent *list, const char *family);
 /* Append the names, separated by `between`. */
 void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t);
-/* In the options of the families, give those of one list different lanes, and the first one high
-** priority. */
+/* Give different lanes to the families of each list, and high priority to the first, in the records
+** of their options. */
 mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgrid_error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** verify.c - checks a plan instead of trusting it. For each family: "rank at a position" and
-** "position of a rank" are inverse. For the schedule: the premises of the proof in plan.h hold. The
-** rehearsal at the end plays all ranks of a plan, and checks that each reaches the end of its
-** creations.
+** verify.c - checks a plan instead of trusting it. For each family it checks that "rank at a
+** position" and "position of a rank" are inverse, and for the schedule that the premises of the
+** proof in plan.h hold. The rehearsal plays all ranks of a plan, and checks that each reaches the
+** end of its creations.
 */
 #include "plan/plan.h"
 
@@ -36,9 +36,9 @@ static mgrid_status out_of_order(const mgrid_plan *p, int64_t rank, const mgrid_
                     p->content.entry[b->entry].name, b->group);
 }
 
-/* Check that the rank is a member of each group that it creates, at the position in its view. Check
-** that these groups are in the order of the schedule: place[entry] is the index of an entry
-** there. */
+/* Check that the rank is a member of each group that it creates, at the position in its view, and
+** that these groups are in the order of the schedule. place[entry]: the index of an entry in the
+** schedule. */
 static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid_view *v,
                               mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
@@ -85,8 +85,8 @@ static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_e
   return MGRID_OK;
 }
 
-/* One sum over all ranks checks that every group is created by all its members. A rank adds its own
-** mark for each group that it creates. The rank at position 0 also subtracts the marks of all
+/* One sum over all ranks checks that every group is created by all its members. For each group that
+** it creates, a rank adds its own mark; the rank at position 0 also subtracts the marks of all
 ** members. So the sum is 0 if all members create the group. */
 mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_created *out,
                                mgrid_error *err) {
@@ -209,8 +209,8 @@ mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgri
 
 /* ============================================================= the rehearsal */
 
-/* Play all ranks of a plan in one process. Each rank goes through its creations in its own order.
-** In each it waits until all members have arrived. This needs memory for all ranks at once. */
+/* Play all ranks of a plan in one process. Each rank goes through its creations in its own order,
+** and in each waits until all members have arrived. This needs memory for all ranks at once. */
 
 enum { MGRID_REHEARSED_MAX = 1 << 20 }; /* most ranks; each takes a few hundred bytes */
 
@@ -272,8 +272,8 @@ static mgrid_status verify_stuck(const progress *now, const mgrid_itinerary *it,
                     absent);
 }
 
-/* Move each rank that does not wait to its next group. When the last member of a group arrives, all
-** its members go on. */
+/* Let each rank that is not waiting arrive at its next group. When the last member of a group
+** arrives, all its members go on. */
 static mgrid_status verify_walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p,
                                 mgrid_created *out, mgrid_error *err) {
   while (now->nready > 0) {

@@ -82,16 +82,17 @@ static json_t *first_meeting(const mgrid_plan *p, const mgrid_view *a, const mgr
 
 /* -------------------------------------------------------------------- chains */
 
-/* in worlds of up to so many ranks, search all ranks: at once, or at all */
-enum { SEARCHED_AT_ONCE = 4096, SEARCHED_MAX = 1 << 24 };
+enum {
+  SEARCHED_AT_ONCE = 4096, /* in larger worlds, look for a chain of two groups first */
+  SEARCHED_MAX = 1 << 24   /* most ranks of a world that is searched */
+};
 
 /* A breadth-first search over ranks, group by group. Each group is searched once. */
 typedef struct search {
   const mgrid_plan *p;
-  /* [world]: ranks in the order in which they were found; for each rank, the rank before it in its
-  ** chain, or -1 */
-  int32_t *queue, *from;
-  int32_t *entry; /* [world]: the family of the group that it was found in */
+  int32_t *queue; /* [world]: ranks in the order in which they were found */
+  int32_t *from;  /* [world]: the rank before it in its chain; -1: none; -2: not found yet */
+  int32_t *entry; /* [world]: the family of the group in which a rank was found */
   int64_t *start; /* [entries]: the first bit of each family in `seen` */
   uint8_t *seen;  /* a bit per group */
   int64_t head, tail;
@@ -114,7 +115,7 @@ static bool search_make(search *s, const mgrid_plan *p) {
     groups += p->content.entry[i].family->count;
   }
   s->seen = calloc((size_t)groups / 8 + 1, 1);
-  for (size_t r = 0; r < world; r++) s->from[r] = -2; /* not found yet */
+  for (size_t r = 0; r < world; r++) s->from[r] = -2;
   return s->seen != NULL;
 }
 
@@ -140,6 +141,7 @@ static void find_members(search *s, int32_t rank, int entry, int64_t group) {
   }
 }
 
+/* Search from rank a on. Return whether b is found. */
 static bool found(search *s, int64_t a, int64_t b) {
   int64_t group, position;
   s->from[a] = -1;
@@ -184,8 +186,8 @@ static bool ranks_of(const mgrid_family *f, int64_t group, mgrid_sets *sets) {
   return true;
 }
 
-/* Return a rank that is in a group with a and in another with b. -1: there is none, or modes cannot
-** tell. */
+/* Return a rank that is in a group with a and in another with b, and set *of_a and *of_b to the
+** indices of these members of a and b. -1: there is none, or modes cannot tell. */
 static int64_t rank_between(const mgrid_view *a, const mgrid_view *b, const mgrid_plan *p,
                             size_t *of_a, size_t *of_b) {
   mgrid_sets own = { 0 }, theirs = { 0 };
@@ -209,9 +211,10 @@ static int64_t rank_between(const mgrid_view *a, const mgrid_view *b, const mgri
   return -1;
 }
 
-static json_t *step_between(const mgrid_plan *p, int64_t from, int64_t to, const mgrid_member *m) {
+static json_t *step_between(const mgrid_plan *p, int64_t from, int64_t to, int entry,
+                            int64_t group) {
   return mgrid_json_pack("{sIsIsssI}", "from", (json_int_t)from, "to", (json_int_t)to, "family",
-                         p->content.entry[m->entry].name, "group", (json_int_t)m->group);
+                         p->content.entry[entry].name, "group", (json_int_t)group);
 }
 
 /* Return the chain of two groups if there is one. In small worlds leave it to the search over all
@@ -220,8 +223,9 @@ static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid
   size_t x, y;
   int64_t rank = p->content.world > SEARCHED_AT_ONCE ? rank_between(a, b, p, &x, &y) : -1;
   if (rank < 0) return NULL;
-  return mgrid_json_pack("[oo]", step_between(p, a->rank, rank, &a->member[x]),
-                         step_between(p, rank, b->rank, &b->member[y]));
+  const mgrid_member *m = &a->member[x], *n = &b->member[y];
+  return mgrid_json_pack("[oo]", step_between(p, a->rank, rank, m->entry, m->group),
+                         step_between(p, rank, b->rank, n->entry, n->group));
 }
 
 /* Return the steps of the chain from a to b, each in one group; null: there is no chain. */
@@ -230,10 +234,10 @@ static json_t *why_chain(const mgrid_plan *p, int64_t a, int64_t b) {
   bool made = search_make(&s, p);
   json_t *list = !made ? NULL : found(&s, a, b) ? json_array() : json_null();
   for (int64_t rank = b; json_is_array(list) && rank != a; rank = s.from[rank]) {
-    const mgrid_entry *e = &p->content.entry[s.entry[rank]];
-    json_t *step = mgrid_json_pack("{sIsIsssI}", "from", (json_int_t)s.from[rank], "to",
-                                   (json_int_t)rank, "family", e->name, "group",
-                                   (json_int_t)group_of_both(e->family, s.from[rank], rank));
+    int64_t from = s.from[rank];
+    int entry = s.entry[rank];
+    json_t *step = step_between(p, from, rank, entry,
+                                group_of_both(p->content.entry[entry].family, from, rank));
     if (!json_array_insert_new(list, 0, step)) continue;
     json_decref(list);
     list = NULL;
@@ -262,8 +266,7 @@ mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json
       s = mgrid_fail(err, MGRID_LIMIT,
                      "ranks %" PRId64 " and %" PRId64
                      " are in no group together, and no two groups connect them; longer chains are "
-                     "found in worlds of at "
-                     "most %d ranks",
+                     "found in worlds of at most %d ranks",
                      a, b, SEARCHED_MAX);
       json_decref(groups);
     } else {

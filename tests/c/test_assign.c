@@ -110,10 +110,10 @@ static void test_small(void **unused) {
                   && a.each == j.each);
     bool taken[HOSTS] = { false };
     for (int64_t b = 0; b < hosts; b++) {
-      check(&r, a.host[b] >= 0 && a.host[b] < hosts && !taken[a.host[b]]);
-      taken[a.host[b]] = true;
+      check(&r, a.node[b] >= 0 && a.node[b] < hosts && !taken[a.node[b]]);
+      taken[a.node[b]] = true;
     }
-    double bound, own = bytes_on(&j, &a, a.host), arrival = bytes_of(&j, j.m, &bound), least = own;
+    double bound, own = bytes_on(&j, &a, a.node), arrival = bytes_of(&j, j.m, &bound), least = own;
     for (int32_t h = 0; h < hosts; h++) host[h] = h;
     least_of(&j, &a, host, 0, &least);
     check(&r, own <= arrival * (1 + 1e-12));
@@ -133,7 +133,7 @@ static void test_large(void **unused) {
     mgrid_error err = MGRID_ERROR_INIT;
     draw_job(&r, &j, rng_between(&r, 16, 96), rng_between(&r, 2, 9));
     check(&r, mgrid_assign(j.m, j.plan, j.traffic, &a, &err) == MGRID_OK);
-    double own = bytes_on(&j, &a, a.host), arrival = bytes_of(&j, j.m, NULL),
+    double own = bytes_on(&j, &a, a.node), arrival = bytes_of(&j, j.m, NULL),
            sorted = bytes_on(&j, &a, NULL);
     check(&r, own <= arrival * (1 + 1e-12) && own <= sorted * (1 + 1e-12));
     mgrid_assignment_free(&a);
@@ -154,7 +154,7 @@ static void test_refusals(void **unused) {
     mgrid_machine_model *m = mgrid_machine_parse(none[i], &err);
     assert_int_equal(mgrid_assign(m, j.plan, NULL, &a, &err), MGRID_REFUSED);
     assert_string_equal(err.message,
-                        "hosts are assigned where several of one size lie below several domains");
+                        "nodes are assigned where several of one size lie below several domains");
     mgrid_error_clear(&err);
     mgrid_machine_free(m);
   }

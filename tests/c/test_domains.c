@@ -226,7 +226,7 @@ static void test_counts(void **unused) {
       bool told = mgrid_count_closed(m, f, l, &each);
       check(&r, !told || equal(&own, &each));
       closed += told, all++;
-      bool crosses = mgrid_first_crossing(m, f, l, 0) >= 0;
+      bool crosses = mgrid_first_crossing(m, f, l) >= 0;
       check(&r, crosses == (own.crossing > 0));
     }
     mgrid_family_free(f);

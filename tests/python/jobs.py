@@ -150,12 +150,12 @@ def refusals(tap: Ranks, mg: Any, MPI: Any) -> None:
     told("COMM_NULL", lambda: mg.mpi(MPI.COMM_NULL),
          (200, f"mpi() takes an intracommunicator of mpi4py, not {MPI.COMM_NULL!r}"))
     fake = type("MPI", (), {"Get_library_version": staticmethod(lambda: "Spectrum MPI 10\n")})
-    told("an MPI of an unknown kind", lambda: mg._mpi._family(fake),
+    told("an MPI of an unknown kind", lambda: mg._mpi._folder(fake),
          (401, "mpi: this mpi4py uses Spectrum MPI 10; the package has libraries for Open MPI and for MPICH and its "
                "relatives"))
     fake = type("MPI", (), {"Get_library_version": staticmethod(lambda: "MPICH Version: 5.0"), "COMM_WORLD": None,
                             "_handleof": staticmethod(lambda _: 0x101)})
-    told("the standard ABI", lambda: mg._mpi._family(fake),
+    told("the standard ABI", lambda: mg._mpi._folder(fake),
          (401, "mpi: this mpi4py uses the standard ABI of MPI 5, for which the package has no library; choose that of the "
                "MPI itself by MPI4PY_MPIABI=mpich or MPI4PY_MPIABI=openmpi"))
     job = mg.mpi(comm)

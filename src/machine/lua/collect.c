@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** collect.c - the machine of a running job: job:machine() makes it. Its hosts are known by their
-** boot ids, the GPU of each rank by its PCI id, and NVLink cliques by NVML, if that is installed.
-** machine:meets(job) checks whether a job runs on the hosts of a given machine.
+** collect.c - job:machine() makes the machine of a running job. It has the boot id of each node,
+** the PCI id of each rank's GPU, and NVLink cliques if NVML is installed. machine:meets(job) checks
+** whether a job runs on the nodes of a given machine.
 */
 #include "machine/lua/machine_words.h"
 
@@ -19,7 +19,7 @@ enum { NAME = 64, BOOT = 40, PCI = 32, CLIQUE = 48 };
 
 /* What each rank tells about itself. */
 typedef struct seat {
-  uint64_t host; /* a hash that identifies the host */
+  uint64_t host; /* a hash that identifies the node */
   int64_t rank;
   char name[NAME], boot[BOOT], pci[PCI], clique[CLIQUE];
 } seat;
@@ -53,8 +53,8 @@ static bool collect_find(void *library, const char *name, void *to) {
   return at != NULL;
 }
 
-/* Describe the GPU of this rank: the first one that CUDA_VISIBLE_DEVICES shows, else the one with
-** the rank's index on the host. Without NVML nothing is described. */
+/* Describe the GPU of this rank: the GPU in CUDA_VISIBLE_DEVICES if that is one number, else the
+** GPU with the rank's index on the node. Without NVML nothing is described. */
 static void describe_gpu(seat *s, int64_t index) {
   void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL), *device = NULL;
   nvml n = { 0 };
@@ -76,7 +76,7 @@ static void describe_gpu(seat *s, int64_t index) {
     bool known = collect_find(library, "nvmlDeviceGetGpuFabricInfo", &n.fabric)
                  && n.fabric(device, &fabric) == 0;
     size_t at = 0;
-    bool named = false; /* a cluster id of zeros means that NVLink does not leave the host */
+    bool named = false; /* a cluster id of zeros means that NVLink does not leave the node */
     for (int i = 0; i < 16; i++) named |= fabric.cluster[i] != 0;
     if (known && named && fabric.state == 3) {
       for (int i = 0; i < 16; i++)
@@ -99,11 +99,10 @@ static void describe_host(seat *s) {
 
 /* --------------------------------------------------------------- the machine */
 
-/* What ranks are sorted by into places: first by clique, then by host, then by rank. Cliques and
-** hosts are ordered by their lowest ranks. */
+/* The keys by which ranks are sorted into places: clique, then node, then rank. */
 typedef struct order {
   const seat *s;
-  int64_t clique, host; /* the lowest rank of each */
+  int64_t clique, host; /* the lowest rank of the clique, and of the node */
 } order;
 
 static int collect_by_place(const void *a, const void *b) {
@@ -126,7 +125,7 @@ static int by_clique(const void *a, const void *b) {
 }
 
 /* Sort the ranks into the order of places. Return whether cliques become a level: every rank knows
-** its clique, and no host has several cliques. */
+** its clique, and no node has several cliques. */
 static bool collect_sort(order *o, int64_t n) {
   bool cliques = true;
   qsort(o, (size_t)n, sizeof *o, by_clique);
@@ -169,13 +168,13 @@ static mgrid_status collect_build(mgrid_machine_model *m, order *o, int64_t n, i
   int32_t *at = NULL;
   mgrid_status s = MGRID_OK;
 
-  for (int64_t i = 0; i < n && cliques; i++) { /* count the hosts of each clique */
+  for (int64_t i = 0; i < n && cliques; i++) { /* count the nodes of each clique */
     if (i == 0 || o[i].clique != o[i - 1].clique) counts[nodes++] = 0;
     counts[nodes - 1] += i == 0 || o[i].host != o[i - 1].host;
   }
   if (cliques) s = mgrid_machine_add(m, "clique", 1, &nodes, none, err);
   if (cliques && !s) s = mgrid_machine_add(m, "node", (size_t)nodes, counts, none, err);
-  for (int64_t i = 0; i < n; i++) { /* count the ranks of each host */
+  for (int64_t i = 0; i < n; i++) { /* count the ranks of each node */
     if (i == 0 || o[i].host != o[i - 1].host) counts[hosts++] = 0;
     counts[hosts - 1]++;
     plain &= o[i].s->rank == i;
@@ -209,7 +208,7 @@ static mgrid_machine_model *model_of(const seat *all, int64_t n, mgrid_text *boo
 
 /* ------------------------------------------------------------------------ run */
 
-/* Replace what a text of another rank must not contain: its bytes cannot be trusted. */
+/* Replace characters that a text must not contain: the bytes of another rank cannot be trusted. */
 static void collect_heard(seat *s) {
   char *const text[] = { s->name, s->boot, s->pci, s->clique };
   const size_t size[] = { sizeof s->name, sizeof s->boot, sizeof s->pci, sizeof s->clique };
@@ -259,7 +258,7 @@ int mgrid_lua_machine_meets(lua_State *L) {
   return s ? mgrid_lua_failure(L, &e) : (lua_pushboolean(L, true), 1);
 }
 
-/* job:machine() -> Machine, boot ids of its hosts | nil, message, status. Collective. */
+/* job:machine() -> Machine, boot ids of its nodes | nil, message, status. Collective. */
 int mgrid_lua_job_machine(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_text boots = { 0 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** file.c - run the readers of machines, which are written in Lua (lua/machine/). A reader gets an
-** object `file`: its methods return the lines of the text, or tables made from its JSON, YAML or
-** XML, and refuse a text with the number of the line. All refusals go through file_refuse, so that
-** each message names file and line. At the end the machine is made from the table that the reader
-** returns.
+** object `file`, whose methods return the lines of the text, or tables made from its JSON, YAML or
+** XML. Readers refuse a text by file_refuse, so that each message names file and line. At the end
+** the machine is made from the table that the reader returns.
 */
 #include "machine/lua/machine_words.h"
 #include "machine/readers.h"
@@ -17,7 +16,6 @@
 #include <lualib.h>
 #include <string.h>
 
-/* file.xml(): return the root element of the text. */
 static int file_xml(lua_State *L);
 /* Make the machine of the table at i, then apply the words that follow the file's name. */
 static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_file *f);
@@ -83,8 +81,8 @@ static int next_line(lua_State *L) {
 
 static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* Go to the next line that is not blank. Push its first word, and the other words without blanks
-** around. */
+/* Go to the next line that is not blank. Push its first word, and the rest of the line without
+** blanks at its ends. */
 static int next_words(lua_State *L) {
   const char *line;
   size_t len, from, to;
@@ -101,6 +99,7 @@ static int next_words(lua_State *L) {
   return 3;
 }
 
+/* Push an iterator with the upvalues of file_step. */
 static int iterate(lua_State *L, lua_CFunction next) {
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_pushinteger(L, 0);
@@ -109,7 +108,7 @@ static int iterate(lua_State *L, lua_CFunction next) {
   return 1;
 }
 
-/* for number, line in lines(); for number, first word, others in words() */
+/* for number, line in file.lines(); for number, first word, rest in file.words() */
 static int file_lines(lua_State *L) { return iterate(L, next_line); }
 static int file_words(lua_State *L) { return iterate(L, next_words); }
 
@@ -292,7 +291,7 @@ mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_err
   /* skip a byte order mark */
   if (f->length >= 3 && memcmp(f->text, "\xEF\xBB\xBF", 3) == 0) f->text += 3, f->length -= 3;
   mgrid_status s = mgrid_runtime_apart(&limits, read_body, f, &mine);
-  /* an exhausted budget is reported in words about recipes: reword it */
+  /* the error of an exhausted budget says "the recipe ...": reword it */
   const bool spent = strncmp(mine.message, recipe, sizeof recipe - 1) == 0;
   if (s && s != MGRID_NO_MEMORY)
     mgrid_error_reword(&mine, "%s: %s%s", f->name, spent ? "reading it " : "",

@@ -4,7 +4,6 @@
 ** field `machine` of recipe { ... }, and fields of Plan.
 */
 #include "machine/lua/machine_words.h"
-#include "machine/lua/machine_words.h"
 
 static const luaL_Reg plan_fields[] = { { "machine", mgrid_lua_plan_machine },
                                         { "traffic", mgrid_lua_plan_traffic },

@@ -2,8 +2,9 @@
 **
 ** machine_words.c - `machine` in recipes (machine.node), the laws within, aligned and spread about
 ** such families, and the methods of Machine. `machine` is one object for all plans of a Lua state;
-** it stands for the machine of the plan that is being made. begin() puts that Machine into the
-** registry, end() removes it. A call, machine("node:4 gpu:8"), makes a Machine of its own.
+** it stands for the machine of the plan that is being made. mgrid_lua_machine_begin puts that
+** Machine into the registry, mgrid_lua_machine_end removes it. The call machine("node:4 gpu:8")
+** makes another Machine.
 */
 #include "machine/lua/machine_words.h"
 #include "machine/readers.h"
@@ -144,7 +145,7 @@ static int node_size(lua_State *L) {
   return lua_pushinteger(L, m->tier[mgrid_node_level(m)].most), 1;
 }
 
-/* machine:family(level, world) -> Family: what machine.node is in a recipe, for any world */
+/* machine:family(level, world) -> Family: as machine.node in a recipe, but for any world */
 static int family(lua_State *L) {
   const char *level = luaL_checkstring(L, 2);
   int64_t world = mgrid_lua_check_integer(L, 3);
@@ -198,7 +199,7 @@ static int machine_text(lua_State *L) {
   return 1;
 }
 
-/* machine:json() -> its text as JSON with names of domains; open_machine reads it as a file */
+/* machine:json() -> its JSON, with names of domains; open_machine reads it as a file */
 static int machine_words_json(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -257,13 +258,14 @@ static int machine_presets(lua_State *L) {
 typedef struct machine_box {
   mgrid_machine_model *model; /* NULL: the machine of the plan, which is in the registry */
   int64_t world;
-  bool current, read;
+  bool current; /* it stands for the machine of the plan */
+  bool read;    /* the recipe has read it */
 } machine_box;
 
-/* Keys of the registry: the Machine of the plan that is being made; `marks`, a table from families of
-** machines to their Machine; the laws that held, a list of { law, Family, level }. */
-static const char current_key = 'c', marks_key = 'm', laws_key = 'l',
-                  traffic_key = 't'; /* the field `traffic`, a table */
+/* Keys of the registry: the Machine of the plan that is being made (or its world, a number);
+** `marks`, a table from families of machines to their Machine; the laws that held, a list of { law,
+** Family, level }; the field `traffic` of the recipe. */
+static const char current_key = 'c', marks_key = 'm', laws_key = 'l', traffic_key = 't';
 
 static void free_machine(void *box) { mgrid_machine_free(((machine_box *)box)->model); }
 
@@ -275,15 +277,14 @@ static machine_box *new_machine(lua_State *L) {
 }
 
 /* Return the Machine at i. If it stands for the machine of the plan, replace it on the stack by
-** that machine, which is read from now on. */
+** that machine, and note that the recipe has read it. */
 static machine_box *machine_at(lua_State *L, int i) {
   machine_box *box = mgrid_lua_check_box(L, i, MGRID_LUA_MACHINE);
   if (!box->current) return box;
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &current_key) != LUA_TUSERDATA)
     mgrid_lua_raise_as(L, MGRID_REFUSED,
                        "there is no machine: --machine FILE, TEXT or PRESET gives one, or machine "
-                       "= \"dgx-h100\" in the "
-                       "recipe, or machine(\"node:4 gpu:8\", world)");
+                       "= \"dgx-h100\" in the recipe, or machine(\"node:4 gpu:8\", world)");
   lua_replace(L, i);
   box = mgrid_lua_check_box(L, i, MGRID_LUA_MACHINE);
   box->read = true;
@@ -322,7 +323,7 @@ static MGRID_APART void machine_words_parse(lua_State *L, machine_box *box, cons
 
 /* ------------------------------------------------------------------ families */
 
-/* Charge for lists: O(world) if the machine or its domains are not described by modes. */
+/* Charge for lists of ranks, if the machine or its domains are not described by modes. */
 static void charge(lua_State *L, const machine_box *box, size_t level) {
   const mgrid_machine_model *m = box->model;
   if (level < m->ntiers && m->tier[level].each && !m->at) return;
@@ -483,7 +484,7 @@ void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char
   mgrid_machine_item *lent = mgrid_lua_lent(L, &mgrid_machine_kind);
   mgrid_error e = MGRID_ERROR_INIT;
 
-  lua_pushinteger(L, world); /* for machine(text) where the plan has none */
+  lua_pushinteger(L, world); /* for machine(text), if the plan has no machine */
   set_registry(L, &current_key);
   lua_newtable(L);
   set_registry(L, &laws_key);
@@ -657,7 +658,7 @@ static int open_machine(lua_State *L) {
   return box->model ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-/* recipe:on(machine): make plans for this machine, as --machine does; nil: for none again */
+/* recipe:on(machine): make plans for this machine, as --machine does; nil: for no machine */
 int mgrid_lua_recipe_on(lua_State *L) {
   luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
   luaL_checkany(L, 2);
@@ -688,7 +689,7 @@ void mgrid_lua_open_machine(lua_State *L) {
   mgrid_lua_open_class(L, &machine_class);
   lua_newtable(L);
   set_registry(L, &marks_key);
-  for (int i = 0; i < 3; i++) { /* for other families `within` does the same as before */
+  for (int i = 0; i < 3; i++) { /* families of no machine have the law `within`, too: keep it */
     lua_pushstring(L, laws[i]);
     lua_getfield(L, -2, laws[i]);
     lua_pushcclosure(L, check_law, 2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** machine_words.h - machines for Lua: `machine` in recipes, laws about its domains, and what a plan
-** says about its machine. machine_words.c, collect.c and sending.c need each other: the class is in
-** machine_words.c and lists methods of the other two files, and these methods check that their
-** argument is of this class.
+** says about its machine. machine_words.c, collect.c and sending.c need each other: the class in
+** machine_words.c lists methods of the other two files, and these methods check that their argument
+** is of this class.
 */
 #ifndef MGRID_MACHINE_WORDS_H
 #define MGRID_MACHINE_WORDS_H
@@ -30,7 +30,8 @@ mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p,
 const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
 /* Push a Machine without a model, and return the pointer to set. */
 mgrid_machine_model **mgrid_lua_new_machine(lua_State *L);
-/* Raise the error about a level that the machine does not have. It names the most similar level. */
+/* Raise the error about a level that the machine does not have. The message names the most similar
+** level. */
 int mgrid_lua_unknown_level(lua_State *L, const mgrid_machine_model *m, const char *name);
 int mgrid_lua_machine_cost(lua_State *L); /* sending.c */
 int mgrid_lua_machine_leaving(lua_State *L);
@@ -39,7 +40,7 @@ int mgrid_lua_machine_assign(lua_State *L);
 int mgrid_lua_job_machine(lua_State *L); /* collect.c */
 int mgrid_lua_machine_meets(lua_State *L);
 /* Return the machine of the plan that is being made, and note that the recipe has read it; NULL:
-** none. For other modules. */
+** none. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** sending.c - methods of Machine about what a plan sends: how many bytes go between domains, what
-** that costs, and which hosts should take the ranks.
+** sending.c - methods of Machine about what a plan sends: how many bytes go between domains, their
+** cost, and which nodes should run the ranks.
 */
 #include "machine/assign.h"
 #include "machine/count.h"
@@ -131,7 +131,7 @@ int mgrid_lua_machine_assignable(lua_State *L) {
   return lua_pushboolean(L, mgrid_assignable(m, mgrid_lua_check_integer(L, 2))), 1;
 }
 
-/* machine:assign(plan [, traffic]) -> the Machine with the ranks on the hosts that were found; the
+/* machine:assign(plan [, traffic]) -> the Machine with the ranks on the nodes that were found; the
 ** Machine with the ranks in the order of places */
 int mgrid_lua_machine_assign(lua_State *L) {
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
@@ -145,7 +145,7 @@ int mgrid_lua_machine_assign(lua_State *L) {
   mgrid_status s = mgrid_assign(m, p, t, &a, &e);
   mgrid_traffic_free(t);
   if (s) return mgrid_lua_raise_error(L, &e);
-  *found = mgrid_assigned(m, &a, a.host, world, &e);
+  *found = mgrid_assigned(m, &a, a.node, world, &e);
   *sorted = mgrid_assigned(m, &a, NULL, world, &e);
   mgrid_assignment_free(&a);
   return *found && *sorted ? 2 : mgrid_lua_raise_error(L, &e);

@@ -31,11 +31,10 @@ def _bytes(value: Any) -> int:
 
 
 class _Call(NamedTuple):
-    """The call of a step that a function of torch makes: its operation; a function that returns its bytes, from the
-    arguments and the size of the group; the name of the argument that is the root or the peer."""
+    """The call of a step that a function of torch makes."""
     operation: str
-    bytes: Callable[[Arguments, int], int]
-    peer: str = ""
+    bytes: Callable[[Arguments, int], int]  # from the arguments, and the size of the group
+    peer: str = ""                          # the name of the argument that is the root or the peer
 
 
 def _of(name: str) -> Callable[[Arguments, int], int]:
@@ -71,13 +70,13 @@ class CheckedCalls(Bound):
 
     def __init__(self, made: Groups, step: Step, rank: int) -> None:
         self._made, self._step, self._rank = made, step, rank
-        # Families by the group that they use. A group of one rank sends nothing, so it is not compared.
+        # Families by their group. A group of one rank sends nothing, so its calls are not compared.
         self._families = {id(one.group): one.families for one in made.made if one.group is not None}
         self._inside = False
         self._originals: list[tuple[Any, str, Any]] = []
         self.calls = 0  # the number of compared calls
         self._steps = 0  # the number of whole steps since `end`
-        self._aside = ""  # the last call over the default group since `end`
+        self._aside = ""  # the last call over the default group since `end`, which was not compared
         self._refused = False
         self._begin()
 
@@ -92,14 +91,12 @@ class CheckedCalls(Bound):
         self._next = next(self._left, None)
         self._begun = False
 
-    def _take(self) -> StepCall | None:
-        call = self._next
+    def _take(self) -> None:
         self._next = next(self._left, None)
         self._begun = True
         if self._next is None:
             self._begin()  # the next call is the first of the next step
             self._steps += 1
-        return call
 
     def end(self) -> None:
         """Check that all calls of one step were made since the last `end`, each once."""
@@ -114,7 +111,7 @@ class CheckedCalls(Bound):
         self._steps, self._aside = 0, ""
 
     def leave(self) -> None:
-        """The block ends without an error."""
+        """Check the end of a block that raised no error."""
         if not self._refused and (self._begun or not self.calls):
             self.end()
 
@@ -194,7 +191,7 @@ class CheckedCalls(Bound):
         return call
 
     def patch(self) -> None:
-        """Replace the functions of torch.distributed, in all modules that have them, under any name."""
+        """Replace the functions of torch.distributed in every module that has them, under any name."""
         wrapped: dict[int, tuple[Any, Any]] = {}
         for name in [*_CALLS, "batch_isend_irecv"]:
             original = getattr(c10d, name, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `moongrid`, which the package contains. The package calls it for moves of all ranks."""
+"""The command `moongrid`, which the wheel contains. The package calls it for moves of all ranks."""
 from __future__ import annotations
 
 import os
@@ -53,5 +53,3 @@ def main() -> None:
     """Replace this process by the command."""
     file = path()
     os.execve(file, ["moongrid", *sys.argv[1:]], environment() if (PACKAGE / "lib").exists() else dict(os.environ))
-
-

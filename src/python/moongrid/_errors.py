@@ -22,23 +22,23 @@ class MoongridError(RuntimeError):
         super().__init__(message)
         try:
             self.status = Status(status)
-        except ValueError:  # of a later library: its hundreds have a known kind
+        except ValueError:  # a status of a later library; its hundreds are known
             self.status = Status(status // 100 * 100)
         self.file, self.line = file, line
 
-    def __reduce__(self) -> tuple[object, ...]:  # of an exception it has the message alone
+    def __reduce__(self) -> tuple[object, ...]:  # the default keeps only the message
         return type(self), (int(self.status), str(self), self.file, self.line), {"missing": self.missing}
 
-    def __str__(self) -> str:  # of KeyError it would have quotes
+    def __str__(self) -> str:  # KeyError would put it in quotes
         return str(self.args[0])
 
 
 class RefusedError(MoongridError, ValueError):
-    """Status 100 to 199: sizes, names or options that do not fit."""
+    """Status 100 to 199: sizes, names or options do not fit."""
 
 
 class UnknownNameError(RefusedError, KeyError):
-    """Status 101: no dim, family, parameter, query ... of that name."""
+    """Status 101: no dim, family, parameter, query ... has this name."""
 
 
 class UsageError(MoongridError, TypeError):

@@ -136,13 +136,13 @@ class Grid(Owner):
     def _coords(self, coords: Mapping[str, int]) -> Any:
         for dim in coords:
             known(dim, list(self.dims), "dim")
-            if coords[dim] < 0:  # in C the mark of a dim that stays
+            if coords[dim] < 0:  # in C this means a dim that stays
                 raise error(Status.OUT_OF_RANGE, f"coordinate {coords[dim]} of dim '{dim}' is out of range (0 to "
                                                  f"{self.dims[dim] - 1})")
         return numbers_of([coords.get(dim, -1) for dim in self.dims])[1]
 
     def at(self, **coords: int) -> Grid:
-        """Keep the ranks at fixed coordinates; the other dims stay."""
+        """Keep the ranks at these coordinates; the other dims stay."""
         return Grid(library().call("mgrid_grid_at", self._handle, self._coords(coords)))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -186,9 +186,9 @@ def grid(world: int | Window, order: str | Sequence[str] | None = None, /, **siz
 class Family(Owner):
     """All groups that one rule makes; a group is an ordered list of ranks. Immutable.
 
-    len(f) is the number of groups, f[i] the ranks of group i, and `for ranks in f` goes through all of them. f == g: the
+    len(f) is the number of groups, f[i] the ranks of group i, and `for ranks in f` goes through all groups. f == g: the
     same groups in the same order, with members in the same order. Ranks are numpy arrays where numpy is installed.
-    str(f), which print writes, is the rule, for `rule`; repr(f) has the groups."""
+    str(f) is the text of the rule, which `rule` reads; repr(f) has the groups."""
 
     _free = "mgrid_family_free"
     _by = 'plan["dp"], moongrid.grid(8, tp=2, dp=4)("dp") or moongrid.table(8, [[0, 1], [2, 3]])'
@@ -203,7 +203,7 @@ class Family(Owner):
 
     @property
     def count(self) -> int:
-        """Number of groups, also where it is too large for len."""
+        """Number of groups, even if it is too large for len."""
         return int(library().c.mgrid_family_count(self._handle))
 
     @property
@@ -239,8 +239,8 @@ class Family(Owner):
         return ranks
 
     def ranks(self) -> Ranks:
-        """Return the ranks of all groups, one after the other; with numpy and groups of one size an array of
-        (groups, size). O(members)."""
+        """Return the ranks of all groups, one after the other; with numpy and groups of equal size, as an array of
+        shape (groups, size). O(members)."""
         ranks, into = new_ranks(self.total)
         library().c.mgrid_family_members(self._handle, 0, self.count, len(ranks), into)
         if numpy is None or self.total != self.count * self.size:
@@ -252,14 +252,15 @@ class Family(Owner):
         return [self[i].tolist() for i in range(self.count)]
 
     def locate(self, rank: int, nth: int = 0) -> Place | None:
-        """Return the rank's group and its position in it; None if it is in none. nth: in a cover, the next ones."""
+        """Return the group of a rank, and the rank's position there; None if it is in no group. In a cover a rank may
+        be in several groups, which are numbered by nth."""
         group, position, number = c_int64(), c_int64(), rank_of(rank, self.world)
         if not library().c.mgrid_family_locate(self._handle, number, whole(nth, "nth"), byref(group), byref(position)):
             return None
         return Place(group.value, position.value)
 
     def of(self, rank: int, nth: int = 0) -> Ranks | Any:
-        """Return the ranks of the group that a rank is in; None if it is in none."""
+        """Return the ranks of the group of a rank (with nth, as in `locate`); None if it is in no group."""
         place = self.locate(rank, nth)
         return None if place is None else self[place.group]
 
@@ -280,7 +281,8 @@ class Family(Owner):
         return Family(inner.value), Family(outer.value)
 
     def levels(self, *sizes: int) -> list[Family]:
-        """Split repeatedly: the groups of each level, the innermost first. The product of the sizes is the group size."""
+        """Split repeatedly. Return the families of all levels, the innermost first. The product of the sizes is the
+        size of a group."""
         out = (ctypes.c_void_p * len(sizes))()
         library().call("mgrid_family_levels", self._handle, *numbers_of(sizes), out)
         return [Family(one) for one in out if one]
@@ -313,7 +315,8 @@ class Family(Owner):
         return Family(library().call("mgrid_family_bundle", self._handle, n))
 
     def pairs(self, wrap: bool = False, step: int = 1) -> Family:
-        """Make pairs of the ranks `step` positions apart; wrap: also the last with the first. A rank may be in two groups."""
+        """Make pairs of the ranks `step` positions apart; wrap: also of the last ones with the first. A rank may be in
+        two pairs."""
         return Family(library().call("mgrid_family_neighbours", self._handle, step, wrap))
 
     def map(self, fn: Callable[[list[int]], Iterable[int]]) -> Family:
@@ -326,7 +329,7 @@ class Family(Owner):
                 for i, rank in enumerate(new[:cap]):
                     ranks[i] = rank
                 return len(new)
-            except BaseException as why:  # may not pass through C
+            except BaseException as why:  # must not pass through C
                 raised.append(why)
                 return 0
         try:
@@ -354,12 +357,12 @@ class Family(Owner):
     def __or__(self, other: Family) -> Family:
         return union(self, other) if isinstance(other, Family) else NotImplemented
 
-    # ------------------------------------------------------------------------------------------ said
+    # ---------------------------------------------------------------------------- pickles, comparison, text
 
     def __reduce__(self) -> tuple[Any, ...]:
         from ._topology import family_of, topology
         kept = topology(self.world)
-        kept["family"] = kept["again"] = self
+        kept["family"] = kept["again"] = self  # if they do not share communicators, the family is a twin
         plan = kept.plan()
         return family_of, (plan.save(), self.size > 1 and plan.shares("again") is None)
 
@@ -373,7 +376,7 @@ class Family(Owner):
         return library().described("mgrid_family_describe", self._handle)
 
     def few(self, groups: int = 4, ranks: int = 8) -> str:
-        """Return the number of groups, and of the first ones the first ranks, as text."""
+        """Return the number of groups, and the first ranks of the first groups, as text."""
         shown, c = [], library().c
         for group in range(min(groups, self.count)):
             size = self.size_of(group)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""libmoongrid, opened by ctypes: find it, call functions that raise, get printed texts, own objects."""
+"""libmoongrid by ctypes: find and open it, call its functions and raise their errors, own its objects."""
 from __future__ import annotations
 
 import array
@@ -34,8 +34,8 @@ NAME = f"libmoongrid.so.{_abi.VERSION.partition('.')[0]}"
 
 
 def _where() -> str:
-    """$MOONGRID_LIBRARY, else that of the wheel, else that of the clone (this file lies in build/python/moongrid), else
-    the one that the loader finds."""
+    """Return $MOONGRID_LIBRARY, else the library of the wheel, else that of the clone (this file lies in
+    build/python/moongrid), else the name, by which the loader finds it."""
     if wanted := os.environ.get("MOONGRID_LIBRARY"):
         return wanted
     for folder in (PACKAGE / "lib", PACKAGE.parents[1]):
@@ -53,7 +53,7 @@ class Library:
             self.c = ctypes.CDLL(self.path)
             self.c.mgrid_version.restype = c_char_p
             version = self.c.mgrid_version().decode()
-            if version != _abi.VERSION:  # it calls functions that only one release has
+            if version != _abi.VERSION:  # the package calls functions that only one release has
                 raise OSError(f"{self.path} is of moongrid {version}, this package is of {_abi.VERSION}")
             for name, (result, arguments, _) in _abi.FUNCTIONS.items():
                 function = getattr(self.c, name)
@@ -67,7 +67,7 @@ class Library:
         return f"Library({self.path!r}, {self.version})"
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a function whose last argument is an mgrid_error, and raise what it reports."""
+        """Call a function whose last argument is an mgrid_error, and raise the error that it reports."""
         _, types, names = _abi.FUNCTIONS[name]
         for type_, argument, of in zip(types, arguments, names.split()):
             if type_ is c_int64 or type_ is c_size_t:
@@ -82,7 +82,7 @@ class Library:
         return result
 
     def text(self, name: str, *arguments: Any) -> str:
-        """Return what a function that prints into a sink prints."""
+        """Return the text that a function prints into a sink."""
         pieces: list[bytes] = []
 
         def take(_ud: object, text: int, length: int) -> int:
@@ -92,7 +92,7 @@ class Library:
         return b"".join(pieces).decode()
 
     def write(self, file: str | os.PathLike[str], text: str) -> None:
-        """Write a file as the library and the command do: until the new one is complete, the old one stays."""
+        """Write a file as the library and the command do: the old file stays until the new one is complete."""
         data, failed = text.encode(), _abi.mgrid_error()
         if self.c.mgrid_write_file(os.fsencode(file), 0, data, c_size_t(len(data)), ctypes.byref(failed)):
             raise error(failed.status, failed.message.decode(errors="replace"))
@@ -111,7 +111,7 @@ class Library:
         return found.decode() if found else None
 
     def described(self, name: str, *arguments: Any) -> str:
-        """Return the text of a function that writes as snprintf, and has no error."""
+        """Return the text of a function that writes as snprintf does, and cannot fail."""
         function = getattr(self.c, name)
         buffer = ctypes.create_string_buffer(function(*arguments, None, 0) + 1)
         function(*arguments, buffer, len(buffer))
@@ -140,19 +140,20 @@ def libraries() -> str:
 
 
 class Bound:
-    """An object that belongs to its process: to copy or to pickle it raises a TypeError, with `_remedy`."""
+    """An object that belongs to its process: copying or pickling it raises a TypeError, with `_remedy`."""
 
     _remedy = ""
     _by = ""  # how it is made, if from a handle alone
 
     def __new__(cls, *arguments: Any, **_named: Any) -> Any:
-        """Refuse a call by a program: an address, the first argument, is above those that no object has."""
+        """Refuse a call by a program. The package itself gives a handle as the first argument: an address above
+        2^16."""
         if cls._by and not (arguments and type(arguments[0]) is int and arguments[0] >= 1 << 16):
             raise TypeError(f"a {cls.__name__} is made by {cls._by}")
         return super().__new__(cls)
 
     def _ipython_key_completions_(self) -> list[Any]:
-        """The families, where plan["<TAB> asks for them."""
+        """Return the families, which complete plan["<TAB>."""
         return [*self] if isinstance(self, Mapping) else []
 
     def __reduce__(self) -> Any:  # copy.copy and copy.deepcopy ask for it, too
@@ -161,8 +162,8 @@ class Bound:
 
 
 class Owner(Bound):
-    """An object of the library, freed with this one. `_free` names the function that frees it. It never changes, so a copy
-    of it is the object itself; a second owner of the handle would free it twice."""
+    """The owner of an object of the library: when the owner ends, the function `_free` frees the object. A copy is the
+    owner itself, because the object never changes and a second owner would free it twice."""
 
     _free = ""
 
@@ -185,7 +186,7 @@ class Owner(Bound):
 
 
 def whole(value: Any, what: str) -> int:
-    """Return an integer of Python or of numpy that C can hold: ctypes drops the bits above 64."""
+    """Return an integer of Python or numpy as an int. Raise if 64 bits do not hold it: ctypes would drop the others."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -196,12 +197,12 @@ def whole(value: Any, what: str) -> int:
 
 
 def brackets(value: Any) -> str:
-    """The end of a message about a list where its elements are taken one by one."""
+    """Return the end of a message about a list that was given as one argument instead of several."""
     return "; leave out the brackets" if isinstance(value, list) else ""
 
 
 def is_rank(value: Any, world: int) -> bool:
-    """Return whether it is an integer of Python or numpy, and a rank of the world."""
+    """Return whether a value is an integer of Python or numpy, and a rank of the world."""
     return hasattr(value, "__index__") and 0 <= operator.index(value) < world
 
 
@@ -229,7 +230,7 @@ def known(name: str, names: Sequence[str], kind: str) -> str:
 
 
 def no_attribute(owner: object, name: str, items: Iterable[str], item: str) -> AttributeError:
-    """Return the error for a missing attribute. If there is an item of this name, it says how to write that (`item`)."""
+    """Return the error for a missing attribute. For the name of an item it says how to write the item: `item`."""
     said = f"'{type(owner).__name__}' object has no attribute '{name}'"
     if not name.startswith("_"):
         items, words = list(items), [word for word in dir(type(owner)) if word[0] != "_" and 2 * len(word) >= len(name)]
@@ -240,7 +241,7 @@ def no_attribute(owner: object, name: str, items: Iterable[str], item: str) -> A
 
 
 def handle_of(value: Any, kind: type[Owner]) -> int | None:
-    """Return the handle of an object of this kind, for C."""
+    """Return the handle of an object of this kind, or raise."""
     if not isinstance(value, kind):
         raise error(_abi.Status.BAD_VALUE, f"{value!r} is not a {kind.__name__}{brackets(value)}")
     return value._handle

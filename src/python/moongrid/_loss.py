@@ -22,7 +22,7 @@ class Communicators(NamedTuple):
 
 
 class MissingPart(NamedTuple):
-    """A part of a tensor of which every copy is lost: read it from a checkpoint."""
+    """A part of a tensor that is lost with all its copies: read it from a checkpoint."""
     tensor: str
     range: str                 # its indices, "row 6..11"; "": the whole tensor
     bytes: int
@@ -30,7 +30,7 @@ class MissingPart(NamedTuple):
 
 
 class Loss(Owner):
-    """How a job goes on when ranks are lost, made by `Plan.lose`. `str` of it is the text that the command prints.
+    """How a job goes on when ranks are lost, made by `Plan.lose`. str(loss) is the text that the command prints.
 
         loss = mg.plan("llama", 16, tp=2, pp=2).lose([5, 13])
         loss.how, loss.layout              # "shrink", 12: ranks of the new layout
@@ -52,16 +52,16 @@ class Loss(Owner):
         self.lost: list[int] = found["lost"]             # ascending
         self.layout: int = found["layout"]               # ranks of the new layout
         self.params: list[str] = found["params"]         # parameters that changed, "dp=3"
-        self.idle: list[int] = found["idle"]             # old ranks that are in none of its families
+        self.idle: list[int] = found["idle"]             # old ranks that are in no family of the new layout
         self.old_ranks: list[int] = found["old_ranks"]   # the old rank of each rank of the plan, from rank 0 on
         self.uncounted: int = found["uncounted"]         # tensors that only one of the two plans has in this shape
         comms, size = found["communicators"], found["bytes"]
         self.communicators = Communicators(comms["kept"], comms["made"])
         self.dropped: int = comms["dropped"]             # communicators that end
         self.families = {name: Communicators(**one) for name, one in comms["families"].items()}
-        self.stay: int = size["stay"]                    # bytes that ranks of the new layout already hold,
-        self.moved: int = size["moved"]                  # that others send them,
-        self.without_copy: int = size["missing"]         # and that no survivor holds, each counted once
+        self.stay: int = size["stay"]                    # bytes that ranks of the new layout already hold
+        self.moved: int = size["moved"]                  # bytes that other ranks send them
+        self.without_copy: int = size["missing"]         # bytes that no survivor holds, each counted once
         self.missing = [MissingPart(one["tensor"], one["range"], one["bytes"], tuple(one["holders"]))
                         for one in found["missing"]]
         plan = lib.c.mgrid_loss_plan(handle)
@@ -90,8 +90,8 @@ class Loss(Owner):
         return (name.value or b"").decode(), at.value
 
     def move(self, rank: int, *tensors: str) -> Move:
-        """Plan the move that fills the new layout from surviving copies, seen from a rank of the new plan: of these
-        tensors, or of all that both plans have in the same shape."""
+        """Plan what a rank of the new plan sends and receives to fill the new layout from surviving copies: for these
+        tensors, or for all that both plans have in the same shape."""
         return Move(library().call("mgrid_loss_move", self._handle, rank, *names_of(tensors), None), rank)
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class Loss(Owner):
 
 
 def _after(before: Plan, handle: int, params: list[str]) -> Plan:
-    """Return the next plan, with its arguments."""
+    """Return the plan after a loss, with the changed parameters."""
     words, changed = list(before._words), {text.partition("=")[0]: text for text in params}
     for i, word in enumerate(words):
         words[i] = changed.pop(word.partition("=")[0], word)
@@ -125,4 +125,3 @@ def lose(plan: Plan, ranks: Iterable[int], how: str | None) -> Loss:
         plan._losses[how] = _Losses(library().call("mgrid_losses_new", plan.recipe._handle, plan._handle,
                                                   *names_of(plan._words), ctypes.byref(options)))
     return Loss(library().call("mgrid_loss_new", plan._losses[how]._handle, *numbers_of(ranks)), plan)
-

@@ -74,7 +74,7 @@ class Move(Owner):
 
     @property
     def sums(self) -> Sums:
-        """Bytes that stay, are sent and received, and the messages."""
+        """The bytes and messages of this rank."""
         found = _abi.mgrid_move_sums()
         library().call("mgrid_move_bytes", self._handle, ctypes.byref(found))
         return Sums(**record(found))
@@ -91,7 +91,7 @@ class Move(Owner):
 
     def pieces(self, way: Way, peer: int = -1) -> list[Piece]:
         """List the pieces that this rank sends to a peer (Way.SENDS) or receives from it (Way.RECEIVES), or that stay
-        (Way.STAYS). Packed one after the other they are the message."""
+        (Way.STAYS). The message is these pieces, packed one after the other."""
         found: list[Piece] = []
 
         def take(_ud: object, at: Any) -> int:
@@ -103,9 +103,9 @@ class Move(Owner):
         return found
 
     def descriptors(self, way: Way) -> list[Descriptor]:
-        """List what this rank sends (Way.SENDS), receives or keeps as contiguous bytes by peer, for transports that read and
-        write registered memory: NIXL's descriptors are (base + offset, bytes, device). Both sides have the same list, in
-        one order."""
+        """List the bytes that this rank sends (Way.SENDS), receives or keeps, as contiguous runs by peer. They are for
+        transports that read and write registered memory: NIXL's descriptors are (base + offset, bytes, device). Sender
+        and receiver have the same list, in the same order."""
         n = library().call("mgrid_move_descriptors", self._handle, int(way), 0, None)
         found = (_abi.mgrid_move_descriptor * n)()
         library().call("mgrid_move_descriptors", self._handle, int(way), n, found)
@@ -121,7 +121,7 @@ class Move(Owner):
                        ctypes.byref(options))
 
     def prove(self, job: Any) -> None:
-        """Move numbers that identify each element, and check all of them on their arrival. Collective over the job."""
+        """Move numbers that identify each element, and check each number that arrives. Collective over the job."""
         library().call("mgrid_move_prove", self._handle, job._open(), None)
 
     def _buffers(self, parts: Sequence[Any]) -> Any:
@@ -151,14 +151,14 @@ class Move(Owner):
 
 def move(a: Plan, b: Plan, rank: int | None = None, *, tensors: Iterable[str] = (), ranks: Iterable[int] | None = None,
          rounds: bool = False, convert: bool = False, machine: int = 0) -> Move | Report:
-    """Plan the move of tensors from plan a to plan b, with the fewest bytes. With a rank what it sends and receives, a
-    Move; else a report of the whole job, whose `data` has it as values.
+    """Plan the move of tensors from plan a to plan b, with the fewest bytes. Return a Move: what the rank sends and
+    receives; without a rank, return a Report of the whole job, whose `data` has its values.
 
-    tensors  some of them by name; all by default
-    ranks    the rank that each rank of b is, ranks of a and above them new ones; the same numbers by default
+    tensors  their names; by default all
+    ranks    for each rank of b, its rank in a, or a number from a.world on for a new rank; by default the same numbers
     rounds   put messages into rounds, in each of which a rank sends at most one and receives at most one
     convert  a tensor may be f32 in one plan and bf16 in the other; it is sent as bf16
-    machine  consecutive ranks of a machine, between which bytes are saved first; 0: all are equally near
+    machine  the number of consecutive ranks on a machine: the fewest bytes go between machines; 0: all are equally near
     """
     for plan in (a, b):
         handle_of(plan, Plan)

@@ -26,10 +26,10 @@ def _module() -> Any:
     return MPI
 
 
-def _family(MPI: Any) -> str:
+def _folder(MPI: Any) -> str:
     """Return the folder of the backend for the MPI of mpi4py: openmpi or mpich."""
     said = MPI.Get_library_version()
-    if MPI._handleof(MPI.COMM_WORLD) == 0x101 if hasattr(MPI, "_handleof") else False:  # MPI 5.0, section 20
+    if hasattr(MPI, "_handleof") and MPI._handleof(MPI.COMM_WORLD) == 0x101:  # MPI 5.0, section 20
         raise error(Status.MISSING, "mpi: this mpi4py uses the standard ABI of MPI 5, for which the package has no library; "
                                     "choose that of the MPI itself by MPI4PY_MPIABI=mpich or MPI4PY_MPIABI=openmpi")
     if "Open MPI" in said:
@@ -41,9 +41,9 @@ def _family(MPI: Any) -> str:
 
 
 def _load(MPI: Any) -> None:
-    """Load the backend that fits, which the library then finds by its name. A clone has one backend, which checks itself
-    whether it fits."""
-    file = PACKAGE / "lib" / _family(MPI) / NAME.replace("libmoongrid", "libmoongrid_mpi")
+    """Load the wheel's backend for this MPI, so that the library finds it by its name. The one backend of a clone
+    itself checks whether it fits."""
+    file = PACKAGE / "lib" / _folder(MPI) / NAME.replace("libmoongrid", "libmoongrid_mpi")
     if not file.exists():
         return
     try:
@@ -64,7 +64,7 @@ def comm_of(native: int | None) -> Intracomm:
 
 
 def forget(given: dict[int, Intracomm]) -> None:
-    """Make communicators of mpi4py that will be no more COMM_NULL, so that their use is an error of MPI."""
+    """Set communicators of mpi4py that are about to end to COMM_NULL, so that their use is an error of MPI."""
     MPI = _module()
     while given:
         _, comm = given.popitem()
@@ -81,11 +81,11 @@ class Job(Bound):
     def __init__(self, handle: int, MPI: Any) -> None:
         self._handle: int | None = handle
         self._MPI = MPI
-        self.given: list[dict[int, Intracomm]] = []  # by the states that are open
+        self.given: list[dict[int, Intracomm]] = []  # for each open state, the communicators that it gave out
 
     @property
     def alive(self) -> bool:
-        """Return whether neither the job is closed nor MPI finalized."""
+        """Whether the job is open, and MPI is not finalized."""
         return bool(self._handle) and not self._MPI.Is_finalized()
 
     def _open(self) -> int:
@@ -109,14 +109,14 @@ class Job(Bound):
         return int(library().c.mgrid_backend_ncomms(self._open()))
 
     def materialize(self, plan: Plan, name: str = "") -> State:
-        """Agree on a plan, then make this rank's communicators: all or nothing. Collective. A rank that cannot plan calls
-        `open` instead, so that the others are told."""
+        """Agree on a plan, then make this rank's communicators: all or nothing. Collective. If planning can fail on
+        some ranks, use `open`, which tells the other ranks."""
         return State(library().call("mgrid_materialize", handle_of(plan, Plan), self._open(), encoded(name)), plan,
                      plan.recipe, self)
 
     def open(self, recipe: str | os.PathLike[str], params: Params = None, *, name: str = "", **more: Any) -> State:
-        """From a recipe to communicators in one call: load, plan for this job, agree, make. Collective, all or nothing:
-        where one rank cannot load or plan, every rank gets an error."""
+        """Load a recipe, plan it for this job, agree on the plan, and make the communicators. Collective, all or
+        nothing: if one rank cannot load or plan, every rank gets an error."""
         options = _abi.mgrid_open_options(name=encoded(name))
         options.params, given = params_of(params)
         words = words_of({**given, **more})
@@ -145,7 +145,7 @@ class Job(Bound):
 
 def mpi(comm: Intracomm | None = None, *, timeout: float = 0, threads: Threads = Threads.THREADS_ANY,
         on_deadline: OnDeadline = OnDeadline.DEADLINE_ERROR, communicators: int = 0) -> Job:
-    """Open a job over a communicator of mpi4py (None: MPI.COMM_WORLD), of which a duplicate is used. Collective over it.
+    """Open a job over a duplicate of a communicator of mpi4py (None: MPI.COMM_WORLD). Collective over it.
 
         job = mg.mpi(MPI.COMM_WORLD)
         with job.open("layout.lua", tp=2) as state:

@@ -65,14 +65,14 @@ class Plan(Owner, Mapping[str, Family]):
     def __init__(self, handle: int, recipe: Recipe | _Source | None = None, name: str = "", words: Sequence[str] = (),
                  file: bytes | None = None, alone: bool = False) -> None:
         super().__init__(handle)
-        self._recipe = recipe  # a source: of a plan that was pickled, to be loaded when it is needed
+        self._recipe = recipe  # a plan from a pickle has a source, from which the recipe is loaded when it is needed
         self.name = name
-        self._words = list(words)  # "tp=8", with which the recipe was planned,
-        self._file = file          # and a file of parameters
-        self._alone = alone       # a plan after a loss, which the recipe alone would not make
+        self._words = list(words)  # parameters, as "tp=8"
+        self._file = file          # of parameters
+        self._alone = alone        # a plan after a loss, which the recipe alone would not make
         self._losses: dict[str | None, Owner] = {}
 
-    # ------------------------------------------------------------------------------------ what it has
+    # ---------------------------------------------------------------------------------------- contents
 
     @property
     def recipe(self) -> Recipe | None:
@@ -170,7 +170,7 @@ class Plan(Owner, Mapping[str, Family]):
         return self.at(rank).policy(name)
 
     def why(self, a: int, b: int) -> Report:
-        """Explain why two ranks communicate: all groups with both, or the shortest chain of groups. `data` has it as
+        """Explain why two ranks communicate: all groups with both, or the shortest chain of groups. `data` has the
         values."""
         lib = library()
         return Report(lib.text("mgrid_plan_why", self._handle, a, b, False),
@@ -205,15 +205,15 @@ class Plan(Owner, Mapping[str, Family]):
         return move(self, to, rank, **options)
 
     def lose(self, ranks: Iterable[int], how: str | None = None) -> Loss:
-        """Return how the job goes on when these ranks are lost: plan.lose([5, 13]). The recipe of the plan decides, with
-        the parameters of the plan; or `how`: "replace", "shrink" or "stop". Raise for unknown ranks, ranks given twice,
-        and a policy on_lost that fails."""
+        """Return how the job goes on when these ranks are lost: plan.lose([5, 13]). The recipe decides, with the
+        parameters of the plan; or `how`: "replace", "shrink" or "stop". Raise for unknown ranks, ranks given twice, and
+        a policy on_lost that fails."""
         from ._loss import lose
         return lose(self, ranks, how)
 
     def check(self, *laws: str) -> Checked:
-        """Check that every family is consistent and that no rank waits forever; with laws of yours, "within(tp, mp)",
-        "disjoint(a, b)", "same(a, b)", "covers(a)". Raise for the first that does not hold."""
+        """Check that every family is consistent, that no rank waits forever, and that laws hold: "within(tp, mp)",
+        "disjoint(a, b)", "same(a, b)", "covers(a)". Raise for the first fault."""
         found = _abi.mgrid_plan_checked()
         library().call("mgrid_plan_check", self._handle, ctypes.byref(found))
         for law in laws:
@@ -221,7 +221,8 @@ class Plan(Owner, Mapping[str, Family]):
         return Checked(**record(found))
 
     def resources(self, rank: int | None = None, machine: int = 8, nvls: bool = True) -> dict[str, int]:
-        """Predict what NCCL's communicators take of a rank's GPU and machine (moongrid_plan.h has the fields)."""
+        """Predict what NCCL's communicators take (mgrid_resources of moongrid_plan.h) on machines of `machine`
+        ranks."""
         found, site = _abi.mgrid_resources(), _abi.mgrid_site(machine_ranks=whole(machine, "machine"), no_nvls=not nvls)
         library().call("mgrid_plan_resources", self._handle, self._rank(rank), ctypes.byref(site),
                        ctypes.byref(found))
@@ -244,8 +245,8 @@ class Plan(Owner, Mapping[str, Family]):
     # ------------------------------------------------------------------------------- text and pictures
 
     def save(self, file: str | os.PathLike[str] | None = None) -> str:
-        """Return the plan as JSON of its rules, small at any world size, for `read` and the command; write it to a file,
-        if one is given."""
+        """Return the rules of the plan as JSON, which `read` and the command read; it is small at any world size. With
+        `file`, also write it to this file."""
         text = library().text("mgrid_plan_save", self._handle)
         if file is not None:
             library().write(file, text)
@@ -300,7 +301,7 @@ class Plan(Owner, Mapping[str, Family]):
         source = self._recipe.source if isinstance(self._recipe, Recipe) else self._recipe
         kept, file = json.loads(self.save()), self._file and os.path.abspath(self._file)
         if source and source[1] is None:
-            kept["recipe"] = source[0]  # the library asks a plan only of the recipe of that name
+            kept["recipe"] = source[0]  # the library compares this name with that of the recipe
         return _plan_again, (json.dumps(kept), source, self.name, self._words, file, self._alone)
 
     def __eq__(self, other: object) -> bool:
@@ -335,7 +336,7 @@ class Recipe(Owner):
         self.name = name
         self.text = text  # of a recipe without a file
         file = None if text is not None or name in recipes() else os.path.abspath(name)
-        # By which another process loads it: a bundled name, a file as it is now, or a text.
+        # From this another process loads it: a bundled name, a file with its digest, or a text.
         self.source: _Source = (file or name, text, dict(limits or {}), file and _digest_of(file))
 
     @functools.cached_property
@@ -405,7 +406,7 @@ def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
 
 
 def _with_file(why: MoongridError, path: Path) -> MoongridError:
-    """Name what may be meant by a recipe that cannot be loaded: the file of its folder, or what else the file is."""
+    """Add to the error of loading a recipe what the caller may have meant."""
     hint = "" if "; nearest is" in str(why) else _file_near(path)
     if path.suffix == ".json" and path.is_file():
         hint = "; read() reads a saved plan"
@@ -414,6 +415,7 @@ def _with_file(why: MoongridError, path: Path) -> MoongridError:
 
 
 def _file_near(path: Path) -> str:
+    """Return the end of a message with the recipe or file whose name is most similar."""
     if path.is_dir():
         return f"; {path} is a folder, a recipe is a file"
     if path.exists():
@@ -445,7 +447,7 @@ def plan(recipe: str | os.PathLike[str] | Recipe, world: int, params: Params = N
 
 
 def read(file: str | os.PathLike[str]) -> Plan:
-    """Read a plan that was saved, by `Plan.save` or by the command (plan --rules, --json)."""
+    """Read a plan that `Plan.save` or the command (plan --rules, --json) saved."""
     if Path(file).suffix == ".lua":
         raise error(Status.BAD_VALUE, f"{os.fspath(file)} is a recipe, not a saved plan; plan() plans it")
     return Plan(saved(Path(file).read_bytes(), os.fsencode(file)), None, os.fspath(file))

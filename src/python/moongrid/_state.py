@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
-    """The segment of a group that has this rank; ranks are those of the world."""
+    """The segment of a group that this rank is in. first, last, next and prev are ranks of the world."""
     index: int
     start: int
     members: int
@@ -63,12 +63,12 @@ class Group(Bound):
 
     @property
     def index(self) -> int:
-        """Which group of the family it is."""
+        """Index of the group in the family."""
         return int(library().c.mgrid_group_index(self._handle))
 
     @property
     def position(self) -> int:
-        """Of this rank in the group: its rank in the communicator."""
+        """Position of this rank in the group: its rank in the communicator."""
         return int(library().c.mgrid_group_position(self._handle))
 
     @property
@@ -85,7 +85,7 @@ class Group(Bound):
 
     @property
     def launch_order(self) -> int:
-        """Order of calls on this rank's groups: of several groups used at the same time, launch the lowest first."""
+        """A number: of several groups that are used at the same time, launch the calls on the lowest first."""
         return int(library().c.mgrid_group_launch_order(self._handle))
 
     @property
@@ -96,9 +96,9 @@ class Group(Bound):
 
     @property
     def comm(self) -> Intracomm | Any:
-        """The communicator as one of mpi4py, ranks in the order of the group; MPI.COMM_SELF for most groups of one rank;
-        None where none was made (a dry state, a lazy family before `create`). It belongs to the state: do not free it. It
-        is COMM_NULL once the state is closed."""
+        """The communicator, of mpi4py, with the ranks in the order of the group. MPI.COMM_SELF for most groups of one
+        rank; None if none was made (a dry state, a lazy family before `create`). It belongs to the state: do not free
+        it. It is COMM_NULL once the state is closed."""
         from ._mpi import comm_of
         handle, made = self._handle, self._state._comms
         if Native(library().c.mgrid_group_native_kind(handle)) == Native.NATIVE_MPI:
@@ -125,7 +125,7 @@ class Group(Bound):
         return Shift(source.value, dest.value)
 
     def segment(self, *sizes: int) -> Segment:
-        """Cut the group into consecutive segments of these sizes (one may be `fill`); describe that of this rank."""
+        """Cut the group into consecutive segments of these sizes (one may be `fill`). Return that of this rank."""
         found = _abi.mgrid_segment()
         library().call("mgrid_group_segment", self._handle, *numbers_of(sizes), byref(found))
         return Segment(**record(found))
@@ -194,9 +194,10 @@ class Policy(Bound):
 
 
 class State(Bound, Mapping[str, "Group | Any"]):
-    """A plan seen from this rank. state["dp"] is its Group; None where the rank is in none; a list where it may be in
-    several. Made by `Plan.at`, without communicators, or by `Job.materialize` and `Job.open`: then close it before its
-    job, on all ranks in one order (it is a context manager)."""
+    """A plan seen from this rank. state["dp"] is its Group; None if the rank is in no group; a list in a cover.
+
+    `Plan.at` makes a state without communicators, `Job.materialize` and `Job.open` make a state with communicators.
+    Close the latter before its job, on all ranks in the same order (it is a context manager)."""
 
     _remedy = "it belongs to its process; pickle state.plan, and ask plan.at(rank) there"
     _by = "plan.at(rank), or by job.open over MPI"
@@ -243,7 +244,7 @@ class State(Bound, Mapping[str, "Group | Any"]):
             raise no_attribute(self, name, () if name[:1] == "_" else self.plan.families, 'a family is state["{}"]')
 
     def groups(self, family: str) -> list[Group]:
-        """Return this rank's groups of a family: none, one, or in a cover several."""
+        """List this rank's groups of a family: one at most, or in a cover several."""
         known(family, self.plan.families, "family")
         found: list[Group] = []
         while handle := library().call("mgrid_state_group_nth", self._open(), encoded(family), len(found)):
@@ -292,11 +293,11 @@ class State(Bound, Mapping[str, "Group | Any"]):
         return Group(self, handle) if handle else None
 
     def set(self, name: str, value: Any) -> None:
-        """Set a setting of the recipe for queries about this state; None: its default again."""
+        """Set a setting of the recipe for queries about this state; None: to its default."""
         library().call("mgrid_runtime_set", self.recipe_of(), self._open(), byref(arg_of(name, value)))
 
     def policy(self, name: str) -> Policy:
-        """Return a policy of the recipe, a function to call. Collective where it is `agreed`."""
+        """Return a policy of the recipe, a function to call. Its calls are collective if it is `agreed`."""
         return Policy(self, name)
 
     # ------------------------------------------------------------------------------- a running job's
@@ -311,15 +312,16 @@ class State(Bound, Mapping[str, "Group | Any"]):
         library().call("mgrid_state_create", self._open(), encoded(family))
 
     def prove(self) -> int:
-        """Prove every communicator by collectives, and return the number of those of this rank. Collective."""
+        """Prove every communicator by collectives. Return the number of communicators of this rank. Collective."""
         proved = c_int64()
         library().call("mgrid_state_prove", self._open(), byref(proved))
         return proved.value
 
     def reload(self, recipe: str | os.PathLike[str] | None = None, params: Mapping[str, Any] | None = None,
                **more: Any) -> tuple[State, Change]:
-        """Evaluate the recipe again (None: the same one, whose file may have changed) with all its parameters, and make its
-        communicators beside the old ones; equal ones are kept. Collective, all or nothing. Close the old state then."""
+        """Evaluate a recipe (None: the same one, whose file may have changed) with these parameters alone, and make its
+        communicators beside those of this state; equal communicators are kept. Collective, all or nothing. Then close
+        this state."""
         state, change = ctypes.c_void_p(), _abi.mgrid_change()
         words = words_of({**(params or {}), **more})
         library().call("mgrid_reload", self.recipe_of(), self._open(), os.fsencode(recipe) if recipe else None,
@@ -353,7 +355,7 @@ class State(Bound, Mapping[str, "Group | Any"]):
             return
         if self.job is None:
             self.close()
-        elif self.job.alive:  # to free it is collective: it ends with its job
+        elif self.job.alive:  # freeing it is collective, so it ends with its job
             warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2)
 
     def __repr__(self) -> str:
@@ -368,19 +370,17 @@ class State(Bound, Mapping[str, "Group | Any"]):
 
 
 def new_state(handle: int, recipe: Recipe, job: Any, words: Sequence[str], file: bytes | None = None) -> State:
-    """A state that the library has made, with its plan."""
+    """Return the State of a handle, with its plan."""
     c = library().c
     plan = Plan(c.mgrid_plan_ref(c.mgrid_state_plan(handle)), recipe, recipe.name, words, file)
     return State(handle, plan, recipe, job)
 
 
 def dry(plan: Plan, rank: int) -> State:
-    """The state of one rank without communicators."""
+    """Return the state of a rank without communicators."""
     lib = library()
     backend = lib.call("mgrid_backend_dry", plan.world, rank)
     try:
         return State(lib.call("mgrid_materialize", plan._handle, backend, b""), plan, plan.recipe)
     finally:
         lib.c.mgrid_backend_free(backend)
-
-

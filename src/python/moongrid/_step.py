@@ -24,7 +24,7 @@ class StepCall(NamedTuple):
     file: str       # of the recipe
     line: int
     bytes: int
-    position: int   # the root, or the member that it is sent to or comes from; -1: none
+    position: int   # of the root, or of the member to which it sends or from which it receives; -1: none
 
     def __str__(self) -> str:
         way = {"send": f" to {self.position}", "recv": f" from {self.position}"}.get(self.operation, "")
@@ -33,11 +33,11 @@ class StepCall(NamedTuple):
 
 
 class Step(Owner):
-    """The programs of all ranks, made by `plan.step()`: each is evaluated once for all ranks that the step cannot
+    """The programs of all ranks, made by `plan.step()`. One program is evaluated for all ranks that the step does not
     distinguish.
 
         step = mg.plan("megatron", 64, tp=8, pp=4).step()
-        step.prove()                 # raises MoongridError, which names who waits for whom
+        step.prove()                 # the MoongridError of a deadlock names which rank waits for which
         for call in step.calls(17): print(call)
     """
 
@@ -78,8 +78,8 @@ class Step(Owner):
         return int(library().c.mgrid_step_operations(self._handle, rank_of(rank, self._plan.world)))
 
     def prove(self, blocking: bool = False) -> None:
-        """Prove that every rank reaches the end of its program under the rules of NCCL, or with `blocking` of MPI. An error
-        of Status.LIMIT, if the proof takes more than the limits of the recipe, says what is proved so far."""
+        """Prove that every rank reaches the end of its program under the rules of NCCL, or with `blocking` of MPI. If
+        the proof takes more than the limits of the recipe, the error (Status.LIMIT) says what is proved so far."""
         library().call("mgrid_step_prove", self._handle, blocking)
 
     def calls(self, rank: int) -> Iterator[StepCall]:

@@ -30,7 +30,7 @@ class Topology(Owner):
     def __init__(self, handle: int, world: int) -> None:
         super().__init__(handle)
         self._world = world
-        self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []  # that made it, for a copy
+        self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []  # a copy repeats them
 
     def add(self, name: str, family: Family, **options: Any) -> None:
         """Add a family, with options of its communicators (mgrid_options of moongrid_plan.h: unique=True, lazy=True,
@@ -88,11 +88,11 @@ def _topology_again(world: int, calls: Iterable[tuple[str, tuple[Any, ...], dict
 
 
 def family_of(text: str, twin: bool) -> Family:
-    """Return the family of a plan that Family pickles."""
+    """Return the family of a plan that Family.__reduce__ saved."""
     found = Plan(saved(text.encode()))["family"]
     return found.twin() if twin else found
 
 
 def grid_of(text: str) -> Grid:
-    """Return the grid of a plan that Grid pickles."""
+    """Return the grid of a plan that Grid.__reduce__ saved."""
     return Plan(saved(text.encode())).grids["grid"]

@@ -11,7 +11,8 @@ from typing import Any
 from . import _abi
 from ._abi import Kind, Status
 from ._errors import error
-from ._library import encoded
+from ._library import encoded, whole
+
 
 def words_of(params: Mapping[str, Any]) -> list[str]:
     """Return parameters as the words of a command line: tp=2, hcp=[2,1]."""
@@ -32,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def arg_of(name: str, value: Any) -> _abi.mgrid_arg:
-    """Return a value as an mgrid_arg, which keeps alive what it points to."""
+    """Return a value as an mgrid_arg, which keeps the memory alive to which it points."""
     arg = _abi.mgrid_arg(size=ctypes.sizeof(_abi.mgrid_arg), name=encoded(name))
     into = getattr(arg, "as")
     value = plain(value)
@@ -41,7 +42,7 @@ def arg_of(name: str, value: Any) -> _abi.mgrid_arg:
     elif isinstance(value, bool):
         arg.kind, into.boolean = Kind.IS_BOOLEAN, value
     elif isinstance(value, int):
-        arg.kind, into.integer = Kind.IS_INTEGER, _int64(name, value)
+        arg.kind, into.integer = Kind.IS_INTEGER, whole(value, f"'{name}'")
     elif isinstance(value, float):
         arg.kind, into.number = Kind.IS_NUMBER, value
     elif isinstance(value, str):
@@ -54,7 +55,7 @@ def arg_of(name: str, value: Any) -> _abi.mgrid_arg:
         listed = list(value)
         if all(type(one) is int for one in listed):
             for one in listed:
-                _int64(name, one)
+                whole(one, f"'{name}'")
             arg.kind, into.integers.n = Kind.IS_INTEGERS, len(listed)
             into.integers.at = cast((c_int64 * len(listed))(*listed), POINTER(c_int64))
         else:
@@ -79,12 +80,6 @@ def value_of(arg: _abi.mgrid_arg) -> Any:
         listed = of.integers if kind == Kind.IS_INTEGERS else of.numbers
         return listed.at[:listed.n]
     return {Kind.IS_BOOLEAN: of.boolean, Kind.IS_INTEGER: of.integer, Kind.IS_NUMBER: of.number}.get(kind)
-
-
-def _int64(name: str, value: int) -> int:
-    if not -2**63 <= value < 2**63:
-        raise error(Status.OUT_OF_RANGE, f"'{name}' is {value}, which 64 bits do not hold")
-    return value
 
 
 def args_of(values: Mapping[str, Any]) -> tuple[int, Any]:

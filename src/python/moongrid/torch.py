@@ -9,7 +9,7 @@
     mesh = mt.device_mesh(groups, "dense")                  # a torch DeviceMesh over a grid of the recipe
     pgs = mt.megatron_collection(groups)                    # Megatron-core's ProcessGroupCollection
     mpu = mt.mpu(groups)                                    # for DeepSpeed and Megatron: mpu.get_data_parallel_group()
-    with mt.checked(groups):                                # each call is the next one of the recipe's step
+    with mt.checked(groups):                                # raises if calls differ from the recipe's step
         train()
 
 examples/torch/README.md says what it promises. It needs torch 2.4 or later, and no MPI.
@@ -46,8 +46,9 @@ CheckedCalls.__module__ = __name__
 
 Group = Union[dist.ProcessGroup, Any]  # Any: None or a list, where the recipe has such families
 _Choice = TypeVar("_Choice")
-c10d: Any = dist.distributed_c10d  # what is torch's own there has no types,
-stores: Any = dist                 # nor have its stores
+# Any: torch's private functions and its stores have no types.
+c10d: Any = dist.distributed_c10d
+stores: Any = dist
 
 
 # ---------------------------------------------------------------- the agreement
@@ -57,12 +58,12 @@ _AGREEMENT = timedelta(minutes=5)
 
 
 def _agreed(choose: Callable[[], tuple[Plan, str, _Choice]], timeout: Any) -> tuple[int, _Choice]:
-    """Call `choose` for a plan, the text of what else is asked for, and a value; then compare plan and text with those of
-    all ranks. Collective over the world, by torch's store alone. Return the number of this agreement, which is the same on
-    all ranks and was never used before, and the value.
+    """Call `choose`, which returns a plan, a text of other arguments, and a value. Then check that plan and text are
+    equal on all ranks. Collective over the world, by torch's store alone. Return the number of this agreement, which is
+    the same on all ranks and was never used before, and the value.
 
-    Whatever fails on this rank, the call is counted before and the failure is told to the others: nobody waits for this
-    rank, and its next call meets theirs."""
+    This rank counts its call before anything can fail, and tells a failure to the others. So they do not wait for it,
+    and the next calls of all ranks have the same number again."""
     if not dist.is_initialized():
         raise error(Status.NOT_NOW, "torch.distributed is not initialized: call init_process_group first")
     calls = stores.PrefixStore("moongrid", c10d._get_default_store())
@@ -73,7 +74,7 @@ def _agreed(choose: Callable[[], tuple[Plan, str, _Choice]], timeout: Any) -> tu
             timeout, given = _AGREEMENT, timeout
             raise error(Status.BAD_VALUE, f"agreement is {given!r}, not a timedelta above 0")
         found = choose()
-    except Exception as why:  # of any kind: the others are told
+    except Exception as why:
         failure = why
     try:
         _compare(calls, number, found and found[0], found[1] if found else _told(failure), timeout)
@@ -91,13 +92,14 @@ def _told(failure: Exception | None) -> str:
 
 
 def _compare(calls: Any, number: int, plan: Plan | None, asked: str, timeout: timedelta) -> None:
-    """Check that all ranks have the same plan and ask for the same. Without a plan `asked` is the error."""
+    """Check that all ranks have the same plan and the same text `asked`. Without a plan `asked` is the error."""
     rank, world = dist.get_rank(), dist.get_world_size()
     store = stores.PrefixStore(str(number), calls)
     mine = f"{plan.digest} {asked}" if plan is not None else f"failed: {asked}"
     if store.add(f"count {mine}", 1) == 1 and plan is not None:
-        store.set(f"text {mine}", plan.text())  # by the first that has it
-    # One counter decides: the last rank to come, or the first that waits no longer.
+        store.set(f"text {mine}", plan.text())  # only the first rank with this plan
+    # The counter "here" decides which rank sets the outcome: the last to come, or the first whose wait times out. The
+    # latter adds `late`.
     late = 1 << 32
     if store.add("here", 1) == world:
         equal = plan is not None and store.add(f"count {mine}", 0) == world
@@ -111,7 +113,7 @@ def _compare(calls: Any, number: int, plan: Plan | None, asked: str, timeout: ti
         store.wait(["outcome"], timeout)
     outcome = store.get("outcome").decode()
     if outcome == "equal":
-        if store.add("left", 1) == world:  # by the last that reads them, so that rank 0 does not keep them
+        if store.add("left", 1) == world:  # the last rank that reads the keys deletes them
             for key in (f"count {mine}", f"text {mine}", "here", "outcome", "left"):
                 store.delete_key(key)
         return
@@ -142,7 +144,7 @@ def _ranks(ranks: list[int]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """A process group that this rank is in, and what was chosen for it."""
+    """A process group that this rank is in, and its arguments in torch."""
     families: tuple[str, ...]  # that use it
     ranks: tuple[int, ...]     # in the order of the group
     backend: str               # torch's name
@@ -154,9 +156,9 @@ class Made:
 
 
 class Groups(Bound, Mapping[str, Group]):
-    """The process groups of this rank by family. groups["dp"] is a ProcessGroup; None where this rank is in
-    no group of the family (test for it: torch takes group=None for all ranks); a list where a rank may be in several
-    (pairs). Made by `groups`."""
+    """The process groups of this rank by family. groups["dp"] is a ProcessGroup; None if this rank is in no group of
+    the family (test for it: torch takes group=None for all ranks); a list if a rank may be in several (pairs). Made by
+    `groups`."""
 
     _remedy = "process groups belong to their process; pickle groups.plan, and make them there"
 
@@ -164,7 +166,7 @@ class Groups(Bound, Mapping[str, Group]):
         """Choose the groups; make none yet."""
         self.plan = plan
         self._number = 0  # of the agreement; 0: nothing is made
-        self._default = dist.group.WORLD  # as long as it is torch's, the groups live
+        self._default = dist.group.WORLD  # the groups live as long as this is torch's default group
         self._alone: dist.ProcessGroup | None = None
         self._view = plan.json(dist.get_rank())
         self.made = [self._choose(i, what["options"], backends, timeout, sort_ranks)
@@ -210,7 +212,7 @@ class Groups(Bound, Mapping[str, Group]):
                          + (f" (without {', '.join(made.ignored)})" if made.ignored else "") for made in self.made)
 
     def create(self, family: str) -> None:
-        """Make this rank's groups of a lazy family. Collective over the members of each; again is harmless."""
+        """Make this rank's groups of a lazy family. Collective over the members of each; a second call is harmless."""
         where = self._view["families"][known(family, self.plan.families, "family")]
         self.alive(f"family '{family}'")
         for one in where if isinstance(where, list) else [where]:
@@ -219,8 +221,8 @@ class Groups(Bound, Mapping[str, Group]):
                 self._create(number)
 
     def destroy(self) -> None:
-        """Destroy the process groups, the last first. Every member does it; then this object is empty. Right after a
-        creation over gloo call dist.barrier() first: other ranks may still be connecting to this rank."""
+        """Destroy the process groups, the last first; then this object is empty. Every member must call it. Right after
+        a creation over gloo call dist.barrier() first: other ranks may still be connecting to this rank."""
         made, self.made, self._number = self.made, [], 0
         for group in [self._alone, *(one.group for one in reversed(made))]:
             if group is not None and self._default is dist.group.WORLD:  # else torch has destroyed them with the world
@@ -235,7 +237,7 @@ class Groups(Bound, Mapping[str, Group]):
             raise error(Status.NOT_NOW, f"{what} is gone: destroy_process_group destroyed the groups with torch's world")
 
     def _find(self, family: str) -> dist.ProcessGroup | None:
-        """Return this rank's group of a family, or None if it is in none or in several, or if the group is not made yet."""
+        """Return this rank's group of a family, or None: in no group or in several, or the group is not made yet."""
         where = self._view["families"][family]
         if not isinstance(where, dict):
             return None
@@ -252,7 +254,7 @@ class Groups(Bound, Mapping[str, Group]):
         return group
 
     def one_rank(self) -> dist.ProcessGroup:
-        """One group for all families in which this rank is alone; made at its first use, without
+        """Return the one group for all families in which this rank is alone. It is made at its first use, without
         messages."""
         if self._alone is None:
             rank, backend = dist.get_rank(), dist.get_backend()
@@ -262,7 +264,7 @@ class Groups(Bound, Mapping[str, Group]):
 
     def _choose(self, number: int, asked: Mapping[str, Any], backends: Mapping[str, str], timeout: timedelta | None,
                 sort_ranks: bool) -> Made:
-        """What the groups of the view say of the communicator of that number, in torch's terms."""
+        """Choose torch's arguments for communicator `number` of the view."""
         users = {name: one["ranks"] for name, where in self._view["families"].items()
                  for one in (where if isinstance(where, list) else [where]) if one and one["communicator"] == number}
         first, ranks = next(iter(users.items()))
@@ -286,12 +288,12 @@ class Groups(Bound, Mapping[str, Group]):
 
 def _new_group(name: str, ranks: list[int], backend: str, timeout: timedelta, options: object, store: Any,
                description: str) -> dist.ProcessGroup:
-    """torch's new_group for the members alone, under a name of ours. new_group(use_local_synchronization=True)
-    names a group by a count of this process, and where ranks are in unequal numbers of groups the counts
-    differ: the members then wait for each other under different names (README.md). Our names come from the
-    plan. The rest is what new_group does, but for a default group with a device (init_process_group(device_id=...)):
-    from that torch would split each group, which is collective over the world. While ours are made it has none;
-    they have its device."""
+    """Make a group as torch's new_group does, but collective over its members alone, and under a name from the plan.
+
+    new_group(use_local_synchronization=True) names a group by a count of this process. If ranks are in different
+    numbers of groups, the counts differ, and the members wait for each other under different names. If the default
+    group has a device (init_process_group(device_id=...)), torch also splits each group from it, which is collective
+    over the world. So the default group has no device while this group is made; this group gets the device."""
     keyword = "backend_options" if "backend_options" in inspect.signature(
         c10d._new_process_group_helper).parameters else "pg_options"
     default: Any = dist.group.WORLD
@@ -311,7 +313,7 @@ def _new_group(name: str, ranks: list[int], backend: str, timeout: timedelta, op
 
 
 def _nccl_options(family: str, timeout: timedelta, asked: Mapping[str, Any]) -> object:
-    """high_priority and the fields of `nccl` as ProcessGroupNCCL.Options; None where neither is asked for."""
+    """Return high_priority and the fields of `nccl` as ProcessGroupNCCL.Options; None if neither is asked for."""
     if not ("nccl" in asked or "high_priority" in asked):
         return None
     found = dist.ProcessGroupNCCL.Options(is_high_priority_stream=asked.get("high_priority", False))
@@ -330,16 +332,17 @@ def _nccl_options(family: str, timeout: timedelta, asked: Mapping[str, Any]) -> 
 def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *, backends: Mapping[str, str] | None = None,
            timeout: timedelta | None = None, agreement: timedelta = _AGREEMENT, sort_ranks: bool = False,
            **more: Any) -> Groups:
-    """Make the groups of a recipe (or of a Plan) in torch, with parameters by name, as `plan` takes them: tp=2, or
-    {"tp": 2}. Collective over the world: first all ranks agree
-    on the plan and on these arguments, then each makes the groups it is in, in the plan's order. A refusal is
-    raised on every rank before anything is made; where torch itself fails later the other members of the
-    group find out by its timeout. An error is a MoongridError; where another exception ends the call on one rank, the
-    others get a MoongridError that quotes it. init_process_group(device_id=...) makes no difference: see README.md.
+    """Make the groups of a recipe (or of a Plan) in torch, with parameters as `plan` takes them: tp=2, or {"tp": 2}.
 
-    backends    what the recipe's option `backend` means: by default {"": that of the default group, "mpi":
-                "gloo", "nccl": "nccl"}; {"nccl": "gloo"} runs a recipe for GPUs on a laptop
-    timeout     of groups whose family has none; torch's default for the backend otherwise
+    Collective over the world. First all ranks agree on the plan and on these arguments; then each rank makes its
+    groups, in the plan's order. A refusal is raised on every rank before anything is made. If torch itself fails later,
+    the other members of the group get an error after its timeout. Errors are MoongridErrors; if another exception ends
+    the call on one rank, the others get a MoongridError that quotes it. init_process_group(device_id=...) makes no
+    difference.
+
+    backends    torch's backend for each value of the recipe's option `backend`: by default {"": that of the default
+                group, "mpi": "gloo", "nccl": "nccl"}; {"nccl": "gloo"} runs a recipe for GPUs on a laptop
+    timeout     of groups whose family has none; by default torch's for the backend
     agreement   how long to wait for the other ranks
     sort_ranks  sort the ranks of each group, as torch's new_group does; by default the order is the recipe's
     """
@@ -392,10 +395,12 @@ def _of_groups(made: Any) -> Groups:
 
 
 def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> DeviceMesh | Any:
-    """A DeviceMesh over a named grid of the plan, slowest dim first as torch has it, with our groups inside.
-    Each dim needs a family of the plan with its groups; dims of one rank need none. None on ranks outside the
-    grid. Local. Dims that have joint groups of a family are flattened, under its name and under theirs, "dp_cp":
-    mesh["dp", "cp"]._flatten() has the groups of that family. Where no family has them torch makes groups of its own."""
+    """Return a DeviceMesh over a named grid of the plan, slowest dim first as in torch, with these groups inside; None
+    on ranks outside the grid. Local.
+
+    Each dim needs a family of the plan with its groups, except dims of one rank. If a family has the joint groups of
+    several dims, these are flattened, under its name and under theirs ("dp_cp"): mesh["dp", "cp"]._flatten() has the
+    groups of that family. If no family has the joint groups, torch makes groups of its own."""
     over = _of_groups(made).plan.grids[known(grid, list(made.plan.grids), "grid")]
     made.alive(f"a mesh over grid '{grid}'")
     dims = list(over.dims.items())[::-1]
@@ -421,8 +426,8 @@ def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> Devi
 
 
 def _flatten(mesh: DeviceMesh, made: Groups, over: Grid) -> None:
-    """Flatten the mesh along all dims whose joint groups are those of a family that is made. torch's way is to make or take
-    a group, by one of three functions; here each gives ours."""
+    """Flatten the mesh along all dims whose joint groups are those of a family that is made. torch gets the group from
+    one of three functions; here each of them returns the group of the family."""
     named: dict[Family, dict[str, dist.ProcessGroup]] = {}
     for family in made.plan:
         group = made._find(family)
@@ -454,12 +459,13 @@ def _knows(recipe: Recipe, version: str) -> bool:
 
 
 def megatron_collection(made: Groups) -> Any:
-    """Megatron-core's ProcessGroupCollection from groups("megatron", ...), as use_mpu_process_groups fills it:
-    a field has the group of the family of its name, None where this rank is in none or the plan has no such
-    family (inter_dist_opt with one optimizer instance); hcp is the list of hcp_0, hcp_1, ... Local.
+    """Return Megatron-core's ProcessGroupCollection from groups("megatron", ...), as use_mpu_process_groups fills it: a
+    field has the group of the family of its name, or None if this rank is in no group or the plan has no such family
+    (inter_dist_opt with one optimizer instance); hcp is the list of hcp_0, hcp_1, ... Local.
 
-    The recipe's `version` ("0.16") is that of the installed Megatron-core, or an error. Give sort_ranks=True to `groups`
-    where the order of intra_dist_opt should be that of Megatron, which leaves sorting to torch."""
+    If the recipe knows the version of the installed Megatron-core, its parameter `version` must be this version
+    ("0.16") or "dev". Give sort_ranks=True to `groups` for the order of intra_dist_opt in Megatron, which leaves
+    sorting to torch."""
     if "tp" not in _of_groups(made) or "intra_dist_opt" not in made:
         raise error(Status.USAGE, "a ProcessGroupCollection needs the families of the recipe megatron")
     try:
@@ -478,10 +484,11 @@ def megatron_collection(made: Groups) -> Any:
 
 
 class Mpu(Bound):
-    """What the recipe says of its system, as functions with the names of that system, over our groups; DeepSpeed and Megatron
-    take such an object as `mpu`. Each getter is one: mpu.get_data_parallel_group(with_context_parallel=True) returns a
-    ProcessGroup. Each query is one, with or without "get_": mpu.get_data_parallel_rank(), mpu.is_pipeline_first_stage().
-    `dir` lists them, `moongrid recipes NAME` explains them. Made by `mpu`."""
+    """The functions of the system that the recipe models, by their own names, over these groups. DeepSpeed and Megatron
+    take such an object as `mpu`. A getter returns a ProcessGroup:
+    mpu.get_data_parallel_group(with_context_parallel=True). A query has a name with or without "get_":
+    mpu.get_data_parallel_rank(), mpu.is_pipeline_first_stage(). `dir` lists the functions, `moongrid recipes NAME`
+    explains them. Made by `mpu`."""
 
     _remedy = "it belongs to its process; pickle groups.plan, and make them there"
 
@@ -526,7 +533,7 @@ class Mpu(Bound):
 
 
 def mpu(made: Groups) -> Mpu:
-    """The functions of the system that the recipe models, over these groups, for DeepSpeed and Megatron. Local.
+    """Return the functions of the system that the recipe models, over these groups, for DeepSpeed and Megatron. Local.
 
         engine, *_ = deepspeed.initialize(model=model, config=config, mpu=mt.mpu(groups))
     """
@@ -538,10 +545,10 @@ def mpu(made: Groups) -> Mpu:
 
 @contextlib.contextmanager
 def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _AGREEMENT) -> Iterator[CheckedCalls]:
-    """Compare calls of torch.distributed on these groups with the step of their recipe, for debugging: a call that is not
-    the next one of this rank's program raises, before it is made, a MoongridError that names both, with the line of the
-    recipe; so does `end`, of what this yields, unless all calls of one step were made since the last `end`; and so does
-    the end of the block, in the middle of a step or after no call.
+    """Compare calls of torch.distributed on these groups with the step of their recipe, for debugging. Before a call
+    that is not the next call of this rank's program is made, it raises a MoongridError with both calls and the line of
+    the recipe. check.end() raises unless all calls of one step were made since the last end(). The end of the block
+    raises in the middle of a step, or if no call was made.
 
         with mt.checked(groups) as check:
             for batch in batches:
@@ -549,8 +556,8 @@ def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _A
                 check.end()
 
     First all ranks compare the step's digest (collective). Calls on other groups, and in groups of one rank, are not
-    compared. Sends and receives of one batch_isend_irecv may be in any order. Functional collectives, as DTensor's, and
-    those of DistributedDataParallel are not seen."""
+    compared. Sends and receives of one batch_isend_irecv may be in any order. Functional collectives, as of DTensor,
+    and the calls of DistributedDataParallel are not seen."""
     def choose() -> tuple[Plan, str, Step]:
         found = _of_groups(made).plan.step() if step is None else step
         return made.plan, f"step={found.digest}", found
