@@ -16,19 +16,19 @@ typedef struct reading {
   names *all;
   names_rule *rule;
   const char *line; /* where the line starts */
-  bool any;         /* whether * stands for any text */
+  bool any;         /* * stands for any text */
   mgrid_error *err;
 } reading;
 
 #define WRONG(r, ...) \
   mgrid_fail_at((r)->err, MGRID_BAD_VALUE, (r)->all->from, (r)->rule->line, __VA_ARGS__)
 
-/* Refuse a line, because of what is at one place in it. */
+/* Refuse a line because of the character at `at`. */
 static mgrid_status wrong_at(const reading *r, const char *at, const char *what) {
   return WRONG(r, "character %zu: %s", (size_t)(at - r->line) + 1, what);
 }
 
-/* Turn the captures of a name into bytes, in place. seen: the captures that occur. */
+/* Replace each capture of a name by one byte, in place. Set the bits of these captures in *seen. */
 static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
   static const char *const kinds[] = { "(%d+)", "(%a+)", "(%w+)", "(.+)" };
   char *to = name;
@@ -66,7 +66,7 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
   return MGRID_OK;
 }
 
-/* Read a word, NAME or NAME[%1]. */
+/* Read a word, NAME or NAME[%1], as the next name of a side. */
 static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen) {
   names_side *side = &r->rule->side[which];
   size_t n = strlen(word);
@@ -93,7 +93,7 @@ static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen)
   return MGRID_OK;
 }
 
-/* Read "A + B". seen: for each name, the captures that occur in it. */
+/* Read the words of a side, A + B. seen: [names of the side]. */
 static mgrid_status names_read_side(reading *r, int which, size_t n, char **word, unsigned *seen) {
   if (n % 2 == 0) return WRONG(r, "names on a side are separated by ' + '");
   for (size_t i = 0; i < n; i++) {
@@ -104,6 +104,7 @@ static mgrid_status names_read_side(reading *r, int which, size_t n, char **word
   return MGRID_OK;
 }
 
+/* Read the words after the names: by 8 axis 1 transposed. */
 static mgrid_status read_how(reading *r, size_t n, char **word) {
   for (size_t i = 0; i < n; i++) {
     bool more = i + 1 < n;
@@ -209,29 +210,28 @@ void names_free(names *n) {
 /* ----------------------------------------------------------------- matching
 **
 ** To try each way of dividing a name would take exponential time. So a table says, for each place
-** in the pattern and each place in the name, whether the rest of the one matches the rest of the
-** other. It is filled from the end, in pattern x name steps. Then a walk from the start goes only
-** to places that match. From left to right, it gives each capture as much as it can have.
+** in the pattern and each place in the name, whether the rest of the pattern matches the rest of the
+** name. It is filled from the end, in O(pattern x name). Then a walk from the start goes only to
+** places that match, and tries the longest text of each capture first.
 **
-** If a capture occurs twice in one name, the table takes each occurrence for any text of its kind.
-** So the walk may find that the two texts differ. It then goes back to its last choice; its steps
-** are limited.
+** If a capture occurs twice in the pattern, the table allows any text of its kind for each
+** occurrence. So the walk may find that the two texts differ. It then goes back to its last choice.
+** This may take exponential time, so its steps are limited.
 */
 
-typedef struct choice { /* a choice of the text for which a capture, or *, stands */
-  size_t item, from, to, next;
+typedef struct choice {  /* the text name[from .. to) of a capture, or of * */
+  size_t item;           /* its place in the pattern */
+  size_t from, to, next; /* next: the end to try next */
 } choice;
 
 typedef struct matching {
   const names_rule *rule;
-  /* both without the letters that both start with and both end with */
-  const unsigned char *pattern, *name;
+  const unsigned char *pattern, *name; /* without equal letters at the start and at the end */
   size_t npattern, nname;
-  /* true: the table has all its rows; false: only the last two, which take turns */
-  bool walks;
-  bool *table;        /* [nname + 2][npattern + 1] */
-  choice *made;       /* [npattern] */
-  mgrid_budget steps; /* of the walk */
+  bool walks;         /* the table keeps all rows, for the walk; false: only two, used in turn */
+  bool *table;        /* [nname + 2 or 2][npattern + 1] */
+  choice *made;       /* [npattern]: the choices of the walk so far */
+  mgrid_budget steps; /* for the walk */
   names_bound bound;
 } matching;
 
@@ -241,7 +241,7 @@ static bool *names_row_of(const matching *m, size_t at) {
   return m->table + (m->walks ? at : at & 1) * (m->npattern + 1);
 }
 
-/* Return whether an item of the pattern stands for this letter, or for texts of such letters. */
+/* Return whether an item of the pattern matches this letter, or texts of such letters. */
 static bool names_is_of(const names_rule *r, unsigned char item, unsigned char c) {
   bool digit = mgrid_is_digit((char)c), letter = mgrid_is_letter((char)c);
   if (item >= ANY) return item == ANY || c == item;
@@ -265,8 +265,8 @@ static bool fill_table(const matching *m) {
 
 static bool take_steps(matching *m, size_t n) { return mgrid_spend(&m->steps, (int64_t)n); }
 
-/* Choose the next text after which the rest can follow. A capture begins with the longest text, *
-** with the shortest. */
+/* Choose the next text after which the rest matches. A capture begins with its longest text, * with
+** its shortest. False: none is left. */
 static bool names_choose(matching *m, choice *c) {
   unsigned char item = m->pattern[c->item];
   while ((item == ANY ? c->next <= m->nname : c->next > c->from) && take_steps(m, 1)) {
@@ -280,7 +280,7 @@ static bool names_choose(matching *m, choice *c) {
   return false;
 }
 
-/* Return the end of the letters, from a place on, that a capture may have. */
+/* Return the end of the longest text that starts at a place and that a capture may have. */
 static size_t names_run_of(matching *m, unsigned char item, size_t at) {
   size_t end = at;
   while (end < m->nname && names_is_of(m->rule, item, m->name[end])) end++;
@@ -288,7 +288,7 @@ static size_t names_run_of(matching *m, unsigned char item, size_t at) {
   return end;
 }
 
-/* Bind the captures. False: no way was found. */
+/* Bind the captures. False: the name does not fit, or the steps are used up. */
 static bool names_walk(matching *m) {
   size_t n = 0, item = 0, at = 0;
 
@@ -319,8 +319,8 @@ static bool names_walk(matching *m) {
   return false;
 }
 
-/* Begin with what is between the letters that both start with and both end with. False: they do not
-** fit; or *fits is set, because they are equal. */
+/* Set pattern and name, without equal letters at their start and end. False: *fits is the result
+** already. */
 static bool names_begin(matching *m, const char *pattern, const char *name, bool *fits) {
   size_t least = 0;
   m->pattern = (const unsigned char *)pattern, m->name = (const unsigned char *)name;

@@ -9,12 +9,12 @@
 **   a.(%d+).experts.(%d+).w1 -> l%1_w1[%2]                                 as slice %2 of the first axis
 **   a.(%d+).rotary_emb.inv_freq -> -                                       not wanted
 **
-** A rule says that both sides have the same elements, so it works in either direction: the side
-** that a checkpoint has makes the side that a recipe has. A capture is (%d+), (%a+), (%w+) or (.+)
-** where it first occurs; after that %1, %2, ... stand for its text. All other characters stand for
-** themselves, also dots and letters that are not ASCII. No name has the bytes 1 to 5. On the left
-** of `-> -`, * is any text. Two words, PATTERN TENSOR, are a layout: a stored tensor whose name
-** fits the pattern, as in a shell, is cut like that tensor of the recipe, and keeps its name.
+** A rule says that both sides have the same elements, so it works in both directions: the checkpoint
+** has the names of one side, and the recipe those of the other. A capture is (%d+), (%a+), (%w+) or
+** (.+) where it first occurs; after that %1, %2, ... stand for its text. In `NAME -> -`, * stands
+** for any text. All other characters stand for themselves, also dots and letters outside ASCII; the
+** bytes 1 to 5 are not allowed. A line of two words, PATTERN TENSOR, is a layout: a stored tensor
+** whose name fits the shell pattern is cut like that tensor of the recipe, and keeps its name.
 */
 #ifndef MGRID_NAMES_H
 #define MGRID_NAMES_H
@@ -25,37 +25,33 @@ enum { NAMES_CAPTURES = 4, NAMES_ON_A_SIDE = 16 };
 
 typedef struct names_side {
   size_t n;
-  /* bytes 1 to NAMES_CAPTURES stand for captures, and byte 5 for any text */
-  char *name[NAMES_ON_A_SIDE];
-  int slice; /* the capture that gives an index of the first axis; -1: none */
+  char *name[NAMES_ON_A_SIDE]; /* [n]; bytes 1 to 4 are captures, and byte 5 is any text */
+  int slice;                   /* the capture that is an index of the first axis; -1: none */
 } names_side;
 
 typedef struct names_rule {
   int line;
-  /* the tensor of a layout, whose pattern is side[0].name[0]; NULL: this is a rule */
-  const char *layout;
+  const char *layout; /* the tensor of a layout; its pattern is side[0].name[0]. NULL: a rule */
   names_side side[2]; /* if the second side is empty, tensors that fit the first are not wanted */
   size_t ncaptures;
   char kind[NAMES_CAPTURES]; /* 'd', 'a', 'w' or '.' */
   bool transposed;
-  /* the axis on which names are concatenated; the axis of a slice's index does not count */
-  int64_t axis;
-  const char *by;    /* the number of blocks, or the name of a parameter that has it; NULL: 1 */
-  const char *or_by; /* another parameter, if the plan does not have that one; NULL: none */
+  int64_t axis;   /* tensors are concatenated on this axis, not counting that of a slice's index */
+  const char *by; /* the number of blocks, or the parameter that is this number; NULL: 1 */
+  const char *or_by; /* the parameter to use if the plan does not have `by`; NULL: none */
 } names_rule;
 
 typedef struct names {
   const char *from; /* where the rules are written, for messages */
-  char *text;       /* owns the texts to which rules point */
+  char *text;       /* owns the strings of the rules */
   size_t n;
   names_rule *rule;
-  /* for rules of a recipe: pays for matching; NULL: they are the user's, and free */
-  mgrid_budget *budget;
+  mgrid_budget *budget; /* limits the work of matching; NULL: the user's rules, without a limit */
 } names;
 
-/* The texts for which the captures of a rule stand in a name. */
+/* The texts of a rule's captures in a name. */
 typedef struct names_bound {
-  const char *at[NAMES_CAPTURES]; /* NULL: not bound */
+  const char *at[NAMES_CAPTURES]; /* NULL: none yet */
   size_t length[NAMES_CAPTURES];
 } names_bound;
 
@@ -63,10 +59,10 @@ typedef struct names_bound {
 mgrid_status names_read(names *out, const char *from, const char *text, size_t length,
                         mgrid_error *err);
 void names_free(names *n);
-/* Find whether a name fits name i of a side, and bind the captures: from left to right, each gets
-** as much as it can have. `bound` NULL: do not bind them. O(length of the rule's name x length of
-** the name). MGRID_LIMIT: a capture occurs twice in the rule's name, and so many steps are not
-** enough. */
+/* Find whether a name fits name i of a side of the rule, and bind the captures, unless `bound` is
+** NULL. If a name fits in several ways, each capture is as long as possible, from left to right.
+** O(length of the rule's name x length of the name); MGRID_LIMIT if this is not enough for a capture
+** that occurs twice in the rule's name. */
 mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name,
                        names_bound *bound, bool *fits, mgrid_error *err);
 /* Find whether a name fits the pattern of a layout. O(length of the pattern x length of the

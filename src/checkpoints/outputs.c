@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** outputs.c - finds which stored tensors make which tensors of the result: first by layouts and
-** rules of the user, then by equal names, then by rules of the recipe.
+** outputs.c - finds the stored tensors of which each tensor of the result is made: first by layouts
+** and rules of the user, then by equal names, then by layouts and rules of the recipe.
 */
 #include "checkpoints/outputs.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tensor on either side: its type and shape. */
+/* A tensor of the checkpoint or of the plan. */
 typedef struct form {
   const char *name, *type;
   size_t naxes;
@@ -19,9 +19,9 @@ typedef struct form {
 
 /* ==================================================================== a rule */
 
-/* What a rule between names makes of stored tensors. The names of one side are parts. They lie one
-** after the other in the tensor of the other side, the whole: along one axis, in blocks. Either
-** side may be the wanted one. If both sides have one name, the whole has one part. */
+/* A rule between names says that one tensor, the whole, is the concatenation of one or more other
+** tensors, its parts, along one axis and in blocks. The checkpoint has the parts and the plan the
+** whole, or the other way round. */
 
 /* -------------------------------------------------------------------- forms */
 
@@ -37,7 +37,7 @@ static form stored_form(const shards_tensor *t) {
   return f;
 }
 
-/* append "f32 4 x 5" */
+/* Append "f32 4 x 5". */
 static void put_form(mgrid_text *t, const form *f) {
   mgrid_text_str(t, f->type);
   for (size_t k = 0; k < f->naxes; k++)
@@ -55,7 +55,7 @@ static mgrid_status outputs_check_type(const outputs *o, const form *stored, con
                     can ? "; --convert converts it" : "");
 }
 
-/* Leave out the first axis, because a rule means one index of it. */
+/* Return one index of the first axis, which has all axes but this one. */
 static form outputs_slice_of(form f) {
   f.naxes--;
   memmove(f.shape, f.shape + 1, f.naxes * sizeof *f.shape);
@@ -71,9 +71,9 @@ typedef struct applied {
   names_bound bound;
   form wanted;
   int side;      /* the side with names of the plan */
-  size_t slot;   /* which of these names is the wanted tensor */
-  int64_t slice; /* the index of the wanted tensor's first axis; -1: none */
-  const shards_tensor *of[NAMES_ON_A_SIDE]; /* the stored tensors, by the names of the other side */
+  size_t slot;   /* the index of the wanted tensor's name on this side */
+  int64_t slice; /* the index of the wanted tensor's first axis to make; -1: make all of it */
+  const shards_tensor *of[NAMES_ON_A_SIDE]; /* the stored tensors, as named by the other side */
   int64_t blocks;
   size_t nparts;
   form part[NAMES_ON_A_SIDE], whole;
@@ -88,13 +88,13 @@ static const names_side *stored_side(const applied *a) { return &a->rule->side[1
 /* Return whether the wanted tensor is the whole, and not one of the parts. */
 static bool gathers(const applied *a) { return a->rule->side[a->side].n == 1; }
 
-/* Return the axis of the whole that corresponds to an axis of the parts. */
+/* Return the axis of the whole that is an axis of the parts. */
 static size_t to_whole(const applied *a, size_t axis) {
   return a->rule->transposed ? a->whole.naxes - 1 - axis : axis;
 }
 
-/* Return a number of 1 or more: the text itself, or the value of the plan's parameter that it
-** names. 0: there is none. */
+/* Return a number of 1 or more: the text, or the value of the parameter of this name. 0: it is
+** neither. */
 static int64_t outputs_number_of(const mgrid_content *c, const char *text) {
   char *end;
   for (size_t i = 0; i < c->nparams; i++)
@@ -113,8 +113,8 @@ static mgrid_status set_blocks(applied *a) {
                 a->rule->by);
 }
 
-/* Find the stored tensors. *any: the checkpoint has at least one of them. If it has none, the rule
-** does not apply. */
+/* Find the stored tensors. *any: the checkpoint has at least one of them; otherwise the rule does
+** not apply. */
 static mgrid_status find_stored(applied *a, bool *any) {
   const names_side *side = stored_side(a);
   mgrid_text name = { 0 }, lost = { 0 };
@@ -136,8 +136,8 @@ static mgrid_status find_stored(applied *a, bool *any) {
   return a->err->status;
 }
 
-/* Return the index that a slice of the stored tensors has. If it has too many digits, return the
-** largest index. */
+/* Return the index that the rule takes of the stored tensors' first axis; -1: it takes all. If its
+** digits overflow, return the largest number. */
 static int64_t stored_slice(const applied *a) {
   int capture = stored_side(a)->slice;
   int64_t n = 0;
@@ -164,8 +164,8 @@ static mgrid_status set_stored(applied *a) {
   return a->err->status;
 }
 
-/* Set the forms of the plan's tensors. Where a part starts depends on the parts before it, which
-** the plan has, too. */
+/* Set the forms of the plan's tensors. If the wanted tensor is a part, find all parts, because it
+** starts where those before it end. */
 static mgrid_status set_wanted(applied *a) {
   form mine = a->slice >= 0 ? outputs_slice_of(a->wanted) : a->wanted;
 
@@ -191,7 +191,8 @@ static mgrid_status set_wanted(applied *a) {
   return a->err->status;
 }
 
-/* Check that the parts, one after the other, have the shape of the whole, and fill whole blocks. */
+/* Check that the concatenated parts have the shape of the whole, and that each part has equal
+** blocks. */
 static mgrid_status check_forms(const applied *a) {
   size_t axis = (size_t)a->rule->axis;
   int64_t sum = 0;
@@ -226,7 +227,7 @@ static mgrid_status check_forms(const applied *a) {
   return a->err->status;
 }
 
-/* Append the box of part i, one for all blocks. */
+/* Append a box with all blocks of part i. */
 static mgrid_status add_box(const applied *a, view *v, size_t i, const shards_tensor *of) {
   size_t axis = (size_t)a->rule->axis, skip = stored_side(a)->slice >= 0, shift = a->slice >= 0;
   int64_t blocks = a->nparts > 1 ? a->blocks : 1, block = a->part[i].shape[axis] / blocks,
@@ -254,7 +255,7 @@ static mgrid_status add_box(const applied *a, view *v, size_t i, const shards_te
   return MGRID_OK;
 }
 
-/* Apply the rule with its captures bound. *any: it does apply. */
+/* Apply the rule with its captures bound. *any: it applies. */
 static mgrid_status apply(applied *a, view *v, bool *any) {
   if (find_stored(a, any) || !*any) return a->err->status;
   if (set_stored(a) || set_wanted(a) || set_blocks(a) || check_forms(a)) return a->err->status;
@@ -284,9 +285,8 @@ static mgrid_status apply_slices(applied *a, view *v, bool *any) {
   return a->err->status;
 }
 
-/* Make the view of a tensor of the plan by the first rule that applies (names.c): the tensor's name
-** fits one side, and the checkpoint has the other side. If no rule applies, the view stays
-** empty. */
+/* Make the view of a tensor of the plan by the first rule that applies: the tensor's name fits one
+** side, and the checkpoint has the other side. If no rule applies, the view stays empty. */
 static mgrid_status make_by_rules(outputs *o, const names *all, const char *wanted, view *v,
                                   mgrid_error *err) {
   form want = tensor_form(wanted, mgrid_plan_tensor(o->plan, wanted));
@@ -332,9 +332,8 @@ static mgrid_status outputs_unknown(const outputs *o, const char *name, const ch
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "%s: no tensor '%.200s'%s", where, name, tail);
 }
 
-/* Return the length of the shortest beginning of a stored tensor's name, up to a dot, that several
-** tensors share of which none is used. *n: how many tensors share it. 0: there is no such
-** beginning. */
+/* Return the length of the shortest prefix of a name, up to a dot, that several stored tensors have
+** and no used one. *n: how many tensors have it. 0: there is no such prefix. */
 static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
     size_t length = (size_t)(dot + 1 - name), used = 0;
@@ -348,8 +347,8 @@ static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   return 0;
 }
 
-/* Refuse a stored tensor that nothing needs. Say which rule leaves it out, and all others of its
-** kind. */
+/* Refuse a stored tensor that nothing needs. The error names a rule that leaves it out, together
+** with similar tensors. */
 static mgrid_status not_needed(const outputs *o, const char *name, const char *where,
                                mgrid_error *err) {
   enum { MOST = 128 };
@@ -383,7 +382,7 @@ static output *outputs_add(outputs *o, const char *name, size_t wanted, mgrid_er
   return x;
 }
 
-/* Make the output of a stored tensor that is exactly the wanted one. */
+/* Make the output of a stored tensor that has the shape of the wanted tensor. */
 static mgrid_status outputs_same(outputs *o, size_t stored, size_t wanted, mgrid_error *err) {
   const shards_tensor *s = &o->from->tensor[stored];
   output *x = outputs_add(o, s->name, wanted, err);
@@ -411,7 +410,7 @@ static mgrid_status outputs_same(outputs *o, size_t stored, size_t wanted, mgrid
 
 /* ------------------------------------------------------------------ layouts */
 
-/* Pair stored tensors with layouts. The first layout that fits counts. */
+/* Make the outputs of stored tensors whose names fit a layout. The first layout that fits counts. */
 static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
   for (size_t k = 0; all && k < all->n; k++) {
     const names_rule *r = &all->rule[k];
@@ -430,8 +429,8 @@ static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
   return err->status;
 }
 
-/* Pair stored tensors with tensors of the plan that have the same name, apart from dots and dashes,
-** and that no rule makes. */
+/* Make the outputs of stored tensors whose names are those of the plan's tensors, where a dot or
+** dash may be a _ in the plan. Leave out tensors that the user's rules make (`ruled`). */
 static mgrid_status by_names(outputs *o, const bool *ruled, mgrid_error *err) {
   for (size_t i = 0; i < o->from->n && !err->status; i++) {
     const char *name = o->from->tensor[i].name;
@@ -450,7 +449,7 @@ static mgrid_status by_names(outputs *o, const bool *ruled, mgrid_error *err) {
 
 /* -------------------------------------------------------------------- rules */
 
-/* Make the tensors of the plan that rules make. */
+/* Make the outputs of tensors of the plan that have none yet, by rules. */
 static mgrid_status by_rules(outputs *o, const names *all, mgrid_error *err) {
   size_t n = mgrid_plan_ntensors(o->plan);
   for (size_t k = 0; all && k < n && !err->status; k++) {
@@ -465,7 +464,7 @@ static mgrid_status by_rules(outputs *o, const names *all, mgrid_error *err) {
   return err->status;
 }
 
-/* Mark the stored tensors that rules do not want. */
+/* Mark the stored tensors that rules drop (`NAME -> -`) as used. */
 static mgrid_status outputs_drop(outputs *o, const names *all, mgrid_error *err) {
   for (size_t k = 0; all && k < all->n && !err->status; k++)
     for (size_t i = 0;

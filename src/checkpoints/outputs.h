@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** outputs.h - finds which stored tensors make which tensors of the result.
+** outputs.h - finds the stored tensors of which each tensor of the result is made.
 */
 #ifndef MGRID_OUTPUTS_H
 #define MGRID_OUTPUTS_H
@@ -9,9 +9,9 @@
 #include "checkpoints/views.h"
 #include "plan/plan.h"
 
-typedef struct output {
-  const char *name; /* in the result */
-  const char *of;   /* the tensor of the plan by which it is cut */
+typedef struct output { /* a tensor of the result */
+  const char *name;
+  const char *of; /* the tensor of the plan by which it is cut */
   const mgrid_tensor *tensor;
   view view;
 } output;
@@ -25,13 +25,13 @@ typedef struct outputs {
   bool convert;
   size_t n;
   output *at;              /* [n] */
-  bool *used;              /* [stored tensors] */
-  bool *made;              /* [tensors of the plan] */
-  json_t *stored, *wanted; /* name -> index, of the checkpoint's tensors and of the plan's */
+  bool *used;              /* [stored tensors]: it is needed, or a rule drops it */
+  bool *made;              /* [tensors of the plan]: it has an output */
+  json_t *stored, *wanted; /* the index, by name, of the checkpoint's tensors and of the plan's */
 } outputs;
 
-/* Find them; the fields up to `convert` are set. Refuse stored tensors that nothing needs, and
-** tensors of the plan that nothing makes. */
+/* Find all outputs; the fields up to `convert` are set. Refuse stored tensors that nothing needs,
+** and tensors of the plan that nothing makes. */
 mgrid_status outputs_find(outputs *o, mgrid_error *err);
 void outputs_free(outputs *o);
 

@@ -2,9 +2,9 @@
 **
 ** reshard.c - writes a checkpoint in the layout of a plan.
 **
-** Each rank that holds the first copy of something gets a file. Files are written one after the
-** other, each from its first byte to its last, through one buffer, the window. They go into a
-** folder that gets its name only when every byte is on the disk (base/files.h).
+** Each rank that holds the first copy of a part gets a file. Files are written one after the other,
+** each from its first byte to its last, through one buffer, the window. They go into a folder that
+** gets its name only when every byte is on the disk (base/files.h).
 */
 #include "checkpoints/reshard.h"
 #include "plan/json.h"
@@ -20,14 +20,14 @@ struct resharding {
   names given, own;
   mgrid_budget budget; /* for the rules in `own` */
   outputs to;
-  mgrid_output *folder; /* NULL: it is complete, or was removed */
+  mgrid_output *folder; /* NULL: the folder is complete, or was removed */
   json_t *index;
   char *buffer;
   reshard_done told;
-  int64_t rank;      /* the rank of the file */
-  size_t output;     /* which output of the file is being written */
+  st_writer *file;   /* the current file; NULL: the next step begins one */
+  int64_t rank;      /* of the current file, or the first that may get the next file */
+  size_t output;     /* the output that is being written */
   int64_t element;   /* the next element of this output */
-  st_writer *file;   /* NULL: the next step finds the next rank with a file */
   shards_part *part; /* [outputs]: of this rank */
   st_tensor *tensor; /* [outputs]: in the file */
 };
@@ -46,14 +46,14 @@ static mgrid_status check_cuts(const resharding *r, mgrid_error *err) {
   return err->status;
 }
 
-/* Return how many elements of an output are read at once. If they are not read straight into the
-** buffer, they take as much memory again, at most 8 bytes each. */
+/* Return how many elements of an output fit into the window. If they are not read straight into the
+** buffer, the stored elements take memory, too, at most 8 bytes each. */
 static int64_t reshard_at_once(const resharding *r, const view *v) {
   int64_t width = st_width(v->type);
   return r->how.window / (v->plain ? width : width + 8);
 }
 
-/* Return whether the rank holds the first copy of anything. */
+/* Return whether the rank holds the first copy of any part. */
 static bool writes(const resharding *r, int64_t rank) {
   for (size_t k = 0; k < mgrid_plan_ntensors(r->plan); k++) {
     mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
@@ -64,7 +64,7 @@ static bool writes(const resharding *r, int64_t rank) {
   return false;
 }
 
-/* --------------------------------------------------------------- its steps */
+/* -------------------------------------------------------------------- steps */
 
 /* Begin the rank's file with its part of each tensor. Add the parts to the index. */
 static mgrid_status begin_file(resharding *r, mgrid_error *err) {
@@ -148,7 +148,7 @@ mgrid_status reshard_step(resharding *r, bool *more, mgrid_error *err) {
   return err->status;
 }
 
-/* --------------------------------------------------------------------- all */
+/* ----------------------------------------------------------- begin and end */
 
 reshard_done reshard_so_far(const resharding *r) { return r->told; }
 

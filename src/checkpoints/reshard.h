@@ -8,9 +8,9 @@
 #include "checkpoints/outputs.h"
 
 typedef struct reshard_options {
-  const char *folder; /* the folder to write; nothing may have this name yet */
-  const char *recipe; /* what messages call the plan's recipe */
-  /* rules between names that the user gives, and where they are written; NULL: none */
+  const char *folder; /* the folder to write, which must not exist yet */
+  const char *recipe; /* the recipe's name in messages */
+  /* the user's rules between names, and their file's name in messages; NULL: none */
   const char *given, *given_from;
   const char *own; /* rules of the recipe; NULL: none */
   size_t given_length, own_length;
@@ -22,20 +22,20 @@ typedef struct reshard_options {
 typedef struct reshard_done {
   size_t tensors;
   int64_t bytes, files; /* of the result */
-  int64_t done, made;   /* of these so far */
+  int64_t done, made;   /* how many of these bytes, and files, are written */
 } reshard_done;
 
 typedef struct resharding resharding;
 
-/* Pair the tensors and begin the folder. The checkpoint and the texts of the options are borrowed
+/* Find the outputs and begin the folder. The checkpoint and the strings of the options are borrowed
 ** until reshard_end. NULL: *err says why. */
 resharding *reshard_begin(shards *from, const mgrid_plan *plan, const reshard_options *o,
                           mgrid_error *err);
-/* Write one window of elements. *more: there are others. If there are none, the folder is complete
-** and has its name. */
+/* Write one window of elements. *more false: none is left, and the folder is complete and has its
+** name. */
 mgrid_status reshard_step(resharding *r, bool *more, mgrid_error *err);
 reshard_done reshard_so_far(const resharding *r);
-/* Free r, which may be NULL. Remove what is not complete. */
+/* Free r, which may be NULL. Remove a folder that is not complete. */
 void reshard_end(resharding *r);
 
 #endif

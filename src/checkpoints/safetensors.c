@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** safetensors.c - reads and writes one file of tensors.
+** safetensors.c - reads and writes a safetensors file.
 */
 #include "checkpoints/safetensors.h"
 
@@ -33,7 +33,7 @@ static const struct {
 };
 enum { NTYPES = sizeof types / sizeof types[0] };
 
-/* Find a type by its name in files, or by moongrid's name for it. NTYPES: it is unknown. */
+/* Find a type by its name in files, or, if that is NULL, by moongrid's name. NTYPES: unknown. */
 static size_t type_row(const char *in_file, const char *type) {
   size_t i = 0;
   while (i < NTYPES
@@ -234,7 +234,7 @@ mgrid_status st_finish(st_writer *w, mgrid_status before, mgrid_error *err) {
   return s;
 }
 
-/* Make the header. NULL: *err says why, or there is no memory. */
+/* Make the header. NULL: *err says why, or is empty if memory ran out. */
 static json_t *header_of(size_t n, st_tensor *tensors, mgrid_error *err) {
   /* torch's readers need "format" */
   json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");

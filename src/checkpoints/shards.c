@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** shards.c - reads and writes the index of a checkpoint, with the parts that it lists. Before any
-** data is read, it proves that the parts of a tensor hold each of its elements exactly once.
+** shards.c - reads and writes the index of a checkpoint, and proves that the parts of each tensor
+** hold each of its elements exactly once.
 */
 #include "checkpoints/shards.h"
 #include "plan/json.h"
@@ -16,19 +16,18 @@
 
 /* ================================================================= the proof */
 
-/* The elements of a part are all combinations of its runs on each axis, so they are a set of boxes.
-** A slice of a part in C order is a few boxes, too. On the first axis, the runs of all boxes cut
-** the axis into intervals, and within an interval the same boxes are present. For each interval,
-** the question is the same for these boxes on the next axis. On the last axis, the runs must follow
-** each other without gap or overlap, from the first index to the last. */
+/* The elements of a part are all combinations of its runs, or a slice of these, which is a few
+** boxes. On the first axis, the ends of all runs cut the axis into intervals; within an interval
+** the same boxes have runs. Prove each interval on the next axis, for these boxes. On the last axis
+** the runs must follow each other without gap or overlap, from the first index to the last. */
 
-typedef struct box {
+typedef struct box { /* a box of a part */
   const shards_part *part;
   shards_box in;
 } box;
 
-typedef struct span {
-  int64_t start, end; /* indices of the tensor's axis */
+typedef struct span { /* a run of a box: indices start to end - 1 of the tensor's axis */
+  int64_t start, end;
   const box *of;
 } span;
 
@@ -38,9 +37,6 @@ typedef struct proof {
   mgrid_error *err;
 } proof;
 
-static int64_t index_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t index_most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* ------------------------------------------------------------------ refusals */
 
 static const char *file_name(const box *b) {
@@ -48,7 +44,7 @@ static const char *file_name(const box *b) {
   return slash ? slash + 1 : b->part->file->path;
 }
 
-/* Refuse, because element p->at is in no part, or in both a and b. */
+/* Refuse: element p->at is in both a and b; or in no part (a NULL). */
 static mgrid_status index_refuse(const proof *p, const box *a, const box *b) {
   char element[MGRID_AXES_MAX * 24] = "";
   size_t n = 0;
@@ -80,14 +76,14 @@ size_t shards_boxes(size_t naxes, const int64_t *shape, int64_t first, int64_t n
       b->low[k] = k > axis ? 0 : index;
       b->high[k] = k > axis ? shape[k] : index + 1;
     }
-    int64_t more = index_least(shape[axis] - b->low[axis], (end - at) / stride[axis]);
+    int64_t more = shards_min(shape[axis] - b->low[axis], (end - at) / stride[axis]);
     b->high[axis] = b->low[axis] + more;
     at += more * stride[axis];
   }
   return boxes;
 }
 
-/* Cut a part into boxes. */
+/* Divide a part into boxes. */
 static size_t boxes_of(const shards_part *part, box *out) {
   shards_box list[SHARDS_BOXES_MAX];
   size_t n = part->elements
@@ -102,7 +98,7 @@ static int by_start(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* List the runs of the boxes on an axis, sorted by start. NULL: out of memory. */
+/* List the runs of n boxes on an axis, sorted by start. NULL: out of memory. */
 static span *spans_of(size_t axis, size_t n, const box *const *boxes, size_t *nspans) {
   size_t room = 1;
   for (size_t i = 0; i < n; i++) room += boxes[i]->part->nruns[axis];
@@ -113,8 +109,8 @@ static span *spans_of(size_t axis, size_t n, const box *const *boxes, size_t *ns
     int64_t before = 0; /* elements of the part that are before this run */
     for (size_t k = 0; k < part->nruns[axis]; before += part->runs[axis][k++].length) {
       const mgrid_run *run = &part->runs[axis][k];
-      int64_t low = index_most(boxes[i]->in.low[axis], before),
-              high = index_least(boxes[i]->in.high[axis], before + run->length);
+      int64_t low = shards_max(boxes[i]->in.low[axis], before),
+              high = shards_min(boxes[i]->in.high[axis], before + run->length);
       if (low < high)
         list[(*nspans)++] =
             (span){ run->start + low - before, run->start + high - before, boxes[i] };
@@ -130,7 +126,7 @@ static mgrid_status prove_last(proof *p, size_t n, const span *spans) {
   size_t axis = p->t->naxes - 1;
   int64_t end = 0;
   for (size_t i = 0; i < n; end = spans[i++].end) {
-    p->at[axis] = index_least(end, spans[i].start);
+    p->at[axis] = shards_min(end, spans[i].start);
     if (spans[i].start != end)
       return spans[i].start > end ? index_refuse(p, NULL, NULL)
                                   : index_refuse(p, spans[i - 1].of, spans[i].of);
@@ -141,8 +137,8 @@ static mgrid_status prove_last(proof *p, size_t n, const span *spans) {
 
 static mgrid_status prove_axis(proof *p, size_t axis, size_t n, const box *const *boxes);
 
-/* Go through the intervals. now[0 .. nnow) are the runs that contain the current interval; their
-** boxes go into `in`. */
+/* Prove each interval. now[0 .. nnow) are the runs that contain the current interval, and `in` has
+** their boxes. */
 static mgrid_status prove_intervals(proof *p, size_t axis, size_t n, const span *spans,
                                     const span **now, const box **in) {
   size_t next = 0, nnow = 0;
@@ -155,7 +151,7 @@ static mgrid_status prove_intervals(proof *p, size_t axis, size_t n, const span 
     while (next < n && spans[next].start == x) now[nnow++] = &spans[next++];
     end = next < n ? spans[next].start : length;
     for (size_t i = 0; i < nnow; i++) {
-      end = index_least(end, now[i]->end);
+      end = shards_min(end, now[i]->end);
       in[i] = now[i]->of;
     }
     p->at[axis] = x;
@@ -182,17 +178,19 @@ static mgrid_status prove_axis(proof *p, size_t axis, size_t n, const box *const
   return p->err->status;
 }
 
-/* Prove that the parts hold each element exactly once. Else return MGRID_REFUSED, with an element
-** that is in no part, or in two. At most O(rows of the tensor), as reading all of it takes. O(runs
-** log runs) if the parts are cut on one axis only. */
+/* Return whether the part is all combinations of its runs, and not a slice of them. */
+static bool is_whole(const shards_part *part) {
+  return part->elements == st_elements(part->naxes, part->shape);
+}
+
+/* Prove that the parts hold each element exactly once. Otherwise return MGRID_REFUSED; the error
+** names an element that is in no part, or in two. At most O(rows of the tensor), which is the cost
+** of reading it. O(runs log runs) if the parts are cut on one axis only. */
 static mgrid_status index_prove(const shards_tensor *t, mgrid_error *err) {
   proof p = { t, { 0 }, err };
   size_t n = 0, room = 1;
-  for (size_t i = 0; i < t->nparts; i++) {
-    const shards_part *part = &t->part[i];
-    bool slice = part->elements != st_elements(part->naxes, part->shape);
-    room += slice ? 2 * part->naxes - 1 : 1;
-  }
+  for (size_t i = 0; i < t->nparts; i++)
+    room += is_whole(&t->part[i]) ? 1 : 2 * t->part[i].naxes - 1;
   box *boxes = malloc(room * sizeof *boxes);
   const box **each = malloc(room * sizeof(box *));
   for (size_t i = 0; i < t->nparts && boxes; i++) n += boxes_of(&t->part[i], boxes + n);
@@ -249,11 +247,6 @@ mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t ran
   shards_part_shape(&part);
   *out = part;
   return MGRID_OK;
-}
-
-/* Return whether the part is all combinations of its runs, and not a slice of them. */
-static bool is_whole(const shards_part *part) {
-  return part->first == 0 && part->elements == st_elements(part->naxes, part->shape);
 }
 
 st_tensor shards_in_file(const char *name, const char *type, const shards_part *part) {
@@ -336,7 +329,7 @@ static mgrid_status wrong(const char *tensor, const char *what, mgrid_error *err
   return mgrid_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %s", tensor, what);
 }
 
-/* Return the file of this name in the folder of the index. */
+/* Return the file of this name in the folder of the index. `files` has the index of known files. */
 static st_file *index_file_of(shards *s, json_t *files, const char *folder, const char *name,
                               mgrid_error *err) {
   const json_t *known = json_object_get(files, name);
@@ -361,7 +354,7 @@ static st_file *index_file_of(shards *s, json_t *files, const char *folder, cons
   return f;
 }
 
-/* Make the one part of a tensor that is whole in a file. */
+/* Make the only part of a tensor that is whole in a file. */
 static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_error *err) {
   *part = (shards_part){ .naxes = t->naxes, .elements = st_elements(t->naxes, t->shape) };
   for (size_t k = 0; k < t->naxes; k++) part->nruns[k] = 1;
@@ -371,20 +364,20 @@ static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_
   return MGRID_OK;
 }
 
-/* Read a number that the index must have. */
-static bool index_is_number(const json_t *value, int64_t *out) {
+/* Read an integer. False: the value is not one. */
+static bool read_integer(const json_t *value, int64_t *out) {
   *out = json_integer_value(value);
   return json_is_integer(value);
 }
 
-/* Read the runs of one axis from its list. The part has memory for them. */
+/* Read the runs of one axis from its list, into memory of the part. */
 static mgrid_status index_read_axis(const shards_tensor *t, size_t axis, const json_t *list,
                                     mgrid_run *runs, mgrid_error *err) {
   int64_t end = 0;
   for (size_t i = 0; i < json_array_size(list) / 2; i++) {
     mgrid_run run;
-    if (!index_is_number(json_array_get(list, 2 * i), &run.start)
-        || !index_is_number(json_array_get(list, 2 * i + 1), &run.length))
+    if (!read_integer(json_array_get(list, 2 * i), &run.start)
+        || !read_integer(json_array_get(list, 2 * i + 1), &run.length))
       return wrong(t->name, "the runs of a part are not all integers", err);
     if (run.start < end || run.length < 1 || run.start > t->shape[axis] - run.length)
       return wrong(t->name, "runs of a part are not ascending, or beyond the shape", err);
@@ -412,15 +405,15 @@ static mgrid_status read_runs(const shards_tensor *t, const json_t *axes, shards
   return MGRID_OK;
 }
 
-/* Read which elements of its runs a part has: all, unless the index gives a slice. */
+/* Read the slice of its runs that a part has. Without "first" and "elements" it has all. */
 static mgrid_status read_slice(const shards_tensor *t, const json_t *about, shards_part *part,
                                mgrid_error *err) {
   const json_t *first = json_object_get(about, "first"),
                *elements = json_object_get(about, "elements");
   int64_t all = st_elements(part->naxes, part->shape);
   part->first = 0, part->elements = all;
-  if ((first && !index_is_number(first, &part->first))
-      || (elements && !index_is_number(elements, &part->elements)))
+  if ((first && !read_integer(first, &part->first))
+      || (elements && !read_integer(elements, &part->elements)))
     return wrong(t->name, "first and elements of a part are integers", err);
   if (part->first < 0 || part->elements < 0 || part->first > all - part->elements)
     return wrong(t->name, "a slice that is beyond its part", err);
@@ -465,7 +458,7 @@ static mgrid_status index_read_parts(shards *s, json_t *files, const char *folde
     return wrong(t->name, "type, shape and parts are wanted", err);
   t->type = type;
   for (size_t k = 0; k < t->naxes; k++)
-    if (!index_is_number(json_array_get(shape, k), &t->shape[k]))
+    if (!read_integer(json_array_get(shape, k), &t->shape[k]))
       return wrong(t->name, "the shape is wrong", err);
   if (st_elements(t->naxes, t->shape) < 1) return wrong(t->name, "the shape is wrong", err);
   t->part = calloc(json_array_size(parts) + 1, sizeof *t->part);
@@ -563,8 +556,7 @@ static mgrid_status read_single(shards *s, const char *path, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Find what is in a folder: an index, or else the one file of a small model. *single: it is such a
-** file. */
+/* Find the index in a folder, or else the one file of a small model (*single). */
 static mgrid_status in_folder(const char *folder, char *path, size_t room, bool *single,
                               mgrid_error *err) {
   snprintf(path, room, "%s/" SHARDS_INDEX, folder);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** views.c - reads a wanted tensor through its view: a part of it, from the stored parts, in the
-** wanted type. Each row of elements that is contiguous on both sides is one read, straight to its
-** place.
+** views.c - reads a part of a stored tensor from the files, and a part of a wanted tensor through
+** its view, in the wanted type.
 */
-#include "checkpoints/shards.h"
-#include "checkpoints/safetensors.h"
 #include "checkpoints/views.h"
 
 #include <inttypes.h>
@@ -16,9 +13,9 @@
 /* ========================================================== rows of elements */
 
 /* Gather elements, and convert them between f64, f32, f16 and bf16. A conversion goes through f64,
-** which has all values of the others, so it rounds only once. */
+** which has all values of the other types, so it rounds only once. */
 
-/* how many bits the exponent and the fraction have */
+/* the bits of exponent and fraction */
 static const struct {
   const char *type;
   int exponent, fraction;
@@ -84,9 +81,8 @@ static void views_store(char *at, size_t width, uint64_t bits) {
   for (size_t i = 0; i < width; i++) at[i] = (char)(unsigned char)(bits >> 8 * i & 0xff);
 }
 
-/* Copy n elements of `from`, `stride` elements apart, to `to`, one after the other. Values are
-** rounded to the nearest, ties to even. A value that is too large becomes infinite. Nothing has to
-** be aligned. */
+/* Copy n elements of `from`, `stride` elements apart, to contiguous elements of `to`. A value that is
+** too large for the type becomes infinite. Nothing has to be aligned. */
 static void copy_elements(const char *from_type, const void *from, int64_t stride,
                           const char *to_type, void *to, int64_t n) {
   size_t width = (size_t)st_width(from_type), wide = (size_t)st_width(to_type);
@@ -111,9 +107,9 @@ static void copy_elements(const char *from_type, const void *from, int64_t strid
 
 /* ============================================================== stored parts */
 
-/* On each axis, the wanted part and a stored part have runs in common. What both have is all
-** combinations of these: for each combination of the outer axes, a row of elements that is
-** contiguous in both. Each row is one read, straight to its place. */
+/* On each axis, the wanted part and a stored part have runs in common. Their common elements are all
+** combinations of these runs. For each combination of the outer axes they are a row that is
+** contiguous in both parts. Each row is one read, straight to its place. */
 
 enum { OPEN_FILES = 64 }; /* most files that are open */
 
@@ -126,19 +122,16 @@ typedef struct reading {
   const shards_tensor *t;
   const shards_part *from, *want;
   const st_tensor *in;      /* the tensor in the file of the stored part */
-  size_t inner;             /* the last axis that does not merge into one row with those after it */
+  size_t inner;             /* both parts have all indices of the axes after this one */
   size_t n[MGRID_AXES_MAX]; /* how many runs are common on each axis */
   common_run *run[MGRID_AXES_MAX];
   int64_t from_stride[MGRID_AXES_MAX], to_stride[MGRID_AXES_MAX];
-  /* the elements that are stored, and the elements that are wanted now */
-  int64_t from_low, from_high, to_low, to_high;
-  char *out;     /* where element to_low goes */
-  int64_t found; /* how many elements were found so far */
+  int64_t from_low, from_high; /* the stored part has elements from_low to from_high - 1 */
+  int64_t to_low, to_high;     /* elements to_low to to_high - 1 of the wanted part are wanted */
+  char *out;                   /* where element to_low goes */
+  int64_t found;               /* how many elements were found so far */
   mgrid_error *err;
 } reading;
-
-static int64_t part_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t part_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_run *b,
                           common_run *out) {
@@ -146,7 +139,7 @@ static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_
   int64_t a_at = 0, b_at = 0; /* how many elements are before the current runs */
   for (size_t i = 0, k = 0; i < na && k < nb;) {
     int64_t a_end = a[i].start + a[i].length, b_end = b[k].start + b[k].length;
-    int64_t low = part_most(a[i].start, b[k].start), high = part_least(a_end, b_end);
+    int64_t low = shards_max(a[i].start, b[k].start), high = shards_min(a_end, b_end);
     if (low < high)
       out[n++] = (common_run){ a_at + low - a[i].start, b_at + low - b[k].start, high - low };
     if (a_end < b_end)
@@ -157,19 +150,19 @@ static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_
   return n;
 }
 
-/* Narrow the indices *low to *high - 1 to those that have elements in begin to end - 1. Each index
-** has `stride` elements, and the elements of index 0 start at `at`. */
+/* Narrow the indices *low to *high - 1 to those with elements in begin to end - 1. Index i has
+** `stride` elements, from at + i x stride on. */
 static void part_narrow(int64_t at, int64_t stride, int64_t begin, int64_t end, int64_t *low,
                         int64_t *high) {
-  if (begin > at) *low = part_most(*low, (begin - at) / stride);
-  *high = end > at ? part_least(*high, (end - at - 1) / stride + 1) : 0;
+  if (begin > at) *low = shards_max(*low, (begin - at) / stride);
+  *high = end > at ? shards_min(*high, (end - at - 1) / stride + 1) : 0;
 }
 
-/* Before a file is opened again: close all files after every OPEN_FILES of these, because a process
-** may have only a few open. */
+/* Before every OPEN_FILES-th time that a file is opened, close all files, because a process may have
+** only a few open. */
 static void keep_open(shards *s, st_file *f) {
   if (f->fd >= 0 || s->nfiles <= OPEN_FILES) return;
-  if (++s->recent % OPEN_FILES) return;
+  if (++s->opened % OPEN_FILES) return;
   for (size_t i = 0; i < s->nfiles; i++) {
     if (s->file[i]->fd >= 0) close(s->file[i]->fd);
     s->file[i]->fd = -1;
@@ -177,8 +170,8 @@ static void keep_open(shards *s, st_file *f) {
 }
 
 static void read_row(reading *r, int64_t from, int64_t to, int64_t n) {
-  int64_t skip = part_most(0, part_most(r->from_low - from, r->to_low - to)), width = r->t->width;
-  n = part_least(n, part_least(r->from_high - from, r->to_high - to)) - skip;
+  int64_t skip = shards_max(0, shards_max(r->from_low - from, r->to_low - to)), width = r->t->width;
+  n = shards_min(n, shards_min(r->from_high - from, r->to_high - to)) - skip;
   if (n <= 0) return;
   keep_open(r->s, r->from->file);
   int64_t place = (from + skip - r->from_low) * width;
@@ -204,7 +197,7 @@ static void views_read_axis(reading *r, size_t axis, int64_t from, int64_t to) {
   }
 }
 
-/* Read what a stored part holds of the wanted part. */
+/* Read the elements of the wanted part that a stored part has. */
 static void read_from(reading *r, const shards_part *from) {
   const shards_part *want = r->want;
   size_t room = 1;
@@ -248,13 +241,9 @@ mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *w
 
 /* ===================================================================== views */
 
-/* The elements wanted now are a few boxes of the rank's part. What such a box and a box of the view
-** have in common is a part of a stored tensor. It is read as such a part, and its rows are then put
-** where they belong. */
-
-static int64_t view_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t view_most(int64_t a, int64_t b) { return a > b ? a : b; }
-
+/* The wanted elements are a few boxes of the rank's part. The elements that such a box and a box of
+** the view have in common are a part of a stored tensor. Read this part, then put its elements where
+** they belong. */
 /* ------------------------------------------------------------------- making */
 
 mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *shape,
@@ -286,8 +275,8 @@ void view_free(view *v) {
 
 /* ------------------------------------------------------------------ reading */
 
-typedef struct place { /* indices of the part on one axis */
-  int64_t at, length;  /* where they are in the part; the stored indices had no gap */
+typedef struct place { /* consecutive indices of the part on an axis, read one after the other */
+  int64_t at, length;
 } place;
 
 typedef struct putting {
@@ -317,19 +306,19 @@ static void put_axis(const putting *p, size_t axis, int64_t in, int64_t out) {
 
 enum { BLOCKS_AT_ONCE = 4096 };
 
-typedef struct cursor { /* which block to read next, and of which run of the part */
+typedef struct cursor { /* where to go on: a run of the part, and a block of the box */
   size_t run;
   int64_t block;
 } cursor;
 
-/* What the part and a box have in common on an axis. */
+/* The indices that the part and a box have in common on an axis. */
 typedef struct shared {
   size_t nplaces, nruns, room;
   place *place;   /* in the part */
   mgrid_run *run; /* in the stored tensor */
 } shared;
 
-/* Add `length` indices. If they continue the last ones, they are joined with them. */
+/* Add `length` indices. Join them with the last ones if they continue these. */
 static void add_shared(shared *s, int64_t in_part, int64_t stored, int64_t length) {
   place *p = s->nplaces ? &s->place[s->nplaces - 1] : NULL;
   mgrid_run *r = s->nruns ? &s->run[s->nruns - 1] : NULL;
@@ -343,8 +332,8 @@ static void add_shared(shared *s, int64_t in_part, int64_t stored, int64_t lengt
     s->run[s->nruns++] = (mgrid_run){ stored, length };
 }
 
-/* Find what elements low to high - 1 of the part and a box have in common on an axis. Begin at the
-** cursor, and stop when there is no more room. */
+/* On an axis, find the indices that elements low to high - 1 of the part and a box have in common.
+** Begin at the cursor, and stop when s is full. */
 static void views_common(const shards_part *want, size_t axis, int64_t low, int64_t high,
                          const view_box *b, cursor *next, shared *s) {
   const bool many = axis == b->along && b->blocks > 1;
@@ -352,15 +341,16 @@ static void views_common(const shards_part *want, size_t axis, int64_t low, int6
   int64_t before = 0;
 
   for (size_t i = 0; i < want->nruns[axis] && length > 0; before += want->runs[axis][i++].length) {
-    /* the part has its elements `before` to `before` + length - 1 */
+    /* run i has elements `before` to `before` + length - 1 of the part */
     mgrid_run r = want->runs[axis][i];
-    int64_t from = view_most(r.start + low - before, r.start),
-            to = view_least(r.start + high - before, r.start + r.length);
+    int64_t from = shards_max(r.start + low - before, r.start),
+            to = shards_min(r.start + high - before, r.start + r.length);
     if (from >= to || i < next->run) continue;
     int64_t g = many && from > start ? (from - start) / step : 0;
-    if (i == next->run) g = view_most(g, next->block);
+    if (i == next->run) g = shards_max(g, next->block);
     for (; g < (many ? b->blocks : 1) && start + g * step < to; g++) {
-      int64_t at = start + g * step, first = view_most(from, at), end = view_least(to, at + length);
+      int64_t at = start + g * step, first = shards_max(from, at),
+              end = shards_min(to, at + length);
       if (s->nplaces == s->room || s->nruns == s->room) {
         *next = (cursor){ i, g };
         return;
@@ -372,15 +362,15 @@ static void views_common(const shards_part *want, size_t axis, int64_t low, int6
   *next = (cursor){ want->nruns[axis], 0 };
 }
 
-/* Read what the part and the blocks of a box have in common. `out` begins with element `first` of
-** the part. */
+/* Read the elements that the part and a box have in common, at the indices in `has`. `out` begins
+** with element `first` of the part. */
 static mgrid_status read_shared(shards *s, const shards_part *want, const view_box *b,
                                 const shared *has, const view *v, int64_t first, char *out,
                                 mgrid_error *err) {
   shards_part part = { .naxes = b->of->naxes };
   putting p = { .v = v, .box = b, .in_width = b->of->width, .out_width = st_width(v->type) };
 
-  /* for axes that the wanted tensor lacks */
+  /* an axis that the wanted tensor does not have keeps one run, of one index */
   for (size_t k = 0; k < part.naxes; k++) part.nruns[k] = 1;
   for (size_t k = 0; k < v->naxes; k++) {
     p.n[k] = has[k].nplaces, p.place[k] = has[k].place;
@@ -411,7 +401,8 @@ static mgrid_status read_shared(shards *s, const shards_part *want, const view_b
   return err->status;
 }
 
-/* Read what a box of the part and a box of the view have in common, several blocks at a time. */
+/* Read the elements that a box of the part and a box of the view have in common, several blocks at a
+** time. */
 static mgrid_status read_box(shards *s, const view *v, const shards_part *want,
                              const shards_box *in, const view_box *b, int64_t first, char *out,
                              mgrid_error *err) {

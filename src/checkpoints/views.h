@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** views.h - a wanted tensor, made of stored ones: renamed, concatenated, cut out of a larger one,
-** stacked, transposed, or of another type. A view is a list of boxes. Each of them is also a box of
-** a stored tensor. Together they are the wanted tensor, with each element once.
+** views.h - a view makes a wanted tensor from stored tensors: renamed, concatenated, cut out of a
+** larger one, stacked, transposed, or of another type. It is a list of boxes of the wanted tensor,
+** which have each element once. Each box is also a box of a stored tensor.
 */
 #ifndef MGRID_VIEWS_H
 #define MGRID_VIEWS_H
@@ -12,12 +12,13 @@
 typedef struct view_box {
   const shards_tensor *of;
   int64_t start[MGRID_AXES_MAX], length[MGRID_AXES_MAX]; /* in the wanted tensor */
-  /* for each wanted axis, the axis of the stored tensor; -1: it has none, and the length is 1 */
+  /* for each axis of the wanted tensor, that of the stored tensor; -1: none, and the length is 1 */
   int8_t axis[MGRID_AXES_MAX];
-  int64_t at[MGRID_AXES_MAX]; /* where the box starts, on the axes of the stored tensor */
-  int64_t blocks;             /* how many such boxes there are, one after the other */
-  size_t along;               /* on this axis of the wanted tensor */
-  /* from one to the next: how much further it is in the wanted tensor, and in the stored one */
+  int64_t at[MGRID_AXES_MAX]; /* where the box starts in the stored tensor */
+  /* the box is repeated `blocks` times along an axis of the wanted tensor, each time `step` indices
+  ** further in the wanted tensor and `at_step` indices further in the stored tensor */
+  int64_t blocks;
+  size_t along;
   int64_t step, at_step;
 } view_box;
 
@@ -30,15 +31,15 @@ typedef struct view {
   bool plain;    /* the view is the stored tensor, unchanged */
 } view;
 
-/* Begin the view of a tensor of this shape. If a stored tensor is given, the view is a copy of
-** that. */
+/* Begin the view of a tensor of this shape. same: a stored tensor of this shape that is the whole
+** view; NULL: boxes will be added. */
 mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *shape,
                         const shards_tensor *same, mgrid_error *err);
-/* Append a box of one block; all else is zero. NULL: out of memory. */
+/* Append a box of one block, whose other fields are zero. NULL: out of memory. */
 view_box *view_add(view *v, mgrid_error *err);
 void view_free(view *v);
 /* Read elements `from` to `from` + n - 1 of a rank's part. Unless the view is plain, this takes
-** memory for as many elements again. */
+** memory for n stored elements. */
 mgrid_status view_read(shards *s, const view *v, const shards_part *want, int64_t from, int64_t n,
                        void *to, mgrid_error *err);
 

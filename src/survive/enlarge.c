@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** enlarge.c - lets ranks join a running job. They know the recipe and its arguments, but not the
-** old plan, which may come from a recovery. So rank 0 sends the old plan. A rank that finds an
-** error still makes all calls over all ranks.
+** enlarge.c - lets ranks join a running job. New ranks know the recipe and its arguments, but not
+** the old plan, which may come from a recovery. So rank 0 sends the old plan. A rank that finds an
+** error still takes part in all calls, and all ranks get its error.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What rank 0 sends first. The text of the old plan and the name follow. */
+/* What rank 0 sends first. The text of the old plan and the name of the state follow. */
 typedef struct head {
-  int64_t world; /* of the old plan; 0: it has none */
-  /* digest of the old plan; how many bytes its text has, and the name */
-  uint64_t digest[2], plan, name;
+  int64_t world;       /* of the old plan; 0: rank 0 has no old plan */
+  uint64_t digest[2];  /* of the old plan */
+  uint64_t plan, name; /* bytes of the text, and of the name */
 } head;
 
 enum { TOLD_MOST = 1 << 26 };
@@ -38,7 +38,7 @@ typedef struct joining {
 
 /* --------------------------------------------------------------------- the plan */
 
-/* List the spares of a plan of the first ranks, and then all ranks beyond the plan's world. */
+/* List the spares of a plan, and then the ranks after its world. */
 static int32_t *all_spares(const mgrid_plan *p, int64_t world, int64_t *n) {
   int64_t own = mgrid_plan_nspares(p), used = mgrid_plan_world(p);
   int32_t *list = malloc((size_t)(own + world - used + 1) * sizeof *list);
@@ -48,7 +48,8 @@ static int32_t *all_spares(const mgrid_plan *p, int64_t world, int64_t *n) {
   return list;
 }
 
-/* Make the plan for the largest world that the recipe accepts. All other ranks are spares. */
+/* Make the plan of all ranks: the layout is that of the largest world that the recipe accepts, and
+** the other ranks are spares. */
 static mgrid_status plan_largest(joining *j, mgrid_error *err) {
   const char *file = j->o->params;
   int64_t world = j->larger->world;
@@ -59,7 +60,7 @@ static mgrid_status plan_largest(joining *j, mgrid_error *err) {
     if (!j->plan && w == world) first = why;
     if (!j->plan && why.status == MGRID_NO_MEMORY) return mgrid_error_pass(err, &why);
   }
-  /* with the recipe's error for a world of all ranks */
+  /* the error for a world of all ranks tells most */
   if (!j->plan) return mgrid_error_pass(err, &first);
   if (mgrid_plan_world(j->plan) == world) return MGRID_OK;
   int64_t n;
@@ -86,7 +87,8 @@ static mgrid_status write_told(const joining *j, head *h, mgrid_text *t, mgrid_e
                           t->len, TOLD_MOST);
 }
 
-/* Check that this rank is old or new, as it says. The old world of rank 0 decides. */
+/* Check that this rank has a state exactly if it is an old rank, and that of the same plan as
+** rank 0. */
 static mgrid_status enlarge_check_side(const joining *j, const head *h, mgrid_error *err) {
   bool is_old = j->larger->rank < h->world;
   if (!h->world)
@@ -107,7 +109,7 @@ static mgrid_status enlarge_check_side(const joining *j, const head *h, mgrid_er
   return MGRID_OK;
 }
 
-/* Read the old plan and the name from the text of rank 0. */
+/* Read the old plan and the name from the text that rank 0 sent. */
 static mgrid_status read_told(joining *j, const head *h, const char *told, mgrid_error *err) {
   j->name = mgrid_strdup(told + h->plan);
   j->was = j->old ? mgrid_plan_ref(j->old->plan)
@@ -178,8 +180,8 @@ static mgrid_status enlarge_make(joining *j, bool moves, mgrid_error *err) {
   return j->now ? MGRID_OK : err->status;
 }
 
-/* Where MPI survives losses, a call may succeed on some ranks and fail on others. So all agree on
-** whether it has succeeded on all. */
+/* Agree on whether enlarge_make has succeeded on all ranks: where MPI survives losses, it may succeed
+** on some ranks and fail on others. */
 static mgrid_status all_made(joining *j, mgrid_status made, mgrid_error *err) {
   mgrid_backend *b = j->larger;
   const mgrid_survival_ops *ops = b->ops->survival;
@@ -187,7 +189,7 @@ static mgrid_status all_made(joining *j, mgrid_status made, mgrid_error *err) {
   uint64_t bits = MGRID_ALL_LIVE | !made;
   /* after a timeout, the rank that did not come will not agree either */
   if (!ops || ops->able(b, NULL) || made == MGRID_TIMED_OUT) return made;
-  /* other ranks may wait on it */
+  /* interrupt the other ranks, which may wait for this one */
   if (made == MGRID_LOST_RANK || ops->hurt(b)) bits = 0, ops->interrupt(b);
   mgrid_status s = ops->agree_and(b, &bits, 0, &late);
   if (made || (!s && bits == (MGRID_ALL_LIVE | 1))) return made;

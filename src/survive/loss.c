@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** loss.c - one loss, and what the job becomes. The file is in the order of the decision: the lost
-** ranks; what has no copy left; the answer of the caller, of the policy on_lost, or the default;
-** the next plan; who takes which place; which communicators and bytes stay. A loss never changes
-** once it is made; the plans that it tries are kept in its mgrid_losses (next.c). recover.c and Lua
-** call mgrid_loss_decide and mgrid_loss_new. Ranks that call them with the same arguments get the
-** same result. Nothing here sends anything.
+** loss.c - decides what the job becomes after one loss. The file is in the order of the decision:
+** the lost ranks; parts without a copy; the answer of the caller, of the policy on_lost, or the
+** default; the next plan; who takes which place; which communicators and bytes stay. A loss never
+** changes once it is made. Ranks that decide with the same arguments get the same result. Nothing
+** here sends anything.
 */
 #include "comm/recipe.h"
 #include "survive/next.h"
@@ -47,28 +46,17 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
                                       "all %" PRId64 " ranks are lost, and nobody is left to go on",
                                       x->world);
 
-  memset(x->is, -1, (size_t)x->world * sizeof *x->is); /* -1: free */
+  /* until new ranks are given: -1 free, -2 lost */
+  memset(x->is, -1, (size_t)x->world * sizeof *x->is);
   for (size_t i = 0; i < n; i++) x->is[lost[i]] = -2;
   x->survivors = x->world - (int64_t)n;
   return MGRID_OK;
 }
 
-/* -------------------------------------------------------- what has no copy */
+/* ------------------------------------------------------ parts without a copy */
 
-static bool is_lost(const mgrid_loss *x, int64_t rank) {
-  size_t low = 0, high = x->nlost;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (x->lost[middle] < rank)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < x->nlost && x->lost[low] == rank;
-}
-
-/* Look at the shard of a lost rank. If all its holders are lost, and this rank is the first of
-** them, note the shard as missing. */
+/* If a lost rank is the first holder of its shard, and all other holders are lost, too, note the
+** shard as missing. */
 static mgrid_status loss_look_at(mgrid_loss *x, const char *name, const mgrid_tensor *t,
                                  int64_t rank, mgrid_error *err) {
   mgrid_coords at;
@@ -76,7 +64,7 @@ static mgrid_status loss_look_at(mgrid_loss *x, const char *name, const mgrid_te
   int64_t bytes = mgrid_tensor_elements(t, &at) * t->width, n = 0;
   if (bytes == 0) return MGRID_OK;
   for (at.copy = 1; at.copy < t->copies; at.copy++)
-    if (!is_lost(x, mgrid_tensor_rank(t, &at))) return MGRID_OK;
+    if (x->is[mgrid_tensor_rank(t, &at)] != -2) return MGRID_OK;
   int64_t *holders = malloc((size_t)t->copies * sizeof *holders);
   if (!holders || !MGRID_GROW(x->missing, x->nmissing, 1)) {
     free(holders);
@@ -102,18 +90,18 @@ static mgrid_status loss_find_missing(mgrid_loss *x, mgrid_error *err) {
 
 #define POLICY MGRID_LOSS_POLICY
 
-/* What the policy answers, and the parameters that a shrink may change. These are sets, which are
-** tried in this order. Without a set, parameters do not change. */
+/* Parameters that a shrink changes. */
 typedef struct loss_set {
   size_t n;
   char **params; /* [n]: such as "dp=3"; owned */
 } loss_set;
+/* The answer to a loss. */
 typedef struct loss_reply {
   mgrid_loss_answer how;
   const char *by; /* who answers: "the policy 'on_lost'" */
   bool usual;     /* it is the default answer */
   size_t nsets;
-  loss_set *set; /* [nsets] */
+  loss_set *set; /* [nsets]: a shrink tries these in order; none: it changes no parameters */
 } loss_reply;
 
 static void free_reply(loss_reply *r) {
@@ -135,7 +123,7 @@ static loss_set *add_set(loss_reply *r, size_t n, mgrid_error *err) {
   return one;
 }
 
-/* Append a value in the form of a parameter's: dp=3. */
+/* Append a parameter as an argument: dp=3. */
 static mgrid_status value_text(const mgrid_arg *a, mgrid_text *t, mgrid_error *err) {
   mgrid_text_add(t, "%s=", a->name);
   switch (a->kind) {
@@ -156,7 +144,7 @@ static mgrid_status value_text(const mgrid_arg *a, mgrid_text *t, mgrid_error *e
   return MGRID_OK;
 }
 
-/* Read a table of parameters as one more set. `path` names the table. */
+/* Read a table of parameters as one more set. `path` is for messages. */
 static mgrid_status read_set(const mgrid_arg *params, const char *path, loss_reply *r,
                              mgrid_error *err) {
   enum { MOST = 64 };
@@ -256,14 +244,14 @@ static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spa
   return s;
 }
 
-static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares, loss_reply *out,
-                             mgrid_error *err) {
+/* Find the answer: of the caller, of the policy, or the default. `spares` are left, and `gone` ranks
+** of the layout are lost. */
+static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares, int64_t gone,
+                             loss_reply *out, mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
-  int64_t gone = 0;
 
   *out = (loss_reply){ .by = "the default", .usual = true };
-  for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
 
   /* no rank is lost, or only spares are */
@@ -281,8 +269,8 @@ static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spare
   }
   if (!s) s = why.status;
 
-  /* Only spares are lost. A policy may still stop the job, for example one half of a job that was
-  ** cut in two. */
+  /* If only spares are lost, a policy may still stop the job: one half of a job that was cut in
+  ** two. */
   if (!s && gone == 0 && out->how != MGRID_LOSS_STOP) {
     free_reply(out);
     *out = (loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
@@ -299,7 +287,7 @@ static int64_t spares_left(const mgrid_losses *l, const mgrid_loss *x) {
   return n;
 }
 
-/* Say why no layout is accepted. */
+/* Write to x->why that the recipe accepts no layout. */
 static void no_layout(const mgrid_losses *l, const loss_reply *reply, const mgrid_next *next,
                       mgrid_loss *x) {
   int64_t most = next->survivors < l->places ? next->survivors : l->places;
@@ -319,7 +307,7 @@ static mgrid_next *decide_next(mgrid_losses *l, mgrid_loss *x, mgrid_error *err)
   int64_t spares = spares_left(l, x), gone = 0;
 
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
-  mgrid_status s = loss_ask(l, x, spares, &reply, err);
+  mgrid_status s = loss_ask(l, x, spares, gone, &reply, err);
   if (s) return NULL;
   x->how = reply.how;
   if (reply.how == MGRID_LOSS_STOP) {
@@ -351,7 +339,7 @@ static mgrid_next *decide_next(mgrid_losses *l, mgrid_loss *x, mgrid_error *err)
   return next && next->plan ? next : NULL;
 }
 
-/* -------------------------------------------------------------- what stays */
+/* ------------------------------------------ communicators and bytes that stay */
 
 static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
                                 mgrid_error *err) {
@@ -371,7 +359,7 @@ static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, m
   return MGRID_OK;
 }
 
-/* Count the bytes that all places need of a tensor, and of a shard that is missing. */
+/* Count the bytes of a missing shard that all places need. */
 static int64_t needed_of(const mgrid_pair *p, const mgrid_loss_missing_part *m, int64_t places) {
   mgrid_coords shard, part;
   int64_t bytes = 0;

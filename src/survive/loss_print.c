@@ -19,7 +19,7 @@ static void bytes_text(mgrid_text *t, int64_t bytes) {
   mgrid_text_add(t, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
 }
 
-/* Append n ascending ranks; `at` gives each. Neighbours become a range: "5, 8..11". */
+/* Append n ascending ranks, at(x, 0) to at(x, n - 1): "5, 8..11". */
 static void ranks_text(mgrid_text *t, size_t n, int64_t (*at)(const mgrid_loss *x, size_t i),
                        const mgrid_loss *x) {
   enum { RANGES = 16 };
@@ -42,13 +42,14 @@ static int64_t idle_at(const mgrid_loss *x, size_t i) {
 
 /* ------------------------------------------------------------ communicators */
 
-/* Goes through the communicators of the families of the next plan, in order. False: there are no
-** more. */
+/* The communicators of a family of the next plan. */
 typedef struct counted {
   const char *name;
   int64_t kept, made;
 } counted;
 
+/* Count those of the next family, in the order of the plan. *i is 0 at first. False: no family is
+** left. */
 static bool next_family(const mgrid_loss *x, size_t *i, counted *out) {
   const mgrid_plan *p = x->plan;
   while (*i < p->content.nentries) {
@@ -79,7 +80,7 @@ static void families_text(const mgrid_loss *x, bool kept, mgrid_text *t) {
 
 /* ------------------------------------------------------------------ missing */
 
-/* Append the indices of a missing part: "layer 0..7, hidden 0..1023". Append nothing for a whole
+/* Append the indices of a missing part: " layer 0..7 hidden 0..1023". Append nothing for a whole
 ** tensor. */
 static void range_text(const mgrid_loss *x, const mgrid_loss_missing_part *m, mgrid_text *t) {
   const mgrid_tensor *tensor = mgrid_plan_tensor(x->old, m->tensor);
@@ -162,7 +163,7 @@ static void put_text(const mgrid_loss *x, mgrid_text *t) {
 
 /* --------------------------------------------------------------------- JSON */
 
-/* Each of the next functions returns NULL if memory runs out, or if it gets NULL from another. */
+/* Each of the next functions returns NULL if memory runs out. */
 static json_t *print_append(json_t *list, json_t *value) {
   if (json_array_append_new(list, value) == 0) return list;
   json_decref(list);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** next.c - the plans that may come next, each made once. They depend only on how many ranks are
-** lost, not on which: layouts are tried from the largest down, and the recipe is evaluated once for
-** each number of ranks. If the recipe reads the machine, survivors stay where they run, so it is
-** evaluated for a machine with their places, once for each loss. loss.c asks for the plan of a loss
-** (mgrid_next_of). Nothing here sends anything.
+** next.c - the plans that may come next. Layouts are tried from the largest down. The result depends
+** only on how many ranks are lost, so it is kept for other losses. But if the recipe reads the
+** machine, it depends on where the survivors run, so the recipe is evaluated for each loss, on a
+** machine that has only these ranks. Nothing here sends anything.
 */
 #include "comm/recipe.h"
 #include "machine/machine_item.h"
@@ -39,7 +38,7 @@ int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int
   return -1;
 }
 
-void mgrid_comm_list_free(mgrid_comm_list *c) {
+static void comm_list_free(mgrid_comm_list *c) {
   free(c->entry);
   free(c->start);
   free(c->member);
@@ -52,8 +51,8 @@ static bool has_comms(const mgrid_plan *p, int32_t entry) {
          && p->content.entry[entry].family->max_size > 1;
 }
 
-/* Add a group, unless an earlier one leads it. Its members are already at the end of the list.
-** False: no memory. */
+/* Add a group, whose members are already at the end of the list, unless an earlier group has the
+** same communicator. False: no memory. */
 static bool next_add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t size) {
   const int32_t *member = c->member + c->start[c->n];
   uint64_t hash = mgrid_comm_hash(member, size);
@@ -65,7 +64,7 @@ static bool next_add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int
   return true;
 }
 
-mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid_error *err) {
   int64_t groups = 0, members = 0;
 
   *c = (mgrid_comm_list){ 0 };
@@ -91,7 +90,7 @@ mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid
     }
   }
   if (whole) return MGRID_OK;
-  mgrid_comm_list_free(c);
+  comm_list_free(c);
   return mgrid_oom(err);
 }
 
@@ -114,7 +113,6 @@ static char **copy_texts(size_t n, const char *const *text) {
   return copy;
 }
 
-/* Number the places. */
 static mgrid_status find_places(mgrid_losses *l, mgrid_error *err) {
   const mgrid_spares *spares = mgrid_content_spares(&l->plan->content);
   int64_t group, position;
@@ -172,7 +170,7 @@ mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t
   mgrid_status s = MGRID_OK;
   if (!l->args || !l->changed || (o.how && !l->how) || (o.params && !l->file)) s = mgrid_oom(err);
   if (!s) s = find_places(l, err);
-  if (!s) s = mgrid_comm_list_make(&l->comms, plan, err);
+  if (!s) s = comm_list_make(&l->comms, plan, err);
   if (!s && !l->how) s = find_policy(l, err);
   if (!s) return l;
   mgrid_losses_free(l);
@@ -183,7 +181,7 @@ static void free_next(mgrid_next *x) {
   free(x->params);
   free_texts(x->nargs, x->args);
   free(x->bytes);
-  mgrid_comm_list_free(&x->comms);
+  comm_list_free(&x->comms);
   if (x->paired) mgrid_pairs_free(&x->pairs);
   mgrid_plan_free(x->plan);
   free(x);
@@ -197,7 +195,7 @@ void mgrid_losses_free(mgrid_losses *l) {
   }
   mgrid_policy_free(l->policy);
   mgrid_state_free(l->state);
-  mgrid_comm_list_free(&l->comms);
+  comm_list_free(&l->comms);
   free(l->rank);
   free(l->place);
   free_texts(l->nargs, l->args);
@@ -209,7 +207,7 @@ void mgrid_losses_free(mgrid_losses *l) {
   free(l);
 }
 
-/* Return whether this argument replaces that one: "dp=3" replaces "dp=4". */
+/* Return whether argument `now` replaces argument `was`: "dp=3" replaces "dp=4". */
 static bool replaces(const char *now, const char *was) {
   size_t n = strcspn(was, "=");
   return strncmp(now, was, n) == 0 && now[n] == '=' && was[n] == '=';
@@ -240,6 +238,8 @@ mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgr
 
 /* -------------------------------------------------- a plan for fewer ranks */
 
+/* List where each survivor is in the machine: in the order of the new ranks if x has them, otherwise
+** of the old ranks. */
 static int32_t *places_of(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
   int32_t *at = malloc((size_t)x->survivors * sizeof *at);
   int64_t n = 0;
@@ -251,8 +251,8 @@ static int32_t *places_of(const mgrid_losses *l, const mgrid_loss *x, mgrid_erro
   return at;
 }
 
-/* Lend the runtime the machine with these places. *before: the machine that it had, with one more
-** owner. */
+/* Lend the runtime a machine with rank i at at[i]. *before: the machine that was lent to it, with
+** one more owner, or NULL. */
 static mgrid_status lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before,
                          mgrid_error *err) {
   mgrid_lent_request r = { .kind = &mgrid_machine_kind };
@@ -273,6 +273,7 @@ static mgrid_status lend(const mgrid_losses *l, int64_t n, const int32_t *at, vo
   return s;
 }
 
+/* Lend the runtime the machine that it had before, and remove an owner of that. */
 static void lend_again(const mgrid_losses *l, void *before) {
   mgrid_runtime_lend(l->rt, &mgrid_machine_kind, before, NULL);
   if (before) mgrid_machine_kind.free(before);
@@ -283,8 +284,8 @@ static const char **arguments(const mgrid_losses *l, size_t n, char *const *para
   const char **list = malloc((l->nargs + n + 1) * sizeof *list);
   *all = 0;
   for (size_t i = 0; i < l->nargs && list; i++) {
-    size_t name = strcspn(l->args[i], "="), k = 0;
-    while (k < n && (strncmp(params[k], l->args[i], name) != 0 || params[k][name] != '=')) k++;
+    size_t k = 0;
+    while (k < n && !replaces(params[k], l->args[i])) k++;
     if (k == n) list[(*all)++] = l->args[i];
   }
   for (size_t i = 0; i < n && list; i++) list[(*all)++] = params[i];
@@ -301,7 +302,7 @@ mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t worl
     p = mgrid_runtime_plan(rt, world, file, n, args, err);
   mgrid_runtime_lend(rt, &mgrid_spares_kind, NULL, NULL);
   mgrid_spares_kind.free(spares);
-  /* this plan is of a recipe, but this library did not make it */
+  /* check it, because another library (libmoongrid_lua) made the plan */
   if (p && mgrid_plan_nspares(p) != nspares) {
     mgrid_plan_free(p);
     return mgrid_null(err, MGRID_REFUSED,
@@ -323,7 +324,7 @@ mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size
 
 /* -------------------------------------- where the recipe reads the machine */
 
-/* Mark that no old rank has a new rank yet. */
+/* Take back all new ranks. */
 static void reset(mgrid_loss *x) {
   free(x->was);
   x->was = NULL;
@@ -331,6 +332,7 @@ static void reset(mgrid_loss *x) {
   for (size_t i = 0; i < x->nlost; i++) x->is[x->lost[i]] = -2;
 }
 
+/* Make the plan for survivors that are placed. */
 static mgrid_plan *plan_at(mgrid_losses *l, const mgrid_next *next, const mgrid_loss *x,
                            mgrid_error *err) {
   int32_t *at = places_of(l, x, err);
@@ -341,6 +343,8 @@ static mgrid_plan *plan_at(mgrid_losses *l, const mgrid_next *next, const mgrid_
   return p;
 }
 
+/* Place the survivors by one map after the other, until the recipe accepts the layout on the machine
+** with these ranks. *why: the error of the first map, if it accepts none. */
 static mgrid_status try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss *x, mgrid_error *why) {
   mgrid_layout_map map[MGRID_LAYOUT_MAPS_MAX];
   size_t n = mgrid_layout_maps_of(l, next->places, map);
@@ -374,17 +378,17 @@ mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgr
   mgrid_status s = mgrid_loss_place(l, next, x, &why);
   bool same = !s && memcmp(was, x->was, (size_t)x->survivors * sizeof *was) == 0;
   mgrid_plan *p = s || same ? NULL : plan_at(l, next, x, &why);
-  if (p && !mgrid_comm_list_make(&comms, p, &why) && same_comms(&comms, &next->comms)) {
+  if (p && !comm_list_make(&comms, p, &why) && same_comms(&comms, &next->comms)) {
     mgrid_plan_free(x->plan);
     x->plan = mgrid_plan_ref(p);
     same = true;
   }
-  if (!same) { /* the plan stays as the recipe has accepted it */
+  if (!same) { /* keep the places that the recipe has accepted */
     int32_t *now = x->was;
     x->was = was, was = now;
     memcpy(x->is, is, (size_t)x->world * sizeof *is);
   }
-  mgrid_comm_list_free(&comms);
+  comm_list_free(&comms);
   mgrid_plan_free(p);
   free(was);
   free(is);
@@ -393,8 +397,8 @@ mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgr
 
 /* ----------------------------------------------------------- the next plan */
 
-/* Try layouts from the largest down, none larger than the present one. Without a shrink, try only
-** the largest. If the recipe refuses all, return MGRID_OK with x->plan NULL. */
+/* Try layouts from the largest down, none larger than the old one. Unless x->shrinks, try only the
+** largest. If the recipe refuses all, return MGRID_OK and leave x->plan NULL. */
 static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, mgrid_error *err) {
   int64_t most = x->survivors < l->places ? x->survivors : l->places, least = x->shrinks ? 1 : most;
   for (x->places = most; x->places >= least; x->places--) {
@@ -429,7 +433,6 @@ const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, s
   return name;
 }
 
-/* Pair the tensors that both plans have with one shape. */
 static mgrid_status pair_tensors(const mgrid_losses *l, mgrid_next *x, mgrid_error *err) {
   size_t shared;
   const char **name = mgrid_tensors_alike(l->plan, x->plan, &shared, err);
@@ -465,7 +468,7 @@ static mgrid_next *next_make(mgrid_losses *l, mgrid_loss *of, bool shrinks, size
   if (x) x->survivors = of->survivors, x->shrinks = shrinks, x->why = (mgrid_error)MGRID_ERROR_INIT;
   if (x && x->args) x->nargs = all;
   if (!s) s = try_worlds(l, x, of, err);
-  if (!s && x->plan) s = mgrid_comm_list_make(&x->comms, x->plan, err);
+  if (!s && x->plan) s = comm_list_make(&x->comms, x->plan, err);
   if (!s && x->plan) s = pair_tensors(l, x, err);
   if (!s && x->plan) x->map = mgrid_layout_map_of(l, x);
   free(args);
@@ -480,7 +483,7 @@ mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t 
   char *text = joined(n, params);
   mgrid_next *x = l->next;
   if (!text) return mgrid_null_oom(err);
-  if (by_machine && x) { /* do not keep the last plan, because most losses have other places */
+  if (by_machine && x) { /* the last plan is for other survivors, so do not keep it */
     l->next = x->after;
     free_next(x);
     x = NULL;

@@ -2,12 +2,12 @@
 **
 ** places.c - which survivor takes which place of the new layout.
 **
-** Both layouts are read as a grid of a x m x b places, and the middle dim m shrinks: in Megatron a
-** is tp x cp, m is dp, and b is pp. Coordinates of m that lost no rank are kept first, so that one
+** Both layouts are taken as a grid of a x m x b places, and the middle dim m shrinks: in Megatron a
+** is tp x cp, m is dp, and b is pp. The coordinates of m that lost the fewest ranks stay, so that one
 ** whole replica goes, and not a part of each. An empty place gets a survivor without a place: first
 ** one with the same coordinates in a and b, because it has the same part of another replica; then a
-** spare; then any. a and b are chosen to keep the most communicators when m loses some coordinates;
-** if none are kept, to leave the most bytes in place.
+** spare; then any. a and b are chosen so that the most communicators stay when m loses some
+** coordinates, or if none stay, the most bytes.
 */
 #include "machine/machine_item.h"
 #include "survive/next.h"
@@ -20,8 +20,8 @@ const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l) {
   return item && !item->unread ? item->model : NULL;
 }
 
-/* Return how many levels of the machine have both ranks in one domain, whether the recipe reads the
-** machine or not. 0: there is no machine. */
+/* Return how many levels of the machine have both ranks in one domain. The recipe need not read the
+** machine. 0: there is none. */
 static size_t near_in_machine(const mgrid_losses *l, int64_t a, int64_t b) {
   const mgrid_machine_item *item = mgrid_content_machine(&l->plan->content);
   size_t level = 0;
@@ -47,10 +47,9 @@ int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int
   return need;
 }
 
-enum { TRIALS = 4 };
+enum { TRIALS = 4 }; /* maps are compared by so many random losses */
 
-/* Choose some coordinates of the middle dim, as if the rest were lost. Each trial chooses
-** others. */
+/* Choose the coordinates of the middle dim that stay in a trial, always the same ones. */
 static void places_draw(const mgrid_layout_map *f, uint64_t trial, int64_t *keep) {
   int64_t n = 0;
   for (int64_t i = 0; i < f->was && n < f->is; i++) {
@@ -59,8 +58,8 @@ static void places_draw(const mgrid_layout_map *f, uint64_t trial, int64_t *keep
   }
 }
 
-/* Return the place of the old layout that becomes a place of the new one. keep[i]: the old
-** coordinate that becomes coordinate i of the middle dim. */
+/* Return the place of the old layout that becomes `place` of the new one. keep[i]: the old
+** coordinate of the middle dim that becomes coordinate i. */
 static int64_t behind(const mgrid_layout_map *f, const int64_t *keep, int64_t place) {
   int64_t x = place % f->a, y = place / f->a % f->is, z = place / f->a / f->is;
   return x + f->a * (keep[y] + f->was * z);
@@ -77,8 +76,8 @@ static bool is_group(const mgrid_family *f, const int32_t *member, int64_t n) {
   return false;
 }
 
-/* Under a map, count the communicators of the next plan that the old one has in the family of the
-** same name. Count their members, over all trials. */
+/* Score a map: count the members of communicators of the next plan that the old plan has in the
+** family of the same name, over all trials. */
 static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_layout_map *f,
                        int32_t *room, int64_t *keep) {
   const mgrid_comm_list *c = &next->comms;
@@ -100,7 +99,7 @@ static int64_t places_gcd(int64_t a, int64_t b) { return b ? places_gcd(b, a % b
 
 enum { FEW = 1 << 17 }; /* most parts of tensors that are looked at for one map */
 
-/* Count the bytes that stay where they are under a map, over all trials. 0: there are too many
+/* Score a map: count the bytes that stay where they are, over all trials. 0: there are too many
 ** parts to look at. */
 static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_layout_map *f,
                        int64_t *keep) {
@@ -121,8 +120,7 @@ mgrid_layout_map mgrid_layout_map_of(const mgrid_losses *l, const mgrid_next *ne
   if (was == is) return best;
   int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
   int64_t *keep = malloc((size_t)(is + 1) * sizeof *keep);
-  /* Begin with the smallest a and b. If two maps keep equally much, take the finer one, which
-  ** leaves more choice. */
+  /* begin with the smallest a and b: of equal maps, the one with the largest m leaves most choice */
   for (int64_t ab = 1; ab <= g && room && keep; ab++)
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
       if (ab % a) continue;
@@ -137,7 +135,7 @@ mgrid_layout_map mgrid_layout_map_of(const mgrid_losses *l, const mgrid_next *ne
   return best;
 }
 
-/* Return whether this coordinate is in the ascending list of those that stay. */
+/* Return whether coordinate y of the middle dim stays. */
 static bool is_kept(const mgrid_layout_map *f, const int64_t *keep, int64_t y) {
   int64_t low = 0, high = f->is;
   while (low < high) {
@@ -150,7 +148,8 @@ static bool is_kept(const mgrid_layout_map *f, const int64_t *keep, int64_t y) {
   return low < f->is && keep[low] == y;
 }
 
-/* Count the members of communicators of the old plan that lose no member, over all trials. */
+/* Score a map without a next plan: count the members of communicators of the old plan that lose no
+** member, over all trials. */
 static int64_t whole_by(const mgrid_losses *l, const mgrid_layout_map *f, int64_t *keep) {
   const mgrid_comm_list *c = &l->comms;
   int64_t whole = 0;
@@ -194,19 +193,19 @@ typedef struct slab {
   int64_t at, lost;
 } slab;
 
-static int by_loss(const void *a, const void *b) {
-  const slab *x = a, *y = b;
-  if (x->lost != y->lost) return x->lost < y->lost ? -1 : 1;
-  return (x->at > y->at) - (x->at < y->at);
-}
-
 static int by_at(const void *a, const void *b) {
   const slab *x = a, *y = b;
   return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Choose the coordinates that stay: those that lost the fewest ranks, and of equal ones the
-** first. */
+static int by_loss(const void *a, const void *b) {
+  const slab *x = a, *y = b;
+  if (x->lost != y->lost) return x->lost < y->lost ? -1 : 1;
+  return by_at(a, b);
+}
+
+/* Choose the coordinates that stay, keep[], ascending: those that lost the fewest ranks, and of
+** equal ones the first. slabs[f->is] and later are the others. */
 static void choose_slabs(const mgrid_losses *l, const mgrid_layout_map *f, const mgrid_loss *x,
                          slab *slabs, int64_t *keep) {
   for (int64_t i = 0; i < f->was; i++) slabs[i] = (slab){ i, 0 };
@@ -230,7 +229,7 @@ static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t
   return found;
 }
 
-/* Fill the empty places. For an old rank, `is` is -1 while it is free, and -2 if it is lost. */
+/* Fill the empty places. x->is[r] is -1 while old rank r is free, and -2 if it is lost. */
 static void places_fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs,
                         const int64_t *keep, mgrid_loss *x) {
   const mgrid_layout_map *f = &next->map;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - after a loss, lets the survivors go on together. A recovery has six steps, each a
-** function: detect, agree, choose, rebuild, move, resume. `attempt` calls them in this order and
-** passes the results on. A step changes only those of its parameters that are not const. Hosts and
-** Lua call mgrid_state_recover.
+** recover.c - lets the survivors of a loss go on together. A recovery has six steps, each a
+** function: detect, agree, choose, rebuild, move, resume. `attempt` calls them in this order. A step
+** changes only those of its parameters that are not const.
 */
 
-/* THE ATTEMPTS. Every attempt starts from the old backend. All survivors can agree over it, even
+/* THE ATTEMPTS. Every attempt starts from the old backend, over which all survivors can agree, even
 ** after a failed attempt. So if another rank is lost meanwhile, that costs one more attempt. Two
 ** agreements keep all ranks in the same attempt: one after all have chosen, one after all have the
-** new state. An agreement combines bits by `and`.
+** new state. An agreement combines bits of all ranks by `and`.
 **
 ** If the host finds the lost ranks itself, it passes their list and a backend of the survivors. The
 ** steps are the same then, without an agreement over the old backend.
@@ -27,10 +26,9 @@
 
 /* The bits on which ranks agree. The result has the bits that all ranks passed.
 **   COME     this rank is in mgrid_state_recover
-**   SETTLES  this rank is in mgrid_state_settle, where ranks agree whether all have done their part
-**            after a recovery. If a rank is lost then, other ranks may be in mgrid_state_recover
-**            already. The agreements of both calls meet, so the result has neither
-**            COME nor SETTLES
+**   SETTLES  this rank is in mgrid_state_settle. If a rank is lost then, other ranks may be in
+**            mgrid_state_recover already. The agreements of the two calls meet, and the result has
+**            neither COME nor SETTLES
 **   DONE     this rank has done its part
 **   AGAIN    this rank has no reason against another attempt: it has done its part, or it failed
 **            only because of another loss
@@ -45,10 +43,10 @@ typedef struct recovered {
   mgrid_move *move;
 } recovered;
 
-/* The attempts that failed in their last agreement (resume), and not before it. */
+/* Attempts that failed in their last agreement, in `resume`. */
 typedef struct failures {
-  size_t nlost; /* lost ranks in the latest one */
-  int alike;    /* how many before it, in a row, had as many lost ranks */
+  size_t nlost; /* lost ranks in the latest of them */
+  int alike;    /* how many just before it had equally many lost ranks */
 } failures;
 
 /* ------------------------------------------------------------------ detect */
@@ -65,7 +63,7 @@ static void end_calls(mgrid_state *s) {
 }
 
 /* Make all ranks notice the loss: end every call that waits on the old backend or on one of its
-** states. Their communicators cannot carry a call after that. Wait for no rank. */
+** states. After that their communicators cannot be used. This waits for no rank. */
 static void detect(mgrid_state *old, const mgrid_recover_options *o) {
   for (mgrid_state *s = old->backend->states; s; s = s->next) end_calls(s);
   if (!o->backend) old->backend->ops->survival->interrupt(old->backend);
@@ -79,8 +77,8 @@ static mgrid_status all_bits(const mgrid_state *old, const mgrid_recover_options
   return old->backend->ops->survival->agree_and(old->backend, bits, o->timeout, err);
 }
 
-/* Wait until all survivors are in mgrid_state_recover. A rank in mgrid_state_settle makes the first
-** try fail; it then leaves that call, and comes to the next try. */
+/* Wait until all survivors are in mgrid_state_recover. If a rank is in mgrid_state_settle, the result
+** lacks COME; that call then fails, and the rank comes to the next try. */
 static mgrid_status come(const mgrid_state *old, const mgrid_recover_options *o, mgrid_error *err) {
   enum { TRIES = 4 };
   for (int i = 0; i < TRIES; i++) {
@@ -93,10 +91,10 @@ static mgrid_status come(const mgrid_state *old, const mgrid_recover_options *o,
       "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover", old->name);
 }
 
-/* Meet all survivors twice, each time within the deadline. What follows has no deadline. A rank may
-** be stopped while it waits in the first meeting, and the other ranks do not notice. The second
-** meeting shows that all came out of the first. Change nothing. If the host passes a backend, the
-** survivors meet on that one, in `rebuild`. */
+/* Meet all survivors twice, each time within the deadline, because the next steps have no deadline.
+** A rank may be stopped while it waits in the first meeting, unnoticed by the other ranks; the second
+** meeting shows that all came out of the first. If the host passes a backend, the survivors meet on
+** that one, in `rebuild`. */
 static mgrid_status agree(const mgrid_state *old, const mgrid_recover_options *o,
                           mgrid_error *err) {
   if (o->backend) return MGRID_OK;
@@ -104,8 +102,8 @@ static mgrid_status agree(const mgrid_state *old, const mgrid_recover_options *o
   return s ? s : come(old, o, err);
 }
 
-/* Agree on whether all ranks have done their part. *again: every rank that failed did so only
-** because of another loss. */
+/* Agree on whether all ranks have done their part (*done), and if not, whether each failure was due
+** to another loss (*again). */
 static mgrid_status all_done(const mgrid_state *old, const mgrid_recover_options *o,
                              mgrid_status mine, bool loses, bool *done, bool *again,
                              mgrid_error *err) {
@@ -115,9 +113,9 @@ static mgrid_status all_done(const mgrid_state *old, const mgrid_recover_options
   return s;
 }
 
-/* Return the error of a step that some rank has not done. A rank that fails interrupts the others,
-** which may take that for a loss. If no other attempt follows, they must not return
-** MGRID_LOST_RANK: their callers would try again, alone. */
+/* Make the error of a step that not all ranks have done. A rank that fails interrupts the others,
+** which may take this for a loss. If no other attempt follows, they must not return
+** MGRID_LOST_RANK, because their callers would then try again, alone. */
 static mgrid_status not_all(mgrid_error *mine, bool again, mgrid_error *err) {
   if (mine->status == MGRID_LOST_RANK && !again) mine->status = MGRID_OTHER_RANK;
   if (mine->status) return mgrid_error_pass(err, mine);
@@ -184,9 +182,9 @@ static mgrid_status stops(const mgrid_loss *x, mgrid_error *err) {
                     x->nlost == 1 ? "is" : "are", mgrid_text_chars(&x->why));
 }
 
-/* Find the lost ranks. Each rank decides alone what the job becomes; then all compare their
-** decisions. Change *out and `losses`, which keeps the plans that are made on the way. *mine: this
-** rank's own error about the host's list. `rebuild` passes it to the others. */
+/* Find the lost ranks, and decide on each rank what the job becomes. Then all ranks compare their
+** decisions. `losses` keeps the plans that are made on the way. *mine: this rank's error about the
+** host's list, which `rebuild` passes to the others. */
 static mgrid_status choose(const mgrid_state *old, const mgrid_recover_options *o,
                            mgrid_losses *losses, mgrid_loss **out, mgrid_error *mine, bool *again,
                            mgrid_error *err) {
@@ -231,9 +229,9 @@ static void check_place(const mgrid_backend *b, int64_t was, const mgrid_loss *x
              b->rank, b->world, who, was, rank, x->survivors);
 }
 
-/* Open a backend of the survivors, each with its rank in the next plan. On it, all ranks together
-** make the state of that plan. Change *rest and *now. *mine may hold an error of `choose`;
-** afterwards it may also hold that of another rank. */
+/* Open a backend of the survivors, each with its rank in the next plan, and make the state of that
+** plan on it. *mine may hold an error of `choose`; after a failure it holds this rank's error or that
+** of another rank. */
 static void rebuild(const mgrid_state *old, const mgrid_recover_options *o, const mgrid_loss *x,
                     mgrid_backend **rest, mgrid_state **now, mgrid_error *mine) {
   const int64_t was = old->view.rank;
@@ -264,8 +262,8 @@ static void rebuild(const mgrid_state *old, const mgrid_recover_options *o, cons
 
 /* -------------------------------------------------------------------- move */
 
-/* Plan how this rank's data moves from the old plan to the next one. Nothing is sent before the
-** host runs the move. out NULL: the host asks for no move. If one rank fails, all get its error. */
+/* Plan the move of this rank from the old plan to the next one; the host runs it later. out NULL:
+** the host did not ask for a move. If one rank fails, all get its error. */
 static void move(const mgrid_loss *x, mgrid_backend *rest, mgrid_move **out, mgrid_error *mine) {
   if (out) *out = mgrid_loss_move(x, rest->rank, 0, NULL, NULL, mine);
   mgrid_verdict(rest, mine->status, mine, mine);
@@ -297,9 +295,8 @@ static mgrid_status all_have(const mgrid_state *old, const mgrid_recover_options
   return not_all(mine, *again, err);
 }
 
-/* If all survivors have the new state, let it replace the old state. The new state gets the runtime
-** and settings of the old one. Freeing the old state waits for no rank from then on. Both states are
-** changed. */
+/* If all survivors have the new state and the move, give the new state the runtime and settings of
+** the old one. From then on freeing the old state waits for no rank. */
 static mgrid_status resume(mgrid_state *old, const mgrid_recover_options *o, const recovered *r,
                            failures *f, mgrid_error *mine, bool *again, mgrid_error *err) {
   char who[96];
@@ -327,7 +324,6 @@ static mgrid_status resume(mgrid_state *old, const mgrid_recover_options *o, con
 /* Go through the six steps once. *again: the attempt failed because of another loss. */
 static mgrid_status attempt(mgrid_state *old, const mgrid_recover_options *o, mgrid_losses *losses,
                             bool moves, recovered *r, failures *f, bool *again, mgrid_error *err) {
-  /* this rank's error. The others return the same, or only learn that a rank has one */
   mgrid_error mine = MGRID_ERROR_INIT;
   detect(old, o);
   mgrid_status s = agree(old, o, err);
@@ -421,7 +417,7 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
   const mgrid_survival_ops *ops = b->ops->survival;
   mgrid_error why = MGRID_ERROR_INIT;
 
-  /* take this rank's error out of *err, because all ranks return the same one */
+  /* take this rank's error out of *err, because all ranks must return the same error */
   if (mine && err) mgrid_error_pass(&why, err), mgrid_error_clear(err);
   if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");
   if (ops && !ops->able(b, NULL)) {

@@ -20,7 +20,7 @@ mgrid_spares *mgrid_spares_new(int64_t world, int64_t n, int32_t *ranks, mgrid_e
   }
   atomic_init(&x->refs, 1);
   x->world = world;
-  if (n == 0) { /* lent to say that there are no spares */
+  if (n == 0) { /* such an item is lent to a runtime: the plan has no spares */
     free(ranks);
     return x;
   }
@@ -112,9 +112,6 @@ static int by_rank(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Sort by domain, and within a domain the last rank first. */
-static int by_domain(const void *a, const void *b) { return mgrid_key_order(a, b); }
-
 mgrid_spares *mgrid_spares_per(const mgrid_machine_model *m, const char *level, int64_t count,
                                int64_t world, mgrid_error *err) {
   int64_t l = mgrid_machine_require(m, level, err), n = 0, nth = 0;
@@ -125,7 +122,8 @@ mgrid_spares *mgrid_spares_per(const mgrid_machine_model *m, const char *level, 
   for (int64_t r = 0; r < world && key; r++)
     key[r] = (uint64_t)mgrid_place_domain(m, (size_t)l, mgrid_machine_at(m, r)) << 32
              | (uint64_t)(world - r);
-  if (key) qsort(key, (size_t)world, sizeof *key, by_domain);
+  /* by domain, and within a domain the last rank first */
+  if (key) qsort(key, (size_t)world, sizeof *key, mgrid_key_order);
   for (int64_t i = 0; i < world && key && list; i++, nth++) {
     if (i > 0 && key[i] >> 32 != key[i - 1] >> 32) nth = 0;
     if (nth < count) list[n++] = (int32_t)(world - (int64_t)(key[i] & UINT32_MAX));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** all_messages.c - a whole move: the messages of all ranks, their rounds, and their sums. A rank
-** that runs a move computes only its own messages; this file is for callers who want the schedule
-** of the whole job.
+** all_messages.c - the messages of all ranks of a move, their rounds, and their sums. A rank that
+** runs a move without rounds computes only its own messages.
 */
 #include "tensors/between_plans.h"
 #include "tensors/move.h"
@@ -13,12 +12,12 @@
 
 /* ==================================================================== rounds */
 
-/* Put messages into rounds as one colours the edges of a graph between senders and receivers: no
-** two edges at one rank may have one colour. As many colours as the busiest rank has messages
-** always suffice. If the two ends of an edge have no free colour in common, an exchange gives them
-** one: from the receiver on, follow the path of edges with two alternating colours, and swap these.
-** The path never reaches the sender, because it would have to enter it by the colour that is free
-** there. */
+/* Rounds are the colours of a bipartite graph's edges: a message is an edge from a sender to a
+** receiver, and no two edges at a sender, or at a receiver, may have the same colour. If the busiest
+** rank has n messages, n colours always suffice. Colour a is free at the sender of a new edge, b at
+** its receiver. If a is not free at the receiver, follow the path of edges with colours a, b, a, ...
+** from there, and swap the two colours on it. The path never reaches the sender: it would enter it
+** by an edge of colour a, and a is free there. */
 
 /* most slots of both tables (ranks times rounds): 512 MiB */
 enum { SLOTS_MAX = 2 * MGRID_EDGES_MAX };
@@ -46,12 +45,12 @@ static void all_messages_set(const colouring *c, size_t e, int32_t colour) {
   *slot(c, false, c->edge[e].to, colour) = (int32_t)e + 1;
 }
 
-/* Swap colours a and b on the path that starts at a receiver with an edge of colour a. Before an
-** edge takes a slot, the edge that was there is picked up. */
+/* Swap colours a and b on the path that starts at receiver `rank` with an edge of colour a. An edge
+** that takes the slot of another one gives the other one to the next step of the loop. */
 static void all_messages_exchange(const colouring *c, int64_t rank, int32_t a, int32_t b) {
   bool sender = false;
   int32_t at = *slot(c, sender, rank, a);
-  *slot(c, sender, rank, a) = 0; /* the slot for the new edge */
+  *slot(c, sender, rank, a) = 0; /* for the new edge */
   while (at) {
     mgrid_edge *e = &c->edge[at - 1];
     int64_t far = sender ? e->to : e->from;
@@ -133,7 +132,7 @@ mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
     if (!mgrid_pairs_messages(p, rank, true, &list)) status = mgrid_oom(err);
     for (size_t i = 0; i < list.n && !status; i++) {
-      /* it is another tensor of the same message */
+      /* another tensor of the same message */
       if (i > 0 && list.at[i].to == list.at[i - 1].to) continue;
       if (s->n == MGRID_EDGES_MAX) {
         status = mgrid_fail(err, MGRID_LIMIT,
@@ -174,11 +173,12 @@ int64_t mgrid_schedule_round(const mgrid_schedule *s, int64_t from, int64_t to) 
 
 /* ------------------------------------------------------------------- tally */
 
-/* One rank's messages in one direction, summed up: of one tensor; tensor -1: of all. */
+/* What one rank sends, or what it receives. */
 typedef struct load {
   int64_t bytes, messages;
 } load;
 
+/* Sum a rank's list for one tensor, or for all (-1). */
 static load load_of(const mgrid_messages *list, int64_t tensor) {
   load sum = { 0, 0 };
   int64_t last = -1;
@@ -193,7 +193,7 @@ static load load_of(const mgrid_messages *list, int64_t tensor) {
   return sum;
 }
 
-/* Count the ranks that are in either list. Both lists are sorted by peer. */
+/* Count the peers in both lists, which are sorted by peer. */
 static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *receives,
                         int64_t tensor) {
   int64_t n = 0, last = -1;
@@ -209,7 +209,7 @@ static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *recei
   return n;
 }
 
-/* Add to a sum that is only reported. It stops at INT64_MAX. */
+/* Add to a sum that is only reported, so it may stop at INT64_MAX. */
 static void add_to(int64_t *sum, int64_t value) {
   if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** between_plans.c - pairs the tensors of two plans, and finds what one rank does in the move
-** between them.
+** between_plans.c - pairs the tensors of two plans, and plans the move of one rank between them.
 */
 #include "tensors/between_plans.h"
 
@@ -25,8 +24,8 @@ void mgrid_pairs_free(mgrid_pairs *p) {
   memset(p, 0, sizeof *p);
 }
 
-/* Check a map from the ranks of one plan to the ranks of the move, and invert it. `before`: the
-** plan is the one before the move; some of its ranks may be lost, -1. */
+/* Check a map from the ranks of one plan to the ranks of the move, and invert it. `before`: it is
+** the plan before the move, whose ranks may be lost (-1). */
 static mgrid_status set_names(mgrid_pairs *p, mgrid_renaming *r, bool before, size_t n,
                               const int64_t *ranks, mgrid_error *err) {
   int64_t world = (before ? p->from : p->to)->content.world;
@@ -72,7 +71,7 @@ static mgrid_status check_both(const mgrid_plan *has, const mgrid_plan *lacks, c
   return MGRID_OK;
 }
 
-/* Note a tensor that is bf16 in one plan and f32 in the other. Its elements are sent as bf16. */
+/* If a tensor is f32 in one plan and bf16 in the other, replace *from or *to by a bf16 tensor. */
 static mgrid_status add_typing(mgrid_pairs *p, const mgrid_tensor **from, const mgrid_tensor **to,
                                mgrid_error *err) {
   bool down = strcmp((*from)->type, "f32") == 0 && strcmp((*to)->type, "bf16") == 0;
@@ -80,7 +79,7 @@ static mgrid_status add_typing(mgrid_pairs *p, const mgrid_tensor **from, const 
   if (!down && !up) return MGRID_OK;
   if (!p->typing && !(p->typing = calloc(p->room, sizeof *p->typing))) return mgrid_oom(err);
   const mgrid_tensor **wide = down ? from : to, *narrow = down ? *to : *from;
-  /* a copy that borrows all else from the plan's tensor, which lives as long as the plan */
+  /* a shallow copy of the plan's tensor, which lives as long as the plan */
   mgrid_tensor *same = malloc(sizeof *same);
   if (!same) return mgrid_oom(err);
   memcpy(same, *wide, sizeof *same);
@@ -180,14 +179,15 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
   return s;
 }
 
-/* --------------------------------------------------------------- one rank's */
+/* ----------------------------------------------------------------- one rank */
 
 static int by_peer(const void *a, const void *b) {
   const mgrid_move_peer *x = a, *y = b;
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Group the messages of the rank by peer, because all messages with one peer are sent as one. */
+/* Group the messages of the rank by peer, because all tensors for one peer are sent as one
+** message. */
 static mgrid_status set_peers(mgrid_move *m, const mgrid_messages *list, mgrid_error *err) {
   if (list->n == 0) return MGRID_OK;
   m->peer = malloc(list->n * sizeof *m->peer);
@@ -310,7 +310,7 @@ mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_e
 /* most pieces of a message that are kept. A larger message takes longer to send than to plan */
 enum { KEPT_MOST = 4 };
 
-/* Return the list for the pieces of a message. NULL: there is none. */
+/* Return where the pieces of a message are kept. NULL: there is no such message. */
 static mgrid_kept *kept_of(const mgrid_move *m, mgrid_way way, int64_t peer) {
   mgrid_move_peer key = { .rank = peer };
   mgrid_move_peer *p = m->npeers && way != MGRID_STAYS
@@ -319,7 +319,7 @@ static mgrid_kept *kept_of(const mgrid_move *m, mgrid_way way, int64_t peer) {
   return p ? &m->kept[2 * (p - m->peer) + (way == MGRID_RECEIVES)] : NULL;
 }
 
-/* Append a piece if it is not in the list yet. */
+/* Keep piece `at` of a message, unless it is kept already or there are too many. */
 static void between_plans_keep(mgrid_kept *k, const mgrid_move_piece *piece, size_t at) {
   if (at == k->n && at < KEPT_MOST && MGRID_GROW(k->piece, k->n, 1)) k->piece[k->n++] = *piece;
 }
@@ -333,7 +333,7 @@ void mgrid_stream_begin(mgrid_stream *s, const mgrid_move *m, mgrid_way way, int
 
 void mgrid_stream_end(mgrid_stream *s) { mgrid_boxes_end(&s->boxes); }
 
-/* Find the boxes of tensor i. There may be none. */
+/* Begin the boxes of tensor i. There may be none. */
 static mgrid_status open_tensor(mgrid_stream *s, size_t i, mgrid_error *err) {
   const mgrid_pair *p = &s->move->pairs.pair[i];
   mgrid_way way = s->piece.way;

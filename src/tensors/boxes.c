@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** boxes.c - elements as boxes of an array in C order: the elements of a part, those that a shard
-** and a part have in common, and those of a message. On each axis they are runs; the elements are
-** all combinations of these.
+** boxes.c - elements as boxes: those of a part, those that a shard and a part have in common, and
+** those of a message. A box has one run of indices on each axis, and all their combinations.
 */
 #include "tensors/move.h"
 #include "tensors/tensor.h"
@@ -27,8 +26,9 @@ mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_coords *at) {
   return w;
 }
 
-/* Go to the next box. Take the slowest axis along which whole steps start here and fit. */
-bool mgrid_blocks_next(mgrid_blocks *w) {
+/* Go to the next box: take whole steps along the slowest axis on which a step starts here and
+** fits. */
+static bool blocks_next(mgrid_blocks *w) {
   int64_t stride = 1, step = 1;
   size_t axis = w->naxes - 1;
   if (w->at >= w->end) return false;
@@ -51,23 +51,24 @@ bool mgrid_blocks_next(mgrid_blocks *w) {
 
 /* ================================================================= in common */
 
-/* The runs that both sides have in common on each axis, within the boxes to which flats limit
-** them. */
+/* Walks the runs that two pieces of an axis have in common, ascending. */
+typedef struct sharing {
+  mgrid_walk a, b;
+  mgrid_run x, y;     /* the current run of each piece */
+  int64_t x_at, y_at; /* where it starts in the piece */
+  bool more;
+} sharing;
 
-static int64_t boxes_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t boxes_most(int64_t a, int64_t b) { return a > b ? a : b; }
-
-mgrid_sharing mgrid_sharing_begin(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b,
-                                  int64_t q) {
-  mgrid_sharing w = { .a = mgrid_walk_begin(a, p), .b = mgrid_walk_begin(b, q) };
+static sharing sharing_begin(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q) {
+  sharing w = { .a = mgrid_walk_begin(a, p), .b = mgrid_walk_begin(b, q) };
   w.more = mgrid_walk_next(&w.a, &w.x) && mgrid_walk_next(&w.b, &w.y);
   return w;
 }
 
-bool mgrid_sharing_next(mgrid_sharing *w, mgrid_shared_run *run) {
+static bool sharing_next(sharing *w, mgrid_shared_run *run) {
   while (w->more) {
     int64_t x_end = w->x.start + w->x.length, y_end = w->y.start + w->y.length;
-    int64_t start = boxes_most(w->x.start, w->y.start), end = boxes_least(x_end, y_end);
+    int64_t start = mgrid_max(w->x.start, w->y.start), end = mgrid_min(x_end, y_end);
     *run = (mgrid_shared_run){ w->x_at + start - w->x.start, w->y_at + start - w->y.start,
                                end - start };
     if (x_end < y_end) {
@@ -82,11 +83,12 @@ bool mgrid_sharing_next(mgrid_sharing *w, mgrid_shared_run *run) {
   return false;
 }
 
-void mgrid_shared_clip(mgrid_shared_run *run, const mgrid_blocks *from, const mgrid_blocks *to,
-                       size_t axis) {
-  int64_t skip = boxes_most(0, boxes_most(from->low[axis] - run->from, to->low[axis] - run->to));
+/* Clip a run to the indices of both boxes on the axis. Its length may become 0 or negative. */
+static void shared_clip(mgrid_shared_run *run, const mgrid_blocks *from, const mgrid_blocks *to,
+                        size_t axis) {
+  int64_t skip = mgrid_max(0, mgrid_max(from->low[axis] - run->from, to->low[axis] - run->to));
   int64_t end =
-      boxes_least(run->length, boxes_least(from->high[axis] - run->from, to->high[axis] - run->to));
+      mgrid_min(run->length, mgrid_min(from->high[axis] - run->from, to->high[axis] - run->to));
   *run = (mgrid_shared_run){ run->from + skip, run->to + skip, end - skip };
 }
 
@@ -98,12 +100,11 @@ static mgrid_common common_of_boxes(const mgrid_pair *p, const mgrid_coords *sha
   int64_t from_stride = 1, to_stride = 1;
 
   for (size_t i = p->from->naxes; i-- > 0;) {
-    mgrid_sharing w =
-        mgrid_sharing_begin(&p->from->axis[i], shard->piece[i], &p->to->axis[i], part->piece[i]);
+    sharing w = sharing_begin(&p->from->axis[i], shard->piece[i], &p->to->axis[i], part->piece[i]);
     mgrid_shared_run run, last = { 0, 0, 0 };
     int64_t n = 0;
-    while (mgrid_sharing_next(&w, &run)) {
-      mgrid_shared_clip(&run, from, to, i);
+    while (sharing_next(&w, &run)) {
+      shared_clip(&run, from, to, i);
       if (run.length <= 0) continue;
       if (n == 0) {
         o.from_first += run.from * from_stride;
@@ -126,18 +127,18 @@ mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_coords *shard,
                              const mgrid_coords *part, const mgrid_blocks *of_shard,
                              const mgrid_blocks *of_part) {
   mgrid_common sum = { .elements = 0 };
-  for (mgrid_blocks from = *of_shard; mgrid_blocks_next(&from);)
-    for (mgrid_blocks to = *of_part; mgrid_blocks_next(&to);) {
+  for (mgrid_blocks from = *of_shard; blocks_next(&from);)
+    for (mgrid_blocks to = *of_part; blocks_next(&to);) {
       mgrid_common o = common_of_boxes(p, shard, part, &from, &to);
       if (o.elements == 0) continue;
       bool first = sum.elements == 0;
       sum =
           (mgrid_common){ .elements = sum.elements + o.elements,
                           .from_first = first ? o.from_first
-                                              : boxes_least(sum.from_first, o.from_first),
-                          .from_last = first ? o.from_last : boxes_most(sum.from_last, o.from_last),
-                          .to_first = first ? o.to_first : boxes_least(sum.to_first, o.to_first),
-                          .to_last = first ? o.to_last : boxes_most(sum.to_last, o.to_last) };
+                                              : mgrid_min(sum.from_first, o.from_first),
+                          .from_last = first ? o.from_last : mgrid_max(sum.from_last, o.from_last),
+                          .to_first = first ? o.to_first : mgrid_min(sum.to_first, o.to_first),
+                          .to_last = first ? o.to_last : mgrid_max(sum.to_last, o.to_last) };
     }
   return sum;
 }
@@ -162,26 +163,27 @@ static mgrid_shared_run run_at(const mgrid_boxes *w, size_t i, size_t k) {
   return w->more[i] && k > 0 ? w->more[i][k - 1] : w->one[i];
 }
 
-/* On each axis, find the runs that are in both boxes. They are neighbours in the list. */
+/* On each axis, find the runs that are in both current boxes. These runs follow each other in the
+** axis's list. */
 static void boxes_overlap(mgrid_boxes *w) {
   w->left = 1;
   for (size_t i = 0; i < w->naxes; i++) {
     w->low[i] = w->met[i] = w->at[i] = 0;
     for (size_t k = 0; k < w->n[i]; k++) {
       mgrid_shared_run run = run_at(w, i, k);
-      mgrid_shared_clip(&run, &w->from, &w->to, i);
+      shared_clip(&run, &w->from, &w->to, i);
       if (run.length > 0 && w->met[i]++ == 0) w->low[i] = k;
     }
     w->left *= (int64_t)w->met[i];
   }
 }
 
-/* Go to the next two boxes: each box of the shard is combined with each of the part. */
+/* Go to the next pair of a box of the shard and a box of the part. */
 static bool next_boxes(mgrid_boxes *w) {
-  if (!mgrid_blocks_next(&w->to)) {
-    if (!mgrid_blocks_next(&w->from)) return false;
+  if (!blocks_next(&w->to)) {
+    if (!blocks_next(&w->from)) return false;
     w->to = w->first;
-    mgrid_blocks_next(&w->to);
+    blocks_next(&w->to);
   }
   boxes_overlap(w);
   return true;
@@ -198,24 +200,24 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_coords *
   w->from_begin = w->from.at;
   w->to_begin = w->to.at;
   for (size_t i = w->naxes; i-- > 0;) {
-    mgrid_sharing both = mgrid_sharing_begin(&from[i], shard->piece[i], &to[i], part->piece[i]);
+    sharing both = sharing_begin(&from[i], shard->piece[i], &to[i], part->piece[i]);
     mgrid_shared_run run;
     w->from_strides[i] = from_stride;
     w->to_strides[i] = to_stride;
     from_stride *= w->from.shape[i];
     to_stride *= w->to.shape[i];
-    if (!mgrid_sharing_next(&both, &w->one[i])) continue;
-    mgrid_sharing others = both;
-    for (w->n[i] = 1; mgrid_sharing_next(&both, &run);) w->n[i]++;
+    if (!sharing_next(&both, &w->one[i])) continue;
+    sharing others = both;
+    for (w->n[i] = 1; sharing_next(&both, &run);) w->n[i]++;
     if (w->n[i] == 1) continue; /* the usual case, in which nothing is allocated */
     w->more[i] = malloc((w->n[i] - 1) * sizeof *w->more[i]);
     if (!w->more[i]) {
       mgrid_boxes_end(w);
       return false;
     }
-    for (size_t k = 0; mgrid_sharing_next(&others, &run); k++) w->more[i][k] = run;
+    for (size_t k = 0; sharing_next(&others, &run); k++) w->more[i][k] = run;
   }
-  if (!mgrid_blocks_next(&w->from) || !mgrid_blocks_next(&w->to)) { /* one side has no box */
+  if (!blocks_next(&w->from) || !blocks_next(&w->to)) { /* one side has no box */
     w->from.at = w->from.end;
     w->to.at = w->to.end;
     return true;
@@ -227,7 +229,7 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_coords *
 void mgrid_boxes_end(mgrid_boxes *w) {
   for (size_t i = 0; i < w->naxes; i++) free(w->more[i]);
   w->naxes = 0;
-  w->left = w->from.at = w->from.end = w->to.at = w->to.end = 0; /* there are no more */
+  w->left = w->from.at = w->from.end = w->to.at = w->to.end = 0; /* no box is left */
 }
 
 bool mgrid_boxes_next(mgrid_boxes *w, mgrid_move_piece *piece) {
@@ -240,7 +242,7 @@ bool mgrid_boxes_next(mgrid_boxes *w, mgrid_move_piece *piece) {
   piece->bytes = w->width;
   for (size_t i = 0; i < w->naxes; i++) {
     mgrid_shared_run run = run_at(w, i, w->low[i] + w->at[i]);
-    mgrid_shared_clip(&run, &w->from, &w->to, i);
+    shared_clip(&run, &w->from, &w->to, i);
     piece->lengths[i] = run.length;
     piece->from_strides[i] = w->from_strides[i];
     piece->to_strides[i] = w->to_strides[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** chunks.c - the bytes of a move. Messages are cut into chunks, which are packed and unpacked, and
-** converted if elements change their type. Or the bytes are listed as contiguous ranges.
+** chunks.c - cuts the messages of a move into chunks (chunks.h), packs, unpacks and converts their
+** elements. It also lists a move as contiguous ranges of bytes, for the host's own transport.
 */
 #include "tensors/between_plans.h"
 #include "tensors/chunks.h"
@@ -9,8 +9,6 @@
 #include <string.h>
 
 /* ================================================================ conversion */
-
-/* Rows of elements that change their type. */
 
 /* Convert f32 to bf16. Neither side has to be aligned. */
 static void chunks_narrow(char *to, const char *from, int64_t n) {
@@ -31,7 +29,8 @@ static void chunks_widen(char *to, const char *from, int64_t n) {
   }
 }
 
-void mgrid_convert(const mgrid_slab *s) {
+/* Convert strided rows of f32 to contiguous bf16, or back. */
+static void chunks_convert(const mgrid_slab *s) {
   char *packed = s->packed;
   int64_t n = s->row / (int64_t)sizeof(uint32_t);
   for (int64_t k = 0; k < s->planes; k++)
@@ -52,8 +51,9 @@ enum { ROW_LEAST = 256 };
 
 /* -------------------------------------------------------------------- rows */
 
-void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from,
-                   char *part) {
+/* Set r to the rows of a piece, on one side. The rank's part of the tensor starts at `part`. */
+static void rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from,
+                    char *part) {
   const int64_t *strides = from ? piece->from_strides : piece->to_strides;
   int64_t elements = 1, width = mgrid_pairs_tensor(p, piece->tensor, from)->width;
   size_t inner = piece->naxes;
@@ -89,7 +89,7 @@ static void chunks_pass(mgrid_rows *r, int k, int64_t count) {
   }
 }
 
-/* Loops for rows of a few bytes, whose bodies compile to a load and a store. */
+/* Copy rows. If their length is a constant, the body compiles to a load and a store. */
 #define ROWS(bytes) \
   for (int64_t i = 0; i < count; i++, at += stride, buffer += (bytes)) \
   pack ? memcpy(buffer, at, (size_t)(bytes)) : memcpy(at, buffer, (size_t)(bytes))
@@ -114,8 +114,8 @@ static mgrid_status copy_strided(mgrid_backend *b, const mgrid_slab *s, mgrid_er
   return MGRID_OK;
 }
 
-/* Return how much of the next `bytes` are rows of one box: whole planes of rows, whole rows of a
-** plane, or part of a row. */
+/* Return the largest slab within the next `bytes`: whole planes of rows, whole rows of a plane, or
+** part of a row. */
 static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
   int k = r->n - 1;
   mgrid_slab s = { .apart = r->at + r->done, .row = r->row - r->done, .count = 1, .planes = 1 };
@@ -138,8 +138,9 @@ static void pass_row(mgrid_rows *r, int64_t bytes) {
   chunks_pass(r, r->n - 1, 1);
 }
 
-mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes,
-                             mgrid_handling how, mgrid_error *err) {
+/* Copy the next bytes of the rows, and advance. `bytes` is counted in the buffer. */
+static mgrid_status rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes,
+                              mgrid_handling how, mgrid_error *err) {
   int64_t scale = r->converts ? MGRID_CONVERT_SCALE : 1;
   while (bytes > 0) {
     mgrid_slab s = next_rows(r, bytes * scale);
@@ -147,7 +148,7 @@ mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int6
     mgrid_status failed = MGRID_OK;
     s.packed = buffer, s.pack = how == MGRID_PACK;
     if (how != MGRID_MEASURE && r->converts)
-      mgrid_convert(&s);
+      chunks_convert(&s);
     else if (how != MGRID_MEASURE && (failed = copy_strided(b, &s, err)))
       return failed;
     if (s.row == r->row)
@@ -181,9 +182,9 @@ static mgrid_status chunks_next_piece(mgrid_chunks *p, bool *more, mgrid_error *
     const mgrid_pairs *pairs = &p->stream.move->pairs;
     bool sends = piece->way == MGRID_SENDS;
     p->left = piece->bytes;
-    mgrid_rows_of(&p->rows, pairs, piece, sends, p->part[piece->tensor]);
+    rows_of(&p->rows, pairs, piece, sends, p->part[piece->tensor]);
     p->converts = mgrid_pairs_converts(pairs, piece->tensor);
-    mgrid_rows_of(&other, pairs, piece, !sends, NULL);
+    rows_of(&other, pairs, piece, !sends, NULL);
     bool large = piece->bytes >= MGRID_LARGE, contiguous = p->rows.n == 0 && other.n == 0;
     p->whole = large && contiguous && !p->converts;
     p->direct = ops->typed && (large || !contiguous) && p->rows.row >= ROW_LEAST
@@ -192,7 +193,7 @@ static mgrid_status chunks_next_piece(mgrid_chunks *p, bool *more, mgrid_error *
   return MGRID_OK;
 }
 
-/* Make a chunk of the next boxes. All are of one tensor. */
+/* Make a chunk of the next pieces of one tensor, as long as the transport moves them directly. */
 static mgrid_status take_boxes(mgrid_chunks *p, mgrid_chunk *out, mgrid_error *err) {
   size_t tensor = p->stream.piece.tensor;
   mgrid_status s = MGRID_OK;
@@ -209,7 +210,7 @@ static mgrid_status take_boxes(mgrid_chunks *p, mgrid_chunk *out, mgrid_error *e
   return s;
 }
 
-/* Cut a chunk from a large piece. */
+/* Cut the next chunk of a large piece. */
 static mgrid_status chunks_cut(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how,
                                mgrid_chunk *out, mgrid_error *err) {
   mgrid_rows *r = &p->rows;
@@ -219,7 +220,7 @@ static mgrid_status chunks_cut(mgrid_chunks *p, int64_t most, char *buffer, mgri
   bool in_place = !r->converts && r->row - r->done >= n;
   *out = (mgrid_chunk){ .data = in_place ? r->at + r->done : buffer, .bytes = (size_t)n };
   p->left -= n;
-  return mgrid_rows_copy(p->backend, r, buffer, n, in_place ? MGRID_MEASURE : how, err);
+  return rows_copy(p->backend, r, buffer, n, in_place ? MGRID_MEASURE : how, err);
 }
 
 mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how,
@@ -235,7 +236,7 @@ mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgri
     int64_t n = p->left < room ? p->left : room;
     if (p->converts) n -= n % MGRID_CONVERT_SCALE;
     if (n == 0) return MGRID_OK; /* not even one more element fits */
-    if ((s = mgrid_rows_copy(p->backend, &p->rows, buffer + out->bytes, n, how, err))) return s;
+    if ((s = rows_copy(p->backend, &p->rows, buffer + out->bytes, n, how, err))) return s;
     p->left -= n;
     room -= n;
     out->bytes += (size_t)n;
@@ -253,15 +254,15 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
   while (!(status = mgrid_stream_next(&s, &more, err)) && more) {
     const mgrid_move_piece *piece = &s.piece;
     mgrid_rows a, b;
-    mgrid_rows_of(&a, &m->pairs, piece, true, from[piece->tensor]);
-    mgrid_rows_of(&b, &m->pairs, piece, false, to[piece->tensor]);
-    /* The buffer takes the place of one side's row. Copy the rows of the other side into the
-    ** buffer, or out of it: those that are shorter, or that convert. */
+    rows_of(&a, &m->pairs, piece, true, from[piece->tensor]);
+    rows_of(&b, &m->pairs, piece, false, to[piece->tensor]);
+    /* Use the rows of one side as the buffer, and pack or unpack those of the other side. The buffer
+    ** is the side that has bf16, or else the side with the longer rows. */
     mgrid_rows *shorter = a.converts || (!b.converts && a.row < b.row) ? &a : &b,
                *longer = shorter == &a ? &b : &a;
     for (int64_t left = piece->bytes; left > 0 && !status; left -= longer->row) {
-      status = mgrid_rows_copy(backend, shorter, longer->at, longer->row,
-                               shorter == &a ? MGRID_PACK : MGRID_UNPACK, err);
+      status = rows_copy(backend, shorter, longer->at, longer->row,
+                         shorter == &a ? MGRID_PACK : MGRID_UNPACK, err);
       if (left > longer->row) chunks_pass(longer, longer->n - 1, 1);
     }
     if (status) break;
@@ -272,10 +273,9 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
 
 /* =============================================================== descriptors */
 
-/* A move as lists of contiguous bytes, for transports that read and write registered memory. A
-** piece is a box with strides on both sides. Its last axes that are contiguous on both sides merge
-** into rows. Each row is a descriptor. But a row that goes on where the row before it ended, on
-** both sides, is added to that one's descriptor. */
+/* A move as lists of contiguous bytes, for transports that read and write registered memory. The
+** last axes of a piece that are contiguous on both sides merge into rows. Each row becomes a
+** descriptor, unless it continues the row before it on both sides: then the two have one. */
 
 typedef struct listing {
   size_t cap;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** flat.c - flats: several tensors concatenated, and cut as one array. Also which range of a part a
-** rank has. A flat's rule is the same JSON as in a saved plan.
+** flat.c - flats: several tensors concatenated, and cut as one array (tensor.h).
 */
 #include "tensors/tensor.h"
 
@@ -18,7 +17,7 @@ static bool cuts(const mgrid_flat *f, size_t dim) {
   return false;
 }
 
-/* Return how many elements a slice has, if all slices together have n. */
+/* Return how many elements a slice has, if the concatenated parts have n. */
 static int64_t tensor_slice_of(const mgrid_flat *f, int64_t n) {
   int64_t whole = f->slices * f->pad;
   return (n / whole + (n % whole != 0)) * f->pad;
@@ -28,7 +27,7 @@ int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_coords *at, int64_t 
   const mgrid_flat *f = t->flat;
   int64_t sum = 0, start = 0;
   if (f->even) return *each = f->each, f->start[t->at];
-  int64_t rank = mgrid_tensor_rank(t, at); /* all ranks with these pieces have the same array */
+  int64_t rank = mgrid_tensor_rank(t, at); /* all ranks with these pieces concatenate the same */
   for (size_t i = 0; i < f->n; i++) {
     mgrid_coords coords;
     if (i == t->at) start = sum;
@@ -50,8 +49,7 @@ mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_coords *at) {
   return low < high ? (mgrid_run){ low, high - low } : (mgrid_run){ 0, 0 };
 }
 
-/* Return a bound for the largest part, for tensors with many uneven parts: count each member's
-** largest one. */
+/* Return an upper bound for the largest range of a part: take the largest part of each member. */
 static int64_t bound_of(const mgrid_tensor *t) {
   int64_t sum = 0, mine = 0;
   for (size_t i = 0; i < t->flat->n; i++) {
@@ -74,7 +72,7 @@ int64_t mgrid_flat_largest(const mgrid_tensor *t) {
     for (size_t i = t->naxes; i-- > 0; rest /= t->axis[i].pieces)
       at.piece[i] = rest % t->axis[i].pieces;
     int64_t start = mgrid_flat_start(t, &at, &each);
-    /* the part starts in slice at.slice. It fills the next slice, or ends in it */
+    /* the part starts in slice at.slice; the next slice is full of it, or the part ends there */
     at.slice = each ? start / each : 0;
     for (int next = 0; next < 2 && at.slice < t->flat->slices; next++, at.slice++) {
       int64_t n = mgrid_tensor_range(t, &at).length;
@@ -139,7 +137,7 @@ void mgrid_flat_free(mgrid_flat *f) {
   free(f);
 }
 
-/* Return the axis of a tensor that a dim cuts. */
+/* Return the axis of a tensor that a dim cuts; NULL: none. */
 static const mgrid_slicing *axis_of(const mgrid_tensor *t, size_t dim) {
   for (size_t i = 0; i < t->naxes; i++)
     for (size_t k = 0; k < t->axis[i].ndims; k++)
@@ -209,8 +207,8 @@ static bool on_alike(const mgrid_tensor *a, const mgrid_tensor *b, size_t d) {
          && memcmp(a->some[d], b->some[d], (size_t)a->count[d] * sizeof *a->some[d]) == 0;
 }
 
-/* Find the dims along which parts differ in size. Such a dim must cut every member, without copies.
-** Otherwise ranks that hold one part would have different ranges of it. */
+/* Refuse a dim along which parts differ in size, unless it cuts every member, without copies.
+** Otherwise ranks that hold the same part would have different ranges of it. */
 static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
   const mgrid_grid *g = f->member[0]->grid;
   f->even = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** messages.c - what a rank sends, what it receives, and what it already holds. Sender and receiver
-** compute the same numbers for the ranks that need a shard, so they need no communication. move.h
-** has the rules and the terms.
+** messages.c - the messages of one rank: what it sends, receives, and already holds. Sender and
+** receiver compute the same numbers for the ranks that need a shard, so they need no communication.
+** move.h has the rules and the terms.
 */
 #include "tensors/move.h"
 
@@ -11,9 +11,6 @@
 #include <string.h>
 
 /* ================================================================= receivers */
-
-/* Which ranks need a shard, and their numbers. */
-
 /* -------------------------------------------------------------------- a pair */
 
 static mgrid_status messages_check_alike(const mgrid_tensor *a, const mgrid_tensor *b,
@@ -34,7 +31,7 @@ static mgrid_status messages_check_alike(const mgrid_tensor *a, const mgrid_tens
   return MGRID_OK;
 }
 
-/* Return whether a window ends before a rank; with machines, before that rank's machine. */
+/* Return whether a window ends before a rank, or with machines before that rank's machine. */
 static bool ends_before(mgrid_window w, int64_t rank, int64_t machine) {
   return w.offset + w.size <= (machine ? rank / machine * machine : rank);
 }
@@ -58,7 +55,8 @@ mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgri
   return MGRID_OK;
 }
 
-int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_coords *at) {
+/* Return the rank of the move that has a part of `to`. */
+static int64_t pair_rank(const mgrid_pair *p, const mgrid_coords *at) {
   int64_t rank = mgrid_tensor_rank(p->to, at);
   return p->names->n ? p->names->ranks[rank] : rank;
 }
@@ -68,7 +66,8 @@ bool mgrid_pair_coords(const mgrid_pair *p, int64_t rank, mgrid_coords *at) {
   return rank >= 0 && mgrid_tensor_coords(p->to, rank, at);
 }
 
-int64_t mgrid_pair_holder(const mgrid_pair *p, const mgrid_coords *at) {
+/* Return the rank of the move that holds a copy of a shard of `from`; -1: it is lost. */
+static int64_t pair_holder(const mgrid_pair *p, const mgrid_coords *at) {
   int64_t rank = mgrid_tensor_rank(p->from, at);
   return p->olds->n ? p->olds->ranks[rank] : rank;
 }
@@ -78,13 +77,15 @@ bool mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_coords *at) {
   return rank >= 0 && mgrid_tensor_coords(p->from, rank, at);
 }
 
-int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t *before) {
+/* Return how many copies of a shard are left, and in *before (may be NULL) how many of these come
+** before the copy in `shard`. O(1) if no ranks are lost, else O(copies). */
+static int64_t pair_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t *before) {
   int64_t copies = p->from->copies, left = 0, first = shard->copy;
   if (p->olds->n) {
     first = 0;
     mgrid_coords at = *shard;
     for (at.copy = 0; at.copy < copies; at.copy++) {
-      bool is_left = mgrid_pair_holder(p, &at) >= 0;
+      bool is_left = pair_holder(p, &at) >= 0;
       left += is_left, first += is_left && at.copy < shard->copy;
     }
   }
@@ -92,23 +93,46 @@ int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t 
   return p->olds->n ? left : copies;
 }
 
-int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t nth) {
+/* Return the nth copy that is left, from 0. */
+static int64_t pair_nth_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t nth) {
   mgrid_coords at = *shard;
   if (!p->olds->n) return nth;
   for (at.copy = 0; at.copy < p->from->copies; at.copy++)
-    if (mgrid_pair_holder(p, &at) >= 0 && nth-- == 0) break;
+    if (pair_holder(p, &at) >= 0 && nth-- == 0) break;
   return at.copy;
 }
 
-/* --------------------------------------------------------------- the holders */
+/* ------------------------------------------------------------- held numbers */
 
 static int messages_ascending(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
 
-/* List the numbers of the shard's holders. With machines, list those of all ranks on the holders'
-** machines. */
+static bool same_shard(const mgrid_pair *p, const mgrid_coords *a, const mgrid_coords *b) {
+  for (size_t i = 0; i < p->from->naxes; i++)
+    if (a->piece[i] != b->piece[i]) return false;
+  return a->slice == b->slice;
+}
+
+/* Return whether a rank holds the shard. */
+static bool holds(const mgrid_pair *p, const mgrid_coords *shard, int64_t rank) {
+  mgrid_coords own;
+  return mgrid_pair_held(p, rank, &own) && same_shard(p, &own, shard);
+}
+
+/* Return the number of a part of `to`. -1: it has no element of the shard. */
+static int64_t needs_number(const mgrid_needs *d, const mgrid_coords *at) {
+  int64_t number = 0;
+  for (size_t i = 0; i < d->pair->to->naxes; i++) {
+    int64_t index = mgrid_overlaps_index(&d->overlaps[i], at->piece[i]);
+    if (index < 0) return -1;
+    number = number * d->overlaps[i].n + index;
+  }
+  return number * d->pair->to->copies + at->copy;
+}
+
+/* List the held numbers. */
 static bool begin_list(mgrid_needs *d) {
   const mgrid_pair *p = d->pair;
   mgrid_coords shard = { .slice = 0 }, at;
@@ -118,12 +142,12 @@ static bool begin_list(mgrid_needs *d) {
   d->list = most > MGRID_FEW ? d->more : d->few;
   memcpy(shard.piece, d->piece, sizeof shard.piece);
   for (shard.copy = 0; shard.copy < p->from->copies; shard.copy++) {
-    int64_t rank = mgrid_pair_holder(p, &shard), first = rank / near * near, r = first;
+    int64_t rank = pair_holder(p, &shard), first = rank / near * near, r = first;
     if (rank < 0) continue;
-    while (r < rank && !mgrid_holds(p, &shard, r)) r++;
+    while (r < rank && !holds(p, &shard, r)) r++;
     if (r < rank) continue; /* another copy is on this machine, so its ranks are listed already */
     for (r = first; r < first + near; r++) {
-      int64_t number = mgrid_pair_coords(p, r, &at) ? mgrid_needs_number(d, &at) : -1;
+      int64_t number = mgrid_pair_coords(p, r, &at) ? needs_number(d, &at) : -1;
       if (number >= 0) d->list[d->held++] = number;
     }
   }
@@ -168,32 +192,24 @@ void mgrid_needs_free(mgrid_needs *d) {
 
 /* ------------------------------------------------------------------ numbers */
 
-int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_coords *at) {
-  int64_t number = 0;
-  for (size_t i = 0; i < d->pair->to->naxes; i++) {
-    int64_t index = mgrid_overlaps_index(&d->overlaps[i], at->piece[i]);
-    if (index < 0) return -1;
-    number = number * d->overlaps[i].n + index;
-  }
-  return number * d->pair->to->copies + at->copy;
-}
-
-static void seat_of(const mgrid_needs *d, int64_t number, mgrid_coords *at) {
+/* Find the part that has a number. */
+static void needs_part_of(const mgrid_needs *d, int64_t number, mgrid_coords *at) {
   at->copy = number % d->pair->to->copies;
   number /= d->pair->to->copies;
   for (size_t i = d->pair->to->naxes; i-- > 0; number /= d->overlaps[i].n)
     at->piece[i] = mgrid_overlaps_at(&d->overlaps[i], number % d->overlaps[i].n);
 }
 
-int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
+/* Return how many held numbers are smaller than a number. */
+static int64_t needs_before(const mgrid_needs *d, int64_t number) {
   if (d->held == 0) return 0;
   if (number >= d->total) return d->held;
   if (d->ranged) {
     mgrid_coords at;
-    seat_of(d, number, &at);
+    needs_part_of(d, number, &at);
     return mgrid_ranges_before(d, &at);
   }
-  /* numbers before index `low` are smaller; from `high` on none is */
+  /* numbers before index `low` of the list are smaller than `number`; those from `high` on are not */
   int64_t low = 0, high = d->held;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
@@ -205,61 +221,52 @@ int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
   return low;
 }
 
-enum { STEPS = 12 }; /* enough if holders are scattered */
+enum { STEPS = 12 }; /* enough if the held numbers are scattered */
 
-/* Find the coordinates of number i, not counting holders. The result is i plus the number of
-** holders before it. Start too low, and add the holders that come before the estimate: this never
-** goes too far, and usually takes few steps. If holders are consecutive, a step may add only one,
-** so later steps bisect. */
+/* The number to find is i plus the held numbers before it. Start with the estimate i, and add the
+** held numbers before each estimate. This never goes too far, and usually takes few steps. If held
+** numbers are consecutive, a step may add only one, so later steps bisect. */
 int mgrid_needs_coords(const mgrid_needs *d, int64_t i, mgrid_coords *at) {
   int64_t low = i, high = i + d->held; /* the range in which the result is */
   int step = 0;
   for (; low < high; step++) {
     int64_t number = step < STEPS ? low : low + (high - low) / 2,
-            next = i + mgrid_needs_before(d, number + 1);
+            next = i + needs_before(d, number + 1);
     if (next > number)
       low = next;
     else
       high = number;
   }
-  seat_of(d, low, at);
+  needs_part_of(d, low, at);
   return step;
 }
 
 /* ============================================================== near senders */
 
-/* Which rank sends a shard within the machine where it is needed. This looks at all ranks of the
-** machine. */
-
-bool mgrid_holds(const mgrid_pair *p, const mgrid_coords *shard, int64_t rank) {
-  mgrid_coords own;
-  return mgrid_pair_held(p, rank, &own) && mgrid_same_shard(p, &own, shard);
-}
-
-/* Return whether the rank needs elements of the shard, and does not hold it. */
+/* Return whether the rank needs elements of the shard, and does not hold it. *part: its part of
+** `to`. d NULL: a side is flat. */
 static bool wants(const mgrid_pair *p, const mgrid_needs *d, const mgrid_coords *shard,
                   int64_t rank, mgrid_coords *part) {
-  if (!mgrid_pair_coords(p, rank, part) || mgrid_holds(p, shard, rank)) return false;
-  return d ? mgrid_needs_number(d, part) >= 0 : mgrid_common_bytes(p, shard, part) > 0;
+  if (!mgrid_pair_coords(p, rank, part) || holds(p, shard, rank)) return false;
+  return d ? needs_number(d, part) >= 0 : mgrid_common_bytes(p, shard, part) > 0;
 }
 
-/* Find the holder on a rank's own machine that sends it a shard which it needs and does not hold.
-** False: there is none. *copy: that holder's copy. `d` is set for the shard; NULL: a side is flat.
-** O(dims) for each rank of the machine. */
+/* Find the copy of a shard that is sent to a rank from its own machine; the rank does not hold the
+** shard. False: no holder is on this machine. d NULL: a side is flat. O(dims) for each rank of the
+** machine. */
 static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_coords *shard,
                         int64_t rank, int64_t *copy) {
   if (!p->machine) return false;
   int64_t first = rank / p->machine * p->machine, end = first + p->machine, holders = 0, number = 0;
   mgrid_coords at;
   for (int64_t r = first; r < end; r++) {
-    holders += mgrid_holds(p, shard, r);
+    holders += holds(p, shard, r);
     if (r < rank) number += wants(p, d, shard, r, &at);
   }
   if (holders == 0) return false;
   int64_t left = (number + p->turn) % holders;
   for (int64_t r = first; left >= 0; r++)
-    if (mgrid_pair_held(p, r, &at) && mgrid_same_shard(p, &at, shard) && left-- == 0)
-      *copy = at.copy;
+    if (mgrid_pair_held(p, r, &at) && same_shard(p, &at, shard) && left-- == 0) *copy = at.copy;
   return true;
 }
 
@@ -280,7 +287,7 @@ static near_walk near_begin(const mgrid_pair *p, const mgrid_needs *d, const mgr
   w.end = w.next + p->machine;
   for (int64_t r = w.next; r < w.end; r++) {
     if (r == rank) w.mine = w.holders;
-    w.holders += mgrid_holds(p, shard, r);
+    w.holders += holds(p, shard, r);
   }
   return w;
 }
@@ -295,25 +302,38 @@ static bool near_next(near_walk *w, int64_t *rank, mgrid_coords *part) {
   return false;
 }
 
+/* ================================================================= the list */
+
+static bool append_message(mgrid_messages *list, mgrid_message m) {
+  if (!MGRID_ROOM(list->at, list->room, list->n + 1)) return false;
+  list->at[list->n++] = m;
+  return true;
+}
+
+/* Append a message to receive. If its `from` is -1, count the bytes as missing instead. */
+static bool append_receipt(mgrid_messages *list, mgrid_message m) {
+  if (m.from >= 0) return append_message(list, m);
+  list->missing += m.bytes;
+  return true;
+}
+
 /* ========================================================== senders of flats */
 
-/* Which rank sends to which, if a side is flat. First find the tuples of pieces that overlap, axis
-** by axis, as for other tensors. Then find the slices of each tuple between the first and the last
-** element in common. */
+/* If a side is flat, find the tuples that overlap, axis by axis, as for other tensors. Then find the
+** slices of each tuple from the first to the last element in common. */
 
-/* Walks coordinates of one side that have elements of given coordinates of the other side: by
-** tuple, then by slice. Their copy is 0. */
+/* Walks the parts of `to` that need a given shard, or the shards that a given part needs: by tuple,
+** then by slice. Their copy is 0. */
 typedef struct overlap {
   const mgrid_pair *pair;
-  /* true: coordinates of `to` that need a shard; false: shards that a part needs */
-  bool parts;
-  const mgrid_coords *given;
-  mgrid_blocks of_given;
-  mgrid_coords at; /* the current coordinates */
-  int64_t elements;
+  bool parts;                /* walk parts of `to`, not shards */
+  const mgrid_coords *given; /* the shard, or the part */
+  mgrid_blocks of_given;     /* its elements */
+  mgrid_coords at;           /* the current part, or shard */
+  int64_t elements;          /* how many elements it has in common with the given one */
   mgrid_overlaps overlaps[MGRID_AXES_MAX];
-  /* the next tuple; how many there are; the last slice of the current one to look at */
-  int64_t tuple, tuples, last;
+  int64_t tuple, tuples; /* the next tuple; how many there are */
+  int64_t last;          /* the last slice of the current tuple to look at */
 } overlap;
 
 static const mgrid_tensor *walked(const overlap *w) {
@@ -321,7 +341,7 @@ static const mgrid_tensor *walked(const overlap *w) {
 }
 
 /* Begin a walk. False: no memory; the walk must still be ended. */
-static bool meeting_begin(overlap *w, const mgrid_pair *p, bool parts, const mgrid_coords *given) {
+static bool overlap_begin(overlap *w, const mgrid_pair *p, bool parts, const mgrid_coords *given) {
   const mgrid_tensor *mine = parts ? p->from : p->to, *theirs = parts ? p->to : p->from;
   *w = (overlap){ .pair = p, .parts = parts, .given = given, .tuples = 1, .last = -1 };
   w->of_given = mgrid_blocks_begin(mine, given);
@@ -333,7 +353,7 @@ static bool meeting_begin(overlap *w, const mgrid_pair *p, bool parts, const mgr
   return true;
 }
 
-static void meeting_end(overlap *w) {
+static void overlap_end(overlap *w) {
   for (size_t i = 0; i < w->pair->from->naxes; i++) free(w->overlaps[i].room);
 }
 
@@ -342,7 +362,7 @@ static mgrid_common common_with(const overlap *w, const mgrid_blocks *walked) {
                   : mgrid_common_of(w->pair, &w->at, w->given, walked, &w->of_given);
 }
 
-/* Go to the next tuple. Its slices go from the first to the last element in common. */
+/* Go to the next tuple, and to its first slice with elements in common. */
 static void next_tuple(overlap *w) {
   const mgrid_tensor *t = walked(w);
   int64_t rest = w->tuple++, each = 1, start = 0;
@@ -358,7 +378,7 @@ static void next_tuple(overlap *w) {
   w->last = (start + (w->parts ? o.to_last : o.from_last)) / each;
 }
 
-static bool meeting_next(overlap *w) {
+static bool overlap_next(overlap *w) {
   w->at.copy = 0;
   for (w->at.slice++;; w->at.slice++) {
     while (w->at.slice > w->last) {
@@ -376,67 +396,65 @@ static bool meeting_next(overlap *w) {
 static bool flats_send(const mgrid_pair *p, int64_t rank, const mgrid_coords *shard, int64_t tensor,
                        mgrid_messages *list) {
   overlap w;
-  int64_t number = 0, left = mgrid_pair_left(p, shard, NULL);
-  bool ok = meeting_begin(&w, p, true, shard);
-  while (ok && meeting_next(&w))
+  int64_t number = 0, left = pair_left(p, shard, NULL);
+  bool ok = overlap_begin(&w, p, true, shard);
+  while (ok && overlap_next(&w))
     for (w.at.copy = 0; w.at.copy < p->to->copies && ok; w.at.copy++) {
-      int64_t to = mgrid_pair_rank(p, &w.at), copy;
-      if (mgrid_holds(p, shard, to)) continue;
+      int64_t to = pair_rank(p, &w.at), copy;
+      if (holds(p, shard, to)) continue;
       if (!near_sender(p, NULL, shard, to, &copy))
-        copy = mgrid_pair_nth_left(p, shard, (number++ + p->turn) % left);
+        copy = pair_nth_left(p, shard, (number++ + p->turn) % left);
       if (copy != shard->copy) continue;
-      ok = mgrid_append_message(list,
-                                (mgrid_message){ rank, to, tensor, w.elements * p->from->width });
+      ok = append_message(list, (mgrid_message){ rank, to, tensor, w.elements * p->from->width });
     }
-  meeting_end(&w);
+  overlap_end(&w);
   return ok;
 }
 
-/* Find which copy of a shard sends to a part; the part's rank does not hold the shard. *copy is -1
+/* Find the copy of a shard that is sent to a part, whose rank does not hold the shard. *copy is -1
 ** if no copy is left. False: no memory. */
 static bool find_sender(const mgrid_pair *p, const mgrid_coords *shard, const mgrid_coords *part,
                         int64_t *copy) {
   overlap w;
-  int64_t number = 0, rank = mgrid_pair_rank(p, part), near, left = mgrid_pair_left(p, shard, NULL);
+  int64_t number = 0, rank = pair_rank(p, part), near, left = pair_left(p, shard, NULL);
   bool found = false;
   *copy = left > 0 ? 0 : -1;
   if (p->from->copies == 1 || left == 0 || near_sender(p, NULL, shard, rank, copy)) return true;
-  bool ok = meeting_begin(&w, p, true, shard);
-  while (ok && !found && meeting_next(&w))
+  bool ok = overlap_begin(&w, p, true, shard);
+  while (ok && !found && overlap_next(&w))
     for (w.at.copy = 0; w.at.copy < p->to->copies && !found; w.at.copy++) {
-      int64_t to = mgrid_pair_rank(p, &w.at);
+      int64_t to = pair_rank(p, &w.at);
       if (to == rank)
         found = true;
       else
-        number += !mgrid_holds(p, shard, to) && !near_sender(p, NULL, shard, to, &near);
+        number += !holds(p, shard, to) && !near_sender(p, NULL, shard, to, &near);
     }
-  *copy = mgrid_pair_nth_left(p, shard, (number + p->turn) % left);
-  meeting_end(&w);
+  *copy = pair_nth_left(p, shard, (number + p->turn) % left);
+  overlap_end(&w);
   return ok;
 }
 
 static bool flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_coords *part,
                           int64_t tensor, mgrid_messages *list) {
   overlap w;
-  bool ok = meeting_begin(&w, p, false, part);
-  while (ok && meeting_next(&w)) {
+  bool ok = overlap_begin(&w, p, false, part);
+  while (ok && overlap_next(&w)) {
     mgrid_coords shard = w.at;
-    if (mgrid_holds(p, &shard, rank)) continue;
+    if (holds(p, &shard, rank)) continue;
     ok = find_sender(p, &shard, part, &shard.copy);
-    int64_t from = shard.copy < 0 ? -1 : mgrid_pair_holder(p, &shard);
-    ok = ok
-         && mgrid_append_receipt(
-             list, (mgrid_message){ from, rank, tensor, w.elements * p->from->width });
+    int64_t from = shard.copy < 0 ? -1 : pair_holder(p, &shard);
+    ok =
+        ok
+        && append_receipt(list, (mgrid_message){ from, rank, tensor, w.elements * p->from->width });
   }
-  meeting_end(&w);
+  overlap_end(&w);
   return ok;
 }
 
 static bool flats_go(const mgrid_pair *p, const mgrid_coords *shard, const mgrid_coords *part,
                      bool *goes) {
   int64_t copy;
-  *goes = !mgrid_holds(p, shard, mgrid_pair_rank(p, part))
-          && mgrid_common_bytes(p, shard, part) > 0;
+  *goes = !holds(p, shard, pair_rank(p, part)) && mgrid_common_bytes(p, shard, part) > 0;
   if (!*goes) return true;
   bool ok = find_sender(p, shard, part, &copy);
   *goes = ok && copy == shard->copy;
@@ -444,18 +462,6 @@ static bool flats_go(const mgrid_pair *p, const mgrid_coords *shard, const mgrid
 }
 
 /* ================================================================== messages */
-
-bool mgrid_append_message(mgrid_messages *list, mgrid_message m) {
-  if (!MGRID_ROOM(list->at, list->room, list->n + 1)) return false;
-  list->at[list->n++] = m;
-  return true;
-}
-
-bool mgrid_append_receipt(mgrid_messages *list, mgrid_message m) {
-  if (m.from >= 0) return mgrid_append_message(list, m);
-  list->missing += m.bytes;
-  return true;
-}
 
 int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank) {
   mgrid_coords shard, part;
@@ -470,52 +476,45 @@ bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_m
   if (!mgrid_pair_held(p, rank, &shard)) return true;
   if (p->flat) return flats_send(p, rank, &shard, tensor, list);
   mgrid_needs_begin(&d, p);
-  int64_t copy, copies = mgrid_pair_left(p, &shard, &copy),
+  int64_t copy, copies = pair_left(p, &shard, &copy),
                 first = (copy - p->turn % copies + copies) % copies;
   bool ok = mgrid_needs_of(&d, &shard);
   for (int64_t i = first; ok && i < d.total - d.held; i += copies) {
     mgrid_needs_coords(&d, i, &part);
-    ok = mgrid_append_message(list, (mgrid_message){ rank, mgrid_pair_rank(p, &part), tensor,
-                                                     mgrid_common_bytes(p, &shard, &part) });
+    ok = append_message(list, (mgrid_message){ rank, pair_rank(p, &part), tensor,
+                                               mgrid_common_bytes(p, &shard, &part) });
   }
   int64_t to;
   near_walk near = ok ? near_begin(p, &d, &shard, rank) : (near_walk){ .next = 0 };
   while (ok && near_next(&near, &to, &part))
-    ok = mgrid_append_message(
-        list, (mgrid_message){ rank, to, tensor, mgrid_common_bytes(p, &shard, &part) });
+    ok = append_message(list,
+                        (mgrid_message){ rank, to, tensor, mgrid_common_bytes(p, &shard, &part) });
   mgrid_needs_free(&d);
   return ok;
 }
 
-bool mgrid_same_shard(const mgrid_pair *p, const mgrid_coords *a, const mgrid_coords *b) {
-  for (size_t i = 0; i < p->from->naxes; i++)
-    if (a->piece[i] != b->piece[i]) return false;
-  return a->slice == b->slice;
-}
-
-/* Return the copy of a shard that sends to a part; the part's rank does not hold the shard. -1: no
-** copy is left. */
+/* Return the copy of a shard that is sent to a part, whose rank does not hold the shard. -1: no copy
+** is left. */
 static int64_t sender_of(const mgrid_needs *d, const mgrid_coords *shard, const mgrid_coords *part,
                          int64_t rank) {
-  int64_t number = mgrid_needs_number(d, part), copy;
+  int64_t number = needs_number(d, part), copy;
   if (near_sender(d->pair, d, shard, rank, &copy)) return copy;
-  int64_t left = mgrid_pair_left(d->pair, shard, NULL);
-  return left ? mgrid_pair_nth_left(d->pair, shard,
-                                    (number - mgrid_needs_before(d, number) + d->pair->turn) % left)
+  int64_t left = pair_left(d->pair, shard, NULL);
+  return left ? pair_nth_left(d->pair, shard,
+                              (number - needs_before(d, number) + d->pair->turn) % left)
               : -1;
 }
 
 bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_coords *shard, const mgrid_coords *part,
                      bool *goes) {
-  int64_t rank = mgrid_pair_rank(p, part);
+  int64_t rank = pair_rank(p, part);
   if (p->flat) return flats_go(p, shard, part, goes);
-  *goes = !mgrid_holds(p, shard, rank);
+  *goes = !holds(p, shard, rank);
   if (!*goes || p->from->copies == 1) return true;
   mgrid_needs d;
   mgrid_needs_begin(&d, p);
   bool ok = mgrid_needs_of(&d, shard);
-  *goes = ok && mgrid_needs_number(&d, part) >= 0
-          && sender_of(&d, shard, part, rank) == shard->copy;
+  *goes = ok && needs_number(&d, part) >= 0 && sender_of(&d, shard, part, rank) == shard->copy;
   mgrid_needs_free(&d);
   return ok;
 }
@@ -538,15 +537,15 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
     int64_t rest = k;
     for (size_t i = p->to->naxes; i-- > 0; rest /= overlaps[i].n)
       shard.piece[i] = mgrid_overlaps_at(&overlaps[i], rest % overlaps[i].n);
-    if (holds && mgrid_same_shard(p, &own, &shard)) continue;
+    if (holds && same_shard(p, &own, &shard)) continue;
     shard.copy = 0;
     if (p->from->copies > 1) {
       if (!(ok = mgrid_needs_of(&d, &shard))) break;
       shard.copy = sender_of(&d, &shard, &part, rank);
     }
-    int64_t from = shard.copy < 0 ? -1 : mgrid_pair_holder(p, &shard),
+    int64_t from = shard.copy < 0 ? -1 : pair_holder(p, &shard),
             bytes = mgrid_common_bytes(p, &shard, &part);
-    ok = mgrid_append_receipt(list, (mgrid_message){ from, rank, tensor, bytes });
+    ok = append_receipt(list, (mgrid_message){ from, rank, tensor, bytes });
   }
   for (size_t i = 0; i < p->to->naxes; i++) free(overlaps[i].room);
   mgrid_needs_free(&d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** move_prove.c - proves a move: runs it with elements that identify themselves, and checks each of
-** them where it arrives.
+** move_prove.c - proves a move: runs it with elements whose values identify tensor and index, and
+** checks each element that arrives.
 */
 #include "comm/backend.h"
 #include "comm/compare.h"
@@ -15,21 +15,21 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* a rank's part of a tensor, and where its elements are in the whole tensor */
+/* A rank's part of a tensor before or after the move. An element's index is that in the whole
+** tensor. */
 typedef struct part {
   const mgrid_tensor *tensor;
-  int64_t number;                 /* the tensor's index in the move */
-  int64_t was;                    /* bytes of an element before the move, if they differ */
+  int64_t number; /* the tensor's index in the move */
+  /* after the move, if the type changes: bytes of an element before the move; else 0 */
+  int64_t was;
   int64_t shape[MGRID_AXES_MAX];  /* all 0: the rank holds nothing */
   int64_t stride[MGRID_AXES_MAX]; /* strides of the whole tensor, in elements */
-  int64_t *index[MGRID_AXES_MAX]; /* [shape]: the indices on each axis */
-  /* the part's first element, in C order of that shape, because a flat has a range of them */
-  int64_t first;
-  int64_t bytes;
-  void *host, *buffer; /* the same pointer if the backend uses the CPU's memory */
+  int64_t *index[MGRID_AXES_MAX]; /* [shape]: the part's indices on each axis */
+  int64_t first, bytes;           /* the range that a flat has of the part, or all of it */
+  void *host, *buffer;            /* in the CPU's and in the backend's memory, maybe the same */
 } part;
 
-/* Return the value with which element `index` of a tensor is filled. */
+/* Return the value of element `index` before the move. */
 static uint64_t stamp(int64_t tensor, int64_t index) {
   uint64_t x = (uint64_t)index + (uint64_t)(tensor + 1) * UINT64_C(0x9e3779b97f4a7c15);
   x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -37,7 +37,7 @@ static uint64_t stamp(int64_t tensor, int64_t index) {
   return x ^ x >> 31;
 }
 
-/* Return the bytes of element `index`: its value before the move, in the type that it has here. */
+/* Write element `index` in the type of the part. */
 static void element(const part *p, int64_t index, char bytes[16]) {
   uint64_t value = stamp(p->number, index);
   memcpy(bytes, &value, sizeof value);
@@ -55,8 +55,8 @@ static void element(const part *p, int64_t index, char bytes[16]) {
 }
 
 /* Write the elements of the part, or check them. Return the offset of the first wrong element, or
-** -1. *wrong: its index in the whole tensor. */
-static int64_t move_run_walk(const part *p, bool check, int64_t *wrong) {
+** -1. *wrong: its index. */
+static int64_t part_walk(const part *p, bool check, int64_t *wrong) {
   const mgrid_tensor *t = p->tensor;
   size_t last = t->naxes - 1;
   int64_t at[MGRID_AXES_MAX] = { 0 }, width = t->width, offset = 0;
@@ -110,8 +110,8 @@ static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_coords
   return MGRID_OK;
 }
 
-/* Allocate the part in the backend's memory. If the CPU cannot use that, also allocate it in the
-** CPU's. */
+/* Allocate the part in the backend's memory. If the CPU cannot use that memory, or the backend has
+** none, also allocate it in the CPU's memory. */
 static mgrid_status open_memory(part *p, mgrid_backend *b, mgrid_error *err) {
   if (p->bytes == 0) return MGRID_OK;
   if (b->ops->buffer_new && !(p->buffer = b->ops->buffer_new(b, b->kind, (size_t)p->bytes, err)))
@@ -120,6 +120,7 @@ static mgrid_status open_memory(part *p, mgrid_backend *b, mgrid_error *err) {
   return p->host ? MGRID_OK : mgrid_oom(err);
 }
 
+/* `ours`: the transport no longer writes to the buffers. */
 static void close_parts(part *p, size_t n, mgrid_backend *b, bool ours) {
   for (size_t k = 0; k < n; k++) {
     for (size_t i = 0; i < MGRID_AXES_MAX; i++) free(p[k].index[i]);
@@ -141,7 +142,7 @@ static mgrid_status open_side(part *p, const mgrid_move *m, bool from, mgrid_bac
     mgrid_status s =
         open_part(&p[i], mgrid_pairs_tensor(&m->pairs, i, from), held ? &coords : NULL, err);
     if (!s) s = open_memory(&p[i], b, err);
-    if (!s && p[i].bytes && from) move_run_walk(&p[i], false, NULL);
+    if (!s && p[i].bytes && from) part_walk(&p[i], false, NULL);
     if (!s && p[i].bytes && from && p[i].buffer && p[i].host != p[i].buffer)
       s = b->ops->copy(b, b->kind, p[i].buffer, p[i].host, (size_t)p[i].bytes, true, err);
     if (s) return s;
@@ -157,7 +158,7 @@ static mgrid_status check_part(const part *p, const mgrid_move *m, mgrid_backend
   if (p->bytes == 0) return s;
   if (p->buffer && p->host != p->buffer)
     s = b->ops->copy(b, b->kind, p->host, p->buffer, (size_t)p->bytes, false, err);
-  if (s || move_run_walk(p, true, &wrong) < 0) return s;
+  if (s || part_walk(p, true, &wrong) < 0) return s;
   for (size_t i = 0; i < p->tensor->naxes; i++)
     mgrid_text_add(&text, "%s%s %" PRId64, i ? ", " : "", mgrid_tensor_axis_name(p->tensor, i),
                    wrong / p->stride[i] % mgrid_tensor_length(p->tensor, i));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** move_run.c - runs a move. First all ranks agree that they run the same move. Then each sends and
-** receives chunks until nothing is left. A rank waits for others only in this loop, which has a
-** deadline.
+** move_run.c - runs a move. First all ranks agree that they run the same move. Then each rank sends
+** and receives chunks until none is left. This loop has a deadline.
 */
 #include "comm/backend.h"
 #include "comm/compare.h"
@@ -18,45 +17,44 @@
 
 /* ================================================================= transfers */
 
-/* THE LANES. A lane is a message to one peer, or from one. Each lane sends or receives its chunks
-** until nothing is left. Its buffer has two halves, so that one chunk is packed while the other is
-** on its way. These buffers fill the window: a half has window / (2 x lanes) bytes, where `lanes`
-** is the most lanes that a rank has. All ranks learn this number when they agree. So every lane can
-** always go on, no ranks wait for each other in a cycle, and both sides cut the same chunks. With
-** rounds, a rank has one lane in each direction at a time.
+/* THE LANES. A lane is a message to a peer or from a peer, while the move runs. Its buffer has two
+** halves, so that one chunk is packed while the other is on its way. A half has window / (2 x lanes)
+** bytes, where `lanes` is the most lanes that any rank has, which all ranks learn when they agree.
+** So both sides cut the same chunks, every lane always has a buffer, and no ranks wait for each
+** other in a cycle. With rounds, a rank has one lane in each direction at a time.
 **
-** Messages that ranks post at once may have to match, as in NCCL's groups. Then lanes go in step:
-** chunk i of each lane is in step i on both sides. So a step waits only for the same step of other
-** ranks, and for earlier steps. */
+** NCCL runs the calls of a group together, so the groups of two ranks must match. There the lanes go
+** in step: chunk i of each lane is in step i, one group, on both sides. So a step waits only for the
+** same step of other ranks, and for earlier steps. */
 
-/* Limits for a half. Packed data should be read while it is still in the fastest caches: chunks of
-** 128 KiB took 0.6 times as long as chunks of 4 MiB (scripts/lab/costs.md). But if chunks are
-** small, NCCL's groups cost too much. */
-enum { HALF_LEAST = 64 }; /* least bytes of a half */
-enum { HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
+/* Bytes of a half: the least; the most; the most where the lanes go in step. Packed data should be
+** read while it is still in the fastest caches: chunks of 128 KiB took 0.6 times as long as chunks
+** of 4 MiB (scripts/lab/costs.md). But with small chunks, NCCL's groups cost too much. */
+enum { HALF_LEAST = 64, HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
 
 typedef struct lane {
   int64_t peer, bytes, round;
-  bool receives, ended; /* ended: there are no more chunks to post */
-  /* `ahead` plans what to post next. On a receiver, `behind` plans what to unpack next. NULL: it is
-  ** not needed now */
-  mgrid_chunks *ahead, *behind;
-  /* how many chunks were posted, have finished, and were passed by `behind`. Chunk i is in half i %
-  ** 2 */
+  bool receives, ended; /* ended: no chunk is left to post */
+  mgrid_chunks *ahead;  /* plans the chunk to post next; NULL: not begun, or ended */
+  mgrid_chunks
+      *behind; /* of a receiver: plans the chunk to unpack next; NULL: not begun, or ended */
+  /* how many chunks were posted, have finished, and were planned by `behind`. Chunk i is in half
+  ** i % 2 */
   uint64_t posted, finished, passed;
-  bool busy[2], placed[2]; /* placed: it is received in its place in the tensor */
-  int64_t half;            /* bytes of a half */
+  bool busy[2];   /* by half: the chunk is on its way */
+  bool placed[2]; /* by half: the chunk is in its place in the tensor, and not in the half */
+  int64_t half;   /* bytes of a half */
   char *buffer;
 } lane;
 
-/* A move that runs. At first only .move, .backend, .ops, .from and .to are set. */
+/* A move that runs. */
 typedef struct running {
   const mgrid_move *move;
   mgrid_backend *backend;
   const mgrid_transport_ops *ops;
-  char **from, **to; /* [tensors] */
-  size_t nlanes, left;
-  lane *lane; /* senders first; those of a direction are sorted by round */
+  char **from, **to;   /* [tensors] */
+  size_t nlanes, left; /* left: lanes that have not ended */
+  lane *lane;          /* [nlanes]: the nsend senders first; each direction is sorted by round */
   size_t nsend;
   char *staging;
   int *ended;        /* [2 * nlanes]: what ops->look reports */
@@ -69,7 +67,7 @@ typedef struct running {
 
 static bool through(const lane *l) { return l->ended && l->finished == l->posted; }
 
-/* Return whether another chunk of the lane may be on its way. */
+/* Return whether a half of the lane is free for another chunk. */
 static bool has_room(const lane *l) { return !l->ended && l->posted - l->finished < 2; }
 
 static void move_run_drop(mgrid_chunks **p) {
@@ -78,9 +76,9 @@ static void move_run_drop(mgrid_chunks **p) {
   *p = NULL;
 }
 
-/* Plan the next chunk of a lane. Its planner lives from the first chunk to the last. Usually only
-** one planner lives at a time, so all lanes are planned in the same few kilobytes, which stay in
-** the fastest caches. */
+/* Plan chunk `number` of a lane, by its planner *p. A planner is allocated for the first chunk and
+** freed after the last. Usually only one exists at a time, so the lanes use the same few kilobytes,
+** which stay in the fastest caches. */
 static mgrid_status next(running *r, lane *l, mgrid_chunks **p, uint64_t number, mgrid_handling how,
                          mgrid_chunk *chunk) {
   if (!*p) {
@@ -127,7 +125,7 @@ static mgrid_outcome feed(running *r, lane *l) {
   return MGRID_OK;
 }
 
-/* Unpack a chunk. Skip chunks before it that are already in their place. */
+/* Unpack a chunk. Skip the chunks before it, which were received in their place. */
 static mgrid_outcome move_run_unpack(running *r, lane *l, uint64_t number) {
   mgrid_outcome s = MGRID_OK;
   for (; l->passed <= number && !s; l->passed++) {
@@ -158,9 +156,9 @@ static mgrid_outcome move_run_go_on(running *r, lane *l) {
   return s;
 }
 
-/* -------------------------------------------------------------- all of them */
+/* --------------------------------------------------------------- all lanes */
 
-/* An mgrid_look. It returns MGRID_OK when a message has ended. */
+/* An mgrid_look that ends when a chunk has been sent or received. */
 static mgrid_outcome move_run_progress(void *ud) {
   running *r = ud;
   size_t n;
@@ -175,7 +173,7 @@ static mgrid_outcome move_run_progress(void *ud) {
   return n ? MGRID_OK : r->ops->polled ? MGRID_BUSY : MGRID_NOT_YET;
 }
 
-/* Return the error of a move that is late. It names a rank that is late. */
+/* Make the error of a move that is late. It names a rank for which this rank waits. */
 static mgrid_status move_run_late(const running *r, double seconds, mgrid_error *err) {
   const lane *first = NULL;
   size_t n = 0;
@@ -192,8 +190,7 @@ static mgrid_status move_run_late(const running *r, double seconds, mgrid_error 
                     first && first->receives ? "has not sent all" : "has not received all", n);
 }
 
-/* Return the backend's carrier, over which this rank notifies peers that it gives up. NULL: there
-** is none. */
+/* Return the carrier over which ranks tell each other that they give up. NULL: none. */
 static mgrid_backend *move_run_carrier_of(const running *r) {
   return r->ops && r->ops->carrier ? r->ops->carrier(r->backend) : NULL;
 }
@@ -207,8 +204,8 @@ static mgrid_outcome move_run_wait_for(running *r, mgrid_look *look, double seco
   return o;
 }
 
-/* Run all lanes at once. What stays on this rank is copied while the first chunks are on their
-** way. */
+/* Run all lanes at once. Elements that stay on this rank are copied while the first chunks are on
+** their way. */
 static mgrid_outcome flow(running *r, double seconds) {
   mgrid_outcome s = MGRID_OK;
   for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receivers first */
@@ -217,7 +214,7 @@ static mgrid_outcome flow(running *r, double seconds) {
   return s;
 }
 
-/* Run the lanes by rounds: lane i of a direction starts when the lane before it has ended. */
+/* Run the lanes by rounds: in each direction a lane starts when the one before it has ended. */
 static mgrid_outcome by_rounds(running *r, double seconds) {
   mgrid_outcome s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   size_t at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
@@ -231,7 +228,7 @@ static mgrid_outcome by_rounds(running *r, double seconds) {
   return s;
 }
 
-/* Post one step of the lanes of a round, or of all lanes. */
+/* Post one step of the lanes of a round. Without rounds, all lanes have round -1. */
 static mgrid_outcome try_round(running *r, int64_t round) {
   size_t n = 0;
   mgrid_outcome s = MGRID_OK;
@@ -243,7 +240,7 @@ static mgrid_outcome try_round(running *r, int64_t round) {
   return s || n == 0 ? s : r->ops->post(r->backend, n, r->step, r->err);
 }
 
-/* Run the lanes in step. The next step is packed while one is on its way. */
+/* Run the lanes in step. A step is packed while the step before it is on its way. */
 static mgrid_outcome in_step(running *r, double seconds) {
   int64_t first = r->move->sums.rounds ? 0 : -1,
           end = r->move->sums.rounds ? r->move->sums.rounds : 0;
@@ -266,14 +263,14 @@ static mgrid_outcome in_step(running *r, double seconds) {
   return s;
 }
 
-/* An mgrid_look. It waits for the backend's copies. */
+/* An mgrid_look that ends when the transport's copies have ended. */
 static mgrid_outcome are_copied(void *ud) {
   running *r = ud;
   return r->ops->copied(r->backend, r->err);
 }
 
-/* Run all lanes, and copy what stays on this rank. Fail after `seconds` without progress; 0: never.
-** Errors go to r->err. */
+/* Run all lanes, and copy the elements that stay on this rank. Fail after `seconds` without
+** progress; 0: never. Errors go to r->err. */
 static mgrid_outcome lanes_run(running *r, double seconds) {
   if (!r->ops) return mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   mgrid_outcome s = r->ops->together       ? in_step(r, seconds)
@@ -307,8 +304,8 @@ static void add_lanes(running *r, bool receives) {
   if (m->sums.rounds) qsort(r->lane + begun, r->nlanes - begun, sizeof *r->lane, move_run_by_round);
 }
 
-/* Make the lanes for the messages of this rank, with at most `window` bytes of memory. `lanes` is
-** the most lanes that a rank has. */
+/* Make the lanes of this rank, with at most `window` bytes of memory. `lanes` is the most lanes that
+** any rank has. */
 static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_error *err) {
   const mgrid_move *m = r->move;
   int64_t half = lanes ? window / (2 * lanes) / HALF_LEAST * HALF_LEAST : HALF_LEAST, bytes = 0,
@@ -347,7 +344,7 @@ static mgrid_outcome lanes_new(running *r, int64_t window, int64_t lanes, mgrid_
   return r->ops->prepare(r->backend, 2 * r->nlanes, err);
 }
 
-/* Free the lanes, if there are any. `ours`: nobody else uses their memory any more. */
+/* Free the lanes, if there are any. `ours`: the transport no longer uses their memory. */
 static void lanes_free(running *r, bool ours) {
   for (size_t i = 0; i < r->nlanes; i++) {
     move_run_drop(&r->lane[i].ahead);
@@ -357,7 +354,6 @@ static void lanes_free(running *r, bool ours) {
   free(r->ended);
   free(r->step);
   free(r->boxes);
-  /* otherwise data on its way may still be read from it */
   if (ours && !(r->ops && r->ops->memory)) free(r->staging);
 }
 
@@ -394,7 +390,7 @@ static mgrid_status move_run_check_side(running *r, bool from, const mgrid_buffe
   return MGRID_OK;
 }
 
-/* Check what can be checked without the other ranks. */
+/* Check the arguments, without the other ranks. */
 static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buffer *to,
                           const mgrid_move_run_options *o, mgrid_error *err) {
   const mgrid_move *m = r->move;
@@ -435,7 +431,7 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
   return s;
 }
 
-/* Write what the move is, for the message if ranks differ. Return its digest. */
+/* Describe the move, for the message if ranks differ. Return its digest. */
 static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text,
                                  size_t len) {
   const mgrid_plan *from = m->pairs.from, *to = m->pairs.to;
@@ -458,8 +454,8 @@ static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_optio
   return h;
 }
 
-/* Check that all ranks run the same move. *lanes is the most lanes that a rank has. If all ranks
-** arrive, this is one call over all ranks, the rendezvous. */
+/* Agree with all ranks that they run the same move. *lanes is the most lanes that any rank has. This
+** is one call over all ranks, the rendezvous; more only if a rank has failed or the moves differ. */
 static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, int64_t *lanes,
                                    mgrid_error *err) {
   char text[MGRID_TOLD] = "";
@@ -537,8 +533,7 @@ mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid
   running r = { .move = m, .backend = b, .ops = b->ops->transport };
   mgrid_outcome carried = MGRID_OK;
   int64_t lanes = 0;
-  /* err says why there is no move; all ranks get this error */
-  if (!m && err) mgrid_error_pass(&mine, err);
+  if (!m && err) mgrid_error_pass(&mine, err); /* the error of mgrid_move_new; all ranks get it */
 
   mgrid_status read = mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine);
   if (o.window == 0) o.window = (int64_t)64 << 20;

@@ -13,7 +13,4 @@ extern const mgrid_item_kind mgrid_tensor_kind;
 /* Return the tensor of that name. NULL: there is none; the error has the nearest name. */
 const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name,
                                               mgrid_error *err);
-void mgrid_tensor_json(const mgrid_tensor *t, int64_t rank, struct mgrid_json *w);
-void mgrid_tensor_rule(const struct mgrid_content *c, size_t i, mgrid_text *t);
-
 #endif

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** ranges.c - counts the holders of a shard whose number is below another one. Which ranks hold the
-** shard is a range of coordinates in the dims of `from`. Which numbers are below another one is
-** given by ranges in the dims of `to`. The ranks of a range are runs that repeat with a period.
-** Ranks in all ranges are counted once for the least common multiple of the periods, and within
-** that run by run, from the longest period to the shortest. If the dims nest, each range has one
-** run inside of a run of the ranges before it.
+** ranges.c - counts the holders of a shard whose number (move.h) is below a given one. The holders
+** have a range of coordinates in each dim of `from`. The numbers below a given one are ranges of
+** coordinates in the dims of `to`. The ranks with coordinates in a range are runs that repeat with a
+** period. So ranks in all ranges are counted for one least common multiple of the periods, run by
+** run, from the longest period to the shortest. If the dims nest, each run contains one run of the
+** next range.
 */
 #include "tensors/move.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t ranges_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t ranges_most(int64_t a, int64_t b) { return a > b ? a : b; }
-
-enum { STEPS = 64 }; /* a list of this length is as fast */
+enum { STEPS = 64 }; /* counting with so many more steps is as fast as a list */
 
 static int64_t period(const mgrid_range *c) { return c->stride * c->size; }
 static bool free_of(const mgrid_range *c) { return c->low == 0 && c->high == c->size; }
@@ -35,19 +32,19 @@ static int64_t multiple(int64_t a, int64_t b, int64_t enough) {
 
 static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64_t end);
 
-/* Count the ranks run by run of the first range. */
+/* Count the ranks in all n ranges, run by run of the first range. */
 static int64_t count_runs(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
   int64_t sum = 0;
   for (int64_t at = begin - (begin - c->origin) % period(c); at < end; at += period(c))
-    sum += ranges_count(c + 1, n - 1, ranges_most(begin, at + c->low * c->stride),
-                        ranges_least(end, at + c->high * c->stride));
+    sum += ranges_count(c + 1, n - 1, mgrid_max(begin, at + c->low * c->stride),
+                        mgrid_min(end, at + c->high * c->stride));
   return sum;
 }
 
 /* Count the ranks from `begin` to end - 1 that are in all n ranges. */
 static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
   while (n > 0 && free_of(c)) c++, n--;
-  if (begin >= end || n == 0) return ranges_most(0, end - begin);
+  if (begin >= end || n == 0) return mgrid_max(0, end - begin);
   int64_t common = period(c), length = end - begin;
   for (size_t i = 1; i < n && common <= length; i++)
     if (!free_of(&c[i]) && common % period(&c[i]) != 0)
@@ -60,21 +57,21 @@ static int64_t ranges_count(const mgrid_range *c, size_t n, int64_t begin, int64
 
 /* ------------------------------------------------------------------- numbers */
 
-/* The ranges of a shard. They are narrowed while numbers of `to` are counted. */
+/* The ranges of a shard's holders, narrowed to the numbers that are being counted. */
 typedef struct view {
   const mgrid_needs *needs;
   mgrid_range range[MGRID_RANGES_MAX];
 } view;
 
-/* Return the dims of axis i of `to`, outermost first. The index after the last axis stands for the
-** copies. */
+/* Set *dim to the dims of axis i of `to`, outermost first, and return how many they are. The index
+** after the last axis stands for the copies. */
 static size_t dims_of(const mgrid_tensor *t, size_t i, const uint8_t **dim) {
   *dim = i < t->naxes ? t->axis[i].dim : t->free_dim;
   return i < t->naxes ? t->axis[i].ndims : t->nfree;
 }
 
-/* How a dim contributes to the number of a piece or of a copy: it has `size` digits, and each of
-** them is `each` coordinates. */
+/* A dim's digit of the number of a piece or copy: it has `size` values, and each of them stands for
+** `each` coordinates. */
 typedef struct digits {
   int64_t size, each;
 } digits;
@@ -84,7 +81,7 @@ static digits digits_of(const mgrid_tensor *t, size_t i, uint8_t dim) {
   return i < t->naxes ? (digits){ t->grid->axis[dim].size / share, share } : (digits){ share, 1 };
 }
 
-/* Limit a dim to the digits low .. high - 1: of a piece, or of a copy of the piece that was set
+/* Limit the digit of a dim to low .. high - 1. A copy's digit applies within the piece that was set
 ** before. Dims of size 1 have no range. */
 static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
   const mgrid_pair *p = v->needs->pair;
@@ -98,8 +95,8 @@ static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t h
 
 static int64_t all_from(view *v, size_t i);
 
-/* Count the remaining ranks with pieces x .. y - 1 of axis i. The dims of the axis from k on make
-** `pieces`. */
+/* Count the remaining ranks with pieces x .. y - 1 of axis i, of the `pieces` that the axis's dims
+** from k on make. */
 static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
   const uint8_t *dim;
   if (x >= y) return 0;
@@ -108,7 +105,7 @@ static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64
   int64_t size = digits_of(v->needs->pair->to, i, dim[k]).size, inner = pieces / size, sum = 0;
   while (x < y) { /* up to the next whole digit; whole digits; the rest */
     int64_t digit = x / inner, first = x % inner, n = first || y - x < inner ? 1 : (y - x) / inner;
-    int64_t last = ranges_least(y - digit * inner, n == 1 ? inner : n * inner);
+    int64_t last = mgrid_min(y - digit * inner, n == 1 ? inner : n * inner);
     ranges_narrow(v, i, dim[k], digit, digit + n);
     sum += n > 1 ? all_from(v, i + 1) : ranges_between(v, i, k + 1, inner, first, last);
     x = digit * inner + last;
@@ -117,7 +114,7 @@ static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64
   return sum;
 }
 
-/* Count the remaining ranks that need the shard, by axes from i on. */
+/* Count the remaining ranks that need the shard, with any piece of the axes from i on. */
 static int64_t all_from(view *v, size_t i) {
   const mgrid_needs *d = v->needs;
   const mgrid_pair *p = d->pair;
@@ -171,8 +168,8 @@ int64_t mgrid_ranges_of(mgrid_needs *d) {
 
 /* -------------------------------------------------------------------- a pair */
 
-/* Widen a range of holders to all ranks on their machines, by leaving out the coordinates within a
-** machine. False: a machine ends inside of the range. */
+/* Widen a range of holders to all ranks on their machines: leave out the coordinates within a
+** machine. False: a machine ends inside of a coordinate. */
 static bool ranges_widen(mgrid_range *c, int64_t machine) {
   bool whole = machine % period(c) == 0;
   if (period(c) <= machine) {
@@ -192,11 +189,11 @@ static int by_period(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Return a bound for the steps of counting, or `enough` if it is at least that. Each run of a range
-** takes as many steps as the next range has runs in it, or before all ranges repeat; and one more
-** if the two do not start together. Ranges that nest take one step. */
+/* Return a bound for the steps of counting, or `enough` if it is at least that. For each run of a
+** range, count the runs of the next range in it, or until all ranges repeat; and one more if the two
+** ranges do not start together. Ranges that nest take one step. */
 static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
-  int64_t steps = 1, within = ranges_most(1, p->end - p->first);
+  int64_t steps = 1, within = mgrid_max(1, p->end - p->first);
   for (size_t i = 0; i < p->nranges; i++) {
     int64_t one = period(&p->range[i]), common = one;
     bool together = true;
@@ -204,9 +201,9 @@ static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
       common = multiple(common, period(&p->range[k]), within);
       together &= (p->range[i].origin - p->range[k].origin) % period(&p->range[k]) == 0;
     }
-    int64_t runs = ranges_least(common, within) / one + !(together && common == one);
+    int64_t runs = mgrid_min(common, within) / one + !(together && common == one);
     if (runs >= enough / steps) return enough;
-    steps *= ranges_most(1, runs);
+    steps *= mgrid_max(1, runs);
     within = one;
   }
   return steps;
@@ -227,7 +224,7 @@ static bool ranges_add(mgrid_pair *p, mgrid_range c) {
 bool mgrid_ranges_find(mgrid_pair *p) {
   const mgrid_tensor *f = p->from, *t = p->to;
   const mgrid_grid *a = f->grid, *b = t->grid;
-  /* with an order, positions say nothing about machines */
+  /* in a grid with an order, consecutive positions need not be on one machine */
   int64_t machine = p->machine ? p->machine : 1;
   int64_t from = a->order ? 0 : a->window.offset, to = b->order ? 0 : b->window.offset;
 
@@ -248,7 +245,7 @@ bool mgrid_ranges_find(mgrid_pair *p) {
   qsort(p->range, p->nranges, sizeof *p->range, by_period);
   for (size_t i = 0; i < p->nranges; i++)
     if (p->range[i].dim < 0) p->range_of[-1 - p->range[i].dim] = (uint8_t)i;
-  p->first = ranges_most(from, to);
-  p->end = ranges_least((from + a->size + machine - 1) / machine * machine, to + b->size);
+  p->first = mgrid_max(from, to);
+  p->end = mgrid_min((from + a->size + machine - 1) / machine * machine, to + b->size);
   return steps_of(p, f->copies * machine + STEPS) < f->copies * machine + STEPS;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** relabel.c - gives new names to the shares of an axis, so that as much as possible stays where it
-** is. A share keeps the weight of the elements that it has in common with the share that had its
-** name before.
+** relabel.c - mgrid_relabel: gives the new sets of elements to pieces so that the greatest weight
+** stays where it is. Here the pieces are the names of the sets.
 */
 
-/* THE HUNGARIAN METHOD. The shares get their names one after the other, each along the shortest
-** path of swaps. Shares and names have prices, under which no name is better for a share than its
-** own. Shares without elements take the names that are left. This takes O(shares) steps of O(shares
-** x pieces). What a share and a name have in common is computed from lists, so the memory is
-** O(elements + pieces).
+/* THE HUNGARIAN METHOD. The cost of a set under a name is minus the weight of the elements that the
+** set has in common with the old piece of this name. The sets get names one after the other, each
+** along the shortest path of swaps. Sets and names have prices, under which no name is better for a
+** set than its own. Empty sets take the names that are left. This takes O(sets) steps of O(sets x
+** pieces). The costs of one set at a time are computed from lists, so the memory is O(elements +
+** pieces).
 */
 
 #include "base/base.h"
@@ -24,12 +24,13 @@ enum { PIECES_MOST = 1024 }; /* takes about 2 s in the worst case */
 typedef struct matching {
   const int64_t *was, *weight; /* weight NULL: all weights are 1 */
   int64_t pieces;
-  int64_t *begin, *member; /* [pieces + 1], [n]: the elements of each share */
-  int64_t *row; /* [pieces]: minus the weight that a share has in common with each name */
-  int64_t *share_price, *price; /* [pieces] */
-  /* [pieces + 1], by name: the path that is being searched; the share of each name, or -1 */
-  int64_t *slack, *before, *taken;
-  bool *seen; /* [pieces + 1] */
+  int64_t *begin, *member;    /* [pieces + 1], [n]: the elements of each set */
+  int64_t *row;               /* [pieces]: the costs of a set, by name */
+  int64_t *set_price, *price; /* [pieces]: of sets, of names */
+  /* [pieces + 1], by name: the least cost to extend a searched path by it; the name before it */
+  int64_t *slack, *before;
+  int64_t *taken; /* [pieces + 1]: the set that has each name, or -1 */
+  bool *seen;     /* [pieces + 1], by name: it is on a searched path */
 } matching;
 
 static int64_t weight_of(const matching *m, int64_t i) { return m->weight ? m->weight[i] : 1; }
@@ -60,7 +61,7 @@ static mgrid_status relabel_check(size_t n, const int64_t *was, const int64_t *n
   return MGRID_OK;
 }
 
-/* List the elements of each share, by counting. */
+/* List the elements of each set, by counting. */
 static void sort_members(matching *m, size_t n, const int64_t *now) {
   for (size_t i = 0; i < n; i++) m->begin[now[i] + 1]++;
   for (int64_t k = 0; k < m->pieces; k++) m->begin[k + 1] += m->begin[k];
@@ -69,34 +70,33 @@ static void sort_members(matching *m, size_t n, const int64_t *now) {
   m->begin[m->pieces] = (int64_t)n;
 }
 
-/* Set the cost of a share under each name: it is lower the more the two have in common. */
-static void price_row(matching *m, int64_t share) {
+static void set_row(matching *m, int64_t set) {
   memset(m->row, 0, (size_t)m->pieces * sizeof *m->row);
-  for (int64_t k = m->begin[share]; k < m->begin[share + 1]; k++) {
+  for (int64_t k = m->begin[set]; k < m->begin[set + 1]; k++) {
     int64_t i = m->member[k];
     if (m->was[i] < m->pieces) m->row[m->was[i]] -= weight_of(m, i);
   }
 }
 
-/* Give a name to one more share. At first it has the name `pieces`, which stands for none. */
-static void name_share(matching *m, int64_t share) {
+/* Give a name to one more set. At first it has the name `pieces`, which stands for none. */
+static void name_set(matching *m, int64_t set) {
   int64_t none = m->pieces, name = none;
 
   for (int64_t j = 0; j <= none; j++) m->slack[j] = INT64_MAX, m->seen[j] = false;
-  m->taken[none] = share;
+  m->taken[none] = set;
   do {
     int64_t next = none, least = INT64_MAX, who = m->taken[name];
     m->seen[name] = true;
-    price_row(m, who);
+    set_row(m, who);
     for (int64_t j = 0; j < none; j++) {
       if (m->seen[j]) continue;
-      int64_t over = m->row[j] - m->share_price[who] - m->price[j];
+      int64_t over = m->row[j] - m->set_price[who] - m->price[j];
       if (over < m->slack[j]) m->slack[j] = over, m->before[j] = name;
       if (m->slack[j] < least) least = m->slack[j], next = j;
     }
     for (int64_t j = 0; j <= none; j++) {
       if (m->seen[j])
-        m->share_price[m->taken[j]] += least, m->price[j] -= least;
+        m->set_price[m->taken[j]] += least, m->price[j] -= least;
       else if (m->slack[j] < INT64_MAX)
         m->slack[j] -= least;
     }
@@ -122,14 +122,14 @@ mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, con
     return mgrid_oom(err);
   }
 
-  m.begin = room, m.row = room + k, m.share_price = room + 2 * k, m.price = room + 3 * k;
+  m.begin = room, m.row = room + k, m.set_price = room + 2 * k, m.price = room + 3 * k;
   m.slack = room + 4 * k, m.before = room + 5 * k, m.taken = room + 6 * k, m.member = room + 7 * k;
 
   sort_members(&m, n, now);
   for (int64_t j = 0; j < pieces; j++) m.taken[j] = -1;
   for (int64_t i = 0; i < pieces; i++)
-    if (m.begin[i] < m.begin[i + 1]) name_share(&m, i);
-  int64_t *name = m.row, sum = 0; /* [pieces]: the name of each share */
+    if (m.begin[i] < m.begin[i + 1]) name_set(&m, i);
+  int64_t *name = m.row, sum = 0; /* [pieces]: the name of each set */
   for (int64_t j = 0; j < pieces; j++)
     if (m.taken[j] >= 0) name[m.taken[j]] = j;
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** slicing.c - how an axis of a tensor is cut into pieces: the rule, its checks, its text; where
-** each piece starts and ends; which pieces of two rules overlap. A run is a range of consecutive
-** indices of the axis; a piece has one or more runs. A unit is a fixed count of consecutive
-** elements that stay in one piece. A part is a section of the axis that is cut on its own, like q
-** in a fused qkv. All answers come from divisions and from loops over runs, not over elements.
-** Ranks do not occur here.
+** slicing.c - how an axis is cut into pieces; where each piece starts and ends; which pieces of two
+** slicings overlap. A run is a range of consecutive indices of the axis; a piece has one or more
+** runs. A part, in this file, is an array side by side with others on the axis, which is cut by
+** itself, as q in a fused qkv. Answers come from divisions and loops over runs, not over elements.
 */
 #include "tensors/tensor.h"
 
@@ -34,7 +32,6 @@ size_t mgrid_slicing_held(const mgrid_slicing *s) {
   return bytes;
 }
 
-/* Append the dims that cut the axis: "tp 3", or "dp 2 x tp 3 = 6". */
 void mgrid_slicing_dims(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t) {
   for (size_t i = 0; i < s->ndims; i++)
     mgrid_text_add(t, "%s%s %" PRId64, i ? " x " : "", g->axis[s->dim[i]].name, s->size[i]);
@@ -106,10 +103,10 @@ static bool slicing_begins(const mgrid_slicing *s, int64_t unit) {
   return unit == 0 || s->owners[unit] != s->owners[unit - 1];
 }
 
-/* Find the runs of each piece. The runs of all pieces are in one list, piece by piece. Count them
-** first: the loops set first[k + 1] to the index of the first run of piece k. Then write each run of
-** piece k at the index first[k + 1], and add 1 to first[k + 1]. At the end first[k + 1] is the index
-** after the last run of piece k, where piece k + 1 begins. */
+/* Find the runs of each piece, in one list, piece by piece. Count them first: the loops set
+** first[k + 1] to the index of the first run of piece k. Then write each run of piece k at index
+** first[k + 1], and add 1 to it. At the end first[k + 1] is the index after the last run of piece k,
+** where piece k + 1 begins. */
 static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   int64_t units = s->length / s->unit;
   /* pieces + 1 numbers, and one more for counting */
@@ -156,7 +153,7 @@ static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n,
   return set_runs(s, err);
 }
 
-/* Refuse too many blocks, because a walk over a piece goes from block to block. */
+/* Refuse too many blocks, because walks go from block to block. */
 static mgrid_status check_blocks(const mgrid_slicing *s, mgrid_error *err) {
   int64_t sum = 0;
   for (size_t i = 0; i < s->nparts; i++)
@@ -168,7 +165,7 @@ static mgrid_status check_blocks(const mgrid_slicing *s, mgrid_error *err) {
                     s->name, s->block, sum, BLOCKS_MAX);
 }
 
-/* Return the largest size that divides all parts. */
+/* Return the greatest common divisor of the lengths of all parts. */
 static int64_t divides_all(const mgrid_slicing *s) {
   int64_t a = s->starts[1];
   for (size_t i = 1; i < s->nparts; i++)
@@ -179,7 +176,7 @@ static int64_t divides_all(const mgrid_slicing *s) {
   return a;
 }
 
-/* Refuse a unit that does not divide each part, and name units that would. */
+/* Refuse a unit that does not divide each part. The error names the nearest units that do. */
 static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t n = s->starts[i + 1] - s->starts[i], below, above;
@@ -196,17 +193,17 @@ static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Return how many neighbouring pieces hold the same unit of a part. 0: this number differs between
-** units. */
+/* Return how many neighbouring pieces get the same unit of a part; 0 if not all units would have
+** equally many copies. */
 static int64_t copies_of(const mgrid_slicing *s, size_t part) {
   int64_t units = mgrid_slicing_units(s, part);
   return units >= s->pieces ? 1 : s->pieces % units ? 0 : s->pieces / units;
 }
 
 /* Divide the sizes of the dims by the number of copies. The copies of a piece are neighbours, so
-** they fill the last dim first, then the dim before it, and so on. Return false if their number does
-** not divide the size of the last dim that they reach. Example: with cp 6 x tp 4, 8 copies of a piece
-** fill tp, and 2 coordinates of cp. 3 copies do not fit, because 3 does not divide 4. */
+** they fill the last dim, then the dim before it, and so on. Example: with cp 6 x tp 4, 8 copies of a
+** piece fill tp and 2 coordinates of cp. Return false if the copies do not divide a dim that they do
+** not fill, as 3 copies and tp 4. */
 static bool share_dims(mgrid_slicing *s) {
   int64_t left = s->copies;
   for (size_t k = s->ndims; k-- > 0 && left > 1;) {
@@ -331,13 +328,6 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
   return status;
 }
 
-static void list_text(size_t n, const int64_t *list, mgrid_text *t) {
-  for (size_t i = 0; i < n; i++) {
-    mgrid_text_str(t, i ? "," : " ");
-    mgrid_text_int(t, list[i]);
-  }
-}
-
 void mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t) {
   mgrid_text_str(t, s->name);
   mgrid_text_str(t, " ");
@@ -358,9 +348,9 @@ void mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
   }
 
   if (s->copies > 1) mgrid_text_str(t, " copies");
-  if (s->cutting == MGRID_CUT_BOUNDS) {
-    mgrid_text_str(t, " bounds");
-    list_text((size_t)s->pieces + 1, s->bounds, t);
+  for (int64_t i = 0; s->bounds && i <= s->pieces; i++) {
+    mgrid_text_str(t, i ? "," : " bounds ");
+    mgrid_text_int(t, s->bounds[i]);
   }
   for (int64_t i = 0; s->owners && i < s->length / s->unit; i++) {
     mgrid_text_str(t, i ? "," : " owners ");
@@ -398,18 +388,15 @@ void mgrid_slicing_json(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
 
 /* ==================================================================== pieces */
 
-static int64_t slicing_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t slicing_most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* ---------------------------------------------------------- pieces of a part */
 
-/* Divide n elements into k shares; return share c: its first element and its length. */
+/* Divide n elements into k shares. Return share c. */
 static mgrid_run share(mgrid_cutting cutting, int64_t n, int64_t k, int64_t c) {
   if (cutting == MGRID_CUT_CEIL) {
-    int64_t each = n / k + (n % k > 0), start = slicing_least(c * each, n);
-    return (mgrid_run){ start, slicing_least(each, n - start) };
+    int64_t each = n / k + (n % k > 0), start = mgrid_min(c * each, n);
+    return (mgrid_run){ start, mgrid_min(each, n - start) };
   }
-  return (mgrid_run){ c * (n / k) + slicing_least(c, n % k), n / k + (c < n % k) };
+  return (mgrid_run){ c * (n / k) + mgrid_min(c, n % k), n / k + (c < n % k) };
 }
 
 /* Return which of the k shares of n elements has element x. */
@@ -419,8 +406,8 @@ static int64_t slicing_share_of(mgrid_cutting cutting, int64_t n, int64_t k, int
   return x < before ? x / (each + 1) : larger + (x - before) / each;
 }
 
-/* Return the run of a piece in a part of n elements. Each dim cuts what the dims before it gave.
-** The axis is not cyclic. */
+/* Return the run of a piece in a part of n elements. The first dim cuts the part, the next dim cuts
+** each share of the first, and so on. The axis is neither cyclic nor listed by owners. */
 static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
   if (s->cutting == MGRID_CUT_BOUNDS)
     return (mgrid_run){ s->bounds[piece], s->bounds[piece + 1] - s->bounds[piece] };
@@ -434,7 +421,7 @@ static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
   return (mgrid_run){ r.start * s->unit, r.length * s->unit };
 }
 
-/* Return the piece that has element x of a part of n elements. The axis is not cyclic. */
+/* Return the piece that has element x of a part of n elements: the inverse of run_in. */
 static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   int64_t piece = 0;
 
@@ -461,9 +448,9 @@ static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   return piece;
 }
 
-/* Return the first block of a piece. The piece has every `pieces`-th block from there on. The first
-** dim deals the blocks out to its coordinates in turn; the next dim deals out what each coordinate
-** got. */
+/* Return the first block of a piece of a cyclic axis. The piece has every `pieces`-th block from
+** there on. The first dim deals the blocks to its coordinates in turn; the next dim deals the blocks
+** of each of these coordinates, and so on. */
 static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
   int64_t below = s->pieces, before = 1, block = 0;
   for (size_t i = 0; i < s->ndims; i++) {
@@ -474,7 +461,7 @@ static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
   return block;
 }
 
-/* Return the piece that gets a block: the inverse of first_block. */
+/* Return the piece that has a block: the inverse of first_block. */
 static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
   int64_t piece = 0;
   for (size_t i = 0; i < s->ndims; i++) {
@@ -486,7 +473,7 @@ static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
 
 /* ------------------------------------------------------------------- walking */
 
-/* Go to the next run of the piece. It may touch the run before. */
+/* Go to the next run of the piece, which may touch the run before it. */
 static bool slicing_step(mgrid_walk *w, mgrid_run *run) {
   const mgrid_slicing *s = w->s;
 
@@ -507,8 +494,7 @@ static bool slicing_step(mgrid_walk *w, mgrid_run *run) {
     }
     if (w->block < 0) w->block = first_block(s, w->piece);
     if (w->block >= mgrid_slicing_blocks(s, n)) continue;
-    *run =
-        (mgrid_run){ from + w->block * s->block, slicing_least(s->block, n - w->block * s->block) };
+    *run = (mgrid_run){ from + w->block * s->block, mgrid_min(s->block, n - w->block * s->block) };
     w->block += s->pieces;
     return true;
   }
@@ -534,15 +520,14 @@ bool mgrid_walk_next(mgrid_walk *w, mgrid_run *run) {
 
 /* ----------------------------------------------------------------- questions */
 
-/* Return the only run of a piece of a plain slicing. */
 static mgrid_run only_run(const mgrid_slicing *s, int64_t piece) {
   return s->pieces == 1 ? (mgrid_run){ 0, s->length } : run_in(s, s->length, piece);
 }
 
 /* Return how many indices two runs have in common. */
 static int64_t both(mgrid_run x, mgrid_run y) {
-  return slicing_most(0, slicing_least(x.start + x.length, y.start + y.length)
-                             - slicing_most(x.start, y.start));
+  return mgrid_max(0,
+                   mgrid_min(x.start + x.length, y.start + y.length) - mgrid_max(x.start, y.start));
 }
 
 int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece) {
@@ -580,13 +565,13 @@ int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slici
   return sum;
 }
 
-/* ------------------------------------------------------- which pieces meet */
+/* ----------------------------------------------------------------- overlaps */
 
 static int64_t slicing_piece_at(const mgrid_slicing *s, int64_t x) {
   return s->pieces == 1 ? 0 : piece_in(s, s->length, x);
 }
 
-/* Set room[piece] for each piece that has elements of a run. */
+/* Set room[k] for each piece k that has elements of a run. */
 static void slicing_mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
   if (s->owners) {
     for (int64_t k = run.start / s->unit; k <= (run.start + run.length - 1) / s->unit; k++)
@@ -595,14 +580,14 @@ static void slicing_mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
   }
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t from = s->starts[i], n = s->starts[i + 1] - from;
-    int64_t low = slicing_most(run.start, from) - from,
-            high = slicing_least(run.start + run.length, from + n) - from;
+    int64_t low = mgrid_max(run.start, from) - from,
+            high = mgrid_min(run.start + run.length, from + n) - from;
     if (low >= high) continue;
 
     if (s->pieces > 1 && s->cutting == MGRID_CUT_CYCLIC) {
-      /* any `pieces` neighbouring blocks are of different pieces, so look at no more than these */
+      /* `pieces` consecutive blocks are one of each piece, so more need not be marked */
       int64_t first = low / s->block,
-              last = first + slicing_least((high - 1) / s->block - first, s->pieces - 1);
+              last = first + mgrid_min((high - 1) / s->block - first, s->pieces - 1);
       for (int64_t k = first; k <= last; k++) room[piece_dealt(s, k % s->pieces)] = 1;
       continue;
     }

@@ -34,8 +34,8 @@ static mgrid_status set_type(mgrid_tensor *t, const char *type, mgrid_error *err
 
 /* --------------------------------------------------------------------- axes */
 
-/* Read axis i of an array. Each element has the size that the first one states; later versions have
-** a larger one. */
+/* Read axis i of an array. All elements have the size that the first one states, because a host may
+** use a version with a larger struct. */
 static mgrid_status tensor_read_axis(const mgrid_tensor_axis *axes, size_t i,
                                      mgrid_tensor_axis *out, mgrid_error *err) {
   *out = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
@@ -43,7 +43,7 @@ static mgrid_status tensor_read_axis(const mgrid_tensor_axis *axes, size_t i,
   return mgrid_struct_read(out, sizeof *out, at, "mgrid_tensor_axis", err);
 }
 
-/* Set the dims of an axis. A dim may cut only one axis of a tensor. */
+/* Set the dims of an axis. A dim may cut only one axis of a tensor; `cuts` has its name. */
 static mgrid_status tensor_set_dims(mgrid_tensor *t, mgrid_slicing *s,
                                     const mgrid_tensor_axis *given, const char **cuts,
                                     mgrid_error *err) {
@@ -108,7 +108,7 @@ static bool is_member(const mgrid_family *f, int64_t rank) {
   return rank >= 0 && mgrid_family_locate(f, rank, 0, &group, &position);
 }
 
-/* Find the coordinates of dim d of the members that differ from `coord` only in d. */
+/* List the coordinates of dim d at which `on` has a member whose other coordinates are in `coord`. */
 static mgrid_status set_some(mgrid_tensor *t, size_t d, int64_t *coord, mgrid_error *err) {
   int64_t size = t->grid->axis[d].size, kept = coord[d], n = 0;
   int64_t *some = malloc((size_t)size * sizeof *some);
@@ -124,8 +124,7 @@ static mgrid_status set_some(mgrid_tensor *t, size_t d, int64_t *coord, mgrid_er
   return MGRID_OK;
 }
 
-/* Return the index of a coordinate among the coordinates that hold parts; -1: it is not among
-** them. */
+/* Return the index of a coordinate among those of its dim that hold parts; -1: it holds none. */
 static int64_t tensor_place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
   if (!t->some[d]) return coord;
   int64_t low = 0, high = t->count[d];
@@ -139,8 +138,8 @@ static int64_t tensor_place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
   return t->some[d][low] == coord ? low : -1;
 }
 
-/* Check that the members of `on` are all combinations of some coordinates of each dim. Read these
-** coordinates from the neighbours of one member; then check every member. */
+/* Check that the members of `on` are all combinations of some coordinates of each dim. To find these
+** coordinates, vary one coordinate of the first member at a time. Then check every member. */
 static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
   int64_t coord[MGRID_DIMS_MAX + 1], holders = 1, seen = 0;
 
@@ -273,8 +272,8 @@ void mgrid_tensor_free(mgrid_tensor *t) {
 }
 
 size_t mgrid_tensor_held(const mgrid_tensor *t) {
-  size_t bytes = t->flat ? sizeof *t + 2 * sizeof(int64_t)
-                         : 0; /* a share of the flat; all else is counted with its member */
+  /* a flat tensor also counts its share of the flat: the member, which owns what is counted below */
+  size_t bytes = t->flat ? sizeof *t + 2 * sizeof(int64_t) : 0;
   for (size_t i = 0; i < t->naxes; i++) bytes += mgrid_slicing_held(&t->axis[i]);
   for (size_t d = 0; d < t->grid->n; d++)
     bytes += t->some[d] ? (size_t)t->grid->axis[d].size * sizeof(int64_t) : 0;

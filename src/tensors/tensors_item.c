@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensors_item.c - tensors as items of topologies and plans: what a rank holds of them, their JSON,
-** ranks that a cut leaves without any element, and reading and writing their rules in a saved plan.
-** The Makefile finds mgrid_item_reader_tensors by the name of this file.
+** tensors_item.c - tensors as items of topologies and plans: notes about empty parts, JSON, and the
+** rules in a saved plan. The Makefile finds mgrid_item_reader_tensors by the name of this file.
 */
 #include "plan/json.h"
 #include "tensors/of_plan.h"
@@ -13,16 +12,14 @@
 
 /* =============================================================== empty parts */
 
-/* Cuts that leave ranks without any element of a tensor, as with 4 heads over 8 ranks. Pieces with
-** elements are counted by division, for any world. Only to name the first ranks that such a cut
-** leaves empty, ranks are checked one by one. */
+/* Cuts that leave ranks without any element of a tensor, as with 4 heads over 8 ranks. Empty pieces
+** are counted by division, for any world. Ranks are checked one by one only to name the first that
+** have such a piece. */
 
-/* most ranks that are checked; most ranges of ranks that are named */
+/* most ranks or pieces that are checked one by one; most ranges of ranks that are named */
 enum { LOOKED_AT = 1 << 16, RANGES = 4 };
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* k dims cut n units into pieces, and each dim rounds up. Return how many pieces get any unit. */
+/* Cut n units by k dims, each of which rounds up. Return how many pieces get a unit. */
 static int64_t filled_up(const int64_t *size, size_t k, int64_t n) {
   while (k && *size == 1) size++, k--;
   if (k == 0 || n == 0) return n > 0;
@@ -37,14 +34,14 @@ static int64_t filled(const mgrid_slicing *s, size_t part) {
   if (s->pieces == 1) return 1;
   if (s->cutting == MGRID_CUT_CEIL)
     return filled_up(s->size, s->ndims, mgrid_slicing_units(s, part));
-  if (!mgrid_slicing_listed(s)) return least(mgrid_slicing_units(s, part), s->pieces);
+  if (!mgrid_slicing_listed(s)) return mgrid_min(mgrid_slicing_units(s, part), s->pieces);
   for (int64_t i = 0; i < s->pieces; i++) n += mgrid_piece_size(s, i) > 0;
   return n;
 }
 
-/* Return how many pieces have elements of any part of the axis. The largest such set of a part
-** contains those of the others, unless several dims each round up. Then count the pieces, if they
-** are not too many. */
+/* Return how many pieces have elements of any part of the axis. The part whose elements are in the
+** most pieces decides, because these contain the pieces of the other parts. This does not hold if
+** several dims round up: then count the pieces, if they are not too many. */
 static int64_t filled_any(const mgrid_slicing *s) {
   int64_t n = 0;
   if (s->cutting == MGRID_CUT_CEIL && s->ndims > 1 && s->nparts > 1 && s->pieces <= LOOKED_AT) {
@@ -67,9 +64,9 @@ int64_t mgrid_tensor_hollow(const mgrid_tensor *t) {
   return mgrid_tensor_holders(t) / all * (all - with);
 }
 
-/* Return the largest number of pieces, at most `now`, with which no piece is empty. 0: it is not
+/* Return the largest number of pieces up to `now` with which no piece is empty; 0 if this is not
 ** known. */
-static int64_t item_reader_nearest(const mgrid_slicing *s, int64_t now) {
+static int64_t tensors_item_nearest(const mgrid_slicing *s, int64_t now) {
   if (s->cutting != MGRID_CUT_CEIL) return now;
   if (s->ndims > 1) return 0;
   for (bool less = true; less;) { /* another part may have fewer units */
@@ -83,12 +80,12 @@ static int64_t item_reader_nearest(const mgrid_slicing *s, int64_t now) {
   return now;
 }
 
-/* Append "ranks 4..7, 12..15": the n ranks whose piece has nothing of the part, as far as they are
-** checked. */
-static void item_reader_add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n,
-                                  mgrid_text *out) {
+/* Append "ranks 4..7, 12..15": the n ranks whose piece has no element of the part, or the first of
+** them. */
+static void tensors_item_add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n,
+                                   mgrid_text *out) {
   const mgrid_slicing *s = &t->axis[axis];
-  int64_t world = t->grid->window.world, last = least(world, LOOKED_AT), begun = -1;
+  int64_t world = t->grid->window.world, last = mgrid_min(world, LOOKED_AT), begun = -1;
   int ranges = 0;
   mgrid_text_str(out, n == 1 ? "rank" : "ranks");
   for (int64_t rank = 0; rank <= last && ranges <= RANGES; rank++) {
@@ -140,10 +137,10 @@ bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgr
   }
   if (fewest == s->pieces) return false;
   int64_t holders = mgrid_tensor_holders(t), n = holders / s->pieces * (s->pieces - fewest),
-          near = item_reader_nearest(s, fewest);
+          near = tensors_item_nearest(s, fewest);
   if (name) mgrid_text_add(out, "tensor '%s': ", name);
   add_cut(t, s, part, out);
-  item_reader_add_ranks(t, axis, part, n, out);
+  tensors_item_add_ranks(t, axis, part, n, out);
   mgrid_text_add(out, " (%" PRId64 " of %" PRId64 ") %s nothing of it", n, holders,
                  n == 1 ? "has" : "have");
   if (mgrid_slicing_listed(s) || !near) return true;
@@ -159,8 +156,6 @@ bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgr
 }
 
 /* ====================================================================== JSON */
-
-/* A tensor in the JSON of a plan. */
 
 /* Write the runs of a rank's part on each axis: [[start, length], ...]. */
 static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
@@ -184,7 +179,7 @@ static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   mgrid_json_close(w, "]");
 }
 
-/* Write what a cut leaves empty, if anything: how many ranks, and a note for each such axis. */
+/* If ranks have an empty part, write how many, and a note for each axis with empty pieces. */
 static void put_hollow(mgrid_json *w, const mgrid_tensor *t) {
   mgrid_text note = { 0 };
   size_t n = 0;
@@ -244,11 +239,11 @@ static void put_whole(mgrid_json *w, const mgrid_tensor *t) {
   mgrid_json_close(w, "}");
 }
 
-void mgrid_tensor_json(const mgrid_tensor *t, int64_t rank, mgrid_json *w) {
+static void tensors_item_json(const void *x, int64_t rank, mgrid_json *w) {
   if (rank < 0)
-    put_whole(w, t);
+    put_whole(w, x);
   else
-    put_part(w, t, rank);
+    put_part(w, x, rank);
 }
 
 /* ===================================================== rules of a saved plan */
@@ -258,7 +253,7 @@ void mgrid_tensor_json(const mgrid_tensor *t, int64_t rank, mgrid_json *w) {
 
 /* ---------------------------------------------------------------------- write */
 
-void mgrid_tensor_rule(const mgrid_content *c, size_t i, mgrid_text *t) {
+static void tensors_item_rule(const mgrid_content *c, size_t i, mgrid_text *t) {
   const mgrid_tensor *x = c->item[i].x;
   mgrid_text_str(t, ",");
   if (!x->flat) {
@@ -289,9 +284,9 @@ typedef struct reading {
   mgrid_some some[MGRID_DIMS_MAX];
 } reading;
 
-/* Read a list of dims, and append them to the *n that are there. Return the first of them. */
-static const char *const *item_reader_read_dims(const mgrid_field *s, const char **dims,
-                                                size_t *n) {
+/* Append the dims of a list to *n dims. Return where the new ones start. */
+static const char *const *tensors_item_read_dims(const mgrid_field *s, const char **dims,
+                                                 size_t *n) {
   const mgrid_field by = mgrid_field_of(s, "by");
   const size_t from = *n, more = mgrid_field_list(&by, 1, MGRID_DIMS_MAX - from);
   for (size_t i = 0; i < more; i++) {
@@ -301,15 +296,15 @@ static const char *const *item_reader_read_dims(const mgrid_field *s, const char
   return &dims[from];
 }
 
-static const int64_t *item_reader_read_list(const mgrid_field *s, const char *name, int64_t **list,
-                                            size_t *n) {
+static const int64_t *tensors_item_read_list(const mgrid_field *s, const char *name, int64_t **list,
+                                             size_t *n) {
   const mgrid_field f = mgrid_field_of(s, name);
   if (f.v) *list = mgrid_field_numbers(&f, 0, INT64_MAX, n);
   return *list;
 }
 
-static int64_t item_reader_read_number(const mgrid_field *s, const char *name, int64_t least,
-                                       int64_t absent) {
+static int64_t tensors_item_read_number(const mgrid_field *s, const char *name, int64_t least,
+                                        int64_t absent) {
   const mgrid_field f = mgrid_field_of(s, name);
   return f.v ? mgrid_field_number(&f, least, INT64_MAX) : absent;
 }
@@ -319,29 +314,29 @@ static bool read_flag(const mgrid_field *s, const char *name) {
   return mgrid_field_flag(&f);
 }
 
-static void item_reader_read_axis(const mgrid_field *s, reading *r, size_t i) {
+static void tensors_item_read_axis(const mgrid_field *s, reading *r, size_t i) {
   mgrid_tensor_axis *a = &r->axis[i];
   const mgrid_field name = mgrid_field_of(s, "name"), by = mgrid_field_of(s, "by");
   *a = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
   mgrid_field_only(s, "name length by ceil cyclic unit parts copies bounds owners");
   a->name = mgrid_field_text(&name);
-  a->length = item_reader_read_number(s, "length", 1, 0);
+  a->length = tensors_item_read_number(s, "length", 1, 0);
   if (!by.v) return;
   const size_t from = r->ndims;
-  a->dims = item_reader_read_dims(s, r->dims, &r->ndims);
+  a->dims = tensors_item_read_dims(s, r->dims, &r->ndims);
   a->ndims = r->ndims - from;
-  a->unit = item_reader_read_number(s, "unit", 1, a->unit);
+  a->unit = tensors_item_read_number(s, "unit", 1, a->unit);
   a->copies = read_flag(s, "copies");
   if (read_flag(s, "ceil")) a->cutting = MGRID_CUT_CEIL;
-  if ((a->block = item_reader_read_number(s, "cyclic", 1, 0))) a->cutting = MGRID_CUT_CYCLIC;
-  a->parts = item_reader_read_list(s, "parts", &r->list[i][0], &a->nparts);
-  if ((a->bounds = item_reader_read_list(s, "bounds", &r->list[i][1], &a->nbounds)))
+  if ((a->block = tensors_item_read_number(s, "cyclic", 1, 0))) a->cutting = MGRID_CUT_CYCLIC;
+  a->parts = tensors_item_read_list(s, "parts", &r->list[i][0], &a->nparts);
+  if ((a->bounds = tensors_item_read_list(s, "bounds", &r->list[i][1], &a->nbounds)))
     a->cutting = MGRID_CUT_BOUNDS;
-  if ((a->owners = item_reader_read_list(s, "owners", &r->list[i][2], &a->nowners)))
+  if ((a->owners = tensors_item_read_list(s, "owners", &r->list[i][2], &a->nowners)))
     a->cutting = MGRID_CUT_OWNERS;
 }
 
-/* Read coordinates of some dims. */
+/* Read the coordinates that hold parts, by dim. */
 static void read_some(const mgrid_field *s, reading *r, const mgrid_grid *g) {
   mgrid_text names = { 0 };
   if (!s->v) return;
@@ -373,7 +368,7 @@ static mgrid_tensor *read_plain(const mgrid_field *s, int64_t world) {
   r->naxes = mgrid_field_list(&axes, 1, MGRID_AXES_MAX);
   for (size_t i = 0; i < r->naxes; i++) {
     const mgrid_field axis = mgrid_field_at(&axes, i);
-    item_reader_read_axis(&axis, r, i);
+    tensors_item_read_axis(&axis, r, i);
   }
   mgrid_field_only(&over, MGRID_GRID_FIELDS);
   mgrid_grid *g = s->all->failed ? NULL : mgrid_grid_read(&over, world);
@@ -388,15 +383,15 @@ static mgrid_tensor *read_plain(const mgrid_field *s, int64_t world) {
   return t;
 }
 
-/* Read the members of a flat, and return its tensor `at`. */
+/* Read a flat, and return the tensor with the index in `member`. */
 static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *member, int64_t world) {
   const char *dims[MGRID_DIMS_MAX];
   size_t ndims = 0;
   const mgrid_field list = mgrid_field_of(s, "members");
 
   mgrid_field_only(s, "by pad members");
-  item_reader_read_dims(s, dims, &ndims);
-  const int64_t pad = item_reader_read_number(s, "pad", 1, 0);
+  tensors_item_read_dims(s, dims, &ndims);
+  const int64_t pad = tensors_item_read_number(s, "pad", 1, 0);
   const size_t n = mgrid_field_list(&list, 1, SIZE_MAX);
   const int64_t at = mgrid_field_number(member, 0, (int64_t)n - 1);
   mgrid_tensor **one = calloc(2 * n + 1, sizeof *one), **made = one + n, *t = NULL;
@@ -429,7 +424,7 @@ static mgrid_tensor *next_member(const mgrid_field *s, const mgrid_field *member
   return s->all->failed ? NULL : mgrid_flat_member(x->flat, (size_t)at, s->all->err);
 }
 
-static void item_reader_read_tensor(const mgrid_field *s, const char *name, mgrid_topology *t) {
+static void tensors_item_read_tensor(const mgrid_field *s, const char *name, mgrid_topology *t) {
   const mgrid_field flat = mgrid_field_of(s, "flat"), member = mgrid_field_of(s, "member");
   mgrid_tensor *x = NULL;
   if (!flat.v) {
@@ -447,26 +442,22 @@ static void item_reader_read_tensor(const mgrid_field *s, const char *name, mgri
 
 extern const mgrid_item_reader mgrid_item_reader_tensors;
 const mgrid_item_reader mgrid_item_reader_tensors = { "tensor", "tensor flat member " PLAIN_FIELDS,
-                                                      item_reader_read_tensor };
+                                                      tensors_item_read_tensor };
 
 /* ========================================================= tensors of a plan */
 
 /* ---------------------------------------------- the kind, for topology and plan */
 
-static int64_t tensors_item_reader_world_of(const void *x) {
+static int64_t tensors_item_world_of(const void *x) {
   return ((const mgrid_tensor *)x)->grid->window.world;
 }
-static void *tensors_item_reader_ref(const void *x) { return mgrid_tensor_ref(x); }
+static void *tensors_item_ref(const void *x) { return mgrid_tensor_ref(x); }
 static void free_tensor(void *x) { mgrid_tensor_free(x); }
-static size_t tensors_item_reader_held(const void *x) { return mgrid_tensor_held(x); }
-static void item_reader_text(const void *x, mgrid_text *t) { mgrid_tensor_text(x, t); }
-static void tensors_item_reader_json(const void *x, int64_t rank, struct mgrid_json *w) {
-  mgrid_tensor_json(x, rank, w);
-}
+static size_t tensors_item_held(const void *x) { return mgrid_tensor_held(x); }
+static void tensors_item_text(const void *x, mgrid_text *t) { mgrid_tensor_text(x, t); }
 
-/* Append a line for each axis whose cut leaves ranks without any element, with these ranks and the
-** nearest size. */
-static void item_reader_notes(const void *x, const char *name, bool listed, mgrid_text *t) {
+/* Append a line for each axis with empty pieces. */
+static void tensors_item_notes(const void *x, const char *name, bool listed, mgrid_text *t) {
   const mgrid_tensor *tensor = x;
   for (size_t i = 0; i < tensor->naxes; i++) {
     if (!listed && mgrid_slicing_listed(&tensor->axis[i])) continue;
@@ -477,14 +468,14 @@ static void item_reader_notes(const void *x, const char *name, bool listed, mgri
 const mgrid_item_kind mgrid_tensor_kind = {
   .name = "tensor",
   .names = "tensors",
-  .world = tensors_item_reader_world_of,
-  .ref = tensors_item_reader_ref,
+  .world = tensors_item_world_of,
+  .ref = tensors_item_ref,
   .free = free_tensor,
-  .held = tensors_item_reader_held,
-  .text = item_reader_text,
-  .rule = mgrid_tensor_rule,
-  .json = tensors_item_reader_json,
-  .notes = item_reader_notes,
+  .held = tensors_item_held,
+  .text = tensors_item_text,
+  .rule = tensors_item_rule,
+  .json = tensors_item_json,
+  .notes = tensors_item_notes,
 };
 
 mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x,

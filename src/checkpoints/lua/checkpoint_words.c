@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** checkpoint_words.c - checkpoints in Lua, for hosts: the tensors of a checkpoint, and its copy in
-** another layout.
+** checkpoint_words.c - checkpoints in Lua, for hosts: their tensors, and copies in another layout.
 */
 #include "checkpoints/reshard.h"
 #include "recipe/bind.h"
@@ -54,8 +53,8 @@ static int checkpoint_tostring(lua_State *L) {
 
 static void free_resharding(void *box) { reshard_end(*(resharding **)box); }
 
-/* Return the text of a field of the options at 4, or NULL. The list at `kept` keeps it, because the
-** caller's table may change. It may have zero bytes only if `length` is given. */
+/* Return the string in a field of the options at 4, or NULL. The list at `kept` keeps it alive,
+** because the caller's table may change. Zero bytes are refused if `length` is NULL. */
 static const char *checkpoint_text_of(lua_State *L, const char *name, size_t *length, int kept) {
   if (lua_getfield(L, 4, name) == LUA_TNIL) return NULL;
   if (lua_type(L, -1) != LUA_TSTRING || (!length && !mgrid_lua_is_whole(L, -1)))
@@ -99,7 +98,7 @@ static int checkpoint_reshard(lua_State *L) {
   lua_settop(L, 4);
   mgrid_lua_stack(L, 24);
   resharding **box = mgrid_lua_new_box(L, sizeof *box, 2, MGRID_LUA_RESHARDING, free_resharding);
-  lua_newtable(L); /* the texts that it borrows */
+  lua_newtable(L); /* the strings that it borrows */
   o.folder = (luaL_checkstring(L, 3), mgrid_lua_name(L, 3));
   lua_pushvalue(L, 3);
   lua_rawseti(L, 6, 1);
@@ -140,7 +139,7 @@ static int resharding_progress(lua_State *L) {
   return 1;
 }
 
-/* End the resharding. If it is not complete, remove what was written. */
+/* End the resharding. If it is not complete, its folder is removed. */
 static int resharding_close(lua_State *L) {
   resharding **box = mgrid_lua_check_box(L, 1, MGRID_LUA_RESHARDING);
   reshard_end(*box);

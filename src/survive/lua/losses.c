@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts: what a job becomes, as
-** tables. Also plan:holders(...) and plan:together(...): who has the copies of a tensor's parts.
+** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts, whose results are tables.
+** Also plan:holders(...) and plan:together(...), which find the copies of a tensor's parts.
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* the box from which the text of a Loss is made; the Loss itself is a table */
+/* the box of the C object; the Loss itself is a table, whose __tostring has the box */
 #define LOSS   "moongrid.Loss"
 #define LOSSES "moongrid.Losses" /* its user value is the Recipe */
 
@@ -18,7 +18,7 @@
 
 const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t *n) {
   const char **args = lua_newuserdatauv(L, (c->nparams + 1) * sizeof *args, 1);
-  lua_newtable(L); /* keeps the texts alive */
+  lua_newtable(L); /* keeps the strings alive */
   *n = 0;
   for (size_t i = 0; i < c->nparams; i++) {
     if (c->param[i].usual) continue;
@@ -29,14 +29,14 @@ const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t
   return args;
 }
 
-/* Push the texts from which the Plan at 1 was made, or else its parameters, and return them as a
-** list. *file: the file of parameters. */
+/* Push and return the arguments with which the Plan at 1 was made, or if these are not known, its
+** parameters that differ from their defaults. *file: the file of parameters, or NULL. */
 static const char **push_given(lua_State *L, const mgrid_plan *p, size_t *n, const char **file) {
   *file = NULL;
   if (lua_getiuservalue(L, 1, 2) != LUA_TTABLE) return mgrid_lua_push_changed(L, &p->content, n);
   *n = lua_rawlen(L, -1);
   const char **args = lua_newuserdatauv(L, (*n + 1) * sizeof *args, 0);
-  for (size_t i = 0; i <= *n; i++) { /* the table stays on the stack, and keeps the texts alive */
+  for (size_t i = 0; i <= *n; i++) { /* the table stays on the stack, and keeps the strings alive */
     if (i == *n)
       lua_getfield(L, -2, "file");
     else
@@ -117,7 +117,8 @@ int mgrid_lua_push_loss(lua_State *L, int box, int plan) {
 
 static void free_losses(void *box) { mgrid_losses_free(*(mgrid_losses **)box); }
 
-/* Push the Losses of the Plan at 1, which a Recipe has made. */
+/* Push the Losses of the Plan at 1, which must be made by a Recipe. `how` is the answer to every
+** loss, or NULL. */
 static void push_losses(lua_State *L, const char *how) {
   mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
@@ -150,8 +151,7 @@ static int push_loss_of(lua_State *L, int i, size_t n, const int64_t *ranks) {
   return *box ? mgrid_lua_push_loss(L, at, at + 1) : mgrid_lua_raise_loss(L, &e);
 }
 
-/* plan:lose{ ranks = { 5, 13 } [, how = "shrink"] } -> Loss. A Recipe has made the plan, and is its
-** user value. */
+/* plan:lose{ ranks = { 5, 13 } [, how = "shrink"] } -> Loss */
 int mgrid_lua_plan_lose(lua_State *L) {
   size_t n;
   mgrid_lua_check_plan(L, 1);
@@ -211,13 +211,14 @@ static int losses_sums(lua_State *L) {
   mgrid_lua_push_lines(L, mgrid_text_chars(&x->params));
   lua_setfield(L, -2, "params");
 
-  /* free it at once: a sweep has many, and the collector does not know how large they are */
+  /* free it at once: `lose --all` makes many, and the collector does not know how large they are */
   mgrid_loss_free(x);
   *box = NULL;
   return 1;
 }
 
-/* plan:together(tensor, family) -> group, rank | nil */
+/* plan:together(tensor, family) -> group, rank | nil: a group of the family that has all copies of a
+** part, and the first holder of this part */
 int mgrid_lua_plan_together(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover_words.c - state:recover, :settle, :least and :hurt for hosts: how the survivors of a loss
-** go on.
+** recover_words.c - state:recover, :settle, :least and :hurt for hosts (survive/recover.c).
 */
 #include "comm/state.h"
 #include "moongrid_lua.h"
@@ -11,14 +10,14 @@
 
 #include <string.h>
 
-/* What a recovery makes. Each result is in the box of its Lua object as soon as it exists, except
-** the move, which has no object yet. */
+/* The results of a recovery. State and Loss go straight into the boxes of their Lua objects, so that
+** an error leaks neither. */
 typedef struct made {
   mgrid_state **state;
   mgrid_loss **loss;
-  mgrid_backend *backend; /* the backend of the state */
+  mgrid_backend *backend; /* of the state; borrowed */
   mgrid_move *move;
-  bool mistake; /* the error is a mistake of the program, on this rank alone */
+  bool mistake; /* this rank's arguments are wrong, so it has not called the other ranks */
 } made;
 
 /* Recover. Nothing in this function raises. */
@@ -35,8 +34,8 @@ static MGRID_APART bool recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs,
   return done;
 }
 
-/* Read { how, name, timeout, lost, job, nccl_shrink } at 2. What is read stays on the stack; the
-** Job is at *job. */
+/* Read { how, name, timeout, lost, job, nccl_shrink } at 2, and return `how`. The values stay on the
+** stack. *job: the index of the Job there. */
 static const char *recover_read_options(lua_State *L, mgrid_recover_options *o, int *job) {
   static const char *const known[] = { "how", "job", "lost", "name", "nccl_shrink", "timeout" };
 
@@ -132,8 +131,8 @@ static int state_recover(lua_State *L) {
   return 4;
 }
 
-/* state:settle([done [, message, status]]) -> true | nil, message, status. So
-** settle(move:prove(job)) works. Collective. */
+/* state:settle([done [, message, status]]) -> true | nil, message, status. The arguments are the
+** results of a call such as move:prove(job). Collective. */
 static int state_settle(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_check_host_state(L);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** spares_words.c - the field `spares` of recipe { ... }. build gets a World without the spares, and
-** the plan names them.
+** spares_words.c - the field `spares` of recipe { ... }: `build` gets a World without the spares,
+** which become an item of the plan.
 */
 #include "families/grid.h"
 #include "machine/lua/machine_words.h"
@@ -28,8 +28,8 @@ static MGRID_APART int spares_raise_at(lua_State *L, const char *where, mgrid_st
   return lua_error(L);
 }
 
-/* Return the integer in a field of the table at i; `usual` if there is none, -1 if it is something
-** else. */
+/* Return the integer in a field of the table at i; `usual` if the field is nil, and -1 if it has
+** another value. */
 static int64_t spares_count_of(lua_State *L, int i, const char *name, int64_t usual) {
   int type = lua_getfield(L, i, name);
   int64_t n = type == LUA_TNIL ? usual : lua_isinteger(L, -1) ? lua_tointeger(L, -1) : -1;
@@ -60,7 +60,7 @@ static MGRID_APART mgrid_spares *last(int64_t world, int64_t n, mgrid_error *e) 
   return mgrid_spares_new(world, n, list, e);
 }
 
-/* Read the field `spares`, on the top. NULL: there are no spares. */
+/* Make the spares of the field's value, on the top. NULL: there are none. `where` starts messages. */
 static MGRID_APART mgrid_spares *spares_read_field(lua_State *L, int64_t world, const char *where) {
   static const char expected[] =
       "spares is a number of ranks, 2, or so many in each domain of the machine, "

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** survive_module.c - losses for Lua: the field `spares` of recipes, what a Plan says about losses,
-** and the recovery of a State.
+** survive_module.c - losses for Lua: the field `spares` of recipes, and methods of Plan and State.
 */
 #include "survive/lua/survive_words.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** move_words.c - moves in Lua, for hosts: what a rank, or all ranks, send and receive when tensors
-** change their layout; and the proof of a move.
+** move_words.c - moves in Lua, for hosts: the messages of one rank (Move) or of all ranks (Moves),
+** and the proof of a move.
 */
 #include "moongrid_lua.h"
 
@@ -16,7 +16,7 @@ static mgrid_move *check_move(lua_State *L, int i) {
   return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE);
 }
 
-/* Return the plan at i. If a State is there, return its plan, and the state in *state. */
+/* Return the Plan at i, or the plan of the State at i. *state: this state, or NULL. */
 static const mgrid_plan *move_check_side(lua_State *L, int i, const mgrid_state **state) {
   *state = NULL;
   if (!lua_isuserdata(L, i) || luaL_testudata(L, i, MGRID_LUA_PLAN))
@@ -35,8 +35,8 @@ static size_t move_length(lua_State *L, const char *what) {
   return n;
 }
 
-/* Return the names in the list `tensors` of the table at i. The array stays on the stack. So does a
-** list of the names, because the caller's list may change. */
+/* Return the names in the list `tensors` of the table at i; NULL: it has none. Their array stays on
+** the stack. So does a second list of the names, because the caller's list may change. */
 static const char **move_read_tensors(lua_State *L, int i, size_t *n) {
   if (lua_getfield(L, i, "tensors") == LUA_TNIL) return NULL;
   *n = move_length(L, "tensors");
@@ -52,7 +52,7 @@ static const char **move_read_tensors(lua_State *L, int i, size_t *n) {
   return names;
 }
 
-/* Read the list `ranks` in this way. */
+/* Read the list `ranks` of the table at i, if it has one. The array stays on the stack. */
 static void move_read_ranks(lua_State *L, int i, mgrid_move_options *o) {
   if (lua_getfield(L, i, "ranks") == LUA_TNIL) return;
   o->nranks = move_length(L, "ranks");
@@ -84,10 +84,9 @@ static void *to_move(lua_State *L, int i, const char *class) {
 
 const mgrid_lua_handed mgrid_lua_move_handed = { MGRID_LUA_MOVE, push_planned, to_move };
 
-/* What both functions get: the plans at 1 and 2, and the options at 3. */
+/* The options at 3 of move and moves, whose plans or States are at 1 and 2. */
 typedef struct asked {
-  int64_t rank; /* -1: neither side is a State, and no rank is given */
-  bool states;  /* both sides are States */
+  int64_t rank; /* of a State; -1: neither side is one */
   size_t n;
   const char **tensors;
   mgrid_move_options options;
@@ -140,7 +139,7 @@ static int move_receive(lua_State *L) {
   return lua_pushinteger(L, check_move(L, 1)->sums.receive), 1;
 }
 
-/* nil: no rounds were asked for */
+/* move.rounds -> integer | nil: the move has no rounds */
 static int move_rounds(lua_State *L) {
   int64_t rounds = check_move(L, 1)->sums.rounds;
   return rounds ? lua_pushinteger(L, rounds) : lua_pushnil(L), 1;
@@ -152,7 +151,7 @@ static int move_tensors(lua_State *L) {
   return 1;
 }
 
-/* { { rank, send, receive, send_round, receive_round }, ... }, by rank */
+/* move.peers -> { { rank, send, receive, send_round, receive_round }, ... }, by rank */
 static int move_peers(lua_State *L) {
   const mgrid_move *m = check_move(L, 1);
   lua_createtable(L, (int)m->npeers, 0);
@@ -202,7 +201,7 @@ static void push_tally(lua_State *L, const mgrid_tally *t, int64_t machine) {
   if (machine) mgrid_lua_set_integer(L, "crossing", t->crossing);
 }
 
-/* Push a list of what all ranks send of each tensor, and what they send of all tensors. */
+/* Push a list of the sums over all ranks for each tensor, and the sums for all tensors. */
 static void push_sums(lua_State *L, const mgrid_pairs *p, const mgrid_schedule *s) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_tally *tally = lua_newuserdatauv(L, (p->n + 1) * sizeof *tally, 0);
@@ -216,8 +215,8 @@ static void push_sums(lua_State *L, const mgrid_pairs *p, const mgrid_schedule *
   push_tally(L, &tally[p->n], p->machine);
 }
 
-/* move:sums() -> { { name, stay, sent, ... }, ... } for each tensor; { stay, sent, ... } for all.
-** These are sums over all ranks */
+/* move:sums() -> { { name, stay, sent, ... }, ... } by tensor, { stay, sent, ... } of all tensors:
+** sums over all ranks */
 static int move_sums(lua_State *L) {
   push_sums(L, &check_move(L, 1)->pairs, NULL);
   return 2;
@@ -243,13 +242,13 @@ static const luaL_Reg move_meta[] = { { "__tostring", move_tostring },
 static const mgrid_lua_class move_class = { MGRID_LUA_MOVE, move_fields, move_methods, NULL,
                                             move_meta };
 
-/* ------------------------------------------------------------- of all ranks */
+/* -------------------------------------------------------- moves of all ranks */
 
 typedef struct moves {
   mgrid_pairs pairs;
   mgrid_schedule schedule;
-  mgrid_error why;     /* why there are no rounds */
-  bool scheduled;      /* there are rounds, or it is known why not */
+  bool scheduled;      /* the schedule was made, or could not be */
+  mgrid_error why;     /* why it could not be made */
   mgrid_messages list; /* the messages of one rank */
 } moves;
 
@@ -277,7 +276,7 @@ static int new_moves(lua_State *L) {
              : 1;
 }
 
-/* Return the rounds of the messages, or NULL if there are too many. */
+/* Return the schedule of the messages, or NULL if there are too many. */
 static const mgrid_schedule *schedule_of(lua_State *L, moves *m) {
   if (!m->scheduled && mgrid_schedule_make(&m->schedule, &m->pairs, &m->why)
       && m->why.status != MGRID_LIMIT)
@@ -286,8 +285,7 @@ static const mgrid_schedule *schedule_of(lua_State *L, moves *m) {
   return m->why.status ? NULL : &m->schedule;
 }
 
-/* moves:sums() -> { { name, stay, sent, ... }, ... } for each tensor; { stay, sent, ... } for all;
-** why there are no rounds */
+/* moves:sums() -> as move:sums(), and nil, or a message why there are no rounds */
 static int moves_sums(lua_State *L) {
   moves *m = check_moves(L);
   const mgrid_schedule *s = schedule_of(L, m);

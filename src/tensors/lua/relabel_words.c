@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** relabel_words.c - relabel(was, now [, { pieces, weights }]) for Lua: which piece gets which of an
-** axis's new shares.
+** relabel_words.c - relabel(was, now [, { pieces, weights }]) for Lua (mgrid_relabel).
 */
-
 #include "tensors/lua/tensor_words.h"
 
 #include <inttypes.h>
 
-/* Push the list of integers at i as an array, and set *n to its length. If *n is not 0, the list
-** must have that length. Messages call it `what`. */
+/* Push the list of integers at i as an array. Its length becomes *n; if *n is not 0, the list must
+** have that length. `what` is for messages. */
 static int64_t *relabel_read_list(lua_State *L, int i, const char *what, size_t *n) {
   if (lua_type(L, i) != LUA_TTABLE)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are %s, not a list of integers", what,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensor_words.c - tensor { ... } and flat { ... } for Lua, and what a plan answers about its
-** tensors. A Tensor keeps its table until it is assigned to a topology, whose grids the table may
-** name. Then the table is read, axis by axis. Arrays are userdata that stay on the stack while a
-** tensor is read, so an error leaks nothing.
+** tensor_words.c - tensor { ... } and flat { ... } for Lua, and the fields and methods of Plan about
+** tensors. A Tensor keeps its table until it is assigned to a topology, because the table may name
+** grids of the topology. Then the table is read, axis by axis. Arrays are userdata that stay on the
+** stack while a tensor is read, so an error leaks nothing.
 */
 #include "tensors/lua/tensor_words.h"
 
@@ -29,8 +29,8 @@ static int lua_tensor_new(lua_State *L) {
 
 /* -------------------------------------------------------------------- axes */
 
-/* A tensor that is being read: its table at `table`, and its topology. A function of the recipe
-** that returns bounds may change both meanwhile, so names and the grid stay on the stack. */
+/* A tensor that is being read. A function of the recipe that returns bounds may change its table and
+** the topology meanwhile, so names and the grid stay on the stack. */
 typedef struct reading {
   lua_State *L;
   const char *what; /* "tensor 'x'", for messages */
@@ -55,7 +55,7 @@ static void tensor_refuse(const reading *r, mgrid_status status, const char *fmt
 }
 
 /* Return the length of the list on the top. Charge for the copies and the text that the topology
-** will have. */
+** makes of it. */
 static size_t tensor_length(const reading *r, const char *axis, const char *what) {
   size_t n = lua_istable(r->L, -1) ? lua_rawlen(r->L, -1) : 0;
   if (n > (size_t)MGRID_WORLD_MAX) /* a list with holes may have any length */
@@ -96,8 +96,8 @@ static int64_t integer_field(const reading *r, const char *axis, const char *fie
   return lua_tointeger(L, -1);
 }
 
-/* Return how many pieces the dims of an axis make. With `on`, only the coordinates count that its
-** ranks have. */
+/* Return how many pieces the dims of an axis make. With `on`, only coordinates that hold parts
+** count. */
 MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axis *a) {
   mgrid_error e = MGRID_ERROR_INIT;
   int64_t n = 1;
@@ -113,8 +113,8 @@ MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axi
   return n;
 }
 
-/* Read bounds: a list, or a function of the number of pieces that returns a list. `sizes` are
-** turned into bounds. They stay on the stack as an array. */
+/* Replace the bounds or sizes on the top by an array of bounds. They are a list, or a function that
+** gets the number of pieces and the length of the axis, and returns a list. */
 static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *field) {
   lua_State *L = r->L;
   bool sizes = strcmp(field, "sizes") == 0;
@@ -147,7 +147,7 @@ static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *fiel
   a->nbounds = n + 1;
 }
 
-/* Read the dims in the list at `cut`, or the one name that it is. */
+/* Read the dims at `cut`: a list, or one name. Their array stays on the stack. */
 static void tensor_read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
   lua_State *L = r->L;
   bool one = lua_type(L, cut) == LUA_TSTRING;
@@ -180,8 +180,9 @@ static void tensor_read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
 /* Read the cut of an axis, on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the stack above
 ** it. */
 static void read_cut(const reading *r, mgrid_tensor_axis *a) {
-  static const char *const known[] = { "sizes", "cyclic", "parts", "bounds",
-                                       "unit",  "owners", "copies" };
+  enum { SIZES, CYCLIC, PARTS, BOUNDS, UNIT, OWNERS, COPIES, FIELDS };
+  static const char *const known[FIELDS] = { "sizes", "cyclic", "parts", "bounds",
+                                             "unit",  "owners", "copies" };
   lua_State *L = r->L;
   int cut = lua_gettop(L);
   const char *how = NULL;
@@ -189,13 +190,13 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
   mgrid_lua_stack(L, AXIS_DIMS + 16);
   tensor_read_dims(r, a, cut);
   if (!lua_istable(L, cut)) return;
-  mgrid_lua_check_keys(L, cut, "way to cut", known, 7, true);
-  for (int i = 0; i < 7; i++) {
+  mgrid_lua_check_keys(L, cut, "way to cut", known, FIELDS, true);
+  for (int i = 0; i < FIELDS; i++) {
     if (lua_getfield(L, cut, known[i]) == LUA_TNIL) {
       lua_pop(L, 1);
       continue;
     }
-    if (i == 6) {
+    if (i == COPIES) {
       if (!lua_isboolean(L, -1))
         tensor_refuse(r, MGRID_BAD_VALUE, "axis '%s': 'copies' is a %s, not true or false", a->name,
                       luaL_typename(L, -1));
@@ -203,30 +204,30 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
       lua_pop(L, 1);
       continue;
     }
-    if (i != 2 && i != 4) {
+    if (i != PARTS && i != UNIT) {
       if (how)
         tensor_refuse(r, MGRID_REFUSED, "axis '%s' is cut by '%s' and by '%s'", a->name, how,
                       known[i]);
       how = known[i];
     }
-    if (i == 0 && lua_type(L, -1) == LUA_TSTRING) {
+    if (i == SIZES && lua_type(L, -1) == LUA_TSTRING) {
       if (strcmp(lua_tostring(L, -1), "ceil") != 0)
         tensor_refuse(r, MGRID_BAD_VALUE,
                       "axis '%s': sizes are '%.40s'; they are \"ceil\" or a list", a->name,
                       lua_tostring(L, -1));
       a->cutting = MGRID_CUT_CEIL;
       lua_pop(L, 1);
-    } else if (i == 0 || i == 3) {
+    } else if (i == SIZES || i == BOUNDS) {
       read_bounds(r, a, known[i]);
-    } else if (i == 2) {
+    } else if (i == PARTS) {
       a->parts = read_integers(r, a->name, "parts", &a->nparts);
-    } else if (i == 5) {
+    } else if (i == OWNERS) {
       a->owners = read_integers(r, a->name, "owners", &a->nowners);
       a->cutting = MGRID_CUT_OWNERS;
     } else {
       int64_t n = integer_field(r, a->name, known[i]);
-      if (i == 1) a->cutting = MGRID_CUT_CYCLIC;
-      *(i == 1 ? &a->block : &a->unit) = n;
+      if (i == CYCLIC) a->cutting = MGRID_CUT_CYCLIC;
+      *(i == CYCLIC ? &a->block : &a->unit) = n;
       lua_pop(L, 1);
     }
   }
@@ -286,7 +287,7 @@ static void read_cuts(reading *r) {
   }
 }
 
-/* -------------------------------------------------------------- the others */
+/* ------------------------------------------------------------ other fields */
 
 MGRID_APART static void tensor_read_grid(reading *r, const mgrid_content *c) {
   lua_State *L = r->L;
@@ -319,8 +320,7 @@ MGRID_APART static void tensor_read_grid(reading *r, const mgrid_content *c) {
   *box = mgrid_grid_ref(r->grid);
 }
 
-/* Charge for searching every member in the grid, and for listing the members' coordinates in each
-** dim. */
+/* Charge for the coordinates of each member of `on`. */
 static void charge_members(const reading *r, const mgrid_family *f) {
   int64_t coords = 0;
   for (size_t d = 0; d < r->grid->n; d++) coords += r->grid->axis[d].size;
@@ -354,11 +354,12 @@ MGRID_APART static mgrid_tensor *tensor_make(const reading *r) {
   return made;
 }
 
-mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what,
-                                    int table) {
+/* Read a tensor's table with the grids of a topology. `what` is for messages. */
+static mgrid_tensor *read_tensor(lua_State *L, const mgrid_content *c, const char *what,
+                                 int table) {
   int top = lua_gettop(L);
   mgrid_lua_stack(L, 32);
-  /* not on the C stack, because a function of the recipe may read another tensor */
+  /* not on the C stack: a function of the recipe may read another tensor, and so on */
   reading *r = lua_newuserdatauv(L, sizeof *r, 0);
   *r = (reading){ .L = L, .what = what, .table = table };
   tensor_read_grid(r, c);
@@ -371,6 +372,194 @@ mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const 
   return made;
 }
 
+/* ===================================================================== flats */
+
+/* flat { a, b, over = "dp" } returns as many tensors as it gets. These share a Flat, which keeps the
+** tables of its members. When one of the tensors is assigned to a topology, all tables are read. */
+
+/* User values of a Flat: a table with the members' tables, the list of dims `over`, and `pad`; the
+** topology for which it was read. User values of a Tensor: its table; its Flat; its index in the
+** Flat. */
+typedef struct flat_box {
+  size_t n;
+  bool read;
+  mgrid_tensor *member[]; /* [n], once the Flat is read */
+} flat_box;
+
+static void tensor_drop(flat_box *b) {
+  for (size_t i = 0; i < b->n; i++) mgrid_tensor_free(b->member[i]);
+  memset(b->member, 0, b->n * sizeof *b->member);
+  b->read = false;
+}
+
+static void tensor_release(void *box) { tensor_drop(box); }
+
+static flat_box *push_flat(lua_State *L, size_t n, int values) {
+  flat_box *box = mgrid_lua_new_box(L, sizeof *box + n * sizeof *box->member, values,
+                                    MGRID_LUA_FLAT, tensor_release);
+  box->n = n;
+  return box;
+}
+
+/* ------------------------------------------------------------------ flat {} */
+
+/* Push the table of element i of the argument, which must be a Tensor. */
+static void tensor_push_member(lua_State *L, lua_Integer i) {
+  lua_rawgeti(L, 1, i);
+  if (!luaL_testudata(L, -1, MGRID_LUA_TENSOR))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " is %s, not a tensor",
+                       (int64_t)i, mgrid_lua_kind(L, -1));
+  if (lua_getiuservalue(L, -1, 2) == LUA_TUSERDATA)
+    mgrid_lua_raise(L, "flat: tensor %" PRId64 " is flat already", (int64_t)i);
+  lua_pop(L, 1);
+  lua_getiuservalue(L, -1, 1);
+  lua_remove(L, -2);
+}
+
+/* Put the argument's `over` into the table on the top, as a list of dims. */
+static void set_dims(lua_State *L) {
+  lua_newtable(L);
+  int type = lua_getfield(L, 1, "over"), list = lua_gettop(L) - 1;
+
+  if (type == LUA_TSTRING) {
+    lua_rawseti(L, list, 1);
+  } else {
+    lua_Integer n = type == LUA_TTABLE ? (lua_Integer)lua_rawlen(L, -1) : 0;
+    if (n == 0 || n > MGRID_DIMS_MAX)
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                         "flat: `over` is %s; it is the dim that cuts it, \"dp\", or a list of "
+                         "them, outermost first",
+                         type == LUA_TNIL     ? "missing"
+                         : type == LUA_TTABLE ? n ? "too long" : "an empty table"
+                                              : mgrid_lua_kind(L, -1));
+    for (lua_Integer i = 1; i <= n; i++) {
+      if (lua_rawgeti(L, -1, i) != LUA_TSTRING)
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                           "flat: element %" PRId64 " of `over` is %s, not the name of a dim",
+                           (int64_t)i, mgrid_lua_kind(L, -1));
+      lua_rawseti(L, list, i);
+    }
+    lua_pop(L, 1);
+  }
+
+  lua_setfield(L, -2, "over");
+}
+
+static void set_pad(lua_State *L) {
+  bool none = lua_getfield(L, 1, "pad") == LUA_TNIL;
+  if (!none && (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: `pad` is %s, not an integer of 1 or more",
+                       lua_isinteger(L, -1) ? luaL_tolstring(L, -1, NULL) : mgrid_lua_kind(L, -1));
+  lua_pushinteger(L, none ? 1 : lua_tointeger(L, -1));
+  lua_setfield(L, -3, "pad");
+  lua_pop(L, 1);
+}
+
+static int new_flat_tensors(lua_State *L) {
+  static const char *const known[] = { "over", "pad" };
+
+  luaL_argexpected(L, lua_istable(L, 1), 1, "table");
+  mgrid_lua_check_keys(L, 1, "field", known, 2, true);
+  lua_settop(L, 1);
+  size_t n = mgrid_lua_charge_list(L, 1, 16);
+  if (n == 0) mgrid_lua_raise(L, "flat has no tensors: flat { a, b, over = \"dp\" }");
+  if (n > INT32_MAX / 2) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "flat has too many tensors");
+  mgrid_lua_reserve(L, (int64_t)n, 128);
+  mgrid_lua_stack(L, (int)n + 8);
+  lua_createtable(L, (int)n, 2);
+  for (lua_Integer i = 1; i <= (lua_Integer)n; i++) {
+    tensor_push_member(L, i);
+    lua_rawseti(L, 2, i);
+  }
+  set_dims(L);
+  set_pad(L);
+  push_flat(L, n, 2);
+  lua_pushvalue(L, 2);
+  lua_setiuservalue(L, 3, 1);
+  for (lua_Integer i = 1; i <= (lua_Integer)n; i++) {
+    lua_newuserdatauv(L, 0, 3);
+    luaL_setmetatable(L, MGRID_LUA_TENSOR);
+    lua_rawgeti(L, 2, i);
+    lua_setiuservalue(L, -2, 1);
+    lua_pushvalue(L, 3);
+    lua_setiuservalue(L, -2, 2);
+    lua_pushinteger(L, i);
+    lua_setiuservalue(L, -2, 3);
+  }
+  return (int)n;
+}
+
+/* ------------------------------------------------------------------- reading */
+
+/* Move the members of `from` to `box`, flattened by the `over` and `pad` of the table at `table`. */
+MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, const char *name,
+                                int table) {
+  const char *dims[MGRID_DIMS_MAX];
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_lua_charge(L, 16 * (int64_t)box->n * ((int64_t)from->member[0]->grid->n + 4));
+  lua_getfield(L, table, "over");
+  size_t ndims = lua_rawlen(L, -1);
+  for (size_t i = 0; i < ndims; i++) {
+    lua_rawgeti(L, -1, (lua_Integer)i + 1);
+    dims[i] = lua_tostring(L, -1); /* the list keeps the string */
+    lua_pop(L, 1);
+  }
+  lua_getfield(L, table, "pad");
+  mgrid_tensor **made = lua_newuserdatauv(L, box->n * sizeof *made, 0);
+  mgrid_status s = mgrid_tensor_flatten(box->n, (const mgrid_tensor *const *)from->member, ndims,
+                                        dims, lua_tointeger(L, -2), made, &e);
+  if (s) mgrid_lua_raise_as(L, s, "tensor '%s': %s", name, e.message);
+  tensor_drop(from);
+  tensor_drop(box);
+  memcpy(box->member, made, box->n * sizeof *made);
+  box->read = true;
+}
+
+/* Read all members, whose tables are in the table at `table`, with the grids of a topology. A
+** function of the recipe that returns bounds may read the same Flat meanwhile, so the members go
+** into a Flat of their own first. */
+static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, const char *name,
+                      int table) {
+  size_t bytes = 0;
+  flat_box *read = push_flat(L, box->n, 0);
+  for (size_t i = 0; i < box->n; i++) {
+    lua_rawgeti(L, table, (lua_Integer)i + 1);
+    const char *what =
+        lua_pushfstring(L, "tensor '%s': tensor %I of its flat", name, (LUAI_UACINT)i + 1);
+    read->member[i] = read_tensor(L, &t->content, what, lua_gettop(L) - 1);
+    lua_pop(L, 2);
+    bytes += 2 * mgrid_tensor_held(read->member[i]) + sizeof(mgrid_tensor *);
+    mgrid_lua_weigh(L, read, sizeof *read + bytes);
+  }
+  lay_out(L, read, box, name, table);
+  mgrid_lua_weigh(L, read, sizeof *read);
+  mgrid_lua_weigh(L, box, sizeof *box + bytes);
+}
+
+/* Return a Tensor as its flat has it, with one more owner. NULL: the Tensor belongs to no flat. */
+static mgrid_tensor *flat_member(lua_State *L, int topology, const char *name, int tensor) {
+  int top = lua_gettop(L);
+  mgrid_lua_stack(L, 8);
+  if (lua_getiuservalue(L, tensor, 2) != LUA_TUSERDATA) {
+    lua_settop(L, top);
+    return NULL;
+  }
+  flat_box *box = mgrid_lua_check_box(L, top + 1, MGRID_LUA_FLAT);
+  lua_getiuservalue(L, top + 1, 2);
+  if (!box->read || !lua_rawequal(L, -1, topology)) {
+    lua_getiuservalue(L, top + 1, 1);
+    read_flat(L, box, mgrid_lua_check_topology(L, topology), name, lua_gettop(L));
+    lua_pushvalue(L, topology);
+    lua_setiuservalue(L, top + 1, 2);
+  }
+  lua_getiuservalue(L, tensor, 3);
+  mgrid_tensor *t = mgrid_tensor_ref(box->member[lua_tointeger(L, -1) - 1]);
+  lua_settop(L, top);
+  return t;
+}
+
+/* ===================================================== topologies and plans */
+
 MGRID_APART static void tensor_put(lua_State *L, mgrid_topology *t, const char *name,
                                    mgrid_tensor *made) {
   mgrid_error e = MGRID_ERROR_INIT;
@@ -382,10 +571,10 @@ MGRID_APART static void tensor_put(lua_State *L, mgrid_topology *t, const char *
 void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor) {
   mgrid_topology *t = mgrid_lua_check_topology(L, topology);
   int top = lua_gettop(L);
-  mgrid_tensor *made = mgrid_lua_flat_member(L, topology, name, tensor);
+  mgrid_tensor *made = flat_member(L, topology, name, tensor);
   if (!made) {
     lua_getiuservalue(L, tensor, 1);
-    made = mgrid_lua_read_tensor(L, &t->content, lua_pushfstring(L, "tensor '%s'", name), top + 1);
+    made = read_tensor(L, &t->content, lua_pushfstring(L, "tensor '%s'", name), top + 1);
   }
   tensor_put(L, t, name, made);
   lua_settop(L, top);
@@ -405,7 +594,7 @@ int mgrid_lua_plan_tensors(lua_State *L) {
   return 1;
 }
 
-/* Push { axes, bytes, largest, copies, without, rule }, which describes the whole tensor. */
+/* Push { axes, bytes, largest, copies, without, rule } of the whole tensor. */
 static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
   mgrid_error e = MGRID_ERROR_INIT;
   const mgrid_tensor *t = mgrid_plan_require_tensor(p, name, &e);
@@ -479,7 +668,8 @@ int mgrid_lua_plan_tensor(lua_State *L) {
   return 1;
 }
 
-static int tensor_tostring(lua_State *L) { /* without anything that depends on a topology */
+/* The text has nothing that depends on a topology. */
+static int tensor_tostring(lua_State *L) {
   luaL_checkudata(L, 1, MGRID_LUA_TENSOR);
   lua_getiuservalue(L, 1, 1);
   bool list = lua_getfield(L, -1, "axes") == LUA_TTABLE;
@@ -489,204 +679,15 @@ static int tensor_tostring(lua_State *L) { /* without anything that depends on a
 
 static const luaL_Reg tensor_meta[] = { { "__tostring", tensor_tostring }, { NULL, NULL } };
 static const mgrid_lua_class tensor_class = { MGRID_LUA_TENSOR, NULL, NULL, NULL, tensor_meta };
+static const luaL_Reg flat_meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
+static const mgrid_lua_class flat_class = { MGRID_LUA_FLAT, NULL, NULL, NULL, flat_meta };
 
 void mgrid_lua_open_tensor(lua_State *L) {
   static const luaL_Reg functions[] = { { "tensor", lua_tensor_new },
-                                        { "flat", mgrid_lua_flat },
+                                        { "flat", new_flat_tensors },
                                         { "relabel", mgrid_lua_relabel },
                                         { NULL, NULL } };
   mgrid_lua_open_class(L, &tensor_class);
-  mgrid_lua_open_flat(L);
-  luaL_setfuncs(L, functions, 0);
-}
-
-/* ===================================================================== flats */
-
-/* flat { a, b, over = "dp" } returns as many tensors as it gets. These share a Flat. The Flat keeps
-** the tables of its members until one of the tensors is assigned to a topology. Then it reads all
-** tables, once. */
-
-/* User values of a Flat: 1, a table with the members' tables, the list of dims `over`, and `pad`;
-** 2, the topology for which it was read. User values of a Tensor: its table; its Flat; its index in
-** the Flat. */
-typedef struct flat_box {
-  size_t n;
-  bool read;
-  mgrid_tensor *member[]; /* [n], once the Flat is read */
-} flat_box;
-
-static void tensor_drop(flat_box *b) {
-  for (size_t i = 0; i < b->n; i++) mgrid_tensor_free(b->member[i]);
-  memset(b->member, 0, b->n * sizeof *b->member);
-  b->read = false;
-}
-
-static void tensor_release(void *box) { tensor_drop(box); }
-
-static flat_box *push_flat(lua_State *L, size_t n, int values) {
-  flat_box *box = mgrid_lua_new_box(L, sizeof *box + n * sizeof *box->member, values,
-                                    MGRID_LUA_FLAT, tensor_release);
-  box->n = n;
-  return box;
-}
-
-/* ------------------------------------------------------------------ flat {} */
-
-/* Push the table of member i of the argument. */
-static void tensor_push_member(lua_State *L, lua_Integer i) {
-  lua_rawgeti(L, 1, i);
-  if (!luaL_testudata(L, -1, MGRID_LUA_TENSOR))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " is %s, not a tensor",
-                       (int64_t)i, mgrid_lua_kind(L, -1));
-  if (lua_getiuservalue(L, -1, 2) == LUA_TUSERDATA)
-    mgrid_lua_raise(L, "flat: tensor %" PRId64 " is flat already", (int64_t)i);
-  lua_pop(L, 1);
-  lua_getiuservalue(L, -1, 1);
-  lua_remove(L, -2);
-}
-
-/* Put the dims that the argument names into field `over` of the table on the top. */
-static void set_dims(lua_State *L) {
-  lua_newtable(L);
-  int type = lua_getfield(L, 1, "over"), list = lua_gettop(L) - 1;
-
-  if (type == LUA_TSTRING) {
-    lua_rawseti(L, list, 1);
-  } else {
-    lua_Integer n = type == LUA_TTABLE ? (lua_Integer)lua_rawlen(L, -1) : 0;
-    if (n == 0 || n > MGRID_DIMS_MAX)
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                         "flat: `over` is %s; it is the dim that cuts it, \"dp\", or a list of "
-                         "them, outermost first",
-                         type == LUA_TNIL     ? "missing"
-                         : type == LUA_TTABLE ? n ? "too long" : "an empty table"
-                                              : mgrid_lua_kind(L, -1));
-    for (lua_Integer i = 1; i <= n; i++) {
-      if (lua_rawgeti(L, -1, i) != LUA_TSTRING)
-        mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                           "flat: element %" PRId64 " of `over` is %s, not the name of a dim",
-                           (int64_t)i, mgrid_lua_kind(L, -1));
-      lua_rawseti(L, list, i);
-    }
-    lua_pop(L, 1);
-  }
-
-  lua_setfield(L, -2, "over");
-}
-
-static void set_pad(lua_State *L) {
-  bool none = lua_getfield(L, 1, "pad") == LUA_TNIL;
-  if (!none && (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: `pad` is %s, not an integer of 1 or more",
-                       lua_isinteger(L, -1) ? luaL_tolstring(L, -1, NULL) : mgrid_lua_kind(L, -1));
-  lua_pushinteger(L, none ? 1 : lua_tointeger(L, -1));
-  lua_setfield(L, -3, "pad");
-  lua_pop(L, 1);
-}
-
-int mgrid_lua_flat(lua_State *L) {
-  static const char *const known[] = { "over", "pad" };
-
-  luaL_argexpected(L, lua_istable(L, 1), 1, "table");
-  mgrid_lua_check_keys(L, 1, "field", known, 2, true);
-  lua_settop(L, 1);
-  size_t n = mgrid_lua_charge_list(L, 1, 16);
-  if (n == 0) mgrid_lua_raise(L, "flat has no tensors: flat { a, b, over = \"dp\" }");
-  if (n > INT32_MAX / 2) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "flat has too many tensors");
-  mgrid_lua_reserve(L, (int64_t)n, 128);
-  mgrid_lua_stack(L, (int)n + 8);
-  lua_createtable(L, (int)n, 2);
-  for (lua_Integer i = 1; i <= (lua_Integer)n; i++) {
-    tensor_push_member(L, i);
-    lua_rawseti(L, 2, i);
-  }
-  set_dims(L);
-  set_pad(L);
-  push_flat(L, n, 2);
-  lua_pushvalue(L, 2);
-  lua_setiuservalue(L, 3, 1);
-  for (lua_Integer i = 1; i <= (lua_Integer)n; i++) {
-    lua_newuserdatauv(L, 0, 3);
-    luaL_setmetatable(L, MGRID_LUA_TENSOR);
-    lua_rawgeti(L, 2, i);
-    lua_setiuservalue(L, -2, 1);
-    lua_pushvalue(L, 3);
-    lua_setiuservalue(L, -2, 2);
-    lua_pushinteger(L, i);
-    lua_setiuservalue(L, -2, 3);
-  }
-  return (int)n;
-}
-
-/* ------------------------------------------------------------------- reading */
-
-/* Concatenate the members of `from` by the table at `table`. */
-MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, const char *name,
-                                int table) {
-  const char *dims[MGRID_DIMS_MAX];
-  mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_lua_charge(L, 16 * (int64_t)box->n * ((int64_t)from->member[0]->grid->n + 4));
-  lua_getfield(L, table, "over");
-  size_t ndims = lua_rawlen(L, -1);
-  for (size_t i = 0; i < ndims; i++) {
-    lua_rawgeti(L, -1, (lua_Integer)i + 1);
-    dims[i] = lua_tostring(L, -1); /* the list keeps the string */
-    lua_pop(L, 1);
-  }
-  lua_getfield(L, table, "pad");
-  mgrid_tensor **made = lua_newuserdatauv(L, box->n * sizeof *made, 0);
-  mgrid_status s = mgrid_tensor_flatten(box->n, (const mgrid_tensor *const *)from->member, ndims,
-                                        dims, lua_tointeger(L, -2), made, &e);
-  if (s) mgrid_lua_raise_as(L, s, "tensor '%s': %s", name, e.message);
-  tensor_drop(from);
-  tensor_drop(box);
-  memcpy(box->member, made, box->n * sizeof *made);
-  box->read = true;
-}
-
-/* Read all members with the grids of a topology. Their tables are in the table at `table`.
-** Meanwhile a function of the recipe that returns bounds may make this happen again. */
-static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, const char *name,
-                      int table) {
-  size_t bytes = 0;
-  flat_box *read = push_flat(L, box->n, 0);
-  for (size_t i = 0; i < box->n; i++) {
-    lua_rawgeti(L, table, (lua_Integer)i + 1);
-    const char *what =
-        lua_pushfstring(L, "tensor '%s': tensor %I of its flat", name, (LUAI_UACINT)i + 1);
-    read->member[i] = mgrid_lua_read_tensor(L, &t->content, what, lua_gettop(L) - 1);
-    lua_pop(L, 2);
-    bytes += 2 * mgrid_tensor_held(read->member[i]) + sizeof(mgrid_tensor *);
-    mgrid_lua_weigh(L, read, sizeof *read + bytes);
-  }
-  lay_out(L, read, box, name, table);
-  mgrid_lua_weigh(L, read, sizeof *read);
-  mgrid_lua_weigh(L, box, sizeof *box + bytes);
-}
-
-mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor) {
-  int top = lua_gettop(L);
-  mgrid_lua_stack(L, 8);
-  if (lua_getiuservalue(L, tensor, 2) != LUA_TUSERDATA) {
-    lua_settop(L, top);
-    return NULL;
-  }
-  flat_box *box = mgrid_lua_check_box(L, top + 1, MGRID_LUA_FLAT);
-  lua_getiuservalue(L, top + 1, 2);
-  if (!box->read || !lua_rawequal(L, -1, topology)) {
-    lua_getiuservalue(L, top + 1, 1);
-    read_flat(L, box, mgrid_lua_check_topology(L, topology), name, lua_gettop(L));
-    lua_pushvalue(L, topology);
-    lua_setiuservalue(L, top + 1, 2);
-  }
-  lua_getiuservalue(L, tensor, 3);
-  mgrid_tensor *t = mgrid_tensor_ref(box->member[lua_tointeger(L, -1) - 1]);
-  lua_settop(L, top);
-  return t;
-}
-
-void mgrid_lua_open_flat(lua_State *L) {
-  static const luaL_Reg meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
-  static const mgrid_lua_class flat_class = { MGRID_LUA_FLAT, NULL, NULL, NULL, meta };
   mgrid_lua_open_class(L, &flat_class);
+  luaL_setfuncs(L, functions, 0);
 }

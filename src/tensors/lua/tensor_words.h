@@ -15,24 +15,15 @@
 
 /* Register the classes, and put their constructors into the table on the top. */
 void mgrid_lua_open_tensor(lua_State *L); /* tensor, flat, relabel */
-void mgrid_lua_open_flat(lua_State *L);
-void mgrid_lua_open_move(lua_State *L); /* move, moves */
+void mgrid_lua_open_move(lua_State *L);   /* move, moves */
 extern const mgrid_lua_handed mgrid_lua_move_handed;
 
-/* Read the Tensor at `tensor` with the grids of a topology, and add it to the topology. May raise.
-** It is in tensor_words.c, and so are the last two functions, a field and a method of Plan. */
+/* Read the Tensor at `tensor` with the grids of a topology, and add it to the topology. May
+** raise. */
 void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor);
-/* Read a tensor's table with the grids of a topology. Messages start with `what`. The caller owns
-** the result. May raise. */
-mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what,
-                                    int table);
 int mgrid_lua_plan_tensors(lua_State *L);
 int mgrid_lua_plan_tensor(lua_State *L);
 
-/* flat { ... }, in tensor_words.c. Raises. */
-int mgrid_lua_flat(lua_State *L);
-/* Return a Tensor as its flat has it; the caller owns it. NULL: the Tensor belongs to no flat. */
-mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
 int mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel_words.c */
 
 #endif
