@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** agree.c - checks that ranks have the same: all ranks of a backend the same plan, the members of a
-** group the same result. One rendezvous, or one minimum, compares digests. If these differ, a few
+** agree.c - checks that all ranks of a backend have the same plan, or that the members of a group
+** have the same result. One rendezvous, or one minimum, compares digests. If they differ, a few
 ** more exchanges give every rank the same message, with the first difference and the ranks that
 ** differ.
 */
@@ -15,11 +15,8 @@
 
 /* =================================================================== digests */
 
-/* Compare digests between ranks. All ranks use the backend's collectives; a group uses those of its
-** communicator. */
-
-/* What a rank broadcasts when digests differ. It consists of whole words, so that collectives on
-** GPUs can carry it, too. */
+/* What a rank broadcasts when digests differ. The size is a multiple of 8 bytes, because a group
+** sends it as 64-bit integers, which NCCL can carry, too. */
 typedef struct statement {
   uint64_t digest, of; /* of: the digest of what was asked for */
   int64_t rank;
@@ -60,17 +57,11 @@ static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t ro
   return s;
 }
 
-/* Flip the highest bit of each word. Groups take the minimum of signed words; with the bit flipped
-** that is the minimum of the unsigned ones. */
-static void flip(uint64_t *words, size_t n) {
-  for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
-}
-
 mgrid_status mgrid_peers_min(const mgrid_peers *p, uint64_t *words, size_t n, mgrid_error *err) {
   if (!p->group) return p->backend->ops->allreduce_min(p->backend, words, n, err);
-  flip(words, n);
+  mgrid_flip(words, n);
   mgrid_status s = over_group(p, MGRID_ALLREDUCE, 0, words, n, err);
-  flip(words, n);
+  mgrid_flip(words, n);
   return s;
 }
 
@@ -106,7 +97,8 @@ static mgrid_status same_of_group(const mgrid_peers *p, const mgrid_brought *min
   return s;
 }
 
-static void agree_hear(statement *told) {
+/* Replace control characters in the texts of another rank. */
+static void agree_clean(statement *told) {
   mgrid_show(told->text, sizeof told->text);
   mgrid_show(told->name, sizeof told->name);
 }
@@ -128,7 +120,7 @@ mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgri
   if (!s) s = mgrid_peers_min(p, &who, 1, err);
   if (!s) s = mgrid_peers_tell(p, who, &other, sizeof other, err);
   if (s) return s;
-  agree_hear(&first), agree_hear(&other);
+  agree_clean(&first), agree_clean(&other);
   if (first.of != other.of)
     return mgrid_fail(err, MGRID_DISAGREE,
                       "ranks differ: rank %" PRId64 " asked for %s, rank %" PRId64 " for %s",
@@ -183,7 +175,7 @@ static mgrid_status make_sheet(sheet *s, const mgrid_plan *p, mgrid_error *err) 
   return made ? MGRID_OK : mgrid_oom(err);
 }
 
-/* Return the index of the first line that differs, or is missing on one side; UINT32_MAX: none. */
+/* Return the index of the first line that differs, or that only one side has; UINT32_MAX: none. */
 static uint64_t first_difference(const line *a, size_t na, const line *b, size_t nb) {
   for (size_t i = 0; i < na || i < nb; i++)
     if (i >= na || i >= nb || memcmp(a[i].hash, b[i].hash, sizeof a->hash) != 0) return i;
@@ -239,8 +231,8 @@ static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int
   return s;
 }
 
-/* Append the first line in which any rank differs from the reference, as each of the two has it.
-** a[na] are the lines of this rank, r[nr] those of the reference, which all ranks know. */
+/* Find the first line in which any rank differs from the reference. Append the line of that rank
+** and the line of the reference. a[na]: the lines of this rank; r[nr]: those of the reference. */
 static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, const line *r,
                               size_t nr, int64_t reference, mgrid_text *story, mgrid_error *err) {
   uint64_t first = first_difference(a, na, r, nr);
@@ -260,8 +252,8 @@ static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, 
   return MGRID_OK;
 }
 
-/* Every rank has a plan. Describe how the first rank that differs from the reference differs from
-** it. */
+/* Every rank has a plan, but not the same. Fail with the first differences from the plan of rank
+** `reference`, and list the ranks that differ from it. */
 static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan,
                                   const uint64_t *digest, int64_t reference, mgrid_error *err) {
   sheet mine = { 0 }, theirs = { 0 };
@@ -297,14 +289,13 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest,
   int64_t who = 0, n = 0;
   for (int64_t r = b->world - 1; r >= 0; r--)
     if (digest[MGRID_MET * r] != MGRID_OK) who = r, n++;
-  if (b->rank == who && failed) mgrid_error_replace(&first, failed);
+  if (b->rank == who) mgrid_error_replace(&first, failed);
   mgrid_status s = mgrid_hear(b, (uint64_t)who, &first, sizeof first, err);
   if (s) return s;
   mgrid_error_heard(&first);
-  mgrid_fail(err, MGRID_DISAGREE,
-             "ranks do not have the same plan: rank %" PRId64 "%s has none (%.800s)", who,
-             n > 1 ? " and others" : "", first.message);
-  return MGRID_DISAGREE;
+  return mgrid_fail(err, MGRID_DISAGREE,
+                    "ranks do not have the same plan: rank %" PRId64 "%s has none (%.800s)", who,
+                    n > 1 ? " and others" : "", first.message);
 }
 
 mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *plan, bool alike,
@@ -338,7 +329,6 @@ mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *p
     s = have ? agree_explain(&all, plan, met.each, majority(met.each, b->world), &told)
              : tell_failure(b, met.each, &mine, &told);
   free(met.each);
-  if (!s) return MGRID_OK;
 
   /* *err becomes the error that all ranks return */
   if (err && err == failed) mgrid_error_clear(err);

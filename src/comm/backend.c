@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** backend.c - opens backends by name, and loads our libraries. The library of a backend is loaded
-** when the backend is opened, so planning works without MPI and starts fast. In a program that was
-** linked with a backend's archive, the archive is used instead. recipe.c loads the library with Lua
-** through this file, too.
+** when the backend is opened, so planning works without MPI and starts fast. A program that was
+** linked with a backend's archive uses the archive instead. recipe.c loads libmoongrid_lua through
+** this file, too.
 */
 #include "comm/backend_open.h"
 #include "comm/state.h"
@@ -18,8 +18,8 @@
 
 /* ============================================================= our libraries */
 
-/* Find the path of the file with this code: libmoongrid, or a program with libmoongrid.a. Ask
-** /proc, because the loader may know a program only by argv[0]. */
+/* Find the path of the file with this code: libmoongrid, or a program with libmoongrid.a. The path
+** of a program comes from /proc, because the loader may know a program only by argv[0]. */
 static bool own_file(char path[PATH_MAX]) {
   Dl_info info;
   bool found = dladdr((void *)(uintptr_t)&mgrid_library_open, &info) && info.dli_fname;
@@ -141,9 +141,8 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
                         .rank = rank,
                         .world = world,
                         .users = 1 };
-  b->spread = (mgrid_rank_spread){
-    .machines = 1, .local_size = world, .local_rank = rank
-  }; /* as if the whole job ran on this machine */
+  /* as if the whole job ran on this node */
+  b->spread = (mgrid_rank_spread){ .nodes = 1, .local_size = world, .local_rank = rank };
   return b;
 }
 
@@ -239,11 +238,12 @@ mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_optio
                                   mgrid_error *err) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   const mgrid_backend_entry *entry[MGRID_BACKENDS_MAX];
-
-  uint64_t all[MGRID_BACKENDS_MAX]; /* words that tell whether every rank can open a backend */
+  uint64_t
+      all[MGRID_BACKENDS_MAX]; /* 1: this rank can open the backend; after the minimum: all can */
   char text[256];
   mgrid_error why = MGRID_ERROR_INIT;
   size_t n = 0;
+
   if (options) o = *options; /* no check of the size, because the command is of this version */
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     if (!d->gpu) continue;

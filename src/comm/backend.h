@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** backend.h - what a backend is. It has a descriptor, which can be read before the backend is
-** opened (plan/backend_row.h), and a table of operations. These create communicators and use them,
-** and make the collectives over all ranks that agreement needs.
+** opened (plan/backend_row.h), and a table of operations. The operations create and use
+** communicators, and make the collectives over all ranks by which these agree.
 */
 #ifndef MGRID_BACKEND_H
 #define MGRID_BACKEND_H
@@ -23,10 +23,12 @@ typedef struct mgrid_comm_spec {
   /* 0 to 32767, equal on all members. Two families or rounds may have one tag, because members
   ** create their communicators in one order */
   int tag;
-  /* which turn it is, by family and round, in schedule order; groups of one turn share no rank */
+  /* a number that grows with family and round, in schedule order; groups of one turn share no
+  ** rank */
   int64_t turn;
-  /* NULL, or where the communicator will be from which to split this one: it is filled when the
-  ** specs before this one are created. Also set where size is 0 */
+  /* the address of the handle of the communicator from which to split this one; the handle may be
+  ** written only when the specs before this one are created. Also set where size is 0. NULL: it is
+  ** not a split */
   void *const *parent;
 } mgrid_comm_spec;
 
@@ -56,7 +58,7 @@ typedef struct mgrid_work {
   int64_t to, from; /* for MGRID_SENDRECV: positions; -1: none */
   /* for `together`: an all-reduce or all-gather to `root` alone, an all-to-all from `root` alone */
   bool rooted;
-  bool ours; /* a call of the library itself, so an error names what this rank does */
+  bool ours; /* a call of the library itself, so errors name mgrid_backend.doing */
 } mgrid_work;
 
 /* One of several calls that begin together. */
@@ -75,7 +77,7 @@ enum {
   MGRID_GAVE_UP = -1, /* another rank failed and told us; its error is the one to report */
   MGRID_LATE = -2,    /* returned by mgrid_wait: the deadline passed */
   MGRID_NOT_YET = -3, /* returned by an mgrid_look: not finished, look again */
-  MGRID_BUSY = -4     /* as NOT_YET, and what it waits for moves only during a look */
+  MGRID_BUSY = -4     /* as MGRID_NOT_YET, but there is progress only during a look */
 };
 /* Turn an outcome into a status, for calls after which no verdict follows. */
 static inline mgrid_status mgrid_status_of(mgrid_outcome o) {
@@ -86,8 +88,8 @@ static inline mgrid_status mgrid_status_of(mgrid_outcome o) {
 ** `carried`. Every wait has a deadline. */
 typedef struct mgrid_carrier_ops {
   /* This is called first. Prepare for messages, and set the first deadline. *local_rank and
-  ** *local_size: index of this rank among the ranks of its machine, and how many they are.
-  ** Collective. After MGRID_NO_MEMORY, mgrid_verdict still works. */
+  ** *local_size: index of this rank among the ranks of its node, and their number. Collective.
+  ** After MGRID_NO_MEMORY, mgrid_verdict still works. */
   mgrid_status (*start)(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
                         mgrid_error *err);
   /* Set a deadline: a call over all ranks from now on fails after `seconds`, and names the missing
@@ -98,9 +100,10 @@ typedef struct mgrid_carrier_ops {
                         double seconds, mgrid_error *err);
   mgrid_outcome (*recv)(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes,
                         double seconds, mgrid_error *err);
-  /* tell: notify a rank that this one failed, so that it stops waiting. heard: return a rank that
-  ** has notified this one, or -1; each notice is returned once. phase: begin the next phase, with a
-  ** number that is equal on all ranks. A notice counts only in the phase in which it was sent. */
+  /* tell: send a notice to a rank that this one failed, so that it stops waiting. heard: return a
+  ** rank that has sent a notice to this one, or -1; each notice is returned once. phase: begin the
+  ** next phase, with a number that is equal on all ranks. A notice counts only in the phase in
+  ** which it was sent. */
   void (*tell)(mgrid_backend *b, int64_t to);
   int64_t (*heard)(mgrid_backend *b);
   void (*phase)(mgrid_backend *b, uint64_t number);
@@ -109,11 +112,11 @@ typedef struct mgrid_carrier_ops {
 /* The rows of a box in the part of one rank (moongrid_tensor.h). A row is contiguous bytes. */
 typedef struct mgrid_rows {
   char *at;          /* the current row */
-  int64_t row, done; /* bytes of a row; how many bytes of the current row are done */
+  int64_t row, done; /* bytes of a row; how many bytes of the current row are packed or unpacked */
   int n;             /* loops around the rows, the slowest first */
   /* [n]; strides are in bytes */
   int64_t length[MGRID_AXES_MAX], stride[MGRID_AXES_MAX], index[MGRID_AXES_MAX];
-  bool converts; /* elements change their type when they are packed: tensors/chunks.c */
+  bool converts; /* packing changes the type of the elements: tensors/chunks.c */
 } mgrid_rows;
 
 enum { MGRID_BOXES_MAX = 64 }; /* of a message */
@@ -121,8 +124,7 @@ enum { MGRID_BOXES_MAX = 64 }; /* of a message */
 /* A message between two ranks of the world; it is part of a move. mpi/mpi_move.c,
 ** nccl/nccl_move.c */
 typedef struct mgrid_post {
-  /* `look` reports by this number that the message ended. No other message has it until then */
-  size_t slot;
+  size_t slot; /* by this number `look` reports that the message ended; until then it is unique */
   int64_t peer;
   bool receive;
   void *data;
@@ -134,22 +136,22 @@ typedef struct mgrid_post {
 
 /* A copy of strided rows, to or from contiguous memory: `planes` times `count` rows. */
 typedef struct mgrid_slab {
-  char *apart, *packed;
-  /* bytes of a row; strides in use are 1 or more */
+  char *apart, *packed; /* the strided rows; the contiguous memory */
+  /* row: bytes of a row. Strides are in bytes; those in use are 1 or more */
   int64_t row, count, stride, planes, plane_stride;
   bool pack; /* true: from `apart` to `packed`; false: back */
 } mgrid_slab;
 
 /* Between two ranks, messages of one direction arrive in the order in which they were posted. */
 typedef struct mgrid_transport_ops {
-  bool typed;    /* it takes boxes */
-  bool polled;   /* messages move only during its calls */
-  bool together; /* what ranks post in one call must match, and ends together */
-  /* `look` decides when to give up. MGRID_LATE: nothing moves. MGRID_GAVE_UP: ranks are missing
-  */
+  bool typed;    /* messages may have boxes */
+  bool polled;   /* messages move only during calls of this table */
+  bool together; /* the messages of one `post` must match those of the peers, and end together */
+  /* `look` decides when to give up, by MGRID_LATE: nothing moves, or MGRID_GAVE_UP: ranks are
+  ** missing */
   bool watches;
-  /* Return the backend over which ranks notify each other that they gave up, or NULL. The pointer
-  ** itself may be NULL, too. */
+  /* Return the backend over which ranks notify each other that they gave up, or NULL. The function
+  ** pointer may be NULL, too. */
   mgrid_backend *(*carrier)(mgrid_backend *b);
   /* Begin a move. Until `close`, a call over all ranks may take *seconds; 0: the backend's own
   ** limit, which is then written there. A rank that fails here does not take part. */
@@ -166,9 +168,9 @@ typedef struct mgrid_transport_ops {
   /* Return memory in which to pack. It belongs to the backend; the next call may return the same
   ** memory. Local. NULL: malloc. */
   void *(*memory)(mgrid_backend *b, size_t bytes, mgrid_error *err);
-  /* Copy between the memory of parts and of messages. The copy may go on after the call: later
-  ** posts and copies wait for it. The CPU copies if this is NULL, or if `copies` is set and returns
-  ** false. */
+  /* copy: copy between the memory of parts and of messages. The copy may go on after the call:
+  ** later posts and copies wait for it. The CPU copies if `copy` is NULL, or if `copies` is not
+  ** NULL and returns false. */
   bool (*copies)(mgrid_backend *b);
   mgrid_status (*copy)(mgrid_backend *b, const mgrid_slab *rows, mgrid_error *err);
   /* An mgrid_look for the end of all copies. NULL: a copy ends in its call. */
@@ -176,7 +178,7 @@ typedef struct mgrid_transport_ops {
   /* Prepare for messages in slots 0 to n - 1. Local. */
   mgrid_status (*prepare)(mgrid_backend *b, size_t n, mgrid_error *err);
   mgrid_outcome (*post)(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err);
-  /* Get the slots of the messages that ended since the last call; `ended` has room for all. news:
+  /* Get the slots of the messages that ended since the last `look`; `ended` has room for all. news:
   ** this rank made other progress since then. */
   mgrid_outcome (*look)(mgrid_backend *b, bool news, size_t *n, int *ended, mgrid_error *err);
   /* End a move. Return false if memory of messages may still be read or written, which is possible
@@ -191,15 +193,15 @@ enum { MGRID_ALL_LIVE = 1 << 30 }; /* for `agree_and` */
 typedef struct mgrid_survival_ops {
   /* Local. Return whether this job can go on. MGRID_UNSUPPORTED says what is missing. */
   mgrid_status (*able)(const mgrid_backend *b, mgrid_error *err);
-  /* Local. End the calls over all ranks in which any rank waits, so that it notices. Afterwards
-  ** only these operations and close work. */
+  /* Local. End the calls over all ranks, on every rank that waits in one. Afterwards only these
+  ** operations and `close` work. */
   void (*interrupt)(mgrid_backend *b);
   /* Local. Return whether a rank is lost, or a rank has interrupted the backend. */
   bool (*hurt)(mgrid_backend *b);
   /* Over all survivors, also on an interrupted backend, within `seconds` (0: the backend's
-  ** timeout). *mine has 31 bits, and becomes the `and` of all ranks, equal on all. If a rank of the
-  ** backend is lost, the result lacks MGRID_ALL_LIVE; a rank that passes this bit may then get 0,
-  ** whatever the others get. */
+  ** timeout). *mine has 31 bits, and becomes the bitwise `and` over all ranks, equal on all. If a
+  ** rank of the backend is lost, the result lacks MGRID_ALL_LIVE; then a rank that passed this bit
+  ** may get 0 while others get the `and`. */
   mgrid_status (*agree_and)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
   /* Over all survivors, after an `agree_and` on an interrupted backend. Set lost[i] for each lost
   ** rank i of the world. Where this succeeds, it is equal on all ranks. If it fails on some ranks
@@ -210,18 +212,18 @@ typedef struct mgrid_survival_ops {
   mgrid_backend *(*rest)(mgrid_backend *b, int64_t rank, mgrid_error *err);
 } mgrid_survival_ops;
 
-/* Calls on streams of a GPU. They begin without waiting, as when a step is run. Only one program at
-** a time uses them. */
 typedef struct mgrid_timed_call { /* when a call, or a sleep, began and how long it took */
-  uint64_t tag;                   /* as it was begun */
+  uint64_t tag;                   /* that `begin` or `sleep` got */
   double begun, seconds;          /* begun: since `zero`, by the GPU's clock */
 } mgrid_timed_call;
+/* Calls on streams of a GPU, which begin without waiting: to execute a step. One step at a time
+** uses them. */
 typedef struct mgrid_streams_ops {
   /* Local. Make n streams, and this many marks. */
   mgrid_status (*open)(mgrid_backend *b, int n, size_t marks, mgrid_error *err);
-  /* Begin n calls together. A call that the carrier makes must be alone; the rank then waits for
-  ** all before it in the stream, and for the call. Otherwise the rank waits only where
-  ** communicators still connect, at most `seconds`. */
+  /* Begin n calls together. A call on a communicator of the carrier must be alone; the rank then
+  ** waits for all earlier calls in the stream, and for this call. Otherwise the rank waits only
+  ** while communicators still connect, at most `seconds`. */
   mgrid_outcome (*begin)(mgrid_backend *b, int stream, size_t n, const mgrid_together *calls,
                          uint64_t tag, double seconds, mgrid_error *err);
   mgrid_status (*sleep)(mgrid_backend *b, int stream, double seconds, uint64_t tag,
@@ -229,8 +231,8 @@ typedef struct mgrid_streams_ops {
   /* mark: put a mark into a stream. after: let later calls of a stream wait for a mark. */
   mgrid_status (*mark)(mgrid_backend *b, int stream, size_t mark, mgrid_error *err);
   mgrid_status (*after)(mgrid_backend *b, int stream, size_t mark, mgrid_error *err);
-  /* Take the calls that ended since the last look, in order. *in: the first that has not ended;
-  ** UINT64_MAX: all have. */
+  /* Return the calls that ended since the last `look`, in order. *in: the tag of the first call
+  ** that has not ended; UINT64_MAX: all have. */
   mgrid_status (*look)(mgrid_backend *b, int stream, size_t most, mgrid_timed_call *ended,
                        size_t *n, uint64_t *in, mgrid_error *err);
   mgrid_status (*zero)(mgrid_backend *b, mgrid_error *err); /* set time 0; no call is in a stream */
@@ -244,7 +246,8 @@ typedef struct mgrid_origin {
   void *native; /* the communicator that this rank had for the group, or NULL */
   int nlost;    /* to shrink: how many members are lost */
   int *lost;    /* [nlost]: their positions, ascending; malloc'ed */
-  /* the best that members and their order allow; MGRID_KEPT on a new rank, which cannot know */
+  /* the highest value that members and their order allow; on a new rank, which cannot know,
+  ** MGRID_KEPT */
   mgrid_growth can;
   mgrid_growth agreed; /* what all members do */
   char why[96];        /* why this rank cannot do better, or "" */
@@ -261,13 +264,13 @@ typedef struct mgrid_backend_ops {
   ** learn of a failure before anything is made. Local. */
   mgrid_status (*check)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
   /* Create n communicators of this rank, in schedule order. Each is a call over its members, and
-  ** all members create the communicators that they share in one order. After a failure go on to the
-  ** end, because other members wait in the rest. native[i] is a handle for the calls below; NULL:
-  ** it was not created. */
+  ** any two ranks create the communicators that they share in the same order. After a failure go on
+  ** to the end, because other members wait in the rest. native[i] becomes a handle for the calls
+  ** below; NULL: the communicator was not created. */
   mgrid_outcome (*create)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                           mgrid_error *err);
-  /* destroy: all members call this in one order. abort: does not wait for other ranks; NULL: use
-  ** destroy. */
+  /* destroy: all members call this in one order. abort: end without waiting for other ranks; NULL:
+  ** use destroy. */
   void (*destroy)(mgrid_backend *b, size_t n, void **native);
   void (*abort)(mgrid_backend *b, size_t n, void **native);
   /* Make the communicator of spec->ranks from the larger one `from`, or from nothing. The members
@@ -275,21 +278,20 @@ typedef struct mgrid_backend_ops {
   ** `shrinks`. */
   mgrid_outcome (*shrink)(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n,
                           const int *positions, void **native, mgrid_error *err);
-  /* Note that ranks of a communicator are lost. When its last user is gone, it is then aborted and
-  ** not destroyed. May be NULL. */
+  /* Note that ranks of a communicator are lost: `destroy` then aborts it. May be NULL. */
   void (*lose)(mgrid_backend *b, void *native);
   /* End the calls that run on n communicators on this rank. Afterwards only shrink and destroy
   ** work. NULL unless the descriptor has `revokes`. */
   mgrid_status (*revoke)(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
-  /* Prove a communicator: members and order, a sum, broadcasts, a ring, and all else that needs no
-  ** memory afterwards. Collective over the members. NULL if create makes nothing. */
+  /* Prove a communicator: members and order, a sum, broadcasts, a ring, and all other calls that
+  ** leave no memory allocated. Collective over the members. NULL if create makes nothing. */
   mgrid_outcome (*prove)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
                          mgrid_error *err);
   void (*close)(mgrid_backend *b); /* frees b */
 
   /* Collectives for proofs and benchmarks. All four are NULL in a backend without communicators. A
-  ** buffer is in the memory (GPU or CPU) that communicators of `kind` use. A call returns when it
-  ** is finished. native NULL: a group of one rank. */
+  ** buffer is in the memory (GPU or CPU) that communicators of `kind` use. `collective` returns
+  ** when it is finished. native NULL: a group of one rank. */
   void *(*buffer_new)(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes,
                       mgrid_error *err);
   void (*buffer_free)(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer);
@@ -306,22 +308,22 @@ typedef struct mgrid_backend_ops {
                             mgrid_error *err);
 
   /* Suspend n communicators in this order, or resume them. Each is a call over its members. With
-  ** `dry`, only check that it can be done; this comes first. NULL: there is nothing to do. */
+  ** `dry`, which comes first, only check that this is possible. NULL: there is nothing to do. */
   mgrid_outcome (*suspend)(mgrid_backend *b, size_t n, void **native, bool resume, bool dry,
                            mgrid_error *err);
   /* Add the memory that n communicators hold to *sum. NULL: none. */
   mgrid_status (*held)(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum,
                        mgrid_error *err);
-  /* growth: for each of n communicators, its members vote by messages on what becomes of it, into
-  ** origin[i].agreed. grow: grow one; this is a call over its members. NULL: all are created
-  ** again. */
+  /* growth: for each of n communicators, its members vote by messages on what becomes of it; the
+  ** result goes into origin[i].agreed. grow: grow one; this is a call over its members. NULL: all
+  ** are created again. */
   mgrid_outcome (*growth)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                           mgrid_origin *origin, mgrid_error *err);
   mgrid_outcome (*grow)(mgrid_backend *b, const mgrid_comm_spec *spec, const mgrid_origin *origin,
                         void **native, mgrid_error *err);
-  /* Shrink the origins of those of the n that can be MGRID_SHRUNK; each is a call over the new
-  ** members. Where all members could, set native[i] and `agreed`. `create` makes the others. NULL:
-  ** `create` makes all. */
+  /* Of n communicators, make those by a shrink whose origin can be MGRID_SHRUNK; each is a call
+  ** over the new members. Where this succeeds on all members, set native[i] and `agreed`. `create`
+  ** makes the others. NULL: `create` makes all. */
   void (*remake)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
                  void **native);
   /* Take over a communicator from another backend. */
@@ -341,27 +343,27 @@ typedef struct mgrid_backend_ops {
 
 typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.c */
 
-/* How the ranks are spread over machines. Machines are numbered by their lowest rank. hosts.c */
+/* How the ranks are spread over nodes. Nodes are numbered in the order of their lowest ranks.
+** nodes.c */
 typedef struct mgrid_rank_spread {
-  /* machines of the job, 0 until the first state is made; index of this machine */
-  int64_t machines, index;
-  int64_t local_size, local_rank; /* ranks on this machine; index of this rank among them */
-  /* ranks of a machine, if each machine has equally many consecutive ranks (the last may have
-  ** fewer). 0 otherwise, and also if there is one machine, or one for each rank */
+  int64_t nodes, index; /* nodes of the job, 0 until the first state is made; index of this node */
+  int64_t local_size, local_rank; /* ranks on this node; index of this rank among them */
+  /* ranks of a node, if each node has equally many consecutive ranks (the last may have fewer). 0
+  ** otherwise, and also if there is one node, or one for each rank */
   int64_t block;
-  /* in a backend on GPUs, set when it is opened: how many GPUs there are, and which one this rank
-  ** has */
+  /* set when a backend on GPUs is opened: how many GPUs this rank sees, and the index of its own */
   int gpus, gpu;
 } mgrid_rank_spread;
 
-/* Version of the structs in this header. One process may load a backend library and a libmoongrid
-** of different versions. So each compares this number before it reads anything else of the
-** other. */
+/* The version of the structs in this header. One process may load a backend's library and a
+** libmoongrid of different versions. So each library compares this number before it reads anything
+** else of the other. */
 enum {
   MGRID_LAYOUT = 0x6d000000 + MGRID_VERSION_MAJOR * 10000 + MGRID_VERSION_MINOR * 100
                  + MGRID_VERSION_PATCH
 };
-/* Return MGRID_MISSING unless both are of one version. `what` names the other. verdict.c */
+/* Return MGRID_MISSING unless `layout`, of the other library, is MGRID_LAYOUT. `what` names that
+** library. verdict.c */
 mgrid_status mgrid_layout_check(int layout, const char *what, mgrid_error *err);
 
 /* A backend. It sets the first five fields, and `users` to 1; all other fields begin as 0. "of
@@ -373,8 +375,8 @@ struct mgrid_backend {
   int64_t rank, world;
   /* how many owners: who opened it, each mgrid_backend_ref, each state. The last one closes it */
   int users;
-  /* every creation is a call over all ranks. So ranks also take part in creations of others, and
-  ** states share no communicators */
+  /* every creation is a call over all ranks. So each rank takes part in creations for other ranks,
+  ** and states share no communicators */
   bool whole;
   mgrid_shared *pool;  /* set by pool.c: communicators that states may share */
   mgrid_state *states; /* set by state.c: those not freed yet, the newest first */
@@ -383,7 +385,7 @@ struct mgrid_backend {
   mgrid_backend *carrier; /* of a backend over a carrier: the carrier; else NULL */
   /* of core: creations so far, of this backend and of those over it; the same on all ranks */
   uint64_t creations;
-  uint64_t epoch;    /* of core: the number of its last creation, in that count */
+  uint64_t epoch;    /* of core: the value of that count after this backend's last creation */
   uint64_t meetings; /* of core: rendezvous so far; the same on all ranks */
   char doing[96];    /* of core: the call in which this rank is, or was last: rendezvous.c */
   /* Groups of one rank, where the descriptor has `singles`. wants_single: return whether such a
@@ -393,7 +395,8 @@ struct mgrid_backend {
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native,
                          mgrid_error *err);
   mgrid_rank_spread spread;
-  /* set by a backend over this one: seconds of the deadline that passed before the call */
+  /* set by a backend over this one: seconds of the deadline that had passed before the next call;
+  ** errors add them to the time of the call */
   double waited;
   bool left; /* of core: mgrid_state_leave was called, and other ranks may still have that state */
   bool hooks_fixed;  /* of core: a state was made, so the hooks cannot change */
@@ -402,9 +405,9 @@ struct mgrid_backend {
 
 /* Call look(ud) again and again, until it returns something other than MGRID_NOT_YET or MGRID_BUSY;
 ** return that. After MGRID_NOT_YET the loop may sleep; after MGRID_BUSY it only yields the
-** processor. Return MGRID_LATE when mgrid_now() reaches `until`. Return MGRID_GAVE_UP when a rank
-** tells over the carrier that it gave up; the rank is in *who. carrier NULL: do not listen; who may
-** then be NULL. verdict.c */
+** processor. Return MGRID_LATE when mgrid_now() reaches `until`. Return MGRID_GAVE_UP when the
+** carrier has a notice that a rank gave up, and put the rank into *who. carrier NULL: look for no
+** notices; then who may be NULL. verdict.c */
 typedef mgrid_outcome mgrid_look(void *ud);
 mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier,
                          int64_t *who);
@@ -416,9 +419,9 @@ typedef struct mgrid_missing {
   uint8_t lost; /* 1: their processes have failed. Not a bool, because other ranks send it */
 } mgrid_missing;
 void mgrid_missing_add(mgrid_missing *m, int64_t rank);
+enum { MGRID_MISSING_TEXT = MGRID_MISSING_SHOWN * 24 + 80 };
 /* Write who is missing: "ranks 3, 5 are not there", "rank 3 is lost: ...", or "some rank is not
 ** there". */
-enum { MGRID_MISSING_TEXT = MGRID_MISSING_SHOWN * 24 + 80 };
 const char *mgrid_missing_text(const mgrid_missing *m, char to[MGRID_MISSING_TEXT]);
 /* Fail with MGRID_TIMED_OUT, "after 3 seconds not all ranks had come: ranks 3, 5 are not there", or
 ** with MGRID_LOST_RANK. The ranks and the seconds are in the error, too. */
@@ -427,20 +430,20 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
 /* Collective. If any rank failed, every rank returns the error of the first that did. verdict.c */
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_error *failed,
                            mgrid_error *err);
-/* The next three are the steps of mgrid_verdict, for a caller whose all-reduce has other words,
-** too. This one makes the all-reduce. If that fails, its failure counts before the failure of this
-** rank. */
+/* The next three functions are the steps of mgrid_verdict, for a caller whose all-reduce has other
+** words, too. mgrid_verdict_min makes the all-reduce. If it fails, its error comes before the error
+** of this rank. */
 mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_outcome mine,
                                const mgrid_error *failed, mgrid_error *err);
 /* Return the word of this rank for that all-reduce. */
 uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine);
-/* Return the verdict. `who` is the minimum of these words over all ranks. */
+/* Return the verdict. who: the minimum over all ranks of the words of mgrid_verdict_of. */
 mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine,
                                 const mgrid_error *failed, mgrid_error *err);
 
 /* Receive a broadcast of rank `root` over all ranks. MGRID_BACKEND: there is no such rank. Other
-** ranks, carriers and stores may send anything, so this function and the next ones check what was
-** received before it is used. */
+** ranks, carriers and stores may send anything, so this function and the next ones check received
+** data before it is used. */
 mgrid_status mgrid_hear(mgrid_backend *b, uint64_t root, void *data, size_t bytes,
                         mgrid_error *err);
 /* Fail with "another rank sent an impossible value: WHAT". */
@@ -464,12 +467,11 @@ typedef struct mgrid_backend_entry {
   mgrid_backend *(*open)(const mgrid_backend_options *options, mgrid_error *err);
   /* Open the backend over a carrier, and become another owner of the carrier. Collective. */
   mgrid_backend *(*over)(mgrid_backend *carrier, const mgrid_nccl_options *o, mgrid_error *err);
-  mgrid_status (*probe)(char *buf, size_t len,
-                        /* what is installed, as text; or an error that names what is missing */
-                        mgrid_error *err);
+  /* Write into buf what is installed, or fail with an error that names what is missing. */
+  mgrid_status (*probe)(char *buf, size_t len, mgrid_error *err);
 } mgrid_backend_entry;
-/* Begins the definition of a backend's entry points: MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = ...
-** }. The descriptor's `entry` is this name (plan/backend_list.c). */
+/* Begin the definition of a backend's entry points: MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = ...
+** }. It gives them the name that is `entry` in the descriptor (plan/backend_list.c). */
 #define MGRID_ENTRY(backend) \
   extern MGRID_API const mgrid_backend_entry mgrid_##backend##_entry; \
   const mgrid_backend_entry mgrid_##backend##_entry
@@ -484,6 +486,13 @@ static inline mgrid_status mgrid_timeout_check(double timeout, const char *what,
 }
 static inline double mgrid_timeout_of(double timeout) {
   return timeout > 0 ? timeout : MGRID_TIMEOUT;
+}
+
+/* Flip the highest bit of each word. Before and after a minimum of signed words, this gives the
+** minimum of unsigned words. The collectives of groups take signed words alone; and MPICH 4.0.2
+** (Debian 12) compares unsigned long as if it were signed. */
+static inline void mgrid_flip(uint64_t *words, size_t n) {
+  for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
 }
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend_open.h - more of backend.c than moongrid_backend.h has: for the command, the Lua module
-** and recipe.c.
+** backend_open.h - functions of backend.c that are not public: for the command, the Lua module and
+** recipe.c.
 */
 #ifndef MGRID_BACKEND_OPEN_H
 #define MGRID_BACKEND_OPEN_H
 
 #include "comm/backend.h"
 
-/* Write into buf what a backend finds on this machine (the version of its library, GPUs), without
-** opening it. If something is missing, fail and name it. MGRID_MISSING: the backend's library is
-** not installed. Local. */
+/* Write into buf what a backend finds on this node (the version of its library, GPUs), without
+** opening the backend. If something is missing, fail and name it. MGRID_MISSING: the backend's
+** library is not installed. Local. */
 mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t len,
                                  mgrid_error *err);
 
@@ -19,8 +19,8 @@ mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t le
 mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options,
                                   mgrid_error *err);
 
-/* Load a library. dlopen gets `flags` and RTLD_NOW | RTLD_LOCAL. The library stays loaded. If it is
-** missing, return NULL with MGRID_MISSING; the message calls it `what`: "the mpi backend". */
+/* Load a library, by dlopen with `flags` and RTLD_NOW | RTLD_LOCAL. It stays loaded. If it is
+** missing, return NULL with MGRID_MISSING. what: its name in the message, as "the mpi backend". */
 void *mgrid_library_open(const char *file, int flags, const char *what, mgrid_error *err);
 /* Load a library and return its symbol `name`. This is a struct whose first field is an int, which
 ** must be MGRID_LAYOUT. */

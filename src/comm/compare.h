@@ -1,66 +1,67 @@
 /* SPDX-License-Identifier: MIT
 **
-** compare.h - compares digests between ranks. One minimum over the ranks shows whether all are
-** equal. If not, the ranks find the first that differs, and all get one message with the text of
-** both sides. agree.c compares plans, recipe/policy.c the results of policies.
+** compare.h - compares digests between ranks. One minimum over the ranks shows whether all digests
+** are equal. If not, the ranks find the first rank that differs, and all get one message with the
+** text of both sides. agree.c compares plans, recipe/policy.c the results of policies.
 */
 #ifndef MGRID_COMPARE_H
 #define MGRID_COMPARE_H
 
 #include "comm/state.h"
 
-/* What a rank brings to a rendezvous of all ranks, and what it gets. */
+/* What a rank brings to a rendezvous of all ranks, and what it gets from it. */
 typedef struct mgrid_meeting {
   uint64_t call;          /* of mgrid_meet_call */
   bool have;              /* this rank has a digest to compare */
-  mgrid_status status;    /* if it has none: why */
+  mgrid_status status;    /* why it has none */
   uint64_t first, second; /* the digest */
-  /* any number below UINT64_MAX; after the call, if `all`: the smallest of all ranks */
-  uint64_t least;
+  uint64_t least; /* below UINT64_MAX; after the call, if `all`: the minimum over all ranks */
   bool all, none; /* after the call: all ranks have the same digest; no rank has one */
   /* after the call, if neither: [MGRID_MET * world], for each rank its status, first, second, call
   ** and states. Free it. */
   uint64_t *each;
 } mgrid_meeting;
 enum { MGRID_MET = 5 };
-/* Start a collective of the library. Set the name that errors quote. Return a digest of this name
-** and of the library's version. plans: in this call the ranks agree on a plan. Local. */
+/* Start a collective of the library. fmt: its name, for errors. Return a digest of this name and of
+** the library's version. plans: in this call the ranks agree on a plan. Local. */
 uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* The call of a rank without a plan. It fits every call in which ranks agree on a plan. */
+/* A rank without a plan uses this in the place of that digest. It fits every call in which ranks
+** agree on a plan. */
 enum { MGRID_ANY_PLAN = 1 };
 /* Make a rendezvous of all ranks: one all-reduce of 64 bytes if their digests are equal. Each rank
-** also learns whether all are on one machine. If ranks are in different calls, all get
+** also learns whether all are on one node. If ranks are in different calls, all get
 ** MGRID_DISAGREE. Collective. rendezvous.c */
 mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *err);
 /* Make a rendezvous that compares only the call. */
 mgrid_status mgrid_meet(mgrid_backend *b, uint64_t call, mgrid_error *err);
 
-/* mgrid_agree, as part of this call. If no rank has a plan, each rank returns its own error; with
-** `alike` all return the error of rank 0. */
+/* Do the work of mgrid_agree. call: as in mgrid_meeting. If no rank has a plan, each rank returns
+** its own error; with `alike` all return the error of rank 0. */
 mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *plan, bool alike,
                             const mgrid_error *failed, mgrid_error *err);
 
-/* The ranks that compare: all ranks of a backend, or the members of a group. */
+/* The ranks that compare: all ranks of a backend, by its collectives; or the members of a group, by
+** those of its communicator. */
 typedef struct mgrid_peers {
   mgrid_backend *backend;
   const mgrid_group *group; /* NULL: all ranks */
-  void *buffer;             /* of a group: memory of the backend for one statement */
+  void *buffer;             /* of a group: memory for its collectives, see mgrid_peers_group */
   bool alone;               /* there is no other peer */
 } mgrid_peers;
 
 mgrid_peers mgrid_peers_all(mgrid_backend *b);
 /* Make the members of g the peers; g must outlive *p. `alone` is set if g is NULL, has one member,
-** or is of a dry state. The buffer is allocated now, so that no rank lacks memory during a
-** comparison. False: no memory. Local. */
+** or is of a dry state. Otherwise allocate the buffer for mgrid_compare now, so that no rank lacks
+** memory during the comparison. False: no memory. Local. */
 bool mgrid_peers_group(mgrid_peers *p, const mgrid_group *g, mgrid_error *err);
 void mgrid_peers_close(mgrid_peers *p);
 
-/* Replace each of the n words by its minimum over the peers. There are at least two. A group's
-** words must fit into a statement of mgrid_compare. Collective. */
+/* Replace each of the n words by its minimum over the peers, of which there are at least two. The
+** words of a group must fit into `buffer`. Collective. */
 mgrid_status mgrid_peers_min(const mgrid_peers *p, uint64_t *words, size_t n, mgrid_error *err);
-/* Broadcast whole words from the peer at position `from`, after a check that there is such a peer.
-** They must fit likewise. */
+/* Broadcast bytes, a multiple of 8, from the peer at position `from`, after a check that there is
+** such a peer. Those of a group must fit into `buffer`. Collective. */
 mgrid_status mgrid_peers_tell(const mgrid_peers *p, uint64_t from, void *data, size_t bytes,
                               mgrid_error *err);
 
@@ -71,19 +72,17 @@ static inline void mgrid_pair_words(uint64_t pair[2], uint64_t word) {
 }
 static inline bool mgrid_pair_same(const uint64_t pair[2]) { return pair[0] == ~pair[1]; }
 
-enum { MGRID_TOLD = 240 }; /* bytes of a text in a statement, including its final 0 */
+enum { MGRID_TOLD = 240 }; /* bytes of a text that other ranks get, with its final 0 */
 /* What a peer brings to mgrid_compare. */
 typedef struct mgrid_brought {
   uint64_t digest;
   const char *text; /* what the digest stands for: "returned 3" */
-  /* what was asked for: "policy 'lr'". If this differs, the ranks differ, even with equal
-  ** digests */
-  const char *of;
+  const char *of;   /* what was asked for: "policy 'lr'"; compared, too */
 } mgrid_brought;
-/* Return MGRID_OK if all peers bring equal digests of one thing, else MGRID_DISAGREE on all of
-** them. The message names the first peer, and the first that differs from it: "ranks differ: rank 0
-** returned 3, rank 5 returned 4", or "rank 0 asked for policy 'lr', rank 5 for policy 'stages'".
-** Collective over the peers. With `alone`, return MGRID_OK. */
+/* Return MGRID_OK if all peers bring equal digests of the same thing (`of`), else MGRID_DISAGREE on
+** all of them. The message names the first peer, and the first that differs from it: "ranks differ:
+** rank 0 returned 3, rank 5 returned 4", or "rank 0 asked for policy 'lr', rank 5 for policy
+** 'stages'". Collective over the peers. With `alone`, return MGRID_OK. */
 mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgrid_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** group.c - the questions that a trainer asks its state: this rank's groups, their ranks, its
-** position and communicator in each, its coordinates in the grids of the plan. A question needs no
-** other rank. None allocates memory, except to return a grid.
+** group.c - the functions by which a trainer asks its state: for this rank's groups, their ranks,
+** this rank's position and communicator in each, and its coordinates in the grids of the plan. They
+** need no other rank. Only the function that returns a grid allocates memory.
 */
 #include "comm/state.h"
 
@@ -176,7 +176,7 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
 
 /* ====================================================== coordinates in grids */
 
-/* Return the grid called `name`. If there is none, fail and suggest the nearest name. */
+/* Return the grid of this name. If there is none, fail and suggest the nearest name. */
 static const mgrid_grid *named_grid(const mgrid_state *s, const char *name, mgrid_error *err) {
   const mgrid_grid *g = mgrid_plan_grid(s->plan, name);
   if (g || mgrid_lacks(name, "the name of the grid", err)) return g;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** grow.c - makes a state for another world: a larger one that old ranks grow and new ranks join, or
-** one of the remaining members of a family's groups after a loss. It also suspends, resumes and
-** counts the memory of a state. origins.c decides what becomes of each communicator; state.c makes
-** the new state.
+** grow.c - changes a state while the job runs. Old ranks grow it to a larger world, which new ranks
+** join. After a loss the remaining members of a family shrink its groups. A state can also give up
+** the memory of its communicators for a while. origins.c decides what becomes of each communicator
+** in a larger world; state.c makes the new state.
 */
 #include "comm/state.h"
 
@@ -50,8 +50,8 @@ mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, con
 
 /* --------------------------------------------------------------------------- memory */
 
-/* List this rank's communicators that exist in s->batch.native, in schedule order. Return how many
-** they are. */
+/* Write the handles of this rank's communicators into s->batch.native, in schedule order. Leave out
+** those that do not exist. Return how many there are. */
 static size_t natives(mgrid_state *s) {
   size_t n = 0;
   for (size_t i = 0; i < s->view.ncomms; i++)
@@ -90,8 +90,8 @@ mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *ou
 
 /* ======================================================== without lost ranks */
 
-/* Make a plan of one family, that of the remaining ranks. Its groups have lost members, so they
-** have no Cartesian shape. */
+/* Make a plan of one family: `left`, the family of e without the lost ranks. Its groups have lost
+** members, so they have no Cartesian shape. */
 static mgrid_plan *grow_plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
   mgrid_topology *t = mgrid_topology_new(left->world, err);
   mgrid_choice *choice = NULL;
@@ -104,14 +104,12 @@ static mgrid_plan *grow_plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_
 }
 
 /* If this rank's group lost no member, keep its communicator; else shrink it. */
-static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old,
-                               size_t n, const int64_t *lost, mgrid_error *err) {
-  mgrid_shared *from = NULL;
+static mgrid_status shrink_own(mgrid_state *now, const mgrid_group *old, size_t n,
+                               const int64_t *lost, mgrid_error *err) {
+  mgrid_shared *from = old ? old->comm : NULL;
 
   /* this rank is in no group, or is the only one left in it */
   if (now->view.ncomms == 0) return MGRID_OK;
-  for (size_t i = 0; i < was->view.ncomms; i++)
-    if (old && was->comm[i] == old->comm) from = was->comm[i];
   if (!from)
     return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink",
                       now->comm[0]->name);
@@ -170,11 +168,11 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
   mgrid_error why = MGRID_ERROR_INIT;
   if (now) now->partial = true;
 
-  bool whole = s->backend->whole; /* a creation over all ranks would need the lost ones */
+  bool whole = s->backend->whole; /* unset: a creation over all ranks would need the lost ones */
   s->backend->whole = false;
   mgrid_status status = now ? mgrid_state_prepare(now, p, "shrunk", &why) : MGRID_NO_MEMORY;
   s->backend->whole = whole;
-  if (!status) status = shrink_own(now, s, mgrid_state_group(s, family, NULL), n, lost, &why);
+  if (!status) status = shrink_own(now, mgrid_state_group(s, family, NULL), n, lost, &why);
   if (!status) grow_lose_all(s, n, lost);
 
   if (now) now->batch.n = 0;

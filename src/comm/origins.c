@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** origins.c - where each communicator of a state comes from when the world has changed. In a larger
-** world it is kept, grown or created again; among survivors it is shrunk or created again. All
-** members of a group decide the same, because they were in the same old group. state.c calls this
-** between the agreement and the verdict.
+** origins.c - creates the communicators of a state when the world has changed, from those of the
+** old state where that is possible. In a larger world a communicator is kept, grown or created
+** again; among survivors it is shrunk or created again. All members of a group decide the same,
+** because they were in the same old group. state.c calls this file between the agreement and the
+** verdict.
 */
 #include "comm/state.h"
 
@@ -14,11 +15,11 @@
 struct mgrid_growing {
   mgrid_grown what;
   size_t n;             /* entries of the batch */
-  mgrid_origin *origin; /* [n]; so is the next */
-  mgrid_shared **was;   /* the old state's entry of the pool for origin.native */
+  mgrid_origin *origin; /* [n] */
+  mgrid_shared **was;   /* [n]: the entry of the old state's pool that has origin.native, or NULL */
 };
 
-/* ---------------------------------------------------------------------- the old ones */
+/* ----------------------------------------------------- find the old communicators */
 
 /* Return whether the new group starts with the members of the old group, in the same order. */
 static bool origins_begins(const mgrid_group *old, const mgrid_shared *c) {
@@ -36,8 +37,7 @@ static void find_origin(mgrid_growing *g, size_t i, const char *family, const mg
     if (old->size == c->size && (!same || old->comm->users > 1)) continue;
     g->origin[i].native = old->comm->native;
     g->origin[i].can = old->size == c->size ? MGRID_KEPT : MGRID_GROWN;
-    for (size_t k = 0; k < g->what.from->view.ncomms; k++)
-      if (g->what.from->comm[k] == old->comm) g->was[i] = g->what.from->comm[k];
+    g->was[i] = old->comm;
     return;
   }
 }
@@ -59,8 +59,7 @@ static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid
   return at == c->size;
 }
 
-/* Find the communicator that this rank had for the group, if it can be shrunk. All members find the
-** same, because they were in the same group. */
+/* Find the communicator that this rank had for the group, if it can be shrunk. */
 static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family,
                                 const mgrid_shared *c, mgrid_error *err) {
   const mgrid_group *old;
@@ -118,8 +117,8 @@ void mgrid_growing_free(mgrid_growing *g) {
 
 /* -------------------------------------------------------------------------- create */
 
-/* Sort the batch by kind: created again, shrunk, grown, kept; within a kind in schedule order. One
-** call moves the entries of one kind to index `at` and after. It returns the index after them. */
+/* Move the entries of the batch that agreed on `how` to index `at` and after, in schedule order.
+** Return the index after them. */
 static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how, size_t at) {
   for (size_t i = at; i < batch->n; i++) {
     if (g->origin[i].agreed != how) continue;
@@ -140,22 +139,12 @@ static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how,
   return at;
 }
 
-/* Find out whether any rank failed. The verdict after the creation will name it. */
+/* Find out whether any rank failed. The verdict after the creation will report its error. */
 static mgrid_outcome all_of(mgrid_backend *b, mgrid_outcome mine) {
   mgrid_error told = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_verdict(b, mine, NULL, &told);
   mgrid_error_clear(&told);
   return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
-}
-
-/* Take over the communicators of the first n entries. */
-static mgrid_outcome origins_take(mgrid_batch *batch, size_t n, mgrid_outcome s) {
-  for (size_t i = 0; i < n; i++) {
-    if (!batch->entry[i]) continue;
-    batch->entry[i]->native = batch->native[i];
-    batch->entry[i]->real = s == MGRID_OK || batch->native[i];
-  }
-  return s;
 }
 
 /* Shrink what can be shrunk, and create the rest. */
@@ -166,13 +155,14 @@ static mgrid_outcome remake(mgrid_backend *b, mgrid_batch *batch, mgrid_growing 
     b->ops->remake(b, batch->n, batch->spec, g->origin, batch->native);
     s = all_of(b, MGRID_OK);
   }
-  if (s) return origins_take(batch, batch->n, s);
-  size_t anew = sort_batch(batch, g, MGRID_ANEW, 0);
-  return origins_take(batch, batch->n, b->ops->create(b, anew, batch->spec, batch->native, err));
+  if (!s) {
+    size_t anew = sort_batch(batch, g, MGRID_ANEW, 0);
+    s = b->ops->create(b, anew, batch->spec, batch->native, err);
+  }
+  return mgrid_batch_keep(batch, batch->n, s);
 }
 
-/* Create, grow or keep the communicators. Every rank makes the same calls over all ranks, whether
-** it failed or not. */
+/* Every rank makes the same calls over all ranks here, whether it failed or not. */
 mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g,
                               mgrid_error *err) {
   bool votes = b->ops->growth && !b->whole;
@@ -187,7 +177,7 @@ mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growin
   if (votes) s = all_of(b, s);
   for (size_t i = anew; i < grown && !s; i++)
     s = b->ops->grow(b, &batch->spec[i], &g->origin[i], &batch->native[i], err);
-  return origins_take(batch, grown, s);
+  return mgrid_batch_keep(batch, grown, s);
 }
 
 void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {

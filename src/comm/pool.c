@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** pool.c - the pool: this rank's communicators of a backend. Groups with the same members share one
-** communicator, in one state or in several. Ranks need not agree on what is shared: all members see
-** the same plans in the same order, so each finds the same communicator in its own pool.
+** communicator, in one state or in several. Ranks need no messages to agree which groups share:
+** all members see the same plans in the same order, so each finds the same communicator in its own
+** pool.
 */
 #include "comm/state.h"
 
@@ -27,7 +28,7 @@ static bool pool_same_members(const mgrid_shared *a, const mgrid_shared *b) {
 }
 
 static mgrid_shared *pool_find(mgrid_backend *b, const mgrid_shared *wanted) {
-  /* these options let it share with no group */
+  /* with these options a group shares with no other */
   if (!mgrid_choice_shares(wanted->options, wanted->options)) return NULL;
   for (mgrid_shared *c = b->pool; c; c = c->next)
     if (mgrid_choice_shares(c->options, wanted->options) && pool_same_members(c, wanted)) return c;
@@ -49,7 +50,7 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
   if (!c) return mgrid_null_oom(err);
   mgrid_text_add(&name, "%s%s%s[%" PRId64 "]", state, *state ? "/" : "", e->name, made->group);
   c->users = 1;
-  c->name = name.data; /* *c owns it from now on */
+  c->name = name.data; /* pool_drop frees it */
   c->options = mgrid_choice_ref(e->choice);
   c->family = mgrid_family_ref(e->family);
   c->group = made->group;
@@ -129,15 +130,19 @@ mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error 
 
 void mgrid_pool_count(mgrid_backend *b) { b->epoch = ++(b->carrier ? b->carrier : b)->creations; }
 
-mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err) {
-  mgrid_pool_count(b);
-  mgrid_outcome s = b->ops->create(b, batch->n, batch->spec, batch->native, err);
-  for (size_t i = 0; i < batch->n; i++) {
+mgrid_outcome mgrid_batch_keep(mgrid_batch *batch, size_t n, mgrid_outcome s) {
+  for (size_t i = 0; i < n; i++) {
     if (!batch->entry[i]) continue;
     batch->entry[i]->native = batch->native[i];
     batch->entry[i]->real = s == MGRID_OK || batch->native[i];
   }
   return s;
+}
+
+mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err) {
+  mgrid_pool_count(b);
+  mgrid_outcome s = b->ops->create(b, batch->n, batch->spec, batch->native, err);
+  return mgrid_batch_keep(batch, batch->n, s);
 }
 
 mgrid_status mgrid_pool_single(mgrid_backend *b, mgrid_shared *c, mgrid_error *err) {

@@ -6,12 +6,12 @@
 */
 
 /* HOW LUA IS LOADED. The host may have another version of Lua, or LuaJIT, whose functions have the
-** same names. So libmoongrid_lua is bound to its own Lua first (RTLD_DEEPBIND), and hides it from
-** others (RTLD_LOCAL). RTLD_DEEPBIND also binds it to the allocator of libc, even if the host has
-** replaced that. So it allocates and frees only through base/memory.c.
+** same names. So libmoongrid_lua is bound to its own Lua first (RTLD_DEEPBIND), and hides that Lua
+** from others (RTLD_LOCAL). RTLD_DEEPBIND also binds it to the allocator of libc, even if the host
+** uses another allocator. So libmoongrid_lua allocates and frees only through base/memory.c.
 **
-** NULL. A NULL pointer is refused here. But for a NULL state, the error of its failed materialize
-** stays.
+** NULL. These functions refuse a NULL pointer. For a NULL state they leave *err alone, because it
+** says already why the state could not be made.
 */
 #include "comm/recipe.h"
 
@@ -26,8 +26,8 @@
 ** NULL. */
 extern const mgrid_recipe_entry mgrid_lua_entry __attribute__((weak, visibility("hidden")));
 
-/* Sanitizers end a process that uses RTLD_DEEPBIND, and musl has no such flag. A host of this kind
-** may have no Lua but 5.4. */
+/* Sanitizers end a process that uses RTLD_DEEPBIND, and musl has no such flag. A host with one of
+** them may contain no Lua but 5.4. */
 #ifndef RTLD_DEEPBIND
 #define RTLD_DEEPBIND 0
 #endif
@@ -103,8 +103,8 @@ mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n
   return recipe_entry_of(rt)->plan_values(rt, world, n, args, err);
 }
 
-/* Add the stage to the error, if there is one. An error of another rank names its stage already. An
-** error that quotes a line of the recipe needs no stage. */
+/* If *e holds an error, add to it the stage at which mgrid_open failed. An error of another rank
+** names its stage already, and an error that quotes a line of the recipe needs none. */
 static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
   char whole[64];
   snprintf(whole, sizeof whole, stage, world, mgrid_s_of(world));
@@ -118,7 +118,7 @@ static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe
                                  mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(o->limits, o->hooks, err);
   if (!rt || mgrid_lacks_list(o->nfunctions, o->functions, "functions", err)) return rt;
-  /* each has the size that it has in the host's header */
+  /* step by the size that mgrid_function has in the host's header */
   const char *at = (const char *)o->functions;
   for (size_t i = 0; i < o->nfunctions; i++, at += o->functions->size)
     if (mgrid_runtime_function(rt, (const mgrid_function *)at, err)) return rt;
@@ -174,7 +174,7 @@ const char *const *mgrid_recipe_names(void) {
 
 /* ------------------------------------------------------------------ questions */
 
-/* Check the struct for a value, and set it to none. */
+/* Check the struct that will get a value, and set it to no value. */
 static mgrid_status no_value(mgrid_arg *out, mgrid_error *err) {
   const mgrid_arg none = MGRID_ARG_INIT;
   if (mgrid_lacks(out, "the place for the value", err)) return MGRID_USAGE;

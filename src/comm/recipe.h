@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** recipe.h - how the core calls recipes. All code that uses Lua (recipe/) is in a library of its
-** own, libmoongrid_lua. libmoongrid calls it only through this table, so it contains no Lua.
+** own, libmoongrid_lua. libmoongrid contains no Lua, and calls that library only through this
+** table.
 */
 #ifndef MGRID_COMM_RECIPE_H
 #define MGRID_COMM_RECIPE_H
@@ -9,8 +10,9 @@
 #include "comm/backend.h"
 #include "plan/item.h"
 
-/* Give the recipe an item of a module, for all plans from now on. There is one item of each kind;
-** NULL: none. The runtime becomes an owner, and so do runtimes that mgrid_reload makes from it. */
+/* Give the recipe an item of a module, for all plans from now on. It replaces an earlier item of
+** this kind; x NULL: there is none. The runtime becomes an owner of the item, and so do runtimes
+** that mgrid_reload makes from it. */
 typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind *kind,
                                        const void *x, mgrid_error *err);
 /* Pass a request of a module's C function to the module's code for Lua (recipe/module_row.h). */
@@ -18,16 +20,15 @@ typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *module, v
                                         mgrid_error *err);
 mgrid_recipe_serve mgrid_runtime_serve;
 typedef struct mgrid_recipe_entry mgrid_recipe_entry;
-/* Pass a request that needs no runtime; the module gets NULL for it. `entry` is that of the library
-** with Lua, if that library calls. NULL: load libmoongrid_lua; MGRID_MISSING: it cannot be loaded.
-** recipe.c */
+/* Pass a request that needs no runtime; the module gets NULL for it. entry: of libmoongrid_lua, if
+** that library calls this. NULL: load it; MGRID_MISSING: that is not possible. recipe.c */
 mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *module, void *request,
                             mgrid_error *err);
 
-/* The functions of that library, each once, as X(name, its type). Here they become a table; in
-** recipe/entry.h they are mgrid_script_NAME. Except for `lend` and `serve`, each is a function of
-** moongrid_recipe.h. recipe.c has checked their pointers, and has set results as after a
-** failure. */
+/* The functions of libmoongrid_lua, as X(name, its type). Here they become a table; in
+** recipe/entry.h they are mgrid_script_NAME. Except for `lend` and `serve`, each does the work of a
+** function of moongrid_recipe.h. recipe.c checks the pointers before it calls them, and sets
+** results as after a failure. */
 #define MGRID_RECIPE_FUNCTIONS(X) \
   X(runtime_new, __typeof__(mgrid_runtime_new)) \
   X(runtime_ref, __typeof__(mgrid_runtime_ref)) \
@@ -51,8 +52,8 @@ mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *module,
   X(policy_result, __typeof__(mgrid_policy_result))
 
 struct mgrid_recipe_entry {
-  int layout; /* MGRID_LAYOUT */
-  const char *const *names;
+  int layout;               /* MGRID_LAYOUT */
+  const char *const *names; /* mgrid_recipe_names */
 #define X(name, type) type *name;
   MGRID_RECIPE_FUNCTIONS(X)
 #undef X
@@ -66,7 +67,8 @@ typedef struct mgrid_made_by {
   const mgrid_recipe_entry *entry;
 } mgrid_made_by;
 
-/* mgrid_runtime_free, for state.c: it must not call recipe.c, which calls it. */
+/* Do the work of mgrid_runtime_free for state.c, which must not call recipe.c, because recipe.c
+** calls state.c. */
 static inline void mgrid_runtime_end(mgrid_runtime *rt) {
   if (rt) ((const mgrid_made_by *)(const void *)rt)->entry->runtime_free(rt);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** rendezvous.c - every collective of the library starts with a rendezvous: one all-reduce of 64
-** bytes, the same size for all calls. Ranks may make different calls, or hold different states.
-** They still meet in this all-reduce, and all get an error. So no rank waits for a call that will
-** not come.
+** rendezvous.c - the rendezvous with which every collective of the library starts: one all-reduce
+** of 64 bytes, the same size for all calls. Ranks that make different calls, or hold different
+** states, still meet in this all-reduce, and all get an error. So no rank waits for a call that the
+** others do not make.
 */
 #include "comm/compare.h"
 
@@ -13,10 +13,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The words of the all-reduce. Every rank gets the minimum of each word. A rank has a digest of
-** what it proposes, such as its plan, or has none; it also has a number, mgrid_meeting.least. [2]: a
-** word and its complement, as mgrid_pair_words writes them. If two ranks have different words a < b,
-** the minima are a and ~b, which are not complements. */
+/* The words of the all-reduce; every rank gets the minimum of each. A rank brings the digest of an
+** mgrid_meeting, or none, and the number mgrid_meeting.least. [2]: a word and its complement, as
+** mgrid_pair_words writes them. If two ranks have different words a < b, the minimums are a and ~b,
+** which are not complements. */
 enum {
   /* 1 + this rank's `least`, so that all ranks get the smallest one; 0: this rank has no digest */
   HAVE,
@@ -24,16 +24,15 @@ enum {
   /* [2]: the first half of the digest, xor the call; so ranks in different calls differ here */
   FIRST,
   SECOND = 4, /* [2]: the second half of the digest xor the call */
-  /* [2]: this rank's machine. Used until the machines of all ranks are known, before any state
-  ** exists */
-  MACHINE = 6,
-  /* [2]: a digest of this rank's states. Used once the machines are known. A rank that has left a
+  /* [2]: this rank's node. Used until the nodes of all ranks are known; no state exists before */
+  NODE = 6,
+  /* [2]: a digest of this rank's states. Used once the nodes are known. A rank that has left a
   ** state (mgrid_state_leave) writes UINT64_MAX into both words, which changes no minimum */
   STATES = 6,
   WORDS = 8
 };
 
-/* What a rank says about itself when calls or states differ. */
+/* What a rank tells the others about itself when calls or states differ. */
 typedef struct side {
   int64_t rank;
   /* when states are compared one by one: a hash of the name of the nth state; 0: there is none */
@@ -43,6 +42,7 @@ typedef struct side {
   char version[24]; /* of its library */
 } side;
 
+/* Return whether all ranks have this state, so that ranks compare it. */
 static bool rendezvous_counts(const mgrid_state *s) { return s->made && !s->partial; }
 
 /* Return a digest of this rank's states, never 0. */
@@ -54,8 +54,7 @@ static uint64_t states_of(const mgrid_backend *b) {
 }
 
 uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) {
-  /* long, so that calls get different digests even if they differ only near the end */
-  char whole[1024];
+  char whole[1024]; /* longer than b->doing, so that calls with long names get different digests */
   va_list args;
   va_start(args, fmt);
   int n = mgrid_vformat(whole, sizeof whole, fmt, args);
@@ -78,18 +77,19 @@ static side side_of(const mgrid_backend *b) {
   return mine;
 }
 
-static void rendezvous_hear(side *told) {
+/* Replace control characters in the texts of another rank. */
+static void rendezvous_clean(side *told) {
   mgrid_show(told->doing, sizeof told->doing);
   mgrid_show(told->states, sizeof told->states);
   mgrid_show(told->version, sizeof told->version);
 }
 
 /* Broadcast the sides of the ranks `one` and `who` to all ranks. */
-static mgrid_status speak(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other,
-                          mgrid_error *err) {
+static mgrid_status broadcast_sides(mgrid_backend *b, int64_t one, side *first, int64_t who,
+                                    side *other, mgrid_error *err) {
   mgrid_status s = mgrid_hear(b, (uint64_t)one, first, sizeof *first, err);
   if (!s) s = mgrid_hear(b, (uint64_t)who, other, sizeof *other, err);
-  rendezvous_hear(first), rendezvous_hear(other);
+  rendezvous_clean(first), rendezvous_clean(other);
   return s;
 }
 
@@ -101,15 +101,15 @@ static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
   snprintf(mine->states, sizeof mine->states, s ? "'%s'" : "%s", s ? s->name : "");
 }
 
-/* The names of the states were cut before the place where they differ. So compare the states one by
-** one, until two differ. */
+/* The lists of states are equal as far as they fit into side.states. So compare the states of the
+** two ranks one by one, until two differ. */
 static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int64_t who,
                                 side *other, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t nth = 0; !s; nth++) {
     /* on other ranks, the broadcast below overwrites this */
     show_state(b, b->rank == one ? first : other, nth);
-    s = speak(b, one, first, who, other, err);
+    s = broadcast_sides(b, one, first, who, other, err);
     if (first->hash != other->hash || !first->hash) break;
   }
   return s;
@@ -117,7 +117,7 @@ static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int6
 
 /* Fail, and say what differs between two sides: their calls, else their versions, else their
 ** states. */
-static mgrid_status rendezvous_tell(const side *a, const side *o, mgrid_error *err) {
+static mgrid_status fail_unlike(const side *a, const side *o, mgrid_error *err) {
   const char *what = "have unlike states", *verb = "has", *x = a->states, *y = o->states;
   const char *remedy = "a state must be freed on all ranks; a rank that is in none of its "
                        "groups may leave it instead (mgrid_state_leave)";
@@ -138,10 +138,10 @@ static bool goes_with(uint64_t call, uint64_t other) {
   return call == other || (other == MGRID_ANY_PLAN && (call & MGRID_ANY_PLAN));
 }
 
-/* Fail with two ranks that show the difference. If calls differ: the first rank that names its
-** call, and the first with another call. Else: the first rank that reports its states, and the
-** first that reports others. each: MGRID_MET words for each rank. Word 3 is its call. Word 4 is a
-** digest of its states, or 0 if it does not report them. */
+/* Look for two ranks that show the difference, and fail with their sides. If calls differ, these
+** are the first rank that names its call, and the first with another call. Else they are the first
+** rank that reports its states, and the first that reports others. each: MGRID_MET words for each
+** rank. Word 3 is its call. Word 4 is a digest of its states, or 0 if it does not report them. */
 static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgrid_error *err) {
   int64_t one = 0, who = 0;
   bool states = false;
@@ -157,10 +157,10 @@ static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgri
   }
   if (who >= b->world) return MGRID_OK;
   side first = side_of(b), other = first;
-  mgrid_status s = speak(b, one, &first, who, &other, err);
+  mgrid_status s = broadcast_sides(b, one, &first, who, &other, err);
   if (!s && states && strcmp(first.states, other.states) == 0)
     s = find_unlike(b, one, &first, who, &other, err);
-  return s ? s : rendezvous_tell(&first, &other, err);
+  return s ? s : fail_unlike(&first, &other, err);
 }
 
 /* Return whether all ranks that report their states have the same ones. A rank that has left a
@@ -182,9 +182,9 @@ mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *er
   if (m->have)
     mgrid_pair_words(words + FIRST, m->first ^ m->call),
         mgrid_pair_words(words + SECOND, m->second ^ m->call);
-  const bool placed = b->spread.machines > 0;
-  if (!placed)
-    mgrid_pair_words(words + MACHINE, mgrid_machine_id());
+  const bool nodes_known = b->spread.nodes > 0;
+  if (!nodes_known)
+    mgrid_pair_words(words + NODE, mgrid_machine_id());
   else if (b->left)
     words[STATES] = words[STATES + 1] = UINT64_MAX;
   else
@@ -193,11 +193,11 @@ mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *er
     mgrid_doing_add(b, &told);
     return mgrid_error_pass(err, &told);
   }
-  if (!placed && mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
-    b->spread.machines = 1, b->spread.local_size = b->world, b->spread.local_rank = b->rank;
+  if (!nodes_known && mgrid_pair_same(words + NODE)) /* all ranks are on one node */
+    b->spread.nodes = 1, b->spread.local_size = b->world, b->spread.local_rank = b->rank;
   m->none = words[MISS] != 0;
   m->all = words[HAVE] != 0 && mgrid_pair_same(words + FIRST) && mgrid_pair_same(words + SECOND);
-  if (placed) m->all = same_states(b, words + STATES) && m->all;
+  if (nodes_known) m->all = same_states(b, words + STATES) && m->all;
   if (m->all) m->least = words[HAVE] - 1;
   if (m->all || m->none) return MGRID_OK;
   uint64_t own[MGRID_MET] = { m->status, m->have ? m->first : 0, m->have ? m->second : 0, m->call,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** state.c - makes and frees states, and counts the users of the backend that holds them. To make a
-** state, all ranks agree on the plan and then create its communicators in schedule order. Either
-** every rank gets the state or none does. Communicators are destroyed in reverse order. The last
-** user of a backend closes it, and frees the states that the host has abandoned. A rank that fails
-** still makes the same collective calls as the others.
+** state.c - makes and frees states, and counts the users of their backend. To make a state, all
+** ranks agree on the plan and then create its communicators in schedule order. Either every rank
+** gets the state or none does, and a rank that fails still makes the same collective calls as the
+** others. Communicators are destroyed in reverse order. The last user of a backend closes it, and
+** frees the states that the host has abandoned.
 */
 #include "comm/compare.h"
 #include "comm/recipe.h"
@@ -40,9 +40,9 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
 
 void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
-  /* The host has abandoned these states. mgrid_state_abandon has already subtracted each state from
-  ** b->users, and mgrid_state_end subtracts it once more: add 1 for that. Add another 1, so that b
-  ** still has a user and is not closed in the loop, and subtract it afterwards. */
+  /* The host has abandoned these states. mgrid_state_abandon has already subtracted each from
+  ** b->users, and mgrid_state_end subtracts it once more, so add 1 first. Add another 1, so that b
+  ** is not closed inside the loop, and subtract it afterwards. */
   while (b->states) {
     b->users += 2;
     mgrid_state_end(b->states);
@@ -68,9 +68,9 @@ static bool state_is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
-/* Return an upper bound of the number of creations in which this rank takes part. A creation may be
-** a call of all ranks of the world (`whole`), or of the parent. Then each round of the family
-** counts, even one in which this rank has no group. */
+/* Return an upper bound of the number of creations in which this rank takes part. If a creation is
+** a call over all ranks of the world (`whole`) or of the parent, each round of the family counts,
+** even one in which this rank has no group. */
 static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms + s->view.nmembers; /* including groups of one rank */
   for (size_t i = 0; i < s->plan->content.nentries; i++)
@@ -88,9 +88,9 @@ static int64_t state_turn_of(const mgrid_state *s, size_t comm) {
   return at * MGRID_ROUNDS_MAX + c->round;
 }
 
-/* For a backend whose every creation is a call of all ranks of the world (`whole`): add, for each
-** family, one creation for each round in which some rank creates a communicator. */
-static void state_name_all(mgrid_state *s) {
+/* Fill the batch for a backend whose every creation is a call over all ranks (`whole`): for each
+** family, add one creation for each round in which some rank creates a communicator. */
+static void state_add_whole(mgrid_state *s) {
   const mgrid_plan *p = s->plan;
   for (size_t k = 0; k < p->content.nentries; k++) {
     int entry = p->order[k];
@@ -120,17 +120,17 @@ static mgrid_shared *state_comm_of(const mgrid_state *s, int entry) {
   return NULL;
 }
 
-/* Return the address of a communicator's handle. If the batch still has to create it, its handle
-** will be at this address. */
-static void *const *state_place_of(const mgrid_state *s, const mgrid_shared *c) {
+/* Return the address of a communicator's handle. If the batch still has to create the communicator,
+** its handle will be stored there. */
+static void *const *state_handle_of(const mgrid_state *s, const mgrid_shared *c) {
   for (size_t i = 0; i < s->batch.n; i++)
     if (s->batch.entry[i] == c) return &s->batch.native[i];
   return (void *const *)&c->native;
 }
 
-/* Add all communicators except lazy ones, in schedule order. A split is a call over all ranks of
-** the parent. So also add the communicators of other ranks that are split from a parent of this
-** rank. */
+/* Fill the batch with all communicators except lazy ones, in schedule order. A split is a call over
+** all ranks of the parent, so also add the splits of this rank's parents in which this rank gets no
+** communicator. */
 static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
   const mgrid_plan *p = s->plan;
   mgrid_status status = MGRID_OK;
@@ -152,7 +152,7 @@ static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
         state_comm_of(s, mgrid_content_find(&p->content, choice->asked.parent));
     if (parent && s->batch.n == first)
       mgrid_batch_add_absent(&s->batch, &p->content.entry[entry], made_by);
-    if (parent && s->batch.n > first) s->batch.spec[first].parent = state_place_of(s, parent);
+    if (parent && s->batch.n > first) s->batch.spec[first].parent = state_handle_of(s, parent);
   }
   return status;
 }
@@ -179,7 +179,7 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
 }
 
 /* Make the communicators of groups of one rank, if the family asks for them and its backend can
-** make them. They need no other rank. So they are made before the ranks agree, outside of the
+** make them. They need no other rank, so they are made before the ranks agree, outside of the
 ** schedule. */
 static mgrid_status add_singles(mgrid_state *s, mgrid_error *err) {
   mgrid_backend *b = s->backend;
@@ -229,7 +229,7 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
   }
   for (size_t i = 0; i < plan->content.nentries; i++) s->first[i + 1] += s->first[i];
   if (b->whole)
-    state_name_all(s);
+    state_add_whole(s);
   else
     status = add_all(s, err);
   if (!status) status = add_singles(s, err);
@@ -269,13 +269,11 @@ mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {
                         " of '%s' with other ranks, so it cannot leave the state "
                         "'%s' before them; mgrid_state_free on all ranks ends it",
                         s->view.rank, s->group[i].index, s->group[i].name, s->name);
-  /* ranks do not compare partial states (mgrid_state_shrink): none notices that this rank left one */
+  /* ranks do not compare partial states (mgrid_state_shrink), so those may be left silently */
   s->backend->left |= !s->partial;
   mgrid_state_free(s);
   return MGRID_OK;
 }
-
-static mgrid_outcome state_first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
 
 /* Create the batch on all ranks or on none. */
 static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_growing *g,
@@ -307,7 +305,7 @@ static mgrid_status state_check_name(const mgrid_backend *b, const mgrid_plan *p
   return MGRID_OK;
 }
 
-/* Warn about the plan's options that this backend ignores. */
+/* Warn about options of the plan that this backend ignores. */
 static void log_unheeded(const mgrid_backend *b, const mgrid_plan *plan, const char *name) {
   mgrid_text t = { 0 };
   if (b->kind->native) mgrid_plan_unheeded(plan, b->kind, &t);
@@ -328,8 +326,8 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   }
   /* *err says why this rank has no plan; the other ranks return this error, too */
   if (!plan && err) mgrid_error_pass(&mine, err);
-  /* *err keeps its first error, here this rank's own reason. But in a reload all ranks must return
-  ** the same error, perhaps that of another rank: clear *err, so that mgrid_agree_in sets it. */
+  /* In a reload all ranks must return the same error, perhaps that of another rank. *err would keep
+  ** its first error, the reason of this rank, so clear it. */
   if (!plan && old) mgrid_error_clear(err);
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
 
@@ -346,17 +344,17 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   mgrid_state *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
   mgrid_growing *growing = NULL;
-  uint64_t *hosts = NULL;
+  uint64_t *nodes = NULL;
   status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
-  if (!status && plan) status = mgrid_hosts_new(plan, &hosts, &mine);
+  if (!status && plan) status = mgrid_nodes_new(plan, &nodes, &mine);
   if (!status && grown && s) status = mgrid_growing_new(grown, s, &growing, &mine);
 
   /* From here on every rank makes the same collective calls, whether it failed or not. */
   status = mgrid_agree_in(b, call, status ? NULL : plan, old, &mine, &mine);
-  if (!status) status = mgrid_hosts_check(b, plan, hosts, &mine);
+  if (!status) status = mgrid_nodes_check(b, plan, nodes, &mine);
   if (!status) status = create(s, locations, growing, &mine);
-  free(hosts);
+  free(nodes);
   free(locations);
   mgrid_growing_free(growing);
   if (!status) {
@@ -395,7 +393,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
     if (s->view.member[i].entry == entry && s->group[i].comm && s->group[i].size == 1)
       status = mgrid_pool_single(s->backend, s->group[i].comm, &mine);
 
-  /* a rank that cannot create fails before any rank begins */
+  /* check this before any rank begins to create */
   if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
   uint64_t call =
       mgrid_meet_call(s->backend, false, "create '%.32s' of '%s'", family ? family : "", s->name);
@@ -419,9 +417,10 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
   if (mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "prove '%s'", s->name), &mine))
     return mgrid_error_pass(err, &mine);
   for (size_t i = 0; i < s->ncomms; i++) {
-    /* nothing to prove: the communicator is lazy and not made yet, or the state is dry */
+    /* there is nothing to prove if a lazy communicator is not made yet, or the state is dry */
     if (!s->comm[i]->real || !s->comm[i]->native) continue;
-    own = state_first_of(own, mgrid_pool_prove(s->backend, s->comm[i], own ? NULL : &mine));
+    mgrid_outcome one = mgrid_pool_prove(s->backend, s->comm[i], own ? NULL : &mine);
+    if (!own) own = one;
     n += i < s->view.ncomms;
   }
   mgrid_status status = mgrid_verdict(s->backend, own, &mine, &mine);

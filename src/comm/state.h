@@ -18,7 +18,7 @@ struct mgrid_shared {
   mgrid_shared *next, *before;     /* in the pool */
   int users;                       /* how many groups and states hold it; at 0 it is destroyed */
   bool real;                       /* it has been created, so `native` is valid */
-  uint64_t hash;                   /* of some of its members; for searching the pool */
+  uint64_t hash;                   /* of its size, first and last member; for searching the pool */
   char *name;                      /* "state/family[index]", for logs */
   const mgrid_descriptor *backend; /* the backend that creates it: the family's, else the state's */
   mgrid_choice *options;           /* of the family that asked first */
@@ -57,13 +57,12 @@ struct mgrid_state {
   mgrid_view view;        /* the plan as this rank sees it */
   size_t ncomms;          /* view.ncomms and the communicators of groups of one rank */
   mgrid_shared **comm;    /* [ncomms]: first those of the view, in schedule order */
-  mgrid_batch batch;      /* memory to create all of them, and to release them */
+  mgrid_batch batch;      /* memory to create and to release all communicators */
   mgrid_group *group;     /* [view.nmembers]: the handles */
   size_t *first;          /* [nentries + 1]: where the groups of a family begin in `group` */
   mgrid_runtime *runtime; /* owned, from mgrid_open; else NULL */
-  /* it is made on all ranks, so it is one of the states that ranks compare */
-  bool made;
-  bool partial; /* from mgrid_state_shrink, so not every rank has it */
+  bool made;              /* on all ranks, so it is one of the states that ranks compare */
+  bool partial;           /* from mgrid_state_shrink, so not every rank has it */
   /* what the host has set for the recipe's queries, by name; NULL: nothing */
   json_t *settings;
 };
@@ -91,12 +90,16 @@ mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error 
 void mgrid_pool_count(mgrid_backend *b);
 /* Create the batch. After a failure some communicators may exist: call mgrid_pool_undo. */
 mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
+/* Put the handles of the first n communicators of the batch into the pool. s: the outcome of their
+** creation. Return s. */
+mgrid_outcome mgrid_batch_keep(mgrid_batch *batch, size_t n, mgrid_outcome s);
 void mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch);
-/* write to the host's log what was created */
+/* Write to the host's log what was created. */
 void mgrid_pool_log(mgrid_backend *b, const mgrid_batch *batch);
 mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n,
                                const int *positions, mgrid_error *err);
-void mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c); /* some of its ranks are lost */
+/* Note that some ranks of the communicator are lost. */
+void mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c);
 mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch,
                                mgrid_error *err);
 mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
@@ -106,8 +109,8 @@ mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgri
 ** the backend has no such operation. */
 mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c,
                                   const mgrid_work *w, double seconds, mgrid_error *err);
-/* Begin n calls, 1 to MGRID_TOGETHER_MAX, on a stream of a backend that has streams: `begin` of
-** backend.h. */
+/* Begin n calls, 1 to MGRID_TOGETHER_MAX, call i over c[i], on a stream of a backend that has
+** streams: `begin` of backend.h. */
 mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_shared *const *c,
                                const mgrid_work *w, uint64_t tag, double seconds, mgrid_error *err);
 /* Remove one user of each communicator. Destroy those without users, in one call. */
@@ -115,15 +118,16 @@ void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batc
 
 /* ----------------------------------------------------------------- state.c */
 
-/* Make a state. `old` NULL: as mgrid_materialize. With `old`: as mgrid_reload; the new state may
-** have the name of `old`. With `grown`: as mgrid_state_grow or mgrid_state_join, or for survivors,
-** with some communicators shrunk. */
+/* The state from which a state for another world is made. */
 typedef struct mgrid_grown {
   const mgrid_state *from; /* NULL: this rank is new */
   const mgrid_error *why;  /* why this rank cannot grow; NULL, or status MGRID_OK: it can */
   /* the new rank of each rank of `from`, -1: lost; NULL: all keep their numbers */
   const int32_t *now;
 } mgrid_grown;
+/* Make a state, as mgrid_materialize. With `old`: as mgrid_reload; the new state may have the name
+** of `old`. With `grown`: as mgrid_state_grow or mgrid_state_join; or for the survivors of a loss,
+** with some communicators shrunk. */
 mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name,
                               const mgrid_state *old, const mgrid_grown *grown, mgrid_error *err);
 /* Return an empty state. It is another owner of the backend. */
@@ -141,45 +145,45 @@ void mgrid_state_end(mgrid_state *s); /* free it, whoever owns it. Collective */
 /* Return the backend of the group's buffers and calls; for a group of one rank that of the
 ** state. */
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g);
-/* Run a collective over the group. Refuse it in a dry state, for a family of backend "none", and
-** while the group is lazy and has no communicator. */
+/* Run a collective over the group. It is refused in a dry state, for a family of backend "none",
+** and while a lazy group has no communicator. */
 mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err);
 
 /* ----------------------------------------------------------------- origins.c */
 
-/* Where the communicators of a batch come from, to grow or to shrink them. */
+/* For each communicator of a batch, the old one from which it can be made. */
 typedef struct mgrid_growing mgrid_growing;
-/* Find out what each communicator in the batch of s was, and allocate all memory. Free *out, also
-** after a failure. */
+/* Find the old communicators, and allocate all memory. Free *out, also after a failure. */
 mgrid_status mgrid_growing_new(const mgrid_grown *grown, const mgrid_state *s, mgrid_growing **out,
                                mgrid_error *err);
 void mgrid_growing_free(mgrid_growing *g);
 /* Create the communicators of the batch, after the ranks have agreed. */
 mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g,
                               mgrid_error *err);
-/* Take over the communicators that are kept, after the creation has succeeded on all ranks. */
+/* After the creation has succeeded on all ranks, take over the communicators that stay as they are,
+** and write to the host's log what became of each. */
 void mgrid_growing_end(mgrid_state *s, mgrid_growing *g);
 
-/* ------------------------------------------------------------------- hosts.c */
+/* ------------------------------------------------------------------- nodes.c */
 
-/* Memory for the location of every rank. It is allocated before the ranks agree. NULL: the
-** locations are known already. */
-typedef struct mgrid_location mgrid_location;
+typedef struct mgrid_location mgrid_location; /* the node of a rank */
+/* Allocate memory for the location of every rank, before the ranks agree. NULL: the locations are
+** known already. */
 mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations,
                                  mgrid_error *err);
-/* Make a verdict (mgrid_verdict). With `locations`, the ranks also learn how they are spread over
-** machines. */
+/* Make a verdict (mgrid_verdict). If the locations are not known yet, the ranks also learn how they
+** are spread over nodes. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations,
                                      mgrid_outcome mine, const mgrid_error *failed,
                                      mgrid_error *err);
-/* Allocate memory for the hosts of all ranks, before the ranks agree. It is needed for a plan with
+/* Allocate memory for the nodes of all ranks, before the ranks agree. It is needed for a plan with
 ** items that say where ranks run; NULL for other plans. */
-mgrid_status mgrid_hosts_new(const mgrid_plan *p, uint64_t **hosts, mgrid_error *err);
-/* Find the hosts of all ranks. Collective. */
-mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *err);
-/* Compare the hosts with the plan, before communicators are created. If `hosts` is not NULL, this
+mgrid_status mgrid_nodes_new(const mgrid_plan *p, uint64_t **nodes, mgrid_error *err);
+/* Find the node of each rank, as a number (mgrid_machine_id). Collective. */
+mgrid_status mgrid_nodes_find(mgrid_backend *b, uint64_t *nodes, mgrid_error *err);
+/* Compare the nodes with the plan, before communicators are created. If `nodes` is not NULL, this
 ** is collective, and all ranks return the error of one. */
-mgrid_status mgrid_hosts_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts,
+mgrid_status mgrid_nodes_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *nodes,
                                mgrid_error *err);
 /* Return mgrid_move_options.machine for a move between two states. It is 0 if their worlds differ,
 ** because some ranks then have only one of the states. */

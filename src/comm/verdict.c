@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** verdict.c - finds which other ranks did not arrive, and whether a rank failed; it also has the
-** one loop that waits for ranks. If a rank failed, every rank returns its error. This file is
-** linked into the core and into every backend, so it calls only src/base and the backend's own
-** functions.
+** verdict.c - the verdict on a call over all ranks: if a rank failed, every rank returns its error.
+** The file also makes the errors that name missing ranks, checks data of other ranks, and has the
+** one loop that waits for ranks. It is linked into the core and into every backend, so it calls
+** only src/base and the operations of a backend.
 */
 #include "comm/backend.h"
 
@@ -13,7 +13,8 @@
 
 /* ======================================================= the loop that waits */
 
-/* a busy rank yields the processor once in so many looks, because mgrid_pause yields at the 17th */
+/* After MGRID_BUSY, yield the processor at every 17th look, and never sleep: mgrid_pause first
+** yields at look 16, counted from 0, and sleeps only later. */
 enum { BUSY_LOOKS = 17 };
 
 mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier,
@@ -32,8 +33,6 @@ mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend
 }
 
 /* ============================================================= missing ranks */
-
-/* List the ranks that did not arrive at a collective, and make the error that names them. */
 
 void mgrid_missing_add(mgrid_missing *m, int64_t rank) {
   if (m->n < MGRID_MISSING_SHOWN) m->rank[m->n] = rank;
@@ -82,8 +81,8 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
 
 /* =============================================================== the verdict */
 
-/* Added to the number of a rank that gave up because another one failed. So the minimum over all
-** ranks is a rank that failed by itself, if there is one. */
+/* Added to the number of a rank that gave up because another rank failed. So the minimum over all
+** ranks is a rank with an error of its own, if there is one. */
 #define LATER (UINT64_C(1) << 40)
 
 mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) {
@@ -165,7 +164,7 @@ mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgri
   if (own.status)
     mgrid_error_reword(&lost, "%.480s; and on rank %" PRId64 " %.480s", lost.message, b->rank,
                        own.message);
-  /* usually this rank failed because of the missing rank */
+  /* *err becomes the error that names the missing rank, which usually caused the other */
   if (failed == err) mgrid_error_clear(err);
   return mgrid_error_pass(err, &lost);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** call.c - calls over all ranks, as messages along a tree of ranks. Messages go up to rank 0, which
-** then knows which ranks arrived. They come down with the result, or with the missing ranks. If the
-** host has its own all-gather, calls use that, and the tree only finds out who is missing.
+** then knows which ranks arrived, and come down with the result or with the missing ranks. If the
+** host has an all-gather of its own, calls use that, and the tree only finds out who is missing.
 */
 #include "comm/carriers/carrier.h"
 
@@ -30,16 +30,16 @@ static node find_node(int64_t rank, int64_t world) {
   return at;
 }
 
-/* Return how many levels are below the first of `size` ranks. */
+/* Return how many levels of a tree of `size` ranks are below its first rank. */
 static int height_of(int64_t size) {
   int height = 0;
   for (; size > 1; size = call_run_of(0, size)) height++;
   return height;
 }
 
-/* The head of a message. It holds data of up to 64 bytes. More data follows in a second message. */
+/* A message. It holds data of up to 64 bytes; longer data follows in a second message. */
 typedef struct report {
-  mgrid_missing missing; /* on the way up: in the sender's subtree; on the way down: in the world */
+  mgrid_missing missing; /* on the way up: of the sender's subtree; on the way down: of the world */
   uint64_t few[FEW];
 } report;
 
@@ -61,29 +61,29 @@ static mgrid_outcome fetch(mgrid_relay *m, int tag, int64_t from, report *p, voi
   return s;
 }
 
-/* The kinds of calls. */
-typedef enum motion {
-  MINIMUM, /* the minimum of each of n words */
-  GATHER,  /* the block of each rank, at the rank's place in `data` */
-  SPREAD   /* rank 0's data for all; nothing goes up */
-} motion;
+typedef enum call_kind {
+  MINIMUM,  /* the minimum of each word */
+  GATHER,   /* a block of each rank; that of rank r begins at data + r * bytes */
+  BROADCAST /* data of rank 0 for all; nothing goes up */
+} call_kind;
 
-typedef struct trip {
+typedef struct tree_call {
   mgrid_relay *m;
-  motion kind;
+  call_kind kind;
   char *data;
   size_t bytes; /* of one rank */
-  int64_t root; /* of SPREAD; else -1 */
+  int64_t root; /* of BROADCAST; else -1 */
   node at;
   double begun, seconds;
-} trip;
+} tree_call;
 
 /* Each level waits this much longer than the level below. Otherwise a rank that waits for a missing
-** one would itself be called missing. */
-static double grace(const trip *t) { return t->seconds < 4 ? t->seconds / 4 : 1; }
+** rank would itself be called missing. */
+static double grace(const tree_call *t) { return t->seconds < 4 ? t->seconds / 4 : 1; }
 
-/* Receive from the children, combine what they sent, and send it to the parent. */
-static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
+/* For MINIMUM and GATHER: receive from the children, combine their data with that of this rank, and
+** send the result to the parent. */
+static mgrid_status go_up(tree_call *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   mgrid_status s = MGRID_OK;
   int levels = height_of(t->at.hi - t->at.lo);
@@ -92,9 +92,7 @@ static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
   for (int64_t c = t->at.lo + 1; c < t->at.hi && !s; c += t->at.run) {
     int64_t end = c + t->at.run < t->at.hi ? c + t->at.run : t->at.hi;
     report got;
-    size_t bytes = t->kind == GATHER    ? (size_t)(end - c) * t->bytes
-                   : t->kind == MINIMUM ? t->bytes
-                                        : 0;
+    size_t bytes = t->kind == GATHER ? (size_t)(end - c) * t->bytes : t->bytes;
     void *where = t->kind == GATHER ? t->data + (size_t)c * t->bytes : (char *)m->words;
     mgrid_outcome outcome = fetch(m, MGRID_TAG_UP, c, &got, where, bytes, until, err);
     if (outcome == MGRID_LATE) {
@@ -109,17 +107,15 @@ static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
       if (m->words[i] < ((uint64_t *)t->data)[i]) ((uint64_t *)t->data)[i] = m->words[i];
   }
   if (t->at.parent < 0) return MGRID_OK;
-  size_t up = t->kind == GATHER    ? (size_t)(t->at.hi - t->at.lo) * t->bytes
-              : t->kind == MINIMUM ? t->bytes
-                                   : 0;
+  size_t up = t->kind == GATHER ? (size_t)(t->at.hi - t->at.lo) * t->bytes : t->bytes;
   return call_pass(m, MGRID_TAG_UP, t->at.parent, p,
                    t->kind == GATHER ? t->data + (size_t)t->at.lo * t->bytes : t->data, up, err);
 }
 
-/* Receive the answer from the parent and pass it down. If the parent does not answer, tell those
-** below that it is missing. The wait is longer than one deadline: the parent may have started a
-** deadline later, and waits for its own parent. */
-static mgrid_status call_descend(trip *t, report *p, mgrid_error *err) {
+/* Receive the answer from the parent and send it to the children. If the parent does not answer,
+** the children get an answer that it is missing. The wait is longer than one deadline, because the
+** parent may have begun its call a deadline later, and waits for its own parent. */
+static mgrid_status go_down(tree_call *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   size_t bytes = t->kind == GATHER ? (size_t)m->base.world * t->bytes : t->bytes;
   mgrid_status s = MGRID_OK;
@@ -140,28 +136,29 @@ static mgrid_status call_descend(trip *t, report *p, mgrid_error *err) {
 }
 
 /* Make a call along the tree. *missing: the ranks that did not arrive. */
-static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes, double seconds,
-                           int64_t root, mgrid_missing *missing, mgrid_error *err) {
-  trip t = { .m = m,
-             .kind = kind,
-             .data = data,
-             .bytes = bytes,
-             .root = kind == SPREAD ? root : -1,
-             .at = find_node(m->base.rank, m->base.world),
-             .begun = mgrid_now(),
-             .seconds = seconds };
+static mgrid_status run_tree_call(mgrid_relay *m, call_kind kind, void *data, size_t bytes,
+                                  double seconds, int64_t root, mgrid_missing *missing,
+                                  mgrid_error *err) {
+  tree_call t = { .m = m,
+                  .kind = kind,
+                  .data = data,
+                  .bytes = bytes,
+                  .root = kind == BROADCAST ? root : -1,
+                  .at = find_node(m->base.rank, m->base.world),
+                  .begun = mgrid_now(),
+                  .seconds = seconds };
   report p = { .missing = { 0 } };
   mgrid_outcome s = MGRID_OK;
 
   m->calls++;
-  if (kind != SPREAD)
-    s = climb(&t, &p, err);
+  if (kind != BROADCAST)
+    s = go_up(&t, &p, err);
   else if (root != 0 && m->base.rank == root)
     s = call_pass(m, MGRID_TAG_ROOT, 0, &p, data, bytes, err);
   else if (root != 0 && m->base.rank == 0)
     s = fetch(m, MGRID_TAG_ROOT, root, &p, data, bytes, t.begun + seconds, err);
   if (s == MGRID_LATE) mgrid_missing_add(&p.missing, root), s = MGRID_OK;
-  if (!s) s = call_descend(&t, &p, err);
+  if (!s) s = go_down(&t, &p, err);
   *missing = p.missing;
   return mgrid_status_of(s);
 }
@@ -175,26 +172,26 @@ static mgrid_status call_usable(const mgrid_relay *m, mgrid_error *err) {
                     m->base.kind->name);
 }
 
-static mgrid_status call_by_tree(mgrid_relay *m, motion kind, void *data, size_t bytes,
+static mgrid_status call_by_tree(mgrid_relay *m, call_kind kind, void *data, size_t bytes,
                                  int64_t root, mgrid_error *err) {
   mgrid_missing missing;
-  mgrid_status s = travel(m, kind, data, bytes, m->seconds, root, &missing, err);
+  mgrid_status s = run_tree_call(m, kind, data, bytes, m->seconds, root, &missing, err);
   if (!s && missing.n) s = mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
   m->broken |= s != MGRID_OK;
   return s;
 }
 
-/* Call the host's all-gather. If it misses its deadline, the ranks in it use the tree to find out
-** who is missing. */
+/* Call the host's all-gather. If it does not end by its deadline, the ranks that were in it find
+** out by the tree who is missing. */
 static mgrid_status call_by_host(mgrid_relay *m, const void *mine, void *all, size_t bytes,
                                  mgrid_error *err) {
-  const double roll = 2; /* seconds between the arrivals of two ranks, at most */
+  const double apart = 2; /* seconds between the deadlines of two ranks, at most */
   mgrid_missing missing = { 0 };
   mgrid_status s = m->host.allgather(m->host.ud, mine, all, bytes, m->seconds);
   if (!s) return MGRID_OK;
   m->broken = true;
   if (s != MGRID_TIMED_OUT) return mgrid_relay_failed(m, s, "allgather", err);
-  s = travel(m, MINIMUM, NULL, 0, roll, 0, &missing, err);
+  s = run_tree_call(m, MINIMUM, NULL, 0, apart, 0, &missing, err);
   return s ? s : mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
 }
 
@@ -203,7 +200,7 @@ mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = call_usable(m, err);
   if (s) return s;
-  m->calls += m->host.allgather != NULL; /* calls along the tree are counted there */
+  m->calls += m->host.allgather != NULL; /* run_tree_call counts its own calls */
   char *own = (char *)all + (size_t)b->rank * bytes;
   if (m->host.allgather) {
     s = call_by_host(m, mine, all, bytes, err);
@@ -241,7 +238,7 @@ mgrid_status mgrid_relay_bcast(mgrid_backend *b, void *data, size_t bytes, int64
                                mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = call_usable(m, err);
-  return s ? s : call_by_tree(m, SPREAD, data, bytes, root, err);
+  return s ? s : call_by_tree(m, BROADCAST, data, bytes, root, err);
 }
 
 void mgrid_relay_leave(mgrid_relay *m, double seconds) {
@@ -253,7 +250,7 @@ void mgrid_relay_leave(mgrid_relay *m, double seconds) {
     (void)m->host.allgather(m->host.ud, &bye, m->words, 0, 2 * seconds);
     return;
   }
-  if (travel(m, MINIMUM, NULL, 0, seconds, 0, &missing, NULL) || missing.n) return;
+  if (run_tree_call(m, MINIMUM, NULL, 0, seconds, 0, &missing, NULL) || missing.n) return;
   if (m->base.rank != 0)
     (void)mgrid_relay_post(m, m->calls, MGRID_TAG_BYE, 0, 0, &bye, 1, seconds, NULL);
   for (int64_t r = 1; r < m->base.world && m->base.rank == 0; r++)

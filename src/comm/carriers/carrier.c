@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** carrier.c - a backend over the host's own functions (mgrid_carrier), for jobs without MPI. It
-** makes no communicators. Over it ranks agree and states answer questions, and it carries the
-** messages of other backends.
+** makes no communicators. But ranks can agree over it, its states answer questions, and it carries
+** the messages of other backends.
 */
 #include "comm/carriers/carrier.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Refuse families that ask for a backend which this one is not. */
+/* Refuse families that ask for another backend. */
 static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                                 mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
@@ -18,14 +18,12 @@ static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spe
     if (wanted->native && wanted->carries)
       return mgrid_fail(err, MGRID_REFUSED,
                         "%s needs the backend '%s', and the carrier of this job is %s, without "
-                        "MPI; give its family "
-                        "backend = \"none\", or start the job over mpi",
+                        "MPI; give its family backend = \"none\", or start the job over mpi",
                         spec[i].name, wanted->name, b->kind->name);
     if (wanted->native)
       return mgrid_fail(err, MGRID_REFUSED,
                         "%s needs the backend '%s', and this job runs on %s alone; start it with "
-                        "--backend %s, or "
-                        "open that backend",
+                        "--backend %s, or open that backend",
                         spec[i].name, wanted->name, b->kind->name, wanted->name);
   }
   return MGRID_OK;
@@ -50,7 +48,8 @@ static void relay_deadline(mgrid_backend *b, double seconds) {
   m->seconds = seconds > 0 ? seconds : own_deadline(m);
 }
 
-/* Find the index of this rank on its machine. All ranks exchange their machines for that. */
+/* Set the deadline. Find the index of this rank among the ranks of its node, by an all-gather of
+** the nodes of all ranks. */
 static mgrid_status relay_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
                                 mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;

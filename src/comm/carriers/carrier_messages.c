@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** carrier_messages.c - messages and notices between two ranks, over the host's functions. If the
-** host has only a store, a message is a value under a key. The key names the call, so nobody takes
-** a message of an earlier call for one of this call.
+** host has only a store, a message is a value under a key. The key contains the number of the call,
+** so no rank takes a message of an earlier call for one of this call.
 */
 #include "comm/carriers/carrier.h"
 
@@ -44,12 +44,12 @@ mgrid_status mgrid_relay_post(mgrid_relay *m, uint64_t number, int tag, uint64_t
   return s ? mgrid_relay_failed(m, s, m->host.send ? "send" : "put", err) : MGRID_OK;
 }
 
-/* Look for the value for at most `seconds`. */
+/* Receive a message, or get its value, within `seconds`. */
 static mgrid_status messages_look(mgrid_relay *m, const char *key, int64_t from, int tag,
                                   void *data, size_t bytes, double seconds) {
   if (m->host.recv) return m->host.recv(m->host.ud, from, tag, data, bytes, seconds);
   mgrid_status s = m->host.get(m->host.ud, from, key, data, bytes, seconds);
-  /* it does no harm if the value stays */
+  /* a value that is not erased does no harm */
   if (!s && m->host.erase) (void)m->host.erase(m->host.ud, key);
   return s;
 }
@@ -57,7 +57,7 @@ static mgrid_status messages_look(mgrid_relay *m, const char *key, int64_t from,
 mgrid_outcome mgrid_relay_take(mgrid_relay *m, uint64_t number, int tag, uint64_t nth, int64_t from,
                                void *data, size_t bytes, double until, int64_t *who,
                                mgrid_error *err) {
-  const double longest = 0.25; /* seconds between two checks for a notice */
+  const double longest = 0.25; /* seconds between two looks for a notice, at most */
   char key[KEY];
   key_of(m, key, number, tag, nth, from, m->base.rank);
   for (double slice = 0.01;; slice = slice < longest / 2 ? 2 * slice : longest) {
@@ -94,7 +94,7 @@ static uint64_t *find_ordinal(const mgrid_relay *m, uint64_t which) {
   return NULL;
 }
 
-/* Return the count of such messages in this phase. NULL: out of memory. */
+/* Return the count of these messages in this phase. NULL: out of memory. */
 static uint64_t *ordinal_of(mgrid_relay *m, uint64_t which) {
   uint64_t *there = find_ordinal(m, which);
   if (there) return there;
@@ -131,19 +131,19 @@ mgrid_outcome mgrid_relay_recv(mgrid_backend *b, int64_t from, int tag, void *da
 }
 
 /* --------------------------------------------------------------------- notices
-** In a store each rank has one key for notices, and checks it. With messages, and in a store that
-** needs the rank of a key, it asks a few ranks at each check, in turn. All ranks ask the store, so
-** they check rarely enough to keep its load low. */
+** In a store each rank has one key for the notices to it. With messages, and in a store whose `get`
+** must name the rank that put the value (by_rank), a rank instead asks a few other ranks at each
+** look, in turn. Looks are rare enough to keep the load of the store low. */
 
-enum { ASKED = 16 }; /* ranks per check */
+enum { ASKED = 16 }; /* ranks at each look */
 
 typedef struct notice {
   uint64_t from, count; /* the rank that gave up; how many notices it has sent */
 } notice;
 
-static bool has_place(const mgrid_relay *m) { return m->host.put && !m->host.by_rank; }
+static bool has_notice_key(const mgrid_relay *m) { return m->host.put && !m->host.by_rank; }
 
-static void messages_place_of(const mgrid_relay *m, char key[KEY], int64_t rank) {
+static void notice_key_of(const mgrid_relay *m, char key[KEY], int64_t rank) {
   snprintf(key, KEY, "moongrid.%" PRIu64 ".%" PRIu64 ".notice.%" PRId64, m->opened, m->phase, rank);
 }
 
@@ -154,27 +154,27 @@ void mgrid_relay_tell(mgrid_backend *b, int64_t to) {
   notice mine = { (uint64_t)b->rank, ++m->tells };
   char key[KEY];
   if (to == b->rank) return;
-  messages_place_of(m, key, to);
-  if (has_place(m))
+  notice_key_of(m, key, to);
+  if (has_notice_key(m))
     (void)m->host.put(m->host.ud, key, &mine, sizeof mine);
   else
     (void)mgrid_relay_send(b, to, MGRID_TAG_NOTICE, &mine, sizeof mine, patience, NULL);
 }
 
-/* Check this rank's key for a new notice. */
-static int64_t at_place(mgrid_relay *m) {
+/* Return the rank of a new notice under this rank's key, or -1. */
+static int64_t get_notice(mgrid_relay *m) {
   char key[KEY];
   notice there;
-  messages_place_of(m, key, m->base.rank);
+  notice_key_of(m, key, m->base.rank);
   if (m->host.get(m->host.ud, -1, key, &there, sizeof there, 0)) return -1;
   if (m->told[0] == there.from && m->told[1] == there.count) return -1;
   m->told[0] = there.from, m->told[1] = there.count;
-  /* ignore a rank that cannot be */
+  /* ignore a rank that does not exist */
   return there.from < (uint64_t)m->base.world ? (int64_t)there.from : -1;
 }
 
-/* Ask some of the other ranks. Begin where the last check ended. */
-static int64_t messages_ask(mgrid_relay *m) {
+/* Ask some of the other ranks, from m->next on. Return a rank that has sent a notice, or -1. */
+static int64_t ask_for_notice(mgrid_relay *m) {
   for (int64_t n = 0; n < ASKED && n < m->base.world; n++) {
     int64_t from = m->next;
     uint64_t which = which_of(false, MGRID_TAG_NOTICE, from);
@@ -194,11 +194,11 @@ static int64_t messages_ask(mgrid_relay *m) {
 
 int64_t mgrid_relay_heard(mgrid_backend *b) {
   mgrid_relay *m = (mgrid_relay *)b;
-  /* seconds between two checks; and more seconds for each rank */
+  /* seconds between two looks: `rest`, and `each` for every rank of the world */
   const double rest = 0.02, each = 1e-5;
   if (mgrid_now() < m->look) return -1;
   m->look = mgrid_now() + rest + each * (double)b->world;
-  return has_place(m) ? at_place(m) : messages_ask(m);
+  return has_notice_key(m) ? get_notice(m) : ask_for_notice(m);
 }
 
 void mgrid_relay_phase(mgrid_backend *b, uint64_t number) {

@@ -18,14 +18,14 @@ typedef struct request request;
 
 typedef struct pmix_job {
   pmix_proc_t me;
-  bool *near; /* [world], whether the rank is on this machine */
+  bool *near; /* [world], whether the rank is on this node */
   int64_t world;
-  const uint64_t *opened; /* how many backends were opened before; part of the keys */
+  const uint64_t *opened; /* mgrid_relay.opened */
   request *asked;         /* requests without an answer yet */
   uint64_t gathers;       /* all-gathers with data, so far */
   /* PMIx may return an old value of a key, because it keeps values that it has read */
   bool stale;
-  bool hung; /* a fence did not end. PMIx_Finalize may wait for it, so do not call that */
+  bool hung; /* a fence did not end, so PMIx_Finalize, which may wait for it, is not called */
   char why[PMIX_MAX_KEYLEN + 128];
 } pmix_job;
 
@@ -51,8 +51,8 @@ static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t
   return r == PMIX_SUCCESS ? MGRID_OK : pmix_failed(j, r, "PMIx_Commit");
 }
 
-/* One request. PMIx never answers some requests, whatever the timeout: for example about a rank of
-** another machine that has ended. So each request has memory of its own, and stays in the list
+/* One request. PMIx never answers some requests, whatever the timeout: for example about a rank
+** that has ended on another node. So each request has memory of its own, and stays in the list
 ** until it is answered. PMIx's thread reads `how` after the call has returned. */
 struct request {
   request *next;
@@ -75,9 +75,10 @@ static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PM
   atomic_store(&r->done, true);
 }
 
-/* Ask for the value of a key. If the rank is on this machine, PMIX_IMMEDIATE makes PMIx answer
-** without waiting. For other ranks it would make PMIx search only this machine. Without it their
-** answer comes at once, too, because each rank has committed something before anyone asks. */
+/* Ask for the value of a key. If the rank is on this node, PMIX_IMMEDIATE makes PMIx answer without
+** waiting. For a rank of another node, PMIX_IMMEDIATE would make PMIx search only this node;
+** without it the answer comes at once, too, because each rank has committed something before anyone
+** asks. */
 static pmix_status_t pmix_ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
   request *r = calloc(1, sizeof *r + bytes);
   if (!r) return PMIX_ERR_NOMEM;
@@ -96,14 +97,14 @@ static pmix_status_t pmix_ask(pmix_job *j, int64_t from, const char *key, size_t
   return s;
 }
 
-/* A search for a value. It asks again and again while there is time. */
+/* A search for a value, which asks until there is one. */
 typedef struct search {
   pmix_job *job;
   int64_t from;
   const char *key;
   void *data;
   size_t bytes;
-  bool once; /* ask only once, do not wait */
+  bool once; /* ask only once */
 } search;
 
 static mgrid_outcome pmix_find(void *ud) { /* mgrid_look */
@@ -176,13 +177,13 @@ static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
 
 /* An all-gather uses one of two keys, in turn, so that PMIx's memory does not grow with the calls.
 ** When this rank uses a key again, all ranks have passed the fence of the other key, so they have
-** read the old value. All values have one size: PMIx 4.2 may return the old value if the new one
-** has another size. Some PMIx (its component gds/hash) returns old values in any case, because it
-** keeps what it has read. Then every all-gather has a key of its own. */
+** read the old value. All values have one size, because PMIx 4.2 may return the old value if the
+** new one has another size. Some PMIx (its component gds/hash) returns old values even so, because
+** it keeps values that it has read; there every all-gather has a key of its own. */
 enum { BLOCK = 512 };
 
-/* Exchange a block under a key. Write `bytes` bytes of each rank into `all`, `stride` bytes
-** apart. */
+/* Exchange a block under a key. Copy the first `bytes` bytes of each rank's block to `all`,
+** `stride` bytes apart. */
 static mgrid_status pmix_exchange(pmix_job *j, const char *key, char block[BLOCK], char *all,
                                   size_t bytes, size_t stride, double until) {
   double left = until - mgrid_now();
@@ -196,8 +197,8 @@ static mgrid_status pmix_exchange(pmix_job *j, const char *key, char block[BLOCK
   return s;
 }
 
-/* Find out whether a rank gets the old value of a key after the key has a new one. All ranks have
-** read the old value before. */
+/* Set j->stale: whether any rank still gets the old value of a key, which all ranks have read
+** before, after the key got a new value. */
 static mgrid_status learn_stale(pmix_job *j, const char *key, double until) {
   static const char fresh[] = "a second value of the key";
   char block[BLOCK] = "", name[96];
@@ -244,16 +245,16 @@ static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t
 
 /* Launchers let a process join PMIx only once: after PMIx_Finalize, its fences fail. The library
 ** has no global variables, so it notes in the environment that this process has left. */
-static const char left[] = "MOONGRID_PMIX_LEFT";
+static const char left_variable[] = "MOONGRID_PMIX_LEFT";
 
 static void note_left(void) {
   char pid[24];
   snprintf(pid, sizeof pid, "%ld", (long)getpid());
-  if (!PMIx_Initialized()) setenv(left, pid, 1);
+  if (!PMIx_Initialized()) setenv(left_variable, pid, 1);
 }
 
 static bool has_left(void) {
-  const char *pid = getenv(left);
+  const char *pid = getenv(left_variable);
   return pid && strtol(pid, NULL, 10) == (long)getpid();
 }
 
@@ -269,7 +270,7 @@ static void pmix_close(void *ud) {
   free(j);
 }
 
-/* Find the number of ranks, and which of them are on this machine. */
+/* Find the number of ranks, and which of them are on this node. */
 static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   pmix_proc_t all;
   pmix_value_t *v = NULL;
@@ -292,7 +293,7 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   if (!j->near) return mgrid_oom(err);
   j->near[j->me.rank] = true;
 
-  /* without an answer, no rank is on this machine */
+  /* without an answer, treat the other ranks as if they were on other nodes */
   if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK;
   const char *peers = v && v->type == PMIX_STRING && v->data.string ? v->data.string : "";
   for (const char *at = peers; *at;) {
@@ -307,8 +308,8 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
 
 static void *nothing(void *ud) { return ud; }
 
-/* Say why PMIx_Init failed: it returns one error for two causes, no launcher and no thread for
-** it. */
+/* PMIx_Init returns the same error without a launcher and without a thread for it. Return a text
+** about the limit of threads if this process can start no thread, else "". */
 static const char *why_not(char buf[MGRID_ALLOWED]) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, nothing, NULL) != 0)
@@ -335,8 +336,7 @@ static mgrid_backend *pmix_open(const mgrid_backend_options *o, mgrid_error *err
                         PMIx_Error_string(r), why_not(most));
     return mgrid_null(err, MGRID_MISSING,
                       "pmix: no launcher that speaks PMIx started this process (PMIx_Init: %s); "
-                      "start it by mpirun, "
-                      "prterun or srun --mpi=pmix",
+                      "start it by mpirun, prterun or srun --mpi=pmix",
                       PMIx_Error_string(r));
   }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
 **
-** arrivals.c - the roll call: which ranks have arrived at a call and which have not, found out by
-** small messages. A rank counts as missing because it is silent, never because its own clock ran
-** out first. mpi_calls.c calls these functions while it waits.
+** arrivals.c - the roll call: small messages by which ranks that wait in a call find out which
+** ranks have not arrived. A rank counts as missing because it is silent, not because its deadline
+** passed before that of others. mpi_calls.c calls these functions while it waits.
 */
 
 /* THE ROLL CALL. A rank that waits for long reports to the first rank of its call, again and again.
-** The first rank answers. At its deadline it tells the others which ranks it has not heard. If the
-** first rank itself is silent, the others name it.
+** The first rank answers. At its deadline it sends the others the list of the ranks that did not
+** report. If the first rank itself is silent, the others name it.
 **
 ** A silent rank may wait in another call for the rank that is really missing. So the first rank
-** asks the silent ones. A rank that waits in a call of the library answers with the ranks for which
-** it waits, and only the end of such a chain is named. In a move or a step, ranks report from the
-** start. So a rank that is silent for a deadline is named at any time. An empty list of missing
-** ranks says that nothing moves.
+** asks the silent ranks. A rank that waits in a call of the library answers with the ranks for
+** which it waits, and only the end of such a chain is named. In a move or a step, ranks report from
+** the start, so a rank is named as soon as it is silent for a deadline. If no rank is silent but
+** nothing moves, the list is empty.
 */
 
 #include "comm/mpi/mpi.h"
@@ -24,9 +24,9 @@
 
 /* ------------------------------------ small messages that nobody waits for */
 
-/* MPI accepts most small messages at once. It does not accept the first message to a host that was
-** cut off before a connection existed. A rank that waited for this message could not notify the
-** others. So nobody waits for such messages. */
+/* MPI accepts most small messages at once, but not the first message to a node that was cut off
+** before there was a connection. A rank that waited until MPI accepts it could not notify the
+** others. So nobody waits for these messages. */
 enum { NOTE_MOST = 160 }; /* bytes */
 
 struct mpi_note {
@@ -51,6 +51,7 @@ static mgrid_outcome sweep(void *ud) { /* mgrid_look */
   return m->note ? MGRID_NOT_YET : MGRID_OK;
 }
 
+/* received: the message ends only when the other rank has received it. */
 static int arrivals_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes,
                          bool received) {
   mpi_note *n = malloc(sizeof *n);
@@ -67,11 +68,6 @@ static int arrivals_post(mpi_backend *m, int64_t to, int tag, const void *data, 
 
 int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
   return arrivals_post(m, to, tag, data, bytes, false);
-}
-
-/* Send a message that ends only when the other rank has received it. */
-static int post_received(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
-  return arrivals_post(m, to, tag, data, bytes, true);
 }
 
 bool mgrid_mpi_posted(mpi_backend *m, double seconds) {
@@ -99,8 +95,8 @@ mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, ui
 }
 
 /* Return whether this rank asks the others, and finds the missing ranks by itself. The first rank
-** does so. In a small group each rank does so if the first rank is in another call. In a large
-** group too many ranks would ask. */
+** does so. If the first rank is in another call, each rank does so, but not in a large group, where
+** too many would ask. */
 static bool asks(const mpi_roll *r) {
   const int64_t many = 1024;
   return !r->moves && (arrivals_first_of(r) == r->m->base.rank || (r->left && r->size <= many));
@@ -149,8 +145,9 @@ static void answer(const mpi_roll *r) {
   }
 }
 
-/* Return whether a number belongs to this call, or to another call of the same ranks. A call may
-** have ended on some ranks while others still wait in it for the missing rank. */
+/* Return whether a number is that of this call, or of another call over the same group. A call may
+** have ended on some ranks, which now wait in the next one, while others still wait in it for the
+** missing rank. */
 static bool arrivals_is_alike(const mpi_roll *r, uint64_t number) {
   return (number ^ r->number) >> MGRID_MPI_CALL_BITS == 0;
 }
@@ -171,14 +168,14 @@ static void listen(mpi_roll *r, double now) {
     if (got.to == r->number) r->told = true, r->missing = got.missing;
 }
 
-/* Return the last report of a rank; NULL: there is none. A report about another call does not count
-** if it came before this call began. */
+/* Return the last report of a rank; NULL: there is none. A report from another call counts only if
+** it came after this call began. */
 static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
   const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
   return last && (last->number == r->number || last->at >= r->begun) ? last : NULL;
 }
 
-/* Add the ranks for which a rank in another call waits. */
+/* Add the ranks of `more`, for which a rank in another call waits, but not this rank. */
 static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missing *out) {
   for (int64_t i = 0; i < more->n && i < MGRID_MISSING_SHOWN; i++) {
     bool known = more->rank[i] == r->m->base.rank || out->n >= MGRID_MISSING_SHOWN;
@@ -188,7 +185,7 @@ static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missi
 }
 
 /* List the silent ranks. With `alike`, add the ranks that are in other calls; otherwise add the
-** ranks for which those wait. */
+** ranks for which these wait. */
 static void arrivals_find_missing(const mpi_roll *r, double now, double silent, bool alike,
                                   mgrid_missing *out) {
   *out = (mgrid_missing){ 0 };
@@ -206,16 +203,15 @@ static void arrivals_find_missing(const mpi_roll *r, double now, double silent, 
   }
 }
 
-/* On the first rank: send the list to all others that it has heard. In a call over all ranks, a
-** rank that waits in another call gets the list, too, because no rank can go on. */
+/* On the first rank: send the list to all others that are not silent. A rank that waits in another
+** call gets it only if this call is over all ranks, because then no rank can go on. */
 static void arrivals_tell(mpi_roll *r, double now, double silent) {
   for (int64_t i = 1; i < r->size && !r->pairs; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
     if (!last || now - last->at > silent || (r->ranks && !arrivals_is_alike(r, last->number)))
       continue;
     news n = { .number = r->number, .to = last->number, .missing = r->missing };
-    (r->ranks || r->moves ? mgrid_mpi_post : post_received)(r->m, nth_of(r, i), MGRID_TAG_MISSING,
-                                                            &n, sizeof n);
+    arrivals_post(r->m, nth_of(r, i), MGRID_TAG_MISSING, &n, sizeof n, !r->ranks && !r->moves);
   }
   r->told = true;
 }
@@ -236,8 +232,7 @@ static void watch_over(mpi_roll *r, double now) {
   arrivals_tell(r, now, r->seconds);
 }
 
-/* Blame the first rank, which no longer answers. Blame this rank if it has not run for a while
-** itself. */
+/* Blame the first rank, which no longer answers; but if this rank was away, blame this rank. */
 static void arrivals_give_up(mpi_roll *r) {
   r->missing =
       (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : arrivals_first_of(r) } };
@@ -247,8 +242,8 @@ static void arrivals_give_up(mpi_roll *r) {
 /* Report to the first rank, and also to rank 0, which may wait in a call over all ranks. If this
 ** rank asks, it sends a question to each rank that it does not hear. */
 static void report_now(mpi_roll *r, double now) {
-  /* up to `few` ranks report more often, so that a report goes through many calls before the
-  ** deadline */
+  /* If ranks are few, they report more often: the names of missing ranks may have to pass through
+  ** many calls before the deadline. */
   const int64_t few = 64;
   r->next = now + r->seconds / (r->size <= few && !r->moves ? 32 : 8);
   for (int64_t i = 0; i < r->size && asks(r); i++) {
@@ -264,8 +259,8 @@ static void report_now(mpi_roll *r, double now) {
   r->next_to_0 = now + r->seconds / 8;
 }
 
-/* Find the ranks for which this rank waits. This comes before it asks or reports, because its
-** messages contain these ranks. */
+/* Find the ranks for which this rank waits. This comes before questions and reports, which contain
+** them. */
 static void blame(mpi_roll *r, double now) {
   const double silent = r->seconds * 3 / 8;
   if (asks(r) && now - r->begun > r->seconds / 4)
@@ -279,7 +274,7 @@ bool mgrid_roll_look(mpi_roll *r) {
   double now = mgrid_now();
   bool first = arrivals_first_of(r) == r->m->base.rank;
   if (r->told || now < r->look) return r->told;
-  /* this rank has not run for a while */
+  /* this rank did not run in the meantime, so it could not receive answers either */
   if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now;
   r->look = now + rest;
   if (mgrid_mpi_lost(r->m, r->ranks, r->size, &r->missing)) return r->told = true;
@@ -298,19 +293,19 @@ bool mgrid_roll_look(mpi_roll *r) {
 typedef struct ending {
   mpi_roll *roll;
   double until, asked;
-  /* the ranks for which the first rank waited at its last answer; it may have left its call
-  ** since */
+  /* the ranks for which the first rank waited at its last answer; since then it may have left its
+  ** call */
   mgrid_missing known;
 } ending;
 
-/* An mgrid_look. A rank that asks waits until it knows for whom others wait in other calls. Any
-** other rank waits for the list, or for a new answer of the first rank. */
+/* An mgrid_look. A rank that asks waits until it knows a rank that is missing. Any other rank waits
+** for the list, or for a new answer of the first rank. */
 static mgrid_outcome is_known(void *ud) {
   ending *e = ud;
   mpi_roll *r = e->roll;
   double now = mgrid_now();
   if (mgrid_roll_look(r)) return MGRID_OK;
-  /* the first rank recovers, so it sends no list */
+  /* the first rank takes part in a recovery, so it sends no list */
   if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE;
   if (asks(r)) {
     arrivals_find_missing(r, now, r->m->seconds / 2, false, &r->missing);
@@ -321,8 +316,8 @@ static mgrid_outcome is_known(void *ud) {
   return r->missing.n > 0 ? MGRID_OK : now > e->until ? MGRID_LATE : MGRID_NOT_YET;
 }
 
-/* Decide who is missing if no rank is known for which all wait: the ranks in other calls, or the
-** first rank, which does not answer. */
+/* Decide who is missing if is_known has found no rank: the ranks in other calls; or, on a rank that
+** does not ask, the ranks that the first rank named last, or else the first rank. */
 static void conclude(const ending *e) {
   mpi_roll *r = e->roll;
   if (asks(r))
@@ -334,8 +329,8 @@ static void conclude(const ending *e) {
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
-  /* moment: seconds for an answer on its way; longer: for an answer of a rank that may share its
-  ** core */
+  /* moment: seconds in which an answer that was sent arrives. longer: seconds in which a rank that
+  ** shares its core answers */
   const double moment = 0.25, longer = 0.85;
   double now = mgrid_now();
   bool first = arrivals_first_of(r) == r->m->base.rank;
@@ -347,8 +342,7 @@ mgrid_missing mgrid_roll_end(mpi_roll *r) {
   if (mgrid_wait(is_known, &e, INFINITY, NULL, NULL) != MGRID_OK) conclude(&e);
   if (r->told || !first) return r->missing;
   arrivals_tell(r, mgrid_now(), r->m->seconds / 2);
-  /* This rank's next call, such as a recovery, may cancel messages that are not received yet. So
-  ** wait for them. */
+  /* wait until the list is received, because a recovery, which may come next, would cancel it */
   if (!r->ranks && !r->moves) mgrid_mpi_posted(r->m, moment);
   return r->missing;
 }

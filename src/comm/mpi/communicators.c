@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** communicators.c - the communicators of groups: created, proved and destroyed. Their members alone
-** create them, on the library's duplicate (MPI_Comm_create_group). All ranks have just agreed, so
-** there is no rendezvous between creations; watchdog.c watches the deadline in a thread. Where MPI
-** survives losses, all ranks create together (MPI_Comm_create), because in Open MPI 5.0.11 nothing
-** ends the wait for a lost member in MPI_Comm_create_group. Errors never end the job: a group's
-** communicator has MPI_ERRORS_RETURN during a call of the library, and the host's handler
-** otherwise.
+** communicators.c - creates, proves and destroys the communicators of groups. The members of a
+** group alone create its communicator, on the library's duplicate (MPI_Comm_create_group). All
+** ranks have just agreed, so there is no rendezvous between creations; watchdog.c watches the
+** deadline in a thread. Where MPI survives losses, all ranks create together (MPI_Comm_create),
+** because in Open MPI 5.0.11 nothing ends the wait for a lost member in MPI_Comm_create_group.
+** Errors never end the job: a group's communicator has MPI_ERRORS_RETURN during a call of the
+** library, and the host's handler otherwise.
 */
 #include "comm/mpi/mpi.h"
 
@@ -16,9 +16,9 @@
 
 /* ------------------------------------------------------------------ create */
 
-/* Return how many communicators this backend may have. MPI numbers its communicators. When the
-** numbers run out, some versions hang instead of failing, so refuse before. Some numbers are left
-** for the host and for other backends. */
+/* Return how many communicators this backend may have. MPI numbers its communicators, and some
+** versions hang when the numbers run out, so mgrid_mpi_check refuses earlier. The limits leave some
+** numbers for the host and for other backends. */
 static int64_t communicators_most_of(const mpi_backend *m) {
 #ifdef OPEN_MPI
   const int64_t library = 65000; /* 16 bits */
@@ -45,8 +45,8 @@ mgrid_status mgrid_mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *
                     here, n, most);
 }
 
-/* Replace a communicator by one with the Cartesian topology of its family. MPI's dims go slowest
-** first. Ranks keep their order. */
+/* Replace a communicator by one with the Cartesian topology of its family. MPI lists the slowest
+** dim first. Ranks keep their order. */
 static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
   int dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX];
   MPI_Comm plain = *comm;
@@ -59,7 +59,7 @@ static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
   return rc ? rc : MPI_Comm_free(&plain);
 }
 
-/* Create a communicator. If the group has size 0, only take part; there is none. */
+/* Create a communicator. If spec->size is 0, only take part in the call; then *made is not set. */
 static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Comm *made,
                                mgrid_error *err) {
   const bool together = m->survives && spec->size != 1;
@@ -108,8 +108,8 @@ int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend) {
   return MPI_ERR_COMM;
 }
 
-/* Create a communicator and its box. If there is no memory for the box, create the communicator
-** even so, because other members wait in it. */
+/* Create a communicator and its mpi_comm. If there is no memory for that, create the communicator
+** even so, because other members wait in the call. */
 static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native,
                              mgrid_error *err) {
   mpi_comm here = { .comm = MPI_COMM_NULL }, *box = calloc(1, sizeof *box);
@@ -128,8 +128,8 @@ static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void *
   return s;
 }
 
-/* Return whether a group of one rank gets a communicator of its own. Others use MPI_COMM_SELF,
-** which does not exist with sessions. */
+/* Return whether a group of one rank gets a communicator of its own. Otherwise it uses
+** MPI_COMM_SELF, which does not exist with sessions. */
 bool mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c) {
   bool all = ((const mpi_backend *)b)->sessions;
   return !c->none && (all || c->asked.single || c->asked.unique || c->shape || c->lane > 0);
@@ -150,8 +150,7 @@ static bool is_mpis(const mgrid_comm_spec *spec) {
   return spec->size > 0 && spec->backend->native == MGRID_NATIVE_MPI;
 }
 
-/* Find, among the creations that MPI makes, the one with the lowest turn after `done`. n: there is
-** none. */
+/* Return the index of the creation of MPI with the lowest turn after `done`. n: there is none. */
 static size_t find_next(size_t n, const mgrid_comm_spec *spec, int64_t done) {
   size_t next = n;
   for (size_t i = 0; i < n; i++)
@@ -160,8 +159,9 @@ static size_t find_next(size_t n, const mgrid_comm_spec *spec, int64_t done) {
   return next;
 }
 
-/* All ranks make the groups of one turn, then those of the next. A rank in none of them still takes
-** part. Before each turn the ranks agree which is next; so they also notice who is missing. */
+/* All ranks create the communicators of one turn, then those of the next. A rank without a group in
+** a turn still takes part. Before each turn the ranks agree which turn is next; so they also notice
+** who is missing. */
 static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_spec *spec,
                                      void **native, mgrid_error *err) {
   const int32_t nobody = 0;
@@ -184,9 +184,9 @@ static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_
 }
 
 /* Create one communicator after the other. Each takes three rounds of messages among its members.
-** Three other ways were not faster: MPI_Comm_idup for equal members, threads, and another order
-** (scripts/lab/costs.md). After an error create the rest even so, because other members wait in
-** them. The verdict then undoes all. */
+** Three alternatives were not faster: MPI_Comm_idup for equal members, threads, and another order
+** (scripts/lab/costs.md). After an error, create the rest even so, because other members wait in
+** these calls; after the verdict all are destroyed. */
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                                void **native, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
@@ -209,7 +209,7 @@ void mgrid_mpi_destroy(mgrid_backend *b, size_t n, void **native) {
     if (!c) continue;
     ((mpi_backend *)b)->made--;
     c->ends = true;
-    /* then the box must stay, too */
+    /* MPI may still use the communicator, whose attribute points to *c */
     bool stays = !gone && (((mpi_backend *)b)->broken || c->stuck);
     if (!gone && !stays) MPI_Comm_free(&c->comm);
     if (!stays) free(c);
@@ -218,14 +218,13 @@ void mgrid_mpi_destroy(mgrid_backend *b, size_t n, void **native) {
 
 /* ------------------------------------------------------------------- prove */
 
-/* Keep the first failure. Make the later calls even so, because other members wait in them. */
+/* Keep the first failure. The caller goes on, because other members wait in later calls. */
 static void communicators_keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec,
                                int rc, const char *call) {
   if (rc && !*s) *s = mgrid_mpi_failed(err, rc, call, spec->name);
 }
 
-/* Check the Cartesian topology: dims, periods, and this rank's coordinates. MPI's dims go slowest
-** first. */
+/* Check the Cartesian topology: dims, periods, and this rank's coordinates. */
 static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgrid_error *err) {
   const mgrid_shape *shape = spec->options->shape;
   int dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX], coords[MGRID_DIMS_MAX], kind = MPI_UNDEFINED,
@@ -263,8 +262,8 @@ typedef struct proving {
   mgrid_error *err;
 } proving;
 
-/* Wait for a call that was started. Return false if it did not end: no other call may follow then.
-** After any other failure the proof goes on, because other members wait in it. */
+/* Wait for a call that was started. Return false if it did not end: then no other call may follow.
+** After any other failure the proof goes on, because other members wait in its calls. */
 static bool ended(proving *p, mpi_request call, const char *name) {
   double left = p->until - mgrid_now(), least = p->m->seconds / 16;
   mgrid_status s = call.rc ? mgrid_mpi_failed(NULL, call.rc, name, "")
@@ -276,8 +275,8 @@ static bool ended(proving *p, mpi_request call, const char *name) {
   return !p->c->stuck;
 }
 
-/* Each member sends to each other member its rank, and the position that it believes the other
-** has. */
+/* By an all-to-all, each member sends to each other member its own rank, and the position that it
+** believes the other has. */
 static void prove_pairs(proving *p, mpi_proof *d, int size) {
   const mgrid_comm_spec *spec = p->spec;
   mpi_request call = { 0 };
@@ -294,7 +293,7 @@ static void prove_pairs(proving *p, mpi_proof *d, int size) {
                         spec->name, d->mine, d->from[2 * i], d->from[2 * i + 1]);
 }
 
-/* Check members and order, a sum, a broadcast from every position, a ring in group order, an
+/* Check members and order, a broadcast from every position, a sum, a ring in group order, an
 ** all-to-all, and the topology. */
 static void communicators_prove(proving *p, mpi_proof *d) {
   const mgrid_comm_spec *spec = p->spec;

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** entry.c - two other ways to a backend: from Fortran, where handles of MPI are integers, and by
-** the backend's name.
+** entry.c - two other ways to open the backend: from Fortran, where handles of MPI are integers,
+** and by its name.
 */
 #include "comm/mpi/mpi.h"
-#include "moongrid_mpi.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 /* Open MPI ends the process if a handle is converted while neither MPI nor a session exists. */
 #ifdef OPEN_MPI
 enum { FORTRAN_SELF = 1, FORTRAN_NULL = 2, FORTRAN_PREDEFINED = 3 };
 #endif
 
-/* Convert a handle of a host that uses only sessions. NULL: there is no such handle. */
+/* Convert a handle of a host that uses only sessions. MPI_COMM_NULL: there is no such handle. */
 static MPI_Comm of_session(MPI_Fint comm) {
 #if !defined(OPEN_MPI)
   return MPI_Comm_f2c(comm); /* in C the handle is a number, too */
@@ -35,9 +29,10 @@ static MPI_Comm of_session(MPI_Fint comm) {
 #endif
 }
 
-/* Return the communicator of a handle that this MPI may have given out; else MPI_COMM_NULL. A
-** handle of another MPI library is a number, too: Open MPI's are small, MPICH's have the kind of
-** object in their upper bits. MPICH ends the process for an invalid one. */
+/* Return the communicator of a handle, or MPI_COMM_NULL if it cannot be a handle of this MPI. It
+** may be one of another MPI library, since handles are numbers there, too: Open MPI's are small,
+** MPICH's have the kind of object in their upper bits. MPICH ends the process for an invalid
+** handle. */
 static MPI_Comm open_comm_of(MPI_Fint comm, bool there) {
 #ifdef MPICH_VERSION
   unsigned bits = (unsigned)comm, object = bits >> 26 & 0xf, place = bits >> 30;
@@ -59,8 +54,7 @@ mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *optio
     version[strcspn(version, ",\n")] = '\0';
     return mgrid_null(err, MGRID_USAGE,
                       "mpi: %d is not a communicator of %.80s, which libmoongrid_mpi uses; was the "
-                      "program built with "
-                      "another MPI library?",
+                      "program built with another MPI library?",
                       (int)comm, version);
   }
   return mgrid_mpi_backend(parent, options, err);
@@ -77,7 +71,7 @@ MPI_Fint mgrid_mpi_native_f(const void *native, bool self) {
 
 /* ----------------------------------------------------------------- by name */
 
-/* Open the backend for mgrid_backend_open. If MPI is not initialized, initialize it; then close
+/* Open the backend for mgrid_backend_open. If MPI is not initialized, initialize it; then mpi_close
 ** finalizes it. */
 static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error *err) {
   const mgrid_mpi_options *o = options->mpi;
@@ -85,7 +79,7 @@ static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error
   mgrid_mpi_options own = *o;
   own.borrow = false;
   if (own.timeout == 0) own.timeout = options->timeout;
-  /* check this first, because a handle of another MPI ends the process */
+  /* check this before o->comm, because a handle of another MPI ends the process */
   if (mgrid_mpi_one_library(err)) return NULL;
   if (o->comm) return mgrid_mpi_backend_f(*o->comm, &own, err);
   MPI_Initialized(&ready);

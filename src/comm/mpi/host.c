@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** host.c - checks what a host passes before MPI sees it, because MPI ends the process for a bad
-** handle. The process must have one MPI library, the one for which this backend was built, and must
-** be started by its launcher. MPI reports neither: under the mpirun of another library each process
-** believes that it is rank 0 of 1. The file also keeps the duplicate of the host's communicator for
-** the next backend; the library makes its own calls only on this duplicate. open.c takes a backend
-** through these checks; other files ask mgrid_mpi_usable.
+** host.c - checks the host's communicator before MPI sees it, because MPI ends the process for a
+** bad handle. The process must have loaded only the MPI library for which this backend was built,
+** and must have been started by that library's launcher. MPI reports neither fault: under the
+** mpirun of another library each process believes that it is rank 0 of 1. The file also keeps the
+** duplicate of the host's communicator, on which the library makes its calls, for the next backend.
+** open.c takes a backend through these checks; other files ask mgrid_mpi_usable.
 */
 #include "comm/mpi/mpi.h"
 
@@ -19,8 +19,8 @@
 
 /* -------------------------------------------- the library and its launcher */
 
-/* The family of the MPI in the header, and the name that the other family reports. Relatives of the
-** two (Intel's MPI, MVAPICH) are accepted. */
+/* The MPI whose header this is, and the name that the other MPI reports. Relatives of the two
+** (Intel's MPI, MVAPICH) are accepted. */
 #ifdef OPEN_MPI
 #define BUILT_WITH "Open MPI"
 #define OTHER      "MPICH"
@@ -88,8 +88,8 @@ static const char *host_version(char *text) {
   return text;
 }
 
-/* Return the path of the library whose functions this backend calls. Of all checks when a backend
-** opens, this is the slowest. */
+/* Return the path of the library whose functions this backend calls. This is slow, so call it only
+** where it is needed. */
 static const char *our_file(void) {
   Dl_info info;
   return dladdr((void *)(uintptr_t)&MPI_Initialized, &info) && info.dli_fname ? info.dli_fname : "";
@@ -104,22 +104,22 @@ mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
   if (ready && !wrong) return MGRID_OK;
   f.ours = our_file();
   if (wrong)
-    return mgrid_fail(err, MGRID_BACKEND,
-                      "mpi: this backend was built with " BUILT_WITH
-                      ", and the program has loaded %.80s (%s); build "
-                      "moongrid with the program's MPI",
-                      text, f.ours);
+    return mgrid_fail(
+        err, MGRID_BACKEND,
+        "mpi: this backend was built with " BUILT_WITH
+        ", and the program has loaded %.80s (%s); build moongrid with the program's MPI",
+        text, f.ours);
   dl_iterate_phdr(look_for_other, &f);
   if (!f.other[0] || !is_started(f.other)) return MGRID_OK;
   return mgrid_fail(err, MGRID_BACKEND,
                     "mpi: the program has started the MPI of %s, and this backend uses %.80s of "
-                    "%s; build moongrid with "
-                    "the program's MPI",
+                    "%s; build moongrid with the program's MPI",
                     f.other, text, f.ours);
 }
 
-/* Return whether MPICH lacks PMIx; it reports how it was configured. Under a launcher that offers
-** only PMIx, MPI_Init without PMIx ends the process (5.0) or starts a world of one rank (4.0). */
+/* Return whether this MPI is an MPICH without PMIx, by the configuration that it reports. Under a
+** launcher that offers only PMIx, its MPI_Init ends the process (5.0) or starts a world of one rank
+** (4.0). */
 static bool lacks_pmix(void) {
   char text[MGRID_MPI_VERSION];
   int n = 0;
@@ -127,7 +127,7 @@ static bool lacks_pmix(void) {
          && strstr(text, "configure:") && !strstr(text, "pmix");
 }
 
-/* Return whether MPI's world is only this process. A host that passes MPI_COMM_SELF means that. */
+/* Return whether MPI's world is only this process, though the host did not pass MPI_COMM_SELF. */
 static bool is_alone(MPI_Comm parent) {
   int all = 0, size = 0;
   if (parent == MPI_COMM_NULL || parent == MPI_COMM_SELF) return false;
@@ -146,19 +146,20 @@ mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err) {
   if (l.sized) snprintf(these, sizeof these, "%" PRId64 " processes", l.size);
   if (strcmp(l.by, "srun") == 0)
     also = foreign ? ", or by srun --mpi=pmi2" : ", or by srun --mpi=pmix or --mpi=pmi2";
-  return mgrid_fail(err, MGRID_BACKEND,
-                    "mpi: %s started %s, and the MPI of this one, %.80s, knows of itself alone: "
-                    "start it by that library's own "
-                    "mpirun%s, or build moongrid with the launcher's MPI",
-                    l.by, these, host_version(text), also);
+  return mgrid_fail(
+      err, MGRID_BACKEND,
+      "mpi: %s started %s, and the MPI of this one, %.80s, knows of itself alone: "
+      "start it by that library's own mpirun%s, or build moongrid with the launcher's "
+      "MPI",
+      l.by, these, host_version(text), also);
 }
 
 /* ------------------------------------------------- the host's communicator */
 
 /* Return whether the host's communicator is valid. Open MPI would read memory of a communicator
-** that was freed. Its table of Fortran handles holds only valid ones, so look there: this causes no
-** error. MPICH reports an invalid handle to the error handlers of MPI_COMM_WORLD and, since MPI
-** 4.0, of MPI_COMM_SELF. With sessions alone neither exists. */
+** that was freed, so look it up in the table of Fortran handles, which has only valid ones. MPICH
+** reports an invalid handle to the error handlers of MPI_COMM_WORLD and, since MPI 4.0, of
+** MPI_COMM_SELF; with sessions alone neither exists. */
 static bool is_comm(MPI_Comm parent, bool sessions, int *inter) {
 #ifdef OPEN_MPI
   (void)sessions;
@@ -187,13 +188,13 @@ mgrid_status mgrid_mpi_check_parent(MPI_Comm parent, bool sessions, mgrid_error 
 
 /* ----------------------------------------------------------- the duplicate */
 
-/* The library's duplicate of a host's communicator, kept for the next backend over it. An attribute
-** of the host's communicator holds it. The attribute has no copy function, so a duplicate made by
-** the host does not get it. MPI calls `drop` when the host frees its communicator. Backends hold
-** the duplicate, too, and the last holder frees it; so the host may free its communicator first.
-** Backends that share a duplicate make their calls over all ranks in one order, as the states of
-** one backend do. With MPI_THREAD_MULTIPLE two threads may use two backends, so only one backend at
-** a time has the duplicate. */
+/* The library's duplicate of a host's communicator, kept for the next backend over that. An
+** attribute of the host's communicator holds it, without a copy function, so that duplicates made
+** by the host do not get it. MPI calls host_drop when the host frees its communicator. Backends
+** hold the duplicate, too, and the last holder frees it; so the host may free its communicator
+** first. Backends that share a duplicate make their calls over all ranks in one order, as the
+** states of one backend do. With MPI_THREAD_MULTIPLE two threads may use two backends, so only one
+** backend at a time has the duplicate. */
 struct mpi_channel {
   MPI_Comm comm;
   MPI_Group members;
@@ -204,8 +205,8 @@ struct mpi_channel {
   mpi_backend *first;   /* the backends that have it, linked by `beside` */
 };
 
-/* The number of the attribute, plus 1; 0: there is none yet. MPI cannot be asked for the number. So
-** this is the only object of the library that ever changes: once, with the first backend. */
+/* The keyval of the attribute, plus 1; 0: there is none yet. MPI cannot be asked for it later, so
+** this is the only mutable object of the library: the first backend sets it. */
 static atomic_int mgrid_mpi_attribute;
 
 static void host_release(mpi_channel *c, bool there) {
@@ -223,8 +224,8 @@ static int host_drop(MPI_Comm comm, int key, void *channel, void *unused) {
   return MPI_SUCCESS;
 }
 
-/* Give the number back. MPI_Finalize first deletes the attributes of MPI_COMM_SELF; this is the
-** delete function of one. */
+/* Free the keyval. This is the delete function of an attribute of MPI_COMM_SELF; MPI_Finalize
+** deletes these attributes first. */
 static int end_key(MPI_Comm comm, int key, void *value, void *unused) {
   int ours = atomic_exchange(&mgrid_mpi_attribute, 0) - 1;
   (void)comm, (void)key, (void)value, (void)unused;
@@ -240,8 +241,8 @@ static int end_with_mpi(void) {
   return rc;
 }
 
-/* Return the attribute's number. MPI calls `drop` after the last backend has ended, so this code
-** must not be unloaded. */
+/* Find the keyval, or create it. MPI may call host_drop after the last backend has ended, so this
+** code must not be unloaded. */
 static int find_key(int *key) {
   int made = MPI_KEYVAL_INVALID, none = 0;
   *key = atomic_load(&mgrid_mpi_attribute) - 1;
@@ -259,9 +260,9 @@ static int find_key(int *key) {
   return first ? end_with_mpi() : MPI_SUCCESS;
 }
 
-/* Return the communicator whose attribute keeps the duplicate. MPI_Finalize drops the attributes of
-** MPI_COMM_SELF while MPI can still be called, but those of MPI_COMM_WORLD later or never.
-** Duplicates of MPI_COMM_SELF are not kept, because it needs no messages. */
+/* Return the communicator whose attribute keeps the duplicate of `parent`. MPI_Finalize deletes the
+** attributes of MPI_COMM_SELF while MPI can still be called, but those of MPI_COMM_WORLD later or
+** never. A duplicate of MPI_COMM_SELF is not kept: no message is ever sent on it. */
 static MPI_Comm home_of(MPI_Comm parent) {
   return parent == MPI_COMM_SELF    ? MPI_COMM_NULL
          : parent == MPI_COMM_WORLD ? MPI_COMM_SELF
@@ -283,8 +284,8 @@ static bool channel_is_broken(const mpi_channel *c) {
   return broken;
 }
 
-/* Return whether a backend may join. If only one may have the duplicate, look at the number of
-** holders first, because that backend may be ending in another thread. */
+/* If only one backend at a time may have the duplicate, look at the number of holders before the
+** list, because that backend may be ending in another thread. */
 bool mgrid_channel_is_free(const mpi_channel *c) {
   if (!c || (c->alone && atomic_load(&c->holders) > 1) || channel_is_broken(c)) return false;
   for (const mpi_backend *m = c->first; m; m = m->beside)
@@ -292,8 +293,8 @@ bool mgrid_channel_is_free(const mpi_channel *c) {
   return true;
 }
 
-/* Add a backend. Each backend of a channel numbers its calls in its own range, because all their
-** notices arrive at one place. */
+/* Each backend of a channel numbers its calls in a range of its own, because all their roll calls
+** use one communicator. */
 void mgrid_channel_join(mpi_channel *c, mpi_backend *m) {
   atomic_fetch_add(&c->holders, 1);
   m->channel = c;
@@ -356,8 +357,8 @@ mgrid_status mgrid_mpi_in_main_thread(mgrid_error *err) {
   if (main) return MGRID_OK;
   return mgrid_fail(err, MGRID_USAGE,
                     "mpi: only the thread that initialized MPI may call it; other threads may if "
-                    "it is initialized with "
-                    "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
+                    "it is initialized with MPI_THREAD_SERIALIZED, or several at once with "
+                    "MPI_THREAD_MULTIPLE");
 }
 
 mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** lost.c - what MPI's errors mean, and who is lost where MPI survives a loss and reports it (Open
-** MPI 5 under mpirun --with-ft ulfm). With other MPIs a lost rank is a silent one, found at the
-** deadline (arrivals.c). The error of a failed call names the lost ranks, if there are any, and
-** waits a moment for that news. It never ends the job. All files of this folder call this one; it
-** calls none of them.
+** lost.c - makes the errors of failed calls of MPI, and finds the lost ranks where MPI survives a
+** loss and reports it (Open MPI 5 under mpirun --with-ft ulfm). With other MPIs a lost rank is a
+** silent rank, found at the deadline (arrivals.c). The error of a failed call names the lost ranks;
+** it waits a moment for MPI's news of them. All files of this folder call this one; it calls none
+** of them.
 */
 #include "comm/mpi/mpi.h"
 
@@ -20,9 +20,8 @@ mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const 
                     text);
 }
 
-/* Set MPI_ERRORS_RETURN and return the handler before. Another thread may do the same with
-** MPI_COMM_SELF. So if MPI_ERRORS_RETURN is set already, it is neither set again nor restored: the
-** thread that set it restores the handler. */
+/* Another thread may do the same with MPI_COMM_SELF. So if MPI_ERRORS_RETURN is set already, it is
+** neither set again nor restored: the thread that has set it restores the handler. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm) {
   MPI_Errhandler was = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(comm, &was);
@@ -55,7 +54,8 @@ bool mgrid_mpi_survives(void) {
   int level, index, count = 0, on = 0;
   MPI_T_cvar_handle handle;
   if (!get_failed) return false; /* before 5.0, where the query below takes a fifth of a second */
-  /* Open MPI 4 sets the level of MPI itself to the one asked for here */
+  /* pass MPI's own level of threads, because Open MPI 4 would change it to the level that is asked
+  ** for here */
   MPI_Query_thread(&level);
   if (MPI_T_init_thread(level, &level) != MPI_SUCCESS) return false;
   if (MPI_T_cvar_get_index("mpi_ft_enable", &index) == MPI_SUCCESS
@@ -75,7 +75,7 @@ static int (*const is_revoked)(MPI_Comm, int *) = NULL;
 bool mgrid_mpi_survives(void) { return false; }
 #endif
 
-/* ----------------------------------------------------- detect: who is lost */
+/* ------------------------------------------------------------ who is lost */
 
 /* Return the ranks whose processes have failed. The caller frees the list. NULL: there are none. */
 static int *failed_ranks(const mpi_backend *m, int *n) {
@@ -115,13 +115,14 @@ uint8_t *mgrid_mpi_all_lost(const mpi_backend *m) {
   return lost;
 }
 
-/* Let MPI handle what has arrived, such as news of a loss. It does so only during calls. */
+/* Let MPI handle what has arrived, such as news of a loss: it does so only during its calls. */
 static void lost_progress(const mpi_backend *m) {
   int some;
   if (!m->sessions) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE);
 }
 
-/* Return whether this error of MPI may mean that a rank is lost, or has left to recover. */
+/* Return whether this error of MPI may mean that a rank is lost, or has left the call to
+** recover. */
 static bool tells_of_loss(int rc) {
   int class = MPI_SUCCESS;
   if (!is_revoked || !rc || MPI_Error_class(rc, &class)) return false;

@@ -27,12 +27,11 @@ typedef struct mpi_note mpi_note;
 typedef struct mpi_watch mpi_watch;
 typedef struct mpi_channel mpi_channel;
 
-/* What a rank last said in a roll call: in which call it is, how much it has moved, for whom it
-** waits as far as it knows; and when it said so. */
+/* The last report of a rank in a roll call. */
 typedef struct mpi_report {
-  uint64_t number, moved;
-  mgrid_missing missing;
-  double at;
+  uint64_t number, moved; /* the call in which it is; how many messages of moves it has finished */
+  mgrid_missing missing;  /* the ranks for which it waits, as far as it knows */
+  double at;              /* when the report came */
 } mpi_report;
 
 typedef struct mpi_backend mpi_backend;
@@ -42,23 +41,25 @@ typedef struct mpi_roll {
   mpi_backend *m;
   const int32_t *ranks; /* [size]: the ranks that take part; NULL: all */
   int64_t size;
-  uint64_t number;       /* of the call: the same on these ranks, and different from other calls */
+  uint64_t number;       /* of the call: the same on these ranks, and unlike that of other calls */
   double begun, seconds; /* when the call began; its deadline */
   double look, looked;   /* when to look again; when this rank last looked */
   /* when to report again. On the first rank, in a move: when to look for silent ranks */
   double next;
   double next_to_0; /* when to report again to rank 0 */
-  /* when this rank last heard the first rank. Before that: when this rank began to listen */
+  /* when the last answer of the first rank came; before the first answer: when the call began */
   double since;
-  bool moves; /* of a move or a step */
-  /* for a message between two ranks: this rank is the first of both, and asks the other */
+  bool moves; /* the call is a move or a step */
+  /* the call is a message between two ranks: each of them is its own first rank, and asks the
+  ** other */
   bool pairs;
   /* the first rank has ended this call, and waits in another. So this rank asks the others
   ** itself */
   bool left;
-  /* this rank was away for long; the first rank has answered; the result is known */
-  bool away, answered, told;
-  /* this rank alone decided, because the first rank does not answer, or because this rank was
+  bool away;     /* this rank was stopped, or got no processor, for most of a deadline */
+  bool answered; /* the first rank has answered */
+  bool told;     /* `missing` is the result */
+  /* this rank alone decided who is missing: the first rank does not answer, or this rank was
   ** away */
   bool guessed;
   mgrid_missing blamed;  /* the ranks for which this rank waits, as far as it knows */
@@ -74,26 +75,25 @@ typedef struct mpi_tree {
   int nchildren; /* of this rank */
   uint64_t words[MGRID_TREE_WORDS], answer[MGRID_TREE_WORDS],
       child[MGRID_TREE_CHILDREN][MGRID_TREE_WORDS];
-  MPI_Request children[MGRID_TREE_CHILDREN],
-      own[2]; /* to and from the children; the answer, and the report to the parent */
+  MPI_Request children[MGRID_TREE_CHILDREN]; /* of messages from and to the children */
+  MPI_Request own[2];                        /* of the parent's answer, of the report to it */
 } mpi_tree;
 
-/* Buffers of a proof. They are not freed if one of its calls does not end. In groups of up to
-** MGRID_PAIRS_MAX ranks, members exchange a number for each pair; the limit bounds the memory. */
+/* Buffers of a proof. They are not freed if one of its calls does not end. Groups of up to
+** MGRID_PAIRS_MAX ranks make an all-to-all; the limit bounds the memory. */
 enum { MGRID_PAIRS_MAX = 512 };
 typedef struct mpi_proof {
   int32_t mine, before, sent;
   long long sum;
-  int32_t to[2 * MGRID_PAIRS_MAX],
-      /* from each member: its rank, and the position for which the number is meant */
-      from[2 * MGRID_PAIRS_MAX];
+  /* for and from each member: the rank of the sender, and the position of the receiver */
+  int32_t to[2 * MGRID_PAIRS_MAX], from[2 * MGRID_PAIRS_MAX];
 } mpi_proof;
 
 struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
-  /* Duplicates of the host's communicator, which itself never carries messages of the library.
-  ** comm: collectives, creations and notices, which differ by tag. talk: messages of a carrier,
-  ** made by its `start`. Errors on them return. */
+  /* Duplicates of the host's communicator; the library sends no message on the original. comm:
+  ** collectives, creations and notices, which differ by tag. talk: messages of a carrier, made by
+  ** its `start`. Errors on them return. */
   MPI_Comm comm, talk;
   /* the channel that holds `comm` and `members`; NULL: they belong to this backend alone */
   mpi_channel *channel;
@@ -107,10 +107,10 @@ struct mpi_backend {
   int guard; /* keyval of an attribute that keeps the host from freeing a group's communicator */
   bool finalize; /* mpi_open initialized MPI, so close finalizes it */
   bool sessions; /* the host uses only sessions: there is no MPI_COMM_WORLD, no MPI_COMM_SELF */
-  MPI_Session session;   /* then this backend's own session, which keeps MPI alive */
+  MPI_Session session;   /* if `sessions`: this backend's own session, which keeps MPI alive */
   bool main;             /* only the main thread may call MPI */
   bool survives;         /* MPI survives a loss, on all ranks: lost.c */
-  double seconds, usual; /* deadline of a call over all ranks: the present one; the usual one */
+  double seconds, usual; /* deadline of a call over all ranks: now; when nobody sets another */
   uint64_t phase;        /* only notices of this phase count: mgrid_carrier_ops.phase */
   uint64_t calls;        /* calls over all ranks so far; the same on all ranks */
   /* For a move: mpi_move.c. */
@@ -118,7 +118,7 @@ struct mpi_backend {
   int nrequests;
   double before;      /* the value of `seconds` before the move */
   struct {            /* until all ranks have finished the move: mpi_calls.c */
-    bool on, stalled; /* its verdict is still to come; nothing has moved for a deadline */
+    bool on, stalled; /* the verdict on the move is still to come; nothing moved for a deadline */
     uint64_t count;   /* messages that this rank has finished, in all moves */
     double last;      /* on rank 0: when a rank last reported progress */
     mpi_roll roll;
@@ -131,7 +131,7 @@ struct mpi_backend {
   mpi_tree tree; /* of the small call over all ranks that is in progress */
   /* for a proof on a rank without memory, because such a rank must take part, too */
   mpi_proof spare;
-  mpi_watch *watch; /* watches creations and their verdict; NULL before the first */
+  mpi_watch *watch; /* watches creations and their verdict; NULL before the first creation */
   uint64_t job;     /* a random number, the same on all ranks of this backend: watchdog.c */
   mpi_note *note;   /* small messages that MPI has not accepted yet */
   mpi_report *here; /* [world]: the last report of each rank in roll calls; NULL before the first */
@@ -149,30 +149,27 @@ struct mpi_backend {
 typedef struct mpi_comm {
   MPI_Comm comm;
   uint64_t calls; /* calls of the library over it; the same on all members */
-  bool stuck;     /* one of these did not end */
-  bool ends;      /* the library is freeing it now; nobody else may: mgrid_mpi_keeps */
+  bool stuck;     /* one of these calls did not end */
+  bool ends;      /* the library is freeing it; mgrid_mpi_keeps forbids that to others */
 } mpi_comm;
 
-/* Tags on `comm`. In this order: a rank has failed (with its phase); a rank is in a call (with its
-** number); the missing ranks; data of a move (tests/mpi/move.c uses it); the first rank's answer to
-** a report; up the tree; down the tree. MGRID_TAGS and above: creations, which some libraries send
-** as ordinary messages. */
+/* Tags on `comm`. */
 enum {
-  MGRID_TAG_FAILED = 1,
-  MGRID_TAG_HERE = 2,
-  MGRID_TAG_MISSING = 3,
-  MGRID_TAG_MOVE = 4,
-  MGRID_TAG_THERE = 5,
-  MGRID_TAG_RISE = 6,
-  MGRID_TAG_FALL = 7,
-  MGRID_TAGS = 8
+  MGRID_TAG_FAILED = 1,  /* the sender has failed, in this phase */
+  MGRID_TAG_HERE = 2,    /* a report, or a question, of a roll call */
+  MGRID_TAG_MISSING = 3, /* the result of a roll call: the missing ranks */
+  MGRID_TAG_MOVE = 4,    /* data of a move (tests/mpi/move.c uses it) */
+  MGRID_TAG_THERE = 5,   /* the answer to MGRID_TAG_HERE */
+  MGRID_TAG_RISE = 6,    /* up the tree */
+  MGRID_TAG_FALL = 7,    /* down the tree */
+  MGRID_TAGS = 8         /* and above: creations, which some libraries send as ordinary messages */
 };
 
 /* ------------------------------------------------------------------ lost.c */
 
-/* Make the error of a failed call. `what`: on what it was called, or "". */
+/* Make the error of a failed call. what: the communicator or group of the call, or "". */
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
-/* Make the error of a failed call with other ranks. It names the lost ranks, if there are any. */
+/* Make the error of a failed call over several ranks. It names the lost ranks, if there are any. */
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call,
                                  const char *what);
 /* Let errors on a communicator return while the library uses it. Return the handler that it had,
@@ -180,8 +177,7 @@ mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc,
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
 void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
 /* Return whether Open MPI runs with ULFM (mpirun --with-ft ulfm). Without it, revoke hangs on some
-** ranks. The question takes as long as opening a backend, so it is asked only once
-** (mpi_backend.survives). */
+** ranks. This takes as long as opening a backend, so mpi_backend.survives keeps the answer. */
 bool mgrid_mpi_survives(void);
 /* Find the ranks whose processes MPI reports as failed, among `ranks` (NULL: all). Return whether
 ** there are any. */
@@ -196,7 +192,7 @@ bool mgrid_mpi_is_hurt(const mpi_backend *m);
 bool mgrid_mpi_is_interrupted(const mpi_backend *m);
 /* Make the error of a wait that ended because another rank has interrupted the backend. */
 mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what);
-/* End the calls of all ranks on a communicator, for good. */
+/* End the calls of all ranks on a communicator. It cannot be used again. */
 void mgrid_mpi_end_waits(MPI_Comm comm);
 
 /* ------------------------------------------------------------------ host.c */
@@ -205,8 +201,9 @@ enum { MGRID_MPI_VERSION = 16384 }; /* more than any library's MPI_MAX_LIBRARY_V
 
 /* Fail if this process has another MPI library than the one for which this backend was built. */
 mgrid_status mgrid_mpi_one_library(mgrid_error *err);
-/* Fail if the launcher of another library has started this process. MPI_COMM_NULL: MPI is not
-** initialized yet, so check only what is certain already. */
+/* Fail if the launcher of another library has started this process. parent: the host's
+** communicator. MPI_COMM_NULL: MPI is not initialized yet, so check only what is certain without
+** it. */
 mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err);
 /* Fail unless the host's communicator is valid and no intercommunicator. */
 mgrid_status mgrid_mpi_check_parent(MPI_Comm parent, bool sessions, mgrid_error *err);
@@ -217,7 +214,7 @@ bool mgrid_channel_is_free(const mpi_channel *c);
 void mgrid_channel_join(mpi_channel *c, mpi_backend *m);
 /* Keep m's duplicate with the host's communicator. Return MPI's result. */
 int mgrid_channel_keep(mpi_backend *m, MPI_Comm parent, bool alone);
-/* Remove m from its channel. `usable`: MPI may be called, and m has left no call in it. */
+/* Remove m from its channel. usable: MPI may be called, and all calls of m have ended. */
 void mgrid_channel_leave(mpi_backend *m, bool usable);
 /* Fail if MPI is not initialized yet, or is finalized. */
 mgrid_status mgrid_mpi_initialized(mgrid_error *err);
@@ -226,7 +223,7 @@ mgrid_status mgrid_mpi_in_main_thread(mgrid_error *err);
 bool mgrid_mpi_there(const mpi_backend *m);
 /* Fail if MPI may not be called now: after MPI_Finalize, or from the wrong thread. */
 mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err);
-/* Fail in these cases, and also after a call that did not end. */
+/* Fail if MPI may not be called now, or if an earlier call did not end. */
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
 
 /* -------------------------------------------------------------- watchdog.c */
@@ -238,17 +235,18 @@ void mgrid_watch_begin(mpi_backend *m);
 void mgrid_watch_recovery(mpi_backend *m, double seconds);
 /* Watch the deadline while this rank is in MPI_Finalize. */
 void mgrid_watch_finalize(mpi_backend *m);
-/* Tell the watchdog that this rank is in the creation of this spec, in this call of MPI. NULL: it
-** is in none. */
+/* Tell the watchdog that this rank creates the communicator of this spec, by this call of MPI. spec
+** NULL: the call has returned. */
 void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec, const char *call);
-/* Tell the watchdog that this rank has made all, and waits for the verdict. */
+/* Tell the watchdog that this rank has made all its communicators, and waits for the verdict. */
 void mgrid_watch_through(mpi_backend *m);
 /* Return whether creations are watched and their deadline has not passed. */
 bool mgrid_watch_is_on(const mpi_backend *m);
-/* Wait for the deadline. Then list the ranks of this machine that are neither in a creation nor
-** done with all. False: this rank knows of none. */
+/* Wait for the deadline. Then list the ranks of this node that are neither in a creation nor done
+** with all. False: this rank knows of none. */
 bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing);
-/* After that, make the error about ranks that rank 0 has not heard. */
+/* Where mgrid_watch_missing returned false, make the error. silent: the ranks that did not report
+** to rank 0, as the roll call says. */
 mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err);
 /* After the deadline of a recovery, make the error that names the survivors who have not come. */
 mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err);
@@ -260,7 +258,8 @@ void mgrid_watch_free(mpi_backend *m);
 /* Send at most 160 bytes to a rank without waiting. The message ends when MPI has accepted it.
 ** Return MPI's result. */
 int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
-/* Wait until all such messages have ended, at most `seconds`. Return whether they have. */
+/* Wait until all messages of mgrid_mpi_post have ended, at most `seconds`. Return whether they
+** have. */
 bool mgrid_mpi_posted(mpi_backend *m, double seconds);
 /* Begin the roll call of a call over these ranks (NULL: all). */
 mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number,
@@ -272,15 +271,15 @@ mgrid_missing mgrid_roll_end(mpi_roll *r);
 
 /* ----------------------------------------------------------------- mpi_calls.c */
 
-/* Numbers of calls. A call over all ranks has a small number. For a call over a group, the high
-** bits are a hash of the group's name; the low bits, this many, count its calls. */
+/* Numbers of calls. Calls over all ranks are counted. The number of a call over a group has the
+** count of its calls in the low bits, this many, and a hash of the group's name above them. */
 enum { MGRID_MPI_CALL_BITS = 24 };
 
-/* A non-blocking call: one of MPI, or one along the tree of a backend. */
+/* A non-blocking call. */
 typedef struct mpi_request {
-  MPI_Request request;
-  int rc; /* result of MPI */
-  mpi_backend *tree;
+  MPI_Request request; /* if it is a call of MPI */
+  int rc;              /* result of MPI */
+  mpi_backend *tree;   /* if it is a call along the tree: the backend; else NULL */
 } mpi_request;
 
 extern const mgrid_carrier_ops mgrid_mpi_carrier;
@@ -306,15 +305,10 @@ mgrid_outcome mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_togethe
 /* Begin a move. The next call over all ranks is its verdict; until then, ranks report progress to
 ** rank 0. */
 void mgrid_mpi_moving(mpi_backend *m);
-/* Report that n messages of a move have finished. MGRID_LATE: nothing moves on any rank.
-** MGRID_GAVE_UP: ranks are missing, and the verdict names them. */
+/* Note that n messages of a move have finished on this rank, and take part in the roll call of the
+** move. MGRID_LATE: nothing moves on any rank. MGRID_GAVE_UP: ranks are missing, and the verdict
+** names them. */
 mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err);
-
-/* Flip the highest bit of each word, before and after a minimum of signed words; this gives the
-** minimum of unsigned ones. MPICH 4.0.2 (Debian 12) compares unsigned long as if it were signed. */
-static inline void mgrid_mpi_turn(uint64_t *words, size_t n) {
-  for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
-}
 
 /* --------------------------------------------------------- communicators.c */
 

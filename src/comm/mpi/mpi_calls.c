@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
 ** mpi_calls.c - calls that wait for other ranks: over all ranks on the library's duplicate, over
-** one group, and as a carrier for other backends. Each begins without blocking and has a deadline.
-** A rank that waits takes part in the roll call (arrivals.c), which says who is missing. MPI cannot
-** cancel a call: if one does not end, it stays in progress, its memory is not freed, and MPI is not
-** finalized. The pool, the rendezvous and the states call this file through the tables of
-** comm/backend.h.
+** one group, and messages as a carrier. Each call begins without blocking and has a deadline. A
+** rank that waits takes part in the roll call (arrivals.c), which finds out who is missing. MPI
+** cannot cancel a call: if a call does not end, it stays in progress, its memory is not freed, and
+** MPI is not finalized.
 */
 #include "comm/mpi/mpi.h"
 
@@ -16,9 +15,9 @@
 #include <string.h>
 
 /* ---------------------------------------------- the minimum over all ranks
-** The minimum of a few words, by messages along a tree: up to rank 0 and down again. Ranks that
-** share cores wait for each other's time slices. Here each rank waits twice; in an MPI_Iallreduce
-** it waits log2(ranks) times, which takes two to three times as long (scripts/lab/costs.md). */
+** The minimum of a few words, by messages along a tree: up to rank 0 and down again. In each wait,
+** a rank that shares its core waits for the time slices of others. Here it waits twice; in an
+** MPI_Iallreduce log2(ranks) times, which takes two to three times as long (scripts/lab/costs.md). */
 
 static int64_t first_child(const mpi_backend *m) { return m->base.rank * MGRID_TREE_CHILDREN + 1; }
 
@@ -99,12 +98,12 @@ static mgrid_outcome have_all_come(void *ud) {
   return through == MGRID_NOT_YET && mgrid_roll_look(w->roll) ? MGRID_LATE : through;
 }
 
-/* Wait for a call over all ranks. Its buffer is `own`, which the backend has allocated, because MPI
-** may still write to it after a failure. If that allocation failed, `own` is NULL. The buffer is
-** then the caller's, and the wait has no deadline. */
+/* Wait for a call over all ranks. own: its buffer, memory of the backend, to which MPI may still
+** write after a failure. NULL: there was no memory; then the buffer is the caller's, and the wait
+** has no deadline. */
 static mgrid_status calls_finish(mpi_backend *m, mpi_request call, const void *own,
                                  const char *name, mgrid_error *err) {
-  /* then this call is the verdict on creations, and they still have time */
+  /* true: this call is the verdict on creations, whose deadline has not passed */
   const bool watched = mgrid_watch_is_on(m);
   mpi_roll roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
   waiting w = { call, &roll };
@@ -166,8 +165,9 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
   return finish_with(&roll, spec, c, call, name, err);
 }
 
-/* Wait for a message between two members. The other member may wait in a message with a third one,
-** so neither is the first of both. So each asks the other. */
+/* Wait for a message between two members. The other member may wait for a third, so it would not
+** take part in this roll call as its first rank. So each of the two is the first rank of its own,
+** and asks the other. */
 static mgrid_status finish_pair(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c,
                                 mpi_request call, int64_t position, double seconds,
                                 const char *name, mgrid_error *err) {
@@ -187,11 +187,11 @@ static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_erro
   mpi_request call = { 0 };
   uint64_t *own = malloc(n * sizeof *own), *at = own ? own : words;
   if (own) memcpy(own, words, n * sizeof *words);
-  mgrid_mpi_turn(at, n);
+  mgrid_flip(at, n);
   call.rc = MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, MPI_INT64_T, MPI_MIN, m->comm, &call.request);
   mgrid_status s = calls_finish(m, call, own, "MPI_Iallreduce", err);
   if (s) return s;
-  mgrid_mpi_turn(at, n);
+  mgrid_flip(at, n);
   if (own) memcpy(words, own, n * sizeof *words);
   free(own);
   return MGRID_OK;
@@ -215,8 +215,8 @@ void mgrid_mpi_moving(mpi_backend *m) {
   m->moving.roll.moves = true;
 }
 
-/* Note that nothing moves although all ranks answer the roll call. Return whether this was noted
-** before. */
+/* Note that nothing moves although all ranks answer the roll call; if this is new, the roll call
+** goes on. Return whether it was noted before. */
 static bool stalls(mpi_backend *m) {
   bool before = m->moving.stalled;
   m->moving.stalled = true;
@@ -235,9 +235,9 @@ mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err) {
   return MGRID_GAVE_UP;
 }
 
-/* An mgrid_look. Ranks that still move notice themselves when nothing moves, and then come to this
-** verdict. A rank that waits here looks as often as they do, because a sleep would add to the time
-** of the move. */
+/* An mgrid_look. If nothing moves, the ranks that still wait for messages notice it, too, and then
+** come to this verdict; so wait for them once more. A rank that waits here does not sleep, because
+** that would add to the time of the move. */
 static mgrid_outcome have_moved(void *ud) {
   waiting *w = ud;
   mpi_backend *m = w->roll->m;
@@ -317,8 +317,8 @@ static mgrid_status duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid
 
 enum { WORK_TAG = 1 };
 
-/* Begin a call. whole: in a step, which may not rely on buffers, a send ends only when it is
-** received. */
+/* Begin a call. whole: a send ends only when it is received, as in a step, which may not rely on
+** buffers of MPI. */
 static int begin_work(MPI_Comm comm, const mgrid_work *w, bool whole, MPI_Request *request) {
   static const MPI_Datatype types[] = { MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE };
   static const MPI_Op ops[] = { MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX };
@@ -360,13 +360,13 @@ static mgrid_status check_work(const mgrid_comm_spec *spec, const mpi_comm *c, c
   return MGRID_OK;
 }
 
-/* ------------------------------------------- a call of a host over a group */
+/* ---------------------------------------------------- a call over a group */
 
 static const char *const call_names[] = { "an all-reduce",    "a broadcast", "an all-gather",
                                           "a reduce-scatter", "a message",   "a barrier",
                                           "an all-to-all" };
 
-/* Begin one side of a message, or another call, and wait for it. */
+/* Begin a send, a receive, or another call, and wait for it. */
 static mgrid_status call_one(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c,
                              const mgrid_work *w, double seconds, mgrid_error *err) {
   mpi_comm alone = { .comm = MPI_COMM_SELF }, *on = c ? c : &alone;
@@ -422,8 +422,8 @@ typedef struct step_waiting {
   mgrid_error *err;
 } step_waiting;
 
-/* An mgrid_look: whether all calls have ended. In a step of all ranks: also whether ranks are
-** missing, or nothing moves. */
+/* An mgrid_look: whether all calls have ended. Between mgrid_mpi_moving and its verdict also
+** whether ranks are missing, or nothing moves. */
 static mgrid_outcome have_ended(void *ud) {
   step_waiting *w = ud;
   int flag = 0;
@@ -523,7 +523,7 @@ static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const v
   memcpy(own, data, bytes);
   w.rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->talk, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Isend", to, seconds, err);
-  /* otherwise leave it, because a send cannot be cancelled */
+  /* otherwise the send is still in progress, and cannot be cancelled */
   if (outcome == MGRID_OK || w.rc) free(own);
   return outcome;
 }
@@ -534,7 +534,7 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
   mpi_request w = { 0 };
   w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->talk, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Irecv", from, seconds, err);
-  if (outcome != MGRID_OK && !w.rc) { /* cancel it, because the memory belongs to the caller */
+  if (outcome != MGRID_OK && !w.rc) { /* cancel the receive, because the caller may free `data` */
     MPI_Cancel(&w.request);
     MPI_Wait(&w.request, MPI_STATUS_IGNORE);
   }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
 ** mpi_move.c - messages of moves: one non-blocking call for each, on the library's communicator.
-** Boxes of long rows become a datatype, so they need not be packed. Persistent messages are no
+** Boxes of long rows become a datatype, so they need not be packed. Persistent messages are not
 ** faster (scripts/lab/costs.md). Parts may be in GPU memory: a CUDA-aware MPI reads it directly,
 ** and packing uses the CUDA runtime that the process has loaded. This library is built without
-** CUDA's headers, so the few functions are declared here. tensors/ calls this file through
+** CUDA's headers, so it declares the few functions that it needs. tensors/ calls this file through
 ** mgrid_transport_ops.
 */
 #include "comm/mpi/mpi.h"
@@ -46,8 +46,8 @@ static mgrid_status mpi_move_prepare(mgrid_backend *b, size_t n, mgrid_error *er
   return MGRID_OK;
 }
 
-/* Make a datatype of strided rows: loops around contiguous bytes. *block: how many elements of
-** *type the rows are. */
+/* Make a datatype of strided rows: loops around contiguous bytes. The rows are *block elements of
+** *type. */
 static int move_box_of(const mgrid_rows *rows, MPI_Datatype *type, int *block) {
   int rc = MPI_SUCCESS;
   *type = MPI_BYTE, *block = (int)rows->row;
@@ -67,8 +67,7 @@ static bool move_is_alike(const mgrid_rows *a, const mgrid_rows *b) {
          && memcmp(a->stride, b->stride, bytes) == 0;
 }
 
-/* Make a datatype of all boxes of a message. Boxes of one shape that follow each other share a
-** type. */
+/* Make a datatype of all boxes of a message. Consecutive boxes of one shape share a type. */
 static int type_of(const mgrid_post *p, MPI_Datatype *out) {
   MPI_Datatype type[MGRID_BOXES_MAX];
   MPI_Aint at[MGRID_BOXES_MAX];
@@ -122,7 +121,7 @@ static mgrid_outcome mpi_move_look(mgrid_backend *b, bool news, size_t *n, int *
 static bool mpi_move_close(mgrid_backend *b, bool failed) {
   mpi_backend *m = (mpi_backend *)b;
   m->seconds = m->before;
-  /* messages on their way would be taken for messages of the next move */
+  /* messages on their way would be received as messages of the next move */
   if (failed) m->broken = true;
   return !failed;
 }
@@ -143,7 +142,7 @@ static void *runtime(void) {
   static const char *const files[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0" };
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     void *lib = dlopen(files[i], RTLD_NOW | RTLD_NOLOAD);
-    if (lib) return lib; /* keep this reference as long as the process lives */
+    if (lib) return lib; /* never closed, so it stays loaded */
   }
   return NULL;
 }
@@ -178,14 +177,13 @@ static mgrid_status mpi_move_reaches(mgrid_backend *b, const void *data, const c
   }
   return mgrid_fail(err, MGRID_UNSUPPORTED,
                     "%s is in memory of GPU %d, which this MPI does not reach, since it is not "
-                    "CUDA-aware; the nccl "
-                    "backend moves it",
+                    "CUDA-aware; the nccl backend moves it",
                     what, of.device);
 }
 
 static bool mpi_move_copies(mgrid_backend *b) { return ((mpi_backend *)b)->cuda.used; }
 
-/* Copy rows. The copy has ended when the call returns, because MPI knows no streams. */
+/* Copy rows. The copy has ended when the call returns, because MPI would not wait for a stream. */
 static mgrid_status mpi_move_copy(mgrid_backend *b, const mgrid_slab *s, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   bool rows = s->stride > PITCH_MOST; /* copy row by row */

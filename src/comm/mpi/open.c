@@ -5,11 +5,10 @@
 ** on none, so a rank that has failed still makes the same calls. After a call that did not end, the
 ** backend is broken: MPI is not called again, and the memory stays, because MPI may write to it.
 ** After a loss the survivors interrupt the duplicate, agree, shrink it, and open a backend over the
-** rest. Each agreement has a deadline; watchdog.c watches MPIX_Comm_shrink and MPI_Comm_split,
+** rest. Their agreements have a deadline; watchdog.c watches MPIX_Comm_shrink and MPI_Comm_split,
 ** which have none.
 */
 #include "comm/mpi/mpi.h"
-#include "moongrid_mpi.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -36,7 +35,7 @@ static const mgrid_backend_ops mpi_ops;
 
 /* ---------------------------------------------------- threads and sessions */
 
-/* The levels of threads, indexed by mgrid_threads. */
+/* MPI's levels of threads, indexed by mgrid_threads. */
 static const struct {
   int level;
   const char *name;
@@ -71,7 +70,7 @@ static mgrid_status open_check_options(const mgrid_mpi_options *o, bool sessions
                     is);
 }
 
-/* Open the backend's session at the requested level of threads, and find out which level it got. */
+/* Open the backend's session at the requested level of threads, and find out its actual level. */
 #ifdef MGRID_MPI_SESSIONS
 static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level,
                                  mgrid_error *err) {
@@ -104,8 +103,8 @@ static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int
 static void close_session(mpi_backend *m) { (void)m; }
 #endif
 
-/* Without MPI_Init, or after MPI_Finalize, the host may use sessions. It does not if it passes a
-** predefined communicator. */
+/* Check that MPI can be used, and find its level of threads. Without MPI_Init, or after
+** MPI_Finalize, the host may use sessions; it does not if it passes a predefined communicator. */
 static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_options *o,
                                int *level, mgrid_error *err) {
   if (!mgrid_mpi_initialized(NULL)) {
@@ -130,8 +129,8 @@ static void open_end(mpi_backend *m) {
   if (m->guard != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&m->guard);
 }
 
-/* Finalize MPI. MPI_Finalize waits for all ranks and has no deadline. So all ranks meet first, with
-** one. If a rank does not come, MPI is left as it is. */
+/* Finalize MPI. MPI_Finalize waits for all ranks and has no deadline, so all ranks first meet in a
+** call that has one. If a rank does not come, MPI is not finalized. */
 static void open_finalize(mpi_backend *m) {
   mgrid_error e = MGRID_ERROR_INIT;
   uint64_t here = 0;
@@ -150,8 +149,7 @@ static void mpi_close(mgrid_backend *b) {
   bool usable = mgrid_mpi_there(m) && !m->broken && !m->pending && mgrid_mpi_posted(m, m->seconds);
   if (usable && m->finalize)
     open_finalize(m);
-  else if (usable)
-    /* after a call that did not end, each of these could wait forever */
+  else if (usable) /* if not, a call did not end, and these calls could wait forever */
     open_end(m), close_session(m);
   mgrid_watch_free(m);
   if (m->channel) mgrid_channel_leave(m, false);
@@ -175,10 +173,10 @@ static bool several_jobs(const mpi_backend *m) {
   return n > 0;
 }
 
-/* Ranks of another job may wait for ranks of this job that have learned of a loss and left; they
-** themselves do not learn of it. So if there are several jobs, end the waits on this communicator.
-** Do not do so after a loss in another job: revoke would then wait forever for the address of a
-** rank whose job has ended. */
+/* Ranks of another job do not learn of a loss in this job, and may wait for ranks of this job that
+** have left the call because of it. So if there are several jobs, end the waits on this
+** communicator. Do not do so after a loss in another job: revoke would then wait forever for the
+** address of a rank whose job has ended. */
 static void tell_other_jobs(const mpi_backend *m, MPI_Comm comm) {
   uint8_t *lost = several_jobs(m) ? mgrid_mpi_all_lost(m) : NULL;
   MPI_Group world = MPI_GROUP_NULL;
@@ -196,7 +194,7 @@ static void tell_other_jobs(const mpi_backend *m, MPI_Comm comm) {
 static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, const char *call,
                                    mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
-  m->comm = parent; /* so that the error names a rank of it that is lost */
+  m->comm = parent; /* so that the error names the lost ranks of `parent` */
   mgrid_status s = mgrid_mpi_failed_in(m, &why, rc, call, "the channel of the library");
   if (s == MGRID_LOST_RANK) tell_other_jobs(m, parent);
   m->comm = MPI_COMM_NULL;
@@ -204,11 +202,11 @@ static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, cons
 }
 
 enum { VERDICT, JOB, SURVIVES, DUPLICATE, WORDS }; /* the words of the first rendezvous */
-/* What a rank says about the duplicate. OWN: it needs one of its own. KEPT: the one it makes may be
-** kept. TAKEN: it can take the one that is kept. */
+/* Values of DUPLICATE, of which the ranks take the minimum. OWN: make a duplicate for this backend
+** alone. KEPT: make one and keep it. TAKEN: take the duplicate that is kept. */
 enum { OWN, KEPT, TAKEN };
 
-/* No rank can be named: that takes messages, which are sent on the duplicate alone. */
+/* The error names no rank, because a roll call needs the duplicate for its messages. */
 static mgrid_status not_opened(const mpi_backend *m, mgrid_error *err) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_fail(
@@ -221,26 +219,26 @@ static mgrid_status not_opened(const mpi_backend *m, mgrid_error *err) {
   return mgrid_error_pass(err, &e);
 }
 
-/* The first rendezvous, on the host's communicator, with a deadline. The minimum of the first words
-** comes to m->tree.words. */
+/* The first rendezvous, on the host's communicator, with a deadline. m->tree.words become their
+** minimum over all ranks. */
 static mgrid_status open_meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   mpi_request call = { 0 };
-  mgrid_mpi_turn(m->tree.words, WORDS);
+  mgrid_flip(m->tree.words, WORDS);
   call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, WORDS, MPI_INT64_T, MPI_MIN, parent,
                            &call.request);
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return not_opened(m, err);
   if (came) return fail_in_parent(m, parent, call.rc, "MPI_Iallreduce", err);
-  mgrid_mpi_turn(m->tree.words, WORDS);
+  mgrid_flip(m->tree.words, WORDS);
   m->job = m->tree.words[JOB];
   m->survives = m->tree.words[SURVIVES];
   return MGRID_OK;
 }
 
 /* Connect all pairs of ranks. Open MPI (5.0.11) connects two ranks when one first sends to the
-** other, even when it only reports a loss. It then waits forever if the other rank was lost
-** together with its job. */
+** other. If that is the report of a loss, and the other rank was lost together with its job, Open
+** MPI waits forever. */
 static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   mpi_request call = { 0 };
   char *bytes = calloc((size_t)m->base.world, 2); /* not freed if the call does not end */
@@ -258,9 +256,9 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   return s;
 }
 
-/* Make the library's communicator of the host's ranks. MPI_Comm_create copies no attributes, while
-** MPI_Comm_dup would call the host's attribute functions. It has no deadline, so all ranks have met
-** just before, and watchdog.c watches. */
+/* Make the library's duplicate. MPI_Comm_create copies no attributes, while MPI_Comm_dup would call
+** the host's attribute functions. It has no deadline, so all ranks have met just before, and
+** watchdog.c watches. */
 static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_comm_spec spec = { .name = "the channel of the library" };
   mgrid_watch_begin(m);
@@ -274,8 +272,8 @@ static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) 
   return m->survives && several_jobs(m) ? connect_all(m, err) : MGRID_OK;
 }
 
-/* Return which duplicate will do for this rank. With ULFM it needs its own, because a backend that
-** recovers interrupts everyone who uses its duplicate. */
+/* Return this rank's word DUPLICATE. With ULFM a backend needs its own duplicate, because a backend
+** that recovers interrupts all calls on its duplicate. */
 static uint64_t open_choose(const mpi_channel *kept, bool duplicate, const mpi_backend *m) {
   if (!duplicate || m->sessions || m->survives) return OWN;
   return mgrid_channel_is_free(kept) ? TAKEN : KEPT;
@@ -305,8 +303,8 @@ static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status min
                                mgrid_error *err) {
   int *flag = malloc(sizeof *flag); /* not freed if the call does not end */
   mpi_request call = { 0 };
-  /* at their deadline, the others find that this rank is missing */
-  if (!flag) return mgrid_oom(err);
+  if (!flag)
+    return mgrid_oom(err); /* at their deadline, the others find that this rank is missing */
   *flag = !mine;
   call.rc = begin_agree(parent, flag, &call.request);
   if (mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL) == MGRID_LATE)
@@ -320,7 +318,8 @@ static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status min
                               "a rank was lost before all had opened their backend");
 }
 
-/* Open the backend. A rank that has failed before (s) still makes the same calls. */
+/* Open the backend. s, failed: an earlier failure of this rank, which still makes the same
+** calls. */
 static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s,
                                const mgrid_error *failed, mgrid_error *err) {
   int rank, size;
@@ -361,7 +360,7 @@ static mgrid_status open_begin(mpi_backend *m, MPI_Comm parent, bool duplicate, 
   else if (!made)
     made = take_or_make(m, parent, kept, err);
 
-  /* after a timeout, the rank that did not come will not agree either */
+  /* not after a timeout: a rank that did not come would not agree either */
   if (duplicate && m->survives && made != MGRID_TIMED_OUT) {
     made = all_opened(m, parent, made, err);
     m->broken |= made != MGRID_OK;
@@ -410,21 +409,20 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
 
 /* -------------------------------------- open again, without the lost ranks */
 
-/* Open a backend over `rest` and own that. It gets the settings of `was`, its session, and its duty
-** to finalize MPI. `was` is interrupted, so closing it ends neither. `was` keeps both for one more
-** attempt, in case this one fails. */
+/* Open a backend over `rest`, and own that communicator. The backend gets the settings of `was`,
+** its session, and its duty to finalize MPI. `was` is interrupted, so closing it ends neither; it
+** keeps both for another attempt, in case this one fails. */
 static mgrid_backend *inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err) {
   mpi_backend *m = calloc(1, sizeof *m);
   mgrid_error mine = MGRID_ERROR_INIT;
-  /* at their deadline, the others find that this rank is missing */
-  if (!m) return mgrid_null_oom(err);
+  if (!m) return mgrid_null_oom(err); /* at their deadline, the others find this rank missing */
   m->usual = m->seconds = was->usual;
   m->main = was->main, m->dies = was->dies, m->most = was->most, m->sessions = was->sessions;
   m->pid = was->pid;
   mgrid_status s = open_begin(m, rest, false, MGRID_OK, &mine, err);
   m->given = MPI_COMM_NULL;
   MPI_Comm_set_errhandler(rest, MPI_ERRORS_RETURN);
-  if (s) return NULL; /* a rank was lost meanwhile, and MPI may still write to m */
+  if (s) return NULL; /* another rank was lost; m is not freed, because MPI may still write to it */
   m->base.hooks = was->base.hooks;
   m->session = was->session;
   m->finalize = was->finalize;
@@ -432,7 +430,7 @@ static mgrid_backend *inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err)
 }
 
 static mgrid_status mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
-  /* this is allowed also after a call that did not end */
+  /* not mgrid_mpi_usable, because this is allowed also after a call that did not end */
   mgrid_status s = mgrid_mpi_callable((mpi_backend *)b, err);
   if (s) return s;
   if (!revoke_comm)
@@ -459,13 +457,12 @@ static mgrid_status open_able(const mgrid_backend *b, mgrid_error *err) {
   if (!shrink_comm || !begin_agree)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, "
-                      "under mpirun --with-ft "
-                      "ulfm; else start the job again from its last checkpoint");
+                      "under mpirun --with-ft ulfm; else start the job again from its last "
+                      "checkpoint");
   if (!((const mpi_backend *)b)->survives)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "mpi: this job ends with its first lost rank; it goes on if it is started by "
-                      "mpirun --with-ft ulfm; "
-                      "else start it again from its last checkpoint");
+                      "mpirun --with-ft ulfm; else start it again from its last checkpoint");
   return MGRID_OK;
 }
 
@@ -496,10 +493,10 @@ static mgrid_outcome have_agreed(void *ud) {
   return MGRID_GAVE_UP;
 }
 
-/* Agree by `and`. The flag is not freed if the call does not end. After a timeout this rank still
-** shows that it has come, because others may look later. If a rank dies in the call, Open MPI (5.0)
-** tells some ranks the result, and others wait forever. A rank that asked whether all are alive
-** then knows the answer, and leaves. All meet again in the recovery. */
+/* The flag is not freed if the call does not end. After a timeout the watchdog goes on to show that
+** this rank has come, because others may look later. If a rank dies in the call, Open MPI (5.0)
+** gives the result to some ranks, and others wait forever. A rank that asked whether all are alive
+** (MGRID_ALL_LIVE) then knows that they are not, and leaves. All meet again in the recovery. */
 static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seconds,
                                    mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
@@ -515,8 +512,8 @@ static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seco
   if (came == MGRID_LATE) return mgrid_watch_survivors(m, err);
   mgrid_watch_end(m);
   if (came == MGRID_GAVE_UP) return *mine = 0, MGRID_OK;
-  /* Until a loss is acknowledged to MPI, this call returns an error, the same on all ranks. The
-  ** flag is valid even so. */
+  /* After a loss this call returns an error, the same on all ranks, until the loss is acknowledged
+  ** to MPI. The flag is valid even so. */
   *mine = (uint64_t)(unsigned)*flag & (a.call.rc ? ~(uint64_t)MGRID_ALL_LIVE : UINT64_MAX);
   free(flag);
   return MGRID_OK;
@@ -541,7 +538,7 @@ static mgrid_status list_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, m
 
 static mgrid_status open_find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  /* of an earlier attempt, in which another rank was lost */
+  /* free that of an earlier attempt, in which another rank was lost */
   if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest);
   m->rest = MPI_COMM_NULL;
   mgrid_watch_recovery(m, m->usual);
@@ -616,7 +613,7 @@ static const mgrid_backend_ops mpi_ops = {
   .survival = &survival,
 };
 
-/* ----------------------------------------------------------- what hosts ask */
+/* ------------------------------------------- a communicator for the host */
 
 mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** watchdog.c - a thread that watches the clock while MPI creates communicators. At the deadline it
-** finds the missing ranks. If this rank waits inside MPI, it also prints them. communicators.c and
+** watchdog.c - a thread that watches the deadline while MPI creates communicators. At the deadline
+** it finds the missing ranks, and prints them if this rank waits inside MPI. communicators.c and
 ** open.c tell it where this rank is; mpi_calls.c and open.c ask it which ranks are missing.
 */
 
 /* WHY A THREAD. MPI cannot cancel a creation, and a creation blocks. If a rank dies or stops
-** between two creations, its peers wait inside MPI forever. So a thread watches. It does not call
-** MPI, which is forbidden below MPI_THREAD_MULTIPLE. Instead, each rank that is inside a creation,
-** or has made all, opens an abstract socket as a sign. All ranks of its machine know the socket's
-** name, and the socket ends with its process. A rank without a socket is missing; so is a rank that
-** is stopped. Ranks of other machines cannot be seen, so they are listed. The thread lives until
-** the backend ends, because one thread for each call took as long as two creations of 8 ranks.
+** between two creations, its peers wait inside MPI forever. So a thread watches. It may not call
+** MPI below MPI_THREAD_MULTIPLE. Instead, near the deadline, each rank that is inside a creation,
+** or has made all, opens an abstract Unix socket, which has a name but no file, as a sign. All
+** ranks of its node know the socket's name, and the socket ends with its process. A rank without a
+** socket is missing; so is a rank that is stopped. Ranks of other nodes cannot be seen, so they are
+** all listed. The thread lives until the backend ends, because to start a thread for each call took
+** as long as two creations of 8 ranks.
 */
 
 #include "comm/mpi/mpi.h"
@@ -32,27 +33,27 @@ enum { LIST = 640, LINE = 1024 }; /* characters of the list of unseen ranks; of 
 #define RECOVERY UINT64_MAX /* in the place of a call's number */
 
 /* where the main thread is: outside of the creations, in one, or done with all */
-typedef enum place { OUTSIDE, INSIDE, THROUGH } place;
+typedef enum stage { OUTSIDE, INSIDE, THROUGH } stage;
 
 struct mpi_watch {
   const mpi_backend *m;
   pthread_t thread;
-  pthread_mutex_t lock; /* guards what follows */
+  pthread_mutex_t lock; /* guards the next fields */
   pthread_cond_t woken;
-  bool on, ends; /* creations, or the verdict on them, are running; the thread must end */
+  bool on, ends; /* creations, or the verdict on them, are in progress; the thread must end */
   /* when the creations began; their deadline; when the thread wakes up */
   double begun, seconds, wake;
-  double show;                 /* this rank opens its socket after this part of the deadline */
-  uint64_t call;               /* number of the verdict on the creations, or RECOVERY */
-  place at;                    /* where the main thread is */
-  const mgrid_comm_spec *spec; /* INSIDE: the creation */
+  double show;   /* this rank opens its socket after this part of the deadline */
+  uint64_t call; /* number of the verdict on the creations, or RECOVERY */
+  stage at;
+  const mgrid_comm_spec *spec; /* if INSIDE: the creation */
   const char *name;            /* and the call of MPI that makes it */
-  int sign;                    /* the socket; -1: none */
-  bool looked;                 /* the deadline has passed; the next fields are set then */
-  uint8_t *seen;               /* [world]: whether a rank is seen; NULL: none can be */
+  int sign;                    /* the socket; -1: it is not open */
+  bool looked;                 /* the deadline has passed, and the next fields are set */
+  uint8_t *seen;               /* [world]: whether a rank is seen; NULL: this rank sees none */
   /* [world]: whether MPI says that a rank has failed; NULL: none has */
   uint8_t *lost;
-  mgrid_missing missing; /* ranks of this machine that are not seen */
+  mgrid_missing missing; /* ranks of this node that are not seen */
 };
 
 /* Set the name of a rank's socket. It consists of the job, the number of the call, and the rank. */
@@ -93,8 +94,8 @@ static bool is_stopped(int connection) {
   return state == 'T' || state == 't';
 }
 
-/* Look whether a rank has its socket open. A rank that was seen once stays seen after its socket
-** has ended, because it may have reached its own deadline. */
+/* Look whether a rank has its socket open. A rank that was seen stays seen when its socket is
+** closed, because it may have reached its own deadline. */
 static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   struct sockaddr_un name;
   socklen_t len = sign_name(w, rank, &name);
@@ -104,10 +105,10 @@ static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   if (from >= 0) close(from);
 }
 
-/* Find the ranks that are known to be on this machine: *from to *to - 1. In the first creation of a
-** job on several machines they are not known, and there are none. */
+/* Find the ranks that are known to be on this node: *from to *to - 1. In the first creation of a
+** job on several nodes no rank is known to be. */
 static void find_mates(const mgrid_backend *b, int64_t *from, int64_t *to) {
-  const int64_t block = b->spread.machines == 1 ? b->world : b->spread.block;
+  const int64_t block = b->spread.nodes == 1 ? b->world : b->spread.block;
   *from = block ? b->rank - b->rank % block : 0;
   *to = !block ? 0 : *from + block < b->world ? *from + block : b->world;
 }
@@ -124,8 +125,8 @@ static void watchdog_find_missing(mpi_watch *w) {
     if (is_unseen(w, r)) mgrid_missing_add(&w->missing, r);
 }
 
-/* Find out which ranks have their socket open. A rank without a socket of its own cannot know. This
-** takes O(world), and happens only at a deadline, or in a recovery that takes long. */
+/* Find out which ranks have their socket open. A rank that could open no socket itself sees none.
+** This takes O(world), and happens only at a deadline, or in a recovery that takes long. */
 static void look_around(mpi_watch *w) {
   const mgrid_backend *b = &w->m->base;
   if (w->sign >= 0 && !w->seen) w->seen = calloc((size_t)b->world, sizeof *w->seen);
@@ -133,8 +134,8 @@ static void look_around(mpi_watch *w) {
   watchdog_find_missing(w);
 }
 
-/* List the ranks that are not seen, such as "0 to 3, 6, 7". Runs keep the list short, because ranks
-** of other machines are never seen. Return how many ranks they are. */
+/* List the ranks that are not seen, as "0 to 3, 6, 7": runs keep the list short on several nodes,
+** where most ranks are not seen. *first: the first of them. Return how many there are. */
 static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *first) {
   const int64_t world = w->m->base.world;
   const size_t tail = 32; /* room for the end of the text */
@@ -157,8 +158,8 @@ static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *f
   return n;
 }
 
-/* Name the ranks that are not seen: the one, or all of them, one of which is missing. *first
-** becomes the first of them. Return how many they are; 0: all are seen. */
+/* Write that the one rank that is not seen is missing, or that one of several is. *first: the first
+** of them. Return how many there are; 0: all ranks are seen. */
 static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
   char ranks[LIST - 64] = "";
   int64_t n = list_unseen(w, ranks, sizeof ranks, first);
@@ -171,15 +172,16 @@ static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
 
 static const mgrid_comm_spec the_end = { .name = "the job" };
 
-/* Name the missing ranks of this machine. If there are none, name the ranks that are not seen, one
-** of which is missing. Return false if all are seen. */
+/* Write which ranks of this node are missing. If there are none, write about the ranks that are not
+** seen. Return false if all are seen. */
 static bool name_absent(const mpi_watch *w, char to[LIST]) {
   int64_t first;
   return w->missing.n == 0 ? name_unseen(w, to, &first) > 0
                            : mgrid_missing_text(&w->missing, to) != NULL;
 }
 
-/* Print one line on stderr, in one write. The host's log may not be used in this thread. */
+/* Say on stderr that this rank is stuck in MPI. It is one line, in one write. The host's log may
+** not be used in this thread. */
 static void say_stuck(const mpi_watch *w) {
   const mpi_backend *m = w->m;
   const mgrid_comm_spec *s = w->spec;
@@ -207,8 +209,8 @@ static void say_stuck(const mpi_watch *w) {
   (void)written;
 }
 
-/* Sleep until a time. If it is 0 or has no limit, sleep until the thread is woken. The caller holds
-** the lock. */
+/* Sleep until this time, or until the thread is woken. 0, or a time far away: only until it is
+** woken. The caller holds the lock. */
 static void rest_until(mpi_watch *w, double until) {
   const bool ends = until > 0 && until < 1e15;
   struct timespec t = { .tv_sec = ends ? (time_t)until : 0 };
@@ -221,8 +223,8 @@ static void rest_until(mpi_watch *w, double until) {
 }
 
 static void *watchdog_watch(void *ud) {
-  /* again: the wait before the next try, as a part of the deadline. others: seconds in which others
-  ** can see this rank */
+  /* again: the wait before the next try to open the socket, as a part of the deadline. others:
+  ** seconds after the deadline in which others can see this rank */
   const double again = 0.01, others = 0.5;
   mpi_watch *w = ud;
 
@@ -270,8 +272,8 @@ static mpi_watch *watchdog_start(const mpi_backend *m) {
   return NULL;
 }
 
-/* Begin to watch. The watchdog takes over `lost`, the new list of lost ranks, and frees it. */
-static void watchdog_begin(mpi_backend *m, uint64_t call, double seconds, double show, place at,
+/* Begin to watch. lost: [world], as mpi_watch.lost; the watchdog frees it. */
+static void watchdog_begin(mpi_backend *m, uint64_t call, double seconds, double show, stage at,
                            uint8_t *lost) {
   if (!m->watch) m->watch = watchdog_start(m); /* without a thread nothing is watched */
   mpi_watch *w = m->watch;
@@ -293,13 +295,12 @@ void mgrid_watch_begin(mpi_backend *m) {
   watchdog_begin(m, m->calls + 1, m->seconds, 0.75, OUTSIDE, NULL);
 }
 
-/* Watch a recovery. It has no number of a call: ranks notice a loss in different calls, so their
-** numbers may differ. */
+/* A recovery has no number of a call, because ranks notice a loss in different calls. */
 void mgrid_watch_recovery(mpi_backend *m, double seconds) {
   watchdog_begin(m, RECOVERY, seconds, 0.125, THROUGH, mgrid_mpi_all_lost(m));
 }
 
-static void set_place(mpi_backend *m, place at, const mgrid_comm_spec *spec, const char *call) {
+static void set_stage(mpi_backend *m, stage at, const mgrid_comm_spec *spec, const char *call) {
   if (!m->watch) return;
   pthread_mutex_lock(&m->watch->lock);
   m->watch->at = at, m->watch->spec = spec, m->watch->name = call;
@@ -308,13 +309,13 @@ static void set_place(mpi_backend *m, place at, const mgrid_comm_spec *spec, con
 
 void mgrid_watch_finalize(mpi_backend *m) {
   mgrid_watch_begin(m);
-  set_place(m, INSIDE, &the_end, "MPI_Finalize");
+  set_stage(m, INSIDE, &the_end, "MPI_Finalize");
 }
 
 void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec, const char *call) {
-  set_place(m, spec ? INSIDE : OUTSIDE, spec, call);
+  set_stage(m, spec ? INSIDE : OUTSIDE, spec, call);
 }
-void mgrid_watch_through(mpi_backend *m) { set_place(m, THROUGH, NULL, NULL); }
+void mgrid_watch_through(mpi_backend *m) { set_stage(m, THROUGH, NULL, NULL); }
 
 bool mgrid_watch_is_on(const mpi_backend *m) {
   mpi_watch *w = m->watch;
@@ -326,7 +327,7 @@ bool mgrid_watch_is_on(const mpi_backend *m) {
 }
 
 bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
-  const double others = 0.4; /* seconds in which others can see this rank; then its socket ends */
+  const double others = 0.4; /* seconds after the deadline in which others can see this rank */
   for (int turn = 0; mgrid_watch_is_on(m); turn++) mgrid_pause(turn);
   for (int turn = 0; mgrid_now() < m->watch->begun + m->watch->seconds + others; turn++)
     mgrid_pause(turn);
@@ -334,9 +335,9 @@ bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
   return missing->n > 0;
 }
 
-/* Name the ranks that did not report to rank 0 and that this rank does not see; one of them is
-** missing. Return how many they are; *first becomes the first. If rank 0 itself is silent, it may
-** wait inside MPI, too; then name all ranks that are not seen. */
+/* Write that one of the ranks is missing that did not report to rank 0 (`silent`) and that this
+** rank does not see. If rank 0 itself is silent, it may wait inside MPI, too; then write about all
+** ranks that are not seen. *first: the first of them. Return how many there are. */
 static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST],
                            int64_t *first) {
   char ranks[LIST - 64] = "";

@@ -2,8 +2,8 @@
 **
 ** collectives.c - calls on communicators: on the library's own buffers, for proofs, self-tests and
 ** benchmarks; and the calls of a step on streams, which begin without waiting. Every call that
-** waits has a deadline. Otherwise a rank that does not arrive would hang it: the first use of a
-** communicator connects its ranks, and NCCL waits for them forever.
+** waits has a deadline, because the first use of a communicator connects its ranks, and NCCL would
+** wait forever for a rank that does not arrive.
 */
 #include "comm/nccl/nccl.h"
 
@@ -32,13 +32,12 @@ mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, voi
 
 /* Send and receive in one NCCL group: two ranks that both send first would wait for each other. */
 static ncclResult_t send_recv(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
-  ncclResult_t r = lib->GroupStart(), end;
+  ncclResult_t r = lib->GroupStart();
   if (r == ncclSuccess && w->to >= 0)
     r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
   if (r == ncclSuccess && w->from >= 0)
     r = lib->Recv(w->recv, w->count, types[w->type], (int)w->from, c->comm, c->stream);
-  end = lib->GroupEnd();
-  return r == ncclSuccess || r == ncclInProgress ? end : r;
+  return mgrid_nccl_group_end(lib, r);
 }
 
 /* Send a message to each member and receive one from each, in one NCCL group. NCCL has an
@@ -46,18 +45,17 @@ static ncclResult_t send_recv(const nccl_library *lib, const nccl_comm *c, const
 static ncclResult_t all_to_all(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   size_t bytes = w->count * sizes[w->type];
   int members = 0;
-  ncclResult_t r = lib->CommCount(c->comm, &members), end;
+  ncclResult_t r = lib->CommCount(c->comm, &members);
   if (r == ncclSuccess) r = lib->GroupStart();
   if (r != ncclSuccess) return r;
-  for (int i = 0; i < members && (r == ncclSuccess || r == ncclInProgress); i++) {
+  for (int i = 0; i < members && !mgrid_nccl_is_error(r); i++) {
     r = lib->Send((const char *)w->send + (size_t)i * bytes, w->count, types[w->type], i, c->comm,
                   c->stream);
-    if (r == ncclSuccess || r == ncclInProgress)
+    if (!mgrid_nccl_is_error(r))
       r = lib->Recv((char *)w->recv + (size_t)i * bytes, w->count, types[w->type], i, c->comm,
                     c->stream);
   }
-  end = lib->GroupEnd();
-  return r == ncclSuccess || r == ncclInProgress ? end : r;
+  return mgrid_nccl_group_end(lib, r);
 }
 
 /* NCCL has no gather and no scatter. So the root receives from all members, or sends to all,
@@ -66,22 +64,21 @@ static ncclResult_t with_root(const nccl_library *lib, const nccl_comm *c, const
                               bool gather) {
   size_t bytes = w->count * sizes[w->type];
   int members = 0, mine = 0, root = (int)w->root;
-  ncclResult_t r = lib->CommCount(c->comm, &members), end;
+  ncclResult_t r = lib->CommCount(c->comm, &members);
   if (r == ncclSuccess) r = lib->CommUserRank(c->comm, &mine);
   if (r == ncclSuccess) r = lib->GroupStart();
   if (r != ncclSuccess) return r;
   r = gather ? lib->Send(w->send, w->count, types[w->type], root, c->comm, c->stream)
              : lib->Recv(w->recv, w->count, types[w->type], root, c->comm, c->stream);
-  for (int i = 0; i < members && mine == root && (r == ncclSuccess || r == ncclInProgress); i++)
+  for (int i = 0; i < members && mine == root && !mgrid_nccl_is_error(r); i++)
     r = gather ? lib->Recv((char *)w->recv + (size_t)i * bytes, w->count, types[w->type], i,
                            c->comm, c->stream)
                : lib->Send((const char *)w->send + (size_t)i * bytes, w->count, types[w->type], i,
                            c->comm, c->stream);
-  end = lib->GroupEnd();
-  return r == ncclSuccess || r == ncclInProgress ? end : r;
+  return mgrid_nccl_group_end(lib, r);
 }
 
-/* Make a call without waiting for it, on c->stream. */
+/* Make a call on c->stream, without waiting for its end. */
 static ncclResult_t issue_one(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   ncclDataType_t type = types[w->type];
   ncclRedOp_t op = reductions[w->reduction];
@@ -128,8 +125,7 @@ static mgrid_outcome in_stream(void *ud) {
   cudaError_t e = n->lib.cudaStreamQuery(l->comm->stream);
   if (e == cudaSuccess) return MGRID_OK;
   if (e != cudaErrorNotReady) return mgrid_cuda_failed(n, l->err, e, l->call, l->name);
-  if (n->lib.CommGetAsyncError(l->comm->comm, &state) == ncclSuccess && state != ncclSuccess
-      && state != ncclInProgress)
+  if (n->lib.CommGetAsyncError(l->comm->comm, &state) == ncclSuccess && mgrid_nccl_is_error(state))
     return mgrid_nccl_failed(n, l->err, state, l->call, l->name);
   return MGRID_NOT_YET;
 }
@@ -147,8 +143,8 @@ static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call
   return outcome;
 }
 
-/* Make a call of a group of one rank, which has no communicator: copy the send buffer to the
-** receive buffer. */
+/* Do the work of a call over a group of one rank, which has no communicator: copy the send buffer
+** to the receive buffer. */
 static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err) {
   if (w->call == MGRID_BARRIER || w->call == MGRID_BROADCAST || w->send == w->recv) return MGRID_OK;
   if (w->call == MGRID_SENDRECV && (w->to < 0 || w->from < 0)) return MGRID_OK;
@@ -160,16 +156,20 @@ static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err
              : mgrid_cuda_failed(n, err, e, GPU_CALL("MemcpyAsync"), "a group of one rank");
 }
 
-/* A call on a blocking communicator. Its first use blocks the thread until all ranks have
-** arrived. */
-typedef struct issue_job {
-  nccl_comm comm;
-  mgrid_work work;
-} issue_job;
+typedef struct several { /* calls on communicators, for a thread that may outlive the caller */
+  size_t n;
+  struct {
+    nccl_comm comm;
+    mgrid_work work;
+  } call[];
+} several;
 
-static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
-  issue_job *job = ud;
-  return issue_one(lib, &job->comm, &job->work);
+static ncclResult_t run_several(const nccl_library *lib, void *ud) {
+  several *all = ud;
+  ncclResult_t r = all->n > 1 ? lib->GroupStart() : ncclSuccess;
+  for (size_t i = 0; i < all->n && !mgrid_nccl_is_error(r); i++)
+    r = issue_one(lib, &all->call[i].comm, &all->call[i].work);
+  return all->n > 1 ? mgrid_nccl_group_end(lib, r) : r;
 }
 
 mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c,
@@ -184,17 +184,18 @@ mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c,
   }
   mgrid_outcome s =
       mgrid_nccl_watch(n, n->options.timeout, true, call, job, what, name, stuck, err);
-  if (!*stuck) free(job); /* otherwise the thread still uses it, and also the communicator */
+  if (!*stuck) free(job); /* otherwise the thread still uses it */
   return s;
 }
 
 /* Make the call; the work then runs in the stream. */
 static mgrid_outcome collectives_start(nccl_backend *n, const nccl_comm *c, const mgrid_work *w,
                                        const char *name, bool *stuck, mgrid_error *err) {
-  issue_job *job = malloc(sizeof *job);
-  if (!job) return mgrid_oom(err);
-  *job = (issue_job){ *c, *w };
-  return mgrid_nccl_call(n, c, run_issue, job, names[w->call], name, stuck, err);
+  several *one = malloc(sizeof *one + sizeof *one->call);
+  if (!one) return mgrid_oom(err);
+  one->n = 1;
+  one->call[0].comm = *c, one->call[0].work = *w;
+  return mgrid_nccl_call(n, c, run_several, one, names[w->call], name, stuck, err);
 }
 
 static mgrid_status suspended(const mgrid_comm_spec *spec, mgrid_error *err) {
@@ -202,19 +203,24 @@ static mgrid_status suspended(const mgrid_comm_spec *spec, mgrid_error *err) {
                     "%s is suspended; mgrid_state_resume takes its memory again", spec->name);
 }
 
-/* Make the call on a stream. After a failure the communicator is aborted later, in one call with
-** all others. */
+static mgrid_status comm_usable(const mgrid_comm_spec *spec, const nccl_comm *c, mgrid_error *err) {
+  if (!c->comm || c->lost)
+    return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure", spec->name);
+  return c->suspended ? suspended(spec, err) : MGRID_OK;
+}
+
+/* Make the call on a stream, and wait for its end. After a failure the communicator is aborted
+** later, in one call with all others. */
 static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c,
                              cudaStream_t stream, const mgrid_work *w, mgrid_error *err) {
   nccl_comm on = *c;
   bool stuck = false;
   on.stream = stream;
-  if (!c->comm || c->lost)
-    return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure", spec->name);
-  if (c->suspended) return suspended(spec, err);
+  mgrid_outcome s = comm_usable(spec, c, err);
+  if (s) return s;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), spec->name);
-  mgrid_outcome s = collectives_start(n, &on, w, spec->name, &stuck, err);
+  s = collectives_start(n, &on, w, spec->name, &stuck, err);
   if (!s) s = wait_stream(n, &on, names[w->call], spec->name, err);
   n->used = true;
   if (!s) return MGRID_OK;
@@ -236,14 +242,14 @@ mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spe
 
 /* ------------------------------------------------------------------------- proof */
 
-/* What a proof of one communicator needs. */
+/* The proof of one communicator. */
 typedef struct proof {
   nccl_backend *n;
   const mgrid_comm_spec *spec;
   nccl_comm *comm;
 } proof;
 
-/* The receive buffer holds this until a kernel writes to it. It is neither a rank nor a sum of
+/* The value of the receive buffer until a kernel writes to it: neither a rank nor a sum of
 ** ranks. */
 #define UNTOUCHED INT64_MIN
 
@@ -270,7 +276,7 @@ static mgrid_outcome collectives_prove(const proof *p, mgrid_error *err) {
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
 
   mgrid_outcome s = collectives_exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
-  /* this happens on all members, so none of them waits for another call */
+  /* no kernel runs on any member, so none of them goes on to the next call */
   if (!s && got == UNTOUCHED)
     return mgrid_fail(err, MGRID_NO_KERNEL,
                       MAKER
@@ -309,14 +315,14 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
     return MGRID_GAVE_UP;
   }
 
-  /* all members find the same here */
-  if (((nccl_comm *)native)->suspended) return suspended(spec, err);
   proof p = { n, spec, native };
+  /* it is suspended on all members or on none */
+  if (p.comm->suspended) return suspended(spec, err);
   mgrid_outcome s = collectives_prove(&p, err);
   p.comm->idle = s == MGRID_NO_KERNEL;
   n->used = true;
 
-  /* this failed before any call of NCCL, so no other rank knows it yet */
+  /* call_on sets `broken` and notifies the members, so this failure was outside of it */
   if (s && s != MGRID_NO_KERNEL && !n->broken) {
     mgrid_nccl_tell(n, spec);
     n->broken = true;
@@ -326,15 +332,15 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
 
 /* ========================================================== calls on streams */
 
-/* Each call stands between two events. They tell when it ended, and how long the GPU was in it. */
+/* Each call stands between two events, which tell when it ended, and how long the GPU was in it. */
 
-typedef struct timed { /* a call in a stream */
+typedef struct timed { /* a call in a stream, or a sleep */
   uint64_t tag;
   cudaEvent_t begin, end;
-  nccl_comm *comm; /* the first of its communicators; NULL: it is a sleep */
+  nccl_comm *comm; /* of the first call, if NCCL makes it; else NULL */
 } timed;
 
-typedef struct lane { /* a stream and the calls in it, in a ring */
+typedef struct lane { /* a stream and the calls in it, in a ring buffer */
   cudaStream_t stream;
   timed *call; /* [room] */
   size_t room, first, n;
@@ -390,7 +396,7 @@ static mgrid_status collectives_enter(nccl_backend *n, lane *l, timed *t, uint64
                                       mgrid_error *err) {
   *t = (timed){ .tag = tag };
   if (!make_room(l)) return mgrid_oom(err);
-  /* another thread of the host, or the trainer, may have set another */
+  /* the trainer may have set another device in this thread */
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e == cudaSuccess) e = take_event(n, &t->begin);
   if (e == cudaSuccess && (e = take_event(n, &t->end)) != cudaSuccess) give_event(n, t->begin);
@@ -401,30 +407,12 @@ static mgrid_status collectives_enter(nccl_backend *n, lane *l, timed *t, uint64
 
 static mgrid_status collectives_leave(nccl_backend *n, lane *l, const timed *t, mgrid_error *err) {
   cudaError_t e = n->lib.cudaEventRecord(t->end, l->stream);
-  /* the calls are in the stream, whether this event is there or not */
+  /* even if the event is missing: the call is in the stream */
   l->call[(l->first + l->n++) % l->room] = *t;
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
 }
 
-/* --------------------------------------------------------------------- calls */
-
-typedef struct several { /* calls on communicators, for a thread that may outlive the caller */
-  size_t n;
-  struct {
-    nccl_comm comm;
-    mgrid_work work;
-  } call[];
-} several;
-
-static ncclResult_t run_several(const nccl_library *lib, void *ud) {
-  several *all = ud;
-  ncclResult_t r = all->n > 1 ? lib->GroupStart() : ncclSuccess, end;
-  for (size_t i = 0; i < all->n && (r == ncclSuccess || r == ncclInProgress); i++)
-    r = issue_one(lib, &all->call[i].comm, &all->call[i].work);
-  if (all->n == 1) return r;
-  end = lib->GroupEnd();
-  return r == ncclSuccess || r == ncclInProgress ? end : r;
-}
+/* ----------------------------------------------------------- begin calls */
 
 /* Begin the calls, and wait until all are in the stream. */
 static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t count,
@@ -462,19 +450,13 @@ static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t coun
 static mgrid_status collectives_usable(size_t count, const mgrid_together *calls,
                                        mgrid_error *err) {
   for (size_t i = 0; i < count; i++) {
-    const nccl_comm *c = calls[i].native;
     if (!mgrid_nccl_makes(calls[i].spec->backend))
       return mgrid_fail(err, MGRID_UNSUPPORTED,
                         MAKER
                         ": %s is a communicator of %s, which begins no calls together with others",
                         calls[i].spec->name, calls[i].spec->backend->name);
-    if (!c->comm || c->lost)
-      return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure",
-                        calls[i].spec->name);
-    if (c->suspended)
-      return mgrid_fail(err, MGRID_NOT_NOW,
-                        "%s is suspended; mgrid_state_resume takes its memory again",
-                        calls[i].spec->name);
+    mgrid_status s = comm_usable(calls[i].spec, calls[i].native, err);
+    if (s) return s;
   }
   return MGRID_OK;
 }
@@ -493,8 +475,8 @@ static mgrid_outcome collectives_is_idle(void *ud) {
                           : (mgrid_outcome)cuda_failed(l->n, e, GPU_CALL("StreamQuery"), l->err);
 }
 
-/* Make calls on communicators of the carrier. This rank waits for what is before them in the
-** stream, and then for the calls. */
+/* Make calls on communicators of the carrier. This rank waits for all earlier calls in the stream,
+** and then for these calls. */
 static mgrid_outcome carried(nccl_backend *n, lane *l, size_t count, const mgrid_together *calls,
                              double seconds, mgrid_error *err) {
   int64_t who;
@@ -583,14 +565,14 @@ static mgrid_status streams_after(mgrid_backend *b, int stream, size_t mark, mgr
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("StreamWaitEvent"), err);
 }
 
-/* Make the error of a call: that of its communicator, if it has one. */
+/* While a call is in progress, check whether its communicator has an error. */
 static mgrid_status asynchronous(const nccl_backend *n, const timed *t, mgrid_error *err) {
   ncclResult_t state = ncclSuccess;
   if (!t->comm || !t->comm->comm || n->lib.CommGetAsyncError(t->comm->comm, &state) != ncclSuccess)
     return MGRID_OK;
-  return state == ncclSuccess || state == ncclInProgress
-             ? MGRID_OK
-             : mgrid_nccl_failed(n, err, state, "a call of a step", t->comm->name);
+  return mgrid_nccl_is_error(state)
+             ? mgrid_nccl_failed(n, err, state, "a call of a step", t->comm->name)
+             : MGRID_OK;
 }
 
 static mgrid_status streams_look(mgrid_backend *b, int stream, size_t most, mgrid_timed_call *ended,
@@ -604,7 +586,7 @@ static mgrid_status streams_look(mgrid_backend *b, int stream, size_t most, mgri
     cudaError_t e = n->lib.cudaEventQuery(t->end);
     *in = t->tag;
     if (e == cudaSuccess && *count == most) return MGRID_OK;
-    /* not ready: this is so for `zero` */
+    /* cudaErrorNotReady: `zero` is not recorded yet */
     if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&begun, n->streams->zero, t->begin);
     if (e == cudaErrorNotReady) return asynchronous(n, t, err);
     if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&took, t->begin, t->end);
@@ -632,7 +614,7 @@ static void destroy_events(nccl_backend *n, size_t count, cudaEvent_t *event) {
     if (event[i]) n->lib.cudaEventDestroy(event[i]);
 }
 
-/* End the streams. After a failure calls hang in them; these end with their communicators. */
+/* End the streams. After a failure calls may hang in them; these end with their communicators. */
 static void streams_close(mgrid_backend *b, bool failed) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_streams *s = n->streams;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** comm.c - one communicator from its options to its end: its ncclConfig_t, its windows, its
-** deadline, whether anything is in progress on it, and its memory while it lives. Also the list of
-** all communicators of the backend. Calls over members that contain a barrier are made in schedule
-** order. create.c, nccl_recover.c and end.c call this file.
+** comm.c - what one communicator needs beside the call that makes it: its ncclConfig_t, its
+** windows, its deadline, the wait for calls in progress on it, and the report and suspension of its
+** memory. The file also has the list of all communicators of the backend. create.c, nccl_recover.c
+** and end.c call it.
 */
 #include "comm/nccl/nccl.h"
 
@@ -13,10 +13,7 @@
 
 /* =================================================================== options */
 
-/* Turn the NCCL options of a family into an ncclConfig_t for the NCCL that runs. */
-
-/* Set a field only if the header has it and the running library reads it. NCCL ignores fields that
-** it does not know, without an error. */
+/* Set one field of an ncclConfig_t. MGRID_REFUSED: the headers do not have it. */
 static mgrid_status comm_set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
   int n = (int)v->number[field];
 
@@ -59,10 +56,12 @@ static mgrid_status comm_set(ncclConfig_t *c, const mgrid_nccl_values *v, int fi
 #if NCCL_VERSION_CODE >= 23200
   case MGRID_NCCL_NVLS_HOST_MODE: c->nvlsHostMode = n; return MGRID_OK;
 #endif
-  default: return MGRID_REFUSED; /* the field is newer than the headers of this build */
+  default: return MGRID_REFUSED;
   }
 }
 
+/* Set the fields for which the family has an option. Refuse those that the headers or the running
+** NCCL do not have, because NCCL would ignore them without an error. */
 static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, const char *name,
                             ncclConfig_t *c, mgrid_error *err) {
   char text[24], since[24];
@@ -139,10 +138,9 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
       s = mgrid_fail(err, MGRID_LIMIT,
                      "%s would bring the communicators of rank %" PRId64
-                     " to %.0f MiB of GPU memory, the "
-                     "budget is %.0f MiB; %s",
+                     " to %.0f MiB of GPU memory, the budget is %.0f MiB; %s",
                      spec[i].name, b->rank, mib(bytes), mib(m->options.budget),
-                     /* the communicator of moves: no recipe has a family of these ranks */
+                     /* true: it is the communicator of moves, for which no family has options */
                      spec[i].ranks == m->move.ranks
                          ? "a larger budget has room for it, or MPI moves, where it is CUDA-aware"
                          : "fewer channels (nccl = { max_ctas = ... }) take less");
@@ -186,7 +184,7 @@ void mgrid_nccl_drop(nccl_comm *made) {
   free(made);
 }
 
-typedef struct progress {
+typedef struct progress { /* of a wait */
   nccl_backend *n;
   const nccl_comm *comm;
   const char *call, *name;
@@ -264,12 +262,21 @@ nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native) {
   return c;
 }
 
-void mgrid_nccl_forget(nccl_backend *n, nccl_comm *c) {
+static void unlist(nccl_backend *n, const nccl_comm *c) {
   nccl_comm **at = &n->made;
   while (*at && *at != c) at = &(*at)->next;
   if (*at) *at = c->next;
   n->bytes -= c->bytes;
+}
+
+void mgrid_nccl_forget(nccl_backend *n, nccl_comm *c) {
+  unlist(n, c);
   mgrid_nccl_drop(c);
+}
+
+void mgrid_nccl_adopt(mgrid_backend *b, mgrid_backend *from, void *native) {
+  unlist((nccl_backend *)from, native);
+  mgrid_nccl_keep((nccl_backend *)b, native);
 }
 
 void mgrid_nccl_lose(mgrid_backend *b, void *native) {
@@ -279,15 +286,14 @@ void mgrid_nccl_lose(mgrid_backend *b, void *native) {
 
 /* =================================================================== windows */
 
-/* What a family asks for besides its communicator. Windows are memory of ncclMemAlloc that all
-** members register (ncclCommWindowRegister). A device communicator is made by ncclDevCommCreate.
-** Both calls contain a barrier of the members, so they are made in schedule order, and undone in
-** the opposite order. */
+/* A family may ask for windows and for a device communicator. Windows are memory of ncclMemAlloc
+** that all members register (ncclCommWindowRegister). A device communicator is made by
+** ncclDevCommCreate. Both calls contain a barrier of the members, so they are made in schedule
+** order, and undone in the opposite order. */
 
 /* ncclDevCommRequirements, as the public header of each version has it (nccl_device/core.h). 2.28.7
-** to 2.28.9 have only `body`; `head` is before it since 2.29.2, `late` after it since 2.29.7. For
-** fields of later versions NCCL takes the values of its own initializer, because `head.size` ends
-** before them. */
+** to 2.28.9 have only `body`. Since 2.29.2 `head` stands before it, since 2.29.7 `late` after it.
+** Later fields are beyond `head.size`, so NCCL uses its own initial values for them. */
 typedef struct device_needs {
   struct {
     size_t size;
@@ -309,8 +315,8 @@ typedef struct device_needs {
 #define MAGIC 0xcafebeefU
 enum { HEAD_SINCE = 22902, LATE_SINCE = 22907, SHORT_SINCE = 23000, GIN_CONTEXTS = 4 };
 
-/* Check that the network can carry what the family asks for (GIN). Since 2.29.7 one must ask for
-** the connection of GIN; before, NCCL made it in any case. */
+/* Check the options that need the network (GIN). Since 2.29.7 a family must ask for the connection
+** of GIN; before, NCCL made it in any case. */
 static mgrid_status check_network(const nccl_backend *n, const mgrid_comm_spec *spec,
                                   mgrid_error *err) {
   static const char *const carried[] = { "barriers", "gin_counters", "gin_signals",
@@ -327,8 +333,8 @@ static mgrid_status check_network(const nccl_backend *n, const mgrid_comm_spec *
     if (mgrid_numbers_of(d, carried[i]) > 0)
       return mgrid_fail(err, MGRID_UNSUPPORTED,
                         "%s: '%s' of option 'device' uses the network since NCCL 2.29.7, for which "
-                        "gin_connection is 1 "
-                        "(between all members) or 2 (along rails)%s; this is " MAKER_TITLE " %s",
+                        "gin_connection is 1 (between all members) or 2 (along rails)%s; this "
+                        "is " MAKER_TITLE " %s",
                         spec->name, carried[i],
                         i == 0 ? "; within NVLink's reach, lsa_barriers do without" : "",
                         mgrid_nccl_library_text(n->lib.version, text));
@@ -377,9 +383,9 @@ void mgrid_nccl_free_memory(nccl_comm *c) {
 
 /* ------------------------------------------------------------------------ make */
 
-/* not freed if the call does not end, because its thread still uses it */
+/* One call; not freed if it does not end, because its thread still uses it. */
 typedef struct window_job {
-  /* NCCL writes into it; for non-blocking communicators also after the call has returned */
+  /* NCCL writes into *comm, for non-blocking communicators also after the call has returned */
   nccl_comm *comm;
   nccl_window *window;
   device_needs needs;
@@ -442,7 +448,7 @@ mgrid_outcome mgrid_nccl_register_windows(nccl_backend *n, const mgrid_comm_spec
   for (size_t i = 0; i < c->nwindows && !s; i++) {
     j.window = &c->window[i];
     s = call(n, spec, c, &j, run_register, "ncclCommWindowRegister", err);
-    /* the call does nothing without NVLink or cuMem, or with NCCL_LOCAL_REGISTER=0 */
+    /* without NVLink or cuMem, or with NCCL_LOCAL_REGISTER=0, the call succeeds and does nothing */
     if (!s && !c->window[i].handle)
       s = mgrid_fail(err, MGRID_UNSUPPORTED,
                      MAKER ": ncclCommWindowRegister gave no window for '%s' of %s",
@@ -483,10 +489,7 @@ const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version)
 
 /* ==================================================================== memory */
 
-/* The GPU memory of communicators while they live: report it, give it back for a while, and take it
-** again. */
-
-/* of nccl.h since 2.29.7 */
+/* values of nccl.h since 2.29.7 */
 enum { SUSPEND_MEMORY = 1, STAT_SUSPENDABLE = 0, STAT_PERSISTENT = 2, STAT_TOTAL = 3 };
 
 static ncclResult_t run_suspend(const nccl_library *lib, void *ud) {
@@ -494,8 +497,9 @@ static ncclResult_t run_suspend(const nccl_library *lib, void *ud) {
 }
 static ncclResult_t run_resume(const nccl_library *lib, void *ud) { return lib->CommResume(ud); }
 
-/* Suspend or resume one communicator; this is a call over its members. */
-static mgrid_outcome one(nccl_backend *n, nccl_comm *c, bool resume, mgrid_error *err) {
+/* Suspend or resume one communicator: give its GPU memory back, or take it again. This is a call
+** over its members. */
+static mgrid_outcome suspend_one(nccl_backend *n, nccl_comm *c, bool resume, mgrid_error *err) {
   const char *what = resume ? "ncclCommResume" : "ncclCommSuspend";
   double seconds = c->options->asked.timeout > 0 ? c->options->asked.timeout : n->options.timeout;
   bool left_behind = false;
@@ -510,7 +514,7 @@ static mgrid_outcome one(nccl_backend *n, nccl_comm *c, bool resume, mgrid_error
 }
 
 mgrid_outcome mgrid_nccl_resume_one(nccl_backend *n, nccl_comm *c, mgrid_error *err) {
-  return one(n, c, true, err);
+  return suspend_one(n, c, true, err);
 }
 
 mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, bool resume,
@@ -527,7 +531,7 @@ mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, 
       if (!s && (!c->comm || c->lost))
         s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure", c->name);
     } else {
-      s = one(n, c, resume, err);
+      s = suspend_one(n, c, resume, err);
     }
   }
   if (!dry && s && s != MGRID_GAVE_UP) mgrid_nccl_tell_world(n);
@@ -537,13 +541,13 @@ mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, 
 mgrid_status mgrid_nccl_held(mgrid_backend *b, size_t count, void **native, mgrid_held_memory *sum,
                              mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-
   const struct {
     int stat;
     int64_t *to;
   } stats[] = { { STAT_TOTAL, &sum->total },
                 { STAT_SUSPENDABLE, &sum->suspendable },
                 { STAT_PERSISTENT, &sum->persistent } };
+
   for (size_t i = 0; i < count; i++) {
     const nccl_comm *c = mgrid_nccl_find(n, native[i]);
     if (!c || !c->comm) continue;

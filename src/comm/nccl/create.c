@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - creates all NCCL communicators of a rank: from unique ids, or from a communicator of
-** the host or of a parent. A rank handles its groups in schedule order, so no rank waits forever:
-** the proof in plan/plan.h holds for any call over members. A rank that gives up notifies the other
-** members, so that they give up at once.
+** create.c - creates all NCCL communicators of a rank: from unique ids, or by splits of a
+** communicator of the host or of a parent. A rank handles its groups in schedule order, so no rank
+** waits forever: the proof in plan/plan.h holds for any call over members. A rank that gives up
+** notifies the other members, so that they give up at once.
 */
 #include "comm/nccl/nccl.h"
 
@@ -17,9 +17,9 @@
 
 /* ================================================================ unique ids */
 
-/* Send a unique id from the first member of a group to all others, along a binomial tree of
-** messages. Only members take part. The maker of an id serves the sockets of all ranks that use the
-** id. So a group of more than ranks_per_id members has several ids, each made by another member. */
+/* The first member of a group sends its unique id to all others, along a binomial tree of messages.
+** Only members take part. The rank that makes an id serves the sockets of all ranks that use it. So
+** a group of more than ranks_per_id members has several ids, each made by another member. */
 
 /* The message: a digest of members and options as the sender knows them, and the ids. */
 typedef struct parcel {
@@ -69,9 +69,9 @@ static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUni
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
 }
 
-/* Collect in the first member the ids that others have made. */
-static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds,
-                            parcel *p, mgrid_error *err) {
+/* Make the id of this rank, if it is to make one, and collect all ids in the first member. */
+static mgrid_outcome gather_ids(nccl_backend *n, const mgrid_comm_spec *spec, int nids,
+                                double seconds, parcel *p, mgrid_error *err) {
   struct {
     nccl_header header;
     ncclUniqueId id;
@@ -90,9 +90,10 @@ static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int ni
 }
 
 /* Send the message along the tree. Position p receives from the position that is p without its
-** lowest set bit. It sends to p + 1, p + 2, p + 4, ... below that bit. */
-static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes,
-                            double seconds, parcel *p, mgrid_error *err) {
+** lowest set bit. It sends to p + 1, p + 2, p + 4, ..., as long as the added number is below that
+** bit. */
+static mgrid_outcome send_ids(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes,
+                              double seconds, parcel *p, mgrid_error *err) {
   int64_t at = spec->position, low = at & -at;
   nccl_header header = p->header;
   mgrid_outcome s = MGRID_OK;
@@ -110,6 +111,7 @@ static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t
   return s;
 }
 
+/* Return the ids of a group in *ids; the caller frees them. */
 static mgrid_outcome share_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds,
                                ncclUniqueId **ids, int *nids, mgrid_error *err) {
   *nids = count_ids(n, spec);
@@ -119,8 +121,8 @@ static mgrid_outcome share_ids(nccl_backend *n, const mgrid_comm_spec *spec, dou
   mgrid_outcome s = p ? MGRID_OK : mgrid_oom(&why);
   *ids = NULL;
   if (p) p->header = mgrid_nccl_header(n, 0), p->digest = digest_of(spec);
-  if (!s) s = gather(n, spec, *nids, seconds, p, &why);
-  if (!s) s = spread(n, spec, bytes, seconds, p, &why);
+  if (!s) s = gather_ids(n, spec, *nids, seconds, p, &why);
+  if (!s) s = send_ids(n, spec, bytes, seconds, p, &why);
   if (!s) {
     memmove(p, p->id, (size_t)*nids * sizeof(ncclUniqueId));
     *ids = (ncclUniqueId *)p;
@@ -134,19 +136,18 @@ static mgrid_outcome share_ids(nccl_backend *n, const mgrid_comm_spec *spec, dou
   return s;
 }
 
-/* =============================================================== from others */
+/* ========================================== from an older communicator */
 
-/* Split a communicator that the host passed in, or a parent's; or shrink a communicator that has
-** lost ranks (nccl_recover.c decides when). These calls block if the older communicator is
-** blocking, so they run in a thread (process.c). Memory to which NCCL may still write is never
-** freed. */
+/* Split a communicator of the host, or of a parent; or shrink a communicator that has lost ranks
+** (nccl_recover.c decides when). These calls block if the older communicator is blocking, so they
+** run in a thread (process.c). */
 
-/* one call; not freed if it does not end, because its thread still uses it */
+/* One call; not freed if it does not end, because its thread still uses it. */
 typedef struct derive_job {
   ncclComm_t from;
   int color, key;   /* split */
-  int nlost, *lost; /* shrink: NCCL sorts the list in place */
-  /* shrink failed at once. The older communicator may then point to memory that NCCL has freed */
+  int nlost, *lost; /* shrink: the positions to leave out; NCCL sorts them in place */
+  /* the shrink failed at once; the older communicator may point to memory that NCCL has freed */
   bool refused;
   nccl_comm *made; /* NULL: this rank is in no group of this split */
   ncclComm_t nobody;
@@ -163,35 +164,36 @@ static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
   derive_job *j = ud;
   ncclResult_t r =
       lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
-  j->refused = r != ncclSuccess && r != ncclInProgress && !j->made->comm;
+  j->refused = mgrid_nccl_is_error(r) && !j->made->comm;
   return r;
 }
 
 /* Make the call, and wait three times: for the call; for the older communicator, because the new
-** one exists only when nothing is in progress on the older one; and for the new communicator. */
+** one exists only when nothing is in progress on the older one; and for the new communicator.
+** *keep: NCCL may still write to *j. */
 static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
                             ncclResult_t (*call)(const nccl_library *, void *), const char *what,
-                            bool listen, bool *keep, mgrid_error *err) {
+                            bool *keep, mgrid_error *err) {
   nccl_comm from = { .comm = j->from };
   double seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
-  mgrid_outcome s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
+  mgrid_outcome s = mgrid_nccl_watch(n, seconds, true, call, j, what, spec->name, keep, err);
   if (s) return s;
-  s = mgrid_nccl_wait(n, &from, until - mgrid_now(), listen, what, spec->name, err);
-  *keep = s != MGRID_OK; /* NCCL may still write to it */
+  s = mgrid_nccl_wait(n, &from, until - mgrid_now(), true, what, spec->name, err);
+  *keep = s != MGRID_OK;
   if (s || !j->made) return s;
   if (!j->made->comm)
     return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s gave no communicator for %s", what,
                       spec->name);
-  s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
+  s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), true, what, spec->name, err);
   if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
   if (!s) s = mgrid_nccl_register_windows(n, spec, j->made, err);
   return s;
 }
 
-/* End a split: hand out the new communicator, or abort it. In a creation over all ranks the abort
-** comes after the verdict. */
-static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
-  if (keep) return; /* NCCL may still write to it */
+/* End a split: return the new communicator in *native; or, after a failure, abort it, which in a
+** creation over all ranks comes only after the verdict. */
+static void end_split(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
+  if (keep) return;
   if (j->made && (!s || n->creates)) {
     j->made->lost = s != MGRID_OK;
     *native = j->made;
@@ -218,13 +220,14 @@ static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, ncc
   if (!j) return MGRID_NO_MEMORY;
   mgrid_outcome s = spec->size > 0 ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : MGRID_OK;
   j->color = (int)spec->group, j->key = (int)spec->position;
-  if (!s) s = derive(n, spec, j, run_split, "ncclCommSplit", true, &keep, err);
-  dispose(n, j, s, keep, native);
+  if (!s) s = derive(n, spec, j, run_split, "ncclCommSplit", &keep, err);
+  end_split(n, j, s, keep, native);
   if (*native) mgrid_nccl_keep(n, *native);
   return s;
 }
 
-/* Split one after the other: NCCL fails if several splits of one parent are in progress. */
+/* Split the communicator of the host, once for each spec: NCCL fails if several splits of one
+** parent are in progress. */
 static mgrid_outcome split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
                                void **native, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
@@ -234,12 +237,11 @@ static mgrid_outcome split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_
   for (size_t i = 0; i < nspecs && !s; i++)
     if (mgrid_nccl_makes(spec[i].backend))
       s = split_one(n, &spec[i], n->options.parent, &native[i], err);
-  if (s) mgrid_nccl_tell_world(n); /* a split is a call over all ranks */
+  if (s) mgrid_nccl_tell_world(n); /* all ranks take part in each of these splits */
   return s;
 }
 
-/* Split the communicators that have a parent, one after the other. The parents are in the list,
-** too. */
+/* Make the communicators that are split from a parent, one after the other. */
 static mgrid_outcome split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
                                    void **native, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
@@ -272,10 +274,10 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
   if (j->lost) memcpy(j->lost, lost, (size_t)nlost * sizeof *j->lost);
   j->nlost = nlost;
   int before = n->leaks;
-  if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", true, &keep, err);
+  if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", &keep, err);
   if (n->leaks > before) {
     from->comm = NULL, from->stuck = true; /* the thread still uses it */
-  } else if (keep) { /* still in progress; it ends when the older one is aborted */
+  } else if (keep) { /* still in progress; an abort of the older communicator ends it */
     if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
     mgrid_nccl_abort_all(n, 1, &from);
     keep = from->stuck;
@@ -301,8 +303,8 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
 ** until all are complete, one has failed, or a deadline has passed. A creation that blocks runs in
 ** a thread of its own. */
 
-/* A creation that blocks: its thread, which is inside NCCL, and all that the thread uses. It is not
-** freed if the creation does not end. */
+/* A creation that blocks: its thread, which is inside NCCL, and all memory that the thread uses. It
+** is not freed if the creation does not end. */
 typedef struct maker {
   nccl_library lib; /* a copy, because the backend may end before the thread */
   int device, size, position, nids;
@@ -316,15 +318,14 @@ typedef struct maker {
 
 /* One creation in progress. */
 typedef struct flight {
-  const mgrid_comm_spec *spec; /* NULL: NCCL does not make it here */
+  const mgrid_comm_spec *spec; /* NULL: it is not made from an id */
   nccl_comm *made;
   maker *maker; /* NULL: the creation does not block */
   ncclUniqueId *ids;
   int nids;
   ncclConfig_t config;
   bool begun, done;
-  /* it is made, but without its windows yet, so its members wait for this rank */
-  bool unregistered;
+  bool unregistered; /* it still lacks its windows, so its members wait for this rank */
 } flight;
 
 /* Write "4 ranks: 0 2 4 6", or "1024 ranks: 0 1 2 3 4 5 6 ... 1023". */
@@ -345,8 +346,7 @@ static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec,
   members_text(spec, members, sizeof members);
   return mgrid_fail(err, MGRID_TIMED_OUT,
                     MAKER ": %s was not made within %g seconds: rank %" PRId64
-                          " of it waits for some of its "
-                          "%s",
+                          " of it waits for some of its %s",
                     spec->name, mgrid_nccl_patience(n, spec), n->base.rank, members);
 }
 
@@ -392,7 +392,7 @@ static mgrid_status begin_blocking(nccl_backend *n, flight *f, mgrid_error *err)
   return MGRID_OK;
 }
 
-/* Take the result of a thread that has ended; or leave the thread behind. */
+/* If the thread has ended, take its communicator; if not, leave the thread behind. */
 static void end_maker(nccl_backend *n, flight *f) {
   maker *m = f->maker;
   f->maker = NULL;
@@ -413,7 +413,7 @@ static mgrid_status create_begin(nccl_backend *n, flight *f, mgrid_error *err) {
   ncclResult_t r = init(&n->lib, &f->made->comm, (int)f->spec->size, (int)f->spec->position,
                         f->nids, f->ids, &f->config);
   f->begun = f->made->comm != NULL;
-  if (r == ncclSuccess || r == ncclInProgress) return MGRID_OK;
+  if (!mgrid_nccl_is_error(r)) return MGRID_OK;
   return mgrid_nccl_failed(n, err, r,
                            f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig",
                            f->spec->name);
@@ -421,9 +421,9 @@ static mgrid_status create_begin(nccl_backend *n, flight *f, mgrid_error *err) {
 
 /* ----------------------------------------------------------------------- wait */
 
-typedef struct flights {
+typedef struct flights { /* all creations */
   nccl_backend *n;
-  size_t count, next; /* `next`: creations before this one were started */
+  size_t count, next; /* next: the first that is not started yet */
   size_t most;        /* how many may be in progress at a time */
   flight *at;         /* [count] */
   mgrid_error *err;
@@ -442,8 +442,8 @@ static ncclResult_t state_of(nccl_backend *n, flight *f) {
   return state;
 }
 
-/* Start creations in schedule order until `most` are in progress. Nobody waits forever: the first
-** incomplete one in this order is in progress on all its members. */
+/* Start creations in schedule order until `most` are in progress. No rank waits forever: all
+** members of the first incomplete creation in this order have started it. */
 static mgrid_status start_some(flights *all, size_t *running) {
   mgrid_status s = MGRID_OK;
   for (; all->next < all->count && *running < all->most && !s; all->next++) {
@@ -462,7 +462,7 @@ static mgrid_outcome in_flight(void *ud) {
   for (flight *f = all->at; f < all->at + all->count; f++) {
     if (!f->begun || f->done) continue;
     ncclResult_t state = state_of(n, f);
-    if (state != ncclSuccess && state != ncclInProgress)
+    if (mgrid_nccl_is_error(state))
       return mgrid_nccl_failed(n, all->err, state, "creation", f->spec->name);
     f->done = state == ncclSuccess;
     if (f->done) continue;
@@ -476,15 +476,14 @@ static mgrid_outcome in_flight(void *ud) {
   return left ? MGRID_NOT_YET : MGRID_OK;
 }
 
-/* Return how many creations this rank should have in progress. NCCL waits in each of them with a
-** thread that spins, so more creations than processors would slow down all. On one H200, 8 ranks on
-** 16 processors made 6 communicators each: two at a time in 140 ms, one at a time in 200, all at
+/* Return how many creations this rank should have in progress. In each of them a thread of NCCL
+** spins while it waits, so more creations than processors would slow down all. On one H200, 8 ranks
+** on 16 processors made 6 communicators each: two at a time in 140 ms, one at a time in 200, all at
 ** once in 280 (tests/gpu/README.md). */
 static size_t create_at_once(const nccl_backend *n) {
   int64_t usable, online = mgrid_cores(&usable);
-  int64_t own = usable < online ? usable
-                                /* fewer: the launcher has bound this rank to its share */
-                                : online / n->local_size;
+  /* if fewer are usable, the launcher has bound this rank to its share of the processors */
+  int64_t own = usable < online ? usable : online / n->local_size;
   return own > 2 ? (size_t)own : 2;
 }
 
@@ -498,22 +497,22 @@ static mgrid_outcome create_all(nccl_backend *n, size_t count, flight *f, mgrid_
 
 /* ---------------------------------------------------------------------- create */
 
-/* Notify the members of all incomplete creations, even of those not started here, because members
-** may wait there. */
+/* Notify the members of all incomplete creations, even of those that this rank has not started,
+** because members may wait in them. */
 static void tell_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, const flight *f) {
   for (size_t i = 0; i < nspecs; i++)
     if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done && !f[i].unregistered))
       mgrid_nccl_tell(n, &spec[i]);
 }
 
-/* Return whether this rank serves the sockets of a creation. The thread that serves them ends only
-** when all members have arrived. */
+/* Return whether this rank serves the sockets of a creation, in a thread that ends only when all
+** members have arrived. */
 static bool serves(const nccl_backend *n, const flight *f) {
   return f->nids > 0
          && f->spec->position % (f->nids > 1 ? n->options.ranks_per_id : f->spec->size) == 0;
 }
 
-/* Leave the creations in progress behind. One that blocks cannot be cancelled. */
+/* Leave the creations in progress behind, because a creation that blocks cannot be cancelled. */
 static void create_give_up(nccl_backend *n, size_t nspecs, flight *f) {
   int before = n->leaks;
   for (size_t i = 0; i < nspecs; i++) {
@@ -523,8 +522,7 @@ static void create_give_up(nccl_backend *n, size_t nspecs, flight *f) {
   if (n->leaks > before)
     mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
               MAKER ": creations that failed leave %d threads and sockets in this process, %d in "
-                    "all; above %d it makes no "
-                    "more",
+                    "all; above %d it makes no more",
               n->leaks - before, n->leaks, NCCL_LEAKS_MAX);
 }
 
@@ -550,7 +548,7 @@ static bool has_windows(const mgrid_comm_spec *spec) {
   return spec->options->windows || spec->options->device;
 }
 
-/* Create all that is prepared, then register the windows, in schedule order. */
+/* Create all communicators that are prepared, then register their windows, in schedule order. */
 static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
   mgrid_outcome s = create_all(n, count, f, err);
   for (size_t i = 0; i < count && !s; i++)
@@ -563,7 +561,7 @@ static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_er
   return s;
 }
 
-/* Agree that all ranks have an idle GPU and their ids. Only after that call NCCL, because a
+/* Agree whether all ranks have an idle GPU and their ids. NCCL is called only after that, because a
 ** creation that blocks cannot be cancelled. */
 static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
   mgrid_error told = MGRID_ERROR_INIT;
@@ -574,8 +572,8 @@ static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
   return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
 }
 
-/* Let the carrier create the groups whose families ask for it, in schedule order. Do so even after
-** a failure: MPI has no deadline, and other members would wait forever. */
+/* Let the carrier create the communicators of families that ask for it. Do so even after a failure:
+** MPI has no deadline, and other members would wait forever. */
 static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
                                     void **native, mgrid_error *err) {
   return n->carrier->ops->create(n->carrier, nspecs, spec, native, err);
@@ -617,10 +615,9 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
     tell_all(n, nspecs, spec, f);
   }
   if (s && f) create_give_up(n, nspecs, f);
-  for (size_t i = 0; f && i < nspecs;
-       /* also those that are half made: they are aborted after the verdict, which waits for no
-       ** abort */
-       i++) {
+  /* return incomplete communicators, too: they are aborted after the verdict, so that the verdict
+  ** does not wait for their aborts */
+  for (size_t i = 0; f && i < nspecs; i++) {
     free(f[i].ids);
     if (!f[i].made) continue;
     f[i].made->lost = s != MGRID_OK;

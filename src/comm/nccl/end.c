@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: MIT
 **
-** end.c - destroys communicators. Destroying a used communicator is a call over its members, so two
-** ranks that destroy two of them in opposite order wait for each other forever. Therefore all
-** communicators of a state end together: wait for the streams, finalize each, then destroy all in
-** two NCCL groups, the non-blocking and the blocking ones. Failed communicators are aborted, all in
-** one group, because an abort may wait for the proxy thread, which lives while ranks of this machine
-** are connected, or for kernels of the others. Each of these calls has a deadline.
+** end.c - destroys, aborts and revokes communicators. Destroying a used communicator is a call over
+** its members, so two ranks that destroy two of them in opposite order wait for each other forever.
+** Therefore all communicators of a state end together: wait for the streams, finalize each, then
+** destroy all in two NCCL groups, one for non-blocking communicators, one for blocking. Failed
+** communicators are aborted, all in one group, because an abort may wait for the proxy thread,
+** which lives while ranks of this node are connected, or for kernels of other communicators. Each
+** of these calls has a deadline.
 */
 #include "comm/nccl/nccl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-/* ------------------------------------------------------------- one call with several
-** communicators */
+/* ------------------------------------------ one call with several communicators */
 
-typedef struct bundle { /* leaked if the call does not end, because its thread still uses it */
+typedef struct bundle { /* not freed if the call does not end, because its thread still uses it */
   size_t n;
   ncclComm_t comm[];
 } bundle;
 
 static ncclResult_t in_group(const nccl_library *lib, const bundle *b,
                              ncclResult_t (*call)(ncclComm_t)) {
-  ncclResult_t first = lib->GroupStart(), r;
+  ncclResult_t first = lib->GroupStart();
   for (size_t i = 0; i < b->n; i++) {
-    r = call(b->comm[i]);
-    if (r != ncclSuccess && r != ncclInProgress && first == ncclSuccess) first = r;
+    ncclResult_t r = call(b->comm[i]);
+    if (mgrid_nccl_is_error(r) && first == ncclSuccess) first = r;
   }
-  r = lib->GroupEnd();
-  return first == ncclSuccess ? r : first;
+  return mgrid_nccl_group_end(lib, first);
 }
 
 static ncclResult_t run_finalize(const nccl_library *lib, void *ud) {
@@ -43,8 +42,8 @@ static ncclResult_t run_revoke(const nccl_library *lib, void *ud) {
   ncclResult_t first = lib->GroupStart(), r;
   for (size_t i = 0; i < b->n; i++) {
     r = lib->CommRevoke(b->comm[i], NCCL_REVOKE_DEFAULT);
-    if (r == ncclInvalidArgument && first == ncclSuccess)
-      first = r; /* any other result is an error that the communicator had before */
+    /* any other result is an error that the communicator had before */
+    if (r == ncclInvalidArgument && first == ncclSuccess) first = r;
   }
   lib->GroupEnd();
   return first;
@@ -63,8 +62,8 @@ static void *abort_one(void *ud) {
   return NULL;
 }
 
-/* Abort each communicator in a thread of its own, because the first abort may wait for something
-** that the last one ends. Before NCCL 2.22 a group cannot contain aborts. */
+/* Before NCCL 2.22 a group cannot contain aborts. So abort each communicator in a thread of its
+** own, because the first abort may wait for something that the last abort ends. */
 static ncclResult_t run_aborts_beside(const nccl_library *lib, const bundle *b) {
   one_abort *all = calloc(b->n + 1, sizeof *all);
   for (size_t i = 0; i < b->n && all; i++) {
@@ -84,7 +83,8 @@ static ncclResult_t run_abort(const nccl_library *lib, void *ud) {
                                            : in_group(lib, ud, lib->CommAbort);
 }
 
-/* Make the call for all of `comm` that have `chosen` set. If it does not end, they are stuck. */
+/* Make one call for the communicators with chosen[i] (NULL: for all). If it does not end, they are
+** stuck. */
 static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **comm,
                                   const bool *chosen, double seconds,
                                   ncclResult_t (*run)(const nccl_library *, void *),
@@ -108,8 +108,7 @@ static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **com
     n->broken = true;
     mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
               MAKER ": %s of %s and %zu more did not end within %.3g seconds, in NCCL: ranks of "
-                    "this machine, or kernels, "
-                    "still use them; end the process",
+                    "this node, or kernels, still use them; end the process",
               what, name, b->n - 1, seconds);
     for (size_t i = 0; i < count; i++)
       if (comm[i] && comm[i]->comm && (!chosen || chosen[i]))
@@ -141,7 +140,7 @@ typedef struct stream_look {
 } stream_look;
 
 /* An mgrid_look: whether the stream is empty. */
-static mgrid_outcome is_dry(void *ud) {
+static mgrid_outcome is_empty(void *ud) {
   const stream_look *l = ud;
   cudaError_t e = l->n->lib.cudaStreamQuery(l->comm->stream);
   return e == cudaErrorNotReady ? MGRID_NOT_YET : e == cudaSuccess ? MGRID_OK : MGRID_BACKEND;
@@ -151,10 +150,10 @@ static mgrid_outcome is_dry(void *ud) {
 ** `until`. */
 static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   stream_look l = { n, c };
-  return mgrid_wait(is_dry, &l, until, NULL, NULL) == MGRID_OK;
+  return mgrid_wait(is_empty, &l, until, NULL, NULL) == MGRID_OK;
 }
 
-/* Destroy the communicators that the carrier made. Leave those of NCCL in the list. */
+/* Destroy the communicators that the carrier made, and remove them from the list `native`. */
 static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   for (size_t i = 0; i < count; i++) {
     if (!native[i] || mgrid_nccl_find(n, native[i])) continue;
@@ -163,9 +162,9 @@ static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   }
 }
 
-/* Finalize all communicators that are `clean`, and clear this mark if one fails. For non-blocking
-** communicators the call returns at once, and this function waits for them afterwards; for blocking
-** ones the call waits. */
+/* Finalize the communicators with clean[i], and set clean[i] to false if that fails. Set
+** blocking[i] for those that are blocking: for them ncclCommFinalize waits. For others it returns
+** at once, and this function waits afterwards. */
 static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clean,
                          bool *blocking, double until) {
   for (size_t i = 0; i < count; i++) blocking[i] = clean[i] && comm[i]->blocking;
@@ -175,9 +174,9 @@ static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *
   for (size_t i = 0; i < count; i++) {
     if (!clean[i] || blocking[i]) continue;
     ncclResult_t r = n->lib.CommFinalize(comm[i]->comm);
-    clean[i] = r == ncclSuccess || r == ncclInProgress;
+    clean[i] = !mgrid_nccl_is_error(r);
   }
-  /* finalize has started for all, so they may end in any order */
+  /* ncclCommFinalize has begun for all, so they may end in any order */
   for (size_t i = 0; i < count; i++) {
     double left = until - mgrid_now();
     if (clean[i] && !blocking[i])
@@ -237,12 +236,12 @@ void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
   destroy_carried(n, count, native);
   mgrid_nccl_abort_all(n, count, (nccl_comm **)native);
   forget_all(n, count, (nccl_comm **)native);
-  n->used = true; /* other ranks may end this later */
+  n->used = true; /* other ranks may end their aborts later */
 }
 
 /* ----------------------------------------------------------------------------- revoke */
 
-/* Choose the communicators of one kind, blocking or not, that are to be revoked. Mark them as
+/* Choose the blocking, or the non-blocking, communicators that are to be revoked, and mark them as
 ** revoked. */
 static void end_choose(size_t count, nccl_comm **comm, bool blocking, bool *chosen) {
   for (size_t i = 0; i < count; i++) {
@@ -251,8 +250,8 @@ static void end_choose(size_t count, nccl_comm **comm, bool blocking, bool *chos
   }
 }
 
-/* Revoke communicators. NCCL before 2.28.7 cannot revoke, so there they are aborted. A communicator
-** that has an error keeps it, and shrink makes a new one. */
+/* NCCL before 2.28.7 cannot revoke, so there communicators are aborted. A communicator with an
+** error keeps it, so mgrid_nccl_shrink will make the new one from an id. */
 mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm **comm = malloc((count + 1) * sizeof *comm);
@@ -260,7 +259,7 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mg
   mgrid_outcome s = comm && chosen ? MGRID_OK : mgrid_oom(err);
   double until = mgrid_now() + n->options.timeout;
 
-  /* those of the carrier stay NULL */
+  /* NULL: a communicator of the carrier */
   for (size_t i = 0; i < count && !s; i++) comm[i] = mgrid_nccl_find(n, native[i]);
   if (!s && !n->lib.CommRevoke) {
     mgrid_nccl_abort_all(n, count, comm);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** library.c - opens the libraries and looks at the machine. Without a driver no communicator may be
-** created: ncclCommInitRankConfig would fail, and leave an NCCL group open in its thread.
+** library.c - opens the libraries, and checks that there are a driver and GPUs. Without a driver no
+** communicator may be created: ncclCommInitRankConfig would fail, and leave an NCCL group open in
+** its thread.
 */
 #include "comm/nccl/library.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Before 2.19 two threads could not abort at one time (NVIDIA/nccl#992). */
+/* Before 2.19 two threads could not abort at the same time (NVIDIA/nccl#992). */
 enum { OLDEST = 21900 };
 
 const char *mgrid_nccl_library_text(int version, char text[24]) {
@@ -34,7 +35,7 @@ mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *fun
                     mgrid_nccl_library_text(lib->version, text));
 }
 
-/* Find a function of a library, of any type. All function pointers have one representation here. */
+/* Write the address of a function into *function, a pointer to a function of any type. */
 static bool library_symbol(void *lib, const char *name, void *function) {
   void *found = dlsym(lib, name);
   if (found) memcpy(function, &found, sizeof found);
@@ -43,15 +44,15 @@ static bool library_symbol(void *lib, const char *name, void *function) {
 
 static void *library_open(const char *file, mgrid_error *err) {
   void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (lib) return lib; /* it stays loaded: its threads may still run */
+  if (lib) return lib; /* never closed, because threads of the library may still run */
   const char *why = dlerror();
   return mgrid_null(err, MGRID_MISSING,
                     MAKER ": %s was not found (is its folder in LD_LIBRARY_PATH?): %s", file,
                     why ? why : "unknown reason");
 }
 
-/* Return whether the driver is new enough for this runtime. All versions with one major number
-** fit. */
+/* Return whether the driver is new enough for this runtime. If the major numbers are equal, it
+** is. */
 static bool library_fits(void *runtime, int major) {
   int driver = 0;
   cudaError_t (*get)(int *) = NULL;
@@ -59,8 +60,9 @@ static bool library_fits(void *runtime, int major) {
          && GPU_MAJOR(driver) >= major;
 }
 
-/* Open a runtime that fits the driver; all of them have the functions that are needed. If none
-** fits, the error says what is wrong with the newest. */
+/* Open a runtime that fits the driver: one that the process has loaded, else the newest. If none
+** fits, return the newest that is installed. If none is installed, the error is about the
+** newest. */
 static void *open_runtime(char file[32], mgrid_error *err) {
   mgrid_error newest = MGRID_ERROR_INIT;
   int found = 0;
@@ -71,7 +73,7 @@ static void *open_runtime(char file[32], mgrid_error *err) {
       if (lib && library_fits(lib, major)) return lib;
       if (lib && major > found) found = major;
     }
-  /* the first error stays: it is about the newest runtime, which is the one to install */
+  /* `newest` keeps its first error, which is about the runtime to install */
   if (found == 0) {
     mgrid_error_pass(err, &newest);
     return NULL;
@@ -135,38 +137,36 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
         err, MGRID_MISSING,
         MAKER ": the " GPU_TITLE " driver on host %s is the toolkit's stub library, which works "
               "nowhere (" GPU_CALL("GetDeviceCount") ": %s); " MAKER_TITLE " %s is present",
-        lib->machine, name, nccl);
+        lib->node, name, nccl);
   if (lib->driver == 0)
     return mgrid_fail(err, MGRID_MISSING,
                       MAKER ": no " GPU_TITLE " driver on host %s (" GPU_CALL(
                           "GetDeviceCount") ": %s, driver version 0); " MAKER_TITLE
                                             " %s is present",
-                      lib->machine, name, nccl);
+                      lib->node, name, nccl);
   if (r == cudaErrorInsufficientDriver)
     return mgrid_fail(err, MGRID_MISSING,
                       MAKER ": the " GPU_TITLE " driver on host %s is too old: it knows " GPU_TITLE
-                            " %d.%d, the runtime is "
-                            "%d.%d; " MAKER_TITLE " %s is present",
-                      lib->machine, GPU_MAJOR(lib->driver), GPU_MINOR(lib->driver),
+                            " %d.%d, the runtime is %d.%d; " MAKER_TITLE " %s is present",
+                      lib->node, GPU_MAJOR(lib->driver), GPU_MINOR(lib->driver),
                       GPU_MAJOR(lib->runtime), GPU_MINOR(lib->runtime), nccl);
   if (r != cudaSuccess && r != cudaErrorNoDevice)
     return mgrid_fail(err, MGRID_MISSING,
                       MAKER ": " GPU_CALL("GetDeviceCount") " on host %s: %s (%s); " MAKER_TITLE
                                                             " %s is present",
-                      lib->machine, name, lib->cudaGetErrorString(r), nccl);
+                      lib->node, name, lib->cudaGetErrorString(r), nccl);
   if (r == cudaErrorNoDevice || devices == 0)
     return mgrid_fail(err, MGRID_MISSING,
                       MAKER ": no GPU is visible on host %s (" GPU_MASK
                             "?); driver %d.%d and " MAKER_TITLE " %s are present",
-                      lib->machine, GPU_MAJOR(lib->driver), GPU_MINOR(lib->driver), nccl);
+                      lib->node, GPU_MAJOR(lib->driver), GPU_MINOR(lib->driver), nccl);
   lib->devices = devices;
   return MGRID_OK;
 }
 
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err) {
   memset(lib, 0, sizeof *lib);
-  if (gethostname(lib->machine, sizeof lib->machine - 1) != 0)
-    snprintf(lib->machine, sizeof lib->machine, "?");
+  if (gethostname(lib->node, sizeof lib->node - 1) != 0) snprintf(lib->node, sizeof lib->node, "?");
   mgrid_status s = library_load(lib, err);
   return s ? s : probe_driver(lib, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** library.h - a table of the functions of NCCL and the CUDA runtime, or of RCCL and HIP (maker.h).
-** The libraries are opened at run time. The types come from the headers, so the compiler checks
-** every call as if the libraries were linked.
+** The libraries are opened at run time. The types of the functions come from the headers, so the
+** compiler checks every call as if the libraries were linked.
 */
 #ifndef MGRID_NCCL_LIBRARY_H
 #define MGRID_NCCL_LIBRARY_H
@@ -10,16 +10,16 @@
 #include "base/base.h"
 #include "comm/nccl/maker.h"
 
-/* All of these are needed. NCCL_OPTIONAL_FUNCTIONS may be NULL: the library does not have them. */
+/* NCCL_FUNCTIONS and CUDA_FUNCTIONS are all needed. Others are NULL if the library lacks them. */
 /* clang-format off */
 #define NCCL_FUNCTIONS(X) \
   X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) X(CommCuDevice) \
   X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(GroupStart) X(GroupEnd) \
   X(AllReduce) X(Broadcast) X(Reduce) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
 #define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError)
-/* Functions that some headers lack with which moongrid is built, or that are in C++ only; so their
-** types are ours. X(name, the first NCCL that has it, parameters); 0: take it wherever it is found.
-** NULL if the library is older. */
+/* Functions that some headers lack, or declare only for C++; so their types are written here.
+** X(name, the first NCCL that has it, parameters). A function is not used in an older NCCL; 0: use
+** it wherever it is found. */
 #define NCCL_NEWER_FUNCTIONS(X) \
   X(CommInitRankScalable, 0, (ncclComm_t *, int, int, int, ncclUniqueId *, ncclConfig_t *)) \
   X(CommShrink, 0, (ncclComm_t, int *, int, ncclComm_t *, ncclConfig_t *, int)) \
@@ -54,10 +54,10 @@ typedef struct nccl_library {
   int version; /* of the NCCL that runs, such as 22809 */
   /* versions of CUDA or HIP (GPU_MAJOR); how many GPUs this process sees */
   int runtime, driver, devices;
-  char machine[64]; /* its host name, for messages */
+  char node[64]; /* the name of this node, for messages */
 } nccl_library;
 
-/* Of 13000 in CUDA these give 13 and 0. */
+/* Return the parts of a version: 13 and 0 for 13000 of CUDA. */
 #define GPU_MAJOR(version) ((version) / GPU_MAJOR_UNIT)
 #define GPU_MINOR(version) ((version) % GPU_MAJOR_UNIT / GPU_MINOR_UNIT)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** maker.h - the names of the library that makes communicators: NCCL on CUDA, or RCCL on HIP, for
-** which the same files are compiled with MGRID_RCCL. RCCL has NCCL's names, and follows NCCL's
-** versions and ncclConfig_t (ROCm/rccl, src/nccl.h.in). HIP has the functions of CUDA's runtime
-** under names of its own, with the same arguments. The code uses CUDA's names.
+** maker.h - the names of the library that makes communicators: NCCL on CUDA; or RCCL on HIP, if the
+** same files are compiled with MGRID_RCCL. RCCL has NCCL's names, and follows NCCL's versions and
+** ncclConfig_t (ROCm/rccl, src/nccl.h.in). HIP has the functions of CUDA's runtime under other
+** names, with the same arguments. The code uses CUDA's names.
 */
 #ifndef MGRID_NCCL_MAKER_H
 #define MGRID_NCCL_MAKER_H

@@ -10,10 +10,10 @@
 
 /* ---------------------------------------------------------------- over all ranks */
 
-/* After a creation, a collective or an abort, some ranks arrive here at once, others only after a
-** deadline. So early ranks wait for that deadline, and LATE seconds more. The deadline of a
-** creation counts from its start, when all ranks have met. A collective waits twice, at its
-** beginning and at its end. */
+/* After a creation, a collective or an abort, some ranks arrive here at once, others only after the
+** deadline of that. So early ranks wait until that deadline, and LATE seconds more. The deadline of
+** a creation counts from its start, when all ranks had met. A collective may take two deadlines: to
+** begin, and to end. */
 #define LATE 2.0
 
 static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count,
@@ -27,7 +27,8 @@ static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t cou
     seconds = 2 * seconds + NCCL_END_SECONDS + LATE;
   n->carry->deadline(n->carrier, seconds);
   mgrid_status s = n->carrier->ops->allreduce_min(n->carrier, words, count, err);
-  if (n->after) n->carry->phase(n->carrier, 2 * b->epoch + 1); /* odd numbers are for use */
+  /* phases with odd numbers are for use (mgrid_nccl_create) */
+  if (n->after) n->carry->phase(n->carrier, 2 * b->epoch + 1);
   n->after = n->creates = n->used = false, n->carrier->waited = 0;
   return s;
 }
@@ -58,7 +59,7 @@ static void *nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, siz
   return NULL;
 }
 
-/* Free a buffer. After a failure keep the memory: cudaFree waits for kernels, and some may hang. */
+/* After a failure keep the memory: cudaFree waits for kernels, and some may hang. */
 static void nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
   nccl_backend *n = (nccl_backend *)b;
   if (!mgrid_nccl_makes(kind))
@@ -69,7 +70,8 @@ static void nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, voi
 
 /* -------------------------------------------------------------------------- life */
 
-/* Check that the host's communicator has all ranks, in order, and is on this rank's GPU. */
+/* Check that the NCCL communicator of the host has all ranks, in order, and is on this rank's
+** GPU. */
 static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
   ncclComm_t parent = n->options.parent;
   int count = -1, rank = -1, device = -1;
@@ -84,7 +86,7 @@ static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
                     rank, count, device, n->base.rank, n->base.world, n->device);
 }
 
-/* Allocate the buffers for copies and proofs. */
+/* Make the stream for copies and proofs, and the buffer for proofs. */
 static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
   void *number = NULL;
   cudaError_t e = n->lib.cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking, 0);
@@ -93,7 +95,7 @@ static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("Malloc"), "");
 }
 
-/* Free these buffers. After a failure keep them: cudaFree waits for kernels, and some may hang. */
+/* Free both. After a failure keep the buffer: cudaFree waits for kernels, and some may hang. */
 static void drop_proofs(nccl_backend *n) {
   if (n->stream) n->lib.cudaStreamDestroy(n->stream);
   if (n->number && !n->broken) n->lib.cudaFree(n->number);
@@ -118,9 +120,8 @@ static void nccl_close(mgrid_backend *b) {
   if (--carrier->users == 0) carrier->ops->close(carrier);
 }
 
-/* ------------------------------------------------------------------ the job goes on
-** After a loss the carrier opens a backend of the survivors. NCCL's communicators are made again
-** over that. */
+/* -------------------------------------------------------------- survivors of a loss
+** The carrier opens a backend of the survivors, over which NCCL's communicators are made again. */
 
 static mgrid_status nccl_able(const mgrid_backend *b, mgrid_error *err) {
   const nccl_backend *n = (const nccl_backend *)b;
@@ -162,7 +163,7 @@ static mgrid_status nccl_find_lost(mgrid_backend *b, bool *lost, mgrid_error *er
 static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_options *options,
                                      mgrid_error *err);
 
-/* Open a backend over the new carrier. This rank keeps its GPU, even if its index on the machine
+/* Open a backend over the new carrier. This rank keeps its GPU, even if its index on the node
 ** changes. */
 static mgrid_backend *nccl_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
@@ -250,7 +251,7 @@ static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_op
   n->options.timeout = mgrid_timeout_of(n->options.timeout);
   mgrid_status s =
       n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
-  if (!s || s == MGRID_NO_MEMORY) { /* the carrier works, so a failure of one rank can reach all */
+  if (!s || s == MGRID_NO_MEMORY) { /* the carrier works, so a verdict can tell all ranks */
     if (!s && !made) s = mgrid_oom(&why);
     if (!s) s = open_gpu(n, &why);
     s = mgrid_verdict(carrier, s, &why, &why);

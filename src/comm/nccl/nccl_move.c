@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl_move.c - messages of moves on NCCL. What a rank posts at once is one group of sends and
-** receives. It runs on a communicator of all ranks, which the first move creates. Rows are packed
-** and unpacked in the backend's stream for copies while the group before is sent. Events order the
-** two streams, and tell which group has ended.
+** nccl_move.c - messages of moves on NCCL. The messages that a rank posts at once are one NCCL
+** group of sends and receives, on a communicator of all ranks, which the first move creates. While
+** a group is sent, rows of other groups are packed and unpacked in the backend's stream for copies.
+** Events order the two streams, and show which group has ended.
 */
 #include "comm/nccl/nccl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* CTAs of that communicator. More CTAs mean more channels, and more memory for each peer
-** (README.md). */
+/* CTAs of the communicator of all ranks. More CTAs mean more channels, and more memory for each
+** peer (comm/README.md). */
 enum { MOVE_CTAS = 16 };
 
-/* ------------------------------------------------------------------ before */
+/* --------------------------------------------------------------- the begin */
 
 static mgrid_backend *move_carrier(mgrid_backend *b) { return ((nccl_backend *)b)->carrier; }
 
-/* Begin a move. Until `close`, all calls have the deadline of the move. */
+/* Until move_close, all calls have the deadline of the move. */
 static mgrid_status move_open(mgrid_backend *b, double *seconds, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   (void)err;
@@ -37,7 +37,7 @@ static mgrid_comm_spec move_spec_of(const nccl_backend *n) {
                             .position = n->base.rank };
 }
 
-/* Describe the communicator of all ranks. */
+/* Make the options and the ranks of the communicator of all ranks, for move_spec_of. */
 static mgrid_status move_describe(nccl_backend *n, mgrid_error *err) {
   const mgrid_options usual = MGRID_OPTIONS_INIT;
   mgrid_nccl_values values = { 0 };
@@ -105,7 +105,7 @@ static mgrid_status move_connect(mgrid_backend *b, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   void *native = NULL;
   mgrid_comm_spec spec = move_spec_of(n);
-  /* ranks come to the verdict at different times, when their own messages have ended */
+  /* each rank comes to the verdict when its own messages have ended, so others may be late */
   n->used = true;
   if (n->move.comm) return MGRID_OK;
   b->epoch++;
@@ -117,8 +117,8 @@ static mgrid_status move_connect(mgrid_backend *b, mgrid_error *err) {
   return s;
 }
 
-/* Allocate the window, and keep it for the next move: cudaFree would wait for everything that runs
-** on the GPU. */
+/* Keep the memory for the next move, because cudaFree would wait for everything that runs on the
+** GPU. */
 static void *move_memory(mgrid_backend *b, size_t bytes, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (n->move.bytes >= bytes) return n->move.memory;
@@ -152,8 +152,7 @@ static cudaError_t copy_plane(nccl_backend *n, const mgrid_slab *s, int64_t plan
   return e;
 }
 
-/* Copy all planes in one call. CUDA accepts that if the distance of planes is a whole number of
-** rows. */
+/* Copy all planes in one call. CUDA needs plane_stride to be a multiple of stride. */
 static cudaError_t copy_planes(nccl_backend *n, const mgrid_slab *s) {
   size_t row = (size_t)s->row, count = (size_t)s->count, stride = (size_t)s->stride;
   struct cudaPitchedPtr apart = { s->apart, stride, row, (size_t)(s->plane_stride / s->stride) };
@@ -183,11 +182,10 @@ static mgrid_outcome move_copied(mgrid_backend *b, mgrid_error *err) {
 
 /* ---------------------------------------------------------------- messages */
 
-/* Prepare for groups of messages. A group is posted together and ends together; two groups may be
-** on their way. */
+/* Two groups may be on their way; each has half of n->move.slot. */
 static mgrid_status move_prepare(mgrid_backend *b, size_t slots, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  int *more = realloc(n->move.slot, (slots + 2) * sizeof *more); /* a slot is in one group */
+  int *more = realloc(n->move.slot, (slots + 2) * sizeof *more); /* at least 2 * half */
   if (!more) return mgrid_oom(err);
   n->move.slot = more;
   n->move.half = slots / 2 + 1;
@@ -203,13 +201,11 @@ typedef struct batch {
 
 static ncclResult_t run_batch(const nccl_library *lib, void *ud) {
   const batch *g = ud;
-  ncclResult_t r = lib->GroupStart(), end;
-  for (const mgrid_post *p = g->message;
-       p < g->message + g->n && (r == ncclSuccess || r == ncclInProgress); p++)
+  ncclResult_t r = lib->GroupStart();
+  for (const mgrid_post *p = g->message; p < g->message + g->n && !mgrid_nccl_is_error(r); p++)
     r = p->receive ? lib->Recv(p->data, p->bytes, ncclUint8, (int)p->peer, g->comm, g->stream)
                    : lib->Send(p->data, p->bytes, ncclUint8, (int)p->peer, g->comm, g->stream);
-  end = lib->GroupEnd();
-  return r == ncclSuccess || r == ncclInProgress ? end : r;
+  return mgrid_nccl_group_end(lib, r);
 }
 
 static mgrid_outcome move_post(mgrid_backend *b, size_t count, const mgrid_post *message,
@@ -253,9 +249,8 @@ static mgrid_outcome move_look(mgrid_backend *b, bool news, size_t *count, int *
   if (e == cudaErrorNotReady) {
     ncclResult_t r = n->lib.CommGetAsyncError(n->move.comm->comm, &state);
     if (r == ncclSuccess) r = state;
-    return r == ncclSuccess || r == ncclInProgress
-               ? MGRID_OK
-               : mgrid_nccl_failed(n, err, r, "ncclSend/Recv", "moves");
+    return mgrid_nccl_is_error(r) ? mgrid_nccl_failed(n, err, r, "ncclSend/Recv", "moves")
+                                  : MGRID_OK;
   }
   if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "ncclSend/Recv", "moves");
   *count = n->move.nslots[turn];
@@ -266,8 +261,8 @@ static mgrid_outcome move_look(mgrid_backend *b, bool news, size_t *count, int *
 
 /* ----------------------------------------------------------------- the end */
 
-/* End a move. After a failure, kernels that use the memory may hang. They end with their
-** communicator, when the backend ends. */
+/* After a failure, kernels that use the memory may hang. They end with their communicator, when the
+** backend ends. */
 static bool move_close(mgrid_backend *b, bool failed) {
   nccl_backend *n = (nccl_backend *)b;
   n->options.timeout = n->move.before;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl_recover.c - the communicator of a group whose ranks change: it lost members, or gets new
-** ones. The members vote, by messages among themselves with deadlines, what all of them can do.
-** Only if all can is the new communicator made from the old one, else from a fresh id.
+** nccl_recover.c - the communicator of a group that lost members, or gets new members. The members
+** vote, by messages among themselves with deadlines, whether the new communicator can be made from
+** the old one. Only if all of them can do so, they do; else it is made from a fresh id.
 */
 #include "comm/nccl/nccl.h"
 
@@ -11,21 +11,16 @@
 
 /* ================================================================== the vote */
 
-/* Find the minimum of the numbers of all members. */
-
 typedef struct ballot {
   nccl_header header;
   uint64_t number;
 } ballot;
 
-static void take_least(ballot *own, const ballot *other) {
-  if (other->number < own->number) own->number = other->number;
-}
-
-/* Find it by messages up a binomial tree to the first member, and down again. The tree is that of
-** the unique ids (create.c). A member may come two deadlines later than another, because both may
-** have waited before; in a call over all ranks, which have met, one deadline later. Votes of one
-** creation have different rounds. `whom` names the members in messages. */
+/* Find the minimum of the numbers of all members, by messages up a binomial tree to the first
+** member, and down again. The tree is that of the unique ids (create.c). A member may come two
+** deadlines later than another, because it may have waited in two calls before; in a call over all
+** ranks, which have met, one deadline later. Votes of one creation have different rounds. whom: the
+** members, as the error names them. */
 static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round,
                               uint64_t mine, uint64_t *least, const char *whom, mgrid_error *err) {
   int64_t at = spec->position, low = at & -at, step;
@@ -33,7 +28,7 @@ static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint
   double left = mgrid_nccl_left(n, spec) + NCCL_END_SECONDS,
          seconds = (n->creates ? left : 2 * left) + 3;
   nccl_header header = mgrid_nccl_header(n, round);
-  /* large enough for any message that an earlier call has left */
+  /* *got is large enough for any message that an earlier call has left */
   ballot own = { header, mine }, *got = malloc(bytes);
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_outcome s = got ? MGRID_OK : mgrid_oom(&why);
@@ -43,7 +38,7 @@ static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint
   for (step = 1; step < low && !s; step *= 2) {
     if (at + step >= spec->size) continue;
     s = mgrid_nccl_receive(n, spec->ranks[at + step], spec->tag, header, got, bytes, seconds, &why);
-    if (!s) take_least(&own, got);
+    if (!s && got->number < own.number) own.number = got->number;
   }
   if (!s && at > 0)
     s = n->carry->send(n->carrier, spec->ranks[at - low], spec->tag, &own, sizeof own, seconds,
@@ -67,16 +62,16 @@ static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint
 
 /* ncclCommShrink makes the smaller communicator only if the old one has no error, and an error of
 ** the network stays with a communicator forever. If not all survivors can shrink, or if the shrink
-** fails, the old one is aborted and a new one is created from a fresh id. Only survivors exchange
-** messages. */
+** fails, the old communicator is aborted and a new one is created from a fresh id. Only survivors
+** exchange messages. */
 
-/* Ignore notices of earlier attempts, because they name ranks that are known to be lost. Only
-** notices of this attempt and this method count. */
-typedef enum way { BY_SHRINK, FROM_ID } way;
+typedef enum method { BY_SHRINK, FROM_ID } method;
 
-static void begin_phase(nccl_backend *n, uint32_t attempt, way w) {
+/* Begin a phase for this attempt by this method. Notices of earlier attempts do not count in it,
+** because they name ranks that are known to be lost. */
+static void begin_phase(nccl_backend *n, uint32_t attempt, method how) {
   n->attempt = attempt;
-  n->carry->phase(n->carrier, UINT64_C(1) << 63 | (uint64_t)attempt << 33 | (uint64_t)w << 32
+  n->carry->phase(n->carrier, UINT64_C(1) << 63 | (uint64_t)attempt << 33 | (uint64_t)how << 32
                                   | (n->base.epoch & UINT32_MAX));
 }
 
@@ -119,9 +114,9 @@ static const char *why_not_shrink(nccl_backend *n, const mgrid_comm_spec *spec, 
   return text;
 }
 
-/* Agree on whether all members can begin; `mine`: whether this one can. Nobody waits inside NCCL
-** yet. So a member that cannot begin votes no. It sends no notice, which could come to a member
-** that is not in this phase yet, and would be ignored there. */
+/* Agree on whether all members can begin. mine: the outcome of this rank so far. Nobody waits
+** inside NCCL yet, so a rank that has failed need not send notices. It votes no instead, because a
+** member that is not in this phase yet would ignore a notice. */
 static mgrid_outcome all_begin(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round,
                                mgrid_outcome mine, mgrid_error *err) {
   uint64_t first = 0;
@@ -137,9 +132,9 @@ static mgrid_outcome all_begin(nccl_backend *n, const mgrid_comm_spec *spec, uin
   return mine ? mine : s;
 }
 
-/* Agree on whether all members have *made. If not, abort it on all of them, together with `old`,
-** from which it was shrunk. A member that has failed notifies the others, which wait for its
-** vote. */
+/* Agree on whether all members have made the communicator, *made. If not, abort it on all of them,
+** together with `old`, from which it was shrunk. mine: the outcome on this rank; after a failure it
+** notifies the others, which wait for its vote. */
 static mgrid_outcome recover_vote_on(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round,
                                      mgrid_outcome mine, nccl_comm *old, nccl_comm **made,
                                      mgrid_error *err) {
@@ -148,17 +143,18 @@ static mgrid_outcome recover_vote_on(nccl_backend *n, const mgrid_comm_spec *spe
   mgrid_outcome s = mine ? mine : vote(n, spec, round, true, &all, err);
   if (!s) return s;
   if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
-  /* all members abort now, because an abort waits for those of this machine */
+  /* all members abort now, because an abort waits for the members of this node */
   mgrid_nccl_abort_all(n, 2, both);
   if (*made) mgrid_nccl_abort_one(n, *made);
   *made = NULL;
   return s;
 }
 
-/* Call ncclCommShrink if all members can. If one cannot, or if the call fails, make nothing, and
-** put the reason in *why. `hinders`: why this rank cannot. A notice may overtake the first vote:
-** another member already knew the result and called ncclCommShrink, which failed. So a member that
-** gives up in either vote does what all others do: it goes on without a shrunk communicator. */
+/* Call ncclCommShrink if all members can. If a member cannot, or if the call fails, make nothing,
+** and put the reason into *why. hinders: why this rank cannot, or NULL. A notice may overtake the
+** first vote, if another member knew the result earlier and its ncclCommShrink failed. So a member
+** that gives up in either vote does the same as the others: it goes on without a shrunk
+** communicator. */
 static void try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, int nlost,
                        const int *lost, const char *hinders, nccl_comm **made, mgrid_text *why) {
   bool all = false;
@@ -188,10 +184,10 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   try_shrink(n, spec, old, nlost, lost, why_not_shrink(n, spec, old, text), &made, &why);
   if (!made) {
     begin_phase(n, old->shrinks, FROM_ID);
-    /* all members abort now, because an abort waits for those of this machine */
+    /* all members abort now, because an abort waits for the members of this node */
     mgrid_nccl_abort_all(n, 1, &old);
     mgrid_outcome one = mgrid_nccl_idle(n, mgrid_nccl_patience(n, spec), spec->name, err);
-    /* before NCCL is called, because a rank cannot give up inside it */
+    /* agree before NCCL is called, because a rank cannot give up inside NCCL */
     s = all_begin(n, spec, 3, one, err);
     if (!s) one = mgrid_nccl_create_one(n, spec, &made, err);
     if (!s) s = recover_vote_on(n, spec, 4, one, NULL, &made, err);
@@ -212,8 +208,8 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   return s;
 }
 
-/* Shrink a communicator of an older backend. Do so only once: NCCL computes the number of the new
-** one from the old one alone, so a second attempt would get the same number. */
+/* Shrink a communicator of an older backend, but only once: NCCL computes the number of the new
+** communicator from the old one alone, so a second attempt would get the same number. */
 static void remake_one(nccl_backend *n, const mgrid_comm_spec *spec, mgrid_origin *o,
                        const char *hinders, nccl_comm **made) {
   enum { REMAKES = 1 << 28 }; /* higher than any attempt of mgrid_nccl_shrink */
@@ -255,14 +251,14 @@ void mgrid_nccl_remake(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *s
 /* =============================================================== new members */
 
 /* A communicator is kept, grown by ncclCommGrow, or created again. ncclCommGrow leaves the old
-** ranks at their positions and appends the new ones. The first member gets an id from the old
-** communicator, and sends it to the new members. The old members learn the id inside NCCL. */
+** ranks at their positions and appends the new ranks. The first member gets an id from the old
+** communicator, and sends it to the new members. The old members need no id. */
 
 enum { ROUND_VOTE = 5, ROUND_ID };
 
 /* ------------------------------------------------------------------------ the vote */
 
-/* Write why this rank can only create it again. "": it can do better. */
+/* Write why this rank can only create the communicator again. "": it can grow or keep it. */
 static void why_not_grow(nccl_backend *n, const mgrid_comm_spec *spec, const mgrid_origin *o,
                          char why[96]) {
   const nccl_comm *old = o->native;
@@ -319,7 +315,7 @@ mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t nspecs, const mgrid_com
 
 /* ---------------------------------------------------------------------------- grow */
 
-/* one call; not freed if it does not end, because its thread still uses it */
+/* One call; not freed if it does not end, because its thread still uses it. */
 typedef struct grow_job {
   ncclComm_t from; /* NULL: this rank is new */
   int size, rank;
@@ -350,17 +346,16 @@ static mgrid_outcome pass_id(nccl_backend *n, const mgrid_comm_spec *spec, grow_
                              mgrid_error *err) {
   parcel p = { mgrid_nccl_header(n, ROUND_ID), j->id }, *got;
   double seconds = mgrid_nccl_patience(n, spec);
-  size_t bytes = mgrid_nccl_message(n, spec);
+  size_t bytes = mgrid_nccl_message(n, spec); /* more than a parcel has */
   int had = 0;
   mgrid_outcome s = MGRID_OK;
 
   if (spec->position > 0 && j->from) return MGRID_OK;
   j->has_id = true;
   if (spec->position > 0) {
-    got = malloc(bytes > sizeof *got ? bytes : sizeof *got);
+    got = malloc(bytes);
     if (!got) return mgrid_oom(err);
-    s = mgrid_nccl_receive(n, spec->ranks[0], spec->tag, p.header, got,
-                           bytes > sizeof *got ? bytes : sizeof *got, seconds, err);
+    s = mgrid_nccl_receive(n, spec->ranks[0], spec->tag, p.header, got, bytes, seconds, err);
     if (!s) j->id = got->id;
     free(got);
     return s;
@@ -404,18 +399,9 @@ mgrid_outcome mgrid_nccl_grow(mgrid_backend *b, const mgrid_comm_spec *spec,
     mgrid_nccl_keep(n, j->made);
     *native = j->made;
   } else if (j && j->made && !keep) {
-    if (spec->position == 0) n->leaks++; /* the thread that serves the id is left */
+    if (spec->position == 0) n->leaks++; /* the thread of NCCL that serves the id stays */
     mgrid_nccl_abort_one(n, j->made);
   }
   if (!keep) free(j);
   return s;
-}
-
-void mgrid_nccl_adopt(mgrid_backend *b, mgrid_backend *from, void *native) {
-  nccl_backend *n = (nccl_backend *)b, *was = (nccl_backend *)from;
-  nccl_comm *c = native, **at = &was->made;
-  while (*at && *at != c) at = &(*at)->next;
-  if (*at) *at = c->next;
-  was->bytes -= c->bytes;
-  mgrid_nccl_keep(n, c);
 }

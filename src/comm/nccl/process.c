@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** process.c - what one rank needs below communicators: its environment, its files and its GPU;
-** errors of NCCL and CUDA; notices to other ranks that it gave up; and a deadline for calls that
-** block. The file calls only library.c.
+** process.c - the parts of the backend that need no communicator: errors of NCCL and CUDA, notices
+** to other ranks, a deadline for calls that block, NCCL's environment, the limit of open files, and
+** the GPU of this rank. The file calls only library.c.
 */
 #include "comm/nccl/nccl.h"
 
@@ -58,9 +58,9 @@ void mgrid_nccl_tell_world(nccl_backend *n) {
 
 /* ========================================================== calls that block */
 
-/* A call that blocks runs in a thread, and the caller waits for the thread. After its deadline the
-** call cannot be ended. So the memory that it uses is never freed, and its thread ends only if the
-** call does. */
+/* A call that blocks runs in a thread, and the caller waits for the thread. If the call does not
+** end by its deadline, nothing can end it: its memory is never freed, and the thread is left
+** behind. */
 
 enum { RUNS, DONE, LEFT };
 #define GRACE_SECONDS 0.2
@@ -118,8 +118,8 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   mgrid_outcome outcome =
       mgrid_wait(has_returned, &x, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
   x.n = NULL;
-  if (outcome == MGRID_GAVE_UP
-      || outcome == MGRID_LOST_RANK) /* if the call is about to return, do not leave it behind */
+  /* if the call is about to return, do not leave it behind */
+  if (outcome == MGRID_GAVE_UP || outcome == MGRID_LOST_RANK)
     mgrid_wait(has_returned, &x, mgrid_now() + GRACE_SECONDS, NULL, NULL);
   if (outcome != MGRID_OK) pthread_detach(thread);
   if (outcome != MGRID_OK && atomic_exchange(&w->state, LEFT) == RUNS) {
@@ -138,11 +138,10 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   ncclResult_t r = w->result;
   free(w);
 
-  /* a notice arrives only once */
+  /* even if the call ended in the meantime: the carrier returns a notice only once */
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LOST_RANK) return outcome;
-  return r == ncclSuccess || r == ncclInProgress ? MGRID_OK
-                                                 : mgrid_nccl_failed(n, err, r, what, name);
+  return mgrid_nccl_is_error(r) ? mgrid_nccl_failed(n, err, r, what, name) : MGRID_OK;
 }
 
 /* An mgrid_look that only waits. */
@@ -151,25 +150,26 @@ static mgrid_outcome never(void *ud) {
   return MGRID_NOT_YET;
 }
 
-/* Find out who failed first. A creation may have failed here because another rank gave up, while
-** its notice is still on its way. So a rank that fails listens for a moment before it notifies
-** others. If no notice arrives, it is the first that failed. */
+/* A creation may have failed on this rank because another rank gave up, whose notice is still on
+** its way. So wait a moment for a notice before this rank notifies others. If none arrives, this
+** rank is the first that failed. */
 mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s) {
-  const double listen = 0.1;
+  const double moment = 0.1; /* seconds */
   int64_t who;
   if (s / 100 != MGRID_BACKEND / 100) return s;
-  return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP
+  return mgrid_wait(never, NULL, mgrid_now() + moment, n->carrier, &who) == MGRID_GAVE_UP
              ? MGRID_GAVE_UP
              : s;
 }
 
 /* =========================================================== the environment */
 
-/* What NCCL will read. Its variables override ncclConfig_t. They also come from files. NCCL reads
-** these only when it makes its first unique id or communicator, which is too late to ask it. */
+/* NCCL's variables, of the environment and of files, override fields of ncclConfig_t. NCCL reads
+** the files only when it makes its first unique id or communicator. That is too late for this
+** backend, so it reads them itself. */
 
 /* The variables that override a field of ncclConfig_t (envConfigOverride in NCCL's init.cc), and
-** the identity of the host. */
+** NCCL's name of this node. */
 static const char *const overriding[] = {
   "NCCL_COMM_BLOCKING",
   "NCCL_MAX_CTAS",
@@ -238,9 +238,6 @@ bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v) {
 
 /* ================================================================ open files */
 
-/* If communicators may need more files than the soft limit of this process, raise it to the hard
-** limit, and log it. NCCL raises the limit only in a process that serves a unique id. */
-
 /* Return the number of open descriptors; 0 if there is no /proc. */
 static int64_t open_now(void) {
   DIR *list = opendir("/proc/self/fd");
@@ -250,8 +247,8 @@ static int64_t open_now(void) {
   return n > 3 ? n - 3 : 0; /* do not count ".", ".." and the open folder itself */
 }
 
-/* Return how many files these communicators may open. For NCCL, ranks that share a GPU are on
-** different hosts. With several machines, a group may be spread over them. */
+/* Return how many files these communicators may open. On several nodes, a group may be spread over
+** them; and NCCL takes ranks that share a GPU for ranks of different nodes. */
 static int64_t needed_by(const nccl_backend *m, size_t n, const mgrid_comm_spec *spec) {
   bool spread = m->options.share_gpu || m->local_size < m->base.world;
   int64_t files = 0;
@@ -264,6 +261,8 @@ static int64_t needed_by(const nccl_backend *m, size_t n, const mgrid_comm_spec 
   return files;
 }
 
+/* Raise the soft limit to the hard limit. NCCL does so only in a process that serves a unique
+** id. */
 void mgrid_nccl_files(const nccl_backend *m, size_t n, const mgrid_comm_spec *spec) {
   struct rlimit limit;
   int64_t files = needed_by(m, n, spec), needed = open_now() + files;
@@ -288,8 +287,6 @@ void mgrid_nccl_files(const nccl_backend *m, size_t n, const mgrid_comm_spec *sp
 
 /* =================================================================== the GPU */
 
-/* The GPU of this rank, whether other ranks use it, and when it is idle. */
-
 mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
   const mgrid_nccl_options *o = &n->options;
   int wanted = -1, at = o->ndevices == 1 ? 0 : n->local_rank;
@@ -297,32 +294,33 @@ mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
     if (at >= o->ndevices)
       return mgrid_fail(err, MGRID_USAGE,
                         MAKER ": the list of GPUs has %d for the %d ranks of host %s", o->ndevices,
-                        n->local_size, n->lib.machine);
+                        n->local_size, n->lib.node);
     wanted = o->devices[at];
   }
   if (wanted >= n->lib.devices || (wanted < 0 && o->ndevices > 0))
     return mgrid_fail(err, MGRID_USAGE,
                       MAKER ": rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
-                      n->base.rank, wanted, n->lib.machine, n->lib.devices - 1);
+                      n->base.rank, wanted, n->lib.node, n->lib.devices - 1);
   n->device = wanted < 0 ? n->local_rank % n->lib.devices : wanted;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
-  if (e == cudaSuccess) /* this creates the context, as cudaSetDevice does only since CUDA 12 */
-    e = n->lib.cudaFree(NULL);
+  /* create the context; cudaSetDevice does so only since CUDA 12 */
+  if (e == cudaSuccess) e = n->lib.cudaFree(NULL);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "");
 }
 
 /* -------------------------------------------------------------- one GPU, several ranks */
 
-typedef struct gpu_use { /* the GPU of one rank, and whether ranks may share it */
-  uint64_t machine;
+typedef struct gpu_use { /* the GPU of one rank */
+  uint64_t node;
   char bus[32];
-  /* not bool, because received bytes may be no valid bool. chosen: by its index on the machine */
+  /* share: ranks may share it. chosen: the library chose it, by the index of the rank on its node.
+  ** Not bool, because other ranks may send any byte */
   uint8_t share, chosen;
 } gpu_use;
 
 static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err) {
   memset(u, 0, sizeof *u);
-  u->machine = mgrid_machine_id();
+  u->node = mgrid_machine_id();
   u->share = n->options.share_gpu;
   u->chosen = n->options.ndevices == 0;
   cudaError_t e = n->lib.cudaDeviceGetPCIBusId(u->bus, sizeof u->bus, n->device);
@@ -331,7 +329,7 @@ static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err
 }
 
 static bool same_gpu(const gpu_use *a, const gpu_use *b) {
-  return a->machine == b->machine && strcmp(a->bus, b->bus) == 0;
+  return a->node == b->node && strcmp(a->bus, b->bus) == 0;
 }
 
 static mgrid_status process_refuse(const nccl_backend *n, const gpu_use *mine, int64_t other,
@@ -343,21 +341,22 @@ static mgrid_status process_refuse(const nccl_backend *n, const gpu_use *mine, i
                       MAKER
                       ": host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
                       "(--share-gpu, mgrid_nccl_options.share_gpu)",
-                      n->lib.machine, n->lib.devices, mgrid_s_of(n->lib.devices), n->local_size);
+                      n->lib.node, n->lib.devices, mgrid_s_of(n->lib.devices), n->local_size);
   return mgrid_fail(
       err, MGRID_BACKEND,
       MAKER ": ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
             "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",
-      low, high, mine->bus, n->lib.machine);
+      low, high, mine->bus, n->lib.node);
 }
 
-/* Give ranks that share a GPU different hosts, because NCCL refuses two ranks of one host on one
-** GPU. The first ranks on all GPUs of a machine keep their host; the second ones become another
-** host, and so on. NVLink works among the ranks of each host. */
-static void set_host_id(uint64_t machine, int64_t nth) {
+/* NCCL refuses two ranks of one node on one GPU. So let NCCL take ranks that share a GPU for ranks
+** of different nodes, by its variable NCCL_HOSTID. nth: the index of this rank among the ranks on
+** its GPU. For NCCL all ranks of a node with the same nth stay on one node, and use NVLink among
+** themselves. */
+static void set_host_id(uint64_t node, int64_t nth) {
   char host_id[64];
   if (nth == 0) return;
-  snprintf(host_id, sizeof host_id, "moongrid-%016" PRIx64 "-%" PRId64, machine, nth);
+  snprintf(host_id, sizeof host_id, "moongrid-%016" PRIx64 "-%" PRId64, node, nth);
   setenv("NCCL_HOSTID", host_id, 0);
 }
 
@@ -366,7 +365,7 @@ mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err) {
   mgrid_error own = MGRID_ERROR_INIT;
   mgrid_status found = all ? find_use(n, &mine, &own) : mgrid_oom(&own);
   mgrid_status s = mgrid_verdict(n->carrier, found, &own, err);
-  int64_t nth = 0; /* index among the ranks on this GPU */
+  int64_t nth = 0; /* as set_host_id has it */
 
   if (!s) s = n->carrier->ops->allgather(n->carrier, &mine, all, sizeof mine, err);
   for (int64_t r = 0; r < n->base.world && !s; r++) {
@@ -382,7 +381,7 @@ mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err) {
       s = process_refuse(n, &mine, r, err);
     nth += same && r < n->base.rank;
   }
-  if (!s) set_host_id(mine.machine, nth);
+  if (!s) set_host_id(mine.node, nth);
   free(all);
   return s;
 }
@@ -399,14 +398,12 @@ mgrid_outcome mgrid_nccl_idle(nccl_backend *n, double seconds, const char *name,
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_outcome s = mgrid_nccl_watch(n, seconds, true, run_synchronize, NULL,
                                      GPU_CALL("DeviceSynchronize"), name, &left_behind, &why);
-  if (left_behind) n->leaks--; /* it ends when the kernels end */
+  if (left_behind) n->leaks--; /* the thread will end with the kernels */
   if (s == MGRID_TIMED_OUT)
     mgrid_error_reword(&why,
                        MAKER ": GPU %d was not idle within %.3g seconds, before %s: communicators "
-                             "are not created beside "
-                             "running kernels, because NCCL may wait for these (mgrid_state_revoke "
-                             "ends those that wait for "
-                             "lost ranks)",
+                             "are not created beside running kernels, because NCCL may wait for "
+                             "these (mgrid_state_revoke ends those that wait for lost ranks)",
                        n->device, seconds, name);
   if (s) mgrid_error_pass(err, &why);
   return s;

@@ -227,7 +227,7 @@ static mgrid_status collect_exchange(mgrid_backend *b, seat **all, mgrid_error *
   *all = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof **all);
   mgrid_status s = mgrid_meet(b, mgrid_meet_call(b, false, "machine"), err);
   if (!s) s = mgrid_verdict(b, hosts && *all ? MGRID_OK : mgrid_oom(&mine), &mine, err);
-  if (!s) s = mgrid_hosts_find(b, hosts, err);
+  if (!s) s = mgrid_nodes_find(b, hosts, err);
   for (int64_t r = 0; r < b->rank && !s; r++) index += hosts[r] == hosts[b->rank];
   describe_host(&own);
   describe_gpu(&own, index);
@@ -250,7 +250,7 @@ int mgrid_lua_machine_meets(lua_State *L) {
   gethostname(name, sizeof name - 1);
   mgrid_status s = mgrid_meet(b, mgrid_meet_call(b, false, "compare the machine"), &e);
   if (!s) s = mgrid_verdict(b, hosts ? MGRID_OK : mgrid_oom(&mine), &mine, &e);
-  if (!s) s = mgrid_hosts_find(b, hosts, &e);
+  if (!s) s = mgrid_nodes_find(b, hosts, &e);
   if (!s)
     s = mgrid_verdict(b, mgrid_machine_check_hosts(m, hosts, b->world, b->rank, name, &mine), &mine,
                       &e);

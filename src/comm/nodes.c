@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** hosts.c - this rank's machine, and how the ranks are spread over machines. No collective is made
-** for that alone. The first agreement of a backend also finds out whether there is one machine or
-** several. If there are several, the verdict on the first creation carries the machine of every
-** rank.
+** nodes.c - this rank's node, and how the ranks are spread over nodes. No collective is made for
+** that alone. The first agreement of a backend also finds out whether there is one node or several.
+** If there are several, the verdict on the first creation carries the node of every rank. A plan
+** may say on which nodes ranks run; this file compares that with the job.
 */
 #include "comm/state.h"
 #include "plan/plan.h"
@@ -13,63 +13,63 @@
 #include <unistd.h>
 
 struct mgrid_location { /* of one rank */
-  uint64_t machine, rank;
+  uint64_t node, rank;
 };
 
-static int by_machine(const void *a, const void *b) {
+static int by_node_and_rank(const void *a, const void *b) {
   const mgrid_location *x = a, *y = b;
-  if (x->machine != y->machine) return x->machine < y->machine ? -1 : 1;
+  if (x->node != y->node) return x->node < y->node ? -1 : 1;
   return x->rank < y->rank ? -1 : 1;
 }
 
-/* If each block of n consecutive ranks lies on one machine, return n, the number of ranks on the
-** first machine; else return 0. */
+/* Let n be the number of ranks, from rank 0 on, that run on the node of rank 0. Return n if every
+** block of n consecutive ranks runs on one node, else 0. */
 static int64_t block_of(const mgrid_location *at, int64_t world) {
   int64_t n = 1;
-  while (n < world && at[n].machine == at[0].machine) n++;
+  while (n < world && at[n].node == at[0].node) n++;
   for (int64_t i = n; i < world; i++)
-    if (at[i].machine != at[i - i % n].machine) return 0;
+    if (at[i].node != at[i - i % n].node) return 0;
   return n == 1 || n > MGRID_MACHINE_RANKS_MAX ? 0 : n;
 }
 
-/* Sort by machine, then by rank. Each machine becomes a run, which starts with its lowest rank. */
-static void find_place(mgrid_rank_spread *p, mgrid_location *at, uint64_t mine, int64_t world,
-                       int64_t rank) {
+/* Fill in *p. Sort by node, then by rank; so the ranks of a node are together, the lowest first. */
+static void find_spread(mgrid_rank_spread *p, mgrid_location *at, uint64_t mine, int64_t world,
+                        int64_t rank) {
   uint64_t lowest = 0;
   p->block = block_of(at, world);
-  qsort(at, (size_t)world, sizeof *at, by_machine);
-  p->machines = p->index = p->local_size = p->local_rank = 0;
+  qsort(at, (size_t)world, sizeof *at, by_node_and_rank);
+  p->nodes = p->index = p->local_size = p->local_rank = 0;
   for (int64_t i = 0; i < world; i++) {
-    bool first = i == 0 || at[i].machine != at[i - 1].machine;
-    p->machines += first;
-    if (at[i].machine != mine) continue;
+    bool first = i == 0 || at[i].node != at[i - 1].node;
+    p->nodes += first;
+    if (at[i].node != mine) continue;
     if (first) lowest = at[i].rank;
     p->local_size++;
     p->local_rank += at[i].rank < (uint64_t)rank;
   }
-  /* some machine has several blocks */
-  bool again = p->block && p->machines < (world + p->block - 1) / p->block;
-  if (again || p->machines == 1) p->block = 0;
+  /* there are more blocks than nodes, so some node has several */
+  bool again = p->block && p->nodes < (world + p->block - 1) / p->block;
+  if (again || p->nodes == 1) p->block = 0;
   for (int64_t i = 0; i < world; i++)
-    p->index += (i == 0 || at[i].machine != at[i - 1].machine) && at[i].rank < lowest;
+    p->index += (i == 0 || at[i].node != at[i - 1].node) && at[i].rank < lowest;
 }
 
 mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations,
                                  mgrid_error *err) {
   *locations = NULL;
-  if (b->spread.machines) return MGRID_OK;
+  if (b->spread.nodes) return MGRID_OK;
   *locations = malloc((size_t)(b->world + 1) * sizeof **locations);
   return *locations ? MGRID_OK : mgrid_oom(err);
 }
 
-/* Make a verdict, and exchange machines with it. Each rank fills in its own machine, and the
-** maximum elsewhere. So the minimum over ranks has all machines. */
+/* Exchange the nodes by the all-reduce of the verdict, which takes minimums: each rank brings its
+** own node, and the highest number for all other ranks. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations,
                                      mgrid_outcome mine, const mgrid_error *failed,
                                      mgrid_error *err) {
-  /* the machines are known already */
-  if (b->spread.machines) return mgrid_verdict(b, mine, failed, err);
-  /* use the memory for words first; they take half of it */
+  /* the nodes are known already */
+  if (b->spread.nodes) return mgrid_verdict(b, mine, failed, err);
+  /* the words of the all-reduce take the first half of this memory */
   uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id();
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;
@@ -80,13 +80,14 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   words[b->rank] = own; /* even if the carrier changed it */
   for (int64_t r = b->world - 1; r >= 0; r--)
     locations[r] = (mgrid_location){ words[r], (uint64_t)r };
-  find_place(&b->spread, locations, own, b->world, b->rank);
+  find_spread(&b->spread, locations, own, b->world, b->rank);
   return mgrid_verdict_tell(b, who, mine, failed, err);
 }
 
-/* ------------------------------------------------ what a plan says about hosts */
+/* ------------------------------------------------ what a plan says about nodes */
 
-/* Return the next item of the plan, from *i on, that says something about hosts. */
+/* Return the next item of the plan that says something about nodes. Begin at item *i, and set *i to
+** its index. NULL: there is no other. */
 static const mgrid_item *next_meeting(const mgrid_plan *p, size_t *i) {
   for (; *i < p->content.nitems; ++*i) {
     const mgrid_item *item = &p->content.item[*i];
@@ -95,32 +96,32 @@ static const mgrid_item *next_meeting(const mgrid_plan *p, size_t *i) {
   return NULL;
 }
 
-mgrid_status mgrid_hosts_new(const mgrid_plan *p, uint64_t **hosts, mgrid_error *err) {
+mgrid_status mgrid_nodes_new(const mgrid_plan *p, uint64_t **nodes, mgrid_error *err) {
   size_t i = 0;
-  *hosts = NULL;
+  *nodes = NULL;
   if (!next_meeting(p, &i)) return MGRID_OK;
-  *hosts = malloc((size_t)mgrid_plan_world(p) * sizeof **hosts);
-  return *hosts ? MGRID_OK : mgrid_oom(err);
+  *nodes = malloc((size_t)mgrid_plan_world(p) * sizeof **nodes);
+  return *nodes ? MGRID_OK : mgrid_oom(err);
 }
 
-mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *err) {
-  memset(hosts, 0xff, (size_t)b->world * sizeof *hosts);
-  hosts[b->rank] = mgrid_machine_id();
-  return mgrid_verdict_min(b, hosts, (size_t)b->world, MGRID_OK, NULL, err);
+mgrid_status mgrid_nodes_find(mgrid_backend *b, uint64_t *nodes, mgrid_error *err) {
+  memset(nodes, 0xff, (size_t)b->world * sizeof *nodes);
+  nodes[b->rank] = mgrid_machine_id();
+  return mgrid_verdict_min(b, nodes, (size_t)b->world, MGRID_OK, NULL, err);
 }
 
-mgrid_status mgrid_hosts_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts,
+mgrid_status mgrid_nodes_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *nodes,
                                mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   char name[sizeof((mgrid_machine *)0)->name] = "";
   size_t i = 0;
-  /* the agreement has found that there is one host */
-  if (!hosts || b->spread.machines == 1) return MGRID_OK;
-  mgrid_status s = mgrid_hosts_find(b, hosts, err);
+  /* the agreement has found that there is one node */
+  if (!nodes || b->spread.nodes == 1) return MGRID_OK;
+  mgrid_status s = mgrid_nodes_find(b, nodes, err);
   if (s) return s;
   gethostname(name, sizeof name - 1);
   for (const mgrid_item *item; !s && (item = next_meeting(p, &i)); i++)
-    s = item->kind->meets(item->x, hosts, b->world, b->rank, name, &mine);
+    s = item->kind->meets(item->x, nodes, b->world, b->rank, name, &mine);
   return mgrid_verdict(b, s, &mine, err);
 }
 
@@ -135,7 +136,7 @@ mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid
   mgrid_status status = mgrid_struct_check(out, sizeof m, "mgrid_machine", err);
   if (status) return status;
   const mgrid_rank_spread *p = &s->backend->spread;
-  m.machines = p->machines, m.index = p->index;
+  m.machines = p->nodes, m.index = p->index;
   m.local_size = p->local_size, m.local_rank = p->local_rank;
   m.gpus = p->gpus, m.gpu = p->gpus ? p->gpu : -1;
   m.cores = mgrid_cores(&m.usable_cores);
