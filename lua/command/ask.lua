@@ -23,7 +23,7 @@ local function refuse_family(state, name, info)
   end
   local is_family = pcall(function() return state[name] end)
   if not is_family then return end
-  text.usage("%s is a family, no query: moongrid plan --rank %d shows its group", name, state.rank)
+  text.usage("%s is a family, not a query: moongrid plan --rank %d shows its group", name, state.rank)
 end
 
 local function ask(loaded, state, name, arguments, info)
@@ -39,11 +39,11 @@ return {
   name = "ask",
   place = 140,
   takes = "RECIPE --world N --rank R QUERY [ARG=VALUE]",
-  summary = "an answer of a recipe",
+  summary = "the answer of a recipe to a query",
   usage = "moongrid ask RECIPE --world N [NAME=VALUE ...] --rank R QUERY [ARG=VALUE ...]",
-  about = "Ask a query of a recipe, or the group of a getter (the modelled system's own names; 'moongrid recipes\n"
-    .. "RECIPE' lists them), as a rank would. The words before QUERY are parameters and settings, those after\n"
-    .. "it its arguments; a value is JSON, otherwise text. The answer is JSON; null: none on this rank.",
+  about = "Call a query or a getter of a recipe as a rank would ('moongrid recipes RECIPE' lists both). The answer is\n"
+    .. "JSON: of a query its result, of a getter the ranks of the group, and null if this rank has none. The words\n"
+    .. "before QUERY are parameters and settings, those after it its arguments; a value is JSON, otherwise text.",
   example = "moongrid ask megatron --world 16 tp=2 --rank 3 context_parallel_rank",
   recipe = true,
   words = 1,

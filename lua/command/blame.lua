@@ -59,7 +59,7 @@ local function weigh(verdict, found, plan)
 end
 
 local function run(of)
-  if #of.words == 0 then text.usage "blame needs what the job left: dumps, logs, stacks, or a folder of them" end
+  if #of.words == 0 then text.usage "blame needs files of the job: dumps, logs, stacks, or a folder of them" end
   if of.recipe then line.needs(of, of.world) end
   if not of.recipe and #of.args > 0 then text.usage("'%s' is a parameter: it needs --recipe", of.args[1]) end
   if not of.recipe and of.world then
@@ -88,7 +88,7 @@ local function run(of)
   elseif #found == 0 then
     if job.bad[1] then text.refuse(1, "%s", job.bad[1]) end
     if not rest[1] then
-      text.refuse(1, "the dumps have no calls: torch keeps TORCH_FR_BUFFER_SIZE of them; set it above 0")
+      text.refuse(1, "the dumps have no calls: torch keeps TORCH_FR_BUFFER_SIZE calls; set it above 0")
     end
     text.refuse(1, "%s: blame recognizes nothing in it: no dump of torch's flight recorder, no output of ncclras, no "
                 .. "log of NCCL, of torch's watchdog or of a launcher, no stack", rest[1].path)

@@ -12,6 +12,7 @@ local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
 local mg = require "moongrid"
+local recipe = require "command.base.line_recipe"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
@@ -20,15 +21,15 @@ local NOISE <const> = 0.05  -- error of a measurement and of the model: a layout
 local NUDGE <const> = 0.1   -- change of a logarithm, for derivatives
 local ROUNDS <const> = 6    -- most rounds of the fit
 local NEAR <const> = 0.02   -- the fit ends when the logarithms change less
-local TOLD <const> = 0.9    -- a number counts as determined if its error falls below this share of the tolerance
+local KNOWN <const> = 0.9   -- runs determine a number if they reduce its error below this share of its tolerance
 local MOST_ERROR <const> = 0.2 -- refuse a fit whose mean error for left-out runs is larger
 local VARIED = { "tp", "pp", "micro_batch", "seq" } -- parameters to change in the layout to measure next
 local USUAL = { tp = 1, pp = 1, micro_batch = 1 }   -- values of a run without these parameters
 
 -- Read ---------------------------------------------------------------------------------
 
-local FIELDS = { "recipe", "machine", "world", "seconds", "memory", "flops" }
--- Further keys of a run in JSON, which moongrid run --step prints.
+local FIELDS = { "recipe", "machine", "world", "seconds", "memory", "flops" } -- all other columns are parameters
+-- The keys of a run in JSON: FIELDS, and what else moongrid run --step prints.
 local KEYS = { "params", "scale", "families", "late", "planned", "ranks", "steps", "worst" }
 table.move(FIELDS, 1, #FIELDS, #KEYS + 1, KEYS)
 
@@ -41,7 +42,7 @@ local function read_csv(path, all)
     local is_data = not row:find "^%s*#" and not row:find "^%s*$"
     if is_data and not names then
       names = cells
-      if #names == 1 then text.refuse(1, "%s:%d: one column; commas separate those of a CSV", path, number) end
+      if #names == 1 then text.refuse(1, "%s:%d: only one column; a CSV has commas between columns", path, number) end
     elseif is_data then
       if #cells ~= #names then
         text.refuse(1, "%s:%d: %d cells, but the head has %d; a cell with a comma is for JSON", path, number, #cells,
@@ -91,7 +92,6 @@ local function arguments(params)
   return args
 end
 
--- Plan a run, and evaluate its step.
 local function evaluate(run, args)
   local loaded = mg.load(run.recipe)
   loaded:on(run.on)
@@ -204,8 +204,8 @@ local function solve(a, b)
   return x
 end
 
--- Return, for these rows of derivatives, the covariance of the numbers, and the change that leads to the most likely
--- values.
+-- Return the covariance of the numbers, and the changes that lead to their most likely values. A row has `rest`, the
+-- logarithm of measured by predicted seconds, and `d`, the derivatives.
 local function likely(numbers, rows)
   local a, b = {}, {}
   for j, number in ipairs(numbers) do
@@ -258,16 +258,16 @@ local function fit(runs, numbers)
   return rows
 end
 
--- Fit all numbers, then again without those that the runs do not determine. Return the rows, and the covariance.
-local function fit_told(runs, numbers)
-  local rows = fit(runs, numbers)
-  local covariance, held = likely(numbers, rows), false
+-- Fit all numbers, then again without those that the runs do not determine. Return the covariance of the first fit.
+local function fit_determined(runs, numbers)
+  local covariance, held = likely(numbers, fit(runs, numbers)), false
   for k, number in ipairs(numbers) do
     number.deviation = covariance[k][k] ^ 0.5
-    number.held = number.deviation > TOLD * number.tolerance
+    number.held = number.deviation > KNOWN * number.tolerance
     if number.held then number.value, held = number.usual, true end
   end
-  return held and fit(runs, numbers) or rows, covariance
+  if held then fit(runs, numbers) end
+  return covariance
 end
 
 -- Return for each run the error of its prediction by a fit to the other runs. This fit begins at the fit to all runs,
@@ -278,7 +278,7 @@ local function leave_out(runs, numbers)
   for i, run in ipairs(runs) do
     local others = table.move(runs, i + 1, #runs, i, table.move(runs, 1, i - 1, 1, {}))
     for _, number in ipairs(numbers) do number.held = false end
-    fit_told(others, numbers)
+    fit_determined(others, numbers)
     run.predicted = priced(run, numbers).seconds
     errors[i] = run.predicted / run.seconds - 1
     for k, number in ipairs(numbers) do number.value, number.held, number.deviation = table.unpack(values[k], 1, 3) end
@@ -286,7 +286,7 @@ local function leave_out(runs, numbers)
   return errors
 end
 
--- Compute how well the prices order the layouts: Kendall's tau over pairs of runs that do the same work, else over all.
+-- Runs with these values equal do the same work.
 local SAME = { "world", "layers", "hidden", "seq", "global_batch" }
 local function same_work(a, b)
   for _, name in ipairs(SAME) do
@@ -294,13 +294,15 @@ local function same_work(a, b)
   end
   return true
 end
+
+-- Compute how well the prices order the layouts: Kendall's tau over pairs of runs that do the same work, else over all.
 local function tau_of(runs)
   local sums = { [true] = { 0, 0 }, [false] = { 0, 0 } }
   for i, a in ipairs(runs) do
     for j = 1, i - 1 do
       local b, sum = runs[j], sums[same_work(a, runs[j])]
-      local way = (a.seconds - b.seconds) * (a.predicted - b.predicted)
-      sum[1], sum[2] = sum[1] + (way > 0 and 1 or way < 0 and -1 or 0), sum[2] + 1
+      local agree = (a.seconds - b.seconds) * (a.predicted - b.predicted)
+      sum[1], sum[2] = sum[1] + (agree > 0 and 1 or agree < 0 and -1 or 0), sum[2] + 1
     end
   end
   local same = sums[true][2] > 0
@@ -314,7 +316,8 @@ local function mean(list)
   return sum / #list
 end
 
--- Return the bytes that ranks hold apart from the step, and the mean error for left-out runs, or nil if unknown.
+-- Return the bytes that a rank holds beside the step; nil and a message if they cannot be fitted; and the mean error of
+-- left-out runs.
 local function memory_beside(runs)
   local rests, errors = {}, {}
   for _, run in ipairs(runs) do
@@ -323,14 +326,14 @@ local function memory_beside(runs)
       rests[#rests + 1] = { run.memory - run.peak, run }
     end
   end
-  if #rests < LEAST then return nil, ("memory: %d of %d runs say it; it takes %d"):format(#rests, #runs, LEAST) end
+  if #rests < LEAST then return nil, ("memory: %d of %d runs have it; a fit takes %d"):format(#rests, #runs, LEAST) end
   local sum = 0
   for _, rest in ipairs(rests) do sum = sum + rest[1] end
   for i, rest in ipairs(rests) do
     errors[i] = (rest[2].peak + math.max(0, (sum - rest[1]) / (#rests - 1))) / rest[2].memory - 1
   end
   if sum <= 0 then
-    return nil, ("memory: the steps hold %s more than was measured, in the mean; nothing is beside them"):format(
+    return nil, ("memory: on average the steps need %s more than was measured; no memory beside them"):format(
       text.bytes(-sum / #rests))
   end
   return sum / #rests, nil, mean(errors)
@@ -338,20 +341,13 @@ end
 
 -- The next measurement -----------------------------------------------------------------
 
--- Return a copy of parameters with one value changed.
-local function changed(params, name, value)
-  local copy = { [name] = value }
-  for key, was in sorted(params) do copy[key] = copy[key] or was end
-  return copy
-end
-
--- Return the layout to measure next, or nil: that of a run with one parameter doubled or halved whose seconds the fit
--- predicts with the largest error.
+-- Return the layout to measure next, or nil. Of the layouts of two runs with one parameter doubled or halved it is the
+-- one whose seconds are the least certain.
 local function next_measurement(runs, numbers, covariance)
   local best
   local function try(run, name, value)
     if not value then return end
-    local done, program = pcall(evaluate, run, arguments(changed(run.params, name, value)))
+    local done, program = pcall(evaluate, run, arguments(recipe.with(run.params, name, value)))
     if not done or not program:prove() then return end
     host.progress(("trying %s=%d"):format(name, value))
     local _, d = slopes({ program = program, on = run.on }, numbers)
@@ -376,7 +372,7 @@ end
 -- Print --------------------------------------------------------------------------------
 
 local MEANS = {
-  flops = "of a GPU in a second", memory = "bytes that a GPU's norms and such read and write in a second",
+  flops = "of a GPU in a second", memory = "bytes that a GPU reads and writes in a second, for norms and the like",
   start = "seconds of each compute beside its flops",
 }
 
@@ -386,7 +382,7 @@ local function put_numbers(numbers)
     text.printf("  %-10s %10.4g  %s", number.name, value,
                 MEANS[number.name] or "of the bandwidth of its links; above 1: calls travel beside computes")
     if number.peak then text.printf(", %.3g%% of the peak", 100 * value / number.peak) end
-    text.put(number.held and "; NOT TOLD by these runs, the usual value\n"
+    text.put(number.held and "; NOT DETERMINED by these runs: the usual value\n"
              or ("; within a factor of %.2f\n"):format(math.exp(number.deviation)))
   end
 end
@@ -402,10 +398,10 @@ end
 local function run(of)
   local runs = read(of)
   local numbers = numbers_of(runs)
-  local covariance = select(2, fit_told(runs, numbers))
+  local covariance = fit_determined(runs, numbers)
   if numbers[1].held then
-    text.refuse(1, "these runs do not tell what a GPU does in a second: their time goes elsewhere; measure a step with "
-                .. "more flops for each byte, as with a larger micro_batch")
+    text.refuse(1, "these runs do not determine the flops of a GPU, because computes take too little of their time; "
+                .. "measure a step with more flops for each byte, as with a larger micro_batch")
   end
   local errors = leave_out(runs, numbers)
   local tau, at = tau_of(runs), 1
@@ -433,7 +429,7 @@ local function run(of)
   end
   local best = next_measurement(runs, numbers, covariance)
   if best then
-    text.put_lines(("measure next: %s with %s=%d; the fit knows its seconds least, to a factor of %.2f\n"):format(
+    text.put_lines(("measure next: %s with %s=%d; its seconds are the least certain, within a factor of %.2f\n"):format(
       best.run.where:match "[^/]*$", best.name, best.value, math.exp(best.variance ^ 0.5)))
   end
   host.progress()
@@ -450,20 +446,20 @@ return {
   takes = "MEASURED",
   summary = "fit the costs of a site to measured steps (preview)",
   usage = "moongrid calibrate MEASURED.json|MEASURED.csv [--machine MACHINE] [-o SITE.json]",
-  about = "Fit what no data sheet has to 2 to 20 measured steps of one site: the share of a GPU's flops, the rate\n"
-    .. "of norms and such, the fixed time of each compute, the share of each level's bandwidth, the memory that\n"
-    .. "a rank holds beside the step. Each run is also predicted from the others: the mean error is printed, and\n"
-    .. "goes with each price. What the runs do not tell stays at its usual value, and the run that would tell\n"
-    .. "most is named.",
+  about = "Fit numbers that are in no data sheet to 2 to 20 measured steps of one site: the share of a GPU's flops,\n"
+    .. "the rate of norms and the like, the fixed time of each compute, the share of each level's bandwidth, the\n"
+    .. "memory that a rank holds beside the step. Each run is also predicted from the others: the mean error is\n"
+    .. "printed here and with each price. A number that the runs do not determine keeps its usual value, and the\n"
+    .. "run that would determine most is named.",
   notes = "A CSV has a line of names, then a line for each run: recipe, machine, world, seconds, memory (bytes of\n"
-    .. "the rank with the most; may be empty), flops (of the GPU's data sheet, if not those of the machine), and\n"
+    .. "the rank with the most; may be empty), flops (the peak of the GPU, if not that of the machine), and\n"
     .. 'parameters. JSON has { "recipe", "machine", "world", "seconds", "memory", "flops", "params": {} } for each\n'
     .. "run, in a list or one after the other, as moongrid run --step --json prints.",
   example = "moongrid calibrate MEASURED.csv -o site.json",
   words = 1,
   asks = "files",
   options = {
-    { "machine", "MACHINE", line.machine, help = "where all runs ran, instead of what they say" },
+    { "machine", "MACHINE", line.machine, help = "the machine of all runs, instead of their own" },
     { "output", "FILE", letter = true, help = "costs for moongrid step --calibration" },
   },
   run = run,

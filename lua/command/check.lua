@@ -48,7 +48,7 @@ local function check(of, plan)
     if proved then laws.assumes = why end
     return proved, why
   end)
-  -- There is a plan only if all laws that `build` claims hold. So these laws hold here.
+  -- the laws that `build` claims hold: else the recipe would have been refused
   for _, law in ipairs(recipe.field(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end
   return laws, message, status
 end

@@ -18,7 +18,8 @@ local FAMILY = { "count", "options", "rule", "size" } -- `size` is null if group
 local function keys(value) return type(value) == "table" and value.rule and FAMILY or nil end
 local function change(list) return list[1] and { named = true, from = keys, to = keys } or nil end
 
--- The lines of a difference, where tensors whose names differ in numbers alone, and change alike, are one line.
+-- Return the lines of a difference, with one line for all tensors whose names differ only in numbers and that change in
+-- the same way.
 local function in_few_lines(words)
   local lines, known = {}, {}
   for one in words:gmatch "[^\n]*\n" do
@@ -140,15 +141,6 @@ local function put_rows(rows, estimate)
   end
 end
 
-local function side_shape(all)
-  local named = { named = true } -- in JSON an object, even if it is empty
-  local shape = { named = true, families = { named = true }, memory = { named = true, by = named }, fits = named }
-  for name in sorted(all.families) do
-    shape.families[name] = { named = true, levels = named, algorithms = named }
-  end
-  return shape
-end
-
 local function compare_steps(a, b, was, is)
   if line.is_saved(a) or line.is_saved(b) then text.refuse(2, "--step compares recipes: a saved plan has no step") end
   local from, from_order = side(a, was)
@@ -156,7 +148,7 @@ local function compare_steps(a, b, was, is)
   local rows = compare(from, to, from_order, to_order)
   if a.json then
     json.put({ differ = #rows > 0, changes = rows, from = from, to = to },
-             { named = true, from = side_shape(from), to = side_shape(to) })
+             { named = true, from = overview.step_shape(from), to = overview.step_shape(to) })
   else
     put_rows(rows, from.estimate and to.estimate)
   end

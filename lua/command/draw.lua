@@ -148,8 +148,8 @@ local function playground()
     local file <close> = io.open(path, "rb")
     if file then return file:read "a" end
   end
-  text.refuse(4, "--live needs the page of the playground, which this moongrid was installed without: scripts/setup "
-              .. "--site, make wasm and make install bring it")
+  text.refuse(4, "--live needs the page of the playground, and this moongrid was installed without it: scripts/setup "
+              .. "--site, make wasm and make install add it")
 end
 
 -- Return the text of the recipe for the page, and its name. A bundled recipe has no text here.
@@ -160,7 +160,7 @@ local function source(of)
 end
 
 local function draw_live(of)
-  if line.is_saved(of) then text.usage "--live takes a recipe, which a saved plan is not" end
+  if line.is_saved(of) then text.usage "--live takes a recipe, not a saved plan" end
   local plan = recipe.plan(of)
   local whole, name = source(of)
   local done, why = pcall(function() mg.load(name, { text = whole }):plan(plan.world, of.args, of.params) end)
@@ -197,7 +197,7 @@ local function run(of)
     text.usage("--output is a file that ends with .svg, .html or .txt, not '%s'", of.output)
   end
   if ending == ".html" and (of.family or of.rank) then
-    text.usage "a page takes no --family and no --rank: it has all"
+    text.usage "a page takes no --family and no --rank: it shows all"
   end
   if of.live and ending ~= ".html" then text.usage "--live makes a page: -o FILE.html" end
   if of.live and of.machine then text.usage "a live page takes no --machine: the recipe names it, machine = ..." end

@@ -25,14 +25,14 @@ return {
   place = 130,
   takes = "RECIPE --world N [...] [FAMILY]",
   summary = "how each family was made",
-  usage = "moongrid explain RECIPE --world N [NAME=VALUE ...] [--family F,G]",
-  about = "How each family was made, or one of them: its rule in words, the lines of the recipe that made it, with "
-    .. "which\nfamilies it shares communicators and why, and what they cost.",
+  usage = "moongrid explain RECIPE --world N [NAME=VALUE ...] [FAMILY | --family F,G]",
+  about = "Describe how each family, or one of them, was made: its rule in words, the lines of the recipe that made\n"
+    .. "it, the families with which it shares communicators and why, and what they cost.",
   example = "moongrid explain megatron --world 16 tp=2 pp=2 --family dp",
   recipe = true,
   words = 1,
   asks = "families",
   options = { line.world "ranks in the world",
-              { "family", "F,G", help = "only these; FAMILY without the option is one" } },
+              { "family", "F,G", help = "only these families" } },
   run = run,
 }

@@ -54,8 +54,8 @@ local function names_alike(x, plan)
   return n
 end
 
--- Among the states that explain as much as the best one, put first the state with most names of the input; of several
--- the likeliest.
+-- Of the states that explain as much as the best one, put first the state whose families have the most names of the
+-- input, and of several such states the likeliest. Return the number of these names.
 local function put_named_first(x, states)
   local first, best, most = states[1], 1, names_alike(x, states[1].plan)
   for i, state in ipairs(states) do

@@ -10,7 +10,7 @@ local text = require "command.base.text"
 
 local MOST_RANKS <const> = 1 << 24 -- a loss takes some 100 bytes of memory for each rank
 local MOST_STEPS <const> = 1 << 27 -- losses of a sweep (--all) x ranks: ten million take some seconds
-local LEAST_LOSSES <const> = 16 -- count a sweep as so many losses, because even one takes memory for the ranks
+local LEAST_LOSSES <const> = 16 -- count a sweep as at least so many losses: even one needs memory for all ranks
 
 local loss_shape = {
   "lost", "how", "why", "layout", "params", "idle", "old_ranks", "digest", "communicators", "bytes", "uncounted",
@@ -22,7 +22,7 @@ local loss_shape = {
 
 -- Units, which are lost as a whole: a rank, or the ranks of a domain of the machine -------
 
--- Return the number and the text of a rank's domain of a level.
+-- Return the number and the text of the domain of a level in which a rank runs.
 local function domain_of(machine, level, rank)
   for _, at in ipairs(machine:where(rank)) do
     if at.level == level then return at.domain, at.text end
@@ -37,7 +37,7 @@ local function units_of(level, machine, world)
   return level, domains.count, function(unit) return domains:ranks(unit) end
 end
 
--- Return the names of a level's units in a file of the machine, and the number of each name.
+-- Return the names of a level's units, if the machine has them, and by name the number of the unit.
 local function names_of(machine, level, count, ranks_of)
   local names, numbers = {}, {}
   for unit = 0, machine and count - 1 or -1 do
@@ -47,8 +47,8 @@ local function names_of(machine, level, count, ranks_of)
   return names, numbers
 end
 
--- Read "5,13" or "8..15" as a list of numbers below `count`; names of units are allowed, too. `what` is the word for a
--- number in messages.
+-- Read "5,13" or "8..15" as a list of numbers below `count`; a unit may also be given by its name. Messages call a unit
+-- `what`.
 local function read_list(option, list, what, count, names, numbers)
   local found, seen = {}, {}
   for word in list:gmatch "[^,]+" do
@@ -120,7 +120,7 @@ local function hint_copies(plan, machine, level)
     if rank then
       local holders, _, where = plan:holders(name, rank), domain_of(machine, level, rank)
       local family = family_of(plan, holders)
-      text.printf("hint           all %d copies of some of '%s' are in %s%s\n", #holders, name, where,
+      text.printf("hint           all %d copies of a part of '%s' are in %s%s\n", #holders, name, where,
                   family and ("; spread(%s, machine.%s) in the recipe refuses such a layout"):format(family, level)
                   or "")
       return
@@ -241,7 +241,7 @@ end
 local function sweep(of, plan, losses, units)
   local unit, count, ranks_of = table.unpack(units)
   if count <= of.all then
-    text.refuse(1, "--all %d: there %s %d %s%s, and one is to survive", of.all, count == 1 and "is" or "are", count,
+    text.refuse(1, "--all %d: there %s only %d %s%s, and one must survive", of.all, count == 1 and "is" or "are", count,
                 unit, text.plural(count))
   end
   local rows = rows_of(losses, of.all, count, ranks_of)
@@ -291,7 +291,7 @@ return {
   takes = "RECIPE --world N [NAME=VALUE ...]",
   summary = "what the job becomes when ranks or nodes are lost",
   usage = "moongrid lose RECIPE --world N [NAME=VALUE ...] --ranks 5,13 | --nodes 2 | --all 1|2\n"
-    .. "       [--level LEVEL] [--how ANSWER] [--machine M] [--json]",
+    .. "       [--level LEVEL] [--how HOW] [--machine M] [--json]",
   about = "Decide what a job becomes when these ranks are lost. Its policy on_lost chooses: spares take their\n"
     .. "places (spares = 2 in a recipe), or the survivors get the largest layout that the recipe accepts, or\n"
     .. "the job stops. Print the communicators that stay, those that are made, the bytes that surviving\n"
@@ -304,7 +304,7 @@ return {
     { "nodes", "NODES", help = "lose all ranks of these nodes of the machine, by number from 0, or by name" },
     { "all", "1|2", line.number, help = "lose each rank, or each pair, in turn" },
     { "level", "LEVEL", help = "lose whole domains of this level of the machine at once, as rack" },
-    { "how", "replace|shrink|stop", help = "the answer, instead of asking the recipe's policy on_lost" },
+    { "how", "replace|shrink|stop", help = "what the job does, instead of the answer of the recipe's policy on_lost" },
     { "json", help = "one JSON object" },
   },
   run = run,

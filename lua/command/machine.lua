@@ -65,8 +65,8 @@ return {
   usage = "moongrid machine [M | --machine M] [--json]\n"
     .. "       mpirun -n N moongrid machine [--json]",
   about = "Show a machine, M: its levels from far to near, their domains, places and links. JSON also has the\n"
-    .. "names of domains, and is a file for --machine. Without a machine show that of the job under a launcher (its\n"
-    .. "nodes, the GPU of each rank by its PCI id, NVLink cliques if NVML reports them), otherwise the presets.",
+    .. "names of domains, and is a file for --machine. Without M: under a launcher, show the machine of the job (its\n"
+    .. "nodes, the GPU of each rank by its PCI id, NVLink cliques if NVML reports them); otherwise, the presets.",
   example = 'moongrid machine "rack:4 node:18[400GB/s,3us] gpu:4 rail = gpu"',
   words = 1,
   options = {

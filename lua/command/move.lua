@@ -12,7 +12,7 @@ local text = require "command.base.text"
 local columns = { "stay", "sent", "minimum", "max_send", "max_receive", "peers", "rounds", "gather", "crossing" }
 local heads = { "stays", "sent", "minimum", "max send", "max recv", "peers", "rounds", "by gather", "crossing" }
 local TENSORS <const> = 12 -- the most tensors that are listed: those that send most
-local counts = { peers = true, rounds = true } -- the other columns are bytes
+local counts = { peers = true, rounds = true } -- columns that are not bytes
 
 -- Return the notes of both plans for the JSON, or nil if there are none.
 local function notes_of(from, to)
@@ -142,9 +142,9 @@ return {
   usage = "moongrid move A --world N [NAME=VALUE ...] vs [B] [--world M] [NAME=VALUE ...] [--tensor T] [--rank R]\n"
     .. "       [--json] [--list]",
   about = "Plan the move of the tensors of one plan to the layout of another. Every element that a rank needs and\n"
-    .. "does not hold arrives once, so the bytes sent are the minimum. B is the first recipe if it\n"
-    .. "is left out, and a world given on one side is that of both; parameters are not carried over. With\n"
-    .. "--machine ranks receive from their own machine what a rank there holds, and the bytes between\n"
+    .. "does not hold arrives once, so the bytes sent are the minimum. Without B\n"
+    .. "its recipe is that of A, and a world given on one side is that of both; parameters are not carried over.\n"
+    .. "With --machine a rank receives from its own machine what a rank there holds, and the bytes between\n"
     .. "machines, the minimum, are counted.",
   example = "moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false",
   recipe = true,
@@ -153,8 +153,8 @@ return {
     line.world "ranks in the world of that side",
     { "rank", "R", line.index, help = "what one rank sends and receives" },
     { "tensor", "T", help = "only this tensor" },
-    { "map", "RANKS", help = "the rank that each rank of B is, as 8..15,0..7; left out, the numbers are the same, and "
-                             .. "ranks beyond A only receive" },
+    { "map", "RANKS", help = "for each rank of B its number before the move, as 8..15,0..7; default: the same number. "
+                             .. "Ranks beyond those of A only receive" },
     { "convert", help = "tensors may be f32 on one side and bf16 on the other; they are sent as bf16" },
     { "list", help = "every message, with its round" },
     { "json", help = "one JSON object" },

@@ -18,12 +18,12 @@ local named = { named = true } -- in JSON an object, even if it is empty
 
 local function bytes(n) return n < 9e18 and text.bytes(n // 1) or "over 8 EiB" end
 
--- Files for launchers that say where ranks run ---------------------------------------------------
+-- Files that tell a launcher where ranks run -----------------------------------------------------
 
--- Return the ending of a file's name, which chooses the form.
+-- Return the ending of a file's name, which chooses the format.
 local function ending(path) return path:match "rankfile$" or path:match "%.%l+$" end
 
-local FORMS = {
+local FORMATS = {
   -- Open MPI: mpirun --rankfile FILE
   rankfile = function(rank, _, slot, name) return ("rank %d=%s slot=%d\n"):format(rank, name, slot) end,
   -- A line for each rank: SLURM_HOSTFILE with srun --distribution=arbitrary; MPICH's mpiexec -f FILE
@@ -41,14 +41,14 @@ local function write_hosts(path, machine, world)
   host.write(path, function(put)
     for rank = 0, world - 1 do
       local _, index, slot, name = machine:seat(rank)
-      put(FORMS[ending(path)](rank, index ~= last, slot, name))
+      put(FORMATS[ending(path)](rank, index ~= last, slot, name))
       last = index
     end
   end)
 end
 
--- Write world:order { ... }, for a recipe whose launcher numbers ranks node by node, in the order of places. The i-th
--- number of the order is the launcher's rank at the place where rank i of the plan should run.
+-- Write world:order { ... }, for a launcher that numbers ranks in the order of places, node by node. The i-th number of
+-- the order is the launcher's rank at the place where rank i of the plan should run.
 local function write_order(path, machine, world)
   local places = 0
   for _, level in ipairs(machine:levels()) do
@@ -71,8 +71,8 @@ local function write_ranks(path, machine, world)
 end
 
 local function output(name, word)
-  local form = ending(word)
-  if FORMS[form] or form == ".lua" or form == ".json" then return word end
+  local format = ending(word)
+  if FORMATS[format] or format == ".lua" or format == ".json" then return word end
   text.usage("%s is a file that ends with rankfile, .hosts, .nodes, .lua or .json, not '%s'", name, word)
 end
 
@@ -97,8 +97,8 @@ local function inside(placed, level)
   return list
 end
 
--- Return hints for NCCL: the families inside one NVLink domain, where NVLink SHARP (NVLS) can reduce; the families
--- inside one rail of the network; and environment variables that NCCL and DeepEP read.
+-- Return hints for NCCL: the families whose groups are inside one NVLink domain, where NVLink SHARP (NVLS) can reduce;
+-- by rail level, the families whose groups are on one rail; and environment variables that NCCL and DeepEP read.
 local function nccl_of(placed)
   local machine, level, each = placed.machine, placed.machine:nvlink_level()
   local rails, variables, ranks = {}, {}, 0
@@ -234,7 +234,7 @@ local function level_of(found)
   return found.levels[1]
 end
 
--- Return the level whose bytes compare orders of nodes: the farthest one that is crossed with the nodes as listed.
+-- Return the level whose bytes compare orders of nodes: the farthest one that groups cross with the nodes as listed.
 local function hosts_level(found)
   for _, level in ipairs(found.levels) do
     if found.hosts.arrival[level] > 0 then return level end
@@ -325,7 +325,7 @@ local function put_found(found)
       seconds.first, seconds.present) or "") .. overview.estimate(estimate, ", so it does not tell which is faster"))
   end
   if found.sending.free then
-    text.wrap("computes", "take no time here: the machine does not say what its GPUs do in a second; --flops 400T does")
+    text.wrap("computes", "take no time here: the machine does not have the flops of its GPUs; --flops 400T gives them")
   end
   local level, first = level_of(found), found.best[1]
   local bound = first.bound[level]
@@ -369,8 +369,9 @@ return {
     .. "bytes|time|POLICY]",
   about = "For each family and level of the machine, count the groups inside one domain, the groups that cross, and\n"
     .. "the edges between two domains. An edge joins consecutive members of a group, and also the last and the\n"
-    .. "first if the group has more than two. Ranks fill the machine in order, nearest level first, unless it\n"
-    .. "lists their places. It may be larger than the world. On regular machines a formula counts, at any size.",
+    .. "first if the group has more than two. Ranks fill the machine in order, nearest level first, unless the\n"
+    .. "machine lists their places. It may be larger than the world. On regular machines a formula counts, at any\n"
+    .. "size.",
   notes = "With traffic (--traffic, else the recipe's field `traffic`, else that of its step) also count the bytes on\n"
     .. "these edges, and name for each level the domain whose bounds most bytes cross. Collectives run in rings:\n"
     .. "an all_reduce of n ranks puts 2 (n-1)/n of its bytes on each edge, an all_gather or reduce_scatter\n"
@@ -390,11 +391,11 @@ return {
         .. "(order=tp-dp-pp,dp-tp-pp), the listed values of sizes (tp=2,4,8), and what the recipe declares by "
         .. "param.order and param.choice. Print the best 10, orders that cost the same once, and the present one" },
     { "objective", "O",
-      help = "what to make least. bytes: those across the farthest level that is crossed, then the next. time: the "
-        .. "price of moongrid step; with other traffic the time of the busiest link of each level. Or a policy of the "
-        .. "recipe, which gets q.bytes and q.bound by level, and q.seconds, and returns a number" },
-    { "flops", "X", line.flops, help = "what a GPU does in a second, as 400T, where the machine does not say it: else "
-                                       .. "computes take no time" },
+      help = "what to minimize. bytes: those across the farthest level that groups cross, then across the next. time: "
+        .. "the price of moongrid step; with other traffic the time of the busiest link of each level. Or a policy of "
+        .. "the recipe, which gets q.bytes and q.bound by level, and q.seconds, and returns a number" },
+    { "flops", "X", line.flops, help = "flops of a GPU in a second, as 400T, if the machine does not have them; "
+                                       .. "without both, computes take no time" },
     { "limit", "SECONDS", line.number,
       help = "end the search after this time, print the best found, and exit with code 3" },
     { "output", "FILE", output, letter = true,

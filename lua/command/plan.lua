@@ -236,12 +236,12 @@ return {
     .. "       moongrid plan SAVED ..." .. (tensor and tensor.usage or ""),
   about = "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
     .. "of N ranks and show its groups. Nothing is created and no launcher is needed. Or show a plan\n"
-    .. "that --json or --rules saved (a file, or -); it has its own world and parameters.",
+    .. "that --json or --rules saved (a file, or -), which has its own world and parameters.",
   notes = "\"GPU memory\" is the most that NCCL itself allocates on the GPU of one rank: some when it makes\n"
     .. "a communicator, more when the communicator first runs a ring, as most collectives do. Trees, all-to-all,\n"
-    .. "and reduction in the switch (NVLink SHARP) take more each. The GPU memory depends on\n"
-    .. "the number of ranks on a node: the number that --machine gives, else the recipe's parameter gpus_per_node,\n"
-    .. "else 8. With 1 rank on a node there is no NVLink.",
+    .. "and reduction in the switch (NVLink SHARP) take more each. It depends on the number of\n"
+    .. "ranks on a node, which is that of --machine, else the recipe's parameter gpus_per_node, else 8. With 1 rank\n"
+    .. "on a node there is no NVLink.",
   example = "moongrid plan megatron --world 16 tp=2 pp=2",
   recipe = true,
   options = options,

@@ -14,7 +14,7 @@ return {
   name = "policy",
   place = 150,
   takes = "RECIPE --world N --rank R NAME [...]",
-  summary = "a decision of a recipe",
+  summary = "the decision of a policy of a recipe",
   usage = "moongrid policy RECIPE --world N [NAME=VALUE ...] --rank R POLICY [ARG=VALUE ...]",
   about = "Call a policy of a recipe as a rank would. The words before POLICY are parameters, those after it\n"
     .. "its arguments; a value is JSON, otherwise text. The answer is JSON. Ranks do not compare their answers\n"

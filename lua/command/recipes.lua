@@ -9,7 +9,7 @@ local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
--- Return the families with default parameters, in the smallest world of a power of two that the recipe accepts, or nil.
+-- Return the families with default parameters in the smallest power of two of ranks that the recipe accepts, or nil.
 local function default_families(loaded)
   for power = 0, 12 do
     local done, plan = pcall(loaded.plan, loaded, 1 << power)
@@ -61,7 +61,7 @@ local function show_source(of)
   for _, part in ipairs(parts) do text.put("\n-- ", part, "\n", (mg.recipes(part))) end
 end
 
--- Print a line for each family that a getter returns, "get_x(with_cp=true) -> dp_cp". Not folded, for grep.
+-- Print a line for each family that a getter returns, "get_x(with_cp=true) -> dp_cp". It is not folded, for grep.
 local function show_getters(of)
   local info = recipe.load(of):info()
   if #info.getters == 0 then

@@ -45,7 +45,7 @@ local function write(resharding)
   local told = -1
   while resharding:step() do
     local so_far, now = resharding.progress, os.time()
-    if text.is_told and now ~= told then
+    if text.stderr_is_terminal and now ~= told then
       told = now
       io.stderr:write(("\r\27[K%s of %s, %.0f %%"):format(text.bytes(so_far.done), text.bytes(so_far.bytes),
                                                          100 * so_far.done / so_far.bytes))
@@ -56,7 +56,7 @@ end
 
 local function run(of)
   if #of.words == 0 then text.usage "reshard needs a checkpoint: an index, its folder, or a .safetensors file" end
-  if not of.recipe then text.usage "reshard needs --to RECIPE, whose tensors say the new layout" end
+  if not of.recipe then text.usage "reshard needs --to RECIPE, whose tensors have the new layout" end
   if not of.output then text.usage "reshard needs -o FOLDER, where the files go" end
   check_apart(of)
   local loaded = not line.is_saved(of) and recipe.load(of) or nil
@@ -80,24 +80,24 @@ local about = table.concat({
   "Write a checkpoint of safetensors files again, in the layout of a recipe's tensors. CHECKPOINT is a folder as",
   "Hugging Face has it or as moongrid wrote it for another layout, its model.safetensors.index.json, or a single",
   ".safetensors file. Each rank that has the first copy of a part gets a file; the index of the result says which",
-  "part each file has, and can be resharded again. An index whose parts do not have each element of a tensor once",
-  "is refused before anything is written. The recipe llama reads the config.json of the folder; --params names",
-  "another.",
+  "part each file has, and can be resharded again. If the parts of an index do not have each element of a tensor",
+  "exactly once, the index is refused before anything is written. The recipe llama reads the config.json of the",
+  "folder; --params names another.",
   "",
-  "A tensor of the checkpoint is the tensor of the recipe that has its name, or its name with _ for each dot and",
-  "dash, of the same type and shape. Others are paired by rules, lines of a file (--names) or of the recipe: names",
-  "on both sides, of which the checkpoint has one side and the recipe the other. A capture (%d+), (%a+), (%w+) or",
-  "(.+) on one side is %1, %2, ... everywhere else:",
+  "A tensor of the checkpoint becomes the tensor of the recipe that has its name, or its name with _ for each",
+  "dot and dash, and the same type and shape. Rules pair the other tensors. A rule is a line of a file",
+  "(--names) or of the recipe, with names of the checkpoint on one side and of the recipe on the other side. A",
+  "capture (%d+), (%a+), (%w+) or (.+) of one side is %1, %2, ... in the rest of the line:",
   "",
   "  model.layers.(%d+).mlp.down_proj.weight -> l%1_down                              # renamed",
-  "  l.(%d+).q.weight + l.%1.k.weight + l.%1.v.weight -> l%1_qkv                      # concatenated, or cut apart",
+  "  l.(%d+).q.weight + l.%1.k.weight + l.%1.v.weight -> l%1_qkv                      # concatenated, or cut",
   "  l.(%d+).q.weight + l.%1.k.weight + l.%1.v.weight -> l%1_qkv by 8                 # in 8 blocks of q, k, v",
   "  h.(%d+).mlp.c_fc.weight -> l%1_up transposed",
   "  l.(%d+).experts.(%d+).w1.weight -> l%1_w1[%2]                                    # slices of the first axis",
   "  l.(%d+).rotary_emb.inv_freq -> -                                                 # not wanted",
   "",
-  "A line with two words, a pattern of the shell and a tensor of the recipe, lays out each tensor that fits the",
-  "pattern as that one, and keeps its name. Of the lines the first that fits counts.",
+  "A line of two words, a pattern of the shell and a tensor of the recipe, gives each tensor that fits the",
+  "pattern the layout of that tensor, and keeps its name. The first line that fits a tensor counts.",
 }, "\n")
 
 return {
@@ -114,13 +114,13 @@ return {
   words = 1,
   options = {
     { "to", "RECIPE", help = "the recipe of the new layout" },
-    line.world "its ranks; left out, the fewest that the recipe takes",
-    { "output", "FOLDER", letter = true, help = "where the files go; there is none of this name yet" },
-    { "names", "FILE", help = "which tensors of the checkpoint are which of the recipe" },
-    { "convert", help = "also tensors whose type is another in the recipe, of f64, f32, f16 and bf16" },
-    { "window", "MIB", line.number, help = "memory for elements, at most; 64" },
-    { "empty", help = "also where a cut leaves ranks without anything of a tensor, as 4 heads over 8 ranks do; "
-                      .. "bounds and owners that say so need no word" },
+    line.world "ranks in the world; default: the smallest world that the recipe accepts",
+    { "output", "FOLDER", letter = true, help = "a new folder for the files" },
+    { "names", "FILE", help = "rules that pair tensors of the checkpoint with tensors of the recipe" },
+    { "convert", help = "convert tensors whose type differs in the recipe, among f64, f32, f16 and bf16" },
+    { "window", "MIB", line.number, help = "the most memory for elements; default: 64" },
+    { "empty", help = "allow cuts that leave ranks without any element of a tensor, as of 4 heads over 8 ranks; "
+                      .. "cuts by bounds or owners may do so without it" },
   },
   run = run,
 }

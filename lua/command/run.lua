@@ -136,7 +136,8 @@ local function devices(name, list, all)
   return all
 end
 
--- Return the backend that the line names, opened over the open one, and a value that frees it when it is closed.
+-- Return the backend of --backend. If that is one of GPUs, the job's backend carries its messages; then also return a
+-- value that frees it when it is closed.
 local function choose(of, job, plan)
   local list, wanted = of.devices or devices_of(plan), jobs.backends[of.backend]
   if of.backend ~= "auto" and not wanted.carried then return job end
@@ -273,12 +274,12 @@ end
 local options = {
   line.world "refuse to run on another number of ranks; with two sides: the ranks of that side, which may be fewer",
   { "backend", nil, values = backends, agreed = true,
-    help = "auto: one of GPUs if every rank has its own GPU, else that of MPI. One that only carries messages "
-           .. "(--carrier) agrees on the plan and makes nothing. dry: no launcher; one process plays every rank of "
-           .. "--world N and checks that the creation schedule is consistent" },
+    help = "auto: a backend of GPUs if every rank has its own GPU, else MPI. With a backend that only carries "
+           .. "messages (--carrier) the ranks agree on the plan and create nothing. dry: no launcher; one process "
+           .. "plays every rank of --world N and checks that the creation schedule is consistent" },
   { "carrier", nil, values = function() return jobs.names "carries" end, agreed = true,
-    help = "what carries the messages of a backend of GPUs: MPI, or a launcher without it (prterun, srun --mpi=pmix); "
-           .. "with auto and no GPU, as --backend C" },
+    help = "what carries the messages of a backend of GPUs: MPI, or a launcher without MPI (prterun, srun --mpi=pmix). "
+           .. "--backend auto without GPUs uses it as the backend" },
   { "timeout", "S", line.number, agreed = true,
     help = "seconds that a call over all ranks may take, " .. jobs.timeout .. "; with GPUs also a creation, for which "
            .. "a family may have its own; with two sides: seconds without progress after which a rank gives up" },
@@ -302,7 +303,7 @@ if rawget(mg, "move") then
              .. "identifies it, and prove every element where it arrives; ranks receive from their own machine what a "
              .. "rank there holds, if all machines have the same number of ranks, in order" },
     { "tensor", "T", help = "only this tensor", head = "with --move" },
-    { "map", "RANKS", help = "the rank that each rank of B is, as 8..15,0..7" },
+    { "map", "RANKS", help = "for each rank of B its number before the move, as 8..15,0..7" },
     { "convert", help = "tensors may be f32 on one side and bf16 on the other; they are sent as bf16" },
     { "rounds", help = "in rounds: a rank sends one message at a time and receives one" },
     { "window", "MIB", line.number, help = "memory for packing on a rank, 64" },

@@ -124,14 +124,12 @@ return {
   takes = "RECIPE --world N [...]",
   summary = "a prompt with its families in scope",
   usage = "moongrid shell RECIPE --world N [NAME=VALUE ...]",
-  about = "Read lines of Lua and print what they return, with the words of recipes and what build of this one has "
-    .. "made:\n"
-    .. "its families and grids by name, the topology t, the world, the parameters p. A name that is assigned stays.\n"
-    .. "A line that begins with a colon is a subcommand for this recipe: ':why 0 8', ':draw --family tp', "
-    .. "':diff vs tp=4'.\n"
-    .. "help, reload and exit are lines, too; reload reads the recipe again.\n"
+  about = "Read lines of Lua and print what they return. The names are the words of recipes, the families and grids\n"
+    .. "of this recipe, its topology t, the world, and the parameters p. A name that is assigned stays.\n"
+    .. "A line that begins with a colon is a subcommand for this recipe: ':why 0 8', ':draw --family tp',\n"
+    .. "':diff vs tp=4'. help, reload and exit are lines, too; reload reads the recipe again.\n"
     .. "At a terminal lines are edited, completed by Tab and kept in a history, if libedit or readline is here; in a\n"
-    .. "pipe the first mistake ends.",
+    .. "pipe the first error ends the shell.",
   example = "moongrid shell megatron --world 16 tp=2 pp=2",
   recipe = true,
   options = { line.world "ranks in the world" },

@@ -48,27 +48,22 @@ end
 
 -- JSON -----------------------------------------------------------------------------
 
-local function put_json(plan, all, price)
-  local named = { named = true } -- in JSON an object, even if it is empty
-  local shape = { named = true, families = { named = true }, memory = { named = true, by = named },
-                  fits = named }
+local function put_json(all, price)
+  for name, value in sorted(price or {}) do all[name] = value end
+  local shape = overview.step_shape(all)
   if all.counterexample[1] then
     shape.counterexample = { "bytes", "family", "file", "line", "operation", "rank", "waits_for" }
-  end
-  for name, value in sorted(price or {}) do all[name] = value end
-  for _, name in ipairs(plan.families) do
-    shape.families[name] = { named = true, levels = named, algorithms = named }
   end
   json.put(all, shape)
 end
 
 -- Text -----------------------------------------------------------------------------
 
--- Return the names that a table has, in order.
-local function those_of(names, has)
+-- Return the names that are keys of a table, in their order.
+local function keys_in(by, names)
   local list = {}
   for _, name in ipairs(names) do
-    if has[name] then list[#list + 1] = name end
+    if by[name] then list[#list + 1] = name end
   end
   return list
 end
@@ -89,7 +84,7 @@ local function put_price(of, plan, all, price)
   if price.flops > 0 then text.printf(", %.4g TFLOP/s", price.flops / 1e12) end
   text.put(price.source ~= "" and (" (%s)"):format(price.source) or "", "\n", overview.estimate(price.estimate), "\n")
   local levels = levels_of(of, plan)
-  for _, level in ipairs(those_of(levels, price.fits)) do
+  for _, level in ipairs(keys_in(price.fits, levels)) do
     local fit = price.fits[level]
     text.printf("%s fitted to %d measured call%s: a hop takes %s, %.3g of the bandwidth; error %.1f%% at the median, "
                 .. "at most %.1f%%\n", level, fit.measured, text.plural(fit.measured), text.seconds(fit.latency),
@@ -101,18 +96,18 @@ local function put_price(of, plan, all, price)
   put_share("bubble", price.bubble, price.seconds, "neither: it waits for other ranks, or has ended")
   put_share("hidden", price.hidden, price.seconds, "bytes move next to computes, as part of these")
   text.printf("\n  %-24s %12s  %s\n", "family", "time", "bytes out of domains, of all ranks; algorithms")
-  for _, name in ipairs(those_of(plan.families, price.families)) do
-    local family, out, ways = price.families[name], {}, {}
-    for _, level in ipairs(those_of(levels, family.levels)) do
+  for _, name in ipairs(keys_in(price.families, plan.families)) do
+    local family, out, used = price.families[name], {}, {}
+    for _, level in ipairs(keys_in(family.levels, levels)) do
       local bytes = family.levels[level].bytes
       if bytes > 0 then out[#out + 1] = level .. " " .. text.bytes(bytes) end
     end
     for operation, algorithm in sorted(family.algorithms) do
-      ways[#ways + 1] = operation .. " by " .. algorithm
+      used[#used + 1] = operation .. " by " .. algorithm
     end
     if family.seconds > 0 then
       text.printf("  %-24s %12s  %s%s%s\n", name, text.seconds(family.seconds), table.concat(out, ", "),
-                  ways[1] and "; " or "", table.concat(ways, ", "))
+                  used[1] and "; " or "", table.concat(used, ", "))
     end
   end
   local link = price.busiest
@@ -122,7 +117,7 @@ local function put_price(of, plan, all, price)
   end
 end
 
--- If a rank holds more than its GPU has, return both as text, "3.1 TiB of 80 GiB"; else, or if unknown, nil.
+-- Return "does not fit: 3.1 TiB of 80 GiB" if a rank holds more memory than its GPU has; nil if not, or if unknown.
 local function excess(memory)
   local held = memory.peak + (memory.beside or 0)
   if held <= (memory.capacity or math.huge) then return end
@@ -156,7 +151,7 @@ end
 
 local function straddling(of, plan, price)
   local machine, list = recipe.machine(of, plan), {}
-  for _, name in ipairs(those_of(plan.families, price.families)) do
+  for _, name in ipairs(keys_in(price.families, plan.families)) do
     list[#list + 1] = straddles(plan:family(name), machine, name)
   end
   return list
@@ -182,7 +177,7 @@ local function put_text(of, plan, all, price)
                 all.programs, text.plural(all.programs))
   end
   text.printf("\n  %-24s %12s %12s  of the rank with the most\n", "family", "calls", "bytes")
-  for _, name in ipairs(those_of(plan.families, all.families)) do
+  for _, name in ipairs(keys_in(all.families, plan.families)) do
     local sum = all.families[name]
     text.printf("  %-24s %12d %12s\n", name, sum.calls, text.bytes(sum.bytes))
   end
@@ -201,7 +196,7 @@ local function reads_text(step)
   for _, read in ipairs(step.reads) do
     local of = read.family or read.grid
     local word = read.what == "size" and of or (of and of .. "." or "") .. read.what
-    if not seen[word] then list[#list + 1], seen[word] = word, true end -- of each of the groups of a rank
+    if not seen[word] then list[#list + 1], seen[word] = word, true end -- a step may read it of several groups
   end
   return table.concat(list, ", ")
 end
@@ -243,7 +238,7 @@ local function run(of)
   if price then
     all.memory, all.excess, all.straddles = price.memory, excess(price.memory), straddling(of, plan, price)
   end
-  if of.json then put_json(plan, all, price) else put_text(of, plan, all, price) end
+  if of.json then put_json(all, price) else put_text(of, plan, all, price) end
   return proved and not all.excess and 0 or 1
 end
 
@@ -254,7 +249,7 @@ return {
   summary = "what travels, the proof that no rank waits forever, and the price (preview)",
   usage = "moongrid step RECIPE --world N [NAME=VALUE ...] [--step FILE] [--rank R] [--rules nccl|mpi]\n"
     .. "       [--machine MACHINE [--flops X] [--costs|--calibration FILE] [-o FILE]] [--json]",
-  about = "Evaluate the step of a recipe, once for each class of ranks that it cannot tell apart, and prove that\n"
+  about = "Evaluate the step of a recipe, once for each class of ranks with one program, and prove that\n"
     .. "every rank reaches its end. The verdict is proved; mismatch, if calls that meet differ; unmatched, if\n"
     .. "a call never meets its partner; cycle, if ranks wait for each other; hazard, if ranks may wait for\n"
     .. "each other when SMs of a GPU are short. The exit code is 1 unless the step is proved, and fits in the\n"
@@ -269,7 +264,7 @@ return {
   recipe = true,
   options = {
     line.world "ranks in the world",
-    { "step", "FILE", help = "a file that returns the step, function (s, p, base), instead of the recipe's" },
+    { "step", "FILE", help = "a file that returns a step, function (s, p, base), to use instead of the recipe's" },
     { "rank", "R", line.index, help = "the program of one rank, with the lines of the recipe" },
     { "rules", "nccl|mpi", help = "the rules of the proof; default: nccl" },
     { "eager", "BYTES", line.size, help = "with --rules mpi: sends of at most this number of bytes do not wait" },

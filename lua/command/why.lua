@@ -28,7 +28,7 @@ local function put_machine(machine, a, b)
     local level, here, there = x[i].level, x[i].domain, y[i].domain
     if x[i].crossing then
       words[#words + 1] = here == there and ("on one %s, %d"):format(level, here)
-                          or ("on other %ss, %d and %d"):format(level, here, there)
+                          or ("on different %ss, %d and %d"):format(level, here, there)
     elseif x[i].link ~= "" then
       words[#words + 1] = ("link of a %s %s"):format(level, x[i].link)
     end
@@ -56,9 +56,9 @@ return {
   takes = "RECIPE --world N [...] A B",
   summary = "what two ranks have in common",
   usage = "moongrid why RECIPE --world N [NAME=VALUE ...] A B [--json]",
-  about = "Why does rank A talk to rank B? Every group with both, the smallest first, their positions in it and\n"
-    .. "the ranks between, the communicator, and where they first meet when communicators are created. Ranks without\n"
-    .. "a common group: the shortest chain of groups from one to the other.",
+  about = "Print why rank A talks to rank B: every group with both, the smallest first, their positions in it and the\n"
+    .. "ranks between, the communicator, and where they first meet when communicators are created. For ranks without\n"
+    .. "a common group, print the shortest chain of groups from one to the other.",
   example = "moongrid why megatron --world 16 tp=2 pp=2 0 9",
   recipe = true,
   words = 2,

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- elements.lua - check the elements of an XML text, and count the parts of a node that hold GPUs. The grammar has, for
--- each element, the elements that may be in it and its attributes, as "a b". An unknown element is refused; an unknown
--- attribute is a note.
+-- elements.lua - check the elements of an XML text, and make a machine of the parts of a node that hold GPUs. The
+-- grammar has for each element the names of the elements that may be in it, and of its attributes, as "a b". An unknown
+-- element is refused; an unknown attribute is a note.
 
 local file = ...
 local M = {}
@@ -14,8 +14,8 @@ function M.names(text)
   return all
 end
 
--- Check an element and all elements in it. see(element, elements above it ...) is called for each element before those
--- inside it, after(element) after them.
+-- Check an element and all elements in it. see(element) is called before the elements inside it are checked,
+-- after(element) after that.
 function M.walk(root, grammar, notes, see, after)
   local known = {}
   for name, rule in pairs(grammar) do known[name] = { elements = M.names(rule[1]), attributes = M.names(rule[2]) } end
@@ -43,7 +43,8 @@ function M.walk(root, grammar, notes, see, after)
   visit(root)
 end
 
--- Refuse GPUs that are not in the order of their numbers: ranks go to GPUs by number, so they would be in other parts.
+-- Refuse a GPU whose number is below that of the GPU before it. Ranks go to GPUs by number, so a part must have GPUs
+-- with consecutive numbers.
 function M.in_order(last, number, where)
   if last and number < last then
     file.fault(where, "GPU %d is behind GPU %d: GPUs of one part do not follow each other", number, last)
@@ -58,7 +59,8 @@ function M.node(levels, notes)
   return { levels = list, notes = notes }
 end
 
--- Return the machine node:* PART:n HELD:g of the parts that hold GPUs. All must hold the same number.
+-- Return the machine node:* PART:n HELD:g, for n parts that hold g GPUs (or cores) each. `counts` has the number that
+-- each part holds; parts without any are left out.
 function M.parts(counts, part, held, notes)
   local n, each = 0, nil
   for _, count in ipairs(counts) do

@@ -10,9 +10,9 @@ local M = {}
 function M.path(where, name) return where == "" and name or where .. "." .. name end
 function M.item(where, i) return ("%s[%d]"):format(where, i - 1) end
 
--- Return an object after a check that it has only the fields `known`, "a b" (nil: any fields).
+-- Check that a value is an object with no other fields than `known`, as "a b" (nil: any), and return it.
 function M.object(value, where, known)
-  if type(value) ~= "table" or not value[0] then file.fault(where, "a table by name expected") end
+  if type(value) ~= "table" or not value[0] then file.fault(where, "an object expected") end
   local names = {}
   if not known then return value end
   for name in known:gmatch "%S+" do names[#names + 1], names[name] = name, true end
@@ -36,7 +36,7 @@ function M.text(value, where, of)
   return value
 end
 
--- Return a list after a check that it has only integers from 0 on.
+-- Check that a value is a list of integers from 0 on, and return it.
 function M.integers(value, where)
   M.list(value, where, "integers from 0")
   for i = 1, #value do

@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: MIT
 --
--- hostfile.lua - read a launcher's list of nodes, one on each line: of mpirun "n0 slots=8" (Open MPI 5.0, PRRTE's
--- src/util/hostfile/hostfile_lex.l and hostfile.c; 4.1, orte/util/hostfile), of mpiexec "n0:8" (MPICH 4, Hydra's
--- utils/args/args.c), and a line for each rank: $PBS_NODEFILE, $SLURM_HOSTFILE, `place -o x.hosts`.
+-- hostfile.lua - read a launcher's list of nodes. A line is a node, as "n0 slots=8" for mpirun (Open MPI 5.0, PRRTE's
+-- src/util/hostfile/hostfile_lex.l and hostfile.c; 4.1, orte/util/hostfile) or "n0:8" for mpiexec (MPICH 4, Hydra's
+-- utils/args/args.c); or it is the node of a rank: $PBS_NODEFILE, $SLURM_HOSTFILE, `place -o x.hosts`.
 --
--- Skipped, because they change no place: comments (#, //), the maximum of slots, user and port, ifname and binding,
--- sockets and cores. Refused: nodes by number (+n1), excluded nodes (^n1), comments /* */.
+-- Skipped, because they change no place: comments (#, //), user and port, ifname and binding, sockets and cores, and
+-- the maximum of slots if `slots` is given. Refused: nodes by number (+n1), excluded nodes (^n1), comments /* */.
 
 local file = ...
 local t = file.run "tree" "switch"
 
--- Keys of words after a node, with "_" for "-": numbers of slots, most slots, and skipped ones.
+-- Keys of the words after a node, with "_" for "-": of the number of slots, of the maximum of slots, and skipped keys.
 local counts = { slots = true, count = true, cpu = true, cpus = true }
 local most = { slots_max = true, max_slots = true, cpu_max = true, max_cpu = true, count_max = true, max_count = true }
 local skipped = { username = true, user_name = true, user = true, port = true, ifname = true, binding = true,
   boards = true, sockets = true, sockets_per_board = true, cores = true, cores_per_socket = true }
 
--- Return the number of slots in the words after a node, or false if there is none.
+-- Return the number of slots in the words after a node, else their maximum, else false.
 local function slots_of(host, rest, where)
   local slots, at, limit = false, 1, false
   while at <= #rest do
@@ -35,7 +35,7 @@ local function slots_of(host, rest, where)
   return slots or limit
 end
 
--- Return the node in "user@n0:8", and its number of slots, or false if there is none.
+-- Return the node and its number of slots in "user@n0:8"; the number is false in "user@n0".
 local function host_of(word, where)
   local name, slots = word:match "^([^:]+):(%d+)$"
   local host = (name or word):match "@(.+)$" or name or word
@@ -45,7 +45,7 @@ local function host_of(word, where)
   return host, name and t.count(host, slots, where) or false
 end
 
--- Read another line of a node: lines with only a name, and MPICH's, add slots; others are refused.
+-- Read another line of a node: a line with only a name adds a slot, "n0:8" adds 8; a line with slots= is refused.
 local function again(i, slots, by_word, where)
   if by_word then
     file.fault(where, "host '%.60s' is there twice, first in line %d: slots= is for a host that has one line",

@@ -34,8 +34,8 @@ local grammar = {
 local types = elements.names("Machine System Misc Group NUMANode MemCache Package Socket Die Cache L1Cache L2Cache "
   .. "L3Cache L4Cache L5Cache L1iCache L2iCache L3iCache Core PU Bridge PCIDev OSDev")
 
--- Libraries that manage GPUs, and libraries that run programs on them. nvml0 and cuda0 are the same GPU, so the second
--- kind counts only without the first.
+-- Libraries that manage GPUs, and libraries that run programs on them. nvml0 and cuda0 are the same GPU, so the devices
+-- of the second kind count only if there are none of the first kind.
 local kinds = { nvml = "managed", rsmi = "managed", cuda = "run", ze = "run" }
 local order = { "managed", "run", "pci", "core" }
 local held, last, outside, packages, open = {}, {}, nil, 0, 0

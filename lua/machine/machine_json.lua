@@ -37,7 +37,7 @@ end
 
 local function crossing(of, where)
   fields.object(of, where, "name of share in bandwidth latency")
-  fields.text(of.name, path(where, "name"), "the name of what crosses")
+  fields.text(of.name, path(where, "name"), "the name of the crossing")
   fields.text(of.of, path(where, "of"), "the name of a level")
   if of["in"] then fields.text(of["in"], path(where, "in"), "the name of a level") end
   if of.share then fields.integers({ of.share }, path(where, "share")) end
@@ -47,7 +47,7 @@ end
 fields.object(all, "", "levels crossings ranks boot_ids costs notes")
 local above = 1
 for i, of in ipairs(fields.list(all.levels, "levels", "levels")) do above = level(of, item("levels", i), above) end
-for i, of in ipairs(fields.list(all.crossings or {}, "crossings", "what crosses")) do
+for i, of in ipairs(fields.list(all.crossings or {}, "crossings", "crossings")) do
   crossing(of, item("crossings", i))
 end
 if all.ranks then fields.integers(all.ranks, "ranks") end

@@ -21,8 +21,9 @@ local grammar = {
 }
 
 local gpus, notes, last, host = {}, {}, nil, nil
-if (root.of.version or "1") ~= "1" then file.fault(root.line, "a topology of version 1 is read, not %.40s",
-    root.of.version) end
+if (root.of.version or "1") ~= "1" then
+  file.fault(root.line, "a topology of version 1 is read, not %.40s", root.of.version)
+end
 elements.walk(root, grammar, notes, function(e)
   if e.name == "cpu" then
     gpus[#gpus + 1] = 0

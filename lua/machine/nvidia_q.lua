@@ -11,7 +11,7 @@ local t = file.run "tree" "clique"
 local nodes, mig = 0, false
 local node -- the node that is being read: its first line, its GPUs, their stated number, the clique of the last GPU
 
--- Return the name of a GPU's clique, or "" if NVLink ends in the node or the text does not say.
+-- Return the name of a GPU's clique, or "" if NVLink ends in the node or the text has no clique.
 local function clique_of(gpu)
   local known = gpu.ClusterUUID and gpu.ClusterUUID ~= "N/A" and gpu.ClusterUUID:find "[^0-]" and gpu.CliqueId
   return known and gpu.ClusterUUID .. "." .. gpu.CliqueId or ""

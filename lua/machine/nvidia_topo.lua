@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- nvidia_topo.lua - read `nvidia-smi topo -m` of one node, which stands for all nodes (the legend below its matrix
--- explains the words). GPUs that NVLink connects are one domain. The matrix may be inside a longer text, as that of
--- torch's collect_env. Skipped: the columns after the GPUs, rows of other devices, the text before and after the
--- matrix.
+-- explains the words). GPUs that NVLink connects are one domain. The matrix may be inside a longer text, such as the
+-- output of torch's collect_env. Skipped: the columns after the GPUs, rows of other devices, the text before and after
+-- the matrix.
 
 local file = ...
 
@@ -49,8 +49,8 @@ for where, line in file.lines() do
       end
     end
   elseif words[1] and n > 0 and words[1]:find "^GPU%d+$" then
-    local form = rows < n and "the row of GPU%d expected, not that of %s" or "more rows than the %d GPUs of the header"
-    file.fault(where, form, rows, words[1])
+    local why = rows < n and "the row of GPU%d expected, not that of %s" or "more rows than the %d GPUs of the header"
+    file.fault(where, why, rows, words[1])
   end
 end
 if n == 0 then file.fault(nil, "there is no line of GPUs") end
@@ -71,7 +71,7 @@ end
 for i = 1, n do
   if order[i] ~= i - 1 then
     file.fault(nil, "GPUs of one NVLink domain do not follow each other: GPU%d is of the domain of GPU%d; "
-      .. "by CUDA_VISIBLE_DEVICES=%s they would", order[i], order[i - 1], table.concat(order, ","))
+      .. "CUDA_VISIBLE_DEVICES=%s would order them", order[i], order[i - 1], table.concat(order, ","))
   end
 end
 for _, count in ipairs(counts) do

@@ -2,7 +2,7 @@
 --
 -- rankfile.lua - read Open MPI's rankfile, "rank 0=n0 slot=0" (mpirun --rankfile; PRRTE's
 -- src/mca/rmaps/rank_file/rmaps_rank_file_lex.l). A node has a place for each of its ranks, in the order of their slots
--- if each is a number, else in the order of the ranks. `place -o rankfile` writes such a file.
+-- if these are different numbers, else in the order of the ranks. `place -o rankfile` writes such a file.
 -- Skipped: the processors of a slot (0:1, 0-3, *). Refused: nodes by number (+n1).
 
 local file = ...
@@ -42,14 +42,14 @@ for rank = 0, n - 1 do
 end
 t.ranks, t.slot = {}, {}
 for i, list in pairs(ranks) do
-  local plain, seen, order = true, {}, {}
+  local by_slot, seen, order = true, {}, {}
   for k, rank in ipairs(list) do
     local slot = slot_of[rank]
-    plain = plain and slot and not seen[slot]
+    by_slot = by_slot and slot and not seen[slot]
     if slot then seen[slot] = true end
     order[k] = rank
   end
-  if plain then table.sort(order, function(a, b) return slot_of[a] < slot_of[b] end) end
+  if by_slot then table.sort(order, function(a, b) return slot_of[a] < slot_of[b] end) end
   for k, rank in ipairs(order) do t.ranks[rank + 1], t.slot[rank + 1] = i, k - 1 end
 end
 return t

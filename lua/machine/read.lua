@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- read.lua - read machines from the files of other tools: find the reader of a text, and read the words after the
--- file's name. A reader is a file of this folder. It gets `file` (src/machine/lua/file.c), the words by name, and the
--- parsed text; it returns a tree (tree.lua), or the table of a machine (src/machine/lua/file.c). It refuses every line,
--- word, field and element that it does not know.
+-- file's name. A reader is a file of this folder. It gets `file` (src/machine/lua/file.c), the words as the table
+-- `given`, and the parsed text of JSON, XML or YAML; it returns a tree (tree.lua), or the table of a machine
+-- (src/machine/lua/file.c). It refuses every line, word, field and element that it does not know.
 
 local file, words = ...
 
@@ -49,7 +49,7 @@ local function of_xml()
   return roots[root.name], root
 end
 
--- Return the name of the reader, and the text as parsed to find it.
+-- Return the name of the reader, and the parsed text if it is JSON, XML or YAML.
 local function reader()
   local line, number = first_line()
   if line:find "^%s*[{%[]" then return of_json() end
@@ -65,7 +65,7 @@ local function reader()
   if line:find "^%s*rank%s" then return "rankfile" end
   if line:find "^%s*%a+%s*=" then return "slurm" end
   if line:find "^GPU %d+:" or line:find "^[%w_.]+, " or file.has "NVIDIA-SMI" then
-    file.fault(number, "of nvidia-smi the output of topo -m and of -q is read, not this")
+    file.fault(number, "only the output of nvidia-smi topo -m and nvidia-smi -q is read")
   end
   return "hostfile"
 end

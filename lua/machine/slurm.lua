@@ -9,7 +9,7 @@
 
 local file, given = ...
 
--- The keys that a line may have, by its first key, in lower case. A key with the value false is skipped.
+-- The keys that may be in a line, in lower case, by the first key of the line. A key with the value false is skipped.
 local kinds = {
   switchname = { switchname = true, nodes = true, switches = true, linkspeed = false, level = false },
   blockname = { blockname = true, nodes = true, blockindex = false, blocksize = false },
@@ -38,7 +38,7 @@ local function content(line)
   return line
 end
 
--- Return the values of a line by key in lower case; element 1 is the first key as written.
+-- Return the values of a line by their keys in lower case; element 1 is the first key as written.
 local function pairs_of(line, where)
   local all, at, known = {}, line:match "^%s*()", nil
   while at <= #line do

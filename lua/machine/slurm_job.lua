@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- slurm_job.lua - read the environment of a Slurm job: lines of `srun env` or `srun --label env`, or that of this
--- process (https://slurm.schedmd.com/srun.html, output environment variables): SLURM_JOB_NODELIST (SLURM_NODELIST),
--- SLURM_TASKS_PER_NODE, and for each task SLURM_TOPOLOGY_ADDR, its switches from the top and its node, with its
--- pattern.
+-- slurm_job.lua - read the environment of a Slurm job: lines of `srun env` or `srun --label env`, or the environment of
+-- this process (https://slurm.schedmd.com/srun.html, output environment variables): SLURM_JOB_NODELIST (or
+-- SLURM_NODELIST), SLURM_TASKS_PER_NODE, and for each task SLURM_TOPOLOGY_ADDR (its switches from the top, then its
+-- node) and SLURM_TOPOLOGY_ADDR_PATTERN.
 --
 -- Skipped: all other variables. The tasks of a node are its places, unless words after the file's name give levels.
 
@@ -38,7 +38,7 @@ for where, line in file.lines() do
   elseif once[name] then
     name = once[name]
     if read[name] and read[name] ~= value then
-      file.fault(where, "'%.60s' is not that of line %d: this is of several jobs", value, line_of[name])
+      file.fault(where, "'%.60s' differs from line %d: this is of several jobs", value, line_of[name])
     end
     read[name], line_of[name] = value, line_of[name] or where
   end

@@ -27,7 +27,7 @@ end
 local kind, plural, one = "tree", "switches", "switch"
 if taken.block then kind, plural, one = "block", "blocks", "block" end
 if not taken[kind] or taken.tree and taken.block then
-  file.fault(at, "one tree or one block expected: that of topology '%.60s' is not read", taken.topology)
+  file.fault(at, "one tree or one block expected in topology '%.60s'", taken.topology)
 end
 for _, other in ipairs { "flat", "ring", "torus3d" } do
   if taken[other] then file.fault(path(at, other), "a topology has one kind, a tree or a block") end

@@ -35,10 +35,10 @@ end
 
 local function shown(name) return #name > 60 and name:sub(1, 60) .. "..." or name end
 
--- Return the position for a message: "line 3" or "items[3]".
+-- Return a position as words: "line 3" or "items[3]".
 local function place(where) return type(where) == "number" and "line " .. where or tostring(where) end
 
--- Add a host, which must not be there yet. It gets the next ranks. `slots` may be nil.
+-- Add a host, which must not be there yet; ranks go to hosts in the order of these calls. `slots` may be nil.
 function Tree:add(name, where, slots, parent)
   local i = self.host[name]
   if i then file.fault(where, "host '%s' is there twice, first in %s", shown(name), place(self.line[i])) end
@@ -66,7 +66,7 @@ function Tree:below(i, parent, where)
   self.parent[i] = parent
 end
 
--- Return the node of a switch or block that the file describes here. Refuse a second description.
+-- Return the node of a switch or block that the file describes at `where`. Refuse a second description.
 function Tree:describe(name, where)
   local i = self:node("switch", name, where)
   if self.own[i] then
@@ -93,8 +93,8 @@ end
 
 -- ------------------------------------------------------------------------------------------------------- lists
 
--- Read the ranges "1-3,07]" at a position. Return { { 1, 3, width 1 }, ... } and the position after them, or nil and
--- the wrong text.
+-- Read the ranges "1-3,07]" at a position. Return { { first, last, digits }, ... } and the position after them, or nil
+-- and the position of the wrong text.
 local function ranges(list, at)
   local all = {}
   if not list:find("]", at, true) then return nil, at - 1 end
@@ -171,7 +171,7 @@ end
 
 -- ---------------------------------------------------------------------------------------------------- the machine
 
--- Refuse a switch in a loop, and print the loop.
+-- Refuse a switch in a loop; the message has the loop.
 local function refuse_loop(t, i)
   local loop, at = { t.name[i] }, i
   repeat
@@ -194,7 +194,7 @@ local function check_loops(t)
   end
 end
 
--- Return the heights of hosts and of the nodes above them, and the largest height.
+-- Return by node the heights of the hosts (0) and of the nodes above them, and the largest height.
 local function heights(t, hosts)
   local height, most, parent = {}, 0, t.parent
   for k = 1, #hosts do
@@ -259,8 +259,8 @@ local function levels_of(t, hosts)
   return levels, domains
 end
 
--- Return the places of the ranks: `ranks` has the host of each rank, `slot` the place in it. Without them ranks fill
--- the places in order.
+-- Return the place of each rank, or nil if ranks fill the places in order. t.ranks has the host of each rank, t.slot
+-- the rank's place in the host; without t.slot the ranks of a host fill its places in order.
 local function places(t, hosts, slots)
   local at, list, first = {}, {}, 0
   for k = 1, #hosts do at[hosts[k]], first = first, first + slots[k] end
@@ -276,7 +276,7 @@ local function places(t, hosts, slots)
   end
 end
 
--- Return the table of the machine; with a list of hosts, a machine of these hosts in this order.
+-- Return the table of the machine. If `nodes` is given, a list of names, ranks go only to these hosts, in this order.
 function Tree:machine(nodes)
   local notes, hosts = self.notes, self.hosts
   if nodes then self:order(nodes) end

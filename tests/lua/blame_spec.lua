@@ -292,7 +292,7 @@ describe("moongrid blame without a recipe proposes the one that makes the groups
                 { said.kind, said.ranks, said.group, said.recipe })
     local out = blame(folder)
     assert.truthy(out:find "^rank 5 %(tp 1, dp 0, pp 1%): in no call")
-    assert.truthy(support.flat(out):find("recipe these groups are those of megatron tp=2 pp=2, whose names these are: --recipe megatron --world 8 "
+    assert.truthy(support.flat(out):find("recipe these groups are those of megatron tp=2 pp=2, and have its names: --recipe megatron --world 8 "
       .. "tp=2 pp=2", 1, true))
     os.remove(folder .. "/rank_3") -- its groups of itself alone are in no other dump
     assert.equal("megatron --world 8 tp=2 pp=2", verdict(folder).recipe)
@@ -581,7 +581,7 @@ Warnings
     }
     local out = blame(folder)
     assert.truthy(out:find "^rank 1: in no call: slow")
-    assert.truthy(out:find "\n  why          in load_batch %(/x/t.py:6%), in no collective; 1 in one\n")
+    assert.truthy(out:find "\n  why          in load_batch %(/x/t.py:6%), in no collective; stacks in one: 1\n")
     for i = 0, 1 do write(("%s/rank_%d"):format(folder, i), dump(i == 0 and { ended, pending } or { ended })) end
     assert.truthy(blame(folder):find "\n  why          in load_batch")
   end)
@@ -628,7 +628,7 @@ describe("moongrid blame refuses", function()
   it("an empty folder", function() refused({}, "the folder @ holds no file; give the one with the dumps") end)
   it("a pickle with code", function()
     refused({ rank_0 = "\x80\x02cposix\nsystem\nq\0X\1\0\0\0xR.", rank_1 = dump { ended } },
-            "@/rank_0: byte 2: the opcode GLOBAL runs code, and a dump has data alone: nothing of it was executed")
+            "@/rank_0: byte 2: the opcode GLOBAL runs code, and a dump has only data; nothing of it was executed")
   end)
   it("a rank twice", function()
     refused({ rank_1 = dump { ended }, other_1 = dump { ended } },
@@ -644,7 +644,7 @@ describe("moongrid blame refuses", function()
     refused({ rank_0 = dump { ended, pending } }, "@/rank_0 is the dump of rank 0 alone: it tells who waits, not for whom; give the dumps of all ranks")
   end)
   it("what another packer packed", function()
-    refused({ ["dumps.zip"] = "PK\3\4rest" }, "@/dumps.zip is packed by zip: give a tar, a tar.gz, or the folder")
+    refused({ ["dumps.zip"] = "PK\3\4rest" }, "@/dumps.zip is compressed by zip: give a tar, a tar.gz, or the folder")
   end)
   it("names of another job", function()
     local files = { rank_0 = dump { ended, pending }, rank_1 = dump { ended } }
@@ -678,7 +678,7 @@ describe("moongrid blame refuses", function()
       .. "recipe of 4: give --world and the parameters of the job")
   end)
   it("a command line without its parts", function()
-    support.refuses("blame", 2, "moongrid: blame needs what the job left: dumps, logs, stacks, or a folder of them")
+    support.refuses("blame", 2, "moongrid: blame needs files of the job: dumps, logs, stacks, or a folder of them")
     support.refuses("blame x --world 4", 2, "moongrid: --world goes with --recipe; without --recipe the dumps tell the number of ranks")
     support.refuses("blame x tp=4", 2, "moongrid: 'tp=4' is a parameter: it needs --recipe")
   end)

@@ -397,7 +397,7 @@ describe("moongrid draw -o x.html", function()
       assert.same({ "moongrid: " .. message .. "\n", code }, { err, got })
     end
     refused("picotron --world 8,16", 2, "several worlds go into a page: -o FILE.html")
-    refused("picotron --world 8 --rank 1 -o " .. page, 2, "a page takes no --family and no --rank: it has all")
+    refused("picotron --world 8 --rank 1 -o " .. page, 2, "a page takes no --family and no --rank: it shows all")
     refused("picotron --world 8,16,32,64,128 tp=1,2,4,8 pp=1,2,4,8 -o " .. page, 3,
       "a page has up to 64 plans; fewer values would do")
   end)
@@ -424,14 +424,14 @@ describe("moongrid draw -o x.html", function()
             "a live page takes no --machine: the recipe names it, machine = ...")
     local folder = support.folder()
     run(("build/moongrid plan picotron --world 8 --json > %s/p.json"):format(folder))
-    refuses(folder .. "/p.json --live -o x.html", 2, "--live takes a recipe, which a saved plan is not")
+    refuses(folder .. "/p.json --live -o x.html", 2, "--live takes a recipe, not a saved plan")
     run(("cp build/moongrid %s; cp examples/moe.lua %s/base.lua"):format(folder, folder))
     support.write(folder .. "/two.lua", "return recipe { base = './base.lua' }")
     refuses(folder .. "/two.lua --world 8 --live -o x.html", 1, "--live takes a recipe that reads no other file; a page "
       .. "would say: two.lua:1: './base.lua' is a file, and a recipe that lies in no folder, as one from standard input, names none")
     local out, err, code = run(folder .. "/moongrid draw megatron --world 8 --live -o x.html")
-    assert.are.same({ "", "moongrid: --live needs the page of the playground, which this moongrid was installed without: "
-      .. "scripts/setup --site, make wasm and make install bring it\n", 4 }, { out, err, code })
+    assert.are.same({ "", "moongrid: --live needs the page of the playground, and this moongrid was installed without it: "
+      .. "scripts/setup --site, make wasm and make install add it\n", 4 }, { out, err, code })
     run("rm -r " .. folder)
   end)
 end)

@@ -67,7 +67,7 @@ describe("habits of command lines:", function()
     { "plan R tp=8", "plan needs --world N, the number of ranks$" }, { "plan help", "usage: moongrid plan", 0 },
     { "explain R --world 8 tp dp", "unexpected argument 'dp': moongrid explain RECIPE --world N [...] [FAMILY]" },
     { "ask picotron --world 8 --rank 0 tp_rank tp=2", "tp is a parameter: it stands before tp_rank, whose arguments follow" },
-    { "ask picotron --world 8 --rank 0 tp", "tp is a family, no query: moongrid plan --rank 0 shows its group" },
+    { "ask picotron --world 8 --rank 0 tp", "tp is a family, not a query: moongrid plan --rank 0 shows its group" },
     { "run R --backend dry --world 8 --bandwidth", "--bandwidth needs a backend that makes communicators: "
       .. support.either(support.makers) .. ", not dry" },
     -- what was refused by the recipe

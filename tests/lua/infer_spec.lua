@@ -215,7 +215,7 @@ describe("moongrid infer", function()
 
   it("refuses what holds no groups, with the place", function()
     local lists = "PATH: a list of groups expected, as [ [0, 1], [2, 3] ]"
-    local gloo = "PATH: the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all"
+    local gloo = "PATH: the dump has no groups: gloo writes only the group that was made last; NCCL writes all"
     for text, message in pairs {
       ["[[0, 1], [2, -3]]"] = "PATH: rank -3 of group 1 is out of range; ranks are 0 to 1048575",
       ["[[0, 1], [2, 3.5]]"] = "PATH: group 1 of the table holds a number, not a rank",
@@ -234,9 +234,9 @@ describe("moongrid infer", function()
       ['{"version": "2.10", "pg_config": 5}'] = gloo,
       ['{"version": "3.1", "pg_config": 5}'] = "PATH: a dump of version 3.1; versions 1.4 (torch 2.3) and 2.x (torch 2.4 "
         .. "and newer) are read",
-      ["[[0, 1]"] = "PATH: it begins like JSON, and is not one whole value, as [ [0, 1], [2, 3] ] is",
-      ["\x80\x02}q\0."] = "PATH: a pickle, but no dump of torch's flight recorder: it has no entries",
-      ["\x80\x02cposix\nsystem\n."] = "PATH: byte 2: the opcode GLOBAL runs code, and a dump has data alone: nothing of it was "
+      ["[[0, 1]"] = "PATH: it begins like JSON, but is not one whole value, as [ [0, 1], [2, 3] ]",
+      ["\x80\x02}q\0."] = "PATH: a pickle, but not a dump of torch's flight recorder: it has no entries",
+      ["\x80\x02cposix\nsystem\n."] = "PATH: byte 2: the opcode GLOBAL runs code, and a dump has only data; nothing of it was "
         .. "executed",
       ["no groups\n"] = "PATH: no groups: neither JSON, as [ [0, 1], [2, 3] ], nor communicators with their ids, as "
         .. "logs of NCCL_DEBUG=INFO have them from NCCL 2.16 on",

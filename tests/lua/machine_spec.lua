@@ -169,7 +169,7 @@ rail                        4            5
 
   it("say where two ranks run, and over which links they talk", function()
     local out = moongrid_ "why picotron --world 16 tp=4 0 5 --machine dgx-h100"
-    assert.is_truthy(out:find("\nmachine        both in node 0; rank 0 in gpu 0, rank 5 in gpu 5; link of a gpu\n               [450GB/s]; on other rails, 0 and 5\n", 1, true), out)
+    assert.is_truthy(out:find("\nmachine        both in node 0; rank 0 in gpu 0, rank 5 in gpu 5; link of a gpu\n               [450GB/s]; on different rails, 0 and 5\n", 1, true), out)
     out = moongrid_ "why picotron --world 16 tp=4 0 8 --machine 'node:2 gpu:8 rail = gpu'"
     assert.is_truthy(out:find("\nmachine        rank 0 in node 0, rank 8 in node 1; on one rail, 0\n", 1, true), out)
     out = moongrid_ "why picotron --world 16 tp=4 0 8"

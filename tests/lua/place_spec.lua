@@ -454,7 +454,7 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
   it("says where computes take no time, and takes --flops as moongrid step does", function()
     local words = "megatron --world 16 tp=2,4 pp=2 layers=4 --machine 'node:*[50GB/s] gpu:4[300GB/s]'"
     local place_ = "place " .. words .. " order=tp-cp-ep-dp-pp --search order --objective time"
-    assert.is_truthy((moongrid(place_)):find "\ncomputes +take no time here: the machine does not say")
+    assert.is_truthy((moongrid(place_)):find "\ncomputes +take no time here: the machine does not have the flops")
     local out = moongrid(place_ .. " --flops 400T")
     assert.is_falsy(out:find "\ncomputes ")
     for _, row in ipairs(json.decode((moongrid(place_ .. " --flops 400T --json"))).best) do

@@ -148,13 +148,13 @@ M.gpus = {
   { "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tWAT\nGPU1\tNV18\t X \n", "", "f:2: 'WAT' is not a link of two GPUs, as NV18 or SYS" },
   { "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tSYS\tNV2\nGPU1\tSYS\t X \tSYS\nGPU2\tNV2\tSYS\t X \n",
     "",
-    "f: GPUs of one NVLink domain do not follow each other: GPU2 is of the domain of GPU0; by CUDA_VISIBL"
-    .. "E_DEVICES=0,2,1 they would" },
+    "f: GPUs of one NVLink domain do not follow each other: GPU2 is of the domain of GPU0; CUDA_VISIBL"
+    .. "E_DEVICES=0,2,1 would order them" },
   { "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\nGPU0\t X \tSYS\tSYS\tNV4\nGPU1\tSYS\t X \tNV4\tSYS\n"
     .. "GPU2\tSYS\tNV4\t X \tSYS\nGPU3\tNV4\tSYS\tSYS\t X \n",
     "",
-    "f: GPUs of one NVLink domain do not follow each other: GPU3 is of the domain of GPU0; by CUDA_VISIBL"
-    .. "E_DEVICES=0,3,1,2 they would" },
+    "f: GPUs of one NVLink domain do not follow each other: GPU3 is of the domain of GPU0; CUDA_VISIBL"
+    .. "E_DEVICES=0,3,1,2 would order them" },
   { "==============NVSMI LOG==============\n\nAttached GPUs                             : 2\n"
     .. "GPU 00000000:01:00.0\n    Fabric\n        CliqueId                          : 1\n"
     .. "        ClusterUUID                       : 2e9b\nGPU 00000000:02:00.0\n    Fabric\n"
@@ -272,7 +272,7 @@ M.rows = {
   { '- "topology": "a"\n  "tree":\n    "switches":\n      -\n        "switch": "s1"\n        "nodes": "n[1-2]"\n', "",
     "switch:1 node:2" },
   { "- topology: a\n  ring:\n    rings: []\n", "",
-    "f: [0]: one tree or one block expected: that of topology 'a' is not read" },
+    "f: [0]: one tree or one block expected in topology 'a'" },
   { "- topology: a\n  tree:\n    switches:\n    - switch: s\n      nodes: 1234\n", "",
     "f: [0].tree.switches[0].nodes: a list of names expected, as text in quotes, not '1234'" },
   { '{"levels": [{"name": "node", "counts": [2]}], "costs": {"flops": 4e14}}', "", "node:2" }, -- of a step's price
@@ -316,15 +316,15 @@ M.rows = {
   { '<topology><object type="Package"><object type="Core"/><object type="PCIDev" pci_type="0302 [10de:2330] [10de:1] a1">'
     .. '<object type="OSDev" name="card1"/></object><object type="PCIDev" pci_type="0300 [1a03:2000] [1a03:2000] 41">'
     .. '<object type="OSDev" name="card0"/></object></object></topology>', "", "node:* package:1 gpu:1" }, -- card0 alone
-  { "GPU 0: NVIDIA A100 (UUID: GPU-1)\n", "", "f:1: of nvidia-smi the output of topo -m and of -q is read, not this" },
-  { "index, name, uuid\n0, A100, GPU-1\n", "", "f:1: of nvidia-smi the output of topo -m and of -q is read, not this" },
+  { "GPU 0: NVIDIA A100 (UUID: GPU-1)\n", "", "f:1: only the output of nvidia-smi topo -m and nvidia-smi -q is read" },
+  { "index, name, uuid\n0, A100, GPU-1\n", "", "f:1: only the output of nvidia-smi topo -m and nvidia-smi -q is read" },
   { "NVSMI LOG\nAttached GPUs : 1\nGPU 0:1\n    MIG Mode\n        Current : Enabled\n", "",
     "f:5: MIG is on: a rank needs a whole GPU" },
   { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_TASKS_PER_NODE=8(x4)\n", "", "node:4 gpu:8" },
   { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_TASKS_PER_NODE=8(x4)\n", "gpu:2", "node:4 gpu:2" },
   { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_TASKS_PER_NODE=8(x2),4\n", "",
     "f:2: SLURM_TASKS_PER_NODE of 4 hosts expected, not '8(x2),4'" },
-  { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_JOB_NODELIST=n[0-1]\n", "", "f:2: 'n[0-1]' is not that of line 1: this is of several jobs" },
+  { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_JOB_NODELIST=n[0-1]\n", "", "f:2: 'n[0-1]' differs from line 1: this is of several jobs" },
   { "\xEF\xBB\xBFn0 slots=2\n", "nodes=n0", "node:1 gpu:2" }, -- a byte order mark
   { '\xEF\xBB\xBF{"n0": "s0"}', "", "switch:1 node:1" },
   { "n0\0\n", "", "f: byte 3 is zero: this is not text" },

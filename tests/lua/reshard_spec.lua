@@ -476,7 +476,7 @@ end }]])
         assert.same({ "moongrid: " .. message .. "\n", 2 }, { err, code })
       end
       line("", "reshard needs a checkpoint: an index, its folder, or a .safetensors file")
-      line("x", "reshard needs --to RECIPE, whose tensors say the new layout")
+      line("x", "reshard needs --to RECIPE, whose tensors have the new layout")
       line("x --to y", "reshard needs -o FOLDER, where the files go")
       line("x --to y --world 4 z", "unexpected argument 'z': moongrid reshard CHECKPOINT --to RECIPE [...] -o FOLDER")
       line("x --to y --world 4 --window 0", "--window is an integer from 1 to 2147483647, the number of MiB, not '0'")

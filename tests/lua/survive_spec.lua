@@ -202,7 +202,7 @@ no copy        24 B in 1 part, for a checkpoint to give back
   it("loses whole nodes, and hints where one has all copies", function()
     local out = lose("", "--world 8 --nodes 1 --machine 'node:4 gpu:2'")
     assert.truthy(out:find("lost           2 of 8 ranks: 2, 3\n", 1, true), out)
-    assert.truthy(out:find("hint           all 2 copies of some of 'm' are in node 0; spread(tp, machine.node) in the "
+    assert.truthy(out:find("hint           all 2 copies of a part of 'm' are in node 0; spread(tp, machine.node) in the "
       .. "recipe refuses such a layout\n", 1, true), out)
   end)
 
@@ -221,7 +221,7 @@ no copy        24 B in 1 part, for a checkpoint to give back
     assert.truthy(out:find("lost           4 of 8 ranks: 1, 3, 5, 7\n", 1, true), out)
     assert.truthy(out:find("no copy        32 B in 1 part, for a checkpoint to give back\n               w row 8..15: 32 B, ranks "
       .. "1, 3, 5, 7 had it\n", 1, true), out)
-    assert.truthy(out:find("hint           all 4 copies of some of 'w' are in node 0; spread(dp, machine.node) in the recipe "
+    assert.truthy(out:find("hint           all 4 copies of a part of 'w' are in node 0; spread(dp, machine.node) in the recipe "
       .. "refuses such a layout\n", 1, true), out)
   end)
 
@@ -320,7 +320,7 @@ no copy        24 B in 1 part, for a checkpoint to give back
     { "--nodes 0", "", 2, 'lose needs a machine: --machine "node:4 gpu:8", a preset as dgx-h100, or a file; or '
       .. "machine = in the recipe" },
     { "--nodes 4 --machine 'node:4 gpu:2'", "", 1, "--nodes: node 4 is out of range (0 to 3)" },
-    { "--all 1 --level node --machine 'node:1 gpu:8'", "", 1, "--all 1: there is 1 node, and one is to survive" },
+    { "--all 1 --level node --machine 'node:1 gpu:8'", "", 1, "--all 1: there is only 1 node, and one must survive" },
     { "--ranks 1", 'return "shrik"', 1,
       "policy 'on_lost' returned 'shrik'; nearest is 'shrink' (stop, replace, shrink)" },
     { "--ranks 1", "return 7", 1, "policy 'on_lost' returned no answer: \"replace\", \"shrink\", \"stop\", or a "

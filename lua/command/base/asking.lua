@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- asking: the common part of `moongrid ask` and `moongrid policy`: ask a recipe a question, as one rank or as each rank
--- of the world.
+-- asking: the common part of `moongrid ask` and `moongrid policy`, which call a query or a policy of a recipe as one
+-- rank or as each rank of the world.
 
 local host = require "host"
 local json = require "command.base.json"
@@ -31,7 +31,7 @@ local function put_value(into, argument)
   if is_json then into[name] = value else into[name] = typed end
 end
 
--- Divide the NAME=VALUE of the line into parameters of the plan, settings of each state, and arguments of the question.
+-- Divide the NAME=VALUE of the line into parameters of the plan, settings of each state, and arguments of the call.
 local function sort_arguments(of, info)
   local params, settings, arguments = {}, {}, {}
   for i, argument in ipairs(of.args) do
@@ -54,7 +54,7 @@ local function sort_arguments(of, info)
   return params, settings, arguments
 end
 
--- Print the answer of a rank as JSON; when all ranks are asked, as a line of a table or an element of a list.
+-- Print the answer of a rank as JSON. With --rank all it is a line of a table, or with --json an element of a list.
 local function put_answer(of, rank, world, answer)
   if of.rank ~= "all" then return text.put(json.line(answer), "\n") end
   if of.json then
@@ -64,8 +64,8 @@ local function put_answer(of, rank, world, answer)
   text.printf("%8d  %s\n", rank, json.line(answer))
 end
 
--- Ask each rank that the line names. `ask(loaded, state, name, arguments, info)` returns the answer; `kind` is "query"
--- or "policy".
+-- Print the answers of the ranks of --rank. `ask(loaded, state, name, arguments, info)` returns an answer; `kind` is
+-- "query or getter" or "policy".
 function M.run(of, kind, ask)
   local name = of.command.name
   line.needs(of, of.world)

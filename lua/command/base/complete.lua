@@ -1,13 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- complete(rows, words): moongrid complete WORD ..., which prints candidates for the last of these words, for the
--- shells (scripts/make/complete).
+-- complete(rows, words): moongrid complete WORD ..., which shells call (scripts/make/complete). Print candidates for
+-- the last WORD of a command line, which may be incomplete or empty.
 --
--- The words are those of a command line, without "moongrid". The last word may be incomplete or empty. Each candidate
--- is a line with the whole word, and a tab and a short description if there is one. After a candidate that ends in "="
--- or "/" the user types on. A size or a choice is a candidate if the recipe accepts it in the world of the line,
--- together with the parameters before it. Planning may take 40 ms in all; the sizes that are left then are candidates
--- without a check. A wrong line, or a recipe that does not load, has no candidates, and gives no message.
+-- Each candidate is a line: the whole word, and after a tab a short description, if there is one. Shells put no blank
+-- after a candidate that ends in "=" or "/". A size or a choice is a candidate if the recipe accepts it in the world of
+-- the line, together with the parameters before it. After 40 ms of planning the other sizes are candidates without a
+-- check. A wrong line, or a recipe that does not load, has no candidates, and gives no message.
 
 local host = require "host"
 local line = require "command.base.line"
@@ -68,7 +67,7 @@ end
 
 local function late() return os.clock() > SECONDS end
 
--- Return a plan, whose names are offered, in the world of the line or in the smallest that the recipe accepts.
+-- Return a plan in the world of the line, else in the smallest power of two that the recipe accepts; or nil.
 local function any_plan(l)
   if l.world then return plan(l, l.world) end
   for _, world in ipairs(POWERS) do
@@ -77,7 +76,7 @@ local function any_plan(l)
   end
 end
 
--- Offer the divisors of the world that the recipe accepts. If it accepts none, as while other parameters are missing,
+-- Offer the divisors of the world that the recipe accepts. If it accepts none, as when other parameters are missing,
 -- offer all divisors. Without a world, offer powers of two.
 local function offer_sizes(l, name)
   local offered, all = 0, false
@@ -174,7 +173,7 @@ end
 
 -- Options ------------------------------------------------------------------------------
 
--- Offer the values of an option: those that it lists, or those that the name of its value (as FILE) stands for.
+-- Offer the values of an option: the listed values, or those of the kind that the help names, as FILE.
 local function offer_option_values(l, option)
   local kind = option[2]
   offer_each(l, line.values(option) or {})

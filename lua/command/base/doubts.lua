@@ -7,22 +7,12 @@ local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
 local recipe = require "command.base.line_recipe"
-local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
 local M = {}
 
 local SIZES = { size = true, index = true, integer = true } -- kinds of parameters
 local MOST = 4096 -- ranks: only up to this world is a recipe planned again
-
--- Return a copy of the values in which the one with this name is `value` (nil: its default).
-local function with(values, name, value)
-  local copy = { [name] = value }
-  for key, own in sorted(values) do
-    if key ~= name then copy[key] = own end
-  end
-  return copy
-end
 
 -- Functions that describe a plan as text, the quickest first: its groups, its step, and the answers of its first and
 -- last rank to queries without arguments. A parameter matters if it changes one of these texts.
@@ -57,17 +47,17 @@ local function note_sizes(plan, loaded)
   end
   recipe.quiet = true
   local here = {}
-  local function told(of, i)
+  local function text_of(of, i)
     local done, answer = pcall(ANSWERS[i], of, loaded, info.queries)
     return done and answer or "refused"
   end
   for _, name in ipairs(given) do
     local value = math.tointeger(tonumber(values[name]))
     local function same(other)
-      local done, changed = pcall(loaded.plan, loaded, plan.world, with(values, name, other))
+      local done, changed = pcall(loaded.plan, loaded, plan.world, recipe.with(values, name, other))
       for i = 1, done and #ANSWERS or 0 do
-        here[i] = here[i] or told(plan, i)
-        if told(changed, i) ~= here[i] then return false end
+        here[i] = here[i] or text_of(plan, i)
+        if text_of(changed, i) ~= here[i] then return false end
       end
       return done
     end
@@ -97,7 +87,7 @@ local function note_order(of, plan)
   end
 end
 
--- Print all these notes for the plan of a line and its recipe.
+-- Print the notes for the command line `of`, its plan and its recipe.
 function M.note(of, plan, loaded)
   if plan.world <= MOST then note_sizes(plan, loaded) end
   if host.kind(of.recipe) == "file" or line.from_stdin(of) then note_order(of, plan) end

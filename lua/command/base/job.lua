@@ -60,7 +60,6 @@ function M.settle(job, f, ...)
   return result
 end
 
--- Return the status of an error.
 function M.status(raised) return mg.status(raised) or raised == "not enough memory" and 300 or 100 end
 
 return M

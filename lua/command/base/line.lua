@@ -18,8 +18,8 @@ local WORLD_MAX, MACHINE_MAX, WORLDS_MAX = 2147483647, 4096, 64
 local usage = text.usage
 
 -- Values -------------------------------------------------------------------------
--- A reader gets the name of the option with its dashes, the word, the value that was given before, and the option; it
--- returns the new value.
+-- A reader gets the name of the option with its dashes, the word, the value so far if the option is repeated, and the
+-- option; it returns the new value.
 
 -- What an integer counts, by the word that stands for the value in the help ("--limit SECONDS").
 local units = { S = "seconds", SECONDS = "seconds", MIB = "MiB", BYTES = "bytes" }
@@ -85,7 +85,7 @@ local function world(name, word)
   return M.number(name, word)
 end
 
--- Read the Machine of --machine; in a moongrid without the module for machines, the number of its ranks.
+-- Read the Machine of --machine; in a moongrid without the module for machines, the number of ranks of a node.
 function M.machine(name, word)
   local ranks = (word:find "^%d+$" or not rawget(mg, "open_machine")) and M.integer(1, MACHINE_MAX)(name, word)
   if not rawget(mg, "open_machine") then return ranks end
@@ -150,8 +150,7 @@ local function check_value(option, value)
   usage("--%s is %s or %s, not '%s'", option[1], table.concat(known, ", "), last, value)
 end
 
--- Read an option. It applies to both sides of "A vs B", unless each side has its own. `value` is nil if the option
--- takes none.
+-- Read an option, for both sides of "A vs B" unless it has `side`. `value` is nil if the option takes none.
 local function read_option(line, option, value)
   local name, read = option[1], option[3]
   if value and not option.maybe then check_value(option, value) end
@@ -205,7 +204,7 @@ end
 -- Return whether a word is NAME=VALUE, and not a path with a "=".
 local function is_argument(word) return word:find "^[^/=]*=" ~= nil end
 
--- Return the functions that refuse a word.
+-- Return meant.lua, which requires this file, so it is loaded late.
 local function meant() return require "command.base.meant" end
 
 local function read_word(line, words, at)
@@ -234,7 +233,7 @@ local function read_word(line, words, at)
   end
 end
 
--- Read the words from `at` to `last`. If `alone` is set, there is no 'vs'. Two saved plans need none: stop before the
+-- Read the words from `at` to `last`. `alone`: the line has no 'vs'. Two saved plans need no 'vs': then stop before the
 -- second plan and return its index.
 local function read_words(line, words, at, last, alone)
   local options = M.options(line.command)
@@ -312,7 +311,7 @@ local function check_output(line, words)
   end
 end
 
--- Refuse options below a head "with --step" in the help, if that option is not given.
+-- Refuse options that stand below a head such as "with --step" in the help, if --step is not given.
 local function check_heads(line)
   local needed
   for _, option in ipairs(line.command.options or {}) do
@@ -332,7 +331,8 @@ local function read(command, words)
   return line
 end
 
--- Refuse a line without a recipe, or without a world unless the recipe is a saved plan.
+-- Refuse a line without a recipe, or without a world unless the recipe is a saved plan. `size` is the world of the
+-- line, or true if the subcommand needs no world.
 function M.needs(line, size)
   local name = line.command.name
   if not line.recipe then usage("%s needs a recipe: a file, or one that 'moongrid recipes' lists", name) end
@@ -381,7 +381,8 @@ function M.ranges(list)
   end
 end
 
--- Read --map, as "8..15,0..7". Return a list: for each rank of the layout before a move, its rank after the move.
+-- Read --map, as "8..15,0..7". Return a list: for each rank of the layout after a move, its rank before the move.
+-- `size` is the number of ranks after the move.
 function M.map(map, size)
   local ranks = {}
   for first, last, at in M.ranges(map) do

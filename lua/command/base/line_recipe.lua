@@ -6,6 +6,7 @@ local host = require "host"
 local line = require "command.base.line"
 local mg = require "moongrid"
 local reports = require "pictures.reports"
+local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
 local M = {}
@@ -155,6 +156,14 @@ function M.declared(list, name)
   end
 end
 
+-- Return a copy of the parameters in a table by name, with one of them changed (nil: removed).
+function M.with(params, name, value)
+  local copy = {}
+  for key, other in sorted(params) do copy[key] = other end
+  copy[name] = value
+  return copy
+end
+
 -- Return the dims in an order "tp-dp-pp" or in a JSON list of names, or nil if the text is neither.
 function M.dims_of(order)
   local dims = {}
@@ -177,11 +186,11 @@ function M.families(plan, list)
   return names
 end
 
--- Print the notes of a plan on stderr, each after `when`.
-function M.note(plan, when)
+-- Print the notes of a plan on stderr, each after a prefix such as "before: ".
+function M.note(plan, prefix)
   local notes, shown = plan.notes, 8
-  for i = 1, math.min(#notes, shown) do text.note("%s%s", when, notes[i]) end
-  if #notes > shown then text.note("%s%d more such cuts; --json lists all", when, #notes - shown) end
+  for i = 1, math.min(#notes, shown) do text.note("%s%s", prefix, notes[i]) end
+  if #notes > shown then text.note("%s%d more such cuts; --json lists all", prefix, #notes - shown) end
 end
 
 return M

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- meant: refuse a word of a command line, and say what to type. The message has no hint if it is not certain what was
--- meant. This file is loaded when a word is refused.
+-- meant: refuse a word of a command line, and say what to type instead, if that is certain. This file is loaded only
+-- when a word is refused.
 
 local commands = require "command.base.commands"
 local host = require "host"
@@ -141,7 +141,8 @@ function M.recipe_first(line, word, words)
   end
 end
 
--- If words[at] belongs to the value of the option before it, a list or a text with blanks, return how to write both.
+-- If words[at] continues the value of the option before it (a list or a machine with blanks), return how to write the
+-- value as one word.
 local function with_option(line, words, at)
   local before = words[at - 1] or ""
   local name, value, option = table.unpack(line.last or {})

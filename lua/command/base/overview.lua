@@ -6,6 +6,7 @@ local groups = require "pictures.groups"
 local host = require "host"
 local recipe = require "command.base.line_recipe"
 local reports = require "pictures.reports"
+local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
 local M = {}
@@ -17,19 +18,29 @@ local SMS, SLOTS, RANKS = 132, 128, 8 -- SMs of an H100; multicast slots of 8 H2
 local plural, padded = text.plural, text.padded
 local function mib(bytes) return ("%.0f"):format(bytes / (1 << 20)) end
 
--- Return a sentence about the source of a price's seconds and their error. `unless` is appended if no runs were
--- compared with them.
+-- Return a text about the source of a price's seconds and their error. `unless` is appended unless a calibration gives
+-- the error.
 function M.estimate(e, unless)
-  if e.error then return ("estimate from %s, which it predicts to %.1f%% in the mean"):format(e.from, 100 * e.error) end
+  if e.error then return ("estimate from %s, with a mean error of %.1f%%"):format(e.from, 100 * e.error) end
   if unless then return M.estimate(e) .. unless end
   if not e.longer then return ("estimate from %s; its error is not known"):format(e.from) end
   return ("estimate from %s; published runs took %.4g to %.4g times as long"):format(e.from, e.longer[1], e.longer[2])
 end
 
+-- Return the shape for json.put of what a step sends and costs: tables by name are objects, even if they are empty.
+function M.step_shape(all)
+  local named = { named = true }
+  local shape = { named = true, families = { named = true }, memory = { named = true, by = named }, fits = named }
+  for name in sorted(all.families) do
+    shape.families[name] = { named = true, levels = named, algorithms = named }
+  end
+  return shape
+end
+
 -- What NCCL needs ---------------------------------------------------------------------
 
-local UNHEEDED = { "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE", "NCCL_NVLS_CHUNKSIZE",
-                   "NCCL_NVLS_NCHANNELS", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_CUMEM_ENABLE" }
+local IGNORED = { "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE", "NCCL_NVLS_CHUNKSIZE",
+                  "NCCL_NVLS_NCHANNELS", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_CUMEM_ENABLE" }
 
 -- Read a number as NCCL does with C's functions: 010 is 8, and text after the digits is ignored.
 local function number(word)
@@ -45,7 +56,8 @@ local function number(word)
   return sign == "-" and -n or n
 end
 
--- Return the environment variables of NCCL that override options of families. Recipes cannot see them.
+-- Return the values of NCCL's environment variables that override options of families, and print a note on each.
+-- Recipes cannot see them.
 function M.site()
   local site = { machine_ranks = RANKS }
   local function note(name, what) text.note("%s=%s in the environment %s", name, os.getenv(name), what) end
@@ -62,7 +74,7 @@ function M.site()
     site.no_nvls = true
     note("NCCL_NVLS_ENABLE", "turns NVLink SHARP off; the numbers for NCCL include that")
   end
-  for _, name in ipairs(UNHEEDED) do
+  for _, name in ipairs(IGNORED) do
     if os.getenv(name) then note(name, "changes what NCCL needs; the numbers for NCCL ignore that") end
   end
   return site
@@ -195,7 +207,8 @@ local function put_sharing(plan, site)
   end
 end
 
--- Print how many communicators a rank holds: least and most over all ranks, in a large world only for rank 0.
+-- Print the numbers of communicators and groups: of the plan, and the least and most of a rank; in a large world those
+-- of rank 0.
 local function put_counts(plan)
   local all, communicators, members = plan:counts(), {}, {}
   local function range(list) return list[1] == list[2] and list[1] or ("%d to %d"):format(list[1], list[2]) end
@@ -215,7 +228,6 @@ local function put_counts(plan)
                                                         plural(members[2])))
 end
 
--- Print the number of ranks in no group. (M.notes says that it may be a mistake.)
 local function put_idle(plan)
   local n, which = plan:idle()
   if n and n > 0 then text.wrap("idle", ("%d rank%s in no group: %s"):format(n, plural(n), which)) end
@@ -277,7 +289,6 @@ function M.notes(plan)
   recipe.note(plan, "")
 end
 
--- Prove that a plan has no deadlock, then print it.
 function M.show(plan, json)
   if json then M.json(plan, nil, M.site()) else M.put(plan, { site = M.site() }) end
 end

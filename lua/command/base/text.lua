@@ -9,15 +9,16 @@ local M = {}
 
 local ROOM, DEEPER = 36, 4 -- least columns for a folded last column; else its indent below the line
 
-local is_terminal, columns, lines, unicode, told = host.terminal()
+local is_terminal, columns, lines, unicode, stderr_is_terminal = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
-M.is_terminal, M.unicode, M.is_told = is_terminal, unicode, told -- told: stderr is a terminal
+M.is_terminal, M.unicode, M.stderr_is_terminal = is_terminal, unicode, stderr_is_terminal
 M.columns = columns == 0 and 80 or math.max(columns, 40)
 M.lines = columns == 0 and 0 or lines == 0 and 24 or math.max(lines, 10) -- 0: stdout is not a terminal
 M.fold = M.columns -- the column at which words are folded
 M.on, M.off = "", "" -- codes that begin and end bold text
 
--- Choose colour by --color. Under a launcher stdout of a rank is a terminal even if the launcher writes to a file.
+-- Choose colour by --color. Under a launcher "auto" is never: stdout of a rank is a terminal there, even if the
+-- launcher writes to a file.
 function M.color(when)
   local shows = is_terminal and not M.launcher and not os.getenv "NO_COLOR"
   if when == "always" or when ~= "never" and shows then M.on, M.off = "\27[1m", "\27[0m" end
@@ -27,13 +28,12 @@ M.put = io.write
 
 function M.printf(...) io.write(string.format(...)) end
 
-M.shown = host.shown -- with `put`, `fold`, `on` and `off` this is a writer of reports
+M.shown = host.shown -- pictures.reports writes by `put`, `shown`, `fold`, `on` and `off` of this table
 M.padded, M.plural, M.width = reports.padded, reports.plural, reports.width
 M.bytes, M.seconds = reports.bytes, reports.seconds
 
 local function put_words(words, column, indent) reports.put_words(M, words, column, indent) end
 
--- Print the first line of a report about a plan.
 function M.head(plan, before, all) reports.head(M, plan, before, all) end
 
 -- Print a label, and words after it, folded.
@@ -86,8 +86,8 @@ function M.put_lines(text)
   for line in text:gmatch "([^\n]*)\n?" do put_line(line) end
 end
 
--- Print a message on stderr. With `own` only this rank may have it, so every rank prints its own. The exit of rank 0
--- may end the job before other ranks repeat the same message.
+-- Print a message on stderr, on rank 0 only. With `own` every rank prints its message, since others may not have it.
+-- If rank 0 has the same message, its exit usually ends the job while the other ranks pause, so it is printed once.
 function M.say(message, own)
   if M.rank ~= 0 and not own then return end
   if M.rank ~= 0 then host.pause(0.3) end

@@ -4,7 +4,7 @@
 -- members and the names of the recipe's families.
 --
 --   job.ranks[rank]    { rank, path, at, calls, whole, states }, by rank; job.list: these ranks in order
---   job.told           the groups that each dump lists, { name, desc, ranks }
+--   job.listed         the groups that each dump lists, { name, desc, ranks }
 --   job.groups[key]    { key, name, desc, ranks, family, index, label, position = { [rank] = position } }; job.order
 
 local host = require "host"
@@ -56,8 +56,8 @@ local function pattern(ranks)
   return #ranks .. ":" .. table.concat(all, ",", 1, math.min(#all, 8))
 end
 
--- Find the members of each group: from --names, from the dumps, or else the ranks that call in it. If two dumps give a
--- name different members, these are two groups.
+-- Find the groups of all calls, and their members in --names or in the dumps; a group without known members is open,
+-- and `seen` has the ranks that call in it. If two dumps give a name different members, these are two groups.
 local function gather(job, names)
   local seen = {}
   for _, rank in ipairs(job.list) do
@@ -76,7 +76,7 @@ local function gather(job, names)
       call.group = group
     end
     for name, said in sorted(one.groups) do
-      table.insert(job.told, { name = name, desc = said.desc, ranks = names and names[name] or said.ranks })
+      table.insert(job.listed, { name = name, desc = said.desc, ranks = names and names[name] or said.ranks })
     end
     one.groups = nil
   end
@@ -93,7 +93,7 @@ end
 
 function M.is_world(group) return group.name == "0" or group.desc == "default_pg" end
 
--- Names that systems give their groups, and the same parts in the names of recipes.
+-- What to replace in a system's name of a group to get a recipe's name of a family.
 local synonyms = { { "_?group$", "" }, { "^mesh_", "" }, { "_with_", "_" }, { "tensor_model_parallel", "tp" },
                    { "pipeline_model_parallel", "pp" }, { "expert_model_parallel", "ep" }, { "model_parallel", "mp" },
                    { "context_parallel", "cp" }, { "expert_data_parallel", "expt_dp" }, { "data_parallel", "dp" } }
@@ -104,8 +104,7 @@ function M.alike(desc, family)
   return desc == family
 end
 
--- Return the dims of the grids of a plan. Of several families with the same groups, the one named as a dim is
--- preferred.
+-- Return a table with the name of each dim of a plan's grids as a key.
 local function dims_of(plan)
   local dims = {}
   for _, name in ipairs(plan.grids) do
@@ -114,8 +113,9 @@ local function dims_of(plan)
   return dims
 end
 
--- Give a group the name of the family that fits best. Of an open group only the ranks that call in it are known, so it
--- fits a group of a family that has these ranks, and others without a dump. A group of one rank fits least.
+-- Give a group the name of the family that fits best. The family has a group with these members; its name in torch, or
+-- the name of a dim, makes it fit better. An open group fits each group that has the ranks that call in it, but less
+-- for each other member, mainly for a member with a dump, and least for a group of one rank.
 local function name_group(job, plan, group, dims)
   local known, own, best, index, score = group.ranks or group.seen, {}, nil, nil, nil
   for _, rank in ipairs(known) do own[rank] = true end
@@ -138,8 +138,8 @@ local function name_group(job, plan, group, dims)
   if best and group.open then group.ranks = plan:family(best):ranks(index) end
 end
 
--- Refuse dumps of two jobs: they disagree about the group of all ranks. Calls hours apart are only a note, because
--- clocks may differ by hours.
+-- Refuse dumps of two jobs, which give the group of all ranks two sizes. If the last calls are hours apart, add only a
+-- note, because clocks may differ by hours.
 local function check_job(job)
   local first, early, late
   for _, group in ipairs(job.order) do
@@ -156,26 +156,26 @@ local function check_job(job)
     if last then early, late = math.min(early or last.at, last.at), math.max(late or last.at, last.at) end
   end
   if early and late - early > HOUR then
-    job.apart = "the last calls of ranks are %.1f hours apart: clocks that differ, or dumps of two runs"
+    job.apart = "the last calls of ranks are %.1f hours apart: their clocks differ, or the dumps are of two runs"
     job.notes[job.apart:format((late - early) / HOUR)] = true
   end
 end
 
--- Return the group of a family with these members, to which logs give another name, or nil.
-function M.named(plan, one)
-  local group = { ranks = one.members }
+-- Return the group of a family that has the members of a finding in logs, or nil. Its label has both names.
+function M.named(plan, finding)
+  local group = { ranks = finding.members }
   local last = 0
-  for _, rank in ipairs(one.members) do last = math.max(last, rank) end
+  for _, rank in ipairs(finding.members) do last = math.max(last, rank) end
   if last < plan.world then name_group({ ranks = {} }, plan, group, dims_of(plan)) end
   if group.family then
-    group.label = ("%s %d, %s"):format(group.family, group.index, one.label)
+    group.label = ("%s %d, %s"):format(group.family, group.index, finding.label)
     return group
   end
 end
 
 -- Fill the table `job`. plan and names may be nil.
 function M.gather(job, plan, names)
-  job.list, job.groups, job.order, job.told = {}, {}, {}, {}
+  job.list, job.groups, job.order, job.listed = {}, {}, {}, {}
   local last = -1
   for rank in sorted(job.ranks) do job.list[#job.list + 1], last = rank, rank end
   gather(job, names)

@@ -81,12 +81,14 @@ local function split(list, path, all, at)
   list[#list + 1] = { path = path .. (rank and ":rank_" .. rank or ""), text = all:sub(from), at = at }
 end
 
-local others = { xz = "^\xFD7zXZ", zip = "^PK\3\4", bzip2 = "^BZh%d", zstd = "^\x28\xB5\x2F\xFD" }
+local unread = { xz = "^\xFD7zXZ", zip = "^PK\3\4", bzip2 = "^BZh%d", zstd = "^\x28\xB5\x2F\xFD" }
 
 -- Append the files of a text that is compressed, an archive, or a dump itself.
 local function add(list, path, all, at)
-  for name, magic in sorted(others) do
-    if all:find(magic) then text.refuse(1, "%s is packed by %s: give a tar, a tar.gz, or the folder", path, name) end
+  for name, magic in sorted(unread) do
+    if all:find(magic) then
+      text.refuse(1, "%s is compressed by %s: give a tar, a tar.gz, or the folder", path, name)
+    end
   end
   if all:find "^\x1f\x8b" then
     all = output("gzip -dc -- " .. quoted(path) .. " 2>/dev/null") or text.refuse(1, "gzip cannot read %s", path)
@@ -130,7 +132,7 @@ return function(words)
       list[#list + 1] = { path = "ncclras", text = all }
     elseif host.folder(word) then
       add_folder(list, word)
-    elseif kind == "other" then -- to read a pipe without a writer would never end
+    elseif kind == "other" then -- reading a pipe without a writer would never end
       text.refuse(1, "%s is neither a file nor a folder", word)
     else
       add(list, word, read(word, size), at)

@@ -61,7 +61,7 @@ local function made(job, one)
   return all
 end
 
--- Return the places in a program at which the most last calls match. After its end the program begins again.
+-- Return the indices in a program up to which the most last calls match. After its end the program begins again.
 local function find(program, calls)
   local best, places = LEAST - 1, {}
   for at = 1, #program do
@@ -81,8 +81,8 @@ local function words(step, rank, call)
   return ("%s on %s%s"):format(entry.operation, entry.family, place or "")
 end
 
--- Return a list of { ranks, at, next }: ranks, the call of the step that is their last one, and the call that the step
--- has next, both in words. Return nil if there is no step, or if the calls are not those of the step.
+-- Return a list of { ranks, at, next }: `at` describes the last call of these ranks, `next` the one after it in the
+-- step. Return nil if there is no step, or if the calls are not those of the step.
 return function(job)
   local has, step = pcall(function() return job.plan:step() end)
   local by, list = {}, {}

@@ -26,13 +26,14 @@ end
 -- Lines that name ranks: a word of the line, a pattern that captures the ranks and more, weight, kind, and the meaning.
 local said = {
   { "exited on signal", "process rank (%d+) with PID %d+ on node (%S+) exited on signal (%d+)", 100, "gone",
-    "on %s, ended by signal %s (9: killed, mostly for memory)" },
+    "on %s, ended by signal %s (9 is SIGKILL, often sent when memory is short)" },
   { "MPI_ABORT", "invoked on rank (%d+)", 98, "gone", "called MPI_Abort" },
   { "srun: error:", "srun: error: %S+: tasks? ([%d,]+): ([KS]%a+)", 96, "gone", "%s (srun)" },
   { "monitoredBarrier", "Ranks? ([%d, ]+) failed to pass", 95, "stall", "not at the monitoredBarrier in time" },
   { "monitoredBarrier", "Rank%(s%) ([%d, ]+) failed to pass", 95, "stall", "not at the monitoredBarrier in time" },
   { "Duplicate GPU", "(rank %d+ and rank %d+) both on", 94, "mismatch", "both use one GPU" },
-  { "already checked in", "Root : rank (%d+) of %d+ ranks has already", 94, "mismatch", "two processes have it" },
+  { "already checked in", "Root : rank (%d+) of %d+ ranks has already", 94, "mismatch",
+    "two processes have this rank" },
   { "watchdog got stuck", "%[rank(%d+)%].-got stuck for (%d+) seconds", 60, "stall",
     "stuck on the host for %s s, outside of collectives: Python's lock, or a call of CUDA" },
   { "missing ranks: {", "missing ranks: {([%d, ]+)}", 30, "stall", "not in the collective (torch's fr_trace)" },
@@ -44,17 +45,18 @@ local said = {
     "joined no collective (torch's desync report)" },
 }
 
--- Lines that name no rank at fault: what they mean, and how to find out more.
+-- Lines that name no rank at fault: a part of the line, weight, kind, the meaning, and how to find out more.
 local vague = {
-  { "Timed out waiting", 20, "stall", "the rank that says so is the victim: gloo names no peer",
+  { "Timed out waiting", 20, "stall", "a rank waited for others in vain, and gloo does not name them",
     "give the logs or stacks of the other ranks" },
   { " has errors", 5, "stall", "dumps were read by torch's fr_trace", "give the dumps themselves" },
   { "the same GPU", 50, "mismatch", "two ranks use one GPU", "look at CUDA_VISIBLE_DEVICES of each rank" },
   { "essage truncated", 50, "mismatch", "sizes differ between ranks, or NCCL_PROTO does", "give the dumps" },
   { "collective mismatch error", 50, "mismatch", "sizes differ between ranks", "give the dumps" },
-  { "recvValueWithTimeout failed", 10, "gone", "the process with the store, mostly rank 0, is gone", "give its log" },
-  { "BAD TERMINATION", 10, "gone", "a process ended: MPICH names no rank", "give the log of its host" },
-  { "] EVENT: ", 5, "stall", "ncclras -m tells events alone", "run ncclras -v" },
+  { "recvValueWithTimeout failed", 10, "gone", "the process with the store, usually rank 0, is gone",
+    "give its log" },
+  { "BAD TERMINATION", 10, "gone", "a process ended, and MPICH does not name its rank", "give the log of its host" },
+  { "] EVENT: ", 5, "stall", "ncclras -m prints only events", "run ncclras -v" },
   { "PEER_DEAD", 10, "gone", "NCCL's RAS lost a process", "run ncclras -v: it names the ranks" },
 }
 
@@ -89,9 +91,9 @@ local function fingerprints(line, add)
         settle = "the fingerprints name two ranks; a third tells which is the odd one" }
 end
 
--- Read how ranks ended. failed: the exit codes of ranks that a launcher saw fail first; errors: the last error that
--- each rank printed; heard: ranks that a launcher names, or that have a log. In torchrun's summary the watchdog usually
--- ends ranks with -6, the launcher with -15, so these are not at fault.
+-- Read how ranks ended into `how`, by rank: `failed`, the exit code of a rank that a launcher saw fail first; `errors`,
+-- the last error that the rank printed; `heard`, true if a launcher names the rank or its log is there. In torchrun's
+-- summary a rank with exit code -6 was usually ended by the watchdog, one with -15 by the launcher: not at fault.
 local function how_ranks_end(how, file, add)
   local text = file.text
   local block = text:match "Root Cause %(first observed failure%):(.*)" or ""
@@ -101,7 +103,7 @@ local function how_ranks_end(how, file, add)
     add { weight = 30, kind = "gone", ranks = { rank }, sure = false, words = "failed first, by signal 6" }
   elseif rank and code < 0 and code ~= -15 then
     add { weight = 96, kind = "gone", ranks = { rank }, sure = true,
-          words = ("failed first, by signal %d%s"):format(-code, code == -9 and ": killed, mostly for memory" or "") }
+          words = "failed first, by signal " .. -code .. (code == -9 and ", often sent when memory is short" or "") }
   elseif rank and code > 0 then
     how.failed[rank] = code
     add { known = true }
@@ -125,7 +127,7 @@ local function how_ranks_end(how, file, add)
   end
 end
 
--- Errors of those that wait for others.
+-- Patterns of errors with which a rank ends because another rank failed or is late.
 local victims = { "[Tt]imed out", "[Tt]imeout", "[Cc]onnection closed", "[Cc]onnection re", "[Bb]roken pipe",
                   "was aborted", "ncclRemoteError", "ncclSystemError", "DistBackendError", "DistNetworkError",
                   "DistStoreError" }
@@ -142,7 +144,7 @@ local function ended(how, add)
     failed = true
     add { weight = words and 96 or 60, kind = "gone", ranks = { rank }, sure = words ~= nil,
           words = words and "failed first: " .. words or ("failed first, with exit code %d"):format(code),
-          settle = "its log: an error of its own, or of a call that waited for others" }
+          settle = "its log: did the rank itself fail, or a call that waited for others?" }
   end
   if failed then return end
   if #own > 0 then
@@ -157,7 +159,7 @@ local function ended(how, add)
   if hurt > 0 then
     add { weight = few and 62 or 21, kind = "stall", ranks = few and silent or {}, sure = false,
           settle = not few and "give the logs or stacks of the other ranks" or nil,
-          words = ("%d ranks waited in vain, or lost a peer%s"):format(hurt, few and "; others tell no error" or "") }
+          words = ("%d ranks waited in vain, or lost a peer%s"):format(hurt, few and "; others print no error" or "") }
   end
 end
 
@@ -194,17 +196,17 @@ local function watched(ranks, add)
   for name, comm in sorted(groups) do
     if comm.low < comm.high then
       add { weight = 88, kind = "stall", ranks = comm.counts["the watchdog"][comm.low], sure = false, label = name,
-            words = ("call %d ran out there; others are at call %d"):format(comm.low, comm.high) }
+            words = ("call %d timed out there; others are at call %d"):format(comm.low, comm.high) }
     else
       ras.judge(comm, add, 89)
       add { weight = 40, kind = "inside", ranks = {}, sure = false, label = name,
-            words = ("call %d ran out on the %d ranks that speak"):format(comm.low, comm.n),
-            settle = "a rank that says nothing is the first suspect: give the logs of all ranks, or their dumps" }
+            words = ("call %d timed out on the %d ranks with a message"):format(comm.low, comm.n),
+            settle = "a rank without a message is the first suspect: give the logs of all ranks, or their dumps" }
     end
   end
 end
 
--- Add the findings from logs of NCCL. Ranks are those of the largest communicator, if no line of it is missing.
+-- Add the findings from logs of NCCL. The largest communicator numbers the ranks, unless lines of it are missing.
 local function communicators(all, add)
   for _, one in ipairs(all.lost) do
     add { weight = 85, kind = "inside", ranks = { one.rank }, sure = false,
@@ -224,10 +226,10 @@ local function communicators(all, add)
         table.insert(comm.failed, rank_of(rank))
       end
     end
-    if ends then comm.gone = {} end -- only lines are missing
+    if ends then comm.gone = {} end -- all that began have ended, so only lines of the log are missing
     comm.members = members
-    comm.absent = "they never began to make the communicator"
-    comm.why = "they began to make the communicator, and never ended"
+    comm.absent = "they did not begin to create the communicator"
+    comm.why = "they began to create the communicator, and did not finish"
     for _, call in sorted(one.calls) do first, alike = first or call.n, alike and (not first or call.n == first) end
     local silent = one.size
     if first then comm.size = 0 end
@@ -299,15 +301,15 @@ local function stacked(stacks, add)
   end
   if #out > 0 and #out < n then
     add { weight = 65, kind = "stall", ranks = out, sure = #out == 1,
-          words = ("in %s, in no collective; %d in one"):format(top, n - #out) }
+          words = ("in %s, in no collective; stacks in one: %d"):format(top, n - #out) }
   elseif n > 0 then
     add { weight = 15, kind = "stall", ranks = {}, sure = false, settle = "give the stacks of all ranks",
           words = #out == 0 and "all stacks are in a collective" or "no stack is in a collective" }
   end
 end
 
--- Read NCCL's inspector, which writes a line of JSON for each call that ended. A rank whose last call is behind those
--- of the others may be late.
+-- Read NCCL's inspector, which writes a line of JSON for each call that has ended. A rank whose last call has a lower
+-- number than those of other ranks may be late.
 local function inspector(comms, text, add)
   for line in text:gmatch '{"header":[^\n]+' do
     local is, one = host.json(line)
@@ -318,7 +320,8 @@ local function inspector(comms, text, add)
       comms[head.id], comm.last = comm, comm.last or {}
       comm.last[rank] = math.max(comm.last[rank] or 0, n)
     end
-    add { weight = 1, kind = "inside", ranks = {}, sure = false, words = "NCCL's inspector tells calls that ended",
+    add { weight = 1, kind = "inside", ranks = {}, sure = false,
+          words = "NCCL's inspector lists only calls that have ended",
           settle = "ncclras -v, or the dumps of torch" }
   end
 end
@@ -359,7 +362,7 @@ return function(files)
       how_ranks_end(how, file, add)
       stack(stacks, file, add)
     end
-    if not known then notes[#notes + 1] = file.path .. " has nothing that is known here" end
+    if not known then notes[#notes + 1] = file.path .. ": blame recognizes nothing in it" end
   end
   local function add(one) found[#found + 1] = one end
   ended(how, add)

@@ -3,8 +3,8 @@
 -- nccl_log: read logs of NCCL_DEBUG=INFO: the communicators, their ranks, and the last calls.
 --
 --   local all = nccl.new(); nccl.read(all, text)
---   all.comms[id]    { id, size, gpus, start, done, calls }, the last four by rank; `partial` if the id is unknown
---   all.lost         { who, peer, rank }: a process lost its peer
+--   all.comms[id]    { id, size, partial, gpus, start, done, calls }, the last four by rank; partial: no id is known
+--   all.lost         a list of { who, peer, rank }: the process `who` lost its peer
 
 local sorted = require "command.base.sorted"
 
@@ -14,8 +14,8 @@ function M.new() return { comms = {}, ids = {}, who = {}, last = {}, lost = {} }
 
 local function integer(text, base) return math.tointeger(tonumber(text, base)) or 0 end
 
--- Return the id of a communicator. From 2.23 on NCCL prints none for one that was split from another, but the number of
--- the split and a color, which make an id here.
+-- Return the id of a communicator. NCCL 2.23 and newer print no id of a communicator that was split from another one.
+-- Here the parent's id, the number of the split and the color make its id.
 local function id_of(all, gpu, rest)
   local id = rest:match "commId (0x%x+)"
   local parent, count, color = rest:match "parent (0x%x+) ?%l*C?o?u?n?t? ?(%d*) color (%-?%d+)"
@@ -50,7 +50,7 @@ end
 -- Read a log. Several processes may write one file, so a line may begin inside another one.
 function M.read(all, text)
   for part in text:gsub("%S+:%d+:%d+ %[%-?%d+%] ", "\n%0"):gmatch "[^\n]+" do
-    local who, rest = part:match "^(%S+:%d+):%d+ %[%-?%d+%] .-NCCL (%u.*)" -- of a warning: FILE:LINE NCCL WARN
+    local who, rest = part:match "^(%S+:%d+):%d+ %[%-?%d+%] .-NCCL (%u.*)" -- FILE:LINE NCCL WARN
     if who then one_line(all, who, rest) end
   end
 end

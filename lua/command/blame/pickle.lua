@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- pickle: read the pickle of a flight recorder dump, without executing anything: every opcode that would name a class,
--- call a function or fetch an object is refused by name. Of an incomplete dump the part that is there is read.
+-- call a function or fetch an object is refused by name. Of an incomplete dump the beginning is read.
 --
---   local top, whole = pickle(text, made)   -- whole: not cut off. Raises { message, code = true if it has code }
+--   local top, whole = pickle(text, made)   -- whole: the text is complete. Raises { message, code }; code: it has code
 --
 -- made(dict) gets each complete dict and returns a value that replaces it, so that a million entries take less memory.
 -- It never gets an incomplete dict. In a list None is false.
@@ -74,7 +74,9 @@ return function(text, made)
   end
   local function set(from) -- put the items above a dict on the stack into the dict
     local dict = stack[from]
-    if type(dict) ~= "table" or dict == NONE or (top - from) % 2 == 1 then refuse("byte %d: items of no dict", at) end
+    if type(dict) ~= "table" or dict == NONE or (top - from) % 2 == 1 then
+      refuse("byte %d: items outside of a dict", at)
+    end
     for i = from + 1, top, 2 do
       local key, value = stack[i], stack[i + 1]
       if type(key) ~= "string" and math_type(key) ~= "integer" then refuse("byte %d: a key that is not text", at) end
@@ -87,7 +89,7 @@ return function(text, made)
   end
   local function append(from)
     local list = stack[from]
-    if type(list) ~= "table" or list == NONE then refuse("byte %d: an item of what is not a list", at) end
+    if type(list) ~= "table" or list == NONE then refuse("byte %d: an item outside of a list", at) end
     local n = #list
     for i = from + 1, top do
       n = n + 1
@@ -162,7 +164,7 @@ return function(text, made)
   for i = 0, 255 do by[i] = ops[string.char(i)] end
 
   local function run()
-    if byte(text) ~= 0x80 then refuse "no pickle" end
+    if byte(text) ~= 0x80 then refuse "not a pickle" end
     while true do
       local op = byte(text, at)
       if not op then error(CUT, 0) end
@@ -172,7 +174,7 @@ return function(text, made)
       if not f then
         local name = code[string.char(op)]
         if name then
-          error({ ("byte %d: the opcode %s runs code, and a dump has data alone: nothing of it was executed")
+          error({ ("byte %d: the opcode %s runs code, and a dump has only data; nothing of it was executed")
                     :format(at - 2, name), code = true }, 0)
         end
         refuse("byte %d: opcode 0x%02X is in no dump", at - 2, op)

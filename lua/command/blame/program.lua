@@ -122,14 +122,15 @@ local function period(class)
   end
 end
 
--- Count the tokens of a class at a call and, with `before`, at the same call of other steps: by token { votes, a call
--- }.
+-- Let the ranks of a class vote on the token of call `id`: with `now` by this call (`without` does not vote), with
+-- `before` by the same call of earlier steps. Return the token with most votes, { n, call }, and whether another token
+-- has as many votes at this call.
 local function votes(class, id, without, before, now)
   local all, best = {}, nil
   local function count(one, k)
     local call = at(one, k)
     if not call then return end
-    local of = all[call.token] or { n = 0, call = call, rank = one.rank }
+    local of = all[call.token] or { n = 0, call = call }
     all[call.token] = of
     of.n = of.n + 1
     if not best or of.n > best.n then best = of end
@@ -148,7 +149,7 @@ local function votes(class, id, without, before, now)
     local of = now and call and all[call.token]
     if of and of ~= best then second = math.max(second, of.n) end
   end
-  return best, all, best and second == best.n
+  return best, best and second == best.n
 end
 
 -- Return the call that the rank should have made at this number, by the votes of the others.
@@ -158,8 +159,8 @@ function M.expected(one, id)
   return best and best.call
 end
 
--- Return whether a rank has ended its different call and made the next ones with the others: its program differs there,
--- without a fault.
+-- Return whether a rank went on from its different call and made the next calls as the others did: then its program
+-- differs there without a fault.
 local function goes_on(class, one, id)
   local same = 0
   for k = id + 1, at(one, id).done and id + 3 or id do
@@ -169,7 +170,7 @@ local function goes_on(class, one, id)
   return same >= 2
 end
 
--- Find the first call of each rank that differs from those of the others.
+-- Set `left` of each rank whose call differs from those of the others: the number of its first such call.
 local function leave(class, found)
   local low, high = math.maxinteger, -1
   for _, one in ipairs(class) do low, high = math.min(low, one.first), math.max(high, one.last) end
@@ -184,13 +185,12 @@ local function leave(class, found)
       end
     end
     if unlike or n == 1 then
-      local best, _, tie = votes(class, id, nil, true, unlike)
-      local alone = not unlike
+      local best, tie = votes(class, id, nil, true, unlike)
       for _, one in ipairs(class) do
         local call = not one.left and at(one, id)
-        if call and best and call.token ~= best.call.token and (not alone or best.n > 1 or #class == 1)
+        if call and best and call.token ~= best.call.token and (unlike or best.n > 1 or #class == 1)
           and not goes_on(class, one, id) then
-          one.left, one.tie, one.alone = id, tie, alone
+          one.left, one.tie = id, tie
           if one.last - id <= math.max(MANY, class.period or 0) then found[#found + 1] = one end
         end
       end
@@ -198,7 +198,7 @@ local function leave(class, found)
   end
 end
 
--- Return every rank with a different call, whose number is in `left`. A rank without a class has no calls.
+-- Set job.classes, and `left` of each rank with a different call. Return the ranks whose different call is a fault.
 function M.find(job)
   name_calls(job)
   for _, rank in ipairs(job.list) do index(job.ranks[rank]) end

@@ -21,7 +21,7 @@ local function groups_of(job)
   for _, group in ipairs(job.order) do
     if not group.ranks and not job_of.is_world(group) then return end
   end
-  for _, group in ipairs(job.told) do
+  for _, group in ipairs(job.listed) do
     local n = group.ranks and #group.ranks or 0
     if n > 0 then groups[#groups + 1] = group end
     whole, alone = whole or n == job.world, alone or n == 1
@@ -33,8 +33,8 @@ local function groups_of(job)
   if whole then return groups, described end
 end
 
--- Return how many groups are in the family that has their name in torch. Return false if none of the groups that torch
--- describes are, or if a family with such a name has other groups.
+-- Return how many groups are in the family that torch's description names. Return false if torch describes groups and
+-- none is in such a family, or if such a family does not have the group.
 local function named(plan, groups)
   local n, some = 0, false
   for _, group in ipairs(groups) do

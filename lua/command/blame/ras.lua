@@ -54,7 +54,7 @@ function M.judge(comm, add, weight)
     if #late > 0 then
       local words = "%s: call %d is the last of %d of %d ranks, %d that of others%s"
       say(0, "stall", late, false, words:format(op, least, #late, comm.size, most, comm.more or ""),
-          most - least == 1 and "one call is normal while a job moves: look again, and compare" or nil)
+          most - least == 1 and "a difference of one call is normal in a job that runs: look again, and compare" or nil)
     end
   end
   local kinds, by = {}, {}
@@ -69,7 +69,7 @@ function M.judge(comm, add, weight)
   end
 end
 
--- Return the ranks of a communicator that answer, and those that are missing.
+-- Return a list of all ranks of a communicator: those that answer, then those that are missing.
 local function members_of(one)
   local all = {}
   for _, what in ipairs { "ranks", "missing_ranks" } do
@@ -95,7 +95,8 @@ end
 -- Return the name of a process, "host pid GPU".
 local function process(rank) return rank.host and ("%s %s %s"):format(rank.host, rank.pid, rank.cuda_dev) or "" end
 
--- Return the rank in the job by the name of its process, if RAS lists the communicator of all ranks.
+-- Return a table with the rank in the job by the name of the process; it is empty unless RAS lists the communicator of
+-- all ranks.
 local function ranks_of_all(all, world)
   local found = {}
   for _, one in ipairs(all) do
@@ -139,7 +140,7 @@ local function of_json(one)
   return comm
 end
 
--- `cut`: what shows that the text does not tell all.
+-- Add a finding that names no rank. `cut`: why the text may be incomplete, as a message, or nil.
 local function nobody(add, n, cut)
   if n == 0 then cut = cut or "NCCL's RAS knows no communicator" end
   add { weight = 1, kind = cut and "stall" or "healthy", ranks = {}, sure = false,
@@ -168,7 +169,7 @@ function M.json(text, add)
     end
   end
   if left > 0 then
-    local words = "%d communicators of NCCL's RAS cannot be and were left out: a fault of NCCL 2.26 to 2.29.7"
+    local words = "%d communicators of NCCL's RAS have impossible numbers and are left out: a fault of NCCL 2.26-2.29.7"
     add { note = words:format(left) }
   end
   nobody(add, #all.communicators - left)

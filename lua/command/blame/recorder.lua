@@ -3,8 +3,8 @@
 -- recorder: read a dump of torch's flight recorder, which has the calls of one rank, as pickle or JSON, from torch 2.3
 -- (version 1.4 of the format) and newer (2.x).
 --
--- A dump becomes { whole, calls, groups, states }. `groups` has { name, desc, ranks } by torch's name of a group. A
--- call is
+-- A dump becomes { whole, calls, groups, states }. `states`: it has the states of calls, as NCCL's dumps have. `groups`
+-- has { name, desc, ranks } by torch's name of a group. A call is
 --   { id, group, seq, p2p, op, peer, sizes, dtype, done, at, place, fn }
 -- id: its number among all calls of the rank; seq: its number among the collectives of the group; peer: for send and
 -- recv, a position in the group; sizes: of the input, as "4x40"; at: seconds since 1970; place and fn: the file and
@@ -47,8 +47,8 @@ local function shape(sizes)
   return table.concat(all, ",")
 end
 
--- Return, for the frames of a call outside of torch, the place of the innermost one, and the functions, as "call <
--- reduce_grads < step".
+-- Return a list of two: the file and line of the innermost frame outside of torch, and the functions of such frames, as
+-- "call < reduce_grads < step".
 local function where(frames, known)
   if known[frames] then return known[frames] end
   local place, names = nil, {}
@@ -63,7 +63,7 @@ local function where(frames, known)
   return known[frames]
 end
 
--- Convert an entry to a call, or return nil if it is none.
+-- Convert an entry to a call, or return nil if the entry is not a call.
 local function call_of(e, known)
   local group, name, id = e.process_group, e.profiling_name, math.tointeger(e.record_id)
   if not id or type(name) ~= "string" then return end
@@ -110,9 +110,10 @@ function M.groups(config)
   return all
 end
 
--- Find out for each call whether it has ended. With NCCL the state tells, with gloo only `retired`; the entry that
--- closes a batch tells it for the whole batch. The calls of a group end in their order.
-local function settle(calls)
+-- Set `done` of each call that has ended. Its state tells it with NCCL, `retired` with gloo. The calls of a batch have
+-- ended if the entry that closes the batch has, and a collective if a later one of its group has. Return whether the
+-- dump has states.
+local function find_ended(calls)
   local states, later = false, {}
   for _, one in ipairs(calls) do states = states or one.state ~= "scheduled" end
   for i = #calls, 1, -1 do
@@ -177,7 +178,7 @@ function M.read(text)
     end
   end
   if type(top) ~= "table" or whole and not (top.entries or top.pg_config) then
-    error({ "a pickle, but no dump of torch's flight recorder: it has no entries" }, 0)
+    error({ "a pickle, but not a dump of torch's flight recorder: it has no entries" }, 0)
   end
   local version = tostring(top.version or (whole and "none" or "2"))
   if not (version:find "^1%.4$" or version:find "^2") then
@@ -186,7 +187,7 @@ function M.read(text)
   end
   table.sort(calls, function(a, b) return a.id < b.id end)
   calls = near(calls)
-  return { whole = whole, calls = calls, groups = M.groups(top.pg_config), states = settle(calls) }
+  return { whole = whole, calls = calls, groups = M.groups(top.pg_config), states = find_ended(calls) }
 end
 
 return M

@@ -45,14 +45,14 @@ local function place(of, rank)
   return all
 end
 
-function M.rank(of, rank)
+local function rank_words(of, rank)
   local words = place(of, rank)
   return words == "" and tostring(rank) or ("%d (%s)"):format(rank, words)
 end
 
 local function ranks(of, list)
   local all = {}
-  for i = 1, math.min(#list, FEW) do all[i] = #list > 3 and tostring(list[i]) or M.rank(of, list[i]) end
+  for i = 1, math.min(#list, FEW) do all[i] = #list > 3 and tostring(list[i]) or rank_words(of, list[i]) end
   return table.concat(all, ", ") .. (#list > FEW and (" and %d more"):format(#list - FEW) or "")
 end
 
@@ -139,7 +139,7 @@ local function chain(of, job, verdict)
       words[#words + 1] = "..."
       break
     end
-    local who = i == 1 and "rank " .. M.rank(of, link.rank) or tostring(link.rank)
+    local who = i == 1 and "rank " .. rank_words(of, link.rank) or tostring(link.rank)
     words[#words + 1] = ("%s waits for %d in %s of %s"):format(who, link.next, link.call.op, link.call.group.label)
   end
   return host.shown(table.concat(words, "; "))
@@ -195,7 +195,7 @@ function M.rows(of, job, verdict)
   if of.step then put("step", at_step(of, verdict)) end
   put("pattern", pattern(of, verdict.ranks, job and job.world or of.world or 0))
   local found = of.proposal
-  put("recipe", found and (found.plan and "these groups are those of %s, whose names these are: --recipe %s"
+  put("recipe", found and (found.plan and "these groups are those of %s, and have its names: --recipe %s"
                            or "these groups are %s: --recipe %s names them"):format(found.recipe, found.words))
   put("to settle it", not verdict.sure and (verdict.settle or settle[verdict.kind]))
   return head, rows

@@ -3,8 +3,8 @@
 -- verdict: find out from the dumps of the flight recorder which rank is at fault. A verdict is
 --   { kind, ranks, group, sure, candidates = { { kind, ranks }, ... }, call, expected, due, words, settle }
 -- call: the wrong call of the rank, or the call in which others wait for it; expected: the call that the others made
--- instead; due: the next call of the rank by its program; words: what else is known, as text; settle: what to look at
--- to become sure, as text (only logs.lua and ras.lua set it).
+-- instead; due: the next call of the rank by its program; words: more facts, as text; settle: where to look to become
+-- sure, as text (only logs.lua and ras.lua set it).
 --
 -- These questions are asked in turn, and the first yes decides: Does nothing hang? Did a rank make another call than
 -- the others? Do the members of a group make one call with different operations, sizes or types? Is there a rank for
@@ -14,8 +14,8 @@ local program = require "command.blame.program"
 local sorted = require "command.base.sorted"
 local waits = require "command.blame.waits"
 
--- A rank's earlier step tells what the rank should call next. That counts as proof only after the rank has repeated
--- more than FEW calls of that step. Until then, only a majority of other ranks proves it wrong.
+-- The earlier step of a rank shows which call should be next. That is a proof only if the rank has repeated more than
+-- FEW calls of the step; else only a majority of other ranks proves a call wrong.
 local FEW = 8
 local SOON = 1 -- seconds: if the last call was made less than this before the dump, nothing hangs
 
@@ -125,11 +125,11 @@ end
 
 local function one_candidate(kind, rank) return { kind = kind, ranks = { rank } } end
 
--- For dumps without sends and receives. They only show which ranks of a pipeline are in no call, and for which of these
--- ranks the other ranks of the stage wait. A root is a rank for which others wait, and which waits for none. Choose the
--- pipeline in which other ranks of the stage wait for the most roots. Return { roots, held, idle }: the roots of this
--- pipeline, by stage; the roots for which other ranks of their stage wait, the longest wait first; and how many of its
--- ranks are in no call.
+-- Dumps without sends and receives only show which ranks of a pipeline are in no call, and for which of these ranks
+-- other ranks of the stage wait. A root is a rank for which others wait, and which waits for none. Choose the pipeline
+-- with the most roots for which other ranks of their stage wait. Return { roots, held, idle }: the roots of this
+-- pipeline, by stage; the roots for which other ranks of their stage wait, the longest wait first; and how many ranks
+-- of the pipeline are in no call.
 local function find_pipeline(job, roots)
   local stage, is_root = job.world // job.pipelines.size, {}
   for _, rank in ipairs(roots) do is_root[rank] = true end
@@ -154,9 +154,9 @@ end
 
 -- Return pairs of a kind and a rank, the likeliest first, for dumps without sends and receives. A rank for which its
 -- stage waits is slow ("stall"), or in a send or recv without a partner ("peer"). If a rank sends once too often, the
--- next recv of its partner takes this message. So the pipeline hangs later; in recorded hangs the rank that sent too
--- often was then the only root, or the last root but one. If not, stages in the middle are the likeliest, because they
--- make the most sends and receives.
+-- next recv of its partner takes this message, and the pipeline hangs later; in recorded hangs this rank was the only
+-- root, or the last root but one. Otherwise stages in the middle are the likeliest, because they make the most sends
+-- and receives.
 local function likely(job, all)
   local size, found = job.pipelines.size, find_pipeline(job, all)
   local roots, held = found.roots, found.held
@@ -252,8 +252,8 @@ local function of_waits(job)
 end
 
 -- Return the verdict if all members have made a call that does not end, or if all ranks wait in a circle. In a circle
--- no rank is the first: name its ranks, if they are at most three. For a call that does not end, name its first member,
--- and the next members as candidates. This is a guess, because dumps do not show which member has not sent its bytes.
+-- no rank is the first: name all of its ranks, if they are at most three. For a call that does not end, name the first
+-- member, and the next ones as candidates: a guess, because dumps do not show which member has not sent its bytes.
 local function of_rest(job)
   local ready = ranks_in(job, "ready")
   if #ready == 0 then
@@ -278,8 +278,8 @@ local function of_rest(job)
   return { kind = kind, ranks = { list[1] }, group = first.group, call = first, sure = false, candidates = candidates }
 end
 
--- Return whether the job still makes progress: a call that all members made has ended on some ranks only. With gloo two
--- different open calls show this, too; not with NCCL, where one rank may have several open calls.
+-- Return whether the job still makes progress: a call that all members made has ended only on some ranks. With gloo two
+-- different open calls show it, too, because a rank has one open call at a time; with NCCL it may have several.
 local function is_busy(job)
   local first
   for _, rank in ipairs(ranks_in(job, "ready")) do
@@ -299,7 +299,7 @@ return function(job)
   local since, pause = quiet(job)
   local pending = #ranks_in(job, "waiting") + #ranks_in(job, "ready")
   if pending == 0 and #job.absent == 0 and #ranks_in(job, "old") == 0 then
-    return healthy(job.hidden and "all calls have ended, but sends and receives are in no dump of gloo"
+    return healthy(job.hidden and "all calls have ended, but gloo's dumps have no sends and receives"
                    or "all calls have ended", not job.hidden)
   end
   if since and since < math.max(SOON, 1.5 * pause) then

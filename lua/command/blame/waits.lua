@@ -9,8 +9,8 @@ local sorted = require "command.base.sorted"
 
 local M = {}
 
--- Record for each group the last collective that each rank has made (`made`), the time at which the first rank made
--- each (`times`), and by number the calls that have not ended (`open_calls`).
+-- Set for each group `made`, by rank the number of its last collective; `times`, by number the time at which the first
+-- rank made the collective; and `open_calls`, by number and rank the calls that have not ended.
 local function index(job)
   for _, group in sorted(job.groups) do group.made, group.open_calls, group.times = {}, {}, {} end
   for _, rank in ipairs(job.list) do
@@ -46,7 +46,7 @@ local function complete(job)
   end
 end
 
--- Return whether one of two ranks sends to the other, and the other receives from it.
+-- Return whether `peer` is in the recv or send that matches a rank's call.
 local function meets(job, rank, call, peer)
   for _, one in ipairs(job.ranks[peer] and job.ranks[peer].pending or {}) do
     local back = one.p2p and one.op ~= call.op and one.group == call.group and one.peer
@@ -69,14 +69,14 @@ local function is_old(job, one)
 end
 
 -- Operations that end on a rank only after all members have made them.
-local meeting = { all_reduce = true, all_gather = true, reduce_scatter = true, all_to_all = true, barrier = true }
+M.meeting = { all_reduce = true, all_gather = true, reduce_scatter = true, all_to_all = true, barrier = true }
 
 -- Return whether a call has ended although, by its dump, a member has not made it: then the dumps were taken while the
 -- job made progress.
 local function is_moving(job)
   for _, rank in ipairs(job.list) do
     for _, call in ipairs(job.ranks[rank].calls) do
-      local of_all = call.done and meeting[call.op] and not call.p2p and call.seq > call.group.least
+      local of_all = call.done and M.meeting[call.op] and not call.p2p and call.seq > call.group.least
       for _, member in ipairs(of_all and call.group.ranks or {}) do
         local other = job.ranks[member]
         local tells = other and #other.calls > 0 and other.whole and not other.old
@@ -87,8 +87,8 @@ local function is_moving(job)
   return false
 end
 
--- Mark ranks as `broken` whose last call ended by an error, which gloo does not record. The last call of a rank in no
--- call cannot have succeeded if a member of it is gone or broken, and no member went on.
+-- Set `broken` of ranks whose last call ended by an error, which gloo does not record. If a rank is in no call, its
+-- last one cannot have succeeded if a member of the group is gone or broken, and no other member went on.
 local function find_broken(job)
   local function is_gone(rank)
     local one = job.ranks[rank]
@@ -133,8 +133,8 @@ end
 
 local STEPS <const> = 8 -- how many earlier steps to compare
 
--- Return whether the rank `one` can make its next call before `other` makes the call `id`: in another pipeline or an
--- earlier step the ranks at these two places made the two calls in this order.
+-- Return whether the rank `one` can make its next call before the rank `other` makes its call `id`, because in another
+-- pipeline or an earlier step the ranks at the same two stages made the two calls in this order.
 local function is_free(job, one, other, id)
   local _, place = job.pipelines:locate(one.rank)
   local _, other_place = job.pipelines:locate(other.rank)
@@ -169,9 +169,9 @@ local function find_hidden(job)
   end
 end
 
--- Set job.ranks[rank].pending, the calls that have not ended; .waits, { { rank, call } ... }; .old and .broken;
--- job.waited[rank], the calls that wait for the rank, { rank, call }; job.absent, ranks without a usable dump;
--- job.moving and job.hidden.
+-- Set job.ranks[rank].pending, the calls that have not ended; .waits, a list of { rank for which it waits, call }; .old
+-- and .broken; job.waited[rank], a list of { rank that waits for it, call }; job.absent, ranks without a usable dump;
+-- job.whole, no dump is cut short; job.states, a dump has states; job.moving and job.hidden.
 function M.find(job)
   index(job)
   complete(job)
@@ -233,8 +233,8 @@ function M.ranks_in(job, state)
   return list
 end
 
--- Return the ranks for which a rank waits, directly or through others, the shortest chains first; and by rank the link
--- of the chain that leads to it, { rank, call }.
+-- Return a list of the rank and of those for which it waits, directly or through others, the shortest chains first; and
+-- by rank the last link of the chain to it, { rank that waits for it, call }.
 local function spread(job, from)
   local before, queue = { [from] = false }, { from }
   for _, rank in ipairs(queue) do
@@ -287,7 +287,7 @@ function M.roots(job)
   return all
 end
 
--- Return when ranks with the same program made the call in which this rank waits (a recv: when it ended), the median.
+-- Return when ranks with the same program made the call of a wait, or ended it if it is a send or recv: the median.
 local function usual(job, wait)
   local times = {}
   for _, one in ipairs(job.ranks[wait.rank].class or {}) do
@@ -300,8 +300,8 @@ local function usual(job, wait)
   return times[(#times + 1) // 2] or wait.call.at
 end
 
--- Return the call that a rank should have made and in which others wait (by its program, or else the first one), and
--- the call that its program has there.
+-- Return the call in which others wait for a rank: the next call of its program, or else the one that is usually made
+-- first. Also return the next call of its program.
 function M.owed(job, rank)
   local first, when
   local one = job.ranks[rank]
@@ -314,7 +314,5 @@ function M.owed(job, rank)
   end
   return first, due
 end
-
-M.meeting = meeting
 
 return M

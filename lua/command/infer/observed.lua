@@ -32,7 +32,7 @@ local function add(all, name, groups, where)
   end
 end
 
--- A dump of one rank has the groups that this rank is in.
+-- Add the groups in a dump of one rank: those that the rank is in.
 local function add_dump(all, given, where)
   local before, done, dump = #all, pcall(recorder.read, given)
   if not done then refuse(where, "%s", type(dump) == "table" and dump[1] or "it is damaged") end
@@ -41,7 +41,7 @@ local function add_dump(all, given, where)
     add(all, desc, { group.ranks }, ("%s: pg_config.%.60s"):format(where, name))
   end
   if #all > before then return end
-  refuse(where, "the dump tells no groups: Gloo writes only the group that was made last; NCCL writes all")
+  refuse(where, "the dump has no groups: gloo writes only the group that was made last; NCCL writes all")
 end
 
 local function add_logs(all, logs, where)
@@ -78,7 +78,7 @@ return function(words)
     elseif is_json then
       add_json(all, value, file.text, file.path)
     elseif file.text:find "^%s*[%[{]" and not file.text:find(" NCCL ", 1, true) then
-      refuse(file.path, "it begins like JSON, and is not one whole value, as [ [0, 1], [2, 3] ] is")
+      refuse(file.path, "it begins like JSON, but is not one whole value, as [ [0, 1], [2, 3] ]")
     else
       log = file.path
       nccl.read(logs, file.text)

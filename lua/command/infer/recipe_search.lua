@@ -10,13 +10,12 @@
 
 local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
-local sorted = require "command.base.sorted"
 
 -- The score of a state: the given groups that its plan makes, weighed by size, less the weight of other groups times
 -- EXTRA, less LONG for each value, less TRIED for each change that was tried.
 local EXTRA <const>, LONG <const>, TRIED <const> = 0.3, 0.01, 0.001
--- The most lists of sizes; the most lists of positions. A state goes first if it has only one value, and with
--- this value parameters take effect that have no effect by default. OPENED: how many changes of such a state go first.
+-- LISTS and POSITIONS: the most lists of sizes, and of positions. OPENED: a state with a single value goes first for so
+-- many changes, if with this value parameters take effect that have no effect by default.
 local LISTS <const>, POSITIONS <const>, OPENED <const> = 1000, 6, 24
 -- The limit on the work of a search is WORK, and RANK more for each rank of the world. A unit of work is about 8 us: a
 -- plan costs 10 units, each of its families 1, each 16 ranks of new groups 1.
@@ -27,15 +26,10 @@ local LIKELY <const> = " llama jax_mesh deepspeed_topology deepspeed optimum_hab
 
 local M = {}
 
+local with = recipe.with
+
 local function copy(list) return table.move(list, 1, #list, 1, {}) end
 local function longer(list, item) return table.move(list, 1, #list, 1, { [#list + 1] = item }) end
-
-local function with(values, name, value)
-  local new = {}
-  for key, other in sorted(values) do new[key] = other end
-  new[name] = value
-  return new
-end
 
 -- Return a recipe and its values as words with the shortest names, "megatron tp=2 pp=4"; and the number of values.
 local function words_of(r, values)
@@ -267,7 +261,7 @@ local function values_of(x, r, state, param)
   return values
 end
 
--- Yield all changes of a state. Changes of texts and lists come last, because there are many.
+-- Yield all changes of a state; those of texts and lists come last, because they are many.
 function changes(x, r, state)
   local unread, few = {}, { size = true, integer = true, index = true, flag = true, any = true }
   for _, param in ipairs(state.plan.params) do unread[param.name] = param.unread end -- without effect

@@ -8,8 +8,8 @@ local sorted = require "command.base.sorted"
 
 local M = {}
 
--- Return the groups in families, { name, lists, made = the Family }: groups of one name are a family, of groups without
--- a name those of one shape.
+-- Divide groups into families, and return a list of { name, lists, made = the Family }. Groups with one name are a
+-- family; of the groups without a name, those with the same differences between their ranks are one.
 function M.families(world, groups)
   local families, by, ranks_of = {}, {}, mg.world(world)
   for _, group in ipairs(groups) do
@@ -35,12 +35,12 @@ local function expression(family)
   return ("world:table({\n%s    }, %q)"):format(table.concat(lines), family.made.coverage)
 end
 
--- Write a recipe: one that extends the recipe of the state by the groups that are left. If more groups are left than
--- the state explains, write only these.
+-- Write a recipe that extends the recipe of the state by the groups that it does not explain. If these are more than
+-- the groups that it explains, write only them, without a base.
 function M.write(path, world, state)
   local based, lines, taken = state.result.explained >= #state.left, {}, {}
   local function put(...) lines[#lines + 1] = string.format(...) end
-  put("-- Written by moongrid infer, for %d ranks: %swhat is of no recipe.\nreturn recipe {", world,
+  put("-- Written by moongrid infer, for %d ranks: %sgroups of no recipe.\nreturn recipe {", world,
       based and state.words .. ", and " or "")
   if based then
     put("  base = %q,\n  params = {", state.r.name)

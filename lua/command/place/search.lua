@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- search: find the values of parameters with which a plan costs least on a machine. Up to WHOLE combinations are all
--- evaluated. Of more, branch and bound leaves out sizes whose lower bound is above the best result. If that is still
--- too much, only some orders are evaluated. A local search, which changes one value at a time from several starts, is
--- for costs without a bound.
+-- search: find the values of parameters with which a plan costs least on a machine. If there are at most WHOLE
+-- combinations, all are evaluated. Otherwise branch and bound leaves out sizes whose lower bound is above the best
+-- result; if that is still too much, only some orders are evaluated. For costs without a bound a local search changes
+-- one value at a time, from several starts.
 --
 -- A candidate has `at`, the index of the value of each free parameter; the results of Machine:cost for its plan: bytes
 -- and bound by level, and seconds; `value`, the number that a policy returned for it; and `alike`, the number of other
@@ -29,7 +29,7 @@ local function of_list(name, list)
   return { name = name, n = #list, value = function(k) return list[k] end }
 end
 
--- Return the free parameter of all orders of the words of "tp-dp-pp"; of too many orders an even sample.
+-- Return the free parameter of all orders of the words in "tp-dp-pp", or of an even sample if there are too many.
 local function of_orders(name, order)
   local words, all = recipe.dims_of(order), 1
   if #words > DIMS then
@@ -90,7 +90,7 @@ local function choose_free(x, params)
   end
 end
 
--- Find the index of the present value of each free parameter: the default, or the first one listed.
+-- Find the index of the present value of each free parameter: its default, or the first value if that is not listed.
 local function find_now(x, params)
   x.all, x.now = 1.0, {}
   for i, free in ipairs(x.free) do
@@ -118,7 +118,6 @@ local function compare_bytes(x, a, b)
   return 0
 end
 
--- Compare candidates by the objective.
 local function compare(x, a, b)
   local first, second = a.value, b.value
   if x.objective == "time" then first, second = a.seconds, b.seconds end
@@ -365,14 +364,14 @@ end
 
 -- Search as a line says, and return what was found:
 --   best       candidates, the best first; if the present one is not among the best, it is the last
---   present    the candidate with the present values; nil: it is refused. `listed`: some of them are not defaults
---   free       the free parameters. machine, levels: those for which costs are computed
+--   present    the candidate with the present values; nil: it is refused. `listed`: not all present values are defaults
+--   free       the free parameters. machine, levels: costs are computed for them
 --   all, evaluated, refused   numbers of combinations. `whole`: no other combination can be better; `pruned`: how many
 --              were left out because they can only cost more
---   least      bytes by level, of which no combination has fewer; nil: not known
+--   least      bytes by level: a lower bound of all combinations; nil: not known
 --   stopped    --limit ended the search
 --   timed      candidates have seconds. step_seconds: those of the first and the present one, if bytes were compared
---   hosts      which nodes have the ranks: machine, cost, and bytes by level of two other orders; nil: no choice
+--   hosts      the nodes chosen for the ranks: machine, cost, and bytes by level of two other orders; nil: no choice
 return function(of)
   local loaded = recipe.load(of)
   local x = { of = of, loaded = loaded, objective = of.objective or "bytes", sending = sending.new(of), free = {},

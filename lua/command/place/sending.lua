@@ -4,7 +4,7 @@
 -- assumed one.
 --
 -- A Sending has
---   by    "given", "recipe", "step" or "assumed"; nil: the first plan has not decided yet
+--   by    "given", "recipe", "step" or "assumed"; nil: no plan has been seen yet, and the first one decides
 --   why   the message that refuses the step of the recipe; nil: the step is accepted, or there is none
 --   free  computes take no time, because their rate is unknown
 
@@ -16,7 +16,7 @@ local REFUSED = 100
 
 local M = {}
 
-local WHOSE = { given = "as --traffic says", recipe = "that of the recipe", step = "that of the recipe's step" }
+local ORIGIN = { given = "as --traffic says", recipe = "that of the recipe", step = "that of the recipe's step" }
 
 function M.new(of)
   return { of = of, by = of.traffic and of.traffic ~= "step" and "given" or nil }
@@ -68,9 +68,9 @@ function M.traffic(sending, plan, priced)
   return sending.by == "recipe" and plan.traffic or nil
 end
 
--- Return a text that says whose traffic is counted, or what is assumed.
+-- Return a text that says where the traffic comes from, or what is assumed.
 function M.text(sending)
-  if WHOSE[sending.by] then return WHOSE[sending.by] end
+  if ORIGIN[sending.by] then return ORIGIN[sending.by] end
   return "every family that has its own communicators does an all_reduce of 1 GiB, because "
          .. (sending.why and ("the recipe's step is refused (%s)"):format(sending.why)
              or "the recipe has neither traffic nor a step") .. "; --traffic says what they send"

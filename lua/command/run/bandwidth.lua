@@ -18,8 +18,8 @@ local CALLS = {
   function(row) return row.group:all_to_all(row.all, row.into) end,
 }
 
--- Allocate the buffers of every communicator before the first collective: a rank that fails later would leave the
--- others waiting in it.
+-- Allocate the buffers of every communicator before the first collective, because the other ranks would wait in a
+-- collective for a rank that fails.
 local function prepare(state)
   local rows = {}
   for _, made in ipairs(state.plan:creates(state.rank)) do
@@ -60,7 +60,7 @@ local function measure(rows)
   end
 end
 
--- `carried`: the backend of the state is opened over that of the job.
+-- `carried`: the state's backend is opened over another one, which carries its messages.
 return function(state, job, carried)
   local rows = jobs.settle(job, prepare, state)
   local done, raised = pcall(measure, rows)

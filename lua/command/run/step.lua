@@ -50,7 +50,7 @@ local function plan_of(of, plan, carried)
 end
 
 -- Execute the step on all ranks. Return the measured values. Rank 0 writes the trace; it opens the file before the run,
--- so that a wrong name is noticed at once.
+-- so that a wrong name is an error before the step is executed.
 local function execute(of, plan, state, job, planned)
   local opened, measured, timeline = false, nil, nil
   local function go(put)
@@ -73,7 +73,7 @@ local function execute(of, plan, state, job, planned)
     return measured
   end
   local done, raised = pcall(host.write, of.output, go)
-  if measured or not opened then jobs.need(job:settle(done, raised, jobs.status(raised))) end -- else all raised
+  if measured or not opened then jobs.need(job:settle(done, raised, jobs.status(raised))) end -- else all ranks raised
   if not done then error(raised, 0) end
   return measured
 end

@@ -58,7 +58,7 @@ class Picture:
         name = os.fspath(file)
         if name.endswith(".html"):
             if self._families or self._rank is not None:
-                raise error(Status.USAGE, "a page takes no families and no rank: it has all")
+                raise error(Status.USAGE, "a page takes no families and no rank: it shows all")
             library().write(file, self._draw("page", recipe=self._plan.name or "a topology"))
         elif name.endswith(".svg"):
             library().write(file, self.svg)
